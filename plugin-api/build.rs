@@ -1,4 +1,4 @@
-//! Tells the crate for which target and by which compiler it is built; both are in the metadata of plugins.
+//! Passes the target and the compiler version to the crate; both are part of the metadata of plugins.
 use std::process::Command;
 
 fn main() {

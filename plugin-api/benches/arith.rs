@@ -1,4 +1,4 @@
-//! What simplifying costs, by the number of nodes: `cargo bench -p passhost-plugin-api --bench arith`.
+//! Measures simplification by the number of nodes: `cargo bench -p passhost-plugin-api --bench arith`.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use plugin_api::arith::simplify;
@@ -7,7 +7,7 @@ use plugin_api::prelude::*;
 use std::hint::black_box;
 use std::time::Duration;
 
-/// A balanced dimension of `n` leaves over three variables; every fourth level divides.
+/// Builds a balanced dimension of `n` leaves over three variables; every fourth level divides.
 fn balanced(n: usize, level: usize) -> Dim {
     if n <= 1 {
         return Dim::Var(Sym { id: (level % 3) as u32, dtype: DType::I64 });
@@ -20,7 +20,7 @@ fn balanced(n: usize, level: usize) -> Dim {
     }
 }
 
-/// `n / 4` indices of the kind that flattened loops have; with `deep`, one of them that is `n` nodes deep.
+/// Builds `n / 4` indices of the kind in flattened loops; with `deep`, one of them is `n` nodes deep.
 fn body(n: usize, deep: bool) -> Body {
     let mut b = BodyBuilder::new();
     let int = b.ty(&Type::Prim { dtype: DType::I64, value: None });

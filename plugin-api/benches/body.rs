@@ -1,4 +1,5 @@
-//! The flat body against a tree of reference-counted nodes, for decision 0001: `cargo bench -p passhost-plugin-api`.
+//! Compares the flat body with a tree of reference-counted nodes, for decision 0001:
+//! `cargo bench -p passhost-plugin-api`.
 //!
 //! The tree has the shape of TVM's (variable, call and binding are three objects) with types and operators shared.
 
@@ -14,7 +15,7 @@ use std::time::Duration;
 /// Functions and bindings in each.
 const SIZES: &[(usize, usize)] = &[(1, 1_000), (1, 10_000), (1, 100_000), (1, 1_000_000), (1_000, 20)];
 
-/// One of ten bindings is dead.
+/// Returns true for one of ten bindings, which are dead.
 fn is_dead(i: usize) -> bool {
     i % 10 == 6
 }

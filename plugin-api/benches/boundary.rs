@@ -1,5 +1,4 @@
-//! What a call across the boundary costs, and what a log event and a span do:
-//! `cargo bench -p passhost-plugin-api --bench boundary`.
+//! Measures calls across the boundary, log events and spans: `cargo bench -p passhost-plugin-api --bench boundary`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
 #[path = "../tests/opened/mod.rs"]
@@ -30,7 +29,7 @@ fn function() -> Body {
     b.finish().unwrap()
 }
 
-/// Position of a pass, and the defaults of its options.
+/// Returns the position of a pass, and the defaults of its options.
 fn pass(meta: &PluginMeta, name: &str) -> (usize, Vec<OptionValue>) {
     let at = meta.passes.iter().position(|info| info.name == name).unwrap();
     (at, meta.passes[at].options.iter().map(|option| option.default.clone().unwrap()).collect())
@@ -44,7 +43,7 @@ fn open(c: &mut Criterion) {
     group.bench_function("decode metadata", |b| b.iter(|| PluginMeta::decode(&section)));
     let entry = opened::symbol(&file);
     group.bench_function("compare, layouts, init", |b| {
-        // SAFETY: `symbol` gives the entry function of a library that stays.
+        // SAFETY: `symbol` returns the entry function of a library that is never unloaded.
         b.iter(|| unsafe { OpenPlugin::open(entry, &meta) }.map(drop));
     });
     group.finish();
@@ -80,7 +79,7 @@ fn calls(c: &mut Criterion) {
     group.finish();
 }
 
-/// Events and spans a run: enough that the run itself does not count.
+/// Events and spans in a run, enough that the run itself does not matter.
 const MANY: i64 = 10_000;
 
 fn logs(c: &mut Criterion) {
@@ -100,7 +99,7 @@ fn logs(c: &mut Criterion) {
                 b.iter(|| with_current(&Host::default(), 2, || plugin.run_module(0, &module, &options)).unwrap());
             });
         }
-        // The host's own, to compare with.
+        // The host's own, for comparison.
         group.bench_function(BenchmarkId::new("event of the host", state), |b| {
             b.iter(|| (0..MANY).for_each(|_| tracing::debug!(target: "logs", n = 1, "an event")));
         });

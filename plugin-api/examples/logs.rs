@@ -1,4 +1,4 @@
-//! A plugin that logs: events and spans, and spans that it leaves open, in a pass, a checker and an instrument.
+//! A plugin that logs events and spans, and leaves spans open, in a pass, a checker and an instrument.
 #![forbid(unsafe_code)]
 
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
@@ -67,7 +67,7 @@ fn all() {
 
 fn levels(ctx: &Ctx) {
     tracing::debug!("before");
-    // The host may change its filter while it answers.
+    // The host may change its filter during the call.
     let _ = ctx.config("logs.key");
     tracing::debug_span!("a_span").in_scope(|| tracing::debug!("after"));
 }

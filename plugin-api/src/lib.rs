@@ -29,12 +29,12 @@
 //! }
 //! ```
 //!
-//! Import the [`prelude`]; it has everything that most passes need. `passhost new my-passes` writes a crate with three
-//! passes and their tests, and `docs/writing-a-pass.md` in the repository of passhost is a guide.
+//! Import the [`prelude`]; it contains everything that most passes need. `passhost new my-passes` writes a crate
+//! with three passes and their tests, and `docs/writing-a-pass.md` in the repository of passhost is a guide.
 //!
-//! The word before `pass` decides what the function gets: [`declare_pass!`] has a table. The host runs the passes in
-//! `required` first, and verifies each function that the pass changed. A pass that changes nothing returns a clone of its
-//! argument, which costs one atomic addition.
+//! The word before `pass` determines the arguments of the function; see the table of [`declare_pass!`]. The host
+//! runs the passes in `required` first, and verifies each function that the pass changed. A pass that changes
+//! nothing returns a clone of its argument, which costs one atomic addition.
 //!
 //! # What a pass sees
 //!
@@ -66,24 +66,26 @@
 //!
 //! # What the host promises
 //!
-//! - A function that a pass gets is well-formed, and all of its values have types.
-//! - Nothing changes under a pass: modules and bodies are immutable.
+//! - A function passed to a pass is well-formed, and all of its values have types.
+//! - Nothing changes during a pass, because modules and bodies are immutable.
 //! - A panic in a pass fails that pass only, and the message names it.
 //!
-//! And what a pass promises: it does not write to its input, it keeps no thread that uses the context, and it prints
-//! nothing (use diagnostics, [`tracing`] or [`Ctx::show_module`](prelude::Ctx::show_module)).
+//! In return, a pass must not write to its input, keep a thread that uses the context, or print anything (use
+//! diagnostics, [`tracing`] or [`Ctx::show_module`](prelude::Ctx::show_module)).
 //!
 //! # Versions
 //!
-//! This crate follows Semantic Versioning. A plugin that is built against 1.x runs in every host of 1.y with y ≥ x, without
-//! a new build. Enums and structs that may grow are `#[non_exhaustive]`, or have a constant or default that a literal ends in
-//! ([`OpDecl::EMPTY`](prelude::OpDecl::EMPTY)). The modules [`abi`] and [`metadata`] are for hosts, and not covered but for what
-//! the prelude has of them, [`ArgKind`](metadata::ArgKind) and [`AttrType`](metadata::AttrType). `docs/decisions/0012-plugin-api-1.0.md`
-//! in the repository of passhost has the rules.
+//! This crate follows Semantic Versioning. A plugin that is built against 1.x runs in every host of 1.y with y ≥ x,
+//! without a rebuild. Enums and structs that may grow are `#[non_exhaustive]`, or have a constant or default with
+//! which a literal can end ([`OpDecl::EMPTY`](prelude::OpDecl::EMPTY)). The modules [`abi`] and [`metadata`] are
+//! for hosts. They are not covered, except for the items in the prelude, [`ArgKind`](metadata::ArgKind) and
+//! [`AttrType`](metadata::AttrType). `docs/decisions/0012-plugin-api-1.0.md` in the repository of passhost has the
+//! rules.
 //!
-//! What the prelude does not have of [`arith`], [`build`], [`ir`], [`names`], [`pattern`], [`rewrite`], [`schedule`], [`te`], [`tir`],
-//! [`typing`] and [`walk`] is of crates of their own, whose version is 0.x: a minor version of them may change it. A plugin that needs
-//! neither `schedule` nor `te` can leave them out with `default-features = false`.
+//! Items of [`arith`], [`build`], [`ir`], [`names`], [`pattern`], [`rewrite`], [`schedule`], [`te`], [`tir`],
+//! [`typing`] and [`walk`] that are not in the prelude belong to separate crates of version 0.x, whose minor
+//! versions may change them. A plugin that needs neither `schedule` nor `te` can omit them with
+//! `default-features = false`.
 
 pub mod abi;
 pub mod declare;

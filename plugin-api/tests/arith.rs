@@ -1,4 +1,4 @@
-//! The analyser on expressions of function bodies: `arith/tests/mod.rs` has the rules.
+//! Tests the analyzer on expressions of function bodies; `arith/tests/mod.rs` has the rules.
 
 use plugin_api::arith::{Bounds, ModularSet};
 use plugin_api::ir::BufferType;
@@ -63,7 +63,7 @@ fn stores(body: &Body) -> Vec<Value<'_>> {
     body.values().filter(|value| value.kind() == kind::STORE).collect()
 }
 
-/// An expression as text.
+/// Formats an expression.
 fn text(value: Value<'_>) -> String {
     let operands = |from: usize| value.operands().skip(from).map(text).collect::<Vec<_>>().join(", ");
     match value.view() {
@@ -133,17 +133,17 @@ fn choices_and_loads() {
     let callee = t.b.op("tirx.if_then_else");
     let chosen = t.b.node(NodeSpec::new(kind::CALL).ty(t.int), &[callee, always, load, zero], None);
     t.store(chosen, i);
-    // What is not known stays, its operands simplified, the sides in their order.
+    // An unknown condition is kept, with its operands simplified and its sides in order.
     let (five, other) = (t.by(prim::LT, i, 5), t.load(i));
     let (more, sum) = (t.by(prim::ADD, i, 1), t.by(prim::MUL, other, 1));
     let less = t.by(prim::SUB, more, 1);
     let select = t.b.node(NodeSpec::new(kind::SELECT).ty(t.int), &[five, sum, less], None);
     t.store(select, i);
-    // Two loads of one place are two loads: there may be a store in between.
+    // Two loads of one place are different, because there may be a store in between.
     let (x, y) = (t.load(i), t.load(i));
     let difference = t.op(prim::SUB, x, y);
     t.store(difference, i);
-    // A load has one place: (A[i] + 1) * A[i]… would need it twice.
+    // A load has one use: (A[i] + 1) * A[i]… would need it twice.
     let (x, y) = (t.load(i), t.load(i));
     let (a, b) = (t.by(prim::ADD, x, 1), t.by(prim::ADD, y, 1));
     let product = t.op(prim::MUL, a, b);
@@ -167,7 +167,7 @@ fn effects_stay() {
     assert!(Analyzer::new().simplify_body(&body).expect("valid").same(&body));
 }
 
-/// 100,000 nested operations, and what becomes of them.
+/// 100,000 nested operations, and their simplified forms.
 #[test]
 fn depth_costs_no_stack() {
     const N: i64 = 100_000;
@@ -185,7 +185,7 @@ fn depth_costs_no_stack() {
                     }
                     prim::ADD | prim::SUB => t.by(op, deep, 1),
                     _ => {
-                        // Nothing that ends early.
+                        // No operand that ends the simplification early.
                         let next = t.op(op, deep, i);
                         t.by(prim::BITXOR, next, 1)
                     }
@@ -226,7 +226,8 @@ fn a_function_of_many_loops_is_simplified_throughout() {
     assert_eq!(simple.len(), body.len() - 2 * n);
 }
 
-/// Logic of parameters, loads and calls: what they are is not known, and what they have is no operand.
+/// Logical operations on parameters, loads and calls: their values are unknown, and their content is not an
+/// operand.
 #[test]
 fn logic_of_variables_loads_and_calls() {
     let mut t = Tir::new(DType::I32);
@@ -272,7 +273,7 @@ fn logic_of_variables_loads_and_calls() {
     assert_eq!(values[4..], ["0", "0", "y"]);
 }
 
-/// Integers that 32 bits do not hold are not written, and what is divided by 0 stays.
+/// Integers that do not fit 32 bits are not written, and divisions by 0 are kept.
 #[test]
 fn what_the_type_cannot_hold_stays() {
     let (max, min) = (i64::from(i32::MAX), i64::from(i32::MIN));
@@ -304,7 +305,7 @@ fn what_the_type_cannot_hold_stays() {
     assert!(Analyzer::of_body(&body).simplify_body(&body).expect("valid").same(&body));
 }
 
-/// A loop over a range that may be empty tells nothing of what is around it.
+/// A loop over a range that may be empty implies nothing about the code around it.
 #[test]
 fn what_a_loop_knows_stays_in_it() {
     let mut t = Tir::new(DType::I64);
@@ -327,7 +328,8 @@ fn what_a_loop_knows_stays_in_it() {
     assert_eq!(values, ["1".into(), "i".into(), "i".into(), format!("{}(n, 0)", prim::GT)]);
 }
 
-/// Each value is that of the variable before it and 1. If each were put together anew from all before it, this would take minutes.
+/// Each value is that of the variable before it plus 1. If each were recomputed from all before it, this would take
+/// minutes.
 #[test]
 fn a_chain_of_values_takes_time_in_proportion() {
     const N: u32 = 20_000;

@@ -1,4 +1,4 @@
-//! The plugins under `examples/`, read and opened as the host does it.
+//! Tests the plugins under `examples/`, read and opened as the host does it.
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
 mod opened;
@@ -39,24 +39,24 @@ fn default_options(meta: &PluginMeta, pass: &str) -> (usize, Vec<OptionValue>) {
     (at, meta.passes[at].options.iter().map(|option| option.default.clone().unwrap()).collect())
 }
 
-/// The host of `example.Talk`.
+/// Returns the host of `example.Talk`.
 fn host() -> Host {
     let items = || [OptionValue::Str("a\nb".into()), OptionValue::Int(3)];
     let config = move |key: &str| (key == "example.key").then(|| OptionValue::List(items().into()));
     Host { pass: "example.Talk", target: Some("llvm"), config: Some(Box::new(config)), ..Host::default() }
 }
 
-/// The text of a file of this crate.
+/// Reads a file of this crate.
 fn source(path: &str) -> String {
     std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-/// Words of a text that can be names of items.
+/// Returns the words of a text that can be names of items.
 fn words(text: &str) -> std::collections::BTreeSet<&str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').collect()
 }
 
-/// The plugin is frozen: it compiles as it is against every version 1.x.
+/// The plugin is frozen; it compiles unchanged against every version 1.x.
 #[test]
 fn a_plugin_written_against_1_0_runs() {
     let (plugin, meta) = open("api_1_0");
@@ -79,7 +79,7 @@ fn a_plugin_written_against_1_0_runs() {
     assert!(named.iter().map(|(_, n)| *n).eq(expected), "{named:?}");
 }
 
-/// What a later prelude has more is in a file of that version.
+/// Items that a later prelude adds are in a file of that version.
 #[test]
 fn each_item_of_the_prelude_is_used_by_a_plugin_of_its_version() {
     let prelude = source("src/prelude.rs");
@@ -243,7 +243,7 @@ fn rules_of_operators_are_asked() {
     assert!(plugin.infer(7, call).is_err());
 }
 
-/// Collects what plugins log.
+/// Collects log events of plugins.
 struct Collect(&'static Mutex<Vec<LogEvent>>);
 
 impl LogSink for Collect {
@@ -266,7 +266,7 @@ fn a_pass_talks_with_its_host() {
     let RunFailure::Error(error) = failure else { panic!("{failure}") };
     assert_eq!(error.message, r#"target Some("llvm"), function None"#);
     assert_eq!(error.function.as_deref(), Some("bad"));
-    // A panic on a thread of a plugin, in another test, is an event too.
+    // A panic on a thread of a plugin, in another test, is an event, too.
     let events: Vec<_> = EVENTS.lock().unwrap().iter().filter(|event| event.target == "every_kind").cloned().collect();
     let [event] = &events[..] else { panic!("{events:?}") };
     assert_eq!((event.level, event.target.as_str()), (tracing::Level::INFO, "every_kind"));
@@ -316,7 +316,7 @@ fn code_and_section_must_say_the_same() {
         let mut meta = meta("every_kind");
         meta.digest = 0; // of other bytes
         change(&mut meta);
-        // SAFETY: `symbol` gives the entry function of a library that stays.
+        // SAFETY: `symbol` returns the entry function of a library that is never unloaded.
         unsafe { OpenPlugin::open(symbol(&file), &meta) }.err().unwrap().to_string()
     };
     let text = open(|meta| meta.version.major = 7);

@@ -1,4 +1,5 @@
-//! 100,000 nested expressions on a thread of 2 MiB: built, checked, walked, rewritten. `tests/tests/deep.rs` prints them.
+//! Builds, checks, traverses and rewrites 100,000 nested expressions on a thread of 2 MiB. `tests/tests/deep.rs`
+//! prints them.
 
 mod common;
 
@@ -25,12 +26,12 @@ fn on_2_mib(f: impl FnOnce() + Send + 'static) {
     thread.join().expect("no panic");
 }
 
-/// A million values of a kind inside each other.
+/// Nests a million values of a kind.
 fn million<T>(inner: T, outer: impl Fn(T) -> T) -> T {
     (0..1_000_000).fold(inner, |inner, _| outer(inner))
 }
 
-/// Uses a value in all ways that the standard traits have.
+/// Uses a value in all ways of the standard traits.
 fn use_value<T: Clone + PartialEq + std::fmt::Debug>(value: T) {
     let copy = value.clone();
     assert!(value == copy);
@@ -43,7 +44,7 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Types, attributes, option values and dimensions of any depth are made, used and dropped without a deep stack.
+/// Types, attributes, option values and dimensions of any depth are created, used and dropped without a deep stack.
 #[test]
 fn values_of_any_depth_cost_no_stack() {
     on_2_mib(|| {
@@ -74,7 +75,7 @@ fn values_of_any_depth_cost_no_stack() {
     });
 }
 
-/// What may be as deep as it is stays as it is, also after a change in place.
+/// The greatest allowed depth is kept, even after a change in place.
 #[test]
 fn parts_know_their_depth() {
     let nest = |depth: usize| (0..depth).fold(Type::Object, |ty, _| Type::tuple([ty]));
@@ -91,24 +92,25 @@ fn parts_know_their_depth() {
     assert_eq!((ret.depth(), ret.into_inner()), (3, Type::tuple([Type::Object, Type::tuple([Type::Object])])));
 }
 
-/// A value that holds two copies of a value that holds two copies of another, and so on: more parts than any memory holds.
+/// Builds a value that contains two copies of a value that contains two copies of another, and so on, so that its
+/// parts exceed any memory.
 fn doubled<T: Clone>(inner: T, outer: impl Fn(T, T) -> T) -> T {
     (0..60).fold(inner, |inner, _| outer(inner.clone(), inner))
 }
 
-/// Runs `f`, which must not take as long as its values have parts.
+/// Runs `f`, which must not take time in proportion to the parts of its values.
 fn in_time(f: impl FnOnce() + Send + 'static) {
     let (done, wait) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
         f();
-        // Nobody waits any more if it took too long.
+        // The receiver has gone if it took too long.
         let _ = done.send(());
     });
     wait.recv_timeout(std::time::Duration::from_secs(100)).expect("it comes to its end, without a panic");
     thread.expect("a thread").join().expect("no panic");
 }
 
-/// The error of a body that has such a value.
+/// Returns the error of a body that contains such a value.
 fn refusal(add: impl FnOnce(&mut BodyBuilder) -> (TypeId, AttrsId)) -> String {
     let mut b = BodyBuilder::new();
     let (ty, attrs) = add(&mut b);
@@ -118,7 +120,7 @@ fn refusal(add: impl FnOnce(&mut BodyBuilder) -> (TypeId, AttrsId)) -> String {
     b.finish().expect_err("too large").to_string()
 }
 
-/// Types, attributes and option values that double are bounded from the start, and no body holds them.
+/// Types, attributes and option values that double are bounded from the start, so bodies cannot contain them.
 #[test]
 fn values_that_double_are_refused() {
     in_time(|| {
@@ -144,7 +146,7 @@ fn values_that_double_are_refused() {
     });
 }
 
-/// Dimensions share their operands, so they can be made; what goes through them makes use of that.
+/// Dimensions share their operands, so they can be created; traversals make use of that.
 #[test]
 fn dimensions_that_double_are_refused() {
     in_time(|| {
@@ -167,7 +169,7 @@ fn dimensions_that_double_are_refused() {
     });
 }
 
-/// As many parts as there may be are kept, also after a change in place.
+/// The greatest allowed number of parts is kept, even after a change in place.
 #[test]
 fn parts_know_their_size() {
     let wide = |n: u32| Type::tuple((1..n).map(|_| Type::Object));
@@ -184,7 +186,7 @@ fn parts_know_their_size() {
     assert_eq!((ret.size(), ret.depth()), (MAX_SIZE, 2));
 }
 
-/// `y = relu(add(relu(add(… x …, x)), x))`, without names in between.
+/// Returns `y = relu(add(relu(add(… x …, x)), x))`, without names in between.
 fn nested_calls() -> Body {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
@@ -202,7 +204,7 @@ fn nested_calls() -> Body {
     b.finish().expect("valid")
 }
 
-/// `T.evaluate(n + 1 + 1 + …)`.
+/// Returns `T.evaluate(n + 1 + 1 + …)`.
 fn nested_sums() -> Body {
     let mut b = BodyBuilder::new();
     let int = b.ty(&Type::Prim { dtype: DType::I64, value: None });
@@ -216,7 +218,7 @@ fn nested_sums() -> Body {
     b.finish().expect("valid")
 }
 
-/// How deeply calls or sums are nested.
+/// Measures how deeply calls or sums are nested.
 struct Depth;
 
 impl<'a> ExprFunctor<'a> for Depth {
@@ -247,7 +249,7 @@ impl<'a> StmtVisitor<'a> for Count {
     }
 }
 
-/// `relu(v)` becomes `exp(sqrt(v))`.
+/// Replaces `relu(v)` by `exp(sqrt(v))`.
 fn other_call<'b>(call: Call<'b>, rw: &mut Rewriter<'b>) -> Action {
     let Some(arg) = call.arg(0).filter(|_| call.op() == Some("relax.nn.relu")) else { return Action::Keep };
     let arg = rw.v(arg);
@@ -271,7 +273,7 @@ impl<'b> ExprMutator<'b> for SwapAndName {
     }
 }
 
-/// Every sum becomes a difference.
+/// Replaces every sum by a difference.
 struct Subtract;
 
 impl<'b> StmtMutator<'b> for Subtract {

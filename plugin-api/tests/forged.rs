@@ -1,4 +1,4 @@
-//! Sealing refuses sections that no builder writes, and survives all others.
+//! Tests that sealing refuses sections that no builder writes, and that all others are handled without a crash.
 
 mod common;
 
@@ -111,7 +111,7 @@ proptest! {
     }
 }
 
-/// One thing that the code of a pass can do to an edit.
+/// Applies one possible operation of a pass to an edit.
 fn change<'b>(edit: &mut Edit<'b>, body: &'b Body, what: usize, at: usize, field: usize, value: u32) {
     let nth = |at: usize| body.values().nth(at % body.len()).expect("a node");
     let (node, other) = (nth(at), nth(value as usize));
@@ -146,7 +146,7 @@ fn change<'b>(edit: &mut Edit<'b>, body: &'b Body, what: usize, at: usize, field
     }
 }
 
-/// What a pass can ask of a value in the middle of an edit.
+/// Calls the methods of a value in the middle of an edit.
 fn look(value: Value<'_>) {
     let region = value.region();
     let parts = region.nodes().count() + region.children().count() + region.bindings().count();
@@ -155,7 +155,7 @@ fn look(value: Value<'_>) {
     assert!(!value_key(value, &|operand| operand).is_empty());
 }
 
-/// Fails where `f` does not come to its end.
+/// Fails if `f` does not end.
 fn in_time<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
     let (done, end) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || drop(done.send(f())));
@@ -229,7 +229,7 @@ fn cycles_of_nested_expressions_end() {
     });
 }
 
-/// Regions that lie across each other are copied once.
+/// Regions that overlap are copied once.
 #[test]
 fn regions_across_each_other_are_copied_in_linear_time() {
     in_time(|| {

@@ -1,4 +1,4 @@
-//! Groups of bindings that cannot become functions.
+//! Tests groups of bindings that cannot become functions.
 #![forbid(unsafe_code)]
 
 use plugin_api::prelude::*;

@@ -1,4 +1,5 @@
-//! The metadata section: what is written is read, and any other bytes give an error that says where they are wrong.
+//! Tests the metadata section: written metadata is read back, and any other bytes cause an error with their
+//! position.
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
 use plugin_api::abi::MetaError;
@@ -132,7 +133,7 @@ fn field(tag: u16, content: &[u8]) -> Vec<u8> {
     [&tag.to_le_bytes()[..], &(content.len() as u32).to_le_bytes(), content].concat()
 }
 
-/// The block with other content.
+/// Returns the block with other content.
 fn block(content: &[u8]) -> Vec<u8> {
     let length = (content.len() as u32).to_le_bytes();
     [&BLOCK[..HEAD - 4], &length, content].concat()
@@ -142,7 +143,7 @@ fn error(bytes: &[u8]) -> String {
     PluginMeta::decode(bytes).unwrap_err().to_string()
 }
 
-/// The block with the first occurrence of `from` replaced by as many bytes.
+/// Returns the block with the first occurrence of `from` replaced by as many bytes.
 fn replaced(from: &[u8], to: &[u8]) -> Vec<u8> {
     let at = BLOCK.windows(from.len()).position(|window| window == from).unwrap();
     let mut bytes = BLOCK.to_vec();
@@ -166,7 +167,7 @@ fn instruments_are_read() {
     );
 }
 
-/// A plugin of an older API says nothing of instruments.
+/// A plugin of an older API has no data about instruments.
 #[test]
 fn metadata_without_instruments_has_none() {
     const OLDER: PluginDecl = PluginDecl { more: Contributions::NONE, ..PLUGIN };
@@ -300,7 +301,7 @@ fn errors_say_what_is_wrong_and_where() {
     );
 }
 
-/// The block with a field more in its pass.
+/// Returns the block with an additional field in its pass.
 fn pass_with(tag: u16, content: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = &BLOCK[HEAD..];
@@ -314,7 +315,7 @@ fn pass_with(tag: u16, content: &[u8]) -> Vec<u8> {
     block(&out)
 }
 
-/// What is refused is up to the plugin's source: to build it again as it is would not help.
+/// The error is in the plugin's source, so building it again unchanged would not help.
 #[test]
 fn declarations_that_do_not_compile_are_refused() {
     let refused = |bytes: &[u8]| {
@@ -372,7 +373,7 @@ fn two_of_one_name_are_refused() {
     assert_eq!(said, expected);
 }
 
-/// Of a plugin of a newer API at least that much can be read.
+/// At least this much of a plugin with a newer API can be read.
 #[test]
 fn the_head_is_read_whatever_the_rest_is() {
     let granularity = replaced(&field(36, &[0]), &field(36, &[99]));

@@ -1,4 +1,4 @@
-//! A-normal form of any nesting: branches, nested functions, blocks inside expressions; and missing types.
+//! Tests A-normal form for any nesting (branches, nested functions, blocks inside expressions), and missing types.
 
 mod common;
 
@@ -10,7 +10,7 @@ use plugin_api::typing::normalize::{first_not_normal, normalize};
 use plugin_api::walk::dump::dump;
 use proptest::prelude::*;
 
-/// Parts that the tests put together.
+/// Parts that the tests combine.
 struct Parts {
     b: BodyBuilder,
     ty: TypeId,
@@ -54,7 +54,7 @@ impl Parts {
     }
 }
 
-/// Kind, name and operators, one a node.
+/// Formats kind, name and operators, one line for each node.
 fn shape(body: &Body) -> String {
     let line = |value: Value<'_>| match (value.kind(), value.as_call().and_then(Call::op)) {
         (_, Some(op)) => format!("{}={op}", value.name().unwrap_or("_")),
@@ -203,7 +203,7 @@ enum Tree {
     /// An element of a tuple.
     Pair(Box<Tree>, Box<Tree>),
     If(Box<Tree>, Box<Tree>),
-    /// Blocks (in a dataflow block if so) that bind the first, with the second as result.
+    /// Blocks (dataflow blocks if the flag is set) that bind the first expression, with the second as result.
     Seq(bool, Box<Tree>, Box<Tree>),
 }
 

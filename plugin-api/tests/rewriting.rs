@@ -1,5 +1,5 @@
-//! Rewriting: same handle where nothing changes, closures, mutators, removal of unused values, outlining, the block
-//! builder.
+//! Tests rewriting: same handle where nothing changes, closures, mutators, removal of unused values, outlining, the
+//! block builder.
 
 mod common;
 
@@ -18,9 +18,9 @@ fn what_changes_nothing_gives_the_same_handle() {
     assert!(body.rewrite(|_, _| Action::Keep).expect("valid").same(&body));
     assert!(remove_all_unused(&body).expect("valid").same(&body));
     assert!(body.edit().finish().expect("valid").same(&body));
-    // Replacing a value by itself, or a leaf by itself, is no change.
+    // Replacing a value or a leaf by itself is not a change.
     assert!(body.rewrite(|value, rw| Action::Replace(rw.v(value))).expect("valid").same(&body));
-    // Nor is setting the type that a value has.
+    // Setting the type that a value already has is not a change either.
     let retyped = body.rewrite(|value, rw| {
         rw.set_type(value, &value.ty().to_owned());
         Action::Keep
@@ -28,7 +28,7 @@ fn what_changes_nothing_gives_the_same_handle() {
     assert!(retyped.expect("valid").same(&body));
 }
 
-/// `relu(x)` becomes `maximum(exp(x), x)`, and every operator `add` another one.
+/// Replaces `relu(x)` by `maximum(exp(x), x)`, and every operator `add` by another one.
 struct Swap;
 
 impl<'b> ExprMutator<'b> for Swap {
@@ -62,7 +62,7 @@ fn a_mutator_replaces_calls_and_leaves() {
     );
 }
 
-/// Every call `f(x)` becomes `abs(f(x))`, once with the call twice.
+/// Replaces every call `f(x)` by `abs(f(x))`, once with the call twice.
 struct Wrap {
     twice: bool,
 }
@@ -101,13 +101,13 @@ fn a_value_can_be_wrapped() {
     for (twice, outer) in [(false, "relax.abs"), (true, "relax.maximum")] {
         let new = ExprMutator::mutate(&mut Wrap { twice }, &body).expect("valid");
         assert_eq!(ops(&new), ["relax.add", outer, "relax.nn.relu", outer, "relax.multiply", outer], "{}", dump(&new));
-        // Only what took the place of the output is one.
+        // Only the replacement of the output is an output.
         let outputs: Vec<_> =
             new.bindings().filter(|value| !value.has(flag::INNER)).map(|v| v.as_call()?.op()).collect();
         assert_eq!(outputs, [Some(outer)], "{}", dump(&new));
     }
 
-    // The same of what is nested: each use is written for itself.
+    // The same for nested expressions, which are written for each use.
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
     let ty = b.ty(&tensor());
@@ -139,7 +139,7 @@ fn an_output_that_becomes_another_value_makes_that_an_output() {
 
 #[test]
 fn a_closure_sees_what_operands_are_now() {
-    // exp(exp(x)): the inner one becomes sqrt, and then the outer one sees sqrt.
+    // exp(exp(x)): the inner one becomes sqrt, which the outer one then has as its operand.
     let body = build(|b| {
         let x = b.param("x", tensor());
         b.emit_func_output(b.exp(b.exp(x)));
@@ -208,7 +208,8 @@ fn visitors_meet_everything_once_and_in_order() {
 
 #[test]
 fn unused_bindings_go_as_in_tvm() {
-    // Compared by hand with TVM 0.27: match_casts stay with what they need, effects stay, empty blocks go.
+    // Compared by hand with TVM 0.27: a match_cast is kept if a used value needs it, effects are kept, empty blocks
+    // are removed.
     let body = build(|b| {
         let (x, c) = (b.param("x", tensor()), b.param("c", cond()));
         b.dataflow(|b| {
@@ -239,7 +240,7 @@ fn unused_bindings_go_as_in_tvm() {
     assert!(remove_all_unused(&new).expect("valid").same(&new));
 }
 
-/// Outlines bindings of a body by name and gives the module and the new main.
+/// Outlines bindings of a body by name, and returns the module and the new main.
 fn outlined(body: &Body, groups: &[&[&str]]) -> Result<(Module, Body), PassError> {
     let module = Module::new([("main", body.clone())]);
     let mut functions = module.edit();
@@ -294,7 +295,7 @@ fn a_group_with_several_results_gives_a_tuple() {
 
 #[test]
 fn interleaved_groups_move_what_lies_between() {
-    // `u` needs the group's first and comes before an input of its last: it moves behind the call.
+    // `u` uses the group's first binding and precedes an input of its last, so it moves after the call.
     let body = build(|b| {
         let x = b.param("x", tensor());
         let out = b.dataflow(|b| {
@@ -310,7 +311,7 @@ fn interleaved_groups_move_what_lies_between() {
     let order = names(&main);
     let place = |name: &str| order.iter().position(|other| *other == name).expect("is there");
     assert!(place("lv2") < place("lv3") && place("lv3") < place("lv1"), "{}", dump(&main));
-    // The call moves up where that suffices.
+    // The call moves up if that suffices.
     let (_, main) = outlined(&body, &[&["lv2", "lv3"]]).expect("convex");
     assert_eq!(names(&main).len(), 5, "{}", dump(&main));
 }
@@ -320,7 +321,7 @@ fn a_group_that_something_lies_between_is_refused() {
     let body = chain();
     let error = outlined(&body, &[&["lv", "gv"]]).expect_err("lv1 needs lv, gv needs lv1");
     assert!(error.message.contains("`lv1` needs the group, and the group needs `lv1`"), "{error}");
-    // Two groups, each fine alone, that need each other.
+    // Two groups, each valid alone, that depend on each other.
     let body = build(|b| {
         let x = b.param("x", tensor());
         let out = b.dataflow(|b| {
@@ -334,7 +335,7 @@ fn a_group_that_something_lies_between_is_refused() {
     });
     assert!(outlined(&body, &[&["lv", "lv2"]]).is_ok() && outlined(&body, &[&["lv1", "lv3"]]).is_ok());
     assert!(outlined(&body, &[&["lv", "lv2"], &["lv1", "lv3"]]).is_err());
-    // And two that follow each other.
+    // Two groups that follow each other.
     let (module, main) = outlined(&body, &[&["lv", "lv3"], &["lv1", "lv2"]]).expect("outlines");
     assert_eq!((module.len(), main.n_bindings()), (3, 3), "{}", dump(&main));
     assert!(module.get("fused_1").is_some());
@@ -456,7 +457,7 @@ fn the_first_error_of_a_builder_comes_out_at_the_end() {
     assert_eq!(bb.get().expect("valid").len(), 2);
 }
 
-/// Leaves that nothing but a result uses: of a function, a branch, a nested function.
+/// Leaves that are used only as a result: of a function, a branch, a nested function.
 #[test]
 fn a_leaf_that_is_only_returned_is_asked_for() {
     struct More(Vec<i64>);
@@ -506,7 +507,7 @@ fn a_leaf_that_is_only_returned_is_asked_for() {
     assert_eq!(more.0, [2, 1, 3], "once for each, in the order of first use");
 }
 
-/// `negative(negative(x))` is `x`.
+/// Replaces `negative(negative(x))` by `x`.
 struct NoDoubles;
 impl<'b> ExprMutator<'b> for NoDoubles {
     fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
@@ -518,7 +519,7 @@ impl<'b> ExprMutator<'b> for NoDoubles {
     }
 }
 
-/// A binding that becomes what was nested in it gives that its name, wherever it is.
+/// A binding that is replaced by its nested expression gives it its name, wherever it is.
 #[test]
 fn a_nested_expression_takes_the_name_of_what_it_replaces() {
     let nested = |b: &mut BodyBuilder, x: V, name: Option<&str>| {
@@ -561,7 +562,7 @@ fn a_nested_expression_takes_the_name_of_what_it_replaces() {
         assert_eq!(ops(&new), ["y=relax.exp"]);
         assert!(!named(&new, "y").has(flag::INNER));
     }
-    // Where there is no block.
+    // Outside of a block.
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
     let ty = b.ty(&tensor());
@@ -572,7 +573,7 @@ fn a_nested_expression_takes_the_name_of_what_it_replaces() {
     assert_eq!(ops(&new), ["_=relax.exp"]);
 }
 
-/// What a hook writes for an expression that is in no block gets one, with the nested expressions that it uses.
+/// New code for an expression outside of blocks gets a block, together with the nested expressions that it uses.
 #[test]
 fn what_is_written_outside_of_blocks_gets_one() {
     struct Sigmoid;
@@ -601,7 +602,7 @@ fn what_is_written_outside_of_blocks_gets_one() {
     assert_eq!(body.bindings().count(), 3);
 }
 
-/// A pass that gives parameters and variables other names and types, those of nested functions too.
+/// A pass that renames parameters and variables and changes their types, including those of nested functions.
 #[test]
 fn a_mutator_renames_and_retypes() {
     struct Half;

@@ -1,4 +1,4 @@
-//! Events and spans of a plugin in the log of a host, whose filter changes.
+//! Tests events and spans of a plugin in the log of a host whose filter changes.
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
 mod opened;
@@ -39,7 +39,7 @@ fn set_filter(filter: &str) {
     handle.reload(EnvFilter::new(filter)).unwrap();
 }
 
-/// The log is the process's: one test at a time.
+/// Serializes the tests, because the log belongs to the process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,7 +53,7 @@ fn lines() -> Vec<String> {
     text.lines().map(|line| line.trim_start().to_string()).collect()
 }
 
-/// A host that changes the filter when it is asked for config options.
+/// Returns a host that changes the filter when config options are read.
 fn with_filter(filter: &'static str) -> Host {
     let config = move |_: &str| {
         set_filter(filter);
@@ -80,7 +80,7 @@ fn log(what: &str) {
     tracing::info_span!("pass", name = what).in_scope(|| try_log(&Host::default(), what, 1).unwrap());
 }
 
-/// What happens in the spans of the host is not told here.
+/// Removes the lines of the host's own spans.
 fn of_the_plugin(lines: Vec<String>) -> Vec<String> {
     let own = |line: &String| !line.contains(": spans: ");
     lines.into_iter().filter(own).collect()
@@ -170,7 +170,7 @@ fn a_filter_that_changes_applies() {
         assert_eq!(run("debug,logs=warn"), [""; 0]);
         assert_eq!(run("off"), [""; 0]);
         assert_eq!(max_level(), tracing::level_filters::LevelFilter::OFF);
-        // A span that is wanted wherever it is, with all that is said in it.
+        // A span that is wanted anywhere, with everything in it.
         let found = run("[a_span]=debug");
         assert!(found.len() == 5 && found[2] == "DEBUG a_span: logs: after", "{found:?}");
     }
@@ -201,7 +201,7 @@ fn what_is_left_open_is_left_at_the_end_of_the_call() {
         let found = lines();
         assert_eq!(here(&found), ["INFO "], "{found:?}");
     }
-    // The guard of the run before is dropped in this one, and a span of the host is not mistaken for its.
+    // The guard of the run before is dropped in this one, and does not leave a span of the host.
     tracing::info_span!("pass").in_scope(|| {
         try_log(&Host::default(), "drop", 1).unwrap();
         try_log(&Host::default(), "nothing", 1).unwrap();
@@ -213,7 +213,7 @@ fn what_is_left_open_is_left_at_the_end_of_the_call() {
     assert!(found.iter().any(|line| line == "INFO pass: logs: nothing"), "{found:?}");
 }
 
-/// The host says where it is; each span that was entered was left once.
+/// Logs the current spans of the host; each entered span was left once.
 fn host() {
     tracing::info!(target: "host", "here");
 }
@@ -244,7 +244,7 @@ fn pass(name: &str) -> PassFacts<'_> {
     PassFacts::new(name, "p", Granularity::Module, 0, &[], 1)
 }
 
-/// A span of `run_before` lies around the pass, one of `enter` around the run.
+/// A span of `run_before` encloses the pass, one of `enter` the run.
 #[test]
 fn an_instrument_can_have_a_span_around_a_pass() {
     let _alone = alone();
@@ -304,7 +304,7 @@ fn what_an_instrument_leaves_open_is_left() {
     let expected = ["INFO ", run, &of_pass("p.One"), run, run, &of_pass("p.Two"), run, "INFO ", "INFO "];
     let found = lines();
     assert_eq!(here(&found), expected, "{found:?}");
-    // One that panicked, or was dropped, gets no other half of what it began.
+    // After a panic, or when it is dropped, the matching event is never sent.
     with_current(&Host::default(), 2, || {
         let mut forgets = make("p.Two");
         forgets.enter().unwrap();

@@ -1,5 +1,5 @@
-//! PrimFuncs by hand, to show that TIR fits the format: a symbolic shape, a match_buffer with strides, the fusion of
-//! two functions, and one simplifier for dimensions and index expressions.
+//! Builds PrimFuncs by hand to test that TIR fits the format: a symbolic shape, a match_buffer with strides, the
+//! fusion of two functions, and one simplifier for dimensions and index expressions.
 
 use plugin_api::arith;
 use plugin_api::arith::{atom_of, index_to_dim};
@@ -12,7 +12,7 @@ fn buffer(shape: Vec<Dim>, strides: Vec<Dim>, elem_offset: Option<Dim>) -> Buffe
     BufferType { strides, elem_offset, ..BufferType::new(shape, DType::F32) }
 }
 
-/// What a PrimFunc is written with.
+/// Builds a PrimFunc.
 struct Tir {
     b: BodyBuilder,
     index: TypeId,
@@ -29,20 +29,20 @@ impl Tir {
         Tir { b, index, value }
     }
 
-    /// A buffer parameter: the handle, and the buffer that it gives.
+    /// Adds a buffer parameter: the handle, and the buffer derived from it.
     fn param(&mut self, name: &str, ty: &BufferType) -> V {
         let handle = self.b.ty(&Type::Pointer { dtype: ty.dtype, scope: "global".to_string() });
         let param = self.b.param(&format!("{name}_handle"), handle);
         self.buffer(name, ty, &[param])
     }
 
-    /// Its identity is this node; two buffers of one record are two buffers.
+    /// Adds a buffer. Its identity is this node; two buffers of one record are different.
     fn buffer(&mut self, name: &str, ty: &BufferType, of: &[V]) -> V {
         let ty = self.b.ty(&Type::Buffer(ty.clone()));
         self.b.node(NodeSpec::new(kind::BUFFER).ty(ty).flags(flag::INNER), of, Some(name))
     }
 
-    /// A dimension in an expression is a leaf.
+    /// Adds a dimension, which is a leaf in an expression.
     fn dim(&mut self, dim: impl Into<Dim>) -> V {
         self.b.prim_value(&dim.into())
     }
@@ -90,7 +90,7 @@ impl Tir {
     }
 }
 
-/// `B[i, j] = A[i, j] + A[i, j]` over `(n, 16)`.
+/// Returns `B[i, j] = A[i, j] + A[i, j]` over `(n, 16)`.
 fn symbolic(name: &str) -> Body {
     let mut t = Tir::new();
     let n = Dim::Var(t.b.sym(name, DType::I64));
@@ -115,8 +115,8 @@ fn a_prim_func_with_a_symbolic_shape() {
     assert_eq!(a.kind(), BodyKind::PrimFunc);
     assert!(a.structural_eq(&b), "up to the names of symbolic variables");
     assert_eq!(a.structural_hash(), b.structural_hash());
-    // A walk finds everything without knowing TIR; an edit that changes nothing is the same handle, one that does
-    // leaves statements without users where they are.
+    // A walk finds everything without TIR-specific code. An edit without changes returns the same handle; one with
+    // changes keeps statements without users in place.
     let mut statements = 0;
     post_order_visit(&a, |value| statements += usize::from(value.kind() == kind::STORE));
     assert_eq!(statements, 1);
@@ -132,7 +132,7 @@ fn a_prim_func_with_a_symbolic_shape() {
     assert!(renamed.structural_eq(&a) && !renamed.same(&a) && renamed.len() == a.len(), "{}", dump(&renamed));
 }
 
-/// A match_buffer of one row of `A`, with strides and an offset of its own.
+/// Returns a match_buffer of one row of `A`, with its own strides and offset.
 fn strided(rows: i64) -> Body {
     let mut t = Tir::new();
     let stride = Dim::Var(t.b.sym("s", DType::I64));
@@ -164,14 +164,14 @@ fn a_match_buffer_with_strides() {
     let Type::Buffer(ty) = row.ty().to_owned() else { panic!("a buffer") };
     assert!(matches!((&ty.strides[0], &ty.elem_offset), (Dim::Var(_), Some(Dim::Var(_)))));
     assert_eq!(ty.shape, [Dim::Int(2), Dim::Int(16)]);
-    // Buffers that share a record stay two buffers: their identity is their node.
+    // Buffers that share a record remain different, because their identity is their node.
     let again = Body::seal(&Sections::copy_of(body.raw())).expect("valid");
     assert!(again.structural_eq(&body));
     let region = row.operand(0).expect("what it matches");
     assert_eq!((region.kind(), region.operand(0).and_then(Value::name)), (kind::ACCESS, Some("A")));
 }
 
-/// `B[i] = A[i] * A[i]`, over `n`.
+/// Returns `B[i] = A[i] * A[i]`, over `n`.
 fn square() -> Body {
     let mut t = Tir::new();
     let n = Dim::Var(t.b.sym("n", DType::I64));
@@ -188,7 +188,7 @@ fn square() -> Body {
 
 #[test]
 fn two_prim_funcs_are_fused_by_import() {
-    // square(square(A)): the buffer between the two becomes one that the fused function allocates.
+    // In square(square(A)), the fused function allocates the buffer between the two.
     let (first, second) = (square(), square());
     let mut t = Tir::new();
     let n = t.b.sym("n", DType::I64);
@@ -240,12 +240,12 @@ fn one_simplifier_serves_dimensions_and_indices() {
     let mut atoms = Vec::new();
     arith::simplify(&dim).vars(&mut |sym| atoms.extend(atom_of(sym)));
     assert_eq!(atoms, [i.index().expect("a node")]);
-    // A load is no index.
+    // A load is not an index.
     let loads = square();
     assert!(loads.values().filter(|value| value.kind() == kind::LOAD).all(|load| index_to_dim(load).is_none()));
 }
 
-/// An expression that is its own operand, and a use of it elsewhere: copies of it would never end.
+/// An expression that is its own operand, and is used elsewhere, could be copied endlessly.
 #[test]
 fn a_cycle_of_expressions_is_refused() {
     let body = symbolic("n");

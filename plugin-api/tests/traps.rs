@@ -1,4 +1,4 @@
-//! The traps of a flat body, one test each.
+//! Tests the traps of a flat body, one test each.
 
 mod common;
 
@@ -79,7 +79,7 @@ fn an_effect_marks_the_regions_around_it() {
     assert!(header.has_effect());
     assert!(!body.function().expect("function").is_pure());
     assert!(remove_all_unused(&body).expect("valid").values().any(|value| value.kind() == kind::IF));
-    // Without the effect it goes, and with it the block that held nothing else.
+    // Without the effect it is removed, together with its block, which contained nothing else.
     let pure = remove_all_unused(&if_that_prints(false)).expect("valid");
     assert_eq!(pure.len(), 4, "{}", dump(&pure));
 }
@@ -158,7 +158,7 @@ fn symbolic_variables_are_of_the_body_and_cross_with_what_uses_them() {
     let Some(Dim::Var(sym)) = named(main, "x").ty().dims().and_then(|mut dims| dims.next()) else { panic!("symbolic") };
     assert_eq!(named(main, "t").ty().dims().and_then(|mut dims| dims.next()), Some(Dim::Var(sym)));
     assert_eq!(main.sym_name(sym.id), Some("n"));
-    // At a call the caller's variables take the place of the callee's.
+    // At a call, the caller's variables replace the callee's.
     let bb = BlockBuilder::over(&module, &Elementwise);
     bb.function("caller", |b| {
         let m = b.sym("m");
@@ -188,7 +188,7 @@ fn a_nested_function_knows_what_it_captures() {
     assert_eq!(captured, ["y", "x"]);
     let cleaned = remove_all_unused(&body).expect("valid");
     assert_eq!(cleaned.n_bindings(), body.n_bindings() - 1, "inside of the nested function too: {}", dump(&cleaned));
-    // Nobody calls it: it goes with all its content.
+    // It is never called, so it is removed with all its content.
     let uncalled = build(|b| {
         let x = b.param("x", tensor());
         b.local_function("f", |b| {
@@ -376,7 +376,7 @@ fn depth_is_limited_and_the_limit_is_safe() {
 
 #[test]
 fn doubling_tables_cannot_explode() {
-    // Each entry uses the one before it twice: small to store, 2^64 when written out.
+    // Each entry uses the one before it twice: small to store, 2^64 parts when written out.
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
     let n = Dim::Var(b.sym("n", DType::I64));
@@ -498,7 +498,7 @@ fn equality_is_up_to_names_and_the_order_of_tables() {
     let renamed = renamed.expect("valid");
     assert!(!renamed.same(&body) && renamed.structural_eq(&body));
     assert_eq!(renamed.structural_hash(), body.structural_hash());
-    // The same program over tables in another order, with entries that nothing uses.
+    // The same program over tables in another order, with unused entries.
     let mut b = BodyBuilder::new();
     b.op("relax.unused");
     b.ty(&Type::tensor_ndim(3, DType::F16));
@@ -512,7 +512,7 @@ fn equality_is_up_to_names_and_the_order_of_tables() {
     );
     assert!(other.structural_eq(&body));
     assert_eq!(other.structural_hash(), body.structural_hash());
-    // And different programs differ.
+    // Different programs differ.
     let different = body.rewrite(|value, rw| match value.as_call_to("relax.nn.relu") {
         Some(call) => {
             let args: Vec<V> = call.args().map(|arg| rw.v(arg)).collect();

@@ -1,11 +1,11 @@
-//! What the compiler says of macros that are used wrongly. `TRYBUILD=overwrite cargo test -p passhost-plugin-api --test
-//! ui` rewrites the `.stderr` files.
+//! Tests the compiler's messages for macros that are used wrongly.
+//! `TRYBUILD=overwrite cargo test -p passhost-plugin-api --test ui` rewrites the `.stderr` files.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The words are those of one compiler; others say the same in others.
+/// The messages are those of one compiler; the wording of others differs.
 const COMPILER: &str = "rustc 1.95.";
 
 fn rustc() -> Command {
@@ -23,7 +23,7 @@ fn wrong_declarations_say_what_would_be_right() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }
 
-/// The newest build of this crate among what the test is linked with.
+/// Returns the newest build of this crate among the libraries linked with the test.
 fn built() -> (PathBuf, PathBuf) {
     let exe = std::env::current_exe().expect("a test has a path");
     let folder = exe.parent().expect("it lies in a folder").to_path_buf();

@@ -49,7 +49,7 @@ fn fold(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     Ok(new)
 }
 
-/// The call of `relu` that a call of `relu` is applied to.
+/// Returns the call of `relu` that is the argument of another call of `relu`.
 fn repeated(value: Value<'_>) -> Option<Value<'_>> {
     let inner = value.as_call_to("relax.nn.relu")?.arg(0)?;
     inner.as_call_to("relax.nn.relu").map(|_| inner)

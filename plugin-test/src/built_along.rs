@@ -1,8 +1,8 @@
-//! Plugins that cargo built together with the test.
+//! Uses plugins that cargo built together with the test.
 //!
-//! A plugin of the manifest that is a dev-dependency by path has its library in the folder of the test's executable, with
-//! the same flags and the same plugin API as the tested crate. So the host does not build it once more in a target folder
-//! of its own.
+//! A plugin of the manifest that is a dev-dependency by path has its library in the folder of the test's
+//! executable, built with the same flags and the same plugin API as the tested crate. So the host need not build it
+//! again in another target folder.
 
 use passhost::Manifest;
 use passhost::plugins::crates::library_in;
@@ -21,13 +21,13 @@ pub(crate) fn use_libraries(manifest: &mut Manifest, folder: &Path, built: &Path
     }
 }
 
-/// The folder in which cargo puts what a test needs.
+/// Returns the folder where cargo puts the dependencies of a test.
 pub(crate) fn folder_of_test() -> Option<PathBuf> {
     std::env::current_exe().ok()?.parent().map(Path::to_path_buf)
 }
 
-/// The folder and library of each dev-dependency by path that is a plugin and was built. In a target folder that several
-/// checkouts share, the library can be that of another one: it is not used.
+/// Returns the folder and library of each dev-dependency by path that is a plugin and was built. In a target folder
+/// shared by several checkouts, a library of another one is not used.
 fn libraries(folder: &Path, built: &Path) -> Vec<(PathBuf, PathBuf)> {
     let own = std::fs::read_to_string(folder.join("Cargo.toml")).ok().and_then(|text| text.parse().ok());
     let own: toml::Table = own.unwrap_or_default();

@@ -11,14 +11,14 @@ struct Case {
     /// Line of the title.
     line: usize,
     title: String,
-    /// The lines between the title and the module, as they are written.
+    /// The lines between the title and the module, as written.
     head: String,
     setup: Setup,
     before: String,
     outcome: String,
 }
 
-/// Runs the cases of a file; returns what is wrong. What they use is noted.
+/// Runs the cases of a file, and returns the problems. Records in `used` what they use.
 pub(crate) fn check(tested: &Tested, path: &Path, used: &mut Used) -> Vec<Problem> {
     let shown = path.display();
     let text = match std::fs::read_to_string(path) {
@@ -61,13 +61,14 @@ pub(crate) fn check(tested: &Tested, path: &Path, used: &mut Used) -> Vec<Proble
     problems
 }
 
-/// Names a file that was rewritten. A test that passes shows what it prints only with `--nocapture`; this is always shown.
+/// Reports a file that was rewritten. The output of a test that passes is shown only with `--nocapture`; this is
+/// always shown.
 fn tell_blessed(path: &Path, differ: usize, n: usize) {
     // Nothing is lost if there is no standard error.
     let _ = writeln!(std::io::stderr(), "rewrote {}: {differ} of {n} cases differed", path.display());
 }
 
-/// The cases of a file; the error starts with the number of a line.
+/// Reads the cases of a file; the error starts with the number of a line.
 fn cases(text: &str) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
     let mut lines = text.split_inclusive('\n').enumerate().peekable();
@@ -97,7 +98,7 @@ fn cases(text: &str) -> Result<Vec<Case>, String> {
     if cases.is_empty() { Err("1: expected a case".to_string()) } else { Ok(cases) }
 }
 
-/// One line of settings; the error is what would be right.
+/// Reads one line of settings; the error describes the right form.
 fn read_setting(setup: &mut Setup, line: &str) -> Result<(), String> {
     let (key, value) = line.split_once(':').unwrap_or((line, ""));
     let value = value.trim().to_string();
@@ -156,7 +157,7 @@ mod tests {
         assert_eq!(cases[0].setup, setup);
     }
 
-    /// A case that is misspelt must not be passed over.
+    /// A misspelt case must not be ignored.
     #[test]
     fn what_is_no_case_is_told() {
         let keys = "one of `passes:`, `config:`, `opt_level:`, `instrument:`, `requires:`, `missed:`, `statistics:` or `-- before`";

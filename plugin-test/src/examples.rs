@@ -11,7 +11,7 @@ struct Example {
     after: String,
 }
 
-/// Runs the examples of a pass; returns what is wrong. A composite pass needs none.
+/// Runs the examples of a pass, and returns the problems. A composite pass does not need any.
 pub(crate) fn check(tested: &Tested, info: &PassInfo, is_composite: bool) -> Vec<Problem> {
     let name = &info.name;
     let examples = match examples(info.doc_lines()) {
@@ -44,7 +44,7 @@ fn run(tested: &Tested, pass: &str, example: &Example) -> Result<(), String> {
     Err(format!("it does not hold; correct the pass, or the text above its declaration\n{diff}"))
 }
 
-/// Functions as a module.
+/// Wraps functions in a module.
 fn whole(text: &str) -> String {
     if text.lines().any(|line| line.starts_with("class ")) {
         return text.to_string();
@@ -95,7 +95,7 @@ mod tests {
         examples(text.lines())
     }
 
-    /// What a wrong example says: the difference, and for a text that is no module, why.
+    /// The problem of a wrong example is the difference, or the reason why a text is not a module.
     #[test]
     fn an_example_that_does_not_hold_is_shown_as_a_diff() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/template");
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(of("Nothing.\n"), Ok(vec![]));
     }
 
-    /// An example that is misspelt must not be passed over.
+    /// A misspelt example must not be ignored.
     #[test]
     fn what_is_no_pair_is_told() {
         let after = "```relax after without ```relax before in front of it".to_string();

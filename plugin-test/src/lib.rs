@@ -1,4 +1,5 @@
-//! Runs the goldens and doc examples of a plugin's passes, in-process and through the built library, and compares.
+//! Runs the goldens and doc examples of a plugin's passes, in-process and through the built library, and compares
+//! the results.
 //!
 //! An author writes one test, `tests/goldens.rs`, with the name of the library of the crate:
 //!
@@ -10,14 +11,14 @@
 //! ```
 //!
 //! `Cargo.toml` has this crate under `[dev-dependencies]`, and `crate-type = ["cdylib", "rlib"]` under `[lib]`: the
-//! host loads the first, the test links the second. The nearest `passes.toml`, in the folder of the crate or above it,
-//! says which plugins there are: the crate itself, the operators, and what its passes require. `passhost new` writes
-//! all of this.
+//! host loads the first, the test links the second. The nearest `passes.toml`, in the folder of the crate or above
+//! it, lists the plugins: the crate itself, the operators, and the plugins that its passes require. `passhost new`
+//! writes all of this.
 //!
 //! # Goldens
 //!
-//! Each pass has one file of cases, `tests/goldens/<stem>.txt`, named like the pass in snake case
-//! (`relax.ToNonDataflow`: `to_non_dataflow.txt`). So has each composite pass. A case is
+//! Each pass, including composite ones, has one file of cases, `tests/goldens/<stem>.txt`, named like the pass in
+//! snake case (`relax.ToNonDataflow`: `to_non_dataflow.txt`). A case is
 //!
 //! ```text
 //! == what it shows
@@ -29,26 +30,27 @@
 //!
 //! ```
 //!
-//! with, in place of the last section, `-- unchanged` if the pass returns the same handle (an equal module that was
-//! built again is shown as `-- after`), or `-- error` and the message if it fails. If a pass or instrument reports
-//! diagnostics, they follow in a section `-- diagnostics`. Whole modules are compared, and every result must read back to
-//! itself. `BLESS=1 cargo test` rewrites the sections after the module; the difference is for you to review.
-//! `ONLY=to_non_dataflow cargo test` runs the cases and examples of that pass alone, and `ONLY=a,b` those of two.
+//! The last section is `-- unchanged` instead if the pass returns the same handle (an equal module that was built
+//! again is shown as `-- after`), or `-- error` and the message if it fails. If a pass or instrument reports
+//! diagnostics, they follow in a section `-- diagnostics`. Whole modules are compared, and every result must be
+//! printed as a text that reads as the same module. `BLESS=1 cargo test` rewrites the sections after the module;
+//! the difference is for you to review. `ONLY=to_non_dataflow cargo test` runs the cases and examples of that pass
+//! alone, and `ONLY=a,b` those of two.
 //!
-//! More lines between the title and the module say how the passes run. Those with a star may be repeated.
+//! Further lines between the title and the module are settings of the run. Those with a star may be repeated.
 //!
 //! | line | meaning |
 //! |---|---|
 //! | `config: acme.limit=4` * | sets a config option, as `passhost run --config` does |
 //! | `opt_level: 3` | sets the opt_level |
-//! | `instrument: acme.Counter{every=2}` * | an instrument sees the run; what it and the passes counted follows in a section `-- statistics` |
+//! | `instrument: acme.Counter{every=2}` * | an instrument observes the run; its statistics, and those of the passes, follow in a section `-- statistics` |
 //! | `requires: acme.no_dataflow` * | after the passes, the checker of this property runs on each function; the case ends with an error if it fails. Without `passes:`, it runs on the module of the case |
-//! | `missed: all` | what passes report as missed follows in the section `-- diagnostics` |
-//! | `statistics: all` | what passes counted follows in a section `-- statistics` |
+//! | `missed: all` | missed opportunities reported by passes follow in the section `-- diagnostics` |
+//! | `statistics: all` | statistics of passes follow in a section `-- statistics` |
 //!
 //! Each instrument of the plugin needs a case with `instrument:`. Each property with a checker needs two with
-//! `requires:`: one in which it holds, and one with an `-- error`. These cases can be in any file, also in one that is
-//! named like the instrument or property.
+//! `requires:`: one in which it holds, and one with an `-- error`. These cases can be in any file, including one
+//! that is named like the instrument or property.
 //!
 //! # Doc examples
 //!
@@ -67,20 +69,20 @@
 //! /// ```
 //! ````
 //!
-//! An example is a module, or functions of one. The pass runs with its default options over the first text; what comes
-//! out must be, printed, what the second text is, printed: types and defaults may be left out, names count. The
+//! An example is a module, or functions of one. The pass runs with its default options over the first text. Its
+//! result and the second text must be equal when printed: types and defaults may be omitted, but names matter. The
 //! examples come from the metadata of the built library; `passhost explain` shows them.
 //!
 //! # Declarations that are not exported
 //!
-//! A pass, composite pass, config option, property or instrument that the sources declare and that is not in the lists of
-//! `export_plugin!` is a problem: the compiler accepts it, and no pipeline finds it.
+//! A pass, composite pass, config option, property or instrument that the sources declare but `export_plugin!` does
+//! not list is a problem, because the compiler accepts it, but pipelines cannot find it.
 //!
 //! # Two ways
 //!
-//! The cases run twice: the passes, checkers and instruments of the plugin as functions of the test, where a debugger and
-//! a sanitizer see them, and through the library, as `passhost run` does it. Modules, errors, diagnostics and statistics
-//! must be the same.
+//! The cases run twice: with the passes, checkers and instruments of the plugin as functions of the test, for
+//! debuggers and sanitizers, and through the library, as `passhost run` does it. Modules, errors, diagnostics and
+//! statistics must be the same.
 #![forbid(unsafe_code)]
 
 mod built_along;
@@ -99,8 +101,8 @@ use registry::{PassId, Registry};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Runs all goldens and doc examples of the plugin that this test belongs to: `plugin_test::run!(my_passes)`, with the
-/// name of its library, in which `export_plugin!` is at the root.
+/// Runs all goldens and doc examples of the plugin that this test belongs to: `plugin_test::run!(my_passes)`, with
+/// the name of its library, which has `export_plugin!` at its root.
 #[macro_export]
 macro_rules! run {
     ($plugin:path) => {{
@@ -109,11 +111,11 @@ macro_rules! run {
     }};
 }
 
-/// Runs all goldens and doc examples of the plugin in `folder`; [`run!`] finds both.
+/// Runs all goldens and doc examples of the plugin in `folder`; [`run!`] provides both arguments.
 ///
 /// # Panics
-/// If a golden or an example differs, a pass, instrument or property has none, a file belongs to none, or the two ways
-/// differ; with everything that is wrong.
+/// Panics with all problems if a golden or an example differs, a pass, instrument or property has none, a file does
+/// not belong to any, or the two ways differ.
 #[allow(clippy::panic, reason = "this is how a test fails")]
 pub fn run(plugin: &'static PluginDecl, folder: &str) {
     let only = std::env::var("ONLY").ok();
@@ -121,21 +123,21 @@ pub fn run(plugin: &'static PluginDecl, folder: &str) {
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }
 
-/// Something that is wrong.
+/// A problem found by the test.
 pub(crate) struct Problem {
-    /// The case or example that it was found in.
+    /// The case or example that contains it.
     pub(crate) place: Option<String>,
     pub(crate) text: String,
 }
 
 impl Problem {
-    /// One that is in no case.
+    /// Creates a problem outside of cases.
     pub(crate) fn of(text: String) -> Problem {
         Problem { place: None, text }
     }
 }
 
-/// Problems as text: one that several cases have is shown once, with the places of the others.
+/// Formats problems. One that several cases share is shown once, with the places of the others.
 fn shown(problems: Vec<Problem>) -> Vec<String> {
     let mut grouped: Vec<(String, Vec<String>)> = Vec::new();
     for Problem { place, text } in problems {
@@ -158,7 +160,7 @@ pub(crate) struct Tested {
     engine: Engine,
 }
 
-/// What the cases use.
+/// The instruments and properties that the cases use.
 #[derive(Default)]
 pub(crate) struct Used {
     instruments: BTreeSet<String>,
@@ -172,7 +174,7 @@ impl Used {
         self.checked.extend(outcome.checked.iter().cloned());
     }
 
-    /// What a case that could not run is for. That it could not run is reported, so it counts.
+    /// Records the use by a case that could not run. That error is reported, so the case counts as written.
     fn add_failed(&mut self, setup: &Setup, outcome: &str) {
         let name = |text: &String| text.split_once('{').map_or(text.as_str(), |(name, _)| name).trim().to_string();
         self.instruments.extend(setup.instruments.iter().map(name));
@@ -181,7 +183,7 @@ impl Used {
     }
 }
 
-/// What is wrong with the goldens and examples; with a list in `only`, with those whose files have these names.
+/// Returns the problems of the goldens and examples; if `only` lists names, of the files with these names.
 fn problems(folder: &Path, plugin: &'static PluginDecl, only: Option<&str>) -> Vec<String> {
     let is_wanted = |stem: &str| only.is_none_or(|only| only.split(',').any(|one| one.trim() == stem));
     let engine = match engine(folder) {
@@ -232,7 +234,7 @@ fn problems(folder: &Path, plugin: &'static PluginDecl, only: Option<&str>) -> V
     shown(problems)
 }
 
-/// A problem for each declaration in the sources that the plugin does not export.
+/// Returns a problem for each declaration in the sources that the plugin does not export.
 fn unexported(engine: &Engine, plugin: &PluginDecl, folder: &Path) -> Vec<String> {
     let owner = engine.registry().owners().find(|(_, owner)| owner.name == plugin.name);
     let listed = owner.and_then(|(id, _)| engine.listed(id));
@@ -240,26 +242,26 @@ fn unexported(engine: &Engine, plugin: &PluginDecl, folder: &Path) -> Vec<String
     found.iter().map(|found| format!("{found}; {}", found.remedy())).collect()
 }
 
-/// A problem for each operator that a pattern names and nobody declares: such a pattern matches nothing, in any case.
+/// Returns a problem for each undeclared operator in a pattern, because such a pattern never matches.
 fn unknown_in_patterns(engine: &Engine, folder: &Path) -> Vec<String> {
     let found = declared::unknown_in_patterns(folder, engine.registry());
     found.iter().map(|found| format!("{found}; {}", UnknownInPattern::REMEDY)).collect()
 }
 
-/// Instruments of a plugin, by name.
+/// Returns the instruments of a plugin, by name.
 fn instruments<'r>(registry: &'r Registry, plugin: &'r PluginDecl) -> impl Iterator<Item = &'r str> {
     let own =
         registry.instruments().filter(|(id, _)| registry.owner(registry.instrument_place(*id).0).name == plugin.name);
     own.map(|(_, info)| info.name.as_str())
 }
 
-/// Properties of a plugin that have a checker, by name.
+/// Returns the properties of a plugin that have a checker, by name.
 fn properties<'r>(registry: &'r Registry, plugin: &'r PluginDecl) -> impl Iterator<Item = &'r str> {
     let own = registry.properties().filter(|(info, owner)| info.checked && registry.owner(*owner).name == plugin.name);
     own.map(|(info, _)| info.name.as_str())
 }
 
-/// A problem for each instrument and each checker that no case uses.
+/// Returns a problem for each instrument and each checker that no case uses.
 fn unused(registry: &Registry, plugin: &PluginDecl, used: &Used) -> Vec<String> {
     let case = |name: &str, line: &str| format!("write one in tests/goldens/{}.txt, with `{line}: {name}`", stem(name));
     let mut problems = Vec::new();
@@ -288,8 +290,8 @@ fn engine(folder: &Path) -> Result<Engine, String> {
     Ok(engine)
 }
 
-/// Adds a pass for each property that has a checker. It requires the property and does nothing, so the host calls the
-/// checker as it does for any pass.
+/// Adds a pass for each property that has a checker. It requires the property and does nothing, so that the host
+/// calls the checker as for any pass.
 fn requirements(engine: &mut Engine) -> Result<(), passhost::Error> {
     let checked = engine.registry().properties().filter(|(info, _)| info.checked);
     let names: Vec<String> = checked.map(|(info, _)| info.name.clone()).collect();
@@ -305,7 +307,7 @@ fn text(error: &passhost::Error) -> String {
     error.reports().iter().map(|report| report.render(false)).collect()
 }
 
-/// `relax.ToNonDataflow` → `to_non_dataflow`.
+/// Converts `relax.ToNonDataflow` to `to_non_dataflow`.
 fn stem(pass: &str) -> String {
     heck::ToSnakeCase::to_snake_case(plugin_api::names::short_name(pass))
 }
@@ -317,7 +319,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What differs between two texts.
+/// Returns the differences between two texts.
 pub(crate) fn diff(expected: (&str, &str), found: (&str, &str)) -> String {
     let diff = similar::TextDiff::from_lines(expected.1, found.1);
     diff.unified_diff().header(expected.0, found.0).to_string()

@@ -1,4 +1,4 @@
-//! What becomes of a module, in-process and through the built library.
+//! Runs a case in-process and through the built library, and compares the outcomes.
 
 use crate::{Tested, diff, text};
 use passhost::run::{PassDiagnostic, Statistic};
@@ -9,7 +9,7 @@ use plugin_api::metadata::OptionValue;
 use registry::{Pipeline, Plan, Request, Selection};
 use std::collections::BTreeMap;
 
-/// What a case says about its run.
+/// The settings of a case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Setup {
     /// A pipeline; empty if only properties are checked.
@@ -21,20 +21,20 @@ pub(crate) struct Setup {
     pub(crate) instruments: Vec<String>,
     /// Properties that must hold after the passes.
     pub(crate) requires: Vec<String>,
-    /// Whether what passes missed is among the diagnostics.
+    /// True if missed opportunities are among the diagnostics.
     pub(crate) missed: bool,
-    /// Whether what passes count is shown.
+    /// True if statistics are shown.
     pub(crate) statistics: bool,
 }
 
 impl Setup {
-    /// A pipeline, and no more.
+    /// Creates the settings for a pipeline alone.
     pub(crate) fn of(passes: &str) -> Setup {
         Setup { passes: passes.to_string(), ..Setup::default() }
     }
 }
 
-/// How the code of the tested plugin is called.
+/// The way in which the code of the tested plugin is called.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// Through the built library.
@@ -43,7 +43,7 @@ enum Way {
     InProcess,
 }
 
-/// What a run one way returned.
+/// The result of a run in one way.
 struct Run {
     way: Way,
     result: Result<Module, Error>,
@@ -51,23 +51,24 @@ struct Run {
     statistics: Vec<Statistic>,
 }
 
-/// What both ways gave.
+/// The common result of both ways.
 pub(crate) struct Outcome {
     /// Sections of a golden.
     pub(crate) golden: String,
     /// The module as text; `None` after an error.
     pub(crate) printed: Option<String>,
-    /// Full names of the instruments that saw it.
+    /// Full names of the instruments that observed it.
     pub(crate) instruments: Vec<String>,
     /// Properties that were checked, and whether they held.
     pub(crate) checked: Vec<(String, bool)>,
 }
 
 impl Tested {
-    /// Runs a pipeline over a module as text, both ways.
+    /// Runs a pipeline over a module as text, in both ways.
     ///
     /// # Errors
-    /// If the module cannot be read, the pipeline not be planned, the result not be read back, or if the ways differ.
+    /// Fails if the module cannot be read, the pipeline cannot be planned, the result cannot be read back, or the
+    /// two ways differ.
     pub(crate) fn outcome(&self, setup: &Setup, module: &str) -> Result<Outcome, String> {
         let before = self.read(module)?;
         let (plan, config) = (self.plan(setup)?, self.config(setup)?);
@@ -107,7 +108,7 @@ impl Tested {
     }
 
     /// # Errors
-    /// What cannot be planned.
+    /// Returns the plan, or the reason why there is none.
     fn plan(&self, setup: &Setup) -> Result<Plan, String> {
         let required = setup.requires.iter().map(|property| self.requirement(property));
         let required = required.collect::<Result<Vec<String>, String>>()?;
@@ -120,7 +121,7 @@ impl Tested {
         Plan::new(&request, self.engine.registry()).map_err(|error| error.to_string())
     }
 
-    /// The pass that requires a property.
+    /// Returns the pass that requires a property.
     fn requirement(&self, property: &str) -> Result<String, String> {
         let known = self.engine.registry().property(property).is_some_and(|(info, ..)| info.checked);
         match known {
@@ -129,7 +130,7 @@ impl Tested {
         }
     }
 
-    /// Config values, checked like those of the command line.
+    /// Reads config values, checked like those of the command line.
     fn config(&self, setup: &Setup) -> Result<BTreeMap<String, OptionValue>, String> {
         let value = |text: &String| {
             let (key, value) = registry::registry::config::entry("config: ", text)?;
@@ -140,7 +141,8 @@ impl Tested {
     }
 
     /// # Errors
-    /// If the host could not run the plan, or something else than a pass, a checker or an instrument stopped it.
+    /// Fails if the host could not run the plan, or if it was stopped by something other than a pass, a checker or
+    /// an instrument.
     fn run(
         &self,
         plan: &Plan,
@@ -168,7 +170,7 @@ impl Tested {
         script::print_with_values(module, &self.engine).map_err(|error| error.to_string())
     }
 
-    /// A run as text that does not depend on the way.
+    /// Formats a run independently of the way.
     fn show(&self, run: &Run) -> Result<String, String> {
         let end = match &run.result {
             Ok(module) => self.print(module)?,
@@ -187,13 +189,13 @@ impl Tested {
     }
 }
 
-/// The name of the pass that requires a property, see [`crate::requirements`].
+/// Returns the name of the pass that requires a property; see [`crate::requirements`].
 pub(crate) fn requirement(property: &str) -> String {
     format!("requires.{property}")
 }
 
-/// The properties of a case that a run checked, and whether they held: passes are run in order, and the first that fails
-/// ends the run.
+/// Returns the properties of a case that a run checked, and whether they held. Passes run in order, and the first
+/// failure ends the run.
 fn checked(setup: &Setup, result: &Result<Module, Error>) -> Vec<(String, bool)> {
     let failed = match result {
         Ok(_) => None,
@@ -210,12 +212,12 @@ fn checked(setup: &Setup, result: &Result<Module, Error>) -> Vec<(String, bool)>
     }
 }
 
-/// A section of a golden, if there is something in it.
+/// Formats a section of a golden, unless it is empty.
 fn section(title: &str, lines: &str) -> String {
     if lines.is_empty() { String::new() } else { format!("-- {title}\n{lines}\n") }
 }
 
-/// What passes and instruments reported, one a line.
+/// Formats the diagnostics of passes and instruments, one a line.
 fn diagnostics(run: &Run) -> String {
     let line = |said: &PassDiagnostic| {
         let by = said.instrument.as_ref().map_or(String::new(), |name| format!(", instrument `{name}`"));
@@ -233,12 +235,12 @@ fn diagnostics(run: &Run) -> String {
     run.diagnostics.iter().map(line).collect()
 }
 
-/// What passes and instruments counted, one a line.
+/// Formats the statistics of passes and instruments, one a line.
 fn statistics(run: &Run) -> String {
     run.statistics.iter().map(|Statistic { pass, name, sum }| format!("{pass}: {name}: {sum}\n")).collect()
 }
 
-/// The library says where something panicked, a panic of this process does not.
+/// Removes the place of a panic, which only the library reports.
 fn without_place(message: &str) -> String {
     let cut = |text: &str| Some(text.rsplit_once(" (")?.0.to_string());
     let panicked = message.starts_with("panicked: ");

@@ -1,4 +1,4 @@
-//! What a test of a plugin says when something is wrong, with the template as the plugin.
+//! Tests the messages of a plugin's test, with the template as the plugin.
 
 use super::*;
 use plugin_api::PassError;
@@ -10,7 +10,7 @@ fn template() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/template")
 }
 
-/// A folder with the plugins of the template, its goldens, and one of them changed.
+/// Creates a folder with the plugins of the template, its goldens, and one of them changed.
 fn folder(change: impl Fn(&str) -> String) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let plugins = template().join("..").canonicalize().expect("the plugins");
@@ -91,7 +91,7 @@ fn goldens_and_passes_belong_together() {
     assert_eq!(found[1], "pass `template_plugin.MarkLeaves` has no goldens; write tests/goldens/mark_leaves.txt");
 }
 
-/// A pass that writes an operator which no plugin declares fails both ways, as a golden can say.
+/// A pass that writes an undeclared operator fails in both ways, and a golden can expect this.
 #[test]
 fn an_operator_that_nobody_declares_is_an_error() {
     let case = |outcome: &str| {
@@ -137,7 +137,7 @@ fn ways_that_differ_are_told() {
     }
 }
 
-/// A pass that fails in this process alone.
+/// A pass that fails in this process only.
 static FAILING: PluginDecl = PluginDecl {
     passes: &[&FAILS, &template_plugin::mark_leaves::MARK_LEAVES, &template_plugin::share_calls::SHARE_CALLS],
     ..template_plugin::__PASSHOST_PLUGIN

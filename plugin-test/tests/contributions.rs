@@ -1,5 +1,5 @@
-//! Goldens that set config, run composite passes, and test properties and instruments. `BLESS=1` rewrites those of
-//! `tests/goldens`.
+//! Tests goldens that set config, run composite passes, and test properties and instruments. `BLESS=1` rewrites
+//! those of `tests/goldens`.
 #![forbid(unsafe_code)]
 
 #[path = "../examples/contributes.rs"]
@@ -19,7 +19,7 @@ fn goldens() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens")
 }
 
-/// The library of the example, built like this test.
+/// Returns the library of the example, built like this test.
 fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -36,7 +36,8 @@ fn library() -> &'static Path {
     })
 }
 
-/// A folder with the plugin and its goldens, each changed by `change`, which gets the name of the file.
+/// Creates a folder with the plugin and its goldens, each changed by `change`, which is passed the name of the
+/// file.
 fn folder(change: impl Fn(&str, String) -> String) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let plugins = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins").canonicalize().expect("the plugins");
@@ -53,7 +54,7 @@ fn folder(change: impl Fn(&str, String) -> String) -> tempfile::TempDir {
     folder
 }
 
-/// What is wrong with the goldens of a folder; nothing if all is well.
+/// Returns the problems of the goldens of a folder; empty if there are none.
 fn problems(plugin: &'static PluginDecl, folder: &Path) -> String {
     let path = folder.display().to_string();
     let result = catch_unwind(|| plugin_test::run(plugin, &path));
@@ -71,7 +72,7 @@ fn everything_of_a_plugin_has_its_goldens() {
     }
 }
 
-/// A file without the lines of some kind.
+/// Removes the lines of some kind from a file.
 fn without(text: &str, start: &str) -> String {
     text.split_inclusive('\n').filter(|line| !line.starts_with(start)).collect()
 }
@@ -80,7 +81,7 @@ fn without(text: &str, start: &str) -> String {
 fn what_no_case_uses_is_named() {
     let folder = folder(|file, text| match file {
         "counter.txt" => without(&text, "instrument:"),
-        // Of the cases, one in which the property holds is left.
+        // Only one case, in which the property holds, is left.
         "folded.txt" => text.split_inclusive("== ").take(2).collect::<String>().trim_end_matches("== ").to_string(),
         _ => text,
     });
@@ -125,7 +126,7 @@ fn settings_that_are_wrong_are_told() {
     }
 }
 
-/// Cases that cannot run are a problem, and not also the lack of a case.
+/// Cases that cannot run are a problem, but do not count as missing.
 #[test]
 fn what_many_cases_have_is_reported_once_with_the_place_of_each() {
     let folder = folder(|_, text| {

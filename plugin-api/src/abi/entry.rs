@@ -1,4 +1,4 @@
-//! The entry table of a plugin, and the shims behind it: every one catches panics on the plugin's side.
+//! The entry table of a plugin, and its shims, each of which catches panics on the plugin's side.
 
 use crate::PassError;
 use crate::abi::layout::FINGERPRINT;
@@ -34,8 +34,8 @@ pub(super) const VETOED: u32 = 3;
 /// Status of a pass that refuses the value of an option. An error follows, as for `FAILED`.
 pub(crate) const REFUSED_OPTION: u32 = 4;
 
-/// The entry table. The types of its functions are written out: the comparison of layouts sees through no alias. Grows
-/// at its end only; `decl` is for the plugin's own shims.
+/// The entry table. The types of its functions are written out, because the comparison of layouts does not resolve
+/// aliases. Fields are only added at the end; `decl` is for the plugin's own shims.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct Entry {
@@ -46,15 +46,15 @@ pub struct Entry {
     pub(crate) n_operators: u32,
     pub(crate) fingerprint: u64,
     pub(crate) api: RawBytes,
-    /// The metadata block as it is in memory: what is in the file must be the same. It also keeps linkers from
+    /// The metadata block in memory, which must be the same as in the file. The reference also keeps linkers from
     /// dropping the section.
     pub(crate) metadata: RawBytes,
     pub(crate) init: extern "C" fn(*const Services, Sink) -> u32,
     pub(crate) layout: extern "C" fn() -> *const u8,
-    /// Table, pass, module, options, context, error.
+    /// Parameters: table, pass, module, options, context, error.
     pub(crate) run_module:
         extern "C" fn(*const Entry, u32, *const ModuleHdr, RawBytes, *const CtxRecord, Sink) -> RunResult,
-    /// Table, pass, functions, room for as many results, their number, options, context, errors.
+    /// Parameters: table, pass, functions, room for as many results, their number, options, context, errors.
     pub(crate) run_functions: extern "C" fn(
         *const Entry,
         u32,
@@ -65,24 +65,24 @@ pub struct Entry {
         *const CtxRecord,
         Sink,
     ),
-    /// Table, operator, sections, call, answer.
+    /// Parameters: table, operator, sections, call, answer.
     pub(crate) infer: extern "C" fn(*const Entry, u32, *const RawView<'static>, u32, Sink) -> u32,
     #[sabi(unsafe_opaque_field)]
     decl: *const PluginDecl,
-    /// Table, instrument, options, place for the state, error.
+    /// Parameters: table, instrument, options, place for the state, error.
     pub(crate) make_instrument: extern "C" fn(*const Entry, u32, RawBytes, *mut *mut u8, Sink) -> u32,
-    /// State, event, module or null, what there is to know of the pass, error.
+    /// Parameters: state, event, module or null, facts of the pass, error.
     pub(crate) call_instrument: extern "C" fn(*mut u8, u32, *const ModuleHdr, RawBytes, Sink) -> u32,
-    /// State, error.
+    /// Parameters: state, error.
     pub(crate) drop_instrument: extern "C" fn(*mut u8, Sink) -> u32,
-    /// Table, property, function, context, error.
+    /// Parameters: table, property, function, context, error.
     pub(crate) check_property: extern "C" fn(*const Entry, u32, *const BodyHdr, *const CtxRecord, Sink) -> u32,
-    /// Table, operator, sections, call, place for the PrimFunc, answer.
+    /// Parameters: table, operator, sections, call, place for the PrimFunc, answer.
     pub(crate) legalize:
         extern "C" fn(*const Entry, u32, *const RawView<'static>, u32, *mut *const BodyHdr, Sink) -> u32,
 }
 
-/// What the run of a module pass gave.
+/// The result of a module pass.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct RunResult {
@@ -119,13 +119,14 @@ unsafe impl Sync for Entry {}
 // SAFETY: as above.
 unsafe impl Send for Entry {}
 
-/// Names and places of fields.
+/// Lists the names and offsets of fields.
 macro_rules! places {
     ($($field:ident),* $(,)?) => { &[$((stringify!($field), std::mem::offset_of!(Entry, $field))),*] };
 }
 
 impl Entry {
-    /// Everything in the table that must not be null: `decl` is only for the plugin's own shims, and `api` is not read.
+    /// All fields that must not be null, except `decl`, which is for the plugin's own shims, and `api`, which is
+    /// not read.
     const ADDRESSES: &[(&str, usize)] = places!(
         metadata,
         init,
@@ -140,7 +141,7 @@ impl Entry {
         legalize,
     );
 
-    /// The table of a plugin.
+    /// Creates the table of a plugin.
     pub const fn new(decl: &'static PluginDecl, metadata: &'static [u8]) -> Entry {
         Entry {
             magic: ENTRY_MAGIC,
@@ -165,23 +166,23 @@ impl Entry {
         }
     }
 
-    /// What the plugin declares; on its own side.
+    /// Returns the plugin's declarations; only on its own side.
     pub(super) fn decl(&self) -> &'static PluginDecl {
-        // SAFETY: `new` was given it.
+        // SAFETY: `new` stored a reference in it.
         unsafe { &*self.decl }
     }
 
-    /// A copy of the table of a plugin.
+    /// Copies and checks the table of a plugin.
     ///
     /// # Errors
-    /// The name of a function or of a block of bytes that the table should have, and that is null.
+    /// Returns the name of a required function or block of bytes that is null.
     ///
     /// # Safety
     /// `table` points to as many bytes as a table has.
     pub(super) unsafe fn checked(table: *const Entry) -> Result<Entry, &'static str> {
         let size = size_of::<Entry>();
         let mut whole = std::mem::MaybeUninit::<Entry>::uninit();
-        // SAFETY: both have so many bytes, and the copy is of bytes.
+        // SAFETY: both have this many bytes, and bytes are copied.
         unsafe { std::ptr::copy_nonoverlapping(table.cast::<u8>(), whole.as_mut_ptr().cast::<u8>(), size) };
         let address = |at: usize| {
             // SAFETY: all of the copy is initialized, and each of these fields begins with an address.
@@ -189,21 +190,21 @@ impl Entry {
         };
         match Entry::ADDRESSES.iter().find(|(_, at)| address(*at) == 0) {
             Some((name, _)) => Err(name),
-            // SAFETY: no function is null, which is the only thing that a field of the table cannot be.
+            // SAFETY: the functions are not null, which is the only requirement on the table's fields.
             None => Ok(unsafe { whole.assume_init() }),
         }
     }
 }
 
 thread_local! {
-    /// Whether a shim on this thread waits for a panic.
+    /// True while a shim on this thread catches panics.
     static IN_SHIM: Cell<bool> = const { Cell::new(false) };
-    /// Message and place of the last panic on this thread, which somebody may have caught already.
+    /// Message and place of the last panic on this thread, which may already have been caught elsewhere.
     static PANIC: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
 }
 
-/// The hook of this copy of the standard library. It keeps message and place for the shim; panics of threads that the
-/// plugin started itself go to the log.
+/// The panic hook of this copy of the standard library. It stores message and place for the shim; panics of threads
+/// that the plugin itself started are logged.
 fn hook(info: &std::panic::PanicHookInfo<'_>) {
     let (file, line) = info.location().map_or(("", 0), |at| (at.file(), at.line()));
     let message = info.payload_as_str().unwrap_or(NO_TEXT);
@@ -214,11 +215,12 @@ fn hook(info: &std::panic::PanicHookInfo<'_>) {
     }
 }
 
-/// What stands for the message of a panic whose payload is neither `&str` nor `String`.
+/// Replaces the message of a panic whose payload is neither `&str` nor `String`.
 const NO_TEXT: &str = "a payload that is not text";
 
-/// The payload's text, with the place if the hook saw this panic: one that goes on from another thread does not pass
-/// the hook, so what it kept may be of another one. Then forgets the payload, whose destructor could panic again.
+/// Returns the payload's text, with the place if the hook ran for this panic. A panic propagated from another
+/// thread does not run the hook, so the stored one may be of another panic. Leaks the payload, whose destructor
+/// could panic again.
 fn panic_text(payload: Box<dyn Any + Send>) -> String {
     let hooked = PANIC.try_with(|panic| panic.borrow_mut().take()).ok().flatten();
     let text = payload.downcast_ref::<&str>().copied();
@@ -231,7 +233,7 @@ fn panic_text(payload: Box<dyn Any + Send>) -> String {
     text
 }
 
-/// Runs the work of a shim. A panic ends here, as text.
+/// Runs the work of a shim. A panic is caught, and returned as text.
 pub(super) fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     let outer = IN_SHIM.replace(true);
     let _ = PANIC.try_with(|panic| panic.borrow_mut().take());
@@ -264,12 +266,12 @@ extern "C" fn init(services: *const Services, error: Sink) -> u32 {
     }
 }
 
-/// Status of a pass that returned an error.
+/// Returns the status of a pass that returned an error.
 pub(super) fn status_of(error: &PassError) -> u32 {
     if error.is_of_option { REFUSED_OPTION } else { FAILED }
 }
 
-/// An error as bytes: node (u64), length of the function's name (u32), name, message.
+/// Encodes an error as bytes: node (u64), length of the function's name (u32), name, message.
 pub(super) fn error_bytes(error: &PassError) -> Vec<u8> {
     let function = error.function.as_deref().unwrap_or("").as_bytes();
     let node = error.node.map_or(NO_NODE, |node| node as u64);
@@ -277,7 +279,7 @@ pub(super) fn error_bytes(error: &PassError) -> Vec<u8> {
     [&node.to_le_bytes()[..], &length, function, error.message.as_bytes()].concat()
 }
 
-/// What [`error_bytes`] wrote.
+/// Decodes the bytes of [`error_bytes`].
 pub(crate) fn read_error(bytes: &[u8]) -> PassError {
     let read = || {
         let (node, rest) = bytes.split_first_chunk::<8>()?;
@@ -293,7 +295,7 @@ pub(crate) fn read_error(bytes: &[u8]) -> PassError {
     read().unwrap_or_else(|| PassError::new(String::from_utf8_lossy(bytes)))
 }
 
-/// Values of options as bytes, in the order of their declaration.
+/// Encodes the values of options as bytes, in the order of their declaration.
 pub(crate) fn option_bytes(values: &[OptionValue]) -> Vec<u8> {
     let mut out = Vec::new();
     values.iter().for_each(|value| {
@@ -305,7 +307,7 @@ pub(crate) fn option_bytes(values: &[OptionValue]) -> Vec<u8> {
 /// # Safety
 /// The bytes live during the call.
 pub(super) unsafe fn read_options(bytes: RawBytes) -> Result<Vec<OptionValue>, PassError> {
-    // SAFETY: the caller vouches for the bytes.
+    // SAFETY: guaranteed by the caller.
     let fields = Fields::new(unsafe { bytes.get() });
     let values = fields.map(|field| read_value(field.ok()?.1)).collect::<Option<Vec<_>>>();
     values.ok_or_else(|| PassError::new("the host passed options that cannot be read"))
@@ -316,7 +318,8 @@ fn other_granularity() -> PassError {
 }
 
 /// # Safety
-/// The plugin's own table; a live module; bytes that live during the call; a context that is null or alive.
+/// `entry` is the plugin's own table; the module lives; the bytes live during the call; the context is null or
+/// alive.
 unsafe fn module_pass(
     entry: *const Entry,
     pass: u32,
@@ -343,7 +346,7 @@ extern "C" fn run_module(
     error: Sink,
 ) -> RunResult {
     let (status, handle) = {
-        // SAFETY: the host gives what `module_pass` asks for.
+        // SAFETY: the host meets the requirements of `module_pass`.
         match caught(|| unsafe { module_pass(entry, pass, module, options, ctx) }) {
             Ok(Ok(module)) => (OK, module.into_ptr()),
             Ok(Err(failure)) => {
@@ -359,13 +362,13 @@ extern "C" fn run_module(
     RunResult { status, reserved: 0, handle }
 }
 
-/// One failure of a batch as bytes: position (u32), status (u32), length (u32), text or error.
+/// Encodes one failure of a batch as bytes: position (u32), status (u32), length (u32), text or error.
 pub(super) fn put_failure(errors: Sink, at: usize, status: u32, bytes: &[u8]) {
     [at as u32, status, bytes.len() as u32].iter().for_each(|word| errors.put(&word.to_le_bytes()));
     errors.put(bytes);
 }
 
-/// What [`put_failure`] wrote.
+/// Decodes the bytes of [`put_failure`].
 pub(crate) fn read_failures(mut bytes: &[u8]) -> Vec<(usize, u32, &[u8])> {
     let mut failures = Vec::new();
     while let Some(([at, status, len], rest)) = bytes.split_first_chunk::<12>().map(|(head, rest)| {
@@ -379,7 +382,7 @@ pub(crate) fn read_failures(mut bytes: &[u8]) -> Vec<(usize, u32, &[u8])> {
     failures
 }
 
-/// How many [`put_failure`] wrote. Takes no memory.
+/// Counts the failures in the bytes of [`put_failure`], without allocating.
 pub(crate) fn failures_in(mut bytes: &[u8]) -> usize {
     let mut n = 0;
     while let Some((head, rest)) = bytes.split_first_chunk::<12>() {
@@ -403,9 +406,9 @@ extern "C" fn run_functions(
     if n == 0 {
         return;
     }
-    // SAFETY: the host gives the plugin's own table, `n` live handles, room for `n` results, bytes that live during
-    // the call, and a context that is null or alive. A `Body` is a transparent pointer, so an array of borrowed
-    // handles is a slice of `Body` as long as nobody drops it.
+    // SAFETY: the host passes the plugin's own table, `n` live handles, room for `n` results, bytes that live
+    // during the call, and a context that is null or alive. A `Body` is a transparent pointer, so an array of
+    // borrowed handles is a slice of `Body` as long as none is dropped.
     let (entry, bodies, out, ctx) = unsafe {
         let bodies = std::slice::from_raw_parts(bodies.cast::<Body>(), n);
         (&*entry, bodies, std::slice::from_raw_parts_mut(out, n), Ctx::of(services::context(ctx)))
@@ -439,8 +442,8 @@ extern "C" fn check_property(
     ctx: *const CtxRecord,
     error: Sink,
 ) -> u32 {
-    // SAFETY: the host gives the plugin's own table, a live handle, and a context that is null or alive. A `Body` is a
-    // transparent pointer, so a borrowed handle is a slice of one `Body` as long as nobody drops it.
+    // SAFETY: the host passes the plugin's own table, a live handle, and a context that is null or alive. A `Body`
+    // is a transparent pointer, so a borrowed handle is a slice of one `Body` as long as it is not dropped.
     let (entry, bodies, ctx) = unsafe {
         (&*entry, std::slice::from_raw_parts((&raw const body).cast::<Body>(), 1), Ctx::of(services::context(ctx)))
     };
@@ -508,7 +511,7 @@ extern "C" fn legalize(
         Err(InferError::Panicked(format!("{what}: {panic}; this is a fault of its plugin")))
     });
     let (status, bytes, handle) = services::legalized_answer(answer);
-    // SAFETY: the host gives a place for one handle.
+    // SAFETY: the host passes a place for one handle.
     unsafe { function.write(handle) };
     out.put(&bytes);
     status

@@ -1,4 +1,4 @@
-//! What makes a library a plugin: its metadata in a section of the file, and its entry.
+//! Turns a library into a plugin: its metadata in a section of the file, and its entry.
 
 use crate::abi::layout::FINGERPRINT;
 use crate::declare::declarations::{API_VERSION, Built, PluginDecl, check, write_plugin};
@@ -13,14 +13,14 @@ impl Built {
     };
 }
 
-/// Number of bytes of the metadata block.
+/// Returns the number of bytes of the metadata block.
 pub const fn encoded_len(plugin: &PluginDecl) -> usize {
     let mut w = Writer::<0>::new();
     write_plugin(&mut w, plugin, &Built::HERE);
     w.len()
 }
 
-/// The metadata block; `N` is [`encoded_len`].
+/// Encodes the metadata block; `N` is [`encoded_len`].
 pub const fn encode<const N: usize>(plugin: &PluginDecl) -> [u8; N] {
     check(plugin);
     let mut w = Writer::<N>::new();
@@ -28,7 +28,7 @@ pub const fn encode<const N: usize>(plugin: &PluginDecl) -> [u8; N] {
     w.finish()
 }
 
-/// Makes a library a plugin. Name and version of the plugin are those of its crate.
+/// Makes a library a plugin. The plugin has the name and version of its crate.
 ///
 /// ```ignore
 /// export_plugin! {
@@ -37,9 +37,10 @@ pub const fn encode<const N: usize>(plugin: &PluginDecl) -> [u8; N] {
 /// }
 /// ```
 ///
-/// Each list may be left out; `operators: &OPERATORS` takes a constant array. `config`, `properties`, `composites` and
-/// `instruments` are lists of declarations, too ([`contributions`](crate::declare::contributions)). A plugin of one pass declares it in
-/// place, as [`declare_pass!`](crate::declare_pass) does, but without a name for the constant:
+/// Each list can be omitted; `operators: &OPERATORS` takes a constant array. `config`, `properties`, `composites`
+/// and `instruments` are lists of declarations, too ([`contributions`](crate::declare::contributions)). A plugin
+/// with a single pass can declare it in place, as with [`declare_pass!`](crate::declare_pass), but without a name
+/// for the constant:
 ///
 /// ```ignore
 /// export_plugin! {
@@ -64,8 +65,8 @@ macro_rules! export_plugin {
     };
 }
 
-/// Parts of [`export_plugin!`]. `@lists` sorts the lists into slots: passes, operators, config, properties, composites,
-/// instruments.
+/// Implementation of [`export_plugin!`]. `@lists` sorts the lists into slots: passes, operators, config,
+/// properties, composites, instruments.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export {

@@ -1,5 +1,5 @@
-//! Runs passes of this process, without the boundary: those that a program made which embeds the host, and those of a
-//! plugin that is linked into a test that compares the two ways.
+//! Runs passes of this process, without the boundary: those of an embedding program, and those of a plugin that is
+//! linked into a test which compares both ways.
 
 use crate::PassError;
 use crate::abi::host::{NOTHING_DONE, RunFailure, with_batch};
@@ -14,7 +14,8 @@ use crate::services;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The current context ([`with_current`](crate::abi::host::with_current)), as the passes of this process see it.
+/// Returns the current context ([`with_current`](crate::abi::host::with_current)) as the passes of this process see
+/// it.
 fn context() -> Ctx {
     services::install(&crate::abi::host::table::SERVICES);
     Ctx::current()
@@ -31,7 +32,7 @@ fn panicked(payload: Box<dyn Any + Send>) -> RunFailure {
 /// Calls code of this program; a panic is a failure.
 ///
 /// # Errors
-/// The panic.
+/// Returns the panic.
 pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, RunFailure> {
     catch_unwind(AssertUnwindSafe(work)).map_err(panicked)
 }
@@ -40,10 +41,10 @@ fn other_granularity() -> RunFailure {
     RunFailure::Error(PassError::new("the pass works at another granularity"))
 }
 
-/// Runs a module pass that this program made. A context must be current.
+/// Runs a module pass of this program. A context must be current.
 ///
 /// # Errors
-/// How it failed.
+/// Returns the failure.
 pub fn call_module(
     module: &Module,
     run: impl FnOnce(&Module, &Ctx) -> Result<Module, PassError>,
@@ -52,7 +53,7 @@ pub fn call_module(
     caught(|| run(module, &ctx))?.map_err(RunFailure::Error)
 }
 
-/// Runs a pass over functions that this program made; one result for each. A context must be current.
+/// Runs a pass of this program over functions; there is one result for each. A context must be current.
 pub fn call_functions(
     functions: &[(&str, &Body)],
     run: impl FnMut(&Body, &Ctx) -> Result<Body, PassError>,
@@ -70,7 +71,7 @@ pub fn call_functions(
 /// Runs a module pass with the values of all its options. A context must be current.
 ///
 /// # Errors
-/// How it failed.
+/// Returns the failure.
 pub fn run_module(pass: &PassDecl, module: &Module, options: &[OptionValue]) -> Result<Module, RunFailure> {
     let RunFn::Module(run) = pass.run else { return Err(other_granularity()) };
     let ctx = context();
@@ -78,10 +79,11 @@ pub fn run_module(pass: &PassDecl, module: &Module, options: &[OptionValue]) -> 
     result.map_err(panicked)?.map_err(RunFailure::Error)
 }
 
-/// Asks the checker of a property about a function. A context must be current.
+/// Runs the checker of a property on a function. A context must be current.
 ///
 /// # Errors
-/// Why the function does not have the property ([`RunFailure::Error`]), or how the checker failed.
+/// Returns the reason why the function does not have the property ([`RunFailure::Error`]), or the failure of the
+/// checker.
 pub fn check_property(property: &PropertyDecl, function: (&str, &Body)) -> Result<(), RunFailure> {
     let Some(check) = property.check else {
         return Err(RunFailure::Protocol(format!("has no checker of `{}`", property.name)));
@@ -97,10 +99,10 @@ pub fn check_property(property: &PropertyDecl, function: (&str, &Body)) -> Resul
     answer
 }
 
-/// Makes an instrument with the values of all its options. A context must be current.
+/// Creates an instrument with the values of all its options. A context must be current.
 ///
 /// # Errors
-/// How that failed.
+/// Returns the failure.
 pub fn make_instrument(
     instrument: &InstrumentDecl,
     options: &[OptionValue],
@@ -109,7 +111,8 @@ pub fn make_instrument(
     caught(|| (instrument.new)(options, &ctx))?.map_err(RunFailure::Error)
 }
 
-/// Runs a function, PrimFunc or dataflow-block pass on each function; one result for each. A context must be current.
+/// Runs a function, PrimFunc or dataflow-block pass on each function; there is one result for each. A context must
+/// be current.
 pub fn run_functions(
     pass: &PassDecl,
     functions: &[(&str, &Body)],

@@ -1,7 +1,7 @@
-//! Instruments across the boundary: the shims on the plugin's side, and what the host holds of an instrument.
+//! Instruments across the boundary: the shims on the plugin's side, and the host's handle of an instrument.
 //!
-//! The state of an instrument belongs to the plugin; the host keeps a pointer that it never looks behind. What an
-//! instrument sees of a pass crosses as tagged fields, so that later versions can add to it.
+//! The state of an instrument belongs to the plugin; the host keeps an opaque pointer. The facts of a pass cross as
+//! tagged fields, so that later versions can add to them.
 
 use crate::PassError;
 use crate::abi::entry::{Entry, FAILED, OK, PANICKED, VETOED, caught, error_bytes, read_error, read_options};
@@ -25,22 +25,22 @@ mod event {
     pub(super) const RUN_FAILED: u32 = 6;
 }
 
-/// Tags of what an event says. Never reused.
+/// Tags of the fields of an event. Never reused.
 pub(super) mod field {
     pub(in super::super) const NAME: u16 = 1;
     pub(in super::super) const OPT_LEVEL: u16 = 2;
     pub(in super::super) const GRANULARITY: u16 = 3;
     /// Name of a required pass.
     pub(in super::super) const REQUIRED: u16 = 4;
-    /// Requirement on the plugin of the required pass before it.
+    /// Version requirement on the plugin of the preceding required pass.
     pub(in super::super) const VERSION: u16 = 5;
     pub(in super::super) const PLUGIN: u16 = 6;
     pub(in super::super) const POSITION: u16 = 7;
-    /// Why a pass failed.
+    /// Reason why a pass failed.
     pub(in super::super) const MESSAGE: u16 = 8;
 }
 
-/// What an instrument sees of a pass, as fields.
+/// Encodes the facts of a pass as fields.
 pub(super) fn facts_bytes(pass: &PassFacts<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(128);
     put_field(&mut out, field::NAME, pass.name.as_bytes());
@@ -57,7 +57,7 @@ pub(super) fn facts_bytes(pass: &PassFacts<'_>) -> Vec<u8> {
     out
 }
 
-/// What [`facts_bytes`] wrote, and the message behind it.
+/// Decodes the bytes of [`facts_bytes`], and the message after them.
 pub(super) fn with_facts<R>(bytes: &[u8], f: impl FnOnce(&PassFacts<'_>, &str) -> R) -> R {
     let mut required: Vec<Required> = Vec::new();
     let granularity = Granularity::Module;
@@ -89,7 +89,7 @@ fn granularity_of(content: &[u8]) -> Granularity {
     known.unwrap_or(Granularity::Module)
 }
 
-/// Table, instrument, options, place for the state, error.
+/// Parameters: table, instrument, options, place for the state, error.
 pub(super) extern "C" fn make(
     entry: *const Entry,
     at: u32,
@@ -98,7 +98,7 @@ pub(super) extern "C" fn make(
     error: Sink,
 ) -> u32 {
     let make = || {
-        // SAFETY: the host gives the plugin's own table, and bytes that live during the call.
+        // SAFETY: the host passes the plugin's own table, and bytes that live during the call.
         let (entry, options) = unsafe { (&*entry, read_options(options)?) };
         let Some(decl) = entry.decl().more.instruments.get(at as usize) else {
             return Err(PassError::new("the host asked for an instrument that the plugin does not have"));
@@ -106,13 +106,13 @@ pub(super) extern "C" fn make(
         (decl.new)(&options, &Ctx::current())
     };
     answer(caught(make), error, |instrument| {
-        // SAFETY: the host gives room for a pointer.
+        // SAFETY: the host passes room for a pointer.
         unsafe { *state = Box::into_raw(Box::new(instrument)).cast() };
         OK
     })
 }
 
-/// Status and error of what a shim did.
+/// Returns the status of a shim, and sends its error.
 fn answer<T>(result: Result<Result<T, PassError>, String>, error: Sink, fine: impl FnOnce(T) -> u32) -> u32 {
     match result {
         Ok(Ok(value)) => fine(value),
@@ -127,7 +127,7 @@ fn answer<T>(result: Result<Result<T, PassError>, String>, error: Sink, fine: im
     }
 }
 
-/// State, event, module or null, what there is to know of the pass, error.
+/// Parameters: state, event, module or null, facts of the pass, error.
 pub(super) extern "C" fn call(
     state: *mut u8,
     what: u32,
@@ -136,8 +136,8 @@ pub(super) extern "C" fn call(
     error: Sink,
 ) -> u32 {
     let call = || {
-        // SAFETY: the host gives a state that `make` gave and nobody else uses, a module that lives or none, and bytes
-        // that live during the call.
+        // SAFETY: the host passes a state from `make` that is not in use, a live module or none, and bytes that
+        // live during the call.
         let (instrument, module, facts) =
             unsafe { (&mut *state.cast::<Box<dyn PassInstrument>>(), Module::clone_ptr(module), facts.get()) };
         let module = || module.as_ref().ok_or_else(|| PassError::new("the host passed no module"));
@@ -155,19 +155,19 @@ pub(super) extern "C" fn call(
     answer(caught(call), error, |agrees| if agrees { OK } else { VETOED })
 }
 
-/// State, error.
+/// Parameters: state, error.
 pub(super) extern "C" fn drop_state(state: *mut u8, error: Sink) -> u32 {
-    // SAFETY: the host gives a state that `make` gave, once.
+    // SAFETY: the host passes a state from `make`, once.
     let drop_it = || unsafe { drop(Box::from_raw(state.cast::<Box<dyn PassInstrument>>())) };
     answer(caught(drop_it).map(Ok), error, |()| OK)
 }
 
 impl OpenPlugin {
-    /// Makes an instrument with the values of all its options, in the order of their declaration. A context must be
-    /// current ([`with_current`](crate::abi::host::with_current)).
+    /// Creates an instrument with the values of all its options, in the order of their declaration. A context must
+    /// be current ([`with_current`](crate::abi::host::with_current)).
     ///
     /// # Errors
-    /// How it failed.
+    /// Returns the failure.
     pub fn make_instrument(&self, at: usize, options: &[OptionValue]) -> Result<PluginInstrument, RunFailure> {
         let options = crate::abi::entry::option_bytes(options);
         let mut state = std::ptr::null_mut();
@@ -185,18 +185,18 @@ impl OpenPlugin {
     }
 }
 
-/// An instrument of a plugin. One that panicked is not called any more.
+/// An instrument of a plugin. It is not called again after a panic.
 pub struct PluginInstrument {
     entry: &'static Entry,
-    /// Null once it was given back.
+    /// Null after it was released.
     state: *mut u8,
     panicked: bool,
-    /// Spans that it entered in events whose other half is still to come: `enter` and `run_before`.
+    /// Spans that it entered in events whose matching event is still to come: `enter` and `run_before`.
     kept: Vec<spans::Kept>,
 }
 
 impl PluginInstrument {
-    /// The call for an event. One that ends what another event began has the spans that were entered in that.
+    /// Starts the call of an event. An event that matches an earlier one continues with its spans.
     fn begin(&mut self, what: u32) -> spans::Call {
         match what {
             event::EXIT | event::RUN_AFTER | event::RUN_FAILED => {
@@ -206,14 +206,14 @@ impl PluginInstrument {
         }
     }
 
-    /// Leaves the spans of events whose other half does not come.
+    /// Leaves the spans of events whose matching event does not come.
     fn leave_spans(&mut self) {
         while let Some(kept) = self.kept.pop() {
             drop(spans::Call::resume(kept));
         }
     }
 
-    /// Whether a pass may run, where that is asked.
+    /// Calls the instrument. For `should_run`, returns true if the pass may run.
     fn event(&mut self, what: u32, module: Option<&Module>, facts: &[u8]) -> Result<bool, PassError> {
         if self.panicked {
             return Ok(true);
@@ -240,15 +240,15 @@ impl PluginInstrument {
         }
     }
 
-    /// Whether it panicked.
+    /// Returns true if it panicked.
     pub fn panicked(&self) -> bool {
         self.panicked
     }
 
-    /// Gives it back to its plugin.
+    /// Releases it to its plugin.
     ///
     /// # Errors
-    /// If its destructor panicked.
+    /// Fails if its destructor panicked.
     pub fn close(mut self) -> Result<(), RunFailure> {
         self.give_back()
     }

@@ -1,5 +1,6 @@
-//! What both sides must agree on: a hash over the records that cross, for the metadata; and abi_stable's comparison of
-//! all fields, when a plugin is opened. The hash is quick and works without loading, the comparison finds the culprit.
+//! Checks the layout of records that cross the boundary in two ways: by a hash over them, which is in the metadata;
+//! and by abi_stable's comparison of all fields, when a plugin is opened. The hash is quick and works without
+//! loading; the comparison finds the difference.
 
 use crate::abi::entry::{Entry, RunResult};
 use crate::ir::records::*;
@@ -15,8 +16,8 @@ use abi_stable::abi_stability::abi_checking::{
 };
 use abi_stable::type_layout::{TLFieldOrFunction, TypeLayout};
 
-/// Calls `then` with every record of version 1.0 that crosses. None of them changes until 2.0, so a plugin of any version
-/// 1.x has the same: a longer table is a new record that starts with the old one.
+/// Calls `then` with every record of version 1.0 that crosses. They do not change until 2.0, so a plugin of any
+/// version 1.x has the same ones; a longer table is a new record that starts with the old one.
 macro_rules! records {
     ($then:ident) => {
         $then! {
@@ -74,7 +75,8 @@ macro_rules! fingerprint {
 records!(boundary);
 records!(fingerprint);
 
-/// The fingerprint of a version with this contract. The records alone would not show that a number has another meaning.
+/// Returns the fingerprint of a version with this contract. The records alone would not show that the meaning of a
+/// number changed.
 pub(super) const fn fingerprint_of(contract: &str) -> u64 {
     let (mut hash, mut bytes) = (RECORDS, contract.as_bytes());
     while let Some((eight, rest)) = bytes.split_first_chunk::<8>() {
@@ -91,7 +93,7 @@ pub(super) const fn fingerprint_of(contract: &str) -> u64 {
 /// The contracts of the minor versions of 1, from 1.0 on. The last one is that of this version.
 pub(super) const CONTRACTS: [&str; 1] = [include_str!("../../tests/api/1.0.txt")];
 
-/// The fingerprints of these versions: a plugin must have the one of its own, or it is not opened.
+/// The fingerprints of these versions. A plugin is opened only if it has the one of its version.
 pub(super) const FINGERPRINTS: [u64; CONTRACTS.len()] = {
     let (mut fingerprints, mut minor) = ([0; CONTRACTS.len()], 0);
     while minor < CONTRACTS.len() {
@@ -104,17 +106,17 @@ pub(super) const FINGERPRINTS: [u64; CONTRACTS.len()] = {
 /// Hash over the records and the contract of this version.
 pub const FINGERPRINT: u64 = FINGERPRINTS[CONTRACTS.len() - 1];
 
-/// Layouts of this side.
+/// Returns the layouts of this side.
 pub(super) fn layout_of_boundary() -> &'static TypeLayout {
     <Boundary as StableAbi>::LAYOUT
 }
 
-/// The same, for the entry table.
+/// Returns the layouts of this side, for the entry table.
 pub(crate) extern "C" fn layout_here() -> *const u8 {
     std::ptr::from_ref(layout_of_boundary()).cast()
 }
 
-/// Compares layouts. The error is one line; the whole report, thousands of lines, goes to the log at debug level.
+/// Compares layouts. The error is one line; the whole report, thousands of lines, is logged at debug level.
 pub(super) fn compare(ours: &'static TypeLayout, theirs: &'static TypeLayout) -> Result<(), String> {
     let Err(errors) = check_layout_compatibility(ours, theirs) else { return Ok(()) };
     match first_difference(&errors) {
@@ -126,9 +128,10 @@ pub(super) fn compare(ours: &'static TypeLayout, theirs: &'static TypeLayout) ->
     }
 }
 
-/// The type and what differs: of the first chain of records in records the innermost, as the ones around it differ
-/// only because of it. The name and the release version of the crate that defines a record do not count: the API has a version
-/// of its own, and a record may move to another crate. What such a record contains is covered by the fingerprint.
+/// Returns the type, and the difference in it. In a chain of nested records this is the innermost one, because the
+/// outer ones differ only because of it. The name and the version of the crate that defines a record do not matter:
+/// the API has its own version, and a record may move to another crate. The contents of the record are covered by
+/// the fingerprint.
 fn first_difference(errors: &AbiInstabilityErrors) -> Option<String> {
     let counts =
         |error: &&AbiInstability| !matches!(error, AbiInstability::Package(_) | AbiInstability::PackageVersion(_));
@@ -148,7 +151,7 @@ fn first_difference(errors: &AbiInstabilityErrors) -> Option<String> {
     Some(format!("{} {}", place(culprit, error), describe(error)))
 }
 
-/// The record, or the field of a record.
+/// Returns the record, or the field of a record.
 fn place(site: &AbiInstabilityError, error: &AbiInstability) -> String {
     let name = |at: &TLFieldOrFunction| match at {
         TLFieldOrFunction::Field(field) => format!("`{}`", field.layout().full_type()),
@@ -175,7 +178,7 @@ fn describe(error: &AbiInstability) -> String {
         }
         AbiInstability::Name(at) => format!("is `{}` there, `{}` here", at.found, at.expected),
         AbiInstability::MismatchedPrimitive(at) => format!("is {:?} there, {:?} here", at.found, at.expected),
-        // The others cannot happen to records of plain fields; a word on which it is, the rest is in the log.
+        // The others cannot happen to records of plain fields. Their names are returned; the rest is logged.
         other => {
             let text = format!("{other:?}");
             let kind = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();

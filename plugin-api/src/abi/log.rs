@@ -1,6 +1,6 @@
-//! `tracing` events and spans of a plugin, forwarded to the host. A plugin has its own copy of `tracing`, and handing a
-//! dispatcher over would silently drop everything, so it is written out here and sent as text. Whether a span is current
-//! is known to the host alone, which also takes care of what a plugin leaves open.
+//! Forwards `tracing` events and spans of a plugin to the host. A plugin has its own copy of `tracing`, and passing
+//! a dispatcher to it would silently drop everything, so events and spans are sent as text. Only the host tracks
+//! the current span; it also leaves spans that a plugin forgets.
 
 use crate::abi::host::log::number;
 use crate::metadata::wire::{put_field, tag};
@@ -13,7 +13,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 use tracing_core::span::Current;
 
-/// Handles of a span in this plugin.
+/// The handles of a span in this plugin.
 struct Open {
     handles: usize,
     metadata: &'static Metadata<'static>,
@@ -29,14 +29,14 @@ const UNWANTED: u64 = u64::MAX;
 
 /// Makes the host the subscriber of this copy of `tracing`.
 pub(crate) fn forward() {
-    // A second call finds the first one's subscriber, which does the same.
+    // On a second call, the subscriber of the first one, which does the same, is already set.
     let _ = tracing::subscriber::set_global_default(Forward::default());
 }
 
 /// The values of an event or span, as they cross.
 #[derive(Default)]
 pub(super) struct Text {
-    /// Whether field `message` is not one like the others.
+    /// True for an event, whose field `message` is special.
     pub(super) event: bool,
     pub(super) message: String,
     pub(super) fields: Vec<u8>,
@@ -103,7 +103,7 @@ impl Subscriber for Forward {
     }
 
     fn register_callsite(&self, _: &'static Metadata<'static>) -> tracing::subscriber::Interest {
-        // The host's filter may change, so it is asked each time.
+        // The host's filter may change, so it is evaluated each time.
         tracing::subscriber::Interest::sometimes()
     }
 
@@ -143,7 +143,7 @@ impl Subscriber for Forward {
         match event.parent() {
             None => log(),
             Some(parent) => {
-                // An event has the parent that is current when it reaches the host.
+                // The parent of an event is the span that is current when it reaches the host.
                 self.enter(parent);
                 log();
                 self.exit(parent);
@@ -175,7 +175,7 @@ impl Subscriber for Forward {
             return false;
         }
         all.remove(&id);
-        // What the host does about it can take long.
+        // The host may take long to handle it.
         drop(all);
         services::span(id, SpanOp::Close, 0);
         true

@@ -1,21 +1,21 @@
-//! Which version of the plugin API a host takes.
+//! The versions of the plugin API that a host accepts.
 //!
-//! `docs/decisions/0012-plugin-api-1.0.md` says what a version fixes; the tests here check it.
+//! `docs/decisions/0012-plugin-api-1.0.md` defines what a version fixes; the tests here check it.
 
 use crate::abi::layout::FINGERPRINTS;
 use crate::declare::declarations::API_VERSION;
 use semver::Version;
 
-/// Why a host cannot take a plugin of another version of the API, and which of the two to upgrade.
+/// The reason why a host cannot load a plugin of another API version, and which of the two to upgrade.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApiMismatch {
-    /// The plugin needs more than this host has.
+    /// The plugin requires a newer API than this host has.
     #[error("was built against plugin API {found}, but this host has {API_VERSION}")]
     NewerPlugin {
         /// Version of the plugin's API.
         found: Version,
     },
-    /// The host no longer has what the plugin needs.
+    /// The host no longer supports the API of the plugin.
     #[error("was built against plugin API {found}, but this host has {API_VERSION}")]
     OlderPlugin {
         /// Version of the plugin's API.
@@ -24,7 +24,7 @@ pub enum ApiMismatch {
 }
 
 impl ApiMismatch {
-    /// What to do.
+    /// Returns advice for the user.
     pub fn help(&self) -> &'static str {
         match self {
             ApiMismatch::NewerPlugin { .. } => "upgrade passhost, or use an older build of the plugin",
@@ -33,11 +33,11 @@ impl ApiMismatch {
     }
 }
 
-/// The fingerprint that a plugin of that version of the API has, if this host can load it: it loads every version of its
-/// own major version up to its own. The patch number has no meaning.
+/// Returns the fingerprint of a plugin of that API version, if this host can load it. It loads every version of its
+/// own major version up to its own; the patch number has no meaning.
 ///
 /// # Errors
-/// Which side is too old.
+/// Returns which side is too old.
 pub fn fingerprint(api: &Version) -> Result<u64, ApiMismatch> {
     let own = Version::parse(API_VERSION).map_or(0, |own| own.major);
     if api.major < own {

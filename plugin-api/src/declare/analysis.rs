@@ -1,4 +1,4 @@
-//! What passes find out about bodies, each once: bodies do not change, so nothing has to be found out again.
+//! Analyses of bodies for passes. Bodies are immutable, so each is analyzed only once.
 
 use crate::declare::pass::Ctx;
 use crate::ir::{Body, UseCounts};
@@ -35,10 +35,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// # Ok::<(), SealError>(())
 /// ```
 pub trait Analysis: Send + Sync + 'static {
-    /// What `--statistics` calls it.
+    /// Its name in `--statistics`.
     const NAME: &'static str;
 
-    /// Finds out the facts about a body.
+    /// Computes the facts about a body.
     fn compute(body: &Body) -> Self;
 }
 
@@ -58,15 +58,15 @@ impl Analysis for UseCounts {
     }
 }
 
-/// Analyses of the last run. Like the table of services, it is one for each copy of this crate: types of different plugins
-/// cannot be exchanged.
+/// Analyses of the last run. As with the table of services, each copy of this crate has its own, because types of
+/// different plugins cannot be exchanged.
 static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
 
 struct Kept {
     run: u64,
-    /// By the address of the body, which is not used again while the entry has a handle of it.
+    /// Facts by the address of the body, which is not reused while the entry has a handle of it.
     found: HashMap<(usize, TypeId), Found>,
-    /// At this size, entries whose body nothing else uses are removed.
+    /// Number of entries at which those whose body is otherwise unused are removed.
     full: usize,
 }
 
@@ -75,7 +75,7 @@ struct Found {
     facts: Arc<dyn Any + Send + Sync>,
 }
 
-/// Fewer entries are not looked through.
+/// Least number of entries that are scanned.
 const FEW: usize = 8;
 
 impl Kept {
@@ -96,8 +96,8 @@ impl Kept {
         self.found.insert((body.addr(), TypeId::of::<A>()), Found { body: body.clone(), facts });
     }
 
-    /// Forgets bodies that only this has handles of. It looks through all entries, so it is done each time their number
-    /// has doubled.
+    /// Removes entries whose body is otherwise unused. It scans all entries, so it runs each time their number has
+    /// doubled.
     fn forget_unused(&mut self) {
         let mut handles: HashMap<usize, u64> = HashMap::new();
         self.found.keys().for_each(|(addr, _)| *handles.entry(*addr).or_default() += 1);
@@ -107,9 +107,10 @@ impl Kept {
 }
 
 impl Ctx {
-    /// Facts about a body, which are usually computed once in each run: again after a pass ran another pipeline, beside a
-    /// newer run, or after passes replaced functions of several times the size of the module. They are kept until the next
-    /// run asks for facts. `--statistics` shows how often they were computed, and how often they were there already.
+    /// Returns facts about a body, which are usually computed once in each run. They are computed again after a
+    /// pass ran another pipeline, during a newer run, or after passes replaced functions of several times the size
+    /// of the module. They are kept until the next run requests facts. `--statistics` shows how often they were
+    /// computed and reused.
     pub fn analysis<A: Analysis>(&self, body: &Body) -> Arc<A> {
         let Some(run) = self.run() else { return Arc::new(A::compute(body)) };
         let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,7 +122,7 @@ impl Ctx {
         self.statistic(&format!("analysis `{}`: computed", A::NAME), 1);
         let facts = Arc::new(A::compute(body));
         let mut kept = kept();
-        // Run numbers grow; an earlier run that still goes on computes its own.
+        // Run numbers increase; an earlier run that still continues computes its own facts.
         match &mut *kept {
             Some(kept) if kept.run > run => {}
             Some(kept) if kept.run == run => kept.put(body, &facts),

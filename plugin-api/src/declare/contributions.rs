@@ -1,4 +1,5 @@
-//! What a plugin can bring besides passes and operators: config options, properties, composite passes, instruments.
+//! Further contributions of a plugin, besides passes and operators: config options, properties, composite passes,
+//! instruments.
 
 use crate::PassError;
 use crate::declare::declarations::OptionDecl;
@@ -14,7 +15,7 @@ use crate::names::syntax::is_record_of;
 use crate::typing::operators::DefaultDecl;
 use std::marker::PhantomData;
 
-/// Declarations of everything but passes and operators.
+/// Declarations of all contributions except passes and operators.
 #[derive(Clone, Copy)]
 pub struct Contributions {
     /// Config options.
@@ -28,35 +29,35 @@ pub struct Contributions {
 }
 
 impl Contributions {
-    /// Nothing.
+    /// No contributions.
     pub const NONE: Contributions = Contributions { config: &[], properties: &[], composites: &[], instruments: &[] };
 }
 
-/// A config option whose value is a `T`, or an `Option` if it has no default; made by
+/// A config option whose value is a `T`, or an `Option` if it has no default; created by
 /// [`declare_config!`](crate::declare_config).
 #[derive(Clone, Copy)]
 pub struct Config<T> {
-    /// What the plugin declares.
+    /// Its declaration.
     pub decl: ConfigDecl,
     value: PhantomData<fn() -> T>,
 }
 
-/// What a plugin declares of a config option.
+/// The declaration of a config option.
 #[derive(Clone, Copy)]
 pub struct ConfigDecl {
-    /// Key, `namespace.key`; more dots make a record of fields.
+    /// Key, `namespace.key`; with more dots it is a field of a record.
     pub name: &'static str,
     /// Documentation; the first line is the summary.
     pub doc: &'static str,
     /// Type of its value.
     pub ty: OptionType,
-    /// Value when it is not set; `Required` and `None`: not set.
+    /// Default value; `Required` and `None` mean that it is not set by default.
     pub default: DefaultDecl,
-    /// Values that it may have.
+    /// Allowed values.
     pub range: RangeDecl,
 }
 
-/// The checker of a property: an error if a function does not have it.
+/// The checker of a property. It returns an error if a function does not have the property.
 pub type CheckFn = fn(&Body, &Ctx) -> Result<(), PassError>;
 
 /// One property of Relax functions.
@@ -77,9 +78,10 @@ pub struct CompositeDecl {
     pub name: &'static str,
     /// Documentation; the first line is the summary.
     pub doc: &'static str,
-    /// Lowest opt_level at which it runs unasked.
+    /// Lowest opt_level at which it runs without being required.
     pub opt_level: i32,
-    /// Full names of passes, each perhaps followed by a requirement, as in [`PassDecl`](crate::declare::declarations::PassDecl).
+    /// Full names of passes, each optionally followed by a version requirement, as in
+    /// [`PassDecl`](crate::declare::declarations::PassDecl).
     pub required: &'static [&'static str],
     /// Its members in order, each as in a pipeline: `acme.Fold{times=2}`.
     pub passes: &'static [&'static str],
@@ -94,28 +96,28 @@ pub struct InstrumentDecl {
     pub doc: &'static str,
     /// Options.
     pub options: &'static [OptionDecl],
-    /// Makes one for a run.
+    /// Creates one for a run.
     pub new: NewInstrument,
 }
 
 impl<T> Config<T> {
-    /// For `declare_config!`, which says the type of the value once.
+    /// Creates an option; called by `declare_config!`, which contains the type of the value once.
     #[doc(hidden)]
     pub const fn new(decl: ConfigDecl) -> Config<T> {
         Config { decl, value: PhantomData }
     }
 
-    /// The key, `namespace.key`.
+    /// Returns the key, `namespace.key`.
     pub const fn name(&self) -> &'static str {
         self.decl.name
     }
 }
 
 impl<T: OptionField> Config<T> {
-    /// The value in a context: as the user set it, else the default.
+    /// Returns the value in a context: as set by the user, otherwise the default.
     ///
     /// # Panics
-    /// If the host passes a value of another type; it checks them before a run.
+    /// Panics if the host passes a value of another type, which it excludes before a run.
     pub fn get(&self, ctx: &Ctx) -> T {
         let value = ctx.config(self.name()).or_else(|| self.decl.default.value());
         value.as_ref().and_then(T::from_value).unwrap_or_else(|| self.mistyped(value.as_ref()))
@@ -123,10 +125,10 @@ impl<T: OptionField> Config<T> {
 }
 
 impl<T: OptionField> Config<Option<T>> {
-    /// The value in a context as the user set it; `None` if it is not set.
+    /// Returns the value in a context as set by the user; `None` if it is not set.
     ///
     /// # Panics
-    /// If the host passes a value of another type; it checks them before a run.
+    /// Panics if the host passes a value of another type, which it excludes before a run.
     pub fn get(&self, ctx: &Ctx) -> Option<T> {
         let value = ctx.config(self.name())?;
         Some(T::from_value(&value).unwrap_or_else(|| self.mistyped(Some(&value))))
@@ -142,7 +144,7 @@ impl<T> Config<T> {
 }
 
 impl ConfigDecl {
-    /// This declaration, if name, texts and numbers are right.
+    /// Returns this declaration after checking its name, texts and numbers.
     pub const fn checked(self) -> ConfigDecl {
         let name = self.name;
         if !is_full_name(name) {
@@ -157,7 +159,7 @@ impl ConfigDecl {
 }
 
 impl PropertyDecl {
-    /// This declaration, if its name and text are right.
+    /// Returns this declaration after checking its name and text.
     pub const fn checked(self) -> PropertyDecl {
         let name = self.name;
         if !is_full_name(name) {
@@ -171,7 +173,7 @@ impl PropertyDecl {
 }
 
 impl CompositeDecl {
-    /// This declaration, if its names and texts are right.
+    /// Returns this declaration after checking its names and texts.
     pub const fn checked(self) -> CompositeDecl {
         let name = self.name;
         if !is_full_name(name) {
@@ -205,7 +207,7 @@ impl CompositeDecl {
     }
 }
 
-/// The name in an entry of a composite pass.
+/// Returns the name in an entry of a composite pass.
 const fn member_name(entry: &str) -> &str {
     let bytes = entry.as_bytes();
     let mut i = 0;
@@ -218,13 +220,13 @@ const fn member_name(entry: &str) -> &str {
     entry
 }
 
-/// Whether an entry is a full name, or one with something in braces.
+/// Returns true if an entry is a full name, perhaps followed by braces.
 const fn is_member(entry: &str) -> bool {
     let (bytes, name) = (entry.as_bytes(), member_name(entry));
     is_full_name(name) && (name.len() == entry.len() || bytes[bytes.len() - 1] == b'}')
 }
 
-/// What a compiler can tell the author about all of them together. Passes are given by name.
+/// Checks all declarations together at compile time. Passes are given by name.
 pub(crate) const fn check(more: &Contributions, passes: &[&crate::declare::declarations::PassDecl]) {
     let mut i = 0;
     while i < more.config.len() {
@@ -279,7 +281,7 @@ pub(crate) const fn check(more: &Contributions, passes: &[&crate::declare::decla
     }
 }
 
-/// Into the metadata block.
+/// Writes the declarations into the metadata block.
 pub(crate) const fn write<const N: usize>(w: &mut Writer<N>, more: &Contributions) {
     let mut i = 0;
     while i < more.config.len() {

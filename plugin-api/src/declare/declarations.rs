@@ -1,4 +1,5 @@
-//! Declarations of a plugin as constants, and their encoding into the metadata section. Made by the macros.
+//! Declarations of a plugin as constants, and their encoding in the metadata section. They are created by the
+//! macros.
 
 use crate::PassError;
 use crate::declare::contributions::Contributions;
@@ -12,27 +13,27 @@ use crate::names::syntax::{ALL, is_option_name, is_plugin_name, is_required, req
 use crate::rewrite::Edit;
 use crate::typing::operators::{DefaultDecl, OpDecl};
 
-/// Version of the plugin API, which the metadata of a plugin contains: the version of this crate that last changed what
-/// crosses the boundary. A crate of version 1.4 that only has more functions than 1.3 makes plugins of the API 1.3.
+/// Version of the plugin API in the metadata of a plugin: the version of this crate that last changed what crosses
+/// the boundary. A crate of version 1.4 that only adds functions to 1.3 builds plugins of the API 1.3.
 pub const API_VERSION: &str = "1.0.0";
 
 /// Everything that a plugin contributes.
 #[derive(Clone, Copy)]
 pub struct PluginDecl {
-    /// Name, that of the crate.
+    /// Name, which is that of the crate.
     pub name: &'static str,
-    /// Version, that of the crate.
+    /// Version, which is that of the crate.
     pub version: &'static str,
     /// Passes.
     pub passes: &'static [&'static PassDecl],
     /// Operators.
     pub operators: &'static [OpDecl],
-    /// Everything else.
+    /// All other contributions.
     pub more: Contributions,
 }
 
 impl PluginDecl {
-    /// A plugin that contributes nothing.
+    /// A plugin without contributions.
     pub const EMPTY: PluginDecl =
         PluginDecl { name: "", version: "0.0.0", passes: &[], operators: &[], more: Contributions::NONE };
 }
@@ -44,23 +45,23 @@ pub struct PassDecl {
     pub name: &'static str,
     /// Documentation; the first line is the summary.
     pub doc: &'static str,
-    /// Lowest opt_level at which it runs unasked.
+    /// Lowest opt_level at which it runs without being required.
     pub opt_level: i32,
-    /// As in TVM; carried, without effect.
+    /// Stored as in TVM, without effect.
     pub traceable: bool,
-    /// Whether it must not work on two functions at a time.
+    /// True if it must not process two functions at a time.
     pub sequential: bool,
-    /// Full names of passes, each perhaps followed by a requirement: `relax.Normalize (>= 0.2)`.
+    /// Full names of passes, each optionally followed by a version requirement: `relax.Normalize (>= 0.2)`.
     pub required: &'static [&'static str],
-    /// Properties that it needs.
+    /// Properties that it requires.
     pub requires: &'static [&'static str],
-    /// Properties that it gives.
+    /// Properties that it establishes.
     pub establishes: &'static [&'static str],
-    /// Properties and passes that it keeps valid.
+    /// Properties and passes that it preserves.
     pub preserves: &'static [&'static str],
-    /// Properties and passes that it makes invalid.
+    /// Properties and passes that it invalidates.
     pub invalidates: &'static [&'static str],
-    /// How far it may change what a module computes.
+    /// The extent to which it may change computed values.
     pub tolerance: Tolerance,
     /// Options.
     pub options: &'static [OptionDecl],
@@ -77,7 +78,7 @@ pub struct OptionDecl {
     pub ty: OptionType,
     /// Default.
     pub default: DefaultDecl,
-    /// Values that it may have.
+    /// Allowed values.
     pub range: RangeDecl,
     /// Documentation.
     pub doc: &'static str,
@@ -97,7 +98,7 @@ pub enum RunFn {
 }
 
 impl RunFn {
-    /// What it works on.
+    /// Returns the unit that the pass processes.
     pub const fn granularity(&self) -> Granularity {
         match self {
             RunFn::Module(_) => Granularity::Module,
@@ -124,7 +125,7 @@ pub fn each_dataflow_block(
     Ok(edit.finish()?)
 }
 
-/// What the metadata says of the build.
+/// Facts about the build in the metadata.
 pub(crate) struct Built {
     pub(crate) api: &'static str,
     pub(crate) fingerprint: u64,
@@ -183,7 +184,7 @@ const fn write_pass<const N: usize>(w: &mut Writer<N>, pass: &PassDecl) {
     w.close(at);
 }
 
-/// Nothing where values stay the same, as of a pass that was declared before there were tolerances.
+/// Writes nothing for an exact pass, like those that were declared before there were tolerances.
 const fn write_tolerance<const N: usize>(w: &mut Writer<N>, tolerance: Tolerance) {
     if matches!(tolerance, Tolerance::Exact) {
         return;
@@ -248,7 +249,7 @@ pub(crate) const fn write_default<const N: usize>(w: &mut Writer<N>, default: &D
     }
 }
 
-/// A value in a field: a byte that says what follows, then the value or values.
+/// Writes a value as a field: a byte for its kind, then the value or values.
 pub(crate) const fn write_value<const N: usize>(w: &mut Writer<N>, field: u16, value: &DefaultDecl) {
     let at = w.open(field);
     match value {
@@ -306,8 +307,8 @@ pub(crate) const fn write_value<const N: usize>(w: &mut Writer<N>, field: u16, v
 }
 
 impl PassDecl {
-    /// This declaration, if its names and texts are right. What can be said about one pass is said where it is
-    /// declared.
+    /// Returns this declaration after checking its names and texts. Errors in a single pass are reported at its
+    /// declaration.
     pub const fn checked(self) -> PassDecl {
         let name = self.name;
         if !is_full_name(name) {
@@ -329,7 +330,7 @@ impl PassDecl {
     }
 }
 
-/// Whether `required` of a pass or a composite pass has full names of others, each once.
+/// Checks that `required` of a pass or a composite pass has full names of others, each once.
 pub(crate) const fn check_required(what: &str, name: &str, required: &[&str]) {
     let mut i = 0;
     while i < required.len() {
@@ -354,7 +355,7 @@ pub(crate) const fn check_required(what: &str, name: &str, required: &[&str]) {
     }
 }
 
-/// Whether a list of the contract of a pass has full names, or `all` where that means something.
+/// Checks that a list in the contract of a pass has full names, or `all` where that is allowed.
 const fn check_contract(name: &str, list: &str, items: &[&str], all: bool) {
     let mut i = 0;
     while i < items.len() {
@@ -370,7 +371,8 @@ const fn check_contract(name: &str, list: &str, items: &[&str], all: bool) {
     }
 }
 
-/// Whether the options of a pass or an instrument have names that a pipeline can write, each once, and documentation.
+/// Checks that the options of a pass or an instrument have names that a pipeline can contain, each once, and
+/// documentation.
 pub(crate) const fn check_options(what: &str, name: &str, options: &[OptionDecl]) {
     let mut i = 0;
     while i < options.len() {
@@ -394,7 +396,7 @@ pub(crate) const fn check_options(what: &str, name: &str, options: &[OptionDecl]
     }
 }
 
-/// What a compiler can tell the author about the plugin as a whole.
+/// Checks the plugin as a whole at compile time.
 pub(crate) const fn check(plugin: &PluginDecl) {
     if !is_plugin_name(plugin.name) {
         let right = "` is not the name of a plugin: write the name of a crate, with letters, digits, `_`, `-` and `.`, as in `acme-passes`";
@@ -431,7 +433,7 @@ pub(crate) const fn check(plugin: &PluginDecl) {
     crate::declare::contributions::check(&plugin.more, plugin.passes);
 }
 
-/// Stops the compiler with a message; constant code has no formatting, so the parts are joined here.
+/// Stops compilation with a message. Constant code cannot format text, so the parts are joined here.
 pub(crate) const fn fail(parts: &[&str]) -> ! {
     let mut text = [0; 512];
     let mut len = 0;

@@ -1,4 +1,4 @@
-//! What a pass says about the IR while it goes on.
+//! Reports of a pass about the IR while it runs.
 
 use crate::declare::pass::Ctx;
 use crate::ir::Value;
@@ -6,9 +6,9 @@ use crate::pattern::Wanted;
 
 pub use crate::services::Severity;
 
-/// Errors, warnings and remarks of a pass, from [`Ctx::diagnostics`]. The host shows them as underlined TVMScript with
-/// pass, plugin and function, in the order in which one thread would report them; after an error the pass goes on, and
-/// fails when it returns.
+/// Reports errors, warnings and remarks of a pass; returned by [`Ctx::diagnostics`]. The host shows them as
+/// underlined TVMScript with pass, plugin and function, in the order in which one thread would report them. After
+/// an error the pass continues, and fails when it returns.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -24,18 +24,18 @@ pub use crate::services::Severity;
 #[derive(Clone, Copy)]
 pub struct Diagnostics<'a> {
     pub(crate) ctx: &'a Ctx,
-    /// Empty for the one that is being worked on.
+    /// Empty for the current function.
     pub(crate) function: &'a str,
 }
 
 impl<'a> Diagnostics<'a> {
-    /// Says in which function of the module the values lie. Only a module pass has to: of the others the host knows on
-    /// which function they work.
+    /// Sets the function of the module that contains the values. Only a module pass needs this; for other passes,
+    /// the host tracks the current function.
     pub fn in_function(self, name: &'a str) -> Diagnostics<'a> {
         Diagnostics { function: name, ..self }
     }
 
-    /// Reports an error at a value; the pass goes on.
+    /// Reports an error at a value; the pass continues.
     pub fn error(self, at: Value<'_>, message: &str) {
         self.report(Severity::Error, Some(at), message);
     }
@@ -50,25 +50,26 @@ impl<'a> Diagnostics<'a> {
         self.report(Severity::Remark, Some(at), message);
     }
 
-    /// Reports what the pass could not do at a value, and why. It is shown only to users who ask for it
-    /// (`passhost run --missed`), so it may be said often; [`Diagnostics::wants_missed`] says whether anyone asks.
+    /// Reports what the pass could not do at a value, and why. It is shown only if the user requests it
+    /// (`passhost run --missed`), so a pass may report it often; see [`Diagnostics::wants_missed`].
     pub fn missed(self, at: Value<'_>, message: &str) {
         self.report(Severity::Missed, Some(at), message);
     }
 
-    /// Whether the user asks for what passes miss: where finding the reason costs something.
+    /// Returns true if the user requested reports of missed opportunities; use it where finding the reason is
+    /// expensive.
     pub fn wants_missed(self) -> bool {
         self.ctx.wants_missed(self.function) != Wanted::Nothing
     }
 
-    /// Adds places to the diagnostic that was reported last, with what to write at each.
+    /// Adds places to the last diagnostic, each with its label.
     pub fn labels<'v>(self, labels: impl IntoIterator<Item = (Value<'v>, impl AsRef<str>)>) {
         for (at, text) in labels {
             self.ctx.label(self.function, at, text.as_ref());
         }
     }
 
-    /// Reports something, also without a place.
+    /// Reports a diagnostic, with or without a place.
     pub fn report(self, severity: Severity, at: Option<Value<'_>>, message: &str) {
         self.ctx.diagnose(severity, self.function, at, message);
     }

@@ -1,4 +1,4 @@
-//! Instruments: they see every pass of a run, and may veto it, but change nothing.
+//! Instruments, which observe every pass of a run and may veto it, but cannot change the module.
 
 use crate::PassError;
 use crate::declare::contributions::InstrumentDecl;
@@ -8,26 +8,26 @@ use crate::ir::Module;
 use crate::metadata::wire::{Writer, tag};
 use crate::metadata::{Granularity, OptionValue, Required};
 
-/// What an instrument sees of a pass.
+/// The facts of a pass that an instrument sees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PassFacts<'a> {
     /// Full name, `namespace.Name`.
     pub name: &'a str,
-    /// Lowest opt_level at which it runs unasked.
+    /// Lowest opt_level at which it runs without being required.
     pub opt_level: i32,
-    /// What it works on.
+    /// The unit that it processes.
     pub granularity: Granularity,
     /// Passes whose effect holds before it.
     pub required: &'a [Required],
-    /// Plugin that has it.
+    /// Its plugin.
     pub plugin: &'a str,
     /// Number of the step, from 1, as `passhost plan` shows it.
     pub position: usize,
 }
 
 impl<'a> PassFacts<'a> {
-    /// For whoever calls an instrument itself, such as a test.
+    /// Creates the facts, for callers of instruments such as tests.
     pub fn new(
         name: &'a str,
         plugin: &'a str,
@@ -40,81 +40,83 @@ impl<'a> PassFacts<'a> {
     }
 }
 
-/// Sees every pass of a run. An instrument is called on one thread; the context of the run is [`Ctx::current`], which
-/// also prints functions. It cannot change the module.
+/// Observes every pass of a run. An instrument is called on one thread; the context of the run is [`Ctx::current`],
+/// which also prints functions. It cannot change the module.
 ///
-/// Each method that returns an error stops the run. Whoever's `run_before` succeeded gets exactly one `run_after` or
-/// `run_failed` for that pass.
+/// Each method that returns an error stops the run. An instrument whose `run_before` succeeded gets exactly one
+/// `run_after` or `run_failed` for that pass.
 ///
-/// A `tracing` span that is entered in `run_before` may be left in `run_after` or `run_failed`, one of `enter` in `exit`;
-/// what is still entered at the end of these is left, and so is, at its own end, what any other method entered.
+/// A `tracing` span that is entered in `run_before` may be left in `run_after` or `run_failed`, and one that is
+/// entered in `enter` may be left in `exit`. Spans that are still entered at the end of these are left
+/// automatically, as are spans that any other method entered, at its own end.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an instrument: it does not implement `PassInstrument`",
     label = "`new` of an instrument must give one",
     note = "write `impl PassInstrument for {Self} {{ … }}`; every method has a default"
 )]
 pub trait PassInstrument {
-    /// The context of the run is entered.
+    /// Called when the context of the run is entered.
     ///
     /// # Errors
-    /// If the run must not start. Instruments that were entered before are exited.
+    /// Fails if the run must not start. Instruments that were already entered are exited.
     fn enter(&mut self) -> Result<(), PassError> {
         Ok(())
     }
 
-    /// The context of the run is left, also after a failure.
+    /// Called when the context of the run is left, even after a failure.
     ///
     /// # Errors
-    /// If something is wrong; instruments behind this one are not exited.
+    /// Fails if something is wrong; the remaining instruments are not exited.
     fn exit(&mut self) -> Result<(), PassError> {
         Ok(())
     }
 
-    /// Whether a pass may run. All instruments are asked, and all must agree; passes that the context requires to run
-    /// are not asked about.
+    /// Returns true if a pass may run. All instruments are called, and all must agree. They are not called for
+    /// passes that the context requires to run.
     ///
     /// # Errors
-    /// If the run must stop.
+    /// Fails if the run must stop.
     fn should_run(&mut self, _module: &Module, _pass: &PassFacts<'_>) -> Result<bool, PassError> {
         Ok(true)
     }
 
-    /// A pass is going to run.
+    /// Called before a pass runs.
     ///
     /// # Errors
-    /// If the pass must not run and the run must stop.
+    /// Fails if the pass must not run and the run must stop.
     fn run_before(&mut self, _module: &Module, _pass: &PassFacts<'_>) -> Result<(), PassError> {
         Ok(())
     }
 
-    /// A pass ran; `module` is what it gave, verified.
+    /// Called after a pass ran; `module` is its verified result.
     ///
     /// # Errors
-    /// If the run must stop.
+    /// Fails if the run must stop.
     fn run_after(&mut self, _module: &Module, _pass: &PassFacts<'_>) -> Result<(), PassError> {
         Ok(())
     }
 
-    /// A pass failed, or could not start because another instrument failed. `module` is the one before it.
+    /// Called after a pass failed, or could not start because another instrument failed. `module` is the one before
+    /// it.
     ///
     /// # Errors
-    /// If something is wrong; it is told beside the first failure.
+    /// Fails if something is wrong; this is reported together with the first failure.
     fn run_failed(&mut self, _module: &Module, _pass: &PassFacts<'_>, _message: &str) -> Result<(), PassError> {
         Ok(())
     }
 }
 
-/// Makes an instrument. Options come in the order of their declaration.
+/// A function that creates an instrument. Options come in the order of their declaration.
 pub type NewInstrument = fn(&[OptionValue], &Ctx) -> Result<Box<dyn PassInstrument>, PassError>;
 
-/// What `new` of an instrument gave, on the heap.
+/// Boxes the result of an instrument's `new`.
 #[doc(hidden)]
 pub fn boxed<I: PassInstrument + 'static>(made: Result<I, PassError>) -> Result<Box<dyn PassInstrument>, PassError> {
     made.map(|instrument| Box::new(instrument) as Box<dyn PassInstrument>)
 }
 
 impl InstrumentDecl {
-    /// This declaration, if its names and texts are right.
+    /// Returns this declaration after checking its names and texts.
     pub const fn checked(self) -> InstrumentDecl {
         let name = self.name;
         if !is_full_name(name) {
@@ -128,7 +130,7 @@ impl InstrumentDecl {
     }
 }
 
-/// What a compiler can tell the author about all instruments of a plugin.
+/// Checks all instruments of a plugin at compile time.
 pub(crate) const fn check(instruments: &[&InstrumentDecl]) {
     let mut i = 0;
     while i < instruments.len() {
@@ -158,7 +160,7 @@ pub(crate) const fn write<const N: usize>(w: &mut Writer<N>, instruments: &[&Ins
     }
 }
 
-/// Declares an instrument: its name, its options, and the function that makes one for a run.
+/// Declares an instrument: its name, its options, and the function that creates one for a run.
 ///
 /// ```
 /// use plugin_api::declare::instrument::{PassFacts, PassInstrument};
@@ -212,7 +214,8 @@ macro_rules! declare_instrument {
     };
 }
 
-/// Parts of [`declare_instrument!`]; not for direct use. `@facts` sorts the facts into slots: options, new.
+/// Implementation of [`declare_instrument!`]; not for direct use. `@facts` sorts the facts into slots: options,
+/// new.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __instrument {
@@ -223,7 +226,7 @@ macro_rules! __instrument {
         $crate::__instrument! { @facts $h { $o [$v] } $($rest)* }
     };
     (@facts $h:tt $slots:tt $(,)?) => { $crate::__instrument! { @declare $h $slots } };
-    // A key that no arm above took: it is unknown, occurs twice, or its value is of another kind.
+    // A key that did not match any arm above: it is unknown, occurs twice, or its value has the wrong kind.
     (@facts $h:tt $slots:tt options $($rest:tt)*) => {
         compile_error!(
             "`options` may appear once in an instrument, as `options: Options { /// How often.\n times: i64 = 1 }`"

@@ -1,4 +1,4 @@
-//! The macros that a plugin is written with.
+//! The macros for writing a plugin.
 
 /// Declares a pass: its facts, and the function that is its body.
 ///
@@ -39,16 +39,18 @@
 /// | `function pass`, `prim_func pass` | `fn(&Body, &Options, &Ctx) -> Result<Body, PassError>` |
 /// | `dataflow pass` | `fn(&mut Edit<'_>, Value<'_>, &Options, &Ctx) -> Result<(), PassError>`, once for each block |
 ///
-/// Without `options` the body has no such argument. The facts `opt_level` and `run` must be given; `required`,
-/// `requires`, `establishes`, `preserves`, `invalidates` (lists of strings), `traceable`, `sequential` (the host never
-/// runs it on two functions at a time), `tolerance` (how far it may change what a module computes, a
-/// [`Tolerance`](crate::metadata::Tolerance)) and `options` may be. Their order is free. An option is a `bool`, `i64`, `f64` or
-/// `String`, or a `Vec` of one of these. A number may have a range, ends included: `in (0..)` or `in (0..=9)`; an `i64` or
-/// `String` may be one of a list: `in [8, 16]`. The host refuses other types and values before anything runs.
+/// Without `options` the body does not have that argument. The facts `opt_level` and `run` are mandatory. Optional
+/// are `required`, `requires`, `establishes`, `preserves`, `invalidates` (lists of strings), `traceable`,
+/// `sequential` (the host never runs it on two functions at a time), `tolerance` (the extent to which it may change
+/// computed values, a [`Tolerance`](crate::metadata::Tolerance)) and `options`. Their order is free. An option is a
+/// `bool`, `i64`, `f64` or `String`, or a `Vec` of one of these. A number may have a range, ends included:
+/// `in (0..)` or `in (0..=9)`; an `i64` or `String` may be one of a list: `in [8, 16]`. The host refuses other
+/// types and values before anything runs.
 ///
-/// The name of an option has letters, digits and `_`, and is there once. The pass and each option must have documentation.
-/// A pair of blocks in the documentation of the pass, ```` ```relax before ```` and ```` ```relax after ````, is an example:
-/// the crate `plugin-test` runs it, and `passhost explain` shows it.
+/// The name of an option consists of letters, digits and `_`, and must be unique. The pass and each option must
+/// have documentation. A pair of blocks in the documentation of the pass, ````
+/// ```relax before ```` and ```` ```relax after ````, is an example: the crate `plugin-test` runs it, and
+/// `passhost explain` shows it.
 #[macro_export]
 macro_rules! declare_pass {
     (
@@ -66,8 +68,8 @@ macro_rules! declare_pass {
     };
 }
 
-/// Parts of [`declare_pass!`]; not for direct use. `@facts` sorts the facts into slots: level, traceable, required,
-/// requires, establishes, preserves, invalidates, options, run, sequential, tolerance.
+/// Implementation of [`declare_pass!`]; not for direct use. `@facts` sorts the facts into slots: level, traceable,
+/// required, requires, establishes, preserves, invalidates, options, run, sequential, tolerance.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __pass {
@@ -112,7 +114,7 @@ macro_rules! __pass {
         ));
     };
 
-    // A key that no arm above took: it is unknown, occurs twice, or its value is of another kind.
+    // A key that did not match any arm above: it is unknown, occurs twice, or its value has the wrong kind.
     (@wrong opt_level $($rest:tt)*) => { $crate::__pass! { @once opt_level "opt_level: 0" } };
     (@wrong traceable $($rest:tt)*) => { $crate::__pass! { @once traceable "traceable: true" } };
     (@wrong required $($rest:tt)*) => { $crate::__pass! { @once required "required: [\"relax.Normalize\"]" } };
@@ -242,7 +244,7 @@ macro_rules! __pass {
     };
 }
 
-/// The options of a pass or an instrument as a struct, part of [`declare_pass!`] and
+/// Defines the options of a pass or an instrument as a struct; part of [`declare_pass!`] and
 /// [`declare_instrument!`](crate::declare_instrument).
 #[doc(hidden)]
 #[macro_export]

@@ -1,4 +1,4 @@
-//! The macros for what a plugin brings besides passes and operators.
+//! The macros for contributions of a plugin besides passes and operators.
 
 /// Declares a config option: a value that users set for a run, and passes read.
 ///
@@ -25,9 +25,10 @@
 /// ```
 ///
 /// The key is `namespace.key`; keys with more dots are fields of a record. The type is a `bool`, `i64`, `f64` or
-/// `String`, or a `Vec` of one of these. With a `default`, `get` returns a value of this type; without one it returns an
-/// `Option`, which is `None` unless the user sets the option. A number may have a `range`, ends included: `0..=1024`,
-/// `0..` or `..=1024`. The host refuses other keys, types and values before anything runs. It must have documentation.
+/// `String`, or a `Vec` of one of these. With a `default`, `get` returns a value of this type; otherwise, it
+/// returns an `Option`, which is `None` unless the user sets the option. A number may have a `range`, ends
+/// included: `0..=1024`, `0..` or `..=1024`. The host refuses other keys, types and values before anything runs.
+/// The option must have documentation.
 #[macro_export]
 macro_rules! declare_config {
     (
@@ -43,7 +44,7 @@ macro_rules! declare_config {
     };
 }
 
-/// Parts of [`declare_config!`]; not for direct use. The slots are default and range.
+/// Implementation of [`declare_config!`]; not for direct use. The slots are default and range.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __config {
@@ -118,7 +119,7 @@ macro_rules! __config {
     (@end $end:literal) => { Some($end) };
 }
 
-/// Declares a property of Relax functions, by which passes say what they need, give and keep.
+/// Declares a property of Relax functions, which passes can require, establish and preserve.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -136,9 +137,9 @@ macro_rules! __config {
 /// }
 /// ```
 ///
-/// The checker is a `fn(&Body, &Ctx) -> Result<(), PassError>`. It runs on single functions: where a pass requires the
-/// property and nothing has established it, and behind passes that claim to establish or preserve it. Without `check`
-/// nobody can tell, and passes are believed. It must have documentation.
+/// The checker is a `fn(&Body, &Ctx) -> Result<(), PassError>`. It runs on single functions: before a pass that
+/// requires the property, if nothing has established it; and after passes that claim to establish or preserve it.
+/// Without `check` the property cannot be checked, so claims are trusted. The property must have documentation.
 #[macro_export]
 macro_rules! declare_property {
     ($(#[doc = $doc:literal])* $vis:vis $NAME:ident = $name:literal { $(check: $check:expr $(,)?)? }) => {
@@ -160,7 +161,7 @@ macro_rules! declare_property {
     };
 }
 
-/// Declares a composite pass: passes that run one after the other, as one.
+/// Declares a composite pass: several passes that run one after the other under one name.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -175,9 +176,10 @@ macro_rules! declare_property {
 /// }
 /// ```
 ///
-/// `opt_level` and `passes` must be given, `required` may be. Members are passes of any plugin, composite ones too, with
-/// their full names, and options as in a pipeline. `--disable acme.Cleanup` leaves out all of it, and
-/// `--disable relax.CanonicalizeBindings` this member, and any other step that runs this pass. It must have documentation.
+/// `opt_level` and `passes` are mandatory, `required` is optional. Members are passes of any plugin, including
+/// composite ones, by their full names, with options as in a pipeline. `--disable acme.Cleanup` omits the composite
+/// pass as a whole; `--disable relax.CanonicalizeBindings` omits this member, and any other step that runs this
+/// pass. The composite pass must have documentation.
 #[macro_export]
 macro_rules! declare_composite {
     ($(#[doc = $doc:literal])* $vis:vis $NAME:ident = $name:literal { $($facts:tt)* }) => {
@@ -191,7 +193,7 @@ macro_rules! declare_composite {
     };
 }
 
-/// Parts of [`declare_composite!`]; not for direct use. The slots are level, required and passes.
+/// Implementation of [`declare_composite!`]; not for direct use. The slots are level, required and passes.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __composite {

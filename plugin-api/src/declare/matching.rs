@@ -1,4 +1,4 @@
-//! Patterns in a pass: matchers that report through its context.
+//! Pattern matchers of a pass, which report through its context.
 
 use crate::declare::diagnostics::Severity;
 use crate::declare::pass::Ctx;
@@ -12,13 +12,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 thread_local! {
-    /// Operators of patterns that plugins declare.
+    /// Operators in patterns that are known to be declared by plugins.
     static DECLARED: RefCell<HashSet<Arc<str>>> = RefCell::default();
 }
 
 impl Ctx {
-    /// A matcher of a pattern. It reports why the pattern did not match, if the user asks for that: `passhost run --missed`
-    /// shows each place at which a pattern began to match, and `passhost explain-match` one place.
+    /// Returns a matcher for a pattern. It reports why the pattern did not match, if the user requests that:
+    /// `passhost run --missed` shows each place at which a pattern began to match, and `passhost explain-match` one
+    /// place.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -31,8 +32,8 @@ impl Ctx {
     /// }
     /// ```
     ///
-    /// An operator that no plugin declares, and that is like one of those that are declared, is reported as a warning: such a
-    /// pattern matches nothing.
+    /// An operator that is undeclared but similar to a declared one is reported as a warning, because such a
+    /// pattern never matches.
     pub fn matcher<'c>(&'c self, pattern: &Pattern) -> Matcher<'c> {
         let matcher = Matcher::new(pattern).reports_to(self);
         if self.run().is_some() {
@@ -56,7 +57,7 @@ impl Ctx {
     }
 }
 
-/// Names that are like that of an operator which no plugin declares; `None` if one does, or nobody knows.
+/// Returns the declared operators similar to an undeclared one; `None` if it is declared, or that is unknown.
 fn near_operators(name: &str) -> Option<Vec<String>> {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
@@ -83,7 +84,7 @@ impl Reporter for Ctx {
             None => diagnostics.report(Severity::Matched, Some(at), &format!("{name} matches {pattern}")),
             Some(failed) => {
                 let message = format!("{name} does not match {pattern}: {explanation}");
-                // What has no place of its own is shown at the root.
+                // A value without a place is shown at the root.
                 diagnostics.missed(if failed.index().is_some() { failed } else { at }, &message);
             }
         }

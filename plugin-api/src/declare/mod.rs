@@ -1,5 +1,5 @@
-//! What a plugin declares: passes, options, operators, composites, config, properties and instruments, and the context that
-//! its code gets.
+//! Declarations of a plugin: passes, options, operators, composites, config, properties and instruments, and the
+//! context passed to its code.
 
 pub mod analysis;
 pub mod contributions;

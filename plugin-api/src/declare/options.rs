@@ -4,15 +4,15 @@ use crate::PassError;
 use crate::declare::declarations::OptionDecl;
 use crate::metadata::{OptionType, OptionValue};
 
-/// A type that an option can have.
+/// A type of options.
 pub trait OptionField: Sized {
-    /// How the manifest and the command line call it.
+    /// Its name in the manifest and on the command line.
     const TYPE: OptionType;
 
-    /// From a value of that type; `None` if it is of another one.
+    /// Converts a value; `None` if it has another type.
     fn from_value(value: &OptionValue) -> Option<Self>;
 
-    /// As a value.
+    /// Converts to a value.
     fn to_value(&self) -> OptionValue;
 }
 
@@ -44,7 +44,7 @@ scalar!(i64, Int, Int, IntList);
 scalar!(f64, Float, Float, FloatList);
 scalar!(String, Str, Str, StrList);
 
-/// Reads the values that the host gave, in the order of the declarations.
+/// Reads the values passed by the host, in the order of the declarations.
 pub struct Values<'a> {
     decls: std::slice::Iter<'a, OptionDecl>,
     values: &'a [OptionValue],
@@ -52,15 +52,15 @@ pub struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// The values of these options.
+    /// Creates a reader for the values of these options.
     pub fn new(decls: &'a [OptionDecl], values: &'a [OptionValue]) -> Values<'a> {
         Values { decls: decls.iter(), values, given: values.len() }
     }
 
-    /// The next one.
+    /// Reads the next value.
     ///
     /// # Errors
-    /// If the host gave none, or one of another type; it checks both before a run.
+    /// Fails if the value is missing or has another type; the host checks both before a run.
     #[expect(clippy::should_implement_trait, reason = "it is no iterator: each value has its own type")]
     pub fn next<T: OptionField>(&mut self) -> Result<T, PassError> {
         let name = self.decls.next().map_or("", |decl| decl.name);
@@ -75,7 +75,7 @@ impl<'a> Values<'a> {
     /// Checks that no value is left.
     ///
     /// # Errors
-    /// If the host gave more values than there are options.
+    /// Fails if the host passed more values than there are options.
     pub fn end(self) -> Result<(), PassError> {
         let n = self.given - self.values.len();
         let extra = || PassError::new(format!("the host passed {} option values; there are {n} options", self.given));

@@ -1,4 +1,4 @@
-//! What a pass gets and gives: the context, errors, and batches of functions.
+//! The interface of a pass: the context, errors, and batches of functions.
 
 use crate::PassError;
 use crate::declare::diagnostics::{Diagnostics, Severity};
@@ -13,10 +13,11 @@ use crate::typing::operators::{Infer, InferError, Inferred};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// No function is being worked on.
+/// Marks that there is no current function.
 const NO_FUNCTION: u32 = u32::MAX;
 
-/// The context of a run, as a pass sees it. On another thread than that of the pass, and after the run, it has no answers.
+/// The context of a run, as a pass sees it. On another thread than that of the pass, and after the run, it does not
+/// provide anything.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -40,7 +41,7 @@ pub struct Ctx {
     /// Number of the run; 0 without a host.
     run: u64,
     opt_level: i32,
-    /// Position in the batch of the function that is being worked on.
+    /// Position of the current function in the batch.
     function: Cell<u32>,
 }
 
@@ -49,44 +50,44 @@ impl Ctx {
         Ctx { run, opt_level, function: Cell::new(NO_FUNCTION) }
     }
 
-    /// A context without a host, for tests: opt_level 2, no config.
+    /// Creates a context without a host, for tests: opt_level 2, no config.
     pub fn detached() -> Ctx {
         Ctx::new(0, 2)
     }
 
-    /// The context that is current on this thread, as in TVM's `PassContext.current()`.
+    /// Returns the current context of this thread, as TVM's `PassContext.current()`.
     pub fn current() -> Ctx {
         Ctx::of(services::current())
     }
 
-    /// One of the host; detached without one.
+    /// Creates a context from the host's; detached if there is none.
     pub(crate) fn of(current: Option<Current>) -> Ctx {
         current.map_or_else(Ctx::detached, |current| Ctx::new(current.run, current.opt_level))
     }
 
-    /// Number of the run; `None` without a host.
+    /// Returns the number of the run; `None` without a host.
     pub(crate) fn run(&self) -> Option<u64> {
         let bytes = services::query(self.run, Query::Run, &[])?;
         bytes.try_into().ok().map(u64::from_le_bytes)
     }
 
-    /// The opt_level of the run.
+    /// Returns the opt_level of the run.
     pub fn opt_level(&self) -> i32 {
         self.opt_level
     }
 
-    /// Value of a config key; `None` where it is neither set nor has a default.
+    /// Returns the value of a config key; `None` if it is neither set nor has a default.
     pub fn config(&self, key: &str) -> Option<OptionValue> {
         read_value(&services::query(self.run, Query::Config, key.as_bytes())?)
     }
 
-    /// Name of the running pass; empty without a host.
+    /// Returns the name of the running pass; empty without a host.
     pub fn pass_name(&self) -> String {
         self.text(Query::PassName, "".as_bytes()).unwrap_or_default()
     }
 
-    /// The compilation target, as a name or as JSON: that of the function that is being worked on, if it has the
-    /// attribute `target`, else that of the run.
+    /// Returns the compilation target, as a name or as JSON: the attribute `target` of the current function if it
+    /// has one, otherwise that of the run.
     pub fn target(&self) -> Option<String> {
         match self.function.get() {
             NO_FUNCTION => self.text(Query::Target, "".as_bytes()),
@@ -94,12 +95,12 @@ impl Ctx {
         }
     }
 
-    /// The compilation target of a function, for passes that work on the whole module.
+    /// Returns the compilation target of a function, for passes that process the whole module.
     pub fn target_of(&self, function: &Body) -> Option<String> {
         function.target().or_else(|| self.target())
     }
 
-    /// Name in the module of the function that is being worked on; `None` in a module pass.
+    /// Returns the name of the current function in the module; `None` in a module pass.
     pub fn function_name(&self) -> Option<String> {
         match self.function.get() {
             NO_FUNCTION => None,
@@ -112,7 +113,7 @@ impl Ctx {
         services::diagnose(self.run, severity, place, message);
     }
 
-    /// Reports something that is about no function. The host shows it once.
+    /// Reports a warning that does not concern a function. The host shows it once.
     pub(crate) fn warn_of_all(&self, message: &str) {
         let place = Place { index: NO_FUNCTION, name: "", node: None };
         services::diagnose(self.run, Severity::Warning, place, message);
@@ -136,15 +137,15 @@ impl Ctx {
         services::query(self.run, what, key).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Errors, warnings and remarks for whoever runs the pass.
+    /// Returns the diagnostics, for errors, warnings and remarks to the user.
     pub fn diagnostics(&self) -> Diagnostics<'_> {
         Diagnostics { ctx: self, function: "" }
     }
 
-    /// Whether a plugin declares an operator: for names that come from options.
+    /// Checks that a plugin declares an operator; for names that come from options.
     ///
     /// # Errors
-    /// If no plugin does, with near names. Without a host nobody can tell, and nothing is said.
+    /// Fails, with similar names, if it is undeclared. Without a host this is unknown, and the check succeeds.
     pub fn check_operator(&self, name: &str) -> Result<(), PassError> {
         let mut b = BodyBuilder::new();
         let callee = b.op(name);
@@ -155,36 +156,37 @@ impl Ctx {
         }
     }
 
-    /// Type and purity of a call, whose arguments have their types already. The error names the operator and the call; as
-    /// [`Infer`], the context returns an [`InferError`] for those that handle it.
+    /// Infers type and purity of a call, whose arguments already have types. The error names the operator and the
+    /// call; as [`Infer`], the context returns an [`InferError`] for callers that handle it.
     ///
     /// # Errors
-    /// If the operator is unknown, or the call does not fit it.
+    /// Fails if the operator is unknown, or the call does not fit it.
     pub fn infer(&self, call: Call<'_>) -> Result<Inferred, PassError> {
         Infer::infer(self, call).map_err(|error| error.of_call(call))
     }
 
-    /// The legalization of a call: a PrimFunc, its arguments and its name. `None` if the operator has none.
+    /// Returns the legalization of a call: a PrimFunc, its arguments and its name. `None` if the operator has no
+    /// legalization.
     ///
     /// # Errors
-    /// If the operator is unknown, or this call cannot be legalized; the error says why.
+    /// Fails if the operator is unknown, or this call cannot be legalized; the error contains the reason.
     pub fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
         services::legalize(call)
     }
 
-    /// Executes a Relax function without parameters, and returns what it returns. It may call functions and PrimFuncs of
-    /// the module as it was before the pass, and operators that have a legalization. What has an effect and packed
-    /// functions are refused. The same function is executed once, however often passes ask for it during one step.
+    /// Executes a Relax function without parameters, and returns its result. It may call functions and PrimFuncs of
+    /// the module as it was before the pass, and operators that have a legalization. Effects and packed functions
+    /// are refused. The same function is executed only once during a step, however often passes request it.
     ///
     /// # Errors
-    /// Why it has no value: [`EvaluationError::reason`] says it as data. A kernel that fails or does not end is an error,
-    /// and so is what needs more than the limits allow.
+    /// Returns the reason why it has no value, also as data in [`EvaluationError::reason`]. Errors include a kernel
+    /// that fails or does not end, and an evaluation that exceeds the limits.
     pub fn evaluate(&self, function: &Body, limits: EvaluationLimits) -> Result<Evaluated, EvaluationError> {
         services::evaluate(self.run, function, limits)
     }
 
-    /// Executes one call. `known` returns the values of arguments that are variables or nested expressions; constants,
-    /// shapes and numbers among the arguments are known by themselves.
+    /// Executes one call. `known` returns the values of arguments that are variables or nested expressions; it is
+    /// not called for constants, shapes and numbers.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -202,7 +204,7 @@ impl Ctx {
     /// ```
     ///
     /// # Errors
-    /// As [`Ctx::evaluate`]; and if an argument is not known.
+    /// Fails as [`Ctx::evaluate`] does, and if an argument is unknown.
     pub fn evaluate_call<'v>(
         &self,
         call: Call<'v>,
@@ -212,16 +214,16 @@ impl Ctx {
         self.evaluate(&closed(call, &mut known)?, limits)
     }
 
-    /// Adds to a counter of the running pass, which `passhost run --statistics` shows: what it found or changed, under a
-    /// name like `bindings removed`. What a pass counted that then fails is forgotten.
+    /// Adds to a counter of the running pass, which `passhost run --statistics` shows: the number of things found
+    /// or changed, under a name like `bindings removed`. Counts of a pass that fails are dropped.
     pub fn statistic(&self, name: &str, n: usize) {
         services::statistic(self.run, name, n as u64);
     }
 
-    /// Shows a module as text to whoever runs the host, at once; `header` says which one it is.
+    /// Shows a module as text to the user at once; `header` identifies it.
     ///
     /// # Errors
-    /// Without a host that does.
+    /// Fails without a host that supports it.
     pub fn show_module(&self, module: &Module, header: &str) -> Result<(), PassError> {
         if services::show_module(self.run, module, header) {
             return Ok(());
@@ -229,10 +231,10 @@ impl Ctx {
         Err(PassError::new("no host runs this pass, so nothing can show modules"))
     }
 
-    /// The function as TVMScript.
+    /// Prints the function as TVMScript.
     ///
     /// # Errors
-    /// Without a host.
+    /// Fails without a host.
     pub fn print(&self, body: &Body) -> Result<String, PassError> {
         services::print(body).ok_or_else(|| PassError::new("no host: printing needs one"))
     }
@@ -244,7 +246,7 @@ impl Infer for Ctx {
     }
 }
 
-/// The functions that a function pass is run over. What became of each goes to the host at once.
+/// The functions of a function pass. Each result is sent to the host at once.
 pub struct Batch<'a> {
     bodies: &'a [Body],
     ctx: &'a Ctx,
@@ -260,7 +262,7 @@ impl<'a> Batch<'a> {
         Batch { bodies, ctx, done }
     }
 
-    /// Runs `f` on every function, in order, also behind one that failed: all errors are wanted.
+    /// Runs `f` on every function, in order, even after a failure, because all errors are wanted.
     pub fn each(&mut self, mut f: impl FnMut(&Body, &Ctx) -> Result<Body, PassError>) {
         for (i, body) in self.bodies.iter().enumerate() {
             self.ctx.function.set(i as u32);

@@ -1,24 +1,25 @@
-//! Which values an option may have: what a plugin declares, and how its metadata says it.
+//! The allowed values of an option: their declaration, and their encoding in the metadata.
 
 use crate::declare::declarations::{fail, same, write_value};
 use crate::metadata::wire::{Writer, tag};
 use crate::typing::operators::DefaultDecl;
 
-/// Values that an option may have, both ends included.
+/// Allowed values of an option, both ends included.
 #[derive(Clone, Copy)]
 pub enum RangeDecl {
-    /// Every one.
+    /// Every value.
     Any,
-    /// An integer from, and up to.
+    /// Integers from the first to the second bound.
     Int(Option<i64>, Option<i64>),
-    /// A float from, and up to.
+    /// Floats from the first to the second bound.
     Float(Option<f64>, Option<f64>),
     /// One of these integers or strings.
     OneOf(DefaultDecl),
 }
 
 impl RangeDecl {
-    /// Stops the compiler if there is no such value, or the default is none. Messages call the option `what` and `name`.
+    /// Stops compilation if there is no such value, or the default is not one. Messages call the option `what` and
+    /// `name`.
     pub(crate) const fn check(&self, default: &DefaultDecl, what: &str, name: &str) {
         let (empty, outside) = match self {
             RangeDecl::Any => (false, false),
@@ -42,7 +43,7 @@ impl RangeDecl {
         }
     }
 
-    /// Into the metadata of the option.
+    /// Writes the range into the metadata of the option.
     pub(crate) const fn write<const N: usize>(&self, w: &mut Writer<N>) {
         let (from, to) = match self {
             RangeDecl::Any => (None, None),
@@ -59,7 +60,7 @@ impl RangeDecl {
     }
 }
 
-/// Whether a list of integers or strings has one.
+/// Returns true if a list of integers or strings contains a value.
 const fn has(values: &DefaultDecl, one: &DefaultDecl) -> bool {
     let mut i = 0;
     match (values, one) {

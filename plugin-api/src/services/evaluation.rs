@@ -1,4 +1,4 @@
-//! Values that are known before a module runs, and the bytes in which the host's answer to an evaluation crosses.
+//! Constant values, and the encoding of the host's answer to an evaluation.
 
 use crate::ir::constant::Array;
 use crate::ir::make::import::Importer;
@@ -21,12 +21,12 @@ pub enum ConstantValue {
     Tuple(Vec<ConstantValue>),
 }
 
-/// Tuples are nested no deeper.
+/// Greatest nesting of tuples.
 const DEEPEST_TUPLE: u32 = 16;
 
 impl ConstantValue {
-    /// What an expression is by itself: a constant, a shape or number without variables, or a tuple of such. `None` of
-    /// a variable, and of what is computed.
+    /// Returns the value of an expression that is a constant, a shape or number without variables, or a tuple of
+    /// these. `None` for variables and computed values.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -54,7 +54,7 @@ impl ConstantValue {
         }
     }
 
-    /// The value as an expression at the current place of an edit; a tuple is one without a name.
+    /// Writes the value as an expression at the current place of an edit; a tuple is unnamed.
     pub fn write(&self, edit: &mut Edit<'_>) -> V {
         match self {
             ConstantValue::Tuple(fields) => {
@@ -66,7 +66,7 @@ impl ConstantValue {
         }
     }
 
-    /// The value as an expression of a body that is being built.
+    /// Writes the value as an expression of a body under construction.
     pub fn add_to(&self, b: &mut BodyBuilder) -> V {
         match self {
             ConstantValue::Tensor(array) => b.array(array),
@@ -79,7 +79,7 @@ impl ConstantValue {
         }
     }
 
-    /// Its type.
+    /// Returns its type.
     pub fn ty(&self) -> Type {
         match self {
             ConstantValue::Tensor(array) => array.ty(),
@@ -92,7 +92,7 @@ impl ConstantValue {
         }
     }
 
-    /// Bytes of its tensors.
+    /// Returns the size of its tensors in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             ConstantValue::Tensor(array) => array.view().bytes().len() as u64,
@@ -108,53 +108,53 @@ fn has_no_variable(dim: &Dim) -> bool {
     none
 }
 
-/// How much an evaluation may use. The host has limits of its own, which a larger number does not raise.
+/// The resources of an evaluation. The host has limits of its own, which a larger number does not raise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvaluationLimits {
-    /// Bytes of tensors at a time, without the constants of the function.
+    /// Bytes of tensors in use at a time, without the constants of the function.
     pub memory: u64,
-    /// Units of work. A unit is less than a tenth of a nanosecond: about 200 are an operation on one number, and one is an
-    /// operation on one of many.
+    /// Units of work. A unit is less than a tenth of a nanosecond: an operation on a single number takes about 200,
+    /// and one element of a vectorized operation takes one.
     pub work: u64,
 }
 
-/// 1 GiB, and work that the interpreter does within some seconds.
+/// 1 GiB, and as much work as the interpreter does within some seconds.
 impl Default for EvaluationLimits {
     fn default() -> EvaluationLimits {
         EvaluationLimits { memory: 1 << 30, work: 100_000_000_000 }
     }
 }
 
-/// What an evaluation returned.
+/// The result of an evaluation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Evaluated {
     /// A function without parameters that returns the result.
     pub function: Body,
-    /// Units of work that it took. A result that was known already counts as if it had been computed.
+    /// Units of work that it took. A cached result counts as if it had been computed.
     pub work: u64,
 }
 
 impl Evaluated {
-    /// A result, and the work that it took.
+    /// Creates a result with the work that it took.
     pub fn new(function: Body, work: u64) -> Evaluated {
         Evaluated { function, work }
     }
 
-    /// The result; `None` if it is neither a tensor, shape or number, nor a tuple of such.
+    /// Returns the result; `None` unless it is a tensor, shape or number, or a tuple of these.
     pub fn value(&self) -> Option<ConstantValue> {
         ConstantValue::of(self.function.function()?.result()?)
     }
 }
 
-/// Why something has no value.
+/// The reason why something has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 #[non_exhaustive]
 pub enum Reason {
-    /// No host runs this code, or it does not evaluate.
+    /// There is no host, or the host does not evaluate.
     NoHost = 1,
-    /// Something that is needed is not known: an argument, a parameter, a symbolic variable.
+    /// Something necessary is unknown: an argument, a parameter, a symbolic variable.
     NotKnown = 2,
     /// It has an effect.
     Effect = 3,
@@ -170,7 +170,7 @@ pub enum Reason {
     Work = 8,
     /// It needs more memory than the limit allows.
     Memory = 9,
-    /// The module contradicts itself: types that do not fit, a function that is not there.
+    /// The module is inconsistent: types that do not fit, a missing function.
     Wrong = 10,
 }
 
@@ -188,30 +188,31 @@ impl Reason {
         Reason::Wrong,
     ];
 
-    /// Of its number; a reason that this version of the API does not know is the most general one.
+    /// Returns the reason with a number; for one that this version of the API does not have, the most general
+    /// reason.
     fn of(number: u32) -> Reason {
         Reason::ALL.into_iter().find(|reason| *reason as u32 == number).unwrap_or(Reason::NotExecuted)
     }
 }
 
-/// Why something has no value, and where.
+/// The reason why something has no value, and the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EvaluationError {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// The same for people, with all that is known.
+    /// The reason as a detailed message for readers.
     pub message: String,
     /// Function of the module, or operator, in which it happened, if one was entered.
     pub function: Option<String>,
     /// Statement of that function.
     pub statement: Option<String>,
-    /// Units of work that it took until then; see [`EvaluationLimits`].
+    /// Units of work up to the failure; see [`EvaluationLimits`].
     pub work: u64,
 }
 
 impl EvaluationError {
-    /// Without a place.
+    /// Creates an error without a place.
     pub fn new(reason: Reason, message: impl Into<String>) -> EvaluationError {
         EvaluationError { reason, message: message.into(), function: None, statement: None, work: 0 }
     }
@@ -229,8 +230,8 @@ impl fmt::Display for EvaluationError {
 
 impl std::error::Error for EvaluationError {}
 
-/// A call as a function without parameters that returns its value. `known` says what its arguments are that are not
-/// leaves.
+/// Turns a call into a function without parameters that returns its value. `known` returns the values of arguments
+/// that are not leaves.
 pub(crate) fn closed<'v>(
     call: Call<'v>,
     known: &mut dyn FnMut(Value<'v>) -> Option<ConstantValue>,
@@ -255,7 +256,7 @@ pub(crate) fn closed<'v>(
     let wrong = |why: &dyn fmt::Display| EvaluationError::new(Reason::Wrong, format!("the call is not valid: {why}"));
     let v = importer.copy_with(&mut b, value, &operands).ok_or_else(|| wrong(&"it is no call"))?;
     b.bind(v, value.name().unwrap_or("y"));
-    // It may be a variable of a dataflow block, which this block is not.
+    // The variable may be internal to a dataflow block, which this block is not.
     b.clear_flags(v, flag::INNER);
     b.end();
     let ty = b.type_of(v);
@@ -266,8 +267,8 @@ pub(crate) fn closed<'v>(
 /// Status of an answer with a result; others are those of [`Reason`].
 pub(crate) const EVALUATED: u32 = 0;
 
-/// Status and bytes of an answer: the work, and of an error three texts, each after its length; a text that is not there
-/// has the length `u32::MAX`.
+/// Encodes an answer as status and bytes: the work, and for an error three texts, each after its length; a missing
+/// text has the length `u32::MAX`.
 pub(crate) fn encode_evaluation(answer: &Result<Evaluated, EvaluationError>) -> (u32, Vec<u8>) {
     let error = match answer {
         Ok(evaluated) => return (EVALUATED, evaluated.work.to_le_bytes().to_vec()),
@@ -281,7 +282,7 @@ pub(crate) fn encode_evaluation(answer: &Result<Evaluated, EvaluationError>) -> 
     (error.reason as u32, out)
 }
 
-/// What [`encode_evaluation`] wrote, with the function that came with it.
+/// Decodes the bytes of [`encode_evaluation`], with the function that came with them.
 pub(crate) fn decode_evaluation(
     status: u32,
     bytes: &[u8],

@@ -1,4 +1,5 @@
-//! Types as bytes, for the answer of an inference. Symbolic variables keep the numbers of the body that was asked about.
+//! Encodes types as bytes, for the answer of an inference. Symbolic variables keep their numbers from the body in
+//! question.
 
 use crate::ir::make::type_bytes::{decode_type, encode_type};
 use crate::typing::operators::{InferError, Inferred};
@@ -13,7 +14,7 @@ pub(crate) const RULE_PANICKED: u32 = 5;
 /// The operator has no legalization.
 pub(crate) const NOT_LEGALIZED: u32 = 6;
 
-/// Status and bytes of an answer.
+/// Encodes an answer as status and bytes.
 pub(crate) fn encode_inferred(answer: &Result<Inferred, InferError>) -> (u32, Vec<u8>) {
     match answer {
         Ok(inferred) => (if inferred.pure { OK_PURE } else { OK_IMPURE }, encode_type(&inferred.ty)),
@@ -28,12 +29,12 @@ pub(crate) fn encode_inferred(answer: &Result<Inferred, InferError>) -> (u32, Ve
         }
         Err(InferError::Panicked(message)) => (RULE_PANICKED, message.clone().into_bytes()),
         Err(InferError::NoHost(name)) => (NO_HOST, name.clone().into_bytes()),
-        // A kind of error that the boundary has no number for.
+        // A kind of error without a number at the boundary.
         Err(error) => (WRONG, error.to_string().into_bytes()),
     }
 }
 
-/// An answer from status and bytes.
+/// Decodes an answer from status and bytes.
 pub(crate) fn decode_inferred(status: u32, bytes: &[u8]) -> Result<Inferred, InferError> {
     let text = || String::from_utf8_lossy(bytes).into_owned();
     match status {

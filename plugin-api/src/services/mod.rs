@@ -1,8 +1,8 @@
-//! What the host offers to a plugin: one table of functions, and the safe calls over it.
+//! The services of the host for a plugin: one table of functions, and safe calls of them.
 //!
-//! Each cdylib carries its own copy of this crate, so the table is a static of the copy, set when the plugin is
-//! initialized. Without a host (a plugin's unit tests, and the host itself) sealing works here, and everything else
-//! answers that there is no host.
+//! Each cdylib contains its own copy of this crate, so the table is a static of the copy, set when the plugin is
+//! initialized. Without a host (a plugin's unit tests, and the host itself), sealing works locally, and everything
+//! else reports that there is no host.
 
 pub mod evaluation;
 pub(crate) mod inferred;
@@ -21,7 +21,7 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// Bytes given to a callee for as long as the call.
+/// Bytes lent to a callee for the duration of the call.
 #[repr(C)]
 #[derive(Clone, Copy, abi_stable::StableAbi)]
 pub struct RawBytes {
@@ -40,32 +40,32 @@ impl RawBytes {
         if self.len == 0 {
             return &[];
         }
-        // SAFETY: the caller vouches for pointer and length.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
     }
 }
 
-/// How bad a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 #[non_exhaustive]
 pub enum Severity {
     /// The pass will fail.
     Error = 1,
-    /// Something that is probably not meant.
+    /// Probably a mistake.
     Warning = 2,
-    /// Something good to know.
+    /// Useful information.
     Remark = 3,
-    /// What a pass could not do, and why: shown to users who ask for it.
+    /// What a pass could not do, and why; shown if the user requests it.
     Missed = 4,
-    /// What a pattern matched: shown to users who ask about it.
+    /// What a pattern matched; shown if the user requests it.
     Matched = 5,
 }
 
-/// The severity of a diagnostic that is none: another place of the one before it, and what to write there.
+/// Not a diagnostic, but another place of the preceding one, with its label.
 pub(crate) const LABEL: u32 = 16;
 
-/// Where a callee puts bytes: whoever asks allocates, so no memory changes hands.
+/// The output of a callee. The caller allocates it, so memory is never transferred.
 #[repr(C)]
 #[derive(Clone, Copy, abi_stable::StableAbi)]
 pub struct Sink {
@@ -75,7 +75,7 @@ pub struct Sink {
 }
 
 extern "C" fn append(data: *mut c_void, bytes: RawBytes) {
-    // SAFETY: `data` is the vector that `Sink::to` was given, and the bytes live during the call.
+    // SAFETY: `data` is the vector passed to `Sink::to`, and the bytes live during the call.
     unsafe { (*data.cast::<Vec<u8>>()).extend_from_slice(bytes.get()) }
 }
 
@@ -87,7 +87,7 @@ impl Sink {
         (result, out)
     }
 
-    /// A sink that fills this vector, which must live as long as the sink is used.
+    /// Creates a sink that fills this vector, which must live as long as the sink is used.
     pub(crate) fn filling(out: *mut Vec<u8>) -> Sink {
         Sink { write: append, data: out.cast() }
     }
@@ -104,11 +104,12 @@ pub struct CtxRecord {
     /// Size of this record.
     pub(crate) size: u32,
     pub(crate) opt_level: i32,
-    /// Number of the run, never 0 and never used twice: what a plugin keeps, so that nothing dangles.
+    /// Number of the run, never 0 and never reused. A plugin keeps this number instead of a pointer, which could
+    /// dangle.
     pub(crate) run: u64,
 }
 
-/// What a plugin asks a context for.
+/// A query of a plugin to a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Query {
@@ -116,31 +117,31 @@ pub enum Query {
     Config = 1,
     /// Name of the running pass.
     PassName = 2,
-    /// Target; the key is the position in the batch of the function that is asked about (u32), whose own attribute
-    /// comes first, or empty.
+    /// Target. The key is the position (u32) of a function in the batch, whose own attribute takes precedence, or
+    /// empty.
     Target = 3,
     /// Name of a function of the batch; the key is its position (u32).
     FunctionName = 4,
-    /// What the user wants to know about what a pass missed: `*` for everything, or `@` and the name of a variable. The
-    /// key is as for a target, followed by the name of the function if the pass says it.
+    /// The requested reports of missed opportunities: `*` for all, or `@` and the name of a variable. The key is as
+    /// for a target, followed by the name of the function if the pass gives it.
     Missed = 5,
-    /// The number under which analyses are kept during the call (u64).
+    /// The number under which analyses are cached during the call (u64).
     Run = 6,
 }
 
-/// What a service that may have nothing to give returns.
+/// Results of a service that may have nothing to return.
 pub(crate) mod answer {
     pub(crate) const GIVEN: u32 = 0;
     pub(crate) const NONE: u32 = 1;
 }
 
-/// Whether a log event or a span is wanted.
+/// Results of the query whether a log event or a span is wanted.
 pub(crate) mod wanted {
     pub(crate) const NO: u32 = 0;
     pub(crate) const YES: u32 = 1;
 }
 
-/// Levels of log events and spans; 0 where a highest level is said: none.
+/// Levels of log events and spans; as a highest level, 0 means none.
 pub(crate) mod level {
     pub(crate) const NONE: u32 = 0;
     pub(crate) const ERROR: u32 = 1;
@@ -150,9 +151,9 @@ pub(crate) mod level {
     pub(crate) const TRACE: u32 = 5;
 }
 
-/// Node of a diagnostic or an error that is about none.
+/// Node of a diagnostic or an error without a node.
 pub(crate) const NO_NODE: u64 = u64::MAX;
-/// Number of a span that is none.
+/// Number that means no span.
 pub(crate) const NO_SPAN: u64 = 0;
 
 /// A log event.
@@ -185,27 +186,27 @@ pub struct SpanRecord {
     pub(crate) fields: RawBytes,
 }
 
-/// Parents of spans that are no span of the plugin.
+/// Parents of spans that are not spans of the plugin.
 pub mod parent {
-    /// What is current on the thread.
+    /// The current span of the thread.
     pub const CURRENT: u64 = 0;
-    /// None.
+    /// No parent.
     pub const NONE: u64 = u64::MAX;
 }
 
-/// What happens to a span.
+/// An operation on a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum SpanOp {
-    /// It is entered on this thread.
+    /// Enters it on this thread.
     Enter = 1,
-    /// It is left.
+    /// Leaves it.
     Exit = 2,
-    /// Its last handle is gone.
+    /// Drops its last handle.
     Close = 3,
-    /// It follows from the other span.
+    /// Records that it follows from the other span.
     Follows = 4,
-    /// Which span of the plugin is current on this thread, or `NO_SPAN`.
+    /// Returns the current span of the plugin on this thread, or `NO_SPAN`.
     Current = 5,
 }
 
@@ -223,14 +224,14 @@ pub struct DiagnosticRecord {
     pub(crate) message: RawBytes,
 }
 
-/// The table.
+/// The table of services.
 #[repr(C)]
 #[derive(abi_stable::StableAbi)]
 pub struct Services {
     /// Size of this record.
     pub(crate) size: u32,
     pub(crate) reserved: u32,
-    /// Highest [`level`] of log events that anyone wants. It changes with the host's filter.
+    /// Highest wanted [`level`] of log events. It changes with the host's filter.
     pub(crate) max_level: &'static AtomicUsize,
     pub(crate) seal: extern "C" fn(*const RawView<'static>, Sink) -> *const BodyHdr,
     pub(crate) module: extern "C" fn(*const RawBytes, *const *const BodyHdr, usize, *const BodyHdr) -> *const ModuleHdr,
@@ -244,21 +245,21 @@ pub struct Services {
     pub(crate) diagnose: extern "C" fn(u64, *const DiagnosticRecord),
     pub(crate) log_enabled: extern "C" fn(u32, RawBytes) -> u32,
     pub(crate) log: extern "C" fn(*const LogRecord),
-    /// Whether a span like this is [`wanted`].
+    /// Returns whether a span like this is [`wanted`].
     pub(crate) span_wanted: extern "C" fn(*const SpanRecord) -> u32,
-    /// Makes a span, or gives [`NO_SPAN`].
+    /// Creates a span, or returns [`NO_SPAN`].
     pub(crate) span_new: extern "C" fn(*const SpanRecord) -> u64,
-    /// Gives values to fields of a span.
+    /// Sets the values of fields of a span.
     pub(crate) span_record: extern "C" fn(u64, RawBytes),
-    /// Span, what happens to it, other span.
+    /// Applies an operation: span, operation, other span.
     pub(crate) span: extern "C" fn(u64, u32, u64) -> u64,
-    /// Adds to a counter of the running pass: run, name of the counter, how much.
+    /// Adds to a counter of the running pass: run, name of the counter, amount.
     pub(crate) statistic: extern "C" fn(u64, RawBytes, u64),
-    /// Shows a module to whoever runs the host: run, module, header.
+    /// Shows a module to the user: run, module, header.
     pub(crate) show_module: extern "C" fn(u64, *const ModuleHdr, RawBytes) -> u32,
-    /// The legalization of a call: sections, call, place for the PrimFunc, answer.
+    /// Legalizes a call: sections, call, place for the PrimFunc, answer.
     pub(crate) legalize: extern "C" fn(*const RawView<'static>, u32, *mut *const BodyHdr, Sink) -> u32,
-    /// Executes a function without parameters: run, function, bytes and operations that it may use, place for a function
+    /// Executes a function without parameters: run, function, limits of bytes and operations, place for a function
     /// that returns the result, answer.
     pub(crate) evaluate: extern "C" fn(u64, *const BodyHdr, u64, u64, *mut *const BodyHdr, Sink) -> u32,
 }
@@ -296,7 +297,7 @@ layout!(Services {
 
 static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Sets the table of this copy of the crate; false if it is shorter than this version of the API has it.
+/// Sets the table of this copy of the crate. Returns false if it is shorter than in this version of the API.
 pub(crate) fn install(table: *const Services) -> bool {
     // SAFETY: null, or the host's table, which is a static that starts with its size.
     let fits = !table.is_null() && is_long_enough(unsafe { (&raw const (*table).size).read() });
@@ -305,7 +306,8 @@ pub(crate) fn install(table: *const Services) -> bool {
     fits
 }
 
-/// Whether a table of this size has every function of this version. The table of a later version has more behind them.
+/// Returns true if a table of this size has every function of this version. The table of a later version has more
+/// functions after them.
 fn is_long_enough(size: u32) -> bool {
     size as usize >= size_of::<Services>()
 }
@@ -315,21 +317,21 @@ fn table() -> Option<&'static Services> {
     unsafe { SERVICES.load(Ordering::Acquire).as_ref() }
 }
 
-/// The table that answers in the host's own process, as long as a context is current on this thread.
+/// The table for the host's own process, while a context is current on this thread.
 static OWN: OnceLock<fn() -> Option<&'static Services>> = OnceLock::new();
 
-/// Sets who answers where nobody installed a table: in the host's own process, passes and instruments of an embedder ask
-/// the host's table itself.
+/// Sets the table for a process without an installed one: in the host's own process, passes and instruments of an
+/// embedder use the host's table directly.
 pub(crate) fn answer_here(own: fn() -> Option<&'static Services>) {
     let _ = OWN.set(own);
 }
 
-/// The table for what is asked of the current context.
+/// Returns the table for queries to the current context.
 fn context_table() -> Option<&'static Services> {
     table().or_else(|| OWN.get()?())
 }
 
-/// What the host makes of what this copy of the crate hands to it.
+/// Imports handles from the host for objects passed to it by this copy of the crate.
 struct ByHost;
 
 impl Sealer for ByHost {
@@ -337,7 +339,7 @@ impl Sealer for ByHost {
         let table = table()?;
         let raw: *const RawView<'_> = raw;
         let (hdr, error) = Sink::to(|sink| (table.seal)(raw.cast(), sink));
-        // SAFETY: the host gives a new handle, whose ownership passes to us, or null.
+        // SAFETY: the host returns a new handle, whose ownership passes to this code, or null.
         let body = unsafe { Body::from_ptr(hdr) };
         Some(body.ok_or_else(|| SealError::Host(String::from_utf8_lossy(&error).into_owned())))
     }
@@ -348,7 +350,7 @@ impl Sealer for ByHost {
         let bodies: Vec<*const BodyHdr> = functions.iter().map(|(_, body)| body.as_ptr()).collect();
         let meta = meta.map_or(std::ptr::null(), Body::as_ptr);
         let hdr = (table.module)(names.as_ptr(), bodies.as_ptr(), names.len(), meta);
-        // SAFETY: the host gives a new handle, whose ownership passes to us.
+        // SAFETY: the host returns a new handle, whose ownership passes to this code.
         unsafe { Module::from_ptr(hdr) }
     }
 
@@ -357,18 +359,18 @@ impl Sealer for ByHost {
         let at: Vec<usize> = changed.iter().map(|(at, _)| *at).collect();
         let bodies: Vec<*const BodyHdr> = changed.iter().map(|(_, body)| body.as_ptr()).collect();
         let hdr = (table.module_with)(module.as_ptr(), at.as_ptr(), bodies.as_ptr(), at.len());
-        // SAFETY: the host gives a new handle, whose ownership passes to us.
+        // SAFETY: the host returns a new handle, whose ownership passes to this code.
         unsafe { Module::from_ptr(hdr) }
     }
 
     fn tensor(&self, bytes: &[u8]) -> Option<Tensor> {
         let hdr = (table()?.tensor)(RawBytes::of(bytes));
-        // SAFETY: the host gives a new handle, whose ownership passes to us.
+        // SAFETY: the host returns a new handle, whose ownership passes to this code.
         unsafe { Tensor::from_ptr(hdr) }
     }
 }
 
-/// Asks the host for the type of a call.
+/// Infers the type of a call with the host.
 pub(crate) fn infer(call: Call<'_>) -> Result<Inferred, InferError> {
     let value = call.value();
     let name = call.op().unwrap_or("a call").to_string();
@@ -378,7 +380,7 @@ pub(crate) fn infer(call: Call<'_>) -> Result<Inferred, InferError> {
     inferred::decode_inferred(status, &bytes)
 }
 
-/// Asks the host for the legalization of a call; `None` if its operator has none.
+/// Legalizes a call with the host; `None` if its operator has no legalization.
 pub(crate) fn legalize(call: Call<'_>) -> Result<Option<Legalized>, InferError> {
     let value = call.value();
     let name = call.op().unwrap_or("a call").to_string();
@@ -387,12 +389,12 @@ pub(crate) fn legalize(call: Call<'_>) -> Result<Option<Legalized>, InferError> 
     let mut function = std::ptr::null();
     let place = &raw mut function;
     let (status, bytes) = Sink::to(|sink| (table.legalize)(raw.cast(), node as u32, place, sink));
-    // SAFETY: the host gives a new handle, whose ownership passes to us, or null.
+    // SAFETY: the host returns a new handle, whose ownership passes to this code, or null.
     let function = unsafe { Body::from_ptr(function) };
     read_legalized(status, &bytes, function, call)
 }
 
-/// The answer to a question for a legalization.
+/// Decodes the answer to a legalization.
 pub(crate) fn read_legalized(
     status: u32,
     bytes: &[u8],
@@ -408,7 +410,7 @@ pub(crate) fn read_legalized(
     }
 }
 
-/// Status, bytes and PrimFunc of an answer.
+/// Encodes the answer to a legalization as status, bytes and PrimFunc.
 pub(crate) fn legalized_answer(answer: Result<Option<Legalized>, InferError>) -> (u32, Vec<u8>, *const BodyHdr) {
     match answer {
         Ok(None) => (inferred::NOT_LEGALIZED, Vec::new(), std::ptr::null()),
@@ -423,69 +425,70 @@ pub(crate) fn legalized_answer(answer: Result<Option<Legalized>, InferError>) ->
     }
 }
 
-/// Asks the host to execute a function without parameters.
+/// Executes a function without parameters in the host.
 pub(crate) fn evaluate(run: u64, function: &Body, limits: EvaluationLimits) -> Result<Evaluated, EvaluationError> {
     let Some(table) = context_table() else { return Err(EvaluationError::no_host()) };
     let mut result = std::ptr::null();
     let place = &raw mut result;
     let ask = |sink| (table.evaluate)(run, function.as_ptr(), limits.memory, limits.work, place, sink);
     let (status, bytes) = Sink::to(ask);
-    // SAFETY: the host gives a new handle, whose ownership passes to us, or null.
+    // SAFETY: the host returns a new handle, whose ownership passes to this code, or null.
     let result = unsafe { Body::from_ptr(result) };
     decode_evaluation(status, &bytes, result)
 }
 
-/// A body as text, by the host.
+/// Prints a body in the host.
 pub(crate) fn print(body: &Body) -> Option<String> {
     let table = context_table()?;
     let (status, bytes) = Sink::to(|sink| (table.print)(body.as_ptr(), sink));
     (status == answer::GIVEN).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A context of the host, as far as a plugin keeps it.
+/// The part of a host's context that a plugin keeps.
 #[derive(Clone, Copy)]
 pub(crate) struct Current {
     pub(crate) run: u64,
     pub(crate) opt_level: i32,
 }
 
-/// The context that is current on this thread.
+/// Returns the current context of this thread.
 pub(crate) fn current() -> Option<Current> {
     let record = context_table().map_or(std::ptr::null(), |table| (table.current)());
-    // SAFETY: what is current on this thread is alive: it ends by returning to the code that made it so.
+    // SAFETY: a context that is current on this thread is alive, because it ends by returning to the code that made
+    // it current.
     unsafe { context(record) }
 }
 
 /// # Safety
-/// The record is null or alive now; it need not stay so, as only what is in it is kept.
+/// The record is null or alive now; it may be dropped later, because only its values are kept.
 pub(crate) unsafe fn context(record: *const CtxRecord) -> Option<Current> {
     // SAFETY: as above.
     unsafe { record.as_ref() }.map(|record| Current { run: record.run, opt_level: record.opt_level })
 }
 
-/// Asks the context of a run.
+/// Queries the context of a run.
 pub(crate) fn query(run: u64, what: Query, key: &[u8]) -> Option<Vec<u8>> {
     let table = context_table()?;
     let (status, bytes) = Sink::to(|sink| (table.query)(run, what as u32, RawBytes::of(key), sink));
     (status == answer::GIVEN).then_some(bytes)
 }
 
-/// The key of a query that is about a function of the batch.
+/// Encodes the key of a query about a function of the batch.
 pub(crate) fn function_key(index: u32) -> [u8; 4] {
     index.to_le_bytes()
 }
 
-/// What [`function_key`] wrote.
+/// Decodes the key of [`function_key`].
 pub(crate) fn read_function_key(key: &[u8]) -> Option<usize> {
     Some(u32::from_le_bytes(key.try_into().ok()?) as usize)
 }
 
-/// What the user wants to know about what a pass missed in a function of the batch, or in one that it names.
+/// Returns the requested reports of missed opportunities in a function of the batch, or in one given by name.
 pub(crate) fn missed_wanted(run: u64, index: u32, function: &str) -> Option<Vec<u8>> {
     query(run, Query::Missed, &[&function_key(index)[..], function.as_bytes()].concat())
 }
 
-/// Where a diagnostic belongs.
+/// The place of a diagnostic.
 pub(crate) struct Place<'a> {
     /// Position of the function in the batch, or `u32::MAX`.
     pub(crate) index: u32,
@@ -500,7 +503,7 @@ pub(crate) fn diagnose(run: u64, severity: Severity, at: Place<'_>, message: &st
     diagnose_as(run, severity as u32, at, message);
 }
 
-/// Adds a place to the diagnostic that was reported last.
+/// Adds a place to the last diagnostic.
 pub(crate) fn label(run: u64, at: Place<'_>, text: &str) {
     diagnose_as(run, LABEL, at, text);
 }
@@ -525,24 +528,24 @@ pub(crate) fn statistic(run: u64, name: &str, n: u64) {
     }
 }
 
-/// Shows a module; false without a host that does.
+/// Shows a module. Returns false without a host that supports it.
 pub(crate) fn show_module(run: u64, module: &Module, header: &str) -> bool {
     let show = |table: &Services| (table.show_module)(run, module.as_ptr(), RawBytes::of(header.as_bytes()));
     context_table().is_some_and(|table| show(table) == answer::GIVEN)
 }
 
-/// Whether the host wants anything of this [`level`].
+/// Returns true if the host wants events of this [`level`].
 pub(crate) fn level_wanted(level: u32) -> bool {
     table().is_some_and(|table| level as usize <= table.max_level.load(Ordering::Relaxed))
 }
 
-/// Whether the host wants events of this level and target.
+/// Returns true if the host wants events of this level and target.
 pub(crate) fn log_enabled(level: u32, target: &str) -> bool {
     let asked = |table: &Services| (table.log_enabled)(level, RawBytes::of(target.as_bytes())) != wanted::NO;
     level_wanted(level) && table().is_some_and(asked)
 }
 
-/// Gives an event to the host.
+/// Sends an event to the host.
 pub(crate) fn log(level: u32, target: &str, (file, line): (&str, u32), message: &str, fields: &[u8]) {
     if let Some(table) = table() {
         let bytes = |text: &str| RawBytes::of(text.as_bytes());
@@ -551,24 +554,24 @@ pub(crate) fn log(level: u32, target: &str, (file, line): (&str, u32), message: 
     }
 }
 
-/// Whether the host wants spans like this.
+/// Returns true if the host wants spans like this.
 pub(crate) fn span_wanted(span: &SpanRecord) -> bool {
     level_wanted(span.level) && table().is_some_and(|table| (table.span_wanted)(span) != wanted::NO)
 }
 
-/// Makes a span, or gives [`NO_SPAN`].
+/// Creates a span, or returns [`NO_SPAN`].
 pub(crate) fn span_new(span: &SpanRecord) -> u64 {
     table().map_or(NO_SPAN, |table| (table.span_new)(span))
 }
 
-/// Gives values to fields of a span.
+/// Sets the values of fields of a span.
 pub(crate) fn span_record(span: u64, fields: &[u8]) {
     if let Some(table) = table() {
         (table.span_record)(span, RawBytes::of(fields));
     }
 }
 
-/// Tells the host what happens to a span.
+/// Applies an operation to a span in the host.
 pub(crate) fn span(span: u64, what: SpanOp, other: u64) -> u64 {
     table().map_or(NO_SPAN, |table| (table.span)(span, what as u32, other))
 }

@@ -1,4 +1,4 @@
-//! What the tests of the IR share: a stand-in for inference, and small functions.
+//! Shared by the tests of the IR: a stand-in for inference, and small functions.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use plugin_api::ir::records::{self, *};
@@ -6,7 +6,8 @@ use plugin_api::ir::{SealError, Sections};
 use plugin_api::prelude::*;
 use plugin_api::walk::dump::dump;
 
-/// Every operator is element by element; `relax.print` has an effect, `relax.shape_of` gives a shape.
+/// Infers every operator as element-wise, except that `relax.print` has an effect and `relax.shape_of` returns a
+/// shape.
 pub(crate) struct Elementwise;
 
 impl Infer for Elementwise {
@@ -65,7 +66,7 @@ pub(crate) fn ty_number(s: &Sections) -> usize {
     s.types.iter().position(|ty| ty.kind == tykind::TENSOR).expect("is there")
 }
 
-/// A body with a node, a leaf, a type and an attribute of kinds that nobody knows.
+/// Returns a body with a node, a leaf, a type and an attribute of unknown kinds.
 pub(crate) fn unknown_kinds() -> Body {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
@@ -94,7 +95,7 @@ pub(crate) fn unknown_kinds() -> Body {
     seal(&s).expect("valid")
 }
 
-/// Everything that reads a body.
+/// Calls every function that reads a body.
 pub(crate) fn use_all(body: &Body) {
     let _ = dump(body);
     let _ = body.structural_hash();

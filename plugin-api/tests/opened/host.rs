@@ -11,17 +11,17 @@ use std::cell::RefCell;
 /// Function, node and message of a diagnostic.
 pub(crate) type Told = (Option<String>, Option<usize>, String);
 
-/// Answers questions about the config.
+/// Returns config values.
 type Config = Box<dyn Fn(&str) -> Option<OptionValue>>;
 
-/// The host. No pass of these tests asks for a type.
+/// The host. The passes of these tests do not infer types.
 #[derive(Default)]
 pub(crate) struct Host {
     pub(crate) pass: &'static str,
     pub(crate) target: Option<&'static str>,
-    /// Without it no key is set.
+    /// If it is `None`, no key is set.
     pub(crate) config: Option<Config>,
-    /// What was reported: no errors.
+    /// The reports, without errors.
     pub(crate) told: RefCell<Vec<Told>>,
 }
 

@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// File of an example, built like this test.
+/// Returns the file of an example, built like this test.
 pub(crate) fn library(name: &str) -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let folder = BUILT.get_or_init(|| {
         let exe = std::env::current_exe().unwrap();
         let folder = exe.parent().and_then(Path::parent).unwrap();
         let release = folder.file_name().is_some_and(|name| name == "release");
-        // With the features that the whole workspace asks for, as `cargo test --workspace` has built them already.
+        // With the features of the whole workspace, as `cargo test --workspace` has already built them.
         let args = ["build", "--offline", "--workspace", "--examples", "--quiet"];
         let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
         cargo.args(args).args(release.then_some("--release")).env("CARGO_TARGET_DIR", folder.parent().unwrap());
@@ -54,6 +54,6 @@ pub(crate) fn symbol(file: &Path) -> EntrySymbol {
 
 pub(crate) fn open(name: &str) -> (OpenPlugin, PluginMeta) {
     let meta = meta(name);
-    // SAFETY: `symbol` gives the entry function of a library that stays.
+    // SAFETY: `symbol` returns the entry function of a library that is never unloaded.
     (unsafe { OpenPlugin::open(symbol(&library(name)), &meta) }.unwrap(), meta)
 }

@@ -1,4 +1,4 @@
-//! Where log events and spans of plugins go: to a sink of the host.
+//! Receives log events and spans of plugins, and passes them to a sink of the host.
 
 pub use crate::abi::host::tracing_sink::TracingSink;
 use crate::metadata::wire::{Fields, tag};
@@ -14,7 +14,7 @@ use tracing::level_filters::LevelFilter;
 pub struct LogEvent {
     /// Level.
     pub level: Level,
-    /// Target, by default the module that it comes from.
+    /// Target; by default, the module of origin.
     pub target: String,
     /// Source file.
     pub file: String,
@@ -33,64 +33,65 @@ pub struct LogSpan {
     pub level: Level,
     /// Name.
     pub name: String,
-    /// Target, by default the module that it comes from.
+    /// Target; by default, the module of origin.
     pub target: String,
     /// Source file.
     pub file: String,
     /// Line in it.
     pub line: u32,
-    /// What it lies in.
+    /// The enclosing span.
     pub parent: Parent,
     /// Names of all fields.
     pub fields: Vec<String>,
-    /// Names and values of the fields that have one.
+    /// Names and values of the fields with values.
     pub values: Vec<(String, String)>,
 }
 
-/// What a span lies in.
+/// The parent of a span.
 #[derive(Clone, Debug)]
 pub enum Parent {
-    /// In the one that is current on the thread.
+    /// The current span of the thread.
     Current,
-    /// In none.
+    /// No parent.
     None,
-    /// In another one of the same plugin.
+    /// Another span of the same plugin.
     Span(tracing::Span),
 }
 
-/// Takes log events and spans of plugins.
+/// Receives log events and spans of plugins.
 pub trait LogSink: Send + Sync {
-    /// Whether an event of this level and target is wanted.
+    /// Returns true if events of this level and target are wanted.
     fn enabled(&self, level: Level, target: &str) -> bool;
-    /// Takes an event.
+    /// Logs an event.
     fn log(&self, event: &LogEvent);
-    /// Whether a span like this is wanted, whatever its parent and values.
+    /// Returns true if spans like this are wanted, regardless of parent and values.
     fn span_enabled(&self, _: &LogSpan) -> bool {
         false
     }
-    /// Makes a span of the host's.
+    /// Creates a span of the host.
     fn span(&self, _: &LogSpan) -> tracing::Span {
         tracing::Span::none()
     }
 }
 
 static SINK: OnceLock<Box<dyn LogSink>> = OnceLock::new();
-/// Highest level that anyone wants; plugins look at it before they call.
+/// Highest wanted level; plugins check it before they call.
 pub(crate) static MAX_LEVEL: AtomicUsize = AtomicUsize::new(level::NONE as usize);
 
-/// Sets where log events of plugins go, and the highest level that is wanted. The first sink stays, the level can be
-/// set again with [`set_max_level`].
+/// Sets the sink for log events of plugins, and the highest wanted level. The first sink is kept; the level can be
+/// changed with [`set_max_level`].
 pub fn set_log_sink(sink: Box<dyn LogSink>, max_level: LevelFilter) {
     let _ = SINK.set(sink);
     set_max_level(max_level);
 }
 
-/// Sets the highest level that is wanted; to be called whenever the host's filter changes.
+/// Sets the highest wanted level. It must be called whenever the host's filter changes.
 pub fn set_max_level(level: LevelFilter) {
     MAX_LEVEL.store(level.into_level().map_or(level::NONE, number) as usize, Ordering::Relaxed);
 }
 
-/// The highest level that plugins send. Just after a change of the filter it can be higher than what is wanted.
+/// Returns the highest level that plugins send. Just after a change of the filter, it can be higher than the wanted
+/// level.
 pub fn max_level() -> LevelFilter {
     match MAX_LEVEL.load(Ordering::Relaxed) as u32 {
         level::NONE => LevelFilter::OFF,
@@ -98,7 +99,7 @@ pub fn max_level() -> LevelFilter {
     }
 }
 
-/// How a level crosses the boundary.
+/// Encodes a level for the boundary.
 pub(crate) fn number(level: Level) -> u32 {
     match level {
         Level::ERROR => level::ERROR,
@@ -122,16 +123,17 @@ fn level(number: u32) -> Level {
 /// # Safety
 /// The bytes live during the call.
 unsafe fn text(bytes: RawBytes) -> String {
-    // SAFETY: the caller vouches for the bytes.
+    // SAFETY: guaranteed by the caller.
     lossy(unsafe { bytes.get() })
 }
 
-/// Every text of an event or span, on one line and without what would act on a terminal: a log has a line for each event.
+/// Converts a text of an event or span to one line without control characters, because a log has a line for each
+/// event.
 fn lossy(bytes: &[u8]) -> String {
     visible_line(&String::from_utf8_lossy(bytes)).into_owned()
 }
 
-/// Names with values, and names alone.
+/// Decodes names with values, and names without values.
 pub(in crate::abi) fn fields(bytes: &[u8]) -> (Vec<(String, String)>, Vec<String>) {
     let (mut values, mut names) = (Vec::new(), Vec::new());
     let mut all = Fields::new(bytes).filter_map(Result::ok).peekable();
@@ -144,7 +146,7 @@ pub(in crate::abi) fn fields(bytes: &[u8]) -> (Vec<(String, String)>, Vec<String
     (values, names)
 }
 
-/// Where log events of plugins go.
+/// Returns the sink for log events of plugins.
 pub fn log_sink() -> Option<&'static dyn LogSink> {
     sink()
 }
@@ -156,7 +158,7 @@ pub(in crate::abi) fn sink() -> Option<&'static dyn LogSink> {
 /// # Safety
 /// The bytes live during the call.
 pub(crate) unsafe fn wanted(number: u32, target: RawBytes) -> bool {
-    // SAFETY: the caller vouches for the bytes.
+    // SAFETY: guaranteed by the caller.
     let target = unsafe { text(target) };
     sink().is_some_and(|sink| sink.enabled(level(number), &target))
 }
@@ -165,7 +167,7 @@ pub(crate) unsafe fn wanted(number: u32, target: RawBytes) -> bool {
 /// The record and its texts live during the call.
 pub(crate) unsafe fn take(record: *const LogRecord) {
     let Some(sink) = sink() else { return };
-    // SAFETY: the caller vouches for the record.
+    // SAFETY: guaranteed by the caller.
     let event = unsafe {
         let record = &*record;
         LogEvent {
@@ -183,7 +185,7 @@ pub(crate) unsafe fn take(record: *const LogRecord) {
 /// # Safety
 /// The record and its texts live during the call.
 pub(in crate::abi) unsafe fn span(record: *const SpanRecord, parent: impl FnOnce(u64) -> Parent) -> LogSpan {
-    // SAFETY: the caller vouches for the record.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let record = &*record;
         let (values, fields) = fields(record.fields.get());

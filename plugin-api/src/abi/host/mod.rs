@@ -35,70 +35,70 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// What the host does for plugins. One for each run context; calls come on the thread that runs the pass.
+/// The services of the host for plugins. There is one for each run context; calls come on the thread that runs the
+/// pass.
 pub trait HostServices {
-    /// Type and purity of a call, by whichever plugin has the operator.
+    /// Infers the type and purity of a call, using the plugin that has the operator.
     ///
     /// # Errors
-    /// If the operator is unknown, or the call does not fit it.
+    /// Fails if the operator is unknown, or the call does not fit it.
     fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError>;
-    /// The legalization of a call, by whichever plugin has the operator; `None` if it has none. Without this nothing has
-    /// one.
+    /// Legalizes a call, using the plugin that has the operator; `None` if it has no legalization. The default
+    /// refuses all calls.
     ///
     /// # Errors
-    /// If the operator is unknown, or this call cannot be legalized.
+    /// Fails if the operator is unknown, or this call cannot be legalized.
     fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
         Err(InferError::NoHost(call.op().unwrap_or("a call").to_string()))
     }
-    /// Executes a function without parameters. Without this, nothing is evaluated.
+    /// Executes a function without parameters. The default refuses it.
     ///
     /// # Errors
-    /// Why it has no value.
+    /// Returns the reason why it has no value.
     fn evaluate(&self, _function: &Body, _limits: EvaluationLimits) -> Result<Evaluated, EvaluationError> {
         Err(EvaluationError::no_host())
     }
-    /// A function as TVMScript.
+    /// Prints a function as TVMScript.
     fn print(&self, body: &Body) -> String;
-    /// Value of a config key: as set, else its default.
+    /// Returns the value of a config key, or its default if it is not set.
     fn config(&self, key: &str) -> Option<OptionValue>;
-    /// Name of the running pass.
+    /// Returns the name of the running pass.
     fn pass_name(&self) -> String;
-    /// The number under which plugins keep analyses, never used twice: a new one for each run, and within a run each time
-    /// that they should be forgotten; `None` where analyses are not kept.
+    /// Returns the number under which plugins cache analyses. It is never reused: each run has a new one, and
+    /// within a run, it changes whenever the cache must be dropped. `None` if analyses are not cached.
     fn run(&self) -> Option<u64> {
         None
     }
-    /// Target of the run, as a name or as JSON.
+    /// Returns the target of the run, as a name or as JSON.
     fn target(&self) -> Option<String>;
-    /// Takes a diagnostic.
+    /// Reports a diagnostic.
     fn diagnose(&self, diagnostic: &Diagnostic<'_>);
-    /// Adds a place to the diagnostic that was taken last; the message is what to write there. Without this, places are
-    /// left out.
+    /// Adds a place to the last diagnostic; the message is its label. The default ignores it.
     fn label(&self, _label: &Diagnostic<'_>) {}
-    /// What the user wants to know about what the running pass misses in a function. Without this, nothing.
+    /// Returns which missed opportunities of the running pass in a function are to be reported. The default is none.
     fn wanted(&self, _function: Option<&str>) -> Wanted {
         Wanted::Nothing
     }
-    /// Adds to a counter of the running pass. Without this nothing is counted.
+    /// Adds to a counter of the running pass. The default ignores it.
     fn statistic(&self, _name: &str, _n: u64) {}
-    /// Shows a module as text, with a header that says which one it is. Without this nothing is shown.
+    /// Shows a module as text, with a header that identifies it. The default ignores it.
     fn show_module(&self, _module: &Module, _header: &str) {}
 }
 
-/// What a pass reports.
+/// A report of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Diagnostic<'a> {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// Function that it is about.
+    /// The function in question.
     pub function: Option<&'a str>,
-    /// Node of that function.
+    /// The node of that function.
     pub node: Option<usize>,
-    /// What was found, and what would be right.
+    /// Description of what was found, and what is expected.
     pub message: &'a str,
 }
 
-/// A context that is current. What the host needs of it stays here; plugins see the record alone.
+/// The current context. The host's data remains here; plugins see only the record.
 struct Current<'a> {
     record: &'a CtxRecord,
     run: u64,
@@ -109,44 +109,45 @@ pub(in crate::abi) const NOTHING_DONE: (*const *const BodyHdr, *const Vec<u8>) =
 
 thread_local! {
     static CURRENT: Cell<*const Current<'static>> = const { Cell::new(std::ptr::null()) };
-    /// Why the host made no module for the pass that runs: the service itself can only give none.
+    /// The reason why the host refused to build a module for the running pass, because the service itself can only
+    /// return null.
     static NO_MODULE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Keeps the reason for the end of the call.
+/// Stores the reason until the end of the call.
 pub(in crate::abi) fn no_module(why: String) {
     NO_MODULE.set(Some(why));
 }
 
-/// A function that a pass is run over, with its name.
+/// A function to which a pass is applied, with its name.
 type Named<'a> = (&'a str, &'a Body);
 
-/// What the host finds behind a context.
+/// The host's data of a context.
 pub(in crate::abi) struct Frame<'a> {
     pub(in crate::abi) services: &'a dyn HostServices,
-    /// Functions of the batch that is being worked on.
+    /// Functions of the current batch.
     batch: Cell<(*const Named<'static>, usize)>,
-    /// Results of that batch, and its failures so far; null where that is not known.
+    /// Results of that batch, and its failures so far; null if unknown.
     done: Cell<(*const *const BodyHdr, *const Vec<u8>)>,
 }
 
 impl Frame<'_> {
-    /// Name of a function of the batch.
+    /// Returns the name of a function of the batch.
     pub(in crate::abi) fn function(&self, index: usize) -> Option<&str> {
         let (functions, n) = self.batch.get();
         // SAFETY: `run_functions` keeps the functions alive while they are set here.
         (index < n).then(|| unsafe { (*functions.add(index)).0 })
     }
 
-    /// A function of the batch.
+    /// Returns a function of the batch.
     pub(in crate::abi) fn body(&self, index: usize) -> Option<&Body> {
         let (functions, n) = self.batch.get();
         // SAFETY: as above.
         (index < n).then(|| unsafe { (*functions.add(index)).1 })
     }
 
-    /// Position of the function that the plugin works on: passes visit them in order, and each leaves a result or a
-    /// failure.
+    /// Returns the position of the function that the plugin is processing. Passes visit functions in order, and
+    /// each leaves a result or a failure.
     fn at_work(&self) -> Option<usize> {
         let ((_, n), (results, failures)) = (self.batch.get(), self.done.get());
         if results.is_null() {
@@ -158,8 +159,8 @@ impl Frame<'_> {
     }
 }
 
-/// Gives the name of the function that a plugin works on in this thread, if it works on any. A signal handler can call
-/// it: it takes no lock and no memory.
+/// Passes the name of the function that a plugin is processing in this thread to `f`, if there is one. It can be
+/// called from a signal handler, because it does not lock or allocate.
 pub fn function_at_work(f: impl FnOnce(&str)) {
     with_frame(|frame| {
         if let Some(name) = frame.at_work().and_then(|at| frame.function(at)) {
@@ -168,7 +169,7 @@ pub fn function_at_work(f: impl FnOnce(&str)) {
     });
 }
 
-/// Sets a cell back when it is dropped, also by a panic.
+/// Restores a cell when it is dropped, even by a panic.
 struct Restore<'a, T: Copy>(&'a Cell<T>, T);
 
 impl<T: Copy> Drop for Restore<'_, T> {
@@ -194,17 +195,17 @@ pub fn with_current<R>(host: &dyn HostServices, opt_level: i32, f: impl FnOnce()
 
 /// Runs `f` with the current context of this thread, if there is one.
 fn with_own<R>(f: impl FnOnce(&Current<'_>) -> R) -> Option<R> {
-    // SAFETY: `with_current` keeps it, and what it borrows, alive while it is current on this thread; `f` cannot keep
-    // any of it.
+    // SAFETY: `with_current` keeps it, and what it borrows, alive while it is current on this thread; `f` cannot
+    // keep any of it.
     unsafe { CURRENT.with(Cell::get).as_ref() }.map(f)
 }
 
-/// The record of the current context of this thread, or null.
+/// Returns the record of the current context of this thread, or null.
 pub(in crate::abi) extern "C" fn current() -> *const CtxRecord {
     with_own(|current| std::ptr::from_ref(current.record)).unwrap_or(std::ptr::null())
 }
 
-/// Runs `f` with what the host has for the current context, if there is one.
+/// Runs `f` with the host's data of the current context, if there is one.
 pub(in crate::abi) fn with_frame<R>(f: impl FnOnce(&Frame<'_>) -> R) -> Option<R> {
     with_own(|current| f(current.frame))
 }
@@ -214,38 +215,38 @@ pub fn with_services<R>(f: impl FnOnce(&dyn HostServices) -> R) -> Option<R> {
     with_frame(|frame| f(frame.services))
 }
 
-/// The opt_level of the current context of this thread, if there is one.
+/// Returns the opt_level of the current context of this thread, if there is one.
 pub fn current_opt_level() -> Option<i32> {
     with_own(|current| current.record.opt_level)
 }
 
-/// The same if the current context is the one of this run. A plugin can keep a context beyond its run, or take it to
-/// another thread; then there is none.
+/// Runs `f` with the host's data if the current context is the one of this run. A plugin can keep a context beyond
+/// its run, or take it to another thread; then there is none.
 pub(in crate::abi) fn with_run<R>(run: u64, f: impl FnOnce(&Frame<'_>) -> R) -> Option<R> {
     with_own(|current| (current.run == run).then(|| f(current.frame))).flatten()
 }
 
-/// Why an opened library is no plugin for this host.
+/// The reason why an opened library is not a plugin for this host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// The entry function gives nothing.
+    /// The entry function returned null.
     #[error("its entry function returns no table")]
     NoTable,
-    /// The entry table is not one.
+    /// The entry table is invalid.
     #[error("its entry table starts with {found:016x}, one of this plugin API with {ENTRY_MAGIC:016x}")]
     Magic {
-        /// How the table starts.
+        /// The first bytes of the table.
         found: u64,
     },
-    /// The table has another size.
+    /// The size of the table differs.
     #[error("its entry table has {found} bytes, this host needs {needed}")]
     Size {
-        /// Bytes that the table says it has.
+        /// The size stored in the table, in bytes.
         found: usize,
-        /// Bytes that this host knows.
+        /// The size that this host expects, in bytes.
         needed: usize,
     },
-    /// The table lacks something.
+    /// A required field of the table is null.
     #[error("its entry table has no `{what}`: the address is null")]
     Null {
         /// The field.
@@ -254,35 +255,35 @@ pub enum OpenError {
     /// Table and metadata contradict each other.
     #[error("its code says {what} {entry}, its metadata section {meta}")]
     Mismatch {
-        /// What is contradicted.
+        /// The contradicting fact.
         what: &'static str,
-        /// In the code.
+        /// Its value in the code.
         entry: String,
-        /// In the section.
+        /// Its value in the section.
         meta: String,
     },
-    /// Code and metadata differ in more than a word.
+    /// Code and metadata differ in more than one value.
     #[error("its code and its metadata section differ in {what}")]
     Differs {
-        /// In what.
+        /// The differing part.
         what: String,
     },
-    /// A record has another layout.
+    /// The layout of a record differs.
     #[error("layout differs: {0}")]
     Layout(String),
-    /// Its initialization failed.
+    /// The initialization failed.
     #[error("its initialization failed: {0}")]
     Init(String),
-    /// Its initialization panicked.
+    /// The initialization panicked.
     #[error("its initialization panicked: {0}")]
     InitPanic(String),
-    /// Its initialization ended in a way that this API does not have.
+    /// The initialization returned a status that is not part of this API.
     #[error("its initialization ended with status {0}, which this plugin API does not have")]
     InitStatus(u32),
 }
 
 impl OpenError {
-    /// What to do.
+    /// Returns advice for the user.
     pub fn help(&self) -> &'static str {
         match self {
             OpenError::Mismatch { .. } | OpenError::Differs { .. } => "rebuild the plugin from one source",
@@ -294,20 +295,20 @@ impl OpenError {
     }
 }
 
-/// How a pass of a plugin failed.
+/// The failure of a plugin's pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunFailure {
-    /// It gave an error.
+    /// It returned an error.
     Error(PassError),
     /// It panicked; the text has message and place.
     Panic(String),
-    /// It gave something that is no result.
+    /// It returned an invalid result.
     Protocol(String),
-    /// Its process ended, or was ended, before it gave a result.
+    /// Its process ended, or was ended, before it returned a result.
     Ended {
-        /// What happened to the process.
+        /// Description of the end of the process.
         message: String,
-        /// The function that it worked on, where that is known.
+        /// The function that it was processing, if known.
         function: Option<String>,
     },
 }
@@ -333,12 +334,12 @@ impl std::fmt::Display for RunFailure {
     }
 }
 
-/// An opened plugin. Never unloaded, so its functions stay valid.
+/// An opened plugin. It is never unloaded, so its functions remain valid.
 #[derive(Clone, Copy)]
 pub struct OpenPlugin {
-    /// The plugin's table, as its own shims know it.
+    /// The plugin's own table, for its shims.
     pub(in crate::abi) own: *const Entry,
-    /// The same as this host knows it.
+    /// The host's copy of the table.
     pub(in crate::abi) entry: &'static Entry,
 }
 
@@ -348,21 +349,22 @@ unsafe impl Send for OpenPlugin {}
 unsafe impl Sync for OpenPlugin {}
 
 impl OpenPlugin {
-    /// Checks the entry table behind `symbol` against the metadata of the file, compares layouts, and initializes the
-    /// plugin. The host has compared API version and fingerprint of `meta` with its own before.
+    /// Checks the entry table returned by `symbol` against the metadata of the file, compares layouts, and
+    /// initializes the plugin. The host must already have compared API version and fingerprint of `meta` with its
+    /// own.
     ///
     /// # Errors
-    /// The first step that fails.
+    /// Returns the first failed step.
     ///
     /// # Safety
-    /// `symbol` is the entry function ([`ENTRY_SYMBOL`](crate::abi::entry::ENTRY_SYMBOL)) of a library that is never
-    /// unloaded.
+    /// `symbol` is the entry function ([`ENTRY_SYMBOL`](crate::abi::entry::ENTRY_SYMBOL)) of a library that is
+    /// never unloaded.
     pub unsafe fn open(
         symbol: unsafe extern "C" fn() -> *const c_void,
         meta: &PluginMeta,
     ) -> Result<OpenPlugin, OpenError> {
-        // SAFETY: the caller vouches for the symbol. Start and size are looked at before anything else, through
-        // pointers to fields whose places never change.
+        // SAFETY: guaranteed by the caller. Start and size are checked before anything else, through pointers to
+        // fields whose offsets never change.
         let (own, entry) = unsafe {
             let own = symbol().cast::<Entry>();
             if own.is_null() {
@@ -399,7 +401,7 @@ impl OpenPlugin {
     /// current ([`with_current`]).
     ///
     /// # Errors
-    /// How it failed; the module is unharmed.
+    /// Returns the failure; the module is unchanged.
     pub fn run_module(&self, pass: usize, module: &Module, options: &[OptionValue]) -> Result<Module, RunFailure> {
         let options = option_bytes(options);
         let options = RawBytes::of(&options);
@@ -420,13 +422,13 @@ impl OpenPlugin {
         if result.handle == module.as_ptr() && module.owners() <= owners {
             return Ok(module.clone());
         }
-        // SAFETY: null, or a handle whose ownership the plugin gives, and whose module lives.
+        // SAFETY: null, or a handle of a live module whose ownership the plugin transfers.
         unsafe { Module::from_ptr(result.handle) }.ok_or_else(|| protocol("returned no module"))
     }
 
-    /// Runs a function, PrimFunc or dataflow-block pass on each function, with the values of all its options, in the
-    /// order of their declaration. A context must be current ([`with_current`]). All functions are visited, also
-    /// behind one that failed; there is one result for each. The functions are unharmed.
+    /// Runs a function, PrimFunc or dataflow-block pass on each function, with the values of all its options, in
+    /// the order of their declaration. A context must be current ([`with_current`]). All functions are visited,
+    /// even after a failure; there is one result for each. The functions are unchanged.
     pub fn run_functions(
         &self,
         pass: usize,
@@ -459,7 +461,8 @@ impl OpenPlugin {
     /// Runs the checker of a property on a function. A context must be current ([`with_current`]).
     ///
     /// # Errors
-    /// Why the function does not have the property ([`RunFailure::Error`]), or how the checker failed.
+    /// Returns the reason why the function does not have the property ([`RunFailure::Error`]), or the failure of
+    /// the checker.
     pub fn check_property(&self, property: usize, function: (&str, &Body)) -> Result<(), RunFailure> {
         let (body, ctx) = (function.1.as_ptr(), current());
         let run = |sink| (self.entry.check_property)(self.own, property as u32, body, ctx, sink);
@@ -470,10 +473,10 @@ impl OpenPlugin {
         }
     }
 
-    /// Asks the rule of an operator of this plugin for the type of a call.
+    /// Infers the type of a call with the rule of an operator of this plugin.
     ///
     /// # Errors
-    /// If the call does not fit the operator.
+    /// Fails if the call does not fit the operator.
     pub fn infer(&self, operator: usize, call: Call<'_>) -> Result<Inferred, InferError> {
         let value = call.value();
         let node = value.index().ok_or_else(|| InferError::wrong("not a call"))?;
@@ -484,10 +487,10 @@ impl OpenPlugin {
         decode_inferred(status, &bytes)
     }
 
-    /// Asks an operator of this plugin for the legalization of a call; `None` if it has none.
+    /// Legalizes a call with the rule of an operator of this plugin; `None` if it has no legalization.
     ///
     /// # Errors
-    /// If this call cannot be legalized, or the answer is not a function that this host sealed.
+    /// Fails if this call cannot be legalized, or the answer is not a function that this host sealed.
     pub fn legalize(&self, operator: usize, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
         let value = call.value();
         let node = value.index().ok_or_else(|| InferError::wrong("not a call"))?;
@@ -501,13 +504,13 @@ impl OpenPlugin {
             let what = "its legalization is a function that this host did not seal; this is a fault of its plugin";
             return Err(InferError::Panicked(what.to_string()));
         }
-        // SAFETY: null, or the handle of a body that lives, whose ownership the plugin gives.
+        // SAFETY: null, or the handle of a live body whose ownership the plugin transfers.
         let function = unsafe { Body::from_ptr(function) };
         services::read_legalized(status, &bytes, function, call)?.map(|answer| answer.checked(call)).transpose()
     }
 }
 
-/// Lets the current context know the functions, and what was done of them, while `f` runs over them.
+/// Makes the functions, and their results so far, available in the current context while `f` processes them.
 pub(in crate::abi) fn with_batch<R>(
     functions: &[Named<'_>],
     done: (*const *const BodyHdr, *const Vec<u8>),
@@ -527,15 +530,15 @@ pub(in crate::abi) fn with_batch<R>(
     }
 }
 
-/// Functions that are lent to a plugin for a call, each with the number of its owners before.
+/// Functions that are lent to a plugin for a call, each with its number of owners before.
 ///
-/// A plugin that gives back a function which it was lent should count one more owner for it. One that did not would
-/// leave the host with an owner too many, and the function would be freed while it is in use. So a lent function whose
-/// owners did not grow gets a new owner here: at worst one that is never taken off again.
+/// A plugin that returns a function it was lent should add one owner. If it did not, the host would count an owner
+/// too many, and the function would be freed while it is in use. So a lent function whose owners did not increase
+/// gets a new owner here; at worst, that one is never released.
 struct Lent<'a> {
     functions: &'a [Named<'a>],
     owners: Vec<u64>,
-    /// Where each function is; made for the first result that is not the function of its own place.
+    /// The position of each function; built for the first result that is not the function at its own position.
     places: OnceCell<HashMap<*const BodyHdr, usize, FixedState>>,
 }
 
@@ -544,7 +547,7 @@ impl<'a> Lent<'a> {
         Lent { functions, owners: functions.iter().map(|(_, body)| body.owners()).collect(), places: OnceCell::new() }
     }
 
-    /// What a plugin put into the place of a result.
+    /// Takes the handle that a plugin stored as a result.
     fn take(&self, at: usize, handle: *const BodyHdr) -> Result<Body, RunFailure> {
         if let Some(body) = self.uncounted(at, handle) {
             return Ok(body.clone());
@@ -553,12 +556,12 @@ impl<'a> Lent<'a> {
         if !is_input && !handle.is_null() && !BodyHdr::is_live(handle) {
             return Err(RunFailure::Protocol("returned a function that this host did not seal".into()));
         }
-        // SAFETY: null, or the handle of a body that lives. The plugin gives its ownership, as far as can be seen: the
-        // owners of a function that was lent grew.
+        // SAFETY: null, or the handle of a live body. The plugin transfers its ownership as far as can be checked:
+        // the owners of a lent function increased.
         unsafe { Body::from_ptr(handle) }.ok_or_else(|| RunFailure::Protocol("returned no function".into()))
     }
 
-    /// The function behind a handle if it was lent, and nobody counted the owner that is given.
+    /// Returns the function of a handle if it was lent, and its owners did not increase.
     fn uncounted(&self, at: usize, handle: *const BodyHdr) -> Option<&'a Body> {
         let place = match self.functions.get(at) {
             Some((_, body)) if body.as_ptr() == handle => at,
@@ -575,15 +578,15 @@ impl<'a> Lent<'a> {
     }
 }
 
-/// The code of a plugin and the metadata of its file must say the same. Its own copy of the metadata is in memory.
+/// Compares the code of a plugin with the metadata of its file. The plugin's own copy of the metadata is in memory.
 fn compare(entry: &Entry, meta: &PluginMeta) -> Result<(), OpenError> {
-    // SAFETY: not null ([`Entry::completed`]), and a static of the plugin, whose length the table says.
+    // SAFETY: not null ([`Entry::completed`]), and a static of the plugin, whose length is in the table.
     let block = unsafe { entry.metadata.get() };
     let counts = (entry.n_passes as usize, entry.n_operators as usize) == (meta.passes.len(), meta.operators.len());
     if counts && entry.fingerprint == meta.fingerprint && xxh3_128(block) == meta.digest {
         return Ok(());
     }
-    // Something differs: what?
+    // Finds the difference.
     let own = PluginMeta::decode(block);
     let own = own.map_err(|error| OpenError::Differs { what: format!("the copy in memory: {error}") })?;
     fn joined<'a>(names: impl Iterator<Item = &'a String>) -> String {

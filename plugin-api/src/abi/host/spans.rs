@@ -1,8 +1,8 @@
-//! Spans of plugins among the host's own: which are open, and which are entered on each thread.
+//! Tracks spans of plugins: which are open, and which are entered on each thread.
 //!
-//! A plugin can forget to leave a span, or keep a guard for later. The host's `tracing` would then show that span at
-//! everything that comes after, so spans are left here at the end of the call or thread in which they were entered; a
-//! guard that comes later finds nothing to leave. A plugin knows its spans by numbers, which are looked up.
+//! A plugin can forget to leave a span, or keep a guard for later. The host's `tracing` would then show that span
+//! for everything that follows. So spans are left here at the end of the call or thread in which they were entered;
+//! a later guard has no effect. A plugin refers to its spans by numbers, which are looked up.
 
 use crate::abi::host::log::{Parent, fields, sink, span};
 use crate::services::{NO_SPAN, RawBytes, SpanOp, SpanRecord, parent};
@@ -14,7 +14,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use tracing::Span;
 use tracing::field::display;
 
-/// Spans that plugins keep open. One that never closes any gets no more when there are so many.
+/// Greatest number of open spans of plugins. A plugin that never closes any gets no more beyond this.
 const MOST_OPEN: usize = 1 << 16;
 
 static OPEN: LazyLock<Mutex<HashMap<u64, Span>>> = LazyLock::new(Mutex::default);
@@ -27,19 +27,19 @@ fn find(id: u64) -> Option<Span> {
     open().get(&id).cloned()
 }
 
-/// Spans that are entered on a thread, the last one last.
+/// The entered spans of a thread, the last one last.
 struct Entered {
     spans: Vec<(u64, Span)>,
-    /// Those before belong to calls that wait for this one.
+    /// Spans before this index belong to outer calls.
     base: usize,
 }
 
-/// Leaves what is still entered when the thread ends.
+/// Leaves the remaining spans when the thread ends.
 struct AtEnd;
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
-        // A subscriber may already have lost what it keeps for the thread, and say so by a panic.
+        // A subscriber may already have dropped its thread-local data, and panic.
         let left = catch_unwind(AssertUnwindSafe(|| while leave_last(0) {}));
         left.unwrap_or_else(std::mem::forget);
     }
@@ -47,23 +47,23 @@ impl Drop for AtEnd {
 
 thread_local! {
     static ENTERED: RefCell<Entered> = const { RefCell::new(Entered { spans: Vec::new(), base: 0 }) };
-    /// To be used after the subscriber used its own: what is used first ends last.
+    /// Must be initialized after the subscriber's own thread-locals, so that it is dropped before them.
     static AT_END: AtEnd = const { AtEnd };
 }
 
-/// Leaves the span that was entered last, if there are more than `base`; says whether there was one.
+/// Leaves the span that was entered last, if there are more than `base`. Returns true if there was one.
 fn leave_last(base: usize) -> bool {
     let pop = |entered: &mut Entered| if entered.spans.len() > base { entered.spans.pop() } else { None };
     with_entered(pop).flatten().map(|(_, span)| span.with_subscriber(|(id, subscriber)| subscriber.exit(id))).is_some()
 }
 
-/// A call into a plugin. When it ends, spans that were entered in it are left.
+/// A call into a plugin. At its end, spans that were entered in it are left.
 pub(in crate::abi) struct Call {
     outer: usize,
 }
 
-/// Spans that stay entered when their call ends: those of an instrument between two events that belong together. Of one
-/// thread.
+/// Spans that remain entered after their call, from one event of an instrument to the matching one. They belong to
+/// one thread.
 #[derive(Default)]
 pub(in crate::abi) struct Kept(Vec<(u64, Span)>);
 
@@ -72,7 +72,7 @@ impl Call {
         Call::resume(Kept::default())
     }
 
-    /// A call that goes on where another one ended.
+    /// Starts a call that continues where another one ended.
     pub(in crate::abi) fn resume(kept: Kept) -> Call {
         let begin = |entered: &mut Entered| {
             let outer = std::mem::replace(&mut entered.base, entered.spans.len());
@@ -96,7 +96,7 @@ impl Drop for Call {
     }
 }
 
-/// Nothing where the thread is about to end: an instrument can be dropped as late as that.
+/// Returns `None` while the thread ends, because an instrument can be dropped as late as that.
 fn with_entered<R>(f: impl FnOnce(&mut Entered) -> R) -> Option<R> {
     ENTERED.try_with(|entered| f(&mut entered.borrow_mut())).ok()
 }
@@ -104,7 +104,7 @@ fn with_entered<R>(f: impl FnOnce(&mut Entered) -> R) -> Option<R> {
 /// # Safety
 /// The record and its texts live during the call.
 pub(in crate::abi) unsafe fn wanted(record: *const SpanRecord) -> bool {
-    // SAFETY: the caller vouches for the record.
+    // SAFETY: guaranteed by the caller.
     sink().is_some_and(|sink| sink.span_enabled(&unsafe { span(record, |_| Parent::Current) }))
 }
 
@@ -118,7 +118,7 @@ pub(in crate::abi) unsafe fn new(record: *const SpanRecord) -> u64 {
         parent::NONE => Parent::None,
         id => find(id).map_or(Parent::Current, Parent::Span),
     };
-    // SAFETY: the caller vouches for the record.
+    // SAFETY: guaranteed by the caller.
     let span = sink.span(&unsafe { span(record, parent) });
     if span.is_disabled() {
         return NO_SPAN;
@@ -132,19 +132,19 @@ pub(in crate::abi) unsafe fn new(record: *const SpanRecord) -> u64 {
 /// The bytes live during the call.
 pub(in crate::abi) unsafe fn record(id: u64, bytes: RawBytes) {
     let Some(span) = find(id) else { return };
-    // SAFETY: the caller vouches for the bytes.
+    // SAFETY: guaranteed by the caller.
     for (name, value) in fields(unsafe { bytes.get() }).0 {
         span.record(name.as_str(), display(value));
     }
 }
 
-/// Something happens to a span; what is not known does nothing.
+/// Applies an operation to a span; unknown operations and spans are ignored.
 pub(in crate::abi) fn happens(id: u64, what: u32, other: u64) -> u64 {
     match what {
         what if what == SpanOp::Enter as u32 => enter(id),
         what if what == SpanOp::Exit as u32 => exit(id),
         what if what == SpanOp::Close as u32 => {
-            // Dropped behind the lock: a subscriber may do anything.
+            // Dropped after the lock is released, because a subscriber may do anything.
             let closed = open().remove(&id);
             drop(closed);
         }
@@ -216,7 +216,7 @@ mod tests {
             assert_eq!(happens(0, SpanOp::Current as u32, 0), first);
             {
                 let _call = Call::begin();
-                // Another plugin leaves only what it entered itself.
+                // Another plugin leaves only spans that it entered itself.
                 assert_eq!(happens(0, SpanOp::Current as u32, 0), 0);
                 happens(first, SpanOp::Exit as u32, 0);
             }

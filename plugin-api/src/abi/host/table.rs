@@ -1,4 +1,4 @@
-//! The services behind the host's table. Each takes what a plugin gives, and keeps its own panics from it.
+//! The services in the host's table. Each checks its arguments from a plugin, and catches panics of the host.
 
 use crate::abi::host::spans;
 use crate::abi::host::{Diagnostic, Wanted, with_frame, with_run};
@@ -17,7 +17,7 @@ use crate::services::{
 };
 use crate::typing::operators::InferError;
 
-/// The panic of a service must not cross into the plugin.
+/// Catches the panic of a service, which must not unwind into the plugin.
 fn guarded<R>(fallback: R, f: impl FnOnce() -> R) -> R {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or_else(|payload| {
         // Its destructor could panic again.
@@ -51,16 +51,16 @@ pub(crate) static SERVICES: Services = Services {
     evaluate: host_evaluate,
 };
 
-/// The table of sections that a plugin gave, copied: what is looked at is what is used, whatever the plugin writes into
-/// its own table meanwhile. Addresses and lengths can be ones of sections.
+/// Copies the table of sections passed by a plugin, so that the checked table is the one that is used, even if the
+/// plugin writes to its own meanwhile. Checks that addresses and lengths can be those of sections.
 ///
 /// # Safety
-/// The table is null, or can be read. What it points to is not looked at here.
+/// The table is null, or can be read. The memory it points to is not accessed here.
 unsafe fn own_table<'a>(table: *const RawView<'a>) -> Result<RawView<'a>, String> {
     if table.is_null() {
         return Err("the table of sections is missing: its address is null".to_string());
     }
-    // SAFETY: the caller vouches for it; addresses and lengths may have any value.
+    // SAFETY: guaranteed by the caller; addresses and lengths may have any value.
     let raw = unsafe { table.read_unaligned() };
     raw.plausible().map(|()| raw)
 }
@@ -89,7 +89,7 @@ extern "C" fn host_module(
     n: usize,
     meta: *const BodyHdr,
 ) -> *const ModuleHdr {
-    // More than any module has: a larger number is an error of the plugin, which the host cannot follow.
+    // More functions than any module has. A larger number is an error of the plugin that the host cannot handle.
     const MOST_FUNCTIONS: usize = 1 << 24;
     guarded(std::ptr::null(), || {
         if n > MOST_FUNCTIONS {
@@ -187,7 +187,7 @@ extern "C" fn host_legalize(raw: *const RawView<'static>, node: u32, function: *
             Err(why) => Err(InferError::wrong(why)),
         };
         let (status, bytes, handle) = crate::services::legalized_answer(answer);
-        // SAFETY: the plugin gives a place for one handle.
+        // SAFETY: the plugin passes a place for one handle.
         unsafe { function.write(handle) };
         out.put(&bytes);
         status
@@ -213,7 +213,7 @@ extern "C" fn host_evaluate(
         };
         let (status, bytes) = encode_evaluation(&answer);
         let handle = answer.map_or(std::ptr::null(), |evaluated| evaluated.function.into_ptr());
-        // SAFETY: the plugin gives a place for one handle.
+        // SAFETY: the plugin passes a place for one handle.
         unsafe { result.write(handle) };
         out.put(&bytes);
         status

@@ -1,4 +1,4 @@
-//! Hands events and spans of plugins to the host's own `tracing`.
+//! Forwards events and spans of plugins to the host's own `tracing`.
 
 use crate::abi::host::log::{LogEvent, LogSink, LogSpan, Parent, set_max_level};
 use std::cell::Cell;
@@ -11,7 +11,7 @@ use tracing::metadata::Kind;
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Span, callsite};
 
-/// Hands events and spans to the host's own `tracing`, and keeps the highest level that is wanted up to date.
+/// Forwards events and spans to the host's own `tracing`, and keeps the highest wanted level up to date.
 ///
 /// A callsite of `tracing` lives as long as the process, so one is leaked for each place in a plugin that logs.
 pub struct TracingSink {
@@ -26,7 +26,7 @@ impl Default for TracingSink {
     }
 }
 
-/// A callsite without events: `tracing` tells it, like every other, that the filter has changed.
+/// A callsite without events, which is notified like every other when the filter changes.
 struct Watch;
 
 static WATCH: Watch = Watch;
@@ -41,7 +41,7 @@ static WATCH_METADATA: Metadata<'static> = Metadata::new(
     Kind::HINT,
 );
 
-/// Whether the filter has changed since the highest level was set.
+/// True if the filter has changed since the highest level was set.
 static CHANGED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -53,7 +53,7 @@ impl callsite::Callsite for Watch {
         if SETTING.get() {
             return;
         }
-        // `tracing` has not set its own highest level yet. Until somebody asks, plugins ask for everything.
+        // `tracing` has not set its own highest level yet. Until `follow_filter` runs, plugins send everything.
         CHANGED.store(true, Ordering::SeqCst);
         set_max_level(LevelFilter::TRACE);
     }
@@ -63,16 +63,16 @@ impl callsite::Callsite for Watch {
     }
 }
 
-/// Sets the highest level anew if the filter has changed.
+/// Sets the highest level again if the filter has changed.
 fn follow_filter() {
     if CHANGED.load(Ordering::Relaxed) && CHANGED.swap(false, Ordering::SeqCst) {
         SETTING.set(true);
-        // The thread that changed the filter may still be about to set the highest level: set it here.
+        // The thread that changed the filter may not have set the highest level yet, so it is set here.
         callsite::rebuild_interest_cache();
         SETTING.set(false);
         set_max_level(LevelFilter::current());
         if CHANGED.load(Ordering::SeqCst) {
-            // Once more while it was set.
+            // The filter changed again meanwhile.
             set_max_level(LevelFilter::TRACE);
         }
     }
@@ -81,7 +81,7 @@ fn follow_filter() {
 /// Name of a span, level, target, file, line, names of the fields.
 type PlaceKey = (Option<String>, Level, String, String, u32, Vec<String>);
 
-/// `tracing` takes values as an array, so its length is fixed.
+/// Greatest number of fields. `tracing` takes values as an array, so its length is fixed.
 const MOST_FIELDS: usize = 32;
 
 struct Place {
@@ -89,7 +89,7 @@ struct Place {
 }
 
 impl callsite::Callsite for Place {
-    // The host's filter is asked for each event and span.
+    // The host's filter is evaluated for each event and span.
     fn set_interest(&self, _: Interest) {}
 
     fn metadata(&self) -> &Metadata<'_> {
@@ -125,7 +125,7 @@ impl Place {
         tracing::dispatcher::get_default(|current| current.enabled(self.metadata()))
     }
 
-    /// Calls `f` with fields and their values, as `tracing` takes them. A place without fields has none to take.
+    /// Calls `f` with fields and their values, as `tracing` takes them. A place without fields has no values.
     fn with_values<R>(&'static self, values: &[(&str, &str)], f: impl FnOnce(&tracing::field::ValueSet<'_>) -> R) -> R {
         let fields = self.metadata().fields();
         let own: Vec<Field> = fields.iter().collect();
@@ -144,7 +144,7 @@ impl TracingSink {
         places.entry(key).or_insert_with_key(Place::new)
     }
 
-    /// The place of a span. Fields beyond the most that there can be are left out.
+    /// Returns the place of a span. Fields beyond the greatest number are omitted.
     fn span_place(&self, span: &LogSpan) -> &'static Place {
         let names = span.fields.iter().take(MOST_FIELDS).cloned().collect();
         let name = Some(span.name.clone());
@@ -160,7 +160,7 @@ impl LogSink for TracingSink {
     }
 
     fn log(&self, event: &LogEvent) {
-        // More fields than there can be go into the message.
+        // Further fields are added to the message.
         let (shown, rest) = event.fields.split_at(event.fields.len().min(MOST_FIELDS - 1));
         let names = shown.iter().map(|(name, _)| name.clone()).collect();
         let place = self.place((None, event.level, event.target.clone(), event.file.clone(), event.line, names));
@@ -194,7 +194,7 @@ mod tests {
     use tracing::field::{Field, Visit};
     use tracing::span::{Attributes, Id, Record};
 
-    /// Writes events down; wants what is not of target `quiet`.
+    /// Records events; wants all except those of target `quiet`.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<String>>>);
 

@@ -1,4 +1,4 @@
-//! Options, errors and the answers of rules, in the bytes in which they cross the boundary within a process, too.
+//! Encodes options, errors and the answers of rules, in the same bytes that cross the boundary within a process.
 
 use super::bytes::{Forged, Reader, Writer};
 use super::known::Known;
@@ -14,16 +14,16 @@ use crate::services::read_legalized;
 use crate::typing::legalized::{Legalized, encode_legalized};
 use crate::typing::operators::{InferError, Inferred};
 
-/// Writes values of options, or nothing for one that is missing.
+/// Writes values of options; a missing one is empty.
 pub fn put_values(out: &mut Writer, values: &[OptionValue]) {
     out.number(values.len() as u64);
     values.iter().for_each(|value| out.block(&value_bytes(value)));
 }
 
-/// The values that were written.
+/// Reads the values.
 ///
 /// # Errors
-/// If one is none.
+/// Fails if one is invalid.
 pub fn take_values(from: &mut Reader<'_>) -> Result<Vec<OptionValue>, Forged> {
     let value = |from: &mut Reader<'_>| {
         read_value(from.block()?).ok_or_else(|| Forged::new("the value of an option cannot be read"))
@@ -31,11 +31,11 @@ pub fn take_values(from: &mut Reader<'_>) -> Result<Vec<OptionValue>, Forged> {
     (0..from.count()?).map(|_| value(from)).collect()
 }
 
-/// How code of a plugin ended.
+/// The outcome of a plugin's code.
 pub struct Outcome;
 
 impl Outcome {
-    /// Writes whether it succeeded, or how it failed.
+    /// Writes the success or the failure.
     pub fn put<T>(out: &mut Writer, outcome: &Result<T, RunFailure>) {
         let (status, bytes) = match outcome {
             Ok(_) => (OK, Vec::new()),
@@ -49,10 +49,10 @@ impl Outcome {
         out.block(&bytes);
     }
 
-    /// What was written.
+    /// Reads an outcome.
     ///
     /// # Errors
-    /// If that is nothing.
+    /// Fails if it is invalid.
     pub fn take(from: &mut Reader<'_>) -> Result<Result<(), RunFailure>, Forged> {
         let (status, bytes) = (u32::from(from.byte()?), from.block()?);
         Ok(match status {
@@ -63,7 +63,7 @@ impl Outcome {
         })
     }
 
-    /// The error of an instrument.
+    /// Converts the failure of an instrument to an error.
     pub fn error(failure: RunFailure) -> PassError {
         match failure {
             RunFailure::Error(error) => error,
@@ -72,25 +72,25 @@ impl Outcome {
     }
 }
 
-/// Status of a plugin that gave something that is no result.
+/// Status of a plugin that returned an invalid result.
 const PROTOCOL: u32 = 250;
 
-/// Writes the answer of a rule for a type.
+/// Writes the answer of a type rule.
 pub fn put_inferred(out: &mut Writer, answer: &Result<Inferred, InferError>) {
     let (status, bytes) = encode_inferred(answer);
     out.number(u64::from(status));
     out.block(&bytes);
 }
 
-/// The answer that was written.
+/// Reads the answer of a type rule.
 ///
 /// # Errors
-/// If it is none.
+/// Fails if it is invalid.
 pub fn take_inferred(from: &mut Reader<'_>) -> Result<Result<Inferred, InferError>, Forged> {
     Ok(decode_inferred(from.number()? as u32, from.block()?))
 }
 
-/// Writes the answer of a rule for a legalization.
+/// Writes the answer of a legalization rule.
 pub fn put_legalized(known: &mut Known, out: &mut Writer, answer: &Result<Option<Legalized>, InferError>) {
     let (status, bytes) = match answer {
         Ok(None) => (NOT_LEGALIZED, Vec::new()),
@@ -104,7 +104,7 @@ pub fn put_legalized(known: &mut Known, out: &mut Writer, answer: &Result<Option
     }
 }
 
-/// Status, bytes and function of such an answer.
+/// Returns status, bytes and function of such an answer.
 pub(super) fn legalized_parts(
     known: &mut Known,
     from: &mut Reader<'_>,
@@ -114,7 +114,7 @@ pub(super) fn legalized_parts(
     Ok((status, bytes, function))
 }
 
-/// The legalization of a call that these are.
+/// Builds the legalization of a call from these parts.
 pub(super) fn take_legalized(
     status: u32,
     bytes: &[u8],
@@ -134,10 +134,10 @@ pub fn put_evaluated(known: &mut Known, out: &mut Writer, answer: &Result<Evalua
     }
 }
 
-/// The answer that was written.
+/// Reads the answer of an evaluation.
 ///
 /// # Errors
-/// If it is none.
+/// Fails if it is invalid.
 pub fn take_evaluated(known: &mut Known, from: &mut Reader<'_>) -> Result<Result<Evaluated, EvaluationError>, Forged> {
     let (status, bytes) = (from.number()? as u32, from.block()?);
     let function = if status == crate::services::evaluation::EVALUATED { Some(known.take_body(from)?) } else { None };

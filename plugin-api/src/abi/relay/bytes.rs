@@ -1,19 +1,19 @@
-//! Numbers, texts and sections in a row.
+//! Reads and writes messages of numbers, texts and sections.
 #![allow(unsafe_code, reason = "a buffer is aligned for records")]
 
-/// What another process sent is not what it should be.
+/// Another process sent an invalid message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Forged(pub String);
 
 impl Forged {
-    /// Says what is wrong.
+    /// Creates the error from a description.
     pub fn new(what: impl Into<String>) -> Forged {
         Forged(what.into())
     }
 }
 
-/// Bytes that begin at an address which is aligned for sections.
+/// Bytes that start at an address aligned for sections.
 #[derive(Default)]
 pub struct Buffer {
     units: Vec<u128>,
@@ -21,18 +21,18 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Bytes of the value 0.
+    /// Creates zero bytes.
     pub fn zeroed(len: usize) -> Buffer {
         Buffer { units: vec![0; len.div_ceil(16)], len }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the units have at least so many bytes, all initialized.
+        // SAFETY: the units have at least this many bytes, all initialized.
         unsafe { std::slice::from_raw_parts(self.units.as_ptr().cast(), self.len) }
     }
 
-    /// The bytes, to be filled.
+    /// Returns the bytes, mutably.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above; any bytes are units.
         unsafe { std::slice::from_raw_parts_mut(self.units.as_mut_ptr().cast(), self.len) }
@@ -46,40 +46,40 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// With a number at the start: what the message is.
+    /// Creates a message that starts with the number of its kind.
     pub fn of(what: u8) -> Writer {
         let mut writer = Writer::default();
         writer.byte(what);
         writer
     }
 
-    /// The message.
+    /// Returns the message.
     pub fn bytes(&self) -> &[u8] {
         &self.out
     }
 
-    /// One byte.
+    /// Writes one byte.
     pub fn byte(&mut self, byte: u8) {
         self.out.push(byte);
     }
 
-    /// A number.
+    /// Writes a number.
     pub fn number(&mut self, number: u64) {
         self.out.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// Bytes after their number.
+    /// Writes bytes, preceded by their number.
     pub fn block(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.out.extend_from_slice(bytes);
     }
 
-    /// A text.
+    /// Writes a text.
     pub fn text(&mut self, text: &str) {
         self.block(text.as_bytes());
     }
 
-    /// A text that may be missing.
+    /// Writes an optional text.
     pub fn maybe_text(&mut self, text: Option<&str>) {
         self.byte(u8::from(text.is_some()));
         if let Some(text) = text {
@@ -87,7 +87,7 @@ impl Writer {
         }
     }
 
-    /// Bytes at an aligned place.
+    /// Writes bytes at an aligned position.
     pub(super) fn section(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         if !bytes.is_empty() {
@@ -104,7 +104,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// From the start. Sections are found only in a [`Buffer`].
+    /// Creates a reader at the start. Sections can be read only from a [`Buffer`].
     pub fn new(all: &'a [u8]) -> Reader<'a> {
         Reader { all, at: 0 }
     }
@@ -117,26 +117,26 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// One byte.
+    /// Reads one byte.
     ///
     /// # Errors
-    /// If there is no more.
+    /// Fails at the end of the message.
     pub fn byte(&mut self) -> Result<u8, Forged> {
         Ok(self.take(1)?[0])
     }
 
-    /// A number.
+    /// Reads a number.
     ///
     /// # Errors
-    /// If there is no more.
+    /// Fails at the end of the message.
     pub fn number(&mut self) -> Result<u64, Forged> {
         Ok(self.take(8)?.try_into().map_or(0, u64::from_le_bytes))
     }
 
-    /// How many things follow that have at least one byte each.
+    /// Reads the number of following items, which have at least one byte each.
     ///
     /// # Errors
-    /// If there is no room for so many.
+    /// Fails if the rest of the message is too short for them.
     pub fn count(&mut self) -> Result<usize, Forged> {
         let count = self.number()?;
         let room = (self.all.len() - self.at) as u64;
@@ -146,32 +146,32 @@ impl<'a> Reader<'a> {
         Ok(count as usize)
     }
 
-    /// Bytes after their number.
+    /// Reads bytes, preceded by their number.
     ///
     /// # Errors
-    /// If there are not so many.
+    /// Fails if there are fewer bytes.
     pub fn block(&mut self) -> Result<&'a [u8], Forged> {
         let len = self.count()?;
         self.take(len)
     }
 
-    /// A text.
+    /// Reads a text.
     ///
     /// # Errors
-    /// If it is none.
+    /// Fails if it is invalid.
     pub fn text(&mut self) -> Result<&'a str, Forged> {
         std::str::from_utf8(self.block()?).map_err(|_| Forged::new("a text is not UTF-8"))
     }
 
-    /// A text that may be missing.
+    /// Reads an optional text.
     ///
     /// # Errors
-    /// If it is none.
+    /// Fails if it is invalid.
     pub fn maybe_text(&mut self) -> Result<Option<&'a str>, Forged> {
         if self.byte()? == 0 { Ok(None) } else { self.text().map(Some) }
     }
 
-    /// Bytes at an aligned place.
+    /// Reads bytes at an aligned position.
     pub(super) fn section(&mut self) -> Result<&'a [u8], Forged> {
         let len = self.count()?;
         if len > 0 {
@@ -181,10 +181,10 @@ impl<'a> Reader<'a> {
         self.take(len)
     }
 
-    /// Nothing follows.
+    /// Checks that the message ends here.
     ///
     /// # Errors
-    /// If something does.
+    /// Fails if it does not.
     pub fn end(&self) -> Result<(), Forged> {
         let more = self.all.len() - self.at;
         if more == 0 { Ok(()) } else { Err(Forged::new(format!("a message has {more} bytes too many"))) }

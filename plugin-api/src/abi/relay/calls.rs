@@ -1,4 +1,5 @@
-//! Calls of operators: as much of a body as a rule looks at, so that a question does not cost what the body does.
+//! Sends calls of operators with only the parts of a body that a rule examines, so that the cost does not depend on
+//! the body.
 
 use super::answers::{legalized_parts, take_legalized};
 use super::bytes::{Forged, Reader, Writer};
@@ -9,24 +10,25 @@ use crate::ir::{AttrsId, Body, BodyBuilder, Call, Type, V, Value};
 use crate::typing::legalized::Legalized;
 use crate::typing::operators::InferError;
 
-/// A call and its arguments, cut out of a body. Arguments are parameters, as far as their types say all that a rule
-/// asks; nested expressions and names of others come with what they consist of. Symbolic variables keep their numbers.
+/// A call and its arguments, cut out of a body. Arguments become parameters if their types contain everything that
+/// a rule examines; nested expressions and aliases are copied with their operands. Symbolic variables keep their
+/// numbers.
 pub struct CallPart {
     body: Body,
     words: Vec<(u32, u32)>,
 }
 
-/// A call that came from another process.
+/// A call received from another process.
 pub struct PartOf(Body);
 
-/// Nested expressions are not deeper.
+/// Greatest depth of nested expressions.
 const DEEPEST: u32 = 64;
 
 impl CallPart {
     /// Cuts out a call.
     ///
     /// # Errors
-    /// If the call is not part of a valid body.
+    /// Fails if the call is not part of a valid body.
     pub fn of(call: Call<'_>) -> Result<CallPart, InferError> {
         let wrong =
             |what: &str| InferError::wrong(format!("the call cannot be sent to the process of its plugin: {what}"));
@@ -63,10 +65,10 @@ impl CallPart {
         known.put_sections(out, self.body.raw());
     }
 
-    /// The legalization that another process gave of it, of `call`, from which it was cut.
+    /// Reads the legalization that another process returned for it; `call` is the one from which it was cut.
     ///
     /// # Errors
-    /// If that is none, or the operator refused the call.
+    /// Fails if it is invalid, or the operator refused the call.
     pub fn take_legalized(
         &self,
         known: &mut Known,
@@ -90,7 +92,7 @@ impl CallPart {
     }
 }
 
-/// Brings what a rule may look into, and makes parameters of all else.
+/// Copies the parts that a rule may examine, and makes parameters of the rest.
 fn collect<'v>(
     b: &mut BodyBuilder,
     importer: &mut Importer<'v>,
@@ -116,15 +118,15 @@ fn collect<'v>(
     importer.map(operand, param);
 }
 
-/// The call is the last binding of the block.
+/// Returns the call, which is the last binding of the block.
 fn last_call(body: &Body) -> Option<Call<'_>> {
     body.values().rfind(|value| value.kind() == kind::CALL)?.as_call()
 }
 
-/// A call that was written.
+/// Reads a call.
 ///
 /// # Errors
-/// If it is none.
+/// Fails if it is invalid.
 pub fn take_call(known: &mut Known, from: &mut Reader<'_>) -> Result<PartOf, Forged> {
     let part = PartOf(known.take_sections(from)?);
     last_call(&part.0).map(|_| ()).ok_or_else(|| Forged::new("a question about a call has no call"))?;
@@ -132,7 +134,7 @@ pub fn take_call(known: &mut Known, from: &mut Reader<'_>) -> Result<PartOf, For
 }
 
 impl PartOf {
-    /// The call; `None` cannot be.
+    /// Returns the call, which always exists.
     pub fn call(&self) -> Option<Call<'_>> {
         last_call(&self.0)
     }

@@ -1,14 +1,15 @@
-//! Bodies, tensors and modules that both processes have: each is sent once, and named by its number afterwards.
+//! Bodies, tensors and modules shared by two processes. Each is sent once, and referred to by its number
+//! afterwards.
 
 use super::bytes::{Forged, Reader, Writer};
 use crate::ir::storage::sections::RawView;
 use crate::ir::{Body, Module, Tensor};
 use std::collections::HashMap;
 
-/// Something that is known by a number.
+/// Something that can be referred to by a number.
 trait Numbered: Clone {
     const WHAT: &'static str;
-    /// Tells it from others that live.
+    /// Returns an address that is unique among those that live.
     fn address(&self) -> usize;
     fn bytes(&self) -> usize;
 }
@@ -50,7 +51,7 @@ impl Numbered for Module {
 }
 
 struct Table<T> {
-    /// Each with the call that used it last.
+    /// Each with the last call that used it.
     by_number: HashMap<u64, (T, u64), foldhash::fast::RandomState>,
     by_address: HashMap<usize, u64, foldhash::fast::RandomState>,
     bytes: usize,
@@ -93,7 +94,7 @@ impl<T: Numbered> Table<T> {
         }
     }
 
-    /// Numbers of what was not used for the longest time, until the rest takes no more than that.
+    /// Returns the numbers of the least recently used entries, such that the rest takes at most `most` bytes.
     fn beyond(&self, most: usize, call: u64) -> Vec<u64> {
         if self.bytes <= most {
             return Vec::new();
@@ -113,12 +114,12 @@ impl<T: Numbered> Table<T> {
     }
 }
 
-/// More than this is forgotten, unless the last two calls used it.
+/// Bytes beyond which entries are forgotten, unless the last two calls used them.
 const MOST: usize = 64 << 20;
 
-/// What this process and another one both have.
+/// The objects shared by this process and another one.
 pub struct Known {
-    /// Numbers that this process gives are of this parity.
+    /// Parity of the numbers assigned by this process.
     parity: u64,
     next: u64,
     call: u64,
@@ -128,7 +129,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// For the process that begins calls, or the one that is called.
+    /// Creates the table of the process that starts calls, or of the one that is called.
     pub fn new(calls: bool) -> Known {
         let parity = u64::from(calls);
         let (bodies, tensors, modules) = (Table::default(), Table::default(), Table::default());
@@ -140,7 +141,8 @@ impl Known {
         self.next
     }
 
-    /// A call begins: writes what to forget. Within another one that is nothing, since that may still name it.
+    /// Starts a call: writes the numbers to forget. A nested call forgets nothing, because the outer one may still
+    /// refer to them.
     pub fn put_forgotten(&mut self, out: &mut Writer, within: bool) {
         out.byte(u8::from(within));
         if within {
@@ -158,10 +160,10 @@ impl Known {
         numbers.iter().for_each(|number| self.forget(*number));
     }
 
-    /// A call begins: forgets what it says.
+    /// Starts a call: forgets the numbers in the message.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// Fails if the message is invalid.
     pub fn take_forgotten(&mut self, from: &mut Reader<'_>) -> Result<(), Forged> {
         if from.byte()? != 0 {
             return Ok(());
@@ -180,7 +182,7 @@ impl Known {
         self.modules.remove(number);
     }
 
-    /// A number that the other process gives to something new.
+    /// Checks a number that the other process assigned to a new object.
     fn theirs(&self, number: u64) -> Result<u64, Forged> {
         let known = self.bodies.by_number.contains_key(&number)
             || self.tensors.by_number.contains_key(&number)
@@ -216,14 +218,14 @@ impl Known {
         Ok(tensor)
     }
 
-    /// Writes sections that get no number.
+    /// Writes sections without a number.
     pub(super) fn put_sections(&mut self, out: &mut Writer, raw: &RawView<'_>) {
         out.number(raw.tensors().len() as u64);
         raw.tensors().iter().for_each(|tensor| self.put_tensor(out, tensor));
         raw.each_section(|bytes| out.section(bytes));
     }
 
-    /// A body of sections, validated as those of any plugin are.
+    /// Reads a body from sections, validated as those of any plugin are.
     pub(super) fn take_sections(&mut self, from: &mut Reader<'_>) -> Result<Body, Forged> {
         let n = from.count()?;
         let tensors = (0..n).map(|_| self.take_tensor(from)).collect::<Result<Vec<_>, _>>()?;
@@ -252,10 +254,10 @@ impl Known {
         self.bodies.insert(number, body.clone(), self.call);
     }
 
-    /// The body that was written.
+    /// Reads a body.
     ///
     /// # Errors
-    /// If it is none, or not valid.
+    /// Fails if it is invalid.
     pub fn take_body(&mut self, from: &mut Reader<'_>) -> Result<Body, Forged> {
         let new = from.byte()? != 0;
         let number = from.number()?;
@@ -290,10 +292,10 @@ impl Known {
         self.modules.insert(number, module.clone(), self.call);
     }
 
-    /// The module that was written.
+    /// Reads a module.
     ///
     /// # Errors
-    /// If it is none, or not valid.
+    /// Fails if it is invalid.
     pub fn take_module(&mut self, from: &mut Reader<'_>) -> Result<Module, Forged> {
         let new = from.byte()? != 0;
         let number = from.number()?;

@@ -1,4 +1,4 @@
-//! What a version of the API fixes, checked on the records and numbers as text.
+//! Checks the parts that a version of the API fixes, with the records and numbers as text.
 
 mod contract;
 mod forms;
@@ -9,8 +9,8 @@ use contract::contract;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Fingerprints of the minor versions that are released, from 1.0 on: nothing of these changes any more. The plugin in
-/// `tests/evolution` has the first.
+/// Fingerprints of the released minor versions, from 1.0 on, which never change. The plugin in `tests/evolution`
+/// has the first.
 #[cfg(target_pointer_width = "64")]
 const RELEASED: &[u64] = &[0x5810_9a20_4573_7621];
 
@@ -19,13 +19,14 @@ fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api").join(format!("{minor}.txt"))
 }
 
-/// Writes a file beside its place, so that a reader sees the old one or the new one whole.
+/// Writes a file beside its final place and renames it, so that a reader sees either the old or the new one
+/// completely.
 fn write(file: &Path, text: &str) {
     let beside = file.with_extension(format!("{}.new", std::process::id()));
     std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, file)).expect("can be written");
 }
 
-// Places of pointers differ elsewhere.
+// Offsets of pointers differ on other platforms.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn the_contract_is_that_of_this_version() {
@@ -52,7 +53,7 @@ fn released_versions_do_not_change() {
     assert_eq!(found, released, "the files in tests/api and the records of released versions stay as they are");
 }
 
-/// A fact of an older contract that the newer one does not have.
+/// Returns a fact of an older contract that is missing in the newer one.
 fn broken<'a>(older: &'a str, newer: &str) -> Option<&'a str> {
     let newer: BTreeSet<&str> = newer.lines().collect();
     older.lines().find(|line| !newer.contains(line))
@@ -75,7 +76,7 @@ fn each_version_keeps_what_the_ones_before_it_have() {
     }
 }
 
-/// A number that is used twice would mean something else to an older plugin.
+/// A number that is used twice would have another meaning for an older plugin.
 #[test]
 fn no_number_has_two_meanings() {
     let contract = contract();
@@ -89,7 +90,8 @@ fn no_number_has_two_meanings() {
     assert!(meanings.len() > 250, "the numbers are read");
 }
 
-/// Each of these changes the code in a way that no layout shows. The contract shows it, and so does the fingerprint.
+/// Each of these changes the code in a way that layouts do not show. The contract shows it, and therefore the
+/// fingerprint.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn what_no_layout_shows_changes_the_fingerprint() {
@@ -117,13 +119,13 @@ fn what_no_layout_shows_changes_the_fingerprint() {
     }
 }
 
-/// What the compiler read is the file, and there is one for each minor version.
+/// The compiled contract equals the file, and there is one for each minor version.
 #[test]
 fn plugins_of_this_version_have_its_fingerprint() {
     let own = Version::parse(API_VERSION).expect("a version");
     assert_eq!(CONTRACTS.len() as u64, own.minor + 1);
     if std::env::var_os("BLESS").is_some() {
-        // What the compiler read is being replaced.
+        // The compiled contract is being replaced.
         return;
     }
     let text = std::fs::read_to_string(file()).expect("the contract");

@@ -14,22 +14,22 @@ use abi_stable::type_layout::TLField;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Numbers of `src/abi` that nobody on the other side ever meets.
+/// Numbers in `src/abi` that the other side never sees.
 const INNER: [&str; 5] = [
     // A hash over this text.
     "layout.FINGERPRINT",
-    // Spans that the host keeps for plugins before it gives no more of them.
+    // Number of spans that the host keeps for plugins before it refuses more.
     "spans.MOST_OPEN",
     // A word in a message.
     "entry.NO_TEXT",
     // Locks of the host's list of headers.
     "live.SHARDS",
-    // Fields that the host shows of their own; the others it shows in the message.
+    // Number of fields that the host shows separately; the others are shown in the message.
     "tracing_sink.MOST_FIELDS",
 ];
 
-/// Every record with places and types of its fields, every section, every number that has a meaning on both sides,
-/// and an example of all that crosses as bytes.
+/// Collects every record with offsets and types of its fields, every section, every number that has a meaning on
+/// both sides, and an example of everything that crosses as bytes.
 pub(super) fn contract() -> String {
     let mut text = format!("hash of the records: {RECORDS:016x}\n");
     let mut types = String::new();
@@ -52,7 +52,7 @@ fn record<T: Layout + StableAbi>(text: &mut String, types: &mut String, name: &s
     }
 }
 
-/// The type of a field; parameters and result of a function.
+/// Returns the type of a field; for a function, its parameters and result.
 fn type_of(field: &TLField) -> String {
     match field.function_range().get(0).filter(|_| field.is_function()) {
         Some(function) => signature(&function.to_string()),
@@ -60,7 +60,8 @@ fn type_of(field: &TLField) -> String {
     }
 }
 
-/// `fn(u32, Sink) -> u32` of abi_stable's `fn(,: u32, param_1: Sink)->u32` with its lifetimes in further lines.
+/// Returns `fn(u32, Sink) -> u32` for abi_stable's `fn(,: u32, param_1: Sink)->u32`, which lists its lifetimes in
+/// further lines.
 fn signature(text: &str) -> String {
     let parts = text.lines().next().and_then(|line| line.strip_prefix("fn(")?.rsplit_once(")->"));
     let (params, result) = parts.unwrap_or_else(|| panic!("`{text}` is no signature"));
@@ -69,11 +70,12 @@ fn signature(text: &str) -> String {
     format!("fn({}) -> {}", params.join(", "), result.trim())
 }
 
-/// Folders in which numbers are that cross, so that a new file is not forgotten, and files of others.
+/// Folders with numbers that cross, so that a new file is not forgotten; and single files of other folders.
 const FOLDERS: &[&str] = &["abi", "abi/host", "ir/storage", "metadata", "services"];
 const FILES: &[&str] = &["ir/module.rs", "ir/records.rs", "declare/diagnostics.rs", "declare/pass.rs"];
 
-/// Those files by their place in a crate, whose order the contract has; some are of this crate, some of the language.
+/// Returns those files by their path in a crate, which is their order in the contract. Some are of this crate, some
+/// of the language.
 fn sources() -> BTreeMap<PathBuf, PathBuf> {
     let own = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let mut out = BTreeMap::new();
@@ -91,7 +93,7 @@ fn sources() -> BTreeMap<PathBuf, PathBuf> {
     out
 }
 
-/// The constants of a source file, those of its modules, and the enums with numbers.
+/// Adds the constants of a source file, those of its modules, and the enums with numbers.
 fn numbers(text: &mut String, path: &Path) {
     let source = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let file = path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| *stem != "mod");
@@ -129,16 +131,16 @@ fn without_visibility(line: &str) -> &str {
     rest.trim_start()
 }
 
-/// The module or enum that starts here.
+/// Returns the module or enum that starts here.
 fn opened(item: &str) -> Option<&str> {
     ["mod ", "enum "].iter().find_map(|start| item.strip_prefix(start))?.strip_suffix(" {")
 }
 
-/// Name, and type with value, of a constant that can cross.
+/// Returns name, and type with value, of a constant that can cross.
 fn constant(item: &str) -> Option<(&str, &str)> {
     let (name, value) = item.strip_prefix("const ")?.strip_suffix(';')?.split_once(": ")?;
     let ty = value.split_once(" = ")?.0;
     let crosses = ["u8", "u16", "u32", "u64", "usize", "i32", "i64", "&str"].contains(&ty) || ty.starts_with("[u8; ");
-    // The place of a field is a fact of its record.
+    // The offset of a field is a fact of its record.
     (crosses && !value.contains("offset_of!")).then_some((name, value))
 }

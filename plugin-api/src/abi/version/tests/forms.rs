@@ -1,5 +1,5 @@
-//! An example of everything that crosses as bytes, written by the code that writes it for real. What is read by tags
-//! may grow at the end (`form`), everything else may not change (`bytes`).
+//! An example of everything that crosses as bytes, written by the real encoders. Tagged data may grow at the end
+//! (`form`); all other data must not change (`bytes`).
 
 use crate::PassError;
 use crate::abi::entry::{FAILED, PANICKED, error_bytes, option_bytes, put_failure, read_error, read_failures};
@@ -34,7 +34,8 @@ pub(super) fn all(text: &mut String) {
     tables(text);
 }
 
-/// A variant more is a compile error here: it needs an example below. What may grow is in `lang/src/typing/variants.rs`.
+/// A new variant is a compile error here, because it needs an example below. `lang/src/typing/variants.rs` has the
+/// types that may grow.
 const _: fn(&OptionValue) = |value| match value {
     OptionValue::Bool(_) | OptionValue::Int(_) | OptionValue::Float(_) | OptionValue::Str(_) => {}
     OptionValue::List(_) => {}
@@ -48,7 +49,7 @@ fn bytes(text: &mut String, name: &str, bytes: &[u8]) {
     text.push_str(&format!("bytes {name} = {}\n", hex(bytes)));
 }
 
-/// The fields of a record in their order; those of the records in it behind them, under a name of their own.
+/// Writes the fields of a record in order, followed by those of nested records under their own names.
 fn form(text: &mut String, name: &str, bytes: &[u8], inside: fn(u16) -> Option<&'static str>) {
     let mut rest: Vec<(String, &[u8])> = Vec::new();
     for (at, field) in Fields::new(bytes).enumerate() {
@@ -116,7 +117,7 @@ fn values(text: &mut String) {
     bytes(text, "options", &options);
 }
 
-/// The same with zeros behind it.
+/// Pads the bytes with zeros.
 fn filled(mut w: Writer<64>) -> Writer<64> {
     while w.len() < 64 {
         w.byte(0);
@@ -293,7 +294,7 @@ fn instruments(text: &mut String) {
     with_facts(&facts, |read, message| assert_eq!((read, message), (&pass, "why")));
 }
 
-/// A legalization: its arguments, symbols and name; the PrimFunc crosses as a handle.
+/// Writes a legalization: its arguments, symbols and name; the PrimFunc crosses as a handle.
 fn legalizations(text: &mut String) {
     let (body, n) = {
         let mut b = BodyBuilder::new();
@@ -320,7 +321,7 @@ fn legalizations(text: &mut String) {
     assert_eq!(read.variables, answer.variables);
 }
 
-/// The answer to an evaluation; its result crosses as a handle.
+/// Writes the answer to an evaluation; its result crosses as a handle.
 fn evaluations(text: &mut String) {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
@@ -380,7 +381,7 @@ fn errors(text: &mut String) {
     assert_eq!(read_function_key(&key), Some(0x0102_0304));
 }
 
-/// Keeps what an event and a span say, as a plugin would send it.
+/// Keeps the encoded event and span as a plugin would send them.
 #[derive(Clone, Default)]
 struct Sent(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -422,7 +423,7 @@ fn logs(text: &mut String) {
     assert_eq!((values, names), (vec![("n".into(), "7".into())], vec!["n".into(), "later".into()]));
 }
 
-/// Everything that a builder filled, section by section.
+/// Writes every filled table of a builder, section by section.
 fn sections(text: &mut String, name: &str, b: &BodyBuilder) {
     let raw = b.raw();
     let parts = [
@@ -447,8 +448,8 @@ fn sections(text: &mut String, name: &str, b: &BodyBuilder) {
     text.push_str(&format!("bytes {name} = {}\n", parts.join(", ")));
 }
 
-/// How types, dimensions, attributes, leaves and names lie in the tables of a body: one to a body, so that the order in
-/// which a builder meets them does not count.
+/// Writes the layout of types, dimensions, attributes, leaves and names in the tables of a body. Each is in a
+/// separate body, so that the order in which a builder encounters them does not matter.
 fn tables(text: &mut String) {
     for name in ["void", "bool", "handle", "int8", "uint16", "float32", "bfloat16", "float16x4", "int32xvscalex4"] {
         let dtype: DType = name.parse().expect("a data type");
