@@ -54,7 +54,7 @@ impl Beside {
 
 /// The threads that help the current one.
 enum Helpers {
-    /// Those of its own pool.
+    /// The threads of its own pool.
     Own,
     Beside(Arc<ThreadPool>),
 }

@@ -519,7 +519,7 @@ impl<'b> ExprMutator<'b> for NoDoubles {
     }
 }
 
-/// A binding that is replaced by its nested expression gives it its name, wherever it is.
+/// A nested expression that replaces its binding takes the name of the binding, wherever that is.
 #[test]
 fn a_nested_expression_takes_the_name_of_what_it_replaces() {
     let nested = |b: &mut BodyBuilder, x: V, name: Option<&str>| {

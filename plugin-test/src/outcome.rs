@@ -37,9 +37,9 @@ impl Setup {
 /// The way in which the code of the tested plugin is called.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// Through the built library.
+    /// Calls through the built library.
     Library,
-    /// As functions of this process.
+    /// Direct calls of functions in this process.
     InProcess,
 }
 

@@ -519,7 +519,7 @@ impl Parser<'_> {
         Ok(Stage { name, options, form: Form::Pass, span })
     }
 
-    /// Reads the comma after a pass. The syntax of other languages at this place has special messages.
+    /// Reads the comma after a pass. Syntax of other languages at this place has its own messages.
     fn after(&mut self, stage: &Stage, expected: &'static str) -> Result<(), PipelineError> {
         let has_begun = self.text[..self.at].ends_with(char::is_whitespace);
         match self.peek() {

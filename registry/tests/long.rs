@@ -1,4 +1,4 @@
-//! Tests sizes that no plugin has by accident: planning and running long pipelines takes proportional time, and
+//! Tests extreme sizes: planning and running long pipelines takes proportional time, and
 //! deep ones need no stack.
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 

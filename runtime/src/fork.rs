@@ -19,7 +19,7 @@ static FORKS: AtomicBool = AtomicBool::new(false);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 thread_local! {
-    /// How many times this thread has entered.
+    /// Number of times that this thread has entered.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -73,7 +73,7 @@ pub fn outside<R>(act: impl FnOnce() -> R) -> R {
     act()
 }
 
-/// Must be called before this thread forks.
+/// Prepares a fork of this thread; must be called before it.
 pub fn before() {
     while FORKS.swap(true, Ordering::SeqCst) {
         thread::sleep(Duration::from_micros(20));
@@ -85,12 +85,12 @@ pub fn before() {
     }
 }
 
-/// Must be called in the parent process after a fork.
+/// Ends a fork in the parent process; must be called after it.
 pub fn after_in_parent() {
     FORKS.store(false, Ordering::SeqCst);
 }
 
-/// Must be called in the child process after a fork, where the other threads no longer exist.
+/// Ends a fork in the child process, where the other threads no longer exist; must be called after it.
 pub fn after_in_child() {
     INSIDE.store(usize::from(DEPTH.get() > 0), Ordering::SeqCst);
     FORKS.store(false, Ordering::SeqCst);

@@ -117,7 +117,7 @@ impl<'f, 'p> Function<'f, 'p> {
         format!("l{}", self.next)
     }
 
-    /// Starts a block; the previous block falls through to it.
+    /// Starts a block.
     pub(super) fn start(&mut self, label: &str) {
         let _ = writeln!(self.text, "{label}:");
         self.ended = false;

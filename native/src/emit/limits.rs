@@ -8,7 +8,7 @@ use super::Field;
 use super::function::Function;
 use runtime::program::{Access, Binary, Instr, Loop, LoopKind, Reg, Unary};
 
-/// Units from which on a loop counts its own work.
+/// Greatest total of units of a loop whose work is counted by the code around it.
 const LONG: u64 = 1 << 21;
 /// Units between two calls of the callback.
 const BUDGET: i64 = 1 << 26;

@@ -119,9 +119,9 @@ struct Tile<'p> {
     buffer: Option<u32>,
     /// Registers that may change during the lifetime of the storage.
     inner: BTreeSet<Reg>,
-    /// The loops around to be vectorized, of which one will be.
+    /// The enclosing loops that are candidates for vectorization; one of them is vectorized.
     vectors: Vec<&'p Loop>,
-    /// Conditions around, within those loops.
+    /// The enclosing conditions within those loops.
     around: Vec<Reg>,
     /// The conditions shared by all accesses so far.
     conditions: Option<Vec<Condition>>,

@@ -346,7 +346,7 @@ impl Api {
     }
 }
 
-/// Returns the version of a library, or the name of the function that is missing if it does not have one.
+/// Returns the version of a library. The error is the name of the missing function.
 fn version(library: &Library) -> Result<[u32; 3], &'static str> {
     const NAME: &str = "LLVMGetVersion";
     let mut version = [0; 3];

@@ -34,7 +34,7 @@ const VECTORIZE: &str = "
 /// result.
 const QUICK: &str = "sroa<modify-cfg>, early-cse<memssa>, simplifycfg, COMBINE, simplifycfg";
 
-/// Sizes of function texts from which on less effort is spent.
+/// Least sizes of function texts, in bytes, that are compiled with less effort.
 ///
 /// Code generation allocates registers and schedules a whole block at once, so straight code of twice the length
 /// can take it up to 17 times as long: unrolled loops of 300 KB of text 0.07 s, of 600 KB 1.3 s, of 1.2 MB more

@@ -56,9 +56,9 @@ pub enum Severity {
     Warning = 2,
     /// Useful information.
     Remark = 3,
-    /// What a pass could not do, and why; shown if the user requests it.
+    /// A missed opportunity with its reason; shown if the user requests it.
     Missed = 4,
-    /// What a pattern matched; shown if the user requests it.
+    /// A match of a pattern; shown if the user requests it.
     Matched = 5,
 }
 

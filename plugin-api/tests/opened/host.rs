@@ -19,7 +19,7 @@ type Config = Box<dyn Fn(&str) -> Option<OptionValue>>;
 pub(crate) struct Host {
     pub(crate) pass: &'static str,
     pub(crate) target: Option<&'static str>,
-    /// If it is `None`, no key is set.
+    /// `None` means that no key is set.
     pub(crate) config: Option<Config>,
     /// The reports, without errors.
     pub(crate) told: RefCell<Vec<Told>>,

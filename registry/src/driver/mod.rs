@@ -171,9 +171,9 @@ impl<'p> Open<'p> {
 /// The passes that changed the module in a repeated step.
 #[derive(Default)]
 struct Changes {
-    /// In the current round.
+    /// The passes of the current round.
     round: BTreeSet<PassId>,
-    /// In the rounds before it.
+    /// The passes of the rounds before it.
     earlier: BTreeSet<PassId>,
 }
 

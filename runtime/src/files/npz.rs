@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-/// Size from which on a file in an archive needs 64-bit sizes.
+/// Least size in bytes at which a file in an archive needs 64-bit sizes.
 const LARGE: usize = 4_000_000_000;
 
 /// The first bytes of an `.npy` file.

@@ -132,7 +132,7 @@ impl Program {
 pub struct Param {
     /// Its name.
     pub name: String,
-    /// Number of the variable that stands for it in shapes, if it is a scalar.
+    /// Number of the variable that represents it in shapes, if it is a scalar.
     pub symbol: Option<u32>,
     /// Its kind.
     pub kind: ParamKind,
@@ -284,15 +284,15 @@ pub struct Note {
 /// The requested execution of a loop. Results do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopKind {
-    /// No special execution.
+    /// Serial execution.
     Serial,
-    /// By several threads.
+    /// Execution by several threads.
     Parallel,
-    /// With vector instructions.
+    /// Execution by vector instructions.
     Vectorized,
-    /// Unrolled.
+    /// Unrolled execution.
     Unrolled,
-    /// By threads of a device.
+    /// Execution by threads of a device.
     ThreadBinding,
 }
 

@@ -13,7 +13,7 @@ pub fn calls_of(module: &Module, function: &str) -> u64 {
     count(module, function, &mut HashMap::new(), 0)
 }
 
-/// `known` has the counts of finished functions, and 0 for unfinished ones.
+/// Counts the calls of a function. `known` has the counts of finished functions, and 0 for unfinished ones.
 fn count<'m>(module: &'m Module, function: &'m str, known: &mut HashMap<&'m str, u64>, depth: usize) -> u64 {
     let Some(body) = module.get(function).filter(|body| body.kind() == BodyKind::Function) else { return 1 };
     if let Some(n) = known.get(function) {

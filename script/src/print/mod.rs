@@ -135,7 +135,7 @@ struct Printer<'a> {
     typed_ints: bool,
     /// Names declared in the header: sorted for each function, with the functions in the order of the text.
     type_vars: Vec<String>,
-    /// The same names, for lookup.
+    /// A set of these names, for lookup.
     declared: HashSet<String, foldhash::fast::RandomState>,
     /// Names in the current function.
     taken: Taken,

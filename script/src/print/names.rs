@@ -200,7 +200,7 @@ fn used_nodes(body: &Body) -> Vec<bool> {
 /// The scalar variable that a symbolic variable represents.
 struct Owner {
     at: usize,
-    /// The function of which it is a parameter, if the type of an earlier parameter mentions it.
+    /// The function that has it as a parameter, if the type of an earlier parameter mentions it.
     spoken_of_before: Option<usize>,
 }
 

@@ -173,7 +173,7 @@ impl<'a> FnReader<'a> {
             return self.opaque_call(&format!("relax.{name}"), call);
         };
         let n = info.args.len();
-        // Calls of packed functions take any number of arguments, which the name of the last declared one shows.
+        // Calls of packed functions take any number of arguments; this is marked in the name of the last declared one.
         let variadic = info.args.last().is_some_and(|arg| arg.name.starts_with('*'));
         let positional = &call.arguments.args;
         let (args, rest) =

@@ -81,7 +81,7 @@ pub(crate) struct FnReader<'a> {
     pub(crate) opaque: HashSet<V, RandomState>,
     /// Functions whose results are not declared before they are called.
     pub(crate) later: HashSet<V, RandomState>,
-    /// Scalar variables, each of which is also a symbolic variable.
+    /// Scalar variables, with their symbolic variables.
     scalars: HashMap<V, Sym, RandomState>,
     /// Number of parts of the types of all bindings so far.
     parts: u64,

@@ -137,7 +137,7 @@ impl Differences {
     }
 
     /// Compares the types of two calls of one operator. This precedes the comparison of marks, because a variable
-    /// whose type differs from its value's is read as two nodes, of which the call has no name.
+    /// whose type differs from its value's is read as two nodes, and the call is unnamed.
     fn of_call_types(&mut self, one: Value<'_>, other: Value<'_>) -> Option<String> {
         let op = one.as_call()?.op()?;
         let fits = match (one.is_bound(), other.is_bound()) {

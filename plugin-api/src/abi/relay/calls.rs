@@ -65,7 +65,7 @@ impl CallPart {
         known.put_sections(out, self.body.raw());
     }
 
-    /// Reads the legalization that another process returned for it; `call` is the one from which it was cut.
+    /// Reads the legalization that another process returned for it; `call` is the original call.
     ///
     /// # Errors
     /// Fails if it is invalid, or the operator refused the call.

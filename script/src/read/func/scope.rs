@@ -110,7 +110,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// If a variable is a scalar, makes it the symbolic variable of its name.
+    /// Makes a variable the symbolic variable of its name, if it is a scalar.
     pub(super) fn name_scalar(&mut self, v: V, name: &str) {
         if let Some(sym) = self.b.make_symbol(v, name) {
             self.scalars.insert(v, sym);

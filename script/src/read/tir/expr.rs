@@ -171,7 +171,7 @@ impl<'a> TirReader<'a> {
     fn logic(&mut self, logic: &'a ExprBoolOp, expr: &'a Expr) -> Read<E> {
         let op = if logic.op == BoolOp::And { prim::AND } else { prim::OR };
         let from = self.b.n_nodes();
-        // The value that Python knows so far; once it decides, Python ignores further operands.
+        // The value in Python so far; once it decides, Python ignores further operands.
         let decides = logic.op == BoolOp::Or;
         let (mut all, mut known): (Option<E>, Option<bool>) = (None, None);
         for (i, value) in logic.values.iter().enumerate() {
