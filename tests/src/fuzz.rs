@@ -1,5 +1,5 @@
-//! What the fuzz targets of `tests/fuzz` do with their input, and what must hold. It is here so that the workspace
-//! compiles it and its tests run it over seeds and past findings: the targets themselves need a nightly compiler.
+//! The bodies of the fuzz targets in `tests/fuzz`, with their assertions. They are here so that the workspace compiles
+//! them and its tests run them on seeds and past findings; the targets themselves need a nightly compiler.
 
 mod forge;
 mod operators;
@@ -21,7 +21,7 @@ use registry::Pipeline;
 use script::ReadError;
 use std::path::Path;
 
-/// An error is said and drawn; its places must lie in the text.
+/// Formats and draws an error; its positions must be inside the text.
 fn complains(error: &passhost::Error) {
     assert!(!error.to_string().is_empty());
     for report in error.reports() {
@@ -29,16 +29,16 @@ fn complains(error: &passhost::Error) {
     }
 }
 
-/// The metadata section of a plugin.
+/// Parses the metadata section of a plugin.
 pub fn metadata(section: &[u8]) {
     match PluginMeta::decode(section) {
-        // What it says is shown to users.
+        // Parsed metadata is shown to users.
         Ok(meta) => drop(format!("{meta:?}")),
         Err(error) => assert!(!error.to_string().is_empty() && !error.help().is_empty()),
     }
 }
 
-/// A `passes.toml`, with the pipelines in it.
+/// Parses a `passes.toml`, with its pipelines.
 pub fn manifest(text: &str) {
     let path = Path::new("passes.toml");
     let (manifest, problems) = Manifest::parse_all(path, text);
@@ -46,7 +46,7 @@ pub fn manifest(text: &str) {
         match Pipeline::parse(&pipeline.passes) {
             Ok(parsed) => {
                 let text = parsed.to_string();
-                // As texts: not every number is equal to itself.
+                // Compare texts, because NaN is not equal to itself.
                 assert_eq!(Pipeline::parse(&text).map(|again| again.to_string()), Ok(text));
             }
             Err(error) => assert!(!error.to_string().is_empty()),
@@ -57,7 +57,7 @@ pub fn manifest(text: &str) {
     }
 }
 
-/// A `passes.lock`.
+/// Parses a `passes.lock`.
 pub fn lockfile(text: &str) {
     let path = Path::new("passes.lock");
     match parse(path, text) {
@@ -69,15 +69,15 @@ pub fn lockfile(text: &str) {
     }
 }
 
-/// A TVMScript module with a few operators, only read.
+/// Parses a TVMScript module that uses a few operators.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The error in the text.
 pub fn read(text: &str) -> Result<Module, ReadError> {
     script::read(text, &SomeOps)
 }
 
-/// A TVMScript module with a few operators.
+/// Parses, checks and prints a TVMScript module that uses a few operators.
 pub fn text(text: &str) {
     match read(text) {
         Ok(module) => {

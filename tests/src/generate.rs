@@ -1,7 +1,8 @@
-//! Well-typed modules of Relax and TIR from a source of choices, for property tests, fuzzing and comparisons with TVM.
+//! Generates well-typed Relax and TIR modules from a source of choices, for property tests, fuzzing and comparisons
+//! with TVM.
 //!
-//! Relax functions are made by `BlockBuilder`, TIR functions node by node. Bytes are the source, so whatever shrinks
-//! bytes shrinks modules, and a fuzzer that changes bytes changes modules.
+//! Relax functions are built by `BlockBuilder`, TIR functions node by node. The source is a byte string, so tools that
+//! shrink bytes shrink modules, and a fuzzer that changes bytes changes modules.
 
 mod algebra;
 pub mod carried;
@@ -21,15 +22,15 @@ use plugin_api::prelude::*;
 use relax::Relax;
 use script::Operators;
 
-/// What the modules may mention.
+/// The names that modules may mention.
 pub struct Vocabulary<'o> {
     ops: &'o dyn Operators,
-    /// Virtual devices in the global infos.
+    /// Number of virtual devices in the global infos.
     devices: usize,
 }
 
 impl<'o> Vocabulary<'o> {
-    /// Operators that are declared.
+    /// Creates a vocabulary of the declared operators.
     pub fn new(ops: &'o dyn Operators) -> Vocabulary<'o> {
         Vocabulary { ops, devices: 0 }
     }
@@ -42,7 +43,7 @@ impl<'o> Vocabulary<'o> {
         self.ops.op_info(op).is_some_and(|info| info.attrs.iter().any(|known| known.name == attr))
     }
 
-    /// The first of these operators that is declared; the last one, if none is.
+    /// Returns the first declared operator of the list; the last one if none is declared.
     fn first<'n>(&self, names: &[&'n str]) -> &'n str {
         names.iter().copied().find(|name| self.has(name)).unwrap_or(names[names.len() - 1])
     }
@@ -54,21 +55,21 @@ struct Callee {
     /// Parameters of a Relax function.
     params: Option<Vec<Type>>,
     pure: bool,
-    /// Of a TIR function: tensors that it takes, and the one that it gives.
+    /// For a TIR function: the tensors that it takes, and the one that it returns.
     buffers: Option<tir::Buffers>,
 }
 
 const NAMES: &[&str] = &["main", "f", "g", "fused_add"];
 
-/// A module of a few functions.
+/// Generates a module of a few functions.
 ///
 /// # Panics
-/// If the builders refuse what the generator does, which is a fault of one of them.
+/// If the builders reject what the generator does, which is a bug in one of them.
 pub fn module(choices: &Choices<'_>, ops: &dyn Operators) -> Module {
     functions(choices, ops, 1)
 }
 
-/// A module of up to so many times as many functions.
+/// Generates a module with up to `times` times as many functions.
 ///
 /// # Panics
 /// As [`module`].
@@ -76,7 +77,7 @@ pub fn wide_module(choices: &Choices<'_>, ops: &dyn Operators, times: usize) -> 
     functions(choices, ops, times)
 }
 
-/// A module of one function with groups of operators that passes of algebra and fusion look for.
+/// Generates a module of one function with operator groups that algebra and fusion passes look for.
 ///
 /// # Panics
 /// As [`module`].

@@ -1,4 +1,4 @@
-//! PrimFuncs with arguments, to be executed by several backends.
+//! PrimFuncs with arguments, for execution by several backends.
 
 use native::Native;
 use plugin_api::ir::constant::Number;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const MEMORY: u64 = 4 << 30;
 const WORK: u64 = 400_000_000_000;
 
-/// An argument that belongs to its call.
+/// An argument owned by its call.
 #[derive(Clone)]
 enum Owned {
     Tensor(Tensor),
@@ -23,27 +23,27 @@ enum Owned {
     Float(f64),
 }
 
-/// What came of a PrimFunc in both backends.
+/// The result of comparing a PrimFunc between both backends.
 pub enum Verdict {
-    /// The same bits; how long each took (of native code, its fastest call), and the first call of the native code with its
-    /// compilation.
+    /// The results are bitwise equal. Includes the times of both backends (for native code, of the fastest call), and
+    /// of the first native call with compilation.
     Same {
-        /// Of the interpreter.
+        /// Time of the interpreter.
         interpreted: Duration,
-        /// Of native code.
+        /// Time of native code.
         native: Duration,
-        /// Of native code the first time.
+        /// Time of the first native call.
         first: Duration,
     },
-    /// The same fault.
+    /// Both have the same fault.
     Fault(Fault),
-    /// It cannot be called, or takes too much.
+    /// The PrimFunc cannot be called, or exceeds a limit.
     Not(String),
-    /// Other bits, or another fault.
+    /// The results or the faults differ.
     Differs(String),
 }
 
-/// The PrimFuncs of a module.
+/// Returns the PrimFuncs of a module.
 pub fn prim_funcs(module: &Module) -> impl Iterator<Item = (&str, &Body)> {
     module.functions().filter(|(_, body)| body.kind() == BodyKind::PrimFunc)
 }
@@ -54,7 +54,7 @@ pub fn compare(native: &Native, body: &Body, extent: i64, seed: u64) -> Verdict 
         Ok(args) => args,
         Err(why) => return Verdict::Not(why),
     };
-    // Each call has the whole limit.
+    // Each call has the full limit.
     let limits = || Limits::new(MEMORY, WORK);
     let started = Instant::now();
     let expected = run(&Interpreter, body, args.clone(), &limits());
@@ -77,7 +77,7 @@ pub fn compare(native: &Native, body: &Body, extent: i64, seed: u64) -> Verdict 
             Verdict::Same { interpreted, native, first }
         }
         (Ok(_), Ok(_), Ok(_)) => Verdict::Differs("other bits".to_string()),
-        // Which of several indices is the first one outside depends on the order in which iterations run.
+        // If several indices are out of bounds, the first one depends on the order of iterations.
         (Err(expected), Err(found), Err(_)) if discriminant(&expected.kind) == discriminant(&found.kind) => {
             Verdict::Fault(found)
         }
@@ -85,7 +85,7 @@ pub fn compare(native: &Native, body: &Body, extent: i64, seed: u64) -> Verdict 
     }
 }
 
-/// The bits of tensors as a PrimFunc leaves them, which it takes as its arguments.
+/// Returns the bits of tensors after a PrimFunc ran with them as arguments.
 ///
 /// # Errors
 /// If it cannot be executed with them.
@@ -94,7 +94,7 @@ pub fn executed(backend: &dyn Backend, body: &Body, tensors: &[Tensor]) -> Resul
     run(backend, body, args, &Limits::new(MEMORY, WORK)).map(|left| bits(&left))
 }
 
-/// What the last of some calls resulted in, and the time of the fastest one. They take about 50 ms together.
+/// Returns the result of the last of several calls, and the time of the fastest. The calls take about 50 ms in total.
 fn fastest<T>(f: impl Fn() -> T) -> (T, Duration) {
     let timed = || {
         let started = Instant::now();
@@ -111,7 +111,7 @@ fn fastest<T>(f: impl Fn() -> T) -> (T, Duration) {
     (out, least)
 }
 
-/// The tensors as a call leaves them, and its result.
+/// The tensors after a call, and its result.
 type Left = (Vec<Owned>, Option<Number>);
 
 fn run(backend: &dyn Backend, body: &Body, args: Vec<Owned>, limits: &Limits) -> Result<Left, Fault> {
@@ -132,7 +132,7 @@ fn call(kernel: &dyn runtime::Kernel, mut args: Vec<Owned>, limits: &Limits) -> 
     Ok((args, result))
 }
 
-/// The bits of what was left, where all NaN are one.
+/// Returns the bits of the tensors and the result; all NaNs count as equal.
 fn bits((args, result): &Left) -> Vec<u64> {
     let bits = |number: Number| match number {
         Number::Bool(value) => value.into(),

@@ -1,10 +1,10 @@
-//! Plugins, manifests and modules of any size, without a compiler that makes them: a library whose metadata section says
-//! what it should.
+//! Creates plugins, manifests and modules of any size without a compiler: a library is given a generated metadata
+//! section.
 
 use std::fmt::Write;
 use std::path::Path;
 
-/// Tags of fields, as numbers: what is written must not change with the code.
+/// Tags of fields, as numbers: the written format must not change with the code.
 mod tag {
     pub(super) const PASS: u16 = 16;
     pub(super) const OPERATOR: u16 = 17;
@@ -29,10 +29,10 @@ mod tag {
     pub(super) const MEMBER: u16 = 52;
 }
 
-/// Magic, format, tag and length come before the fields.
+/// Magic, format, tag and length precede the fields.
 const HEAD: usize = 16;
 
-/// Fields of a record.
+/// The fields of a record.
 #[derive(Default)]
 struct Fields(Vec<u8>);
 
@@ -56,35 +56,35 @@ impl Fields {
         Fields::named(name).put(tag::OPT_LEVEL, &[0; 4]).put(tag::GRANULARITY, &[0]).put(tag::TRACEABLE, &[0])
     }
 
-    /// An integer, 0 unless it is given.
+    /// Returns an integer option with default 0.
     fn option(name: &str) -> Fields {
         Fields::named(name).put(tag::TYPE, &[1]).put(tag::DEFAULT, &[2, 0, 0, 0, 0, 0, 0, 0, 0])
     }
 }
 
-/// What there is much of.
+/// The kind of item of which there are many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Passes that have nothing to do with each other.
+    /// Independent passes.
     Passes,
-    /// Passes each of which requires the one before.
+    /// Passes, each of which requires the previous one.
     Chain,
     /// A pass that requires all others, each of which establishes a property and invalidates two others.
     Contracts,
-    /// Passes each of which requires one that is not there, by a name that nearly is.
+    /// Passes, each of which requires a nonexistent pass with a similar name.
     Missing,
-    /// Composite passes, each of which contains the one before.
+    /// Composite passes, each of which contains the previous one.
     Nested,
     /// Options of one pass.
     Options,
     /// Config options, properties, instruments and operators.
     Others,
-    /// One pass, config option, property, instrument and operator with names, texts and defaults of so many characters.
+    /// One pass, config option, property, instrument and operator whose names, texts and defaults have many characters.
     Wide,
 }
 
-/// The metadata block of a plugin with `n` of a kind, and a pass `many.Counts` that adds to as many counters as its option
-/// `n` says. What is known of the build is taken from a library.
+/// Returns the metadata block of a plugin with `n` items of a kind, and a pass `many.Counts` that increments as many
+/// counters as its option `n` specifies. Build information is copied from a library.
 pub fn metadata(library: &[u8], kind: Kind, n: usize) -> Vec<u8> {
     let section = section(library);
     let len = u32::from_le_bytes([section[12], section[13], section[14], section[15]]) as usize;
@@ -110,7 +110,7 @@ pub fn metadata(library: &[u8], kind: Kind, n: usize) -> Vec<u8> {
     block
 }
 
-/// One of each whose names and texts have `n` characters.
+/// Returns one item of each kind whose names and texts have `n` characters.
 fn wide(n: usize) -> Fields {
     let named = |letter: &str| {
         let name = format!("many.{}", letter.repeat(n));
@@ -131,7 +131,7 @@ fn wide(n: usize) -> Fields {
         .put(tag::OPERATOR, &named("o").put(tag::PURE, &[1]).0)
 }
 
-/// The contribution number `i` of a kind.
+/// Returns contribution number `i` of a kind.
 fn one(kind: Kind, i: usize, n: usize) -> Fields {
     let pass = Fields::pass(&format!("many.P{i}"));
     let before = || i.checked_sub(1);
@@ -168,7 +168,7 @@ fn word(bytes: &[u8], at: usize) -> usize {
     bytes[at..at + 8].iter().rev().fold(0, |word, byte| word << 8 | usize::from(*byte))
 }
 
-/// Where the record of the metadata section of a 64-bit ELF library of this machine stands.
+/// Returns the position of the section header for the metadata in a 64-bit ELF library of this machine.
 fn header(library: &[u8]) -> usize {
     let (table, size) = (word(library, 0x28), usize::from(library[0x3a]));
     let count = usize::from(library[0x3c]) + 256 * usize::from(library[0x3d]);
@@ -187,7 +187,7 @@ fn section(library: &[u8]) -> &[u8] {
     &library[at..at + len]
 }
 
-/// A library whose metadata section is this block, which is at its end.
+/// Returns a library whose metadata section is this block, appended at the end.
 pub fn with_metadata(library: &[u8], block: &[u8]) -> Vec<u8> {
     let header = header(library);
     let (mut out, at) = (library.to_vec(), library.len() as u64);
@@ -197,7 +197,7 @@ pub fn with_metadata(library: &[u8], block: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Writes `libmany.so` and its metadata `many.block`, which the library reads when `ZOO_MANY` names it, and a manifest.
+/// Writes `libmany.so`, its metadata `many.block` (which the library reads if `ZOO_MANY` names it), and a manifest.
 ///
 /// # Errors
 /// If a file cannot be read or written.
@@ -211,7 +211,7 @@ pub fn write_plugin(folder: &Path, library: &Path, kind: Kind, n: usize) -> std:
 
 const MANIFEST: &str = "[[plugin]]\npath = \"libmany.so\"\n";
 
-/// What a manifest has much of.
+/// Returns a manifest with many items of a kind.
 pub fn manifest(what: &str, n: usize) -> String {
     let mut out = String::new();
     let line = |i: usize| match what {
@@ -230,7 +230,7 @@ pub fn manifest(what: &str, n: usize) -> String {
     out + MANIFEST
 }
 
-/// A module of a function in which `n` operators are called that no plugin declares, each once.
+/// Returns a module with one function that calls `n` undeclared operators, each once.
 pub fn undeclared(n: usize) -> String {
     let ty = "R.Tensor((2, 3), dtype=\"float32\")";
     let mut out = format!("@I.ir_module\nclass Module:\n    @R.function\n    def main(x: {ty}) -> {ty}:\n");
@@ -240,22 +240,22 @@ pub fn undeclared(n: usize) -> String {
     out + "        return x\n"
 }
 
-/// What a module has much of.
+/// The kind of item of which a module has many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Much {
-    /// Functions, each with a symbolic variable of its own.
+    /// Functions, each with its own symbolic variable.
     Functions,
     /// Symbolic variables of one function.
     Symbols,
-    /// Symbolic variables that match_casts define, and branches after them.
+    /// Symbolic variables defined by match_casts, and branches after them.
     Casts,
-    /// Operators that nobody declares, and two equal calls.
+    /// Undeclared operators, and two equal calls.
     Undeclared,
     /// Virtual devices, each with a parameter.
     Devices,
 }
 
-/// A module that has `n` of a kind.
+/// Returns a module with `n` items of a kind.
 pub fn module(much: Much, n: usize) -> String {
     let mut out = "@I.ir_module\nclass Module:\n".to_string();
     let tensor = |i: usize| format!("R.Tensor((\"n{i}\",), dtype=\"float32\")");

@@ -15,17 +15,17 @@ use plugin_api::ir::Module;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// The folder of the workspace.
+/// Returns the folder of the workspace.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in a folder of the workspace")
 }
 
-/// The engine of the default manifest; it is made once.
+/// Returns the engine of the default manifest, which is created once.
 pub fn engine() -> &'static Engine {
     shared_engine()
 }
 
-/// The same engine, for those who keep it.
+/// Returns the same engine, for callers that keep it.
 pub fn shared_engine() -> &'static Arc<Engine> {
     static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
     ENGINE.get_or_init(|| {
@@ -34,7 +34,7 @@ pub fn shared_engine() -> &'static Arc<Engine> {
     })
 }
 
-/// Where the functions of two modules differ, node by node: for messages of tests.
+/// Returns where the functions of two modules differ, node by node, for test messages.
 pub fn differing(a: &Module, b: &Module) -> String {
     let mut out = String::new();
     for (name, body) in a.functions() {

@@ -1,6 +1,5 @@
-//! Runs with `--locked` while somebody keeps changing which library is at the path of a plugin. Two libraries take turns
-//! there: one that is locked, and one that leaves a mark as soon as it is loaded. However a run ends, there must be no
-//! mark.
+//! Runs `--locked` while another process keeps replacing the library at a plugin's path. Two libraries alternate there:
+//! one that is locked, and one that leaves a mark as soon as it is loaded. However a run ends, there must be no mark.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -8,23 +7,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// How the two libraries take turns.
+/// The way in which the two libraries alternate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turns {
-    /// A symbolic link leads to one, then to the other.
+    /// A symbolic link points to one, then to the other.
     SymbolicLink,
-    /// The path is a second name of one, then of the other.
+    /// The path is a hard link to one, then to the other.
     HardLink,
-    /// The path is renamed away, and the other renamed to it.
+    /// The path is renamed away, and the other library is renamed to it.
     Rename,
-    /// One file has the content of one, then of the other, written through its second name.
+    /// One file has the content of one, then of the other, written through a second name.
     WriteInPlace,
-    /// The other is mounted over the path, and taken off; needs the right to mount.
+    /// The other library is mounted over the path and unmounted; requires the right to mount.
     BindMount,
 }
 
 impl Turns {
-    /// All of them.
+    /// All ways.
     pub const ALL: [Turns; 5] =
         [Turns::SymbolicLink, Turns::HardLink, Turns::Rename, Turns::WriteInPlace, Turns::BindMount];
 }
@@ -41,10 +40,10 @@ impl fmt::Display for Turns {
     }
 }
 
-/// How runs ended.
+/// Counts of runs by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Runs that came to their end.
+    /// Runs that succeeded.
     pub done: usize,
     /// Runs that refused the plugin.
     pub refused: usize,
@@ -52,17 +51,17 @@ pub struct Tally {
     pub other: usize,
     /// Runs that loaded the library that is not locked.
     pub marked: usize,
-    /// How often the libraries took turns.
+    /// Number of times the libraries alternated.
     pub turns: u64,
 }
 
-/// The binary, the two libraries, and a folder for everything else.
+/// The binary, the two libraries, and a folder for other files.
 pub struct Race<'a> {
     /// The binary `passhost`.
     pub passhost: &'a Path,
-    /// The library that is locked, with a pass `zoo.Nothing`.
+    /// The locked library, with a pass `zoo.Nothing`.
     pub locked: &'a Path,
-    /// The library that adds a line to the file of `ZOO_LOG` when it is loaded.
+    /// The library that adds a line to the file in `ZOO_LOG` when it is loaded.
     pub marks: &'a Path,
     /// An empty folder.
     pub folder: &'a Path,
@@ -88,7 +87,8 @@ impl Race<'_> {
         command
     }
 
-    /// Locks the library, and runs so often while the libraries take turns. Nothing, if they cannot in this way here.
+    /// Locks the library, and performs a number of runs while the libraries alternate. Returns `None` if this way is
+    /// not available here.
     ///
     /// # Errors
     /// If a file cannot be written, or the library cannot be locked.
@@ -158,7 +158,7 @@ impl Race<'_> {
         }
     }
 
-    /// Puts the locked library at the path, or the other one.
+    /// Puts the locked or the other library at the path.
     fn turn(&self, turns: Turns, other: bool) -> io::Result<()> {
         let source = if other { "marks.so" } else { "locked.so" };
         match turns {

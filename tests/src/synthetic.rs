@@ -1,11 +1,11 @@
-//! Synthetic modules of any size: (8, 8) float32 tensors, one dataflow block a function, and in each ten bindings one
-//! duplicate, one dead one and one trivial rebinding.
+//! Synthetic modules of any size: (8, 8) float32 tensors, one dataflow block per function; every ten bindings include a
+//! duplicate, a dead one and a trivial rebinding.
 
 use std::fmt::Write;
 
 const TENSOR: &str = "R.Tensor((8, 8), dtype=\"float32\")";
 
-/// TVMScript of `functions` functions with `bindings` bindings each.
+/// Returns the TVMScript of `functions` functions with `bindings` bindings each.
 pub fn module_text(functions: usize, bindings: usize) -> String {
     let mut text = String::with_capacity(functions * (bindings * 75 + 400));
     text.push_str(
@@ -21,8 +21,8 @@ pub fn module_text(functions: usize, bindings: usize) -> String {
     text
 }
 
-/// TVMScript of one function with `n` convolutions in a row, each with a weight of its own, and every second one
-/// followed by a relu. Grouping puts two of them into each function.
+/// Returns the TVMScript of one function with a chain of `n` convolutions, each with its own weight, and every second
+/// one followed by a relu. Grouping puts two of them into each function.
 pub fn convolutions_text(n: usize) -> String {
     const IMAGE: &str = "R.Tensor((1, 4, 8, 8), dtype=\"float32\")";
     const WEIGHT: &str = "R.Tensor((4, 4, 1, 1), dtype=\"float32\")";
@@ -48,8 +48,8 @@ pub fn convolutions_text(n: usize) -> String {
     text
 }
 
-/// TVMScript of `n` small functions: one half TIR functions of a block in two loops, the other half Relax functions, each
-/// of which calls one of them.
+/// Returns the TVMScript of `n` small functions: half are TIR functions with a block in two loops, half are Relax
+/// functions that each call one of them.
 pub fn functions_text(n: usize) -> String {
     let mut text = String::with_capacity(n * 900);
     text.push_str(
@@ -96,14 +96,14 @@ fn function_text(text: &mut String, name: &str, bindings: usize) {
         text,
         "    @R.function\n    def {name}(x: {TENSOR}, y: {TENSOR}) -> {TENSOR}:\n        with R.dataflow():\n"
     );
-    // The live chain: every value is used by the next one, but for the dead and the duplicate ones.
+    // The live chain: every value is used by the next one, except for dead and duplicate ones.
     let mut last = "x".to_string();
     for i in 0..bindings.saturating_sub(1) {
         let value = match i % 10 {
             3 => format!("R.multiply({last}, y)"),
-            // The same as the binding before it.
+            // The same as the previous binding.
             4 => format!("R.multiply({}, y)", previous(i, 2)),
-            // Dead: nobody uses it.
+            // Dead: never used.
             6 => format!("R.subtract({last}, y)"),
             // Trivial rebinding.
             8 => last.clone(),

@@ -1,4 +1,4 @@
-//! Runs passes over modules and validates each of them, as `passhost validate` does.
+//! Runs passes on modules and validates each of them, as `passhost validate` does.
 
 use passhost::run::validate::{ChangedSteps, ValidatedStep, Validation, Validator, Verdict};
 use passhost::{Engine, Instrument, PassContext, Runner};
@@ -7,12 +7,12 @@ use registry::{Pipeline, Plan, Request};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Bytes that tensors may take at a time.
+/// Maximum bytes of tensors at a time.
 const MEMORY: u64 = 1 << 30;
 /// Units of work for one function of one pass.
 const WORK: u64 = 5_000_000_000;
 
-/// Runs a pipeline; gives its passes with the modules before and after each, and why it stopped, if it did.
+/// Runs a pipeline; returns its passes with the modules before and after each, and the error if it stopped.
 ///
 /// # Errors
 /// If the pipeline cannot be planned.
@@ -31,13 +31,13 @@ pub fn steps(
     Ok((steps.take(), report.error))
 }
 
-/// The verdict on a pass.
+/// Returns the verdict on a pass.
 pub fn verdict(engine: &Engine, step: &ValidatedStep, seed: u64) -> Verdict {
     let how = Validation { work: WORK, ..Validation::new(seed, MEMORY) };
     Validator::new(engine, how).check(step, &mut |_| {})
 }
 
-/// A pass of the registry with modules that it was given and that it returned.
+/// Returns a pass of the registry with its input and output modules.
 pub fn step(engine: &Engine, pass: &str, before: &Module, after: &Module) -> Option<ValidatedStep> {
     let (_, info) = engine.registry().passes().find(|(_, info)| info.name == pass)?;
     Some(ValidatedStep {
@@ -51,16 +51,16 @@ pub fn step(engine: &Engine, pass: &str, before: &Module, after: &Module) -> Opt
     })
 }
 
-/// Verdicts, counted.
+/// Counts of verdicts.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Runs whose values are the same.
+    /// Runs whose values are equal.
     pub same: usize,
-    /// Runs that changed nothing but names.
+    /// Runs that changed only names.
     pub unchanged: usize,
-    /// Runs that were not validated, by their reason: how many, and the first one.
+    /// Runs that were not validated, by reason: the number, and the first one.
     pub not: BTreeMap<String, (usize, String)>,
-    /// Each run that is blamed, and why.
+    /// Each blamed run, with the reason.
     pub blamed: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ impl Tally {
         }
     }
 
-    /// Counts a run that is blamed.
+    /// Counts a blamed run.
     pub fn blame(&mut self, run: &str, why: &str) {
         self.blamed.push(format!("{run}: {why}"));
     }
@@ -96,7 +96,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// A reason without what is particular to one module: names of variables and functions, and numbers.
+/// Removes names of variables and functions, and numbers, from a reason.
 fn kind_of(why: &str) -> String {
     let mut out = String::new();
     for (i, part) in why.split('`').enumerate() {
@@ -108,5 +108,5 @@ fn kind_of(why: &str) -> String {
     out.chars().take(MOST_SHOWN).collect()
 }
 
-/// Characters of a reason.
+/// Maximum number of characters of a reason.
 const MOST_SHOWN: usize = 140;

@@ -1,4 +1,4 @@
-//! Cached analyses of several plugins.
+//! Tests cached analyses of several plugins.
 #![forbid(unsafe_code)]
 
 use passhost::{Engine, Manifest, Runner, create_function_pass};
@@ -10,7 +10,7 @@ use registry::{Pipeline, Plan, Request};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Facts that are kept at this moment.
+/// Number of facts that are currently kept.
 static KEPT: AtomicI64 = AtomicI64::new(0);
 
 struct Probe;
@@ -29,7 +29,7 @@ impl Drop for Probe {
     }
 }
 
-/// Asks for an analysis, and returns another function.
+/// Requests an analysis, and returns another function.
 fn probes(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     ctx.analysis::<Probe>(body);
     let round = body.root().attr("round").and_then(|round| round.as_int()).unwrap_or(0);
@@ -38,8 +38,8 @@ fn probes(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// Two copies of the plugin API keep analyses of the same functions: that of this program, and that of a plugin. Each sees
-/// that something else uses the functions, and still those of the rounds before are forgotten.
+/// Two copies of the plugin API cache analyses of the same functions: that of this program, and that of a plugin. Each
+/// sees that another user keeps the functions alive; functions of earlier rounds must still be dropped.
 #[test]
 fn functions_that_only_caches_of_several_plugins_keep_are_forgotten() {
     const ROUNDS: usize = 120;
@@ -47,7 +47,7 @@ fn functions_that_only_caches_of_several_plugins_keep_are_forgotten() {
     engine.add_pass(create_function_pass(PassInfo::new("t.Probes"), probes)).expect("a new name");
     let text = module_text(1, 2_000).replace("@R.function", "@R.function(private=True)");
     let module = script::read(&text, &engine).expect("a module");
-    // This one asks how often the parameters of private functions are used.
+    // This pass requests how often the parameters of private functions are used.
     let pipeline = vec!["relax.RemoveUnusedParameters,t.Probes"; ROUNDS].join(",");
     let request = Request { pipeline: Pipeline::parse(&pipeline).expect("a pipeline"), ..Request::default() };
     let plan = Plan::new(&request, engine.registry()).expect("a plan");

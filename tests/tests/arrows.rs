@@ -1,5 +1,5 @@
-//! Within a crate, folders use each other one way: the table of ARCHITECTURE.md has them in their order, and each uses
-//! only those before it.
+//! Checks that folders within a crate depend on each other in one direction: in the order of the table in
+//! ARCHITECTURE.md, each uses only earlier ones.
 
 use passhost_tests::root;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, ItemMod, ItemUse, Macro, UseTree};
 
-/// No folder of sources has more files than this, so that a listing fits at a glance.
+/// Maximum number of files in a source folder, so that a listing fits on a screen.
 const MOST_FILES: usize = 15;
 
-/// Crates and their top-level modules, the lowest first, as ARCHITECTURE.md has them.
+/// Returns the crates and their top-level modules, lowest first, from ARCHITECTURE.md.
 fn orders() -> Vec<(String, Vec<String>)> {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
     let section = text.split("## Arrows between modules").nth(1).expect("a section on arrows between modules");
@@ -24,7 +24,7 @@ fn orders() -> Vec<(String, Vec<String>)> {
     rows.collect()
 }
 
-/// Each file of Rust below a folder.
+/// Returns the Rust files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut out = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
@@ -38,7 +38,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     out
 }
 
-/// The path of the module that a file is: `ir`, `make`.
+/// Returns the path of the module in a file, such as `ir`, `make`.
 fn module_of(src: &Path, file: &Path) -> Vec<String> {
     let path = file.strip_prefix(src).expect("a file of the crate").with_extension("");
     let mut parts: Vec<String> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
@@ -58,14 +58,14 @@ fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Paths of a file that begin at the crate, without those of tests.
+/// The paths in a file that begin at the crate, without those in tests.
 struct Paths {
     module: Vec<String>,
     found: BTreeSet<Vec<String>>,
 }
 
 impl Paths {
-    /// A path as it is written; those that do not begin at the crate, or above this module, lead to other crates or into
+    /// Adds a written path. Paths that begin neither at the crate nor above this module lead to other crates or into
     /// the same folder.
     fn add(&mut self, segments: &[String]) {
         let mut segments = segments.iter().cloned().peekable();
@@ -104,7 +104,7 @@ impl Paths {
         self.add(&path);
     }
 
-    /// `crate :: a :: b` in what a macro is made of.
+    /// Adds `crate :: a :: b` in a macro's tokens.
     fn tokens(&mut self, tokens: proc_macro2::TokenStream) {
         let mut path: Vec<String> = Vec::new();
         for token in tokens {
@@ -163,7 +163,7 @@ fn parsed(file: &Path) -> syn::File {
     syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-/// What the root of a crate gives names to: the module that each name comes from.
+/// Returns the names re-exported at the root of a crate, with the module of each.
 fn root_names(src: &Path) -> BTreeMap<String, String> {
     let mut out = BTreeMap::new();
     for item in parsed(&src.join("lib.rs")).items {
@@ -177,7 +177,7 @@ fn root_names(src: &Path) -> BTreeMap<String, String> {
     out
 }
 
-/// What else is at the root of a crate: its macros, wherever they are written, and other crates.
+/// Returns the other names at the root of a crate: its macros, wherever they are defined, and other crates.
 fn others(src: &Path) -> BTreeSet<String> {
     let mut out = BTreeSet::new();
     for file in files(src) {
@@ -192,7 +192,7 @@ fn others(src: &Path) -> BTreeSet<String> {
     out
 }
 
-/// Which top-level modules of a crate use which: where one does so first.
+/// Returns which top-level modules of a crate use which, with the first file that does.
 fn arrows(src: &Path, modules: &[String]) -> BTreeMap<(String, String), PathBuf> {
     let (names, others) = (root_names(src), others(src));
     let mut out = BTreeMap::new();

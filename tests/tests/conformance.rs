@@ -1,4 +1,4 @@
-//! The conformance runner as a program: no line of a file is lost.
+//! Tests the conformance runner as a program: every line of a file must be accounted for.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -16,7 +16,7 @@ fn text(bytes: &[u8]) -> &str {
 const MODULE: &str =
     "@I.ir_module\\nclass Module:\\n    @R.function\\n    def main(x: R.Tensor) -> R.Tensor:\\n        return x\\n";
 
-/// A file of five lines, of which the first and the last are cases.
+/// Writes a file of five lines, of which the first and the last are cases.
 fn file(folder: &Path) -> String {
     let case = |id: &str| format!("{{\"id\": \"{id}\", \"text\": \"{MODULE}\"}}\n");
     let lines = format!("{}\nnonsense\n{{\"id\": \"c\"}}\n{}", case("a"), case("e"));

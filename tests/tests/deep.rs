@@ -1,5 +1,5 @@
-//! 100,000 nested expressions, checked and printed on a thread of 2 MiB. `plugin-api/tests/deep.rs` walks and rewrites
-//! them.
+//! Checks and prints 100,000 nested expressions on a thread with a stack of 2 MiB. `plugin-api/tests/deep.rs` walks and
+//! rewrites them.
 #![forbid(unsafe_code)]
 
 use passhost::verify::verify_module;
@@ -9,7 +9,7 @@ use script::{NoOps, print, print_with_spans};
 
 const N: usize = 100_000;
 
-/// A Relax function that computes `relu(relu(… x …))`, and a TIR function that evaluates `n - (n - (… n …))`.
+/// Returns a Relax function that computes `relu(relu(… x …))`, and a TIR function that evaluates `n - (n - (… n …))`.
 fn module() -> Module {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);

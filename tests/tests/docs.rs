@@ -1,5 +1,5 @@
-//! `docs/passes.md` comes from the metadata of the standard plugins; `BLESS=1 cargo test` rewrites it. Links of all
-//! documents lead somewhere.
+//! Checks that `docs/passes.md` matches the metadata of the standard plugins (`BLESS=1 cargo test` rewrites it), and
+//! that the links of all documents are valid.
 #![forbid(unsafe_code)]
 
 use passhost_tests::{engine, root};
@@ -117,7 +117,7 @@ fn every_pass_and_operator_says_what_it_is() {
     }
 }
 
-/// The documents of the repository: those at its root, and those below `docs`.
+/// Returns the documents of the repository: those at its root, and those below `docs`.
 fn documents() -> Vec<PathBuf> {
     let mut out = Vec::new();
     for folder in ["", ".github", "docs", "docs/decisions"] {
@@ -127,7 +127,7 @@ fn documents() -> Vec<PathBuf> {
     out
 }
 
-/// The anchor of a heading, as GitHub makes it.
+/// Returns the anchor of a heading, as GitHub creates it.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim_start_matches('#').trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
@@ -139,7 +139,7 @@ fn links_between_documents_lead_somewhere() {
     for document in documents() {
         let text = std::fs::read_to_string(&document).expect("a document");
         let folder = document.parent().expect("a folder");
-        // What is between backquotes is code.
+        // Text between backquotes is code.
         let text = text.lines().flat_map(|line| line.split('`').step_by(2).chain(["\n"])).collect::<String>();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link) {
             if link.contains("://") {
@@ -157,7 +157,7 @@ fn links_between_documents_lead_somewhere() {
     assert!(links >= 10, "only {links} links");
 }
 
-/// What authors copy from the documentation of the API goes through builders and views. Only `BodyBuilder` itself is raw.
+/// Code that authors copy from the API documentation uses builders and views. Only `BodyBuilder` itself is low-level.
 #[test]
 fn examples_of_the_api_use_no_records() {
     let (mut folders, mut n_files) =

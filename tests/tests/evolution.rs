@@ -1,5 +1,5 @@
-//! A plugin of API 1.0 with records of its own, written out by hand, in a host that has node kinds unknown to it; and the same
-//! plugin where it says that it needs a later API.
+//! Tests a plugin of API 1.0 with handwritten records in a host that has node kinds unknown to it, and the same plugin
+//! when it declares that it needs a later API.
 
 #[path = "../../plugin-api/tests/opened/host.rs"]
 mod host;
@@ -14,11 +14,11 @@ use plugin_api::ir::records::{flag, kind, leaf};
 use plugin_api::metadata::Granularity;
 use plugin_api::prelude::*;
 
-/// Kinds from 0x8000 on are of vendors: no API version has these.
+/// Kinds from 0x8000 on are reserved for vendors: no API version uses them.
 const A_LEAF_KIND: u16 = 0x8001;
 const A_NODE_KIND: u16 = 0x8002;
 
-/// A function with a node kind and a leaf kind that no API version has.
+/// Returns a function with a node kind and a leaf kind that no API version has.
 fn with_new_kinds(operator: &str) -> Body {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
@@ -40,14 +40,14 @@ fn with_new_kinds(operator: &str) -> Body {
     Body::seal(&sections).expect("valid")
 }
 
-/// The engine of the frozen plugin and of today's operators.
+/// Returns an engine with the frozen plugin and today's operators.
 fn engine() -> Engine {
     let text = "[[plugin]]\ncrate = \"tests/evolution/plugin-1.0\"\n[[plugin]]\ncrate = \"plugins/relax-ops\"\n";
     let manifest = Manifest::parse(&root().join("evolution.toml"), text).expect("a manifest");
     Engine::new(&manifest).expect("both plugins are listed")
 }
 
-/// The pass is called without the verification after it: no text has vendors' kinds, so a run refuses them.
+/// The pass is called without verification after it: vendors' kinds have no text, so a run would reject them.
 #[test]
 fn a_frozen_plugin_walks_and_rewrites_what_it_does_not_know() {
     let engine = engine();
@@ -90,7 +90,7 @@ fn a_frozen_plugin_walks_and_rewrites_what_it_does_not_know() {
     assert!(result.get("other").expect("is there").same(&other), "what it did not change is the same handle");
 }
 
-/// The bytes of the frozen plugin, and where the version of the API is in its metadata.
+/// Returns the bytes of the frozen plugin, and the position of the API version in its metadata.
 fn library() -> (Vec<u8>, usize) {
     let engine = engine();
     let (pass, _) = engine.registry().passes().find(|(_, pass)| pass.name == "frozen.Count").expect("is listed");

@@ -1,4 +1,4 @@
-//! Seeds of the fuzz targets, and what the targets found: the tests of the workspace run both.
+//! Runs the fuzz targets on their seeds and past findings.
 #![forbid(unsafe_code)]
 
 use passhost::Manifest;
@@ -47,13 +47,13 @@ fn folder(kind: &str, target: &str) -> PathBuf {
     root().join("tests/fuzz").join(kind).join(target)
 }
 
-/// Files of a folder, by name.
+/// Returns the files of a folder, by name.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| (entry.path(), std::fs::read(entry.path()).expect("a file"))).collect()
 }
 
-/// Modules of the goldens of the standard passes.
+/// Returns the modules in the goldens of the standard passes.
 fn modules() -> Vec<String> {
     let goldens = ["plugins/relax-passes/tests/goldens", "plugins/conv-grouping/tests/goldens"];
     let texts = goldens.iter().flat_map(|folder| files(&root().join(folder)).into_values());
@@ -67,7 +67,7 @@ fn modules() -> Vec<String> {
     out
 }
 
-/// Modules as people write them.
+/// Returns handwritten modules.
 fn written() -> Vec<String> {
     let texts = files(&root().join("tests/goldens/written")).into_values();
     let written =
@@ -75,7 +75,7 @@ fn written() -> Vec<String> {
     texts.filter_map(written).collect()
 }
 
-/// Kinds of everything in a body.
+/// Returns all kinds that occur in a body.
 fn kinds(body: &Body) -> BTreeSet<(u8, u16)> {
     let raw = body.raw();
     let nodes = raw.nodes().iter().map(|rec| (0, rec.kind));
@@ -86,7 +86,7 @@ fn kinds(body: &Body) -> BTreeSet<(u8, u16)> {
     nodes.chain(leaves).chain(types).chain(dims).chain(attrs).collect()
 }
 
-/// Small bodies, each with something that those before it have not.
+/// Returns small bodies, each with a kind that earlier ones lack.
 fn bodies() -> Vec<Vec<u8>> {
     let (mut seen, mut out) = (BTreeSet::new(), Vec::new());
     for text in modules() {
@@ -135,7 +135,7 @@ fn sees(_: &SeesOptions, _: &Ctx) -> Result<Sees, PassError> {
     Ok(Sees)
 }
 
-/// What the standard plugins do not bring.
+/// Contributions that the standard plugins lack.
 const PLUGIN: PluginDecl = PluginDecl {
     name: "test",
     version: "1.2.3",
@@ -172,7 +172,7 @@ fn lockfile() -> String {
     ]))
 }
 
-/// With BLESS=1 the seeds are written anew, from what the project has.
+/// With BLESS=1, the seeds are rewritten from the project's files.
 #[test]
 fn seeds_are_accepted() {
     if std::env::var_os("BLESS").is_some() {
@@ -211,7 +211,7 @@ fn seeds_are_accepted() {
     check("text", &|seed| script::read(&text(seed), &fuzz::SomeOps).is_ok());
 }
 
-/// Runs the targets on everything that they failed on before.
+/// Runs the targets on all inputs on which they failed before.
 #[test]
 fn findings_stay_mended() {
     for (target, run) in [
@@ -229,7 +229,7 @@ fn findings_stay_mended() {
     }
 }
 
-/// A small run of target `seal`. Its changes must leave some bodies in order and put others out of it.
+/// A short run of target `seal`. Its changes must leave some bodies valid and make others invalid.
 #[test]
 fn changed_bodies_are_refused_or_can_be_used() {
     let mut inputs: Vec<Vec<u8>> = files(&folder("seeds", "seal")).into_values().collect();
@@ -245,7 +245,7 @@ fn changed_bodies_are_refused_or_can_be_used() {
     assert!(sealed > n / 20 && sealed < n, "{sealed} of {n}");
 }
 
-/// A small run of target `text`, over generated modules. Its damages must leave some of them readable, and others not.
+/// A short run of target `text` on generated modules. Its damage must leave some of them readable, and others not.
 #[test]
 fn damaged_modules_are_refused_or_can_be_used() {
     let (mut read, n) = (0, 1_500);

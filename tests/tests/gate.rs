@@ -1,4 +1,4 @@
-//! What a pass returns must be what its text says: everything else is refused, by the name of the pass.
+//! Tests that the result of a pass must equal its parsed text: everything else is refused, with the name of the pass.
 #![forbid(unsafe_code)]
 
 use passhost::verify::is_plain_prim_func;
@@ -21,12 +21,12 @@ class Module:
         return y
 "#;
 
-/// What the pass `t.Returns` makes of its input.
+/// Computes the result of the pass `t.Returns`.
 type Make = Box<dyn Fn(&Module) -> Result<Module, PassError> + Send + Sync>;
 
-/// The standard plugins, and a pass `t.Returns`.
+/// Returns an engine with the standard plugins and a pass `t.Returns`.
 fn engine(make: Make) -> Arc<Engine> {
-    // The tests of this file run at once: the standard plugins are built before any of them reads one.
+    // The tests of this file run concurrently, so the standard plugins are built before any test reads one.
     passhost_tests::shared_engine();
     let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
     let mut engine = Engine::new(&manifest).expect("the standard plugins");
@@ -43,7 +43,7 @@ fn run_of(make: Make, deny: bool, paranoid: bool) -> RunReport {
     runner.run(&plan, module).expect("plugins open")
 }
 
-/// Why the result of a pass is refused; the error names the pass.
+/// Returns the reason why the result of a pass is refused; the error must name the pass.
 fn refused(make: impl Fn(&Module) -> Result<Module, PassError> + Send + Sync + 'static) -> String {
     match run_of(Box::new(make), false, false).error {
         Some(Error::Step { pass, message, .. }) if pass == "t.Returns" => message,
@@ -51,21 +51,21 @@ fn refused(make: impl Fn(&Module) -> Result<Module, PassError> + Send + Sync + '
     }
 }
 
-/// A module with another `main`.
+/// Returns a module with another `main`.
 fn with_main(module: &Module, body: Body) -> Module {
     let mut edit = module.edit();
     edit.set("main", body);
     edit.finish()
 }
 
-/// `main` with other records.
+/// Changes the records of `main`.
 fn forged(module: &Module, f: impl FnOnce(&mut Sections)) -> Result<Module, PassError> {
     let mut sections = Sections::copy_of(module.get("main").expect("it is there").raw());
     f(&mut sections);
     Ok(with_main(module, Body::seal(&sections)?))
 }
 
-/// A function that returns what `f` builds.
+/// Returns a function that returns what `f` builds.
 fn built(f: impl FnOnce(&mut BodyBuilder, V) -> V) -> Result<Body, PassError> {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
@@ -125,7 +125,7 @@ fn a_kind_that_no_version_has_is_refused() {
     assert!(why.contains("unknown kind 0x7777"), "{why}");
 }
 
-/// What is in a text must be what it is in the IR: numbers of elements, results, dimensions, types.
+/// The text must represent the IR exactly: numbers of elements, results, dimensions, types.
 #[test]
 fn what_no_text_says_is_refused() {
     let y = |sections: &mut Sections| sections.nodes.iter().position(|node| node.kind == kind::CALL).expect("a call");
@@ -171,7 +171,7 @@ fn what_no_text_says_is_refused() {
     }
 }
 
-/// The type of a call is the one that its operator returns, also of the last one. The message says what to do.
+/// The type of a call, even of the last one, must be the one that its operator returns. The message says what to do.
 #[test]
 fn a_call_with_a_wider_type_than_its_operator_returns_is_refused() {
     let why = refused(|module| {
@@ -186,7 +186,7 @@ fn a_call_with_a_wider_type_than_its_operator_returns_is_refused() {
     assert!(why.contains(expected), "{why}");
 }
 
-/// The message has the attribute, what it was, and what it is read as.
+/// The message contains the attribute, its value, and the value as parsed.
 #[test]
 fn attributes_that_read_otherwise_are_named() {
     let odd = || Attr::list([Attr::Int(1), Attr::Object("T.int64".into(), [(None, Attr::Int(1))].into())]);
@@ -215,7 +215,7 @@ fn attributes_that_read_otherwise_are_named() {
     assert_eq!(why, format!("{expected}{}", said("")));
 }
 
-/// TVM reads these attributes of functions as one kind only, and refuses a text in which they are of another one.
+/// TVM parses these function attributes as one kind only, and rejects a text with another kind.
 #[test]
 fn attributes_of_functions_are_of_their_kind() {
     let kinds = || {
@@ -256,19 +256,19 @@ fn attributes_of_functions_are_of_their_kind() {
             assert!(why.contains("sets relax.force_pure to a value that is not a boolean"), "{value:?}: {why}");
         }
     }
-    // What TVM takes.
+    // Values that TVM accepts.
     for value in [Attr::Bool(true), Attr::Int(1)] {
         let why = main(Some(("relax.force_pure", value.clone())), Some(("relax.force_pure", value)));
         assert!(why.starts_with("not refused") && why.ends_with("None"), "{why}");
     }
-    // A type is not an attribute of a function in any text.
+    // No text can have a type as a function attribute.
     for value in kinds().into_iter().filter(|value| !matches!(value, Attr::Type(_))) {
         let why = main(Some(("num_input", value.clone())), Some(("primitive", value)));
         assert!(why.starts_with("not refused") && why.ends_with("None"), "{why}");
     }
 }
 
-/// The same of a PrimFunc, whose global symbol may be another name than that in the module.
+/// The same holds for a PrimFunc, whose global symbol may differ from its name in the module.
 #[test]
 fn the_global_symbol_of_a_prim_func_is_a_string() {
     let prim_func = |value: &Attr, private: bool| {
@@ -297,7 +297,7 @@ fn the_global_symbol_of_a_prim_func_is_a_string() {
     }
 }
 
-/// A pass cannot make a target of what TVM does not take for one.
+/// A pass cannot create a target that TVM does not accept.
 #[test]
 fn targets_are_those_of_tvm() {
     let target = |content: Attr| {
@@ -351,7 +351,7 @@ fn names_are_those_of_python() {
     }
 }
 
-/// Names of variables are hints: those that Python takes for one are told apart.
+/// Names of variables are hints: names that Python would identify are made distinct.
 #[test]
 fn variables_that_python_takes_for_one_stay_two() {
     let report = run_of(
@@ -405,7 +405,7 @@ fn a_constant_is_as_long_as_its_type_says() {
     }
 }
 
-/// The reader takes 1,000 levels.
+/// The parser accepts 1,000 levels.
 #[test]
 fn what_is_nested_deeper_than_a_text_can_be_is_refused() {
     let calls = refused(|module| {
@@ -450,7 +450,7 @@ fn an_operator_that_nobody_declares_is_told_and_can_be_denied() {
     assert!(warning.place.is_some() && warning.function.as_deref() == Some("main"));
     let denied = run_of(divides(), true, false).error.expect("it is denied");
     assert_eq!(denied.to_string(), format!("step 1, pass `t.Returns` of plugin `host`: {message}"));
-    // What the input called before is the reader's business.
+    // The names in the input are the parser's concern.
     let engine = engine(divides());
     let module = script::read(&MODULE.replace("R.add", "R.div"), &*engine).expect("a module");
     let plan = Pass::find(&engine, "t.Returns").expect("it is there").plan(&PassContext::default()).expect("a plan");
@@ -459,7 +459,7 @@ fn an_operator_that_nobody_declares_is_told_and_can_be_denied() {
     assert!(report.error.is_none() && report.diagnostics.is_empty(), "{report:?}");
 }
 
-/// A caller whose text would name another type than it does.
+/// A caller's text would have another type than the caller.
 #[test]
 fn callers_of_a_function_that_changed_its_type_are_looked_at() {
     let engine = engine(Box::new(|module| {
@@ -482,7 +482,7 @@ fn callers_of_a_function_that_changed_its_type_are_looked_at() {
     assert!(error.to_string().contains("calls `callee` as the type that it had"), "{error}");
 }
 
-/// Types, dimensions and attributes of any depth are refused, not followed.
+/// Overly deep types, dimensions and attributes are refused without recursion.
 #[test]
 fn depth_is_refused_before_it_takes_the_stack() {
     let deep = || {
@@ -519,7 +519,7 @@ fn depth_is_refused_before_it_takes_the_stack() {
     thread.join().expect("it does not overflow");
 }
 
-/// The property itself, over a few random changes; `forge` makes as many as somebody has time for.
+/// Tests the property itself on a few random changes; `forge` makes arbitrarily many.
 #[test]
 fn whatever_verifies_reads_back_as_the_same_module() {
     let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
@@ -548,7 +548,8 @@ fn whatever_verifies_reads_back_as_the_same_module() {
     assert!(counts.sealed > 4_000 && counts.verified > 2_000, "{counts:?}");
 }
 
-/// PrimFuncs of usual form are not read again after a pass. That is right of those whose records are changed, too.
+/// PrimFuncs of the usual form are not parsed again after a pass. That must be correct even if their records were
+/// changed.
 #[test]
 fn prim_funcs_of_usual_form_read_back_as_the_same_function() {
     let given = fuzz::prim_funcs([fuzz::PRIM_FUNCS]);
@@ -570,7 +571,7 @@ fn prim_funcs_of_usual_form_read_back_as_the_same_function() {
     assert!(counts.plain > 800, "{counts:?}");
 }
 
-/// A table can have an entry twice. The text says values, not which of two equal entries has them.
+/// A table can have an entry twice. The text contains values, and does not distinguish equal entries.
 #[test]
 fn entries_that_are_there_twice_do_not_show() {
     use plugin_api::ir::records::LEAF_BIT;
@@ -603,7 +604,8 @@ fn findings_of_forge_stay_mended() {
     }
 }
 
-/// Types name virtual devices by their place in a list: another list makes functions that did not change mean others.
+/// Types refer to virtual devices by position in a list, so another list changes the meaning of functions that did not
+/// change.
 #[test]
 fn virtual_devices_are_looked_at_in_functions_that_did_not_change() {
     let text = "@I.ir_module\nclass Module:\n    I.module_global_infos({\"vdevice\": [I.vdevice({\"kind\": \"llvm\"}, 0, \

@@ -1,5 +1,5 @@
-//! Ill-formed modules are refused, each by what is wrong with it, as TVM refuses them with its check; and what TVM takes
-//! as well-formed is taken.
+//! Tests that ill-formed modules are refused for the right reason, as TVM's check does, and that modules that TVM
+//! accepts are accepted.
 #![forbid(unsafe_code)]
 
 use passhost::verify::verify_module;
@@ -7,7 +7,7 @@ use passhost_tests::engine;
 
 const X: &str = "x: R.Tensor((2,), \"float32\")";
 
-/// What is said of a function with this text, of `def` on; nothing if it is well-formed.
+/// Returns the error for functions with this text, starting at `def`; `None` if they are well-formed.
 fn said(functions: &str) -> Option<String> {
     let indented: String = functions.lines().map(|line| format!("    {line}\n")).collect();
     let text = format!("@I.ir_module\nclass Module:\n{}", indented.replace("X)", &format!("{X})")));
@@ -102,7 +102,7 @@ fn results_in_place_of_arguments() {
     taken(&call(&format!("[{two}, {two}]"), "[-1, 0]"));
 }
 
-/// A TIR function with this body.
+/// Returns a TIR function with this body.
 fn tir(body: &str) -> String {
     let body: String = body.lines().map(|line| format!("    {line}\n")).collect();
     format!("@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((64,), \"float32\"), n: T.int32):\n{body}")
@@ -149,7 +149,7 @@ fn blocks_use_their_own_iterators() {
     taken(&block("v"));
     refused(&block("i"), "`i`, the variable of a loop around it");
     refused(&block("v + i - i"), "`i`, the variable of a loop around it");
-    // A block without iterators is not looked into; a predicate is outside of its block.
+    // A block without iterators is not checked inside; a predicate is outside of its block.
     taken(&tir("for i in range(64):\n    with T.sblock(\"a\"):\n        A[i] = T.float32(0)"));
     taken(&tir(
         "for i in range(64):\n    with T.sblock(\"a\"):\n        v = T.axis.spatial(64, i)\n        T.where(i < n)\n        A[v] = T.float32(0)",

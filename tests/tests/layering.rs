@@ -1,4 +1,4 @@
-//! The arrows of the architecture, read from `cargo metadata`, and what the documents promise about files.
+//! Checks the dependencies of the architecture against `cargo metadata`, and the documents' statements about files.
 
 use passhost_tests::root;
 use serde_json::Value;
@@ -45,7 +45,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What any crate under `plugins/` may depend on.
+/// Permitted dependencies of crates under `plugins/`.
 const PLUGIN: &[&str] = &["passhost-plugin-api"];
 
 fn packages() -> BTreeMap<String, Value> {
@@ -93,8 +93,8 @@ fn plugins_have_one_dependency() {
     }
 }
 
-/// A dependency is linked if the sources name it. Tests of a plugin have others as dev-dependencies so that cargo builds
-/// them, too.
+/// A dependency is linked if the sources name it. Tests of a plugin have other plugins as dev-dependencies, so that
+/// cargo builds them, too.
 #[test]
 fn no_crate_links_two_plugins() {
     let packages = packages();
@@ -117,7 +117,7 @@ fn no_crate_links_two_plugins() {
     }
 }
 
-/// Passes are what authors copy: they are written with visitors, patterns, edits and builders alone.
+/// Authors copy passes, so passes use only visitors, patterns, edits and builders.
 #[test]
 fn passes_use_no_records() {
     for folder in ["relax-passes", "tir-passes", "template", "conv-grouping"] {
@@ -139,7 +139,7 @@ fn every_dependency_has_its_reason() {
     }
 }
 
-/// All Rust text below a folder.
+/// Returns all Rust text below a folder.
 fn sources(folder: &Path) -> String {
     let mut out = String::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -153,10 +153,10 @@ fn sources(folder: &Path) -> String {
     out
 }
 
-/// Dependencies of which only the features count: `programs_plugins_and_tests_share_one_build`.
+/// Dependencies whose features alone are compared in `programs_plugins_and_tests_share_one_build`.
 const ONLY_FEATURES: [&str; 5] = ["getrandom", "regex-automata", "regex-syntax", "serde", "syn_3"];
 
-/// What crates are built from: packages, each with its features.
+/// Returns the packages from which crates are built, with their features.
 fn built_from(which: &[&str], edges: &str) -> BTreeSet<String> {
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     command.args(["tree", "--locked", "--prefix", "none", "--format", "{p} [{f}]", "-e", edges]).args(which);
@@ -166,8 +166,8 @@ fn built_from(which: &[&str], edges: &str) -> BTreeSet<String> {
     text.lines().map(|line| line.trim_end_matches(" (*)").to_string()).filter(|line| !line.is_empty()).collect()
 }
 
-/// What the README says builds the program; tests build plugins, and the Python package is built after them. With other
-/// features of a crate, each of these would build that crate and all above it once more.
+/// The README builds the program, tests build plugins, and the Python package is built after them. If these used
+/// different features of a crate, each would rebuild that crate and all its dependents.
 #[test]
 fn programs_plugins_and_tests_share_one_build() {
     let all = built_from(&["--workspace"], "normal,build,dev");
@@ -207,7 +207,7 @@ fn every_dependency_is_used() {
             let lib = packages.get(&dep).and_then(lib).unwrap_or_else(|| dep.replace('-', "_"));
             let named = [format!("{lib}::"), format!("use {lib} as ")].iter().any(|name| text.contains(name));
             let is_used = named || ONLY_FEATURES.contains(&dep.as_str());
-            // Tests of a plugin load those that its manifest lists.
+            // Tests of a plugin load the plugins that its manifest lists.
             let beside = manifest.with_file_name("passes.toml");
             let is_loaded = packages.get(&dep).is_some_and(is_plugin)
                 && std::fs::read_to_string(beside).is_ok_and(|text| text.contains(dep.trim_start_matches("passhost-")));

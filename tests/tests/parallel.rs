@@ -1,4 +1,4 @@
-//! Passes over functions on several threads: nothing but the time is another.
+//! Tests passes over functions on several threads: only the time may differ.
 
 use passhost::{Engine, Manifest, RunReport, Runner};
 use passhost_tests::root;

@@ -1,9 +1,9 @@
-//! What the reader takes, and what it refuses: nothing that is written is passed over.
+//! Tests what the parser accepts and rejects: it ignores no part of a text.
 #![forbid(unsafe_code)]
 
 use passhost_tests::engine;
 
-/// A module of one function.
+/// Returns a module of one function.
 fn module(signature: &str, body: &str) -> String {
     let mut text = format!("@I.ir_module\nclass Module:\n    @R.function\n    def main({signature}):\n");
     for line in body.lines() {
@@ -12,7 +12,7 @@ fn module(signature: &str, body: &str) -> String {
     text
 }
 
-/// Reads, and gives what is printed; what is printed reads back as the same module.
+/// Parses a text and returns the printed module, which must parse back to the same module.
 fn printed(text: &str) -> String {
     let module = script::read(text, engine()).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let printed = script::print(&module, engine()).expect("everything in it has a text");
@@ -26,7 +26,7 @@ fn prints(signature: &str, body: &str, line: &str) {
     assert!(printed.contains(line), "no `{line}` in\n{printed}");
 }
 
-/// Refused with this message, at this piece of the text.
+/// Checks that a text is rejected with this message at this piece of the text.
 fn refused(text: &str, message: &str, place: &str) {
     let error = script::read(text, engine()).expect_err(text);
     let first = &error.diagnostics[0];
@@ -84,7 +84,7 @@ fn arguments_that_nothing_takes_are_refused() {
     refused(&module(X, &flow.replace("dataflow()", "dataflow(1)")), "expected `with R.dataflow():`", "R.dataflow(1)");
 }
 
-/// Python would take both, for its own reasons.
+/// Python would accept both, for other reasons.
 #[test]
 fn what_only_python_would_calculate_is_refused() {
     let text = module("a: T.int64, x: R.Tensor((a + True, 2), \"float32\")", "return x");
@@ -104,7 +104,7 @@ fn models_of_python_are_no_modules() {
 fn integers_of_64_bits_stay() {
     let number = "-9223372036854775808, \"int64\"";
     prints(X, &format!("y = R.const({number})\nreturn y"), number);
-    // Like TVM, of integers without a sign only the metadata has the value.
+    // As in TVM, the value of an unsigned integer is only in the metadata.
     prints(X, "y = R.const(18446744073709551615, \"uint64\")\nreturn y", "= metadata[\"ir.GenericConst\"][0]");
     prints(X, "y = R.shape([-9223372036854775808])\nreturn y", "R.shape([-9223372036854775808])");
 }
@@ -186,7 +186,7 @@ fn a_module_says_its_attributes_once() {
     twice("I.module_attrs({\"a\": 1})", "I.module_attrs({})", "a module has one `I.module_attrs`");
     let infos = "I.module_global_infos({\"vdevice\": [I.vdevice(\"llvm\")]})";
     twice(infos, "I.module_global_infos({})", "a module has one `I.module_global_infos`");
-    // TVM takes an empty dict for none.
+    // TVM treats an empty dict as none.
     let text = module(["I.module_attrs({})", "I.module_attrs({\"a\": 1})"]);
     assert!(printed(&text).contains("I.module_attrs({\"a\": 1})"));
 }
@@ -252,7 +252,7 @@ fn a_string_is_no_statement() {
     refused(&module(X, "\"\"\"doc\"\"\"\nreturn x"), "a string is not a statement", "\"\"\"doc\"\"\"");
 }
 
-/// As TVM prints them: what a signature brings in is above its function, what a body defines in that body.
+/// As TVM prints them: variables of a signature are declared above its function, those of a body in that body.
 #[test]
 fn symbolic_variables_are_declared_where_they_come_in() {
     let body = "n = T.int64()\ny = R.match_cast(x, R.Tensor((n, 4)))\n@R.function\ndef one(a: R.Tensor((n, 4))):\n    \
@@ -304,7 +304,7 @@ fn suggestions_are_written_as_in_the_text() {
     refused(&text, "no expression `T.Brodcast`; did you mean `T.Broadcast`?", "T.Brodcast");
 }
 
-/// A module of a TIR function.
+/// Returns a module of a TIR function.
 fn prim_func(signature: &str, body: &str) -> String {
     module(signature, body).replace("@R.function", "@T.prim_func(s_tir=True)")
 }
@@ -336,7 +336,7 @@ fn an_iterator_of_a_block_has_a_name_of_its_own() {
     refused(&prim_func(signature, &body("vi")), "has an iterator `vi` already", "T.axis.spatial(4, j)");
 }
 
-/// TVM prints a scalar with the store that follows it, whatever is computed for it.
+/// TVM prints a scalar with the store that follows it, regardless of the stored value.
 #[test]
 fn a_scalar_is_printed_with_the_store_that_follows_it() {
     let text = prim_func(
@@ -365,7 +365,7 @@ fn a_module_is_a_plain_class() {
     }
 }
 
-/// As in TVM, the number of a device is 0 if it is left out, and the memory scope is that of the device.
+/// As in TVM, the number of a device defaults to 0, and the memory scope is that of the device.
 #[test]
 fn a_virtual_device_has_a_short_name() {
     let devices = "    I.module_global_infos({\"vdevice\": [I.vdevice(\"llvm\", 0, \"global\"), \
@@ -397,7 +397,7 @@ fn lengths_are_products_as_they_are() {
     prints(&signature, "z = R.flatten(x)\nreturn z", "(a0 + b0) * (a1 + b1) * (a2 + b2)");
 }
 
-/// A dataflow block hides its own scalars, not those of the block around its function.
+/// A dataflow block hides its own scalars, but not those of the block around its function.
 #[test]
 fn scalars_around_a_function_are_known_in_its_dataflow_blocks() {
     let body = "with R.dataflow():
@@ -416,7 +416,8 @@ return inner";
     prints(X, body, "b: R.Tensor((4, k), dtype=\"float32\") = R.nn.relu(a)");
 }
 
-/// What a function without a declared result gives is known behind it. A variable in front of it says `R.Any`, as in TVM.
+/// The result of a function without a declared result type is known after the function. As in TVM, a reference before
+/// it has type `R.Any`.
 #[test]
 fn results_that_are_not_declared_are_those_of_the_functions() {
     let function = |name: &str, body: &str| {
@@ -436,7 +437,7 @@ fn results_that_are_not_declared_are_those_of_the_functions() {
     lines.iter().for_each(|line| assert!(printed.contains(line), "no `{line}` in\n{printed}"));
 }
 
-/// What only a pattern, an argument that is a type, or an attribute mentions is declared, too.
+/// Variables that occur only in a pattern, in a type argument, or in an attribute are declared, too.
 #[test]
 fn symbolic_variables_that_no_variable_has_are_declared() {
     let cast = "n = T.int64()\nm = T.int64()\ny: R.Tensor((n, 3), dtype=\"float32\") = R.match_cast(x, R.Tensor((n, m), \
@@ -447,14 +448,14 @@ fn symbolic_variables_that_no_variable_has_are_declared() {
     prints(X, call, "m = T.int64()");
 }
 
-/// The truth value that a branch gives is none of a tensor, whatever the other branch gives.
+/// A boolean returned by a branch is not a tensor, whatever the other branch returns.
 #[test]
 fn a_truth_value_stays_one_in_a_branch() {
     let branches = "if R.const(True, \"bool\"):\n    y: T.bool = True\nelse:\n    y = R.add(x, x)\nreturn y";
     prints(X, branches, "y: R.Any = T.bool(True)");
 }
 
-/// Truth values are numbers where shapes calculate with them.
+/// Booleans act as numbers in the arithmetic of shapes.
 #[test]
 fn truth_values_in_the_shape_of_a_buffer() {
     let text = prim_func(

@@ -1,28 +1,28 @@
-//! What reading takes, in bytes that are asked of the allocator: in proportion to the text, whatever it says.
+//! Tests that parsing allocates memory in proportion to the size of the text, whatever its content.
 
 use passhost_tests::fuzz;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Counts the bytes that are in use.
+/// An allocator that counts the bytes in use.
 struct Counting;
 
 static USED: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: everything is done by the system's allocator; beside it only numbers are kept.
+// SAFETY: the system's allocator does all the work; this one only keeps counts.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let used = USED.fetch_add(layout.size(), Relaxed) + layout.size();
         PEAK.fetch_max(used, Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         USED.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -30,7 +30,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A function of one tensor `x` and a condition `c`, with these lines.
+/// Returns a function of one tensor `x` and a condition `c`, with these lines.
 fn function(lines: &[String]) -> String {
     let lines: String = lines.iter().map(|line| format!("        {line}\n")).collect();
     format!(
@@ -39,7 +39,7 @@ fn function(lines: &[String]) -> String {
     )
 }
 
-/// Texts in which each line makes a type twice as large, or one level deeper, than the one before.
+/// Returns texts in which each line creates a type twice as large, or one level deeper, than the previous one.
 fn bombs(n: usize) -> Vec<(&'static str, String)> {
     let lines = |first: &str, line: &dyn Fn(usize) -> String, result: &str| {
         let all = [first.to_string()].into_iter().chain((1..=n).map(line)).chain([format!("return {result}{n}")]);
@@ -82,10 +82,10 @@ fn bombs(n: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// One test alone in this program: it counts what all threads take.
+/// The only test of this program, because it counts the allocations of all threads.
 #[test]
 fn reading_takes_in_proportion_to_the_text() {
-    // What the first text makes for all others.
+    // The first text causes allocations that all others share.
     drop(fuzz::read(&bombs(1)[0].1));
     let mut refused = 0;
     for n in (1..40).chain([100, 1_000, 3_000]) {

@@ -1,6 +1,6 @@
-//! Every construct of Relax as text: goldens that are printed as they are read, constants of any kind, and errors.
+//! Tests every Relax construct as text: goldens that print as they were parsed, constants of any kind, and errors.
 //!
-//! TVM reads the goldens too: `tests/oracle/texts.py`.
+//! TVM parses the goldens too: `tests/oracle/texts.py`.
 #![forbid(unsafe_code)]
 
 use passhost::verify::verify_module;
@@ -9,7 +9,7 @@ use plugin_api::ir::{Attr, Tensor};
 use plugin_api::prelude::*;
 use proptest::prelude::*;
 
-/// The texts, by name.
+/// Returns the texts, by name.
 fn goldens() -> Vec<(String, String)> {
     let folder = root().join("tests/goldens/text");
     let files = std::fs::read_dir(folder).expect("the folder of texts").map(|file| file.expect("a file").path());
@@ -23,7 +23,7 @@ fn goldens() -> Vec<(String, String)> {
     texts
 }
 
-/// Without the text of the metadata, of which only the meaning counts.
+/// Removes the text of the metadata, of which only the meaning counts.
 fn without_metadata(text: &str) -> &str {
     text.split_once("\"\"\")\n").map_or(text, |(_, rest)| rest)
 }
@@ -49,7 +49,7 @@ fn texts_are_printed_as_they_were_read() {
     }
 }
 
-/// The reader does not look for a part of such a dimension at the same place of the module's text.
+/// The parser must not look up parts of such a dimension at the same position in the module's text.
 #[test]
 fn dimensions_in_strings_have_places_of_their_own() {
     for blanks in 0..80 {
@@ -67,7 +67,8 @@ class Module:
     }
 }
 
-/// What people write, and what is printed of it; `tests/oracle/written.py` shows that TVM reads both as the same.
+/// Tests handwritten texts and their printed form; `tests/oracle/written.py` checks that TVM parses both to the same
+/// module.
 #[test]
 fn what_people_write_is_read() {
     const MARK: &str = "# is read as\n";
@@ -104,14 +105,14 @@ fn unknown_operators_are_told_and_counted() {
     assert_eq!((read.opaque_calls, read.warnings[0].label.as_str()), (3, "called 2 times, first here"));
 }
 
-/// Nobody knows what an unknown operator does; a dataflow block testifies that it has no effect.
+/// The effect of an unknown operator is unknown; a dataflow block implies that it has none.
 #[test]
 fn attributes_of_unknown_operators_stand_as_they_were_written() {
     let (_, text) = goldens().into_iter().find(|(name, _)| name == "opaque").expect("the text");
     let other = text.replacen("mode=\"fast\", axes=[0, 1], factor=2", "axes=[0, 1], factor=2, mode=\"fast\"", 1);
     assert_ne!(text, other);
     let [text, other] = [text, other].map(|text| script::read(&text, engine()).expect("a module"));
-    // The order is no difference between two programs.
+    // Two programs do not differ by this order.
     assert!(text.structural_eq(&other) && text.structural_hash() == other.structural_hash());
     assert_ne!(
         script::print(&text, engine()).expect("everything in it has a text"),
@@ -137,7 +138,7 @@ fn unknown_operators_have_effects_where_these_may_stand() {
     }
 }
 
-/// A module whose function gives a constant, which is also an attribute of the module.
+/// Returns a module whose function returns a constant, which is also an attribute of the module.
 fn with_constant(bytes: &[u8], ty: &Type) -> Module {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
@@ -165,7 +166,7 @@ proptest! {
         let dtype: DType = dtype.parse().expect("a data type");
         let n = dims.iter().product::<i64>() as usize * dtype.bytes();
         let byte = |i: usize| (seed.rotate_left((i % 64) as u32) >> 3) as u8 & if dtype == DType::BOOL { 1 } else { 0x7f };
-        // Floats with the highest bits unset: a number, not one of the many that are none.
+        // Floats with the highest bits unset are numbers, never one of the many NaNs.
         let bytes: Vec<u8> = (0..n).map(|i| byte(i) & if dtype.is_float() { 0x3b } else { 0xff }).collect();
         let module = with_constant(&bytes, &Type::tensor(dims, dtype));
         let printed = script::print(&module, engine()).expect("everything in it has a text");
@@ -234,7 +235,7 @@ fn wrong_index_maps_are_refused() {
     assert!(error.to_string().contains("the map takes 1 indices, the tensor has 3 dimensions"), "{error}");
 }
 
-/// A function of `x` and `c` with these lines.
+/// Returns a function of `x` and `c` with these lines.
 fn with_lines(lines: &str) -> String {
     format!(
         "@I.ir_module\nclass Module:\n    \"\"\"What it does.\"\"\"\n    @R.function\n    def main(x: R.Tensor((2,), \"float32\")):\n{lines}"
@@ -259,7 +260,7 @@ fn errors_name_what_was_meant() {
         assert!(found.message.contains(message), "{error}");
         assert_eq!(&text[found.span.clone()], place, "{error}");
     }
-    // A text of the class is a comment.
+    // A string in the class is a comment.
     assert!(script::read(&with_lines("        return x\n"), engine()).is_ok());
 }
 

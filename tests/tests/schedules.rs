@@ -1,4 +1,4 @@
-//! Random schedules of what legalization and fusion make: verified, and with the same values.
+//! Tests random schedules of legalized and fused functions: they verify and preserve values.
 #![forbid(unsafe_code)]
 
 #[path = "../../runtime/tests/schedules/steps.rs"]
@@ -18,7 +18,7 @@ use steps::{Choices, step};
 static SEED: AtomicU64 = AtomicU64::new(0);
 static ACCEPTED: AtomicUsize = AtomicUsize::new(0);
 
-/// Applies some primitives to a function; which ones, its name and the seed say.
+/// Applies primitives to a function, chosen by its name and the seed.
 fn schedule(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut sch = Schedule::new(body)?;
     if !sch.finish()?.structural_eq(body) {
@@ -38,7 +38,7 @@ fn schedule(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     }
 }
 
-/// Operators of which each has loops of another form.
+/// Operators whose loops have different forms.
 const MODULE: &str = r#"
 @I.ir_module
 class Module:

@@ -1,4 +1,4 @@
-//! Reading and printing with the real operators: round trips, and texts that must not harm the reader.
+//! Tests parsing and printing with the real operators: round trips, and texts that must not harm the parser.
 #![forbid(unsafe_code)]
 
 use passhost::Manifest;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::io::Write;
 use std::path::Path;
 
-/// Models that the project ships, and those beside it where they are: some of them lowered to TIR functions.
+/// Returns the models in the project, and additional ones next to it if present: some of them lowered to TIR functions.
 fn models() -> Vec<(String, String)> {
     let mut out = Vec::new();
     for folder in [root().join("tests/models"), root().join("../shared/models")] {
@@ -54,7 +54,7 @@ fn places_of_nodes_lie_in_the_text() {
     }
 }
 
-/// Deep texts are refused with their place; the stack is small on purpose.
+/// Deep texts are refused with their position; the stack is small on purpose.
 #[test]
 fn depth_is_refused_before_parsing() {
     let n = 100_000;
@@ -96,7 +96,7 @@ fn depth_is_refused_before_parsing() {
     std::thread::Builder::new().stack_size(2 << 20).spawn(run).expect("a thread").join().expect("no panic");
 }
 
-/// Brackets and operators up to the limit are read, also on a small stack.
+/// Brackets and operators up to the limit are parsed, even on a small stack.
 #[test]
 fn a_thousand_brackets_are_no_danger() {
     let n = 998;
@@ -110,7 +110,7 @@ fn a_thousand_brackets_are_no_danger() {
     assert_eq!(read.expect("no panic"), Ok(()));
 }
 
-/// A little of everything, short, so that most damages leave a text that is nearly a module.
+/// A short text with many constructs, so that most damage leaves a text that is almost a module.
 const SEED: &str = r#"
 @I.ir_module
 class Module:
@@ -152,7 +152,7 @@ fn the_seed_is_a_module() {
     assert!(again.structural_eq(&module), "{printed}");
 }
 
-/// What is put into a text: anything, or a piece that has a meaning there.
+/// Returns a strategy for inserted text: arbitrary characters, or meaningful pieces.
 fn damage() -> impl Strategy<Value = String> {
     prop_oneof![2 => proptest::sample::select(PIECES).prop_map(String::from), 1 => "[\\PC\n]{0,12}"]
 }
@@ -160,7 +160,7 @@ fn damage() -> impl Strategy<Value = String> {
 const PIECES: &[&str] =
     &["", "x", "n", "1", ", ", "R.", "()", "\n", "    ", "None", "\"m\"", "x, x", "-1", "π", "_", "c", "[0]"];
 
-/// A symbolic variable that nothing defines is one wherever it is: in a nested function and around it.
+/// An undefined symbolic variable is the same everywhere: in a nested function and around it.
 #[test]
 fn undefined_symbolic_variables_stay_one() {
     let text = SEED.replace("R.match_cast(b, R.Tensor((m, 4), dtype", "R.match_cast(b, R.Tensor(dtype");
@@ -171,7 +171,7 @@ fn undefined_symbolic_variables_stay_one() {
     assert!(again.structural_eq(&module), "{printed}");
 }
 
-/// Python allows blanks and lines within a name of several parts.
+/// Python allows blanks and line breaks within a dotted name.
 #[test]
 fn names_with_blanks_are_names() {
     let with = |blank: &str| {
@@ -197,8 +197,8 @@ proptest! {
         let _ = script::read(&text, engine());
     }
 
-    /// Valid texts with pieces cut out, doubled and replaced: a module or an error with its place, and what is read
-    /// prints and reads back to itself.
+    /// Valid texts with pieces removed, duplicated and replaced give a module, or an error with its position; a parsed
+    /// module prints and parses back to itself.
     #[test]
     fn damaged_texts_are_read_or_refused(at in 0usize..SEED.len(), len in 0usize..12, with in damage()) {
         let text: String = SEED.chars().take(at).chain(with.chars()).chain(SEED.chars().skip(at + len)).collect();

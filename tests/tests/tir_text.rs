@@ -1,9 +1,10 @@
-//! TIR as it may be written, beside the goldens of `tests/goldens/text`: what is printed of it, and what is refused.
+//! Tests further TIR forms, in addition to the goldens of `tests/goldens/text`: their printed form, and what is
+//! rejected.
 #![forbid(unsafe_code)]
 
 use passhost_tests::engine;
 
-/// A module of one function over a buffer `A` of 200 floats.
+/// Returns a module of one function over a buffer `A` of 200 floats.
 fn module(decorator: &str, body: &str) -> String {
     let signature = "A: T.Buffer((200,), \"float32\"), i: T.int32, j: T.int64, p: T.handle(\"float32\", \"global\")";
     let mut text = format!("@I.ir_module\nclass Module:\n    @T.prim_func{decorator}\n    def main({signature}):\n");
@@ -13,7 +14,7 @@ fn module(decorator: &str, body: &str) -> String {
     text
 }
 
-/// The body that is printed, which is read as the same module.
+/// Returns the printed body, which must parse to the same module.
 fn printed(decorator: &str, body: &str) -> String {
     let text = module(decorator, body);
     let module = script::read(&text, engine()).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -38,7 +39,7 @@ fn lanes_of_slices_are_what_tvm_computes() {
         ("i:i + 2 * (T.vscale() * 2)", "i:i + T.vscale() * 4", 4),
         ("i + 1:i + 1 + T.vscale() * 6:T.int32(3)", "i + 1:i + 1 + T.vscale() * 2 * 3:3", 2),
         ("T.Ramp(11, 2, T.vscale() * 4)", "11:11 + T.vscale() * 4 * 2:2", 4),
-        // TVM does not read these as slices.
+        // TVM does not parse these as slices.
         ("T.Ramp(i, -1, T.vscale() * 4)", "T.Ramp(i, -1, T.vscale() * 4)", 4),
         ("T.Ramp(j, T.int64(1), T.vscale() * 4)", "T.Ramp(j, T.int64(1), T.vscale() * 4)", 4),
         ("T.Ramp(0, 1, 4 * T.vscale())", "T.Ramp(0, 1, 4 * T.vscale())", 4),
@@ -51,7 +52,7 @@ fn lanes_of_slices_are_what_tvm_computes() {
     assert_eq!(&text[error.diagnostics[0].span.clone()], "i + T.vscale() * 7");
 }
 
-/// A factor without an offset brings in a variable, a factor of 0 is as if none were said, and an offset of 0 stays.
+/// A factor without an offset defines a variable, a factor of 0 is the same as none, and an offset of 0 is kept.
 #[test]
 fn offsets_of_buffers() {
     let declared = |rest: &str| format!("b = T.decl_buffer((2,), data=p{rest})\nT.evaluate(b[0])");
@@ -70,7 +71,7 @@ fn offsets_of_buffers() {
     assert!(!read(&some).structural_eq(&read(&none)));
 }
 
-/// Only a buffer over data that is there, at an offset that is there, is a scalar with an offset.
+/// A scalar with an offset must be a buffer over existing data, at an existing offset.
 #[test]
 fn scalars_with_offsets() {
     for line in [
@@ -83,7 +84,7 @@ fn scalars_with_offsets() {
     }
 }
 
-/// What is opened by an attribute holds for the rest of its scope only if nothing is there that it does not hold for.
+/// An attribute covers the rest of its scope only if it applies to everything there.
 #[test]
 fn attributes_with_something_behind_them() {
     for (inside, behind) in [("T.evaluate(0)", "x = T.float32()"), ("A[0] = A[1]", "b = T.Buffer((2,))")] {

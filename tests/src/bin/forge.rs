@@ -172,7 +172,7 @@ fn main() -> ExitCode {
         }
         return ExitCode::from(u8::from(matches!(outcome, Outcome::Bad(_))));
     }
-    // A panic is a finding, which is printed as one.
+    // A panic is reported as a finding.
     std::panic::set_hook(Box::new(|_| {}));
     let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {eta}\n{msg}");
     let bar = ProgressBar::new(args.count).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));

@@ -1,8 +1,8 @@
-//! `large` prints how long each command takes with 1,000, 10,000 and 100,000 passes, options, keys and names, and its peak
-//! of memory. What grows in proportion takes ten times as long in the next column; what is quadratic a hundred times.
+//! `large` prints the time and peak memory of each command with 1,000, 10,000 and 100,000 passes, options, keys and
+//! names. Linear cost takes ten times as long in the next column, quadratic cost a hundred times.
 //!
-//! `cargo build --release -p passhost -p passhost-zoo --bins --examples`, then
-//! `cargo run --release -p passhost-tests --bin large`. Other sizes can be given: `large 10 1000`.
+//! `cargo build --release -p passhost -p passhost-zoo --bins --examples`, then `cargo run --release -p passhost-tests
+//! --bin large`. Other sizes can be given: `large 10 1000`.
 #![forbid(unsafe_code)]
 
 use passhost_tests::large::{Kind, manifest, undeclared, write_plugin};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A plugin, what the manifest has besides, and commands; `LAST` is the last pass.
+/// A kind of plugin, additional manifest entries, and commands; `LAST` is replaced by the last pass.
 type Row = (Kind, &'static str, &'static [&'static [&'static str]]);
 
 const ROWS: &[Row] = &[
@@ -133,8 +133,8 @@ fn write_inputs(folder: &Path, built: &Path, kind: Kind, keys: &str, n: usize) -
     if keys.is_empty() { Ok(()) } else { std::fs::write(folder.join("passes.toml"), manifest(keys, n)) }
 }
 
-/// Time and peak of resident memory of a command, the latter as seen from time to time. Whether it succeeds is not looked
-/// at: errors count, too.
+/// Measures the time and the peak resident memory of a command; memory is sampled. The exit code is ignored, so failing
+/// commands are measured, too.
 fn measured(passhost: &Path, folder: &Path, command: &[&str], n: usize) -> Result<(Duration, usize), Error> {
     let (last, n) = (format!("many.P{}", n - 1), n.to_string());
     let args = command.iter().map(|arg| arg.replace("LAST", &last).replace("=N", &format!("={n}")));

@@ -1,5 +1,6 @@
-//! `native FILE…` executes the PrimFuncs of modules with the interpreter and as native code, and compares the bits. Files
-//! are modules (`.py`) or recorded modules (`.jsonl`). PASSHOST_LLVM names another library; `--cache FOLDER` keeps the code.
+//! `native FILE…` executes the PrimFuncs of modules with the interpreter and as native code, and compares the results
+//! bitwise. Files are modules (`.py`) or recorded modules (`.jsonl`). PASSHOST_LLVM names another library; `--cache
+//! FOLDER` keeps the code.
 #![forbid(unsafe_code)]
 
 use native::{Cache, Llvm, Native};
@@ -11,7 +12,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Extents of symbolic dimensions.
+/// The extents tried for symbolic dimensions.
 const EXTENTS: [i64; 3] = [5, 1, 16];
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
@@ -71,7 +72,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     Ok(if differ == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The texts of a file, with their places.
+/// Returns the texts of a file, with their line numbers.
 fn texts(path: &str) -> Result<Vec<(usize, String)>, Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string(path)?;
     if !path.ends_with(".jsonl") {

@@ -1,7 +1,8 @@
-//! `races` runs passhost with `--locked` while the library of a plugin is exchanged: by links, renaming, writing into it
-//! and mounting. It fails if a single run loads a library that was not hashed.
+//! `races` runs passhost with `--locked` while the library of a plugin is replaced through links, renaming, writes and
+//! mounts. It fails if a single run loads a library that was not hashed.
 //!
-//! `cargo run --release -p passhost-tests --bin races -- 2000` makes so many runs of each kind. It builds what it needs.
+//! `cargo run --release -p passhost-tests --bin races -- 2000` performs 2,000 runs of each kind. It builds what it
+//! needs.
 #![forbid(unsafe_code)]
 
 use passhost_tests::races::{Race, Turns};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-/// Builds the binary and the two libraries in the profile of this program; gives their folder.
+/// Builds the binary and the two libraries in the profile of this program; returns their folder.
 fn built() -> Result<PathBuf, Error> {
     let own = std::env::current_exe()?;
     let folder = own.parent().ok_or_else(|| Error::other("this program lies in no folder"))?;

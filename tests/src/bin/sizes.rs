@@ -1,8 +1,8 @@
-//! `sizes` shows what large modules take: to read, check, print and compare them, with the peak of memory of each step.
+//! `sizes` measures large modules: the time to parse, check, print and compare them, and the peak memory of each step.
 //!
-//! `cargo run --release -p passhost-tests --bin sizes` prints a table for many bindings, functions and bytes of constants
-//! at growing sizes; `sizes KIND N` is one row. Each row is measured in a process of its own; times are those on the
-//! processor, and memory is that of Linux.
+//! `cargo run --release -p passhost-tests --bin sizes` prints a table for growing numbers of bindings, functions and
+//! bytes of constants; `sizes KIND N` prints one row. Each row is measured in a separate process; times are CPU times,
+//! and memory is that of Linux.
 #![forbid(unsafe_code)]
 
 use passhost::verify::verify_module;
@@ -54,7 +54,7 @@ fn row(kind: &str, n: usize) -> Result<(), Error> {
     };
     engine();
     let mb = text.len() as f64 / 1e6;
-    // Operators are opened before their first use.
+    // Opens the operators before they are measured.
     let warm = script::read(&module_text(1, 10), engine()).map_err(|error| Error::other(error.to_string()))?;
     verify_module(&warm, engine()).map_err(|error| Error::other(error.to_string()))?;
     let before = resident("VmRSS");
@@ -91,7 +91,7 @@ fn row(kind: &str, n: usize) -> Result<(), Error> {
     )
 }
 
-/// What `f` takes of the processor: on a machine that others use too, less than what passes.
+/// Measures the CPU time of `f`, which is less than the elapsed time on a shared machine.
 fn timed<R>(f: impl FnOnce() -> R) -> (Duration, R) {
     let (start, used) = (Instant::now(), on_processor());
     let out = f();
@@ -99,13 +99,13 @@ fn timed<R>(f: impl FnOnce() -> R) -> (Duration, R) {
     (time.unwrap_or_else(|| start.elapsed()), out)
 }
 
-/// Time of this thread on the processor, where the system says it.
+/// Returns the CPU time of this thread, if the system provides it.
 fn on_processor() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// A module whose function gives the sums of constants, 64 in all, as text.
+/// Returns the text of a module whose function returns sums of 64 constants.
 fn constants_text(bytes: usize) -> String {
     const COUNT: usize = 64;
     let elements = (bytes / COUNT / 4).max(1);
@@ -128,13 +128,13 @@ fn constants_text(bytes: usize) -> String {
     script::print(&Module::new([("main", body)]), engine()).expect("everything in it has a text")
 }
 
-/// The peak of resident memory begins anew.
+/// Resets the peak of resident memory.
 fn reset_peak() {
-    // Where the system has no such file, the peak is that of the whole process.
+    // Without this file, the peak is that of the whole process.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// A figure of resident memory in bytes; 0 where the system does not tell.
+/// Returns a figure of resident memory in bytes; 0 if the system does not provide it.
 fn resident(key: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));

@@ -1,6 +1,6 @@
-//! `times FILE [PASS…] [then PASS…]` prints how long reading a module, checking, printing, hashing it and comparing it with
-//! its like take, and each of the passes on one thread with the verification of what it returns; in milliseconds, the
-//! shortest of several times each. A pass after `then` gets what the one before it returned. For comparisons with other tools.
+//! `times FILE [PASS…] [then PASS…]` prints the time to parse, check, print and hash a module, to compare it with an
+//! equal one, and to run each pass on one thread with verification; in milliseconds, each the shortest of several runs.
+//! A pass after `then` runs on the result of the previous one. It is used for comparisons with other tools.
 #![forbid(unsafe_code)]
 
 use passhost::verify::verify_module;
@@ -13,8 +13,8 @@ use std::hint::black_box;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// Each piece of work is done again until that much time is gone, and three times at least: the first time, the system may
-/// still be finding memory for it.
+/// Each piece of work is repeated for this long, and at least three times, because the system may still be allocating
+/// memory during the first run.
 const LONG_ENOUGH: Duration = Duration::from_millis(300);
 const LAPS: u32 = 3;
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let engine = engine();
     let module = script::read(&text, engine)?;
     verify_module(&module, engine)?;
-    // A body keeps its hash: each time another one.
+    // A body caches its hash, so each run needs a new one.
     let fresh = || script::read(&text, engine).unwrap_or_else(|_| module.clone());
     let mut rows = vec![
         ("read".to_string(), shortest(|| (), |()| script::read(&text, engine).is_ok())),
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Time of a pass, from a module to the verified result, and that result.
+/// Measures a pass, from a module to the verified result; also returns the result.
 fn of_pass(pass: &str, module: &Module, engine: &Engine) -> Result<(Duration, Module), Box<dyn std::error::Error>> {
     let request = Request { pipeline: Pipeline::parse(pass)?, ..Request::default() };
     let plan = Plan::new(&request, engine.registry())?;

@@ -1,9 +1,9 @@
-//! Any modules, through every standard pass, with and without a text in between: nothing may differ.
+//! Runs every standard pass on arbitrary modules, with and without an intermediate text: nothing may differ.
 //!
-//! A module is read, checked, printed and read again. Every pass runs on both, and what it makes is printed and read.
-//! Every ordered pair of passes runs with and without that text in between. Results must be structurally equal, and the
-//! claims that something changed must agree. Names of variables may differ: a text needs unique names, a module does not.
-//! A text that is refused, or an ill-formed module, is counted and is not a failure.
+//! A module is parsed, checked, printed and parsed again. Every pass runs on both modules, and its result is printed
+//! and parsed. Every ordered pair of passes runs with and without that intermediate text. Results must be structurally
+//! equal, and must agree on whether something changed. Variable names may differ, because only texts need unique names.
+//! A rejected text or an ill-formed module is counted and is not a failure.
 
 use super::{Failure, guarded};
 use passhost::verify::verify_read;
@@ -12,7 +12,7 @@ use plugin_api::ir::Module;
 use registry::{Pipeline, Plan, Request};
 use std::collections::BTreeMap;
 
-/// The passes that are tried.
+/// The tested passes.
 pub const PASSES: &[&str] = &[
     "relax.Normalize",
     "relax.CanonicalizeBindings",
@@ -22,23 +22,23 @@ pub const PASSES: &[&str] = &[
     "relax.ToNonDataflow",
 ];
 
-/// What became of a module.
+/// The outcome of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fate {
-    /// Its text is not read.
+    /// The text was rejected.
     Refused,
-    /// It is read, but ill-formed.
+    /// The text was parsed, but the module is ill-formed.
     IllFormed,
     /// Nothing differs.
     Held,
 }
 
-/// How many pairs of passes are tried on a module.
+/// The pairs of passes that are tried on a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairs {
-    /// All.
+    /// All ordered pairs.
     All,
-    /// For each pass one that follows it, another one for each `u64`.
+    /// For each pass one pair in which it is first; the `u64` selects which.
     One(u64),
 }
 
@@ -48,14 +48,14 @@ pub struct Between<'e> {
     plans: Vec<Plan>,
 }
 
-/// What a pass makes of a module: the module and whether it changed, or why not.
+/// The result of a pass: the module and whether it changed, or the error.
 type Made = Result<(Module, bool), String>;
 
 impl<'e> Between<'e> {
     /// Plans the passes.
     ///
     /// # Errors
-    /// If a pass is not there.
+    /// If a pass does not exist.
     pub fn new(engine: &'e Engine) -> Result<Between<'e>, String> {
         let plan = |pass: &&str| {
             let pipeline = Pipeline::parse(pass).map_err(|why| why.to_string())?;
@@ -65,10 +65,10 @@ impl<'e> Between<'e> {
         Ok(Between { engine, plans: PASSES.iter().map(plan).collect::<Result<_, _>>()? })
     }
 
-    /// Tries a text.
+    /// Tests a text.
     ///
     /// # Errors
-    /// What differs.
+    /// The difference.
     pub fn text(&self, text: &str, pairs: Pairs) -> Result<Fate, Failure> {
         guarded(|| match script::read(text, self.engine) {
             Err(_) => Ok(Fate::Refused),
@@ -76,10 +76,10 @@ impl<'e> Between<'e> {
         })
     }
 
-    /// Tries a module.
+    /// Tests a module.
     ///
     /// # Errors
-    /// What differs.
+    /// The difference.
     pub fn module(&self, module: &Module, pairs: Pairs) -> Result<Fate, Failure> {
         if verify_read(module, self.engine).is_err() {
             return Ok(Fate::IllFormed);
@@ -94,7 +94,7 @@ impl<'e> Between<'e> {
             let read = self.read_back(what, made)?;
             for next in self.nexts(pass, pairs) {
                 let what = || format!("{what}, then {}", PASSES[next]);
-                // What nothing was done to gives what the module gives.
+                // If the first pass changed nothing, the result is that for the original module.
                 let direct = if *changed { self.run(next, made) } else { firsts[next].clone() };
                 let read = match changed {
                     true => self.run(next, &read),
@@ -130,7 +130,7 @@ impl<'e> Between<'e> {
         script::print(module, self.engine).map_err(|why| Failure::new("not printed", format!("{what}: {why}")))
     }
 
-    /// The module that its text is read as, which must be the same.
+    /// Parses a module's text; the result must be equal to the module.
     fn read_back(&self, what: &str, module: &Module) -> Result<Module, Failure> {
         let printed = self.print(what, module)?;
         let again = script::read(&printed, self.engine)
@@ -149,8 +149,8 @@ impl<'e> Between<'e> {
         Ok(again)
     }
 
-    /// Whether a pass did the same with and without a text in between. Messages of failures have places, which are those
-    /// of the module that the pass got.
+    /// Checks that a pass did the same with and without an intermediate text. Positions in error messages refer to the
+    /// module that the pass received.
     fn same(&self, what: &str, direct: &Made, read: &Made) -> Result<(), Failure> {
         let ((a, x), (b, y)) = match (direct, read) {
             (Ok(a), Ok(b)) => (a, b),

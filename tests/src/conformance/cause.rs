@@ -1,24 +1,24 @@
-//! Why a printed text is not the given one: a class by cause, so that a suspicious one can be seen without TVM.
+//! Classifies differences between printed and given texts by cause, so that suspicious ones can be found without TVM.
 
 use std::borrow::Cow;
 
-/// How a printed text differs from the given one.
+/// The difference between a printed text and the given one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextDifference {
-    /// The class: one of a few words.
+    /// The cause: one of a few words.
     pub cause: &'static str,
     /// The first line that differs, in both texts.
     pub lines: String,
 }
 
 impl TextDifference {
-    /// There is no printed text.
+    /// Creates the difference for a missing printed text.
     pub fn not_printed() -> TextDifference {
         TextDifference { cause: "not printed", lines: "not printed".to_string() }
     }
 }
 
-/// What declares a buffer.
+/// Prefixes of buffer declarations.
 const BUFFERS: &[&str] = &[
     "T.Buffer(",
     "T.match_buffer(",
@@ -31,7 +31,7 @@ const BUFFERS: &[&str] = &[
     ".view(",
 ];
 
-/// The class of a difference: of all lines, and of the first pair that differs.
+/// Returns the cause of a difference, from all lines and the first pair that differs.
 pub(super) fn of(given: &[Cow<'_, str>], printed: &[Cow<'_, str>], first: (&str, &str)) -> &'static str {
     let (a, b) = first;
     let sorted = |lines: &[Cow<'_, str>]| {
@@ -60,12 +60,12 @@ pub(super) fn of(given: &[Cow<'_, str>], printed: &[Cow<'_, str>], first: (&str,
     }
 }
 
-/// `n = T.int64()` declares a variable that may be declared elsewhere too.
+/// Returns true for `n = T.int64()`, which declares a variable that may also be declared elsewhere.
 fn is_declaration(line: &str) -> bool {
     line.split_once(" = T.").is_some_and(|(_, ty)| ty.ends_with("()"))
 }
 
-/// A line without the numbers that make names different: `A_1` is `A`.
+/// Removes the numbers that make names unique: `A_1` becomes `A`.
 fn unnumbered(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut word = String::new();
@@ -82,7 +82,7 @@ fn unnumbered(line: &str) -> String {
     out
 }
 
-/// A line with its numbers in one spelling: `T.float32(0)` and `T.float32(0.0)`, `1e-5` and `1e-05`.
+/// Normalizes the numbers in a line: `T.float32(0)` and `T.float32(0.0)`, `1e-5` and `1e-05`.
 fn spelled(line: &str) -> String {
     let parts = line.split_inclusive(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '_')));
     let joined: String = parts

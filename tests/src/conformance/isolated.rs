@@ -1,5 +1,5 @@
-//! Pass runs with the plugins in this process, and with each of them in a process of its own: all that a run tells must be
-//! the same.
+//! Runs passes with the plugins in this process, and with each plugin in a separate process: everything that a run
+//! reports must be the same.
 
 use super::modules::read;
 use super::passes::{PassCase, report_of};
@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Runs a case in both ways, and compares.
+/// Runs a case in both configurations, and compares the reports.
 pub fn run(case: &PassCase, here: &Arc<Engine>, apart: &Arc<Engine>) -> Outcome {
     let mut opaque_calls = 0;
     let failure = guarded(|| {
@@ -28,7 +28,8 @@ pub fn run(case: &PassCase, here: &Arc<Engine>, apart: &Arc<Engine>) -> Outcome 
     Outcome { id: case.id.clone(), group: case.pass.clone(), failure: failure.err(), text: None, opaque_calls }
 }
 
-/// All that a run tells: the text of the module, errors, diagnostics, counters, warnings, and what instruments see.
+/// Returns everything that a run reports: the text of the module, errors, diagnostics, counters, warnings, and the
+/// events of instruments.
 fn told(case: &PassCase, before: &Module, engine: &Arc<Engine>) -> Result<Vec<String>, Failure> {
     let seen = Rc::new(RefCell::new(Vec::new()));
     let instrument = Instrument::new("tests.Watcher", Box::new(Watcher(Rc::clone(&seen))));
@@ -41,12 +42,12 @@ fn told(case: &PassCase, before: &Module, engine: &Arc<Engine>) -> Result<Vec<St
     all.extend(report.warnings.iter().chain(&report.unread_config).cloned());
     all.extend(report.rows().map(|(depth, step)| format!("{depth} {:?}", step.fate)));
     all.append(&mut seen.borrow_mut());
-    // What a pass that returns its input gives is that very module.
+    // A pass that returns its input must return the same handle.
     all.push(format!("the same module: {}", report.module.same(before)));
     Ok(all)
 }
 
-/// Writes down what it is called for.
+/// An instrument that records its calls.
 struct Watcher(Rc<RefCell<Vec<String>>>);
 
 impl Watcher {
@@ -78,7 +79,7 @@ impl PassInstrument for Watcher {
     }
 }
 
-/// Passes that are run over a generated module.
+/// The passes that run on a generated module.
 const PASSES: [&str; 12] = [
     "relax.Normalize",
     "relax.CanonicalizeBindings",
@@ -94,7 +95,7 @@ const PASSES: [&str; 12] = [
     "acme.GroupConvolutions",
 ];
 
-/// Runs of passes over a module, one each.
+/// Returns runs of one pass each on a module.
 pub fn cases(id: &str, text: &str, engine: &Engine) -> Vec<PassCase> {
     let known = PASSES.into_iter().filter(|pass| engine.registry().find_full(pass).is_some());
     let case = |pass: &str| PassCase {

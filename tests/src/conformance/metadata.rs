@@ -1,5 +1,5 @@
-//! The metadata of a text, decoded: TVM numbers its entries by object, passhost by content, so only what an entry holds
-//! says whether two texts are equal.
+//! Decodes the metadata of a text. TVM numbers its entries by object, passhost by content, so texts can be compared
+//! only by the contents of entries.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 pub(super) struct Entries(Value);
 
 impl Entries {
-    /// The entries of a text; none if it has no metadata that can be read.
+    /// Returns the entries of a text; none if it has no readable metadata.
     pub(super) fn of(text: &str) -> Entries {
         let graph =
             text.split_once("metadata = tvm.ir.load_json(\"\"\"").and_then(|(_, rest)| rest.split_once("\"\"\")"));
@@ -16,7 +16,7 @@ impl Entries {
         Entries(graph.unwrap_or_default())
     }
 
-    /// A line with what the metadata holds in place of its numbers.
+    /// Replaces the numbers of metadata entries in a line by the contents.
     pub(super) fn decoded(&self, line: &str) -> String {
         let mut out = String::with_capacity(line.len());
         let mut rest = line;
@@ -38,7 +38,7 @@ impl Entries {
         out + rest
     }
 
-    /// What an entry holds: a text, or the bytes of a tensor with its data type and shape before them.
+    /// Returns the content of an entry: a text, or the bytes of a tensor after its data type and shape.
     fn entry(&self, key: &str, index: usize) -> Option<&str> {
         let map = self.data(self.0["root_index"].as_u64()?)?.as_array()?;
         let pair = map.chunks(2).find(|pair| self.data_of(&pair[0]).and_then(Value::as_str) == Some(key))?;
@@ -58,7 +58,7 @@ impl Entries {
     }
 }
 
-/// What is between the quotes of a Python string.
+/// Returns the value of a Python string literal, given the text between the quotes.
 fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();

@@ -1,4 +1,5 @@
-//! Recorded modules: read, check, print, read again, compare; and whether the printed text is the given one.
+//! Recorded modules: each is parsed, checked, printed, parsed again and compared; the printed text is compared with the
+//! given one.
 
 use super::metadata::Entries;
 use super::{Failure, Outcome, TextDifference, cause, guarded};
@@ -10,13 +11,13 @@ use std::borrow::Cow;
 /// A recorded module.
 #[derive(Debug)]
 pub struct ModuleCase {
-    /// Its id.
+    /// The id of the case.
     pub id: String,
-    /// Its text, as TVM prints it.
+    /// The text, as TVM printed it.
     pub text: String,
 }
 
-/// Tries one module.
+/// Tests one module.
 pub fn run(case: &ModuleCase, engine: &Engine) -> Outcome {
     let mut text = Some(TextDifference::not_printed());
     let mut opaque_calls = 0;
@@ -36,7 +37,7 @@ pub fn run(case: &ModuleCase, engine: &Engine) -> Outcome {
     Outcome { id: case.id.clone(), group: String::new(), failure: failure.err(), text, opaque_calls }
 }
 
-/// Reads a text; the number of calls of operators that no plugin declares comes with it.
+/// Parses a text; also returns the number of calls of operators that no plugin declares.
 pub(super) fn read(kind: &'static str, text: &str, engine: &Engine) -> Result<(Module, usize), Failure> {
     script::read_with_warnings(text, engine).map(|read| (read.module, read.opaque_calls)).map_err(|error| {
         let first = error.diagnostics.first();
@@ -45,8 +46,8 @@ pub(super) fn read(kind: &'static str, text: &str, engine: &Engine) -> Result<(M
     })
 }
 
-/// The first line in which two texts differ, except for comments and blank space; the metadata is compared decoded, where
-/// the text refers to it. `None` if there is none.
+/// Returns the first line in which two texts differ, ignoring comments and blank space; metadata is decoded where the
+/// text refers to it. Returns `None` if there is none.
 pub fn text_difference(given: &str, printed: &str) -> Option<TextDifference> {
     let (given, printed) = (significant(given), significant(printed));
     let n = given.len().max(printed.len());
@@ -57,7 +58,7 @@ pub fn text_difference(given: &str, printed: &str) -> Option<TextDifference> {
     Some(TextDifference { cause: cause::of(&given, &printed, (&a, &b)), lines })
 }
 
-/// The lines that mean something, without comments and blank space at their ends, and with what the metadata holds.
+/// Returns the significant lines, without comments and trailing space, and with metadata decoded.
 fn significant(text: &str) -> Vec<Cow<'_, str>> {
     let entries = Entries::of(text);
     let mut in_metadata = false;
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn metadata_is_compared_by_what_it_holds() {
-        // A string under each of two numbers.
+        // The same string with different numbers.
         let text = |strings: &[&str], uses: &str| {
             let key = "ffi.String";
             let mut nodes = vec![serde_json::json!({"type": key, "data": key})];

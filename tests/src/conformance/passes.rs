@@ -1,4 +1,5 @@
-//! Recorded pass runs: read what was before, run the pass as it was run, compare with what was after.
+//! Recorded pass runs: parses the module before, runs the pass as recorded, and compares the result with the recorded
+//! one.
 
 use super::modules::read;
 use super::{Failure, Outcome, guarded};
@@ -14,23 +15,23 @@ use std::sync::Arc;
 /// A recorded run of one pass.
 #[derive(Debug)]
 pub struct PassCase {
-    /// Its id.
+    /// The id of the case.
     pub id: String,
-    /// Name of the pass, as TVM says it.
+    /// The name of the pass in TVM.
     pub pass: String,
-    /// Arguments by position.
+    /// Positional arguments.
     pub args: Vec<Value>,
-    /// Arguments by name.
+    /// Keyword arguments.
     pub kwargs: serde_json::Map<String, Value>,
-    /// Context: opt_level, required_pass, disabled_pass, config, target.
+    /// The context: opt_level, required_pass, disabled_pass, config, target.
     pub context: Value,
-    /// Module before.
+    /// The module before.
     pub before: String,
-    /// Module after; `None` where the pass raised.
+    /// The module after; `None` if the pass raised an error.
     pub after: Option<String>,
 }
 
-/// Tries one run.
+/// Tests one run.
 pub fn run(case: &PassCase, engine: &Arc<Engine>) -> Outcome {
     let (mut opaque_calls, operators) = (0, &**engine);
     let failure = guarded(|| {
@@ -58,7 +59,8 @@ pub fn run(case: &PassCase, engine: &Arc<Engine>) -> Outcome {
     Outcome { id: case.id.clone(), group: case.pass.clone(), failure: failure.err(), text: None, opaque_calls }
 }
 
-/// The full name here of a pass of TVM. Bare names are Relax's; two names of passes are not those of their factories.
+/// Returns the full name of a TVM pass. Bare names are Relax passes; two passes have names that differ from their
+/// factories.
 pub(super) fn full_name(case: &PassCase) -> String {
     match case.pass.as_str() {
         "DecomposeOps" => "relax.DecomposeOpsForInference".to_string(),
@@ -68,7 +70,7 @@ pub(super) fn full_name(case: &PassCase) -> String {
     }
 }
 
-/// What a pass of this full name makes of a module, or why it fails; its input is verified as that of a run is.
+/// Returns the result of a pass with this full name, or its error; the input is verified as in a run.
 ///
 /// # Errors
 /// If there is no such pass, the module is ill-formed, or the pass fails.
@@ -81,7 +83,7 @@ pub fn after(pass: &str, module: Module, engine: &Arc<Engine>) -> Result<Module,
     replay(&case, module, engine, None).unwrap_or_else(|failure| Err(failure.why))
 }
 
-/// Runs the pass, with an instrument that sees it; the inner error is what the pass says.
+/// Runs the pass with an instrument that observes it; the inner error is the pass's own.
 pub(super) fn replay(
     case: &PassCase,
     before: Module,
@@ -95,7 +97,7 @@ pub(super) fn replay(
     })
 }
 
-/// Runs the pass, and gives all that is told of the run.
+/// Runs the pass, and returns the full report of the run.
 pub(super) fn report_of(
     case: &PassCase,
     before: Module,
@@ -127,7 +129,7 @@ pub(super) fn report_of(
     report.map_err(|why| Failure::new("not planned", why))
 }
 
-/// The context of the run: its target and its config values. Levels and names of passes are the plan's.
+/// Returns the context of the run: its target and config values. Levels and pass names belong to the plan.
 fn context(case: &PassCase, engine: &Arc<Engine>) -> Result<PassContext, Failure> {
     let mut context = PassContext::builder();
     if let Some(target) = case.context["target"].as_str() {
@@ -139,7 +141,7 @@ fn context(case: &PassCase, engine: &Arc<Engine>) -> Result<PassContext, Failure
     context.build(engine).map_err(|why| Failure::new("config", why))
 }
 
-/// Arguments as options: those by position are the options in their order, `null` is what is if nothing is given.
+/// Converts arguments to options: positional arguments are options in order, and `null` means the default.
 fn options(case: &PassCase, info: &PassInfo) -> Result<Vec<(String, OptionValue)>, Failure> {
     let mut given = Vec::new();
     for (i, value) in case.args.iter().enumerate() {
@@ -159,7 +161,7 @@ fn options(case: &PassCase, info: &PassInfo) -> Result<Vec<(String, OptionValue)
     Ok(options)
 }
 
-/// A value of JSON; an object is a list of its entries, such as `n=16`.
+/// Converts a JSON value; an object becomes a list of its entries, such as `n=16`.
 fn option_value(value: &Value) -> Option<OptionValue> {
     Some(match value {
         Value::Bool(v) => OptionValue::Bool(*v),
@@ -176,8 +178,8 @@ fn option_value(value: &Value) -> Option<OptionValue> {
     })
 }
 
-/// Config values. A structured one, recorded as `pkg.XConfig(field=value, …)`, is one value for each field, as in
-/// `tirx.UnrollLoop.auto_max_step`.
+/// Converts config values. A structured one, recorded as `pkg.XConfig(field=value, …)`, becomes one value for each
+/// field, as in `tirx.UnrollLoop.auto_max_step`.
 fn config(recorded: &Value) -> Result<BTreeMap<String, OptionValue>, Failure> {
     let mut out = BTreeMap::new();
     for (key, value) in recorded.as_object().into_iter().flatten() {

@@ -1,11 +1,11 @@
-//! What a conformance run says: counts by kind of failure with their ids, and the total.
+//! Formats a conformance run: counts by kind of failure with their ids, and the total.
 
 use super::Outcome;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Ids that a line shows unless all are asked for.
+/// Number of ids in a line, unless all are requested.
 const FEW: usize = 4;
 
 /// Failures by kind, then by message; each with its ids.
@@ -22,7 +22,7 @@ fn kinds(outcomes: &[Outcome]) -> Kinds<'_> {
     kinds
 }
 
-/// A message without the names and numbers of its case, so that equal reasons fall together.
+/// Removes the names and numbers of a case from a message, so that equal reasons are grouped.
 fn general(message: &str) -> String {
     let mut out = String::new();
     for (i, part) in message.split('`').enumerate() {
@@ -58,7 +58,7 @@ fn equal(outcomes: &[Outcome]) -> usize {
     outcomes.iter().filter(|outcome| outcome.failure.is_none()).count()
 }
 
-/// The report as text; its last line is the total.
+/// Formats the report as text; the last line is the total.
 pub fn text(outcomes: &[Outcome], all_ids: bool) -> String {
     let mut out = String::new();
     let mut groups: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
@@ -92,7 +92,7 @@ pub fn text(outcomes: &[Outcome], all_ids: bool) -> String {
     out
 }
 
-/// Another text than the given one, by cause; with the lines of the first few, or of all.
+/// Appends the text differences by cause, with the lines of the first few, or of all.
 fn texts(out: &mut String, outcomes: &[Outcome], all_ids: bool) {
     let mut causes: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for outcome in outcomes.iter().filter(|outcome| outcome.failure.is_none()) {
@@ -108,12 +108,12 @@ fn texts(out: &mut String, outcomes: &[Outcome], all_ids: bool) {
     }
 }
 
-/// How many cases of all are equal.
+/// Formats how many of all cases are equal.
 pub fn total(outcomes: &[Outcome]) -> String {
     format!("total: {} of {}", equal(outcomes), outcomes.len())
 }
 
-/// The report as JSON: every case with what became of it.
+/// Formats the report as JSON: every case with its outcome.
 pub fn json(outcomes: &[Outcome]) -> Value {
     let cases: Vec<Value> = outcomes
         .iter()

@@ -1,4 +1,4 @@
-//! Recorded pass runs: read what was before, run the pass as it was run, and validate it.
+//! Recorded pass runs: parses the module before, runs the pass as recorded, and validates it.
 
 use super::modules::read;
 use super::passes::{PassCase, full_name, replay};
@@ -11,10 +11,10 @@ use std::sync::Arc;
 /// The seed of all inputs.
 const SEED: u64 = 1;
 
-/// Validates one run; gives the verdict on the pass, or why it did not run.
+/// Validates one run; returns the verdict on the pass, or the reason why it did not run.
 ///
 /// # Errors
-/// If the module is not read, or the pass does not run or fails.
+/// If the module cannot be parsed, or the pass does not run or fails.
 pub fn run(case: &PassCase, engine: &Arc<Engine>) -> Result<Verdict, Failure> {
     guarded(|| {
         let (before, _) = read("before not read", &case.before, engine)?;
@@ -22,7 +22,7 @@ pub fn run(case: &PassCase, engine: &Arc<Engine>) -> Result<Verdict, Failure> {
         let seen_by = Instrument::new("validate", steps.instrument(engine.registry()));
         replay(case, before, engine, Some(seen_by))?.map_err(|why| Failure::new("raised", why))?;
         let (steps, pass) = (steps.take(), full_name(case));
-        // A composite pass is there with its members.
+        // A composite pass appears as its members.
         let of_case = |at: usize| steps[at].pass == pass || steps.iter().all(|step| step.pass != pass);
         let mut worst = Verdict::Unchanged;
         for step in (0..steps.len()).filter(|at| of_case(*at)) {
@@ -44,7 +44,7 @@ fn badness(verdict: &Verdict) -> u8 {
     }
 }
 
-/// All verdicts, counted: whether no pass is blamed, and the text.
+/// Counts all verdicts; returns true if no pass is blamed, and the text.
 pub fn report(verdicts: Vec<(&PassCase, Result<Verdict, Failure>)>) -> (bool, String) {
     let mut tally = Tally::default();
     let mut not_run = std::collections::BTreeMap::<&str, usize>::new();

@@ -1,5 +1,5 @@
-//! Bodies with records that are changed at random, as a pass could return them: whatever verifies must be printed as a
-//! text that reads as the same module.
+//! Changes records of bodies at random, as a faulty pass could: every body that verifies must print as a text that
+//! parses to the same module.
 
 use super::sections::{Rng, forged};
 use crate::generate::{Choices, bytes_of, module};
@@ -8,59 +8,59 @@ use plugin_api::prelude::*;
 use script::Operators;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Changes that one module is used for.
+/// Number of changes for which one module is used.
 const USES: u64 = 128;
-/// Bytes of choices of the longest module.
+/// Number of choice bytes of the longest module.
 const LONGEST: usize = 260;
 
-/// What became of one change.
+/// The outcome of one change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The records are no body.
+    /// The records are not a valid body.
     Refused,
-    /// The body does not verify; why.
+    /// The body does not verify, for this reason.
     Violation(String),
-    /// It is what its text says; whether verification knows that of a PrimFunc without reading the text.
+    /// The body verifies and equals its parsed text.
     Good {
-        /// It knows.
+        /// True if verification can establish this for a PrimFunc without parsing the text.
         plain: bool,
     },
-    /// It verifies, and is not what its text says.
+    /// The body verifies but differs from its parsed text.
     Bad(Finding),
 }
 
-/// What must not be.
+/// A failure of the tested property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// It cannot be printed, or its text cannot be read; why.
+    /// The body cannot be printed, or its text cannot be parsed, for this reason.
     Unreadable(String),
-    /// Its text reads as another module; how they differ.
+    /// The text parses to another module; the string has the difference.
     OtherModule(String),
     /// Something panicked.
     Panic(String),
 }
 
-/// How many changes came to what.
+/// Counts of changes by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Changes.
+    /// Number of changes.
     pub tried: u64,
-    /// Those that gave a body.
+    /// Changes that gave a body.
     pub sealed: u64,
-    /// Those that verify.
+    /// Bodies that verify.
     pub verified: u64,
-    /// Those of them that are PrimFuncs of usual form, which verification does not read again.
+    /// Verified PrimFuncs of the usual form, which verification does not parse again.
     pub plain: u64,
-    /// Findings of each kind.
+    /// Number of bodies without a readable text.
     pub unreadable: u64,
-    /// The same.
+    /// Number of texts that parse to another module.
     pub other_module: u64,
-    /// The same.
+    /// Number of panics.
     pub panics: u64,
 }
 
 impl Counts {
-    /// Counts one more.
+    /// Counts an outcome.
     pub fn add(&mut self, outcome: &Outcome) {
         self.tried += 1;
         self.sealed += u64::from(!matches!(outcome, Outcome::Refused));
@@ -74,7 +74,7 @@ impl Counts {
         }
     }
 
-    /// The sum of both.
+    /// Returns the sum of both.
     pub fn plus(&self, other: &Counts) -> Counts {
         Counts {
             tried: self.tried + other.tried,
@@ -88,27 +88,27 @@ impl Counts {
     }
 }
 
-/// A source of changes: each seed is one.
+/// A source of changes; each seed is one change.
 pub struct Forge<'o> {
     ops: &'o dyn Operators,
-    /// The modules that are changed; if there is none, generated ones.
+    /// The modules that are changed; if empty, generated ones.
     given: Vec<Module>,
     /// The last module, with its number.
     made: Option<(u64, Module)>,
 }
 
 impl<'o> Forge<'o> {
-    /// With modules of these operators.
+    /// Creates a forge for generated modules with these operators.
     pub fn new(ops: &'o dyn Operators) -> Forge<'o> {
         Forge { ops, given: Vec::new(), made: None }
     }
 
-    /// Of these modules.
+    /// Creates a forge for given modules.
     pub fn of(ops: &'o dyn Operators, given: Vec<Module>) -> Forge<'o> {
         Forge { ops, given, made: None }
     }
 
-    /// The module that a seed changes.
+    /// Returns the module that a seed changes.
     fn module(&mut self, seed: u64) -> Module {
         let number = seed / USES;
         match (&self.made, self.given.len()) {
@@ -123,7 +123,7 @@ impl<'o> Forge<'o> {
         }
     }
 
-    /// Makes the change of a seed, and looks what comes of it.
+    /// Makes the change of a seed, and returns its outcome.
     pub fn outcome(&mut self, seed: u64) -> Outcome {
         self.outcome_without(seed, 0)
     }
@@ -138,7 +138,7 @@ impl<'o> Forge<'o> {
         })
     }
 
-    /// The changed module of a seed, if the change gives a body.
+    /// Returns the changed module of a seed, or `None` if the change does not give a body.
     fn changed(&self, before: &Module, seed: u64, without: u32) -> Option<Module> {
         let mut rng = Rng(seed);
         let functions: Vec<(&str, &Body)> = before.functions().collect();
@@ -185,7 +185,7 @@ impl<'o> Forge<'o> {
         }
     }
 
-    /// Everything about a finding: the least changes that still show it, and the text.
+    /// Describes a finding: the smallest set of changes that reproduces it, and the text.
     pub fn report(&mut self, seed: u64, finding: &Finding) -> String {
         let before = self.module(seed);
         let mut rng = Rng(seed);
@@ -218,7 +218,7 @@ impl<'o> Forge<'o> {
     }
 }
 
-/// At how many places a seed changes its body.
+/// Returns the number of places at which a seed changes its body.
 fn places(rng: &mut Rng) -> u32 {
     1 + rng.below(4) as u32
 }

@@ -1,4 +1,4 @@
-//! A few operators without a plugin: enough for texts to get deep into the reader.
+//! A few operators without a plugin: enough to exercise most of the parser.
 
 use plugin_api::ir::Call;
 use plugin_api::metadata::{ArgInfo, ArgKind, AttrDefault, AttrInfo, AttrType, OpInfo, OptionValue};
@@ -7,8 +7,8 @@ use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use script::Operators;
 use std::sync::LazyLock;
 
-/// `relax.add`, `relax.nn.relu`, `relax.concat`, `relax.sum`, `relax.print`: the type of the first argument, whatever
-/// that is.
+/// The operators `relax.add`, `relax.nn.relu`, `relax.concat`, `relax.sum` and `relax.print`, each of which has the
+/// type of its first argument.
 pub struct SomeOps;
 
 static OPERATORS: LazyLock<[OpInfo; 5]> = LazyLock::new(|| {

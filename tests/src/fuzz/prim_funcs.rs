@@ -6,19 +6,19 @@ use plugin_api::ir::{Body, BodyKind, Module};
 use script::NoOps;
 use std::collections::HashSet;
 
-/// PrimFuncs with every form that verification does not read again, as the standard passes make them.
+/// PrimFuncs, from the standard passes, with every form that verification does not parse again.
 pub const PRIM_FUNCS: &str = include_str!("prim_funcs.py");
 
-/// Functions of one module: a change can take records of another one.
+/// Number of functions in one module; a change can take records of another function.
 const TOGETHER: usize = 8;
-/// Bytes of the sections of the largest function.
+/// Size in bytes of the sections of the largest function.
 const LARGEST: usize = 48 << 10;
 
-/// The different PrimFuncs of some texts, in small modules. Texts that are not read without operators are left out.
+/// Returns the distinct PrimFuncs of some texts, in small modules. Texts that need operators are skipped.
 pub fn prim_funcs<'t>(texts: impl IntoIterator<Item = &'t str>) -> Vec<Module> {
     let (mut known, mut functions) = (HashSet::new(), Vec::new());
     let small = |body: &Body| body.raw().byte_len() <= LARGEST && bytes(body).len() <= 2 * LARGEST;
-    // The small modules do not have the other functions.
+    // The small modules lack the other functions.
     let alone = |body: &Body| body.raw().leaves().iter().all(|leaf| leaf.kind != leaf::GLOBAL_VAR);
     for module in texts.into_iter().filter_map(|text| script::read(text, &NoOps).ok()) {
         let prim_funcs =

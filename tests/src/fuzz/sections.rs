@@ -1,13 +1,13 @@
-//! Bodies as bytes: sections that are no body yet, and changes to them that keep them nearly one.
+//! Bodies as bytes: sections that are not sealed yet, and changes that keep them almost valid.
 
 use plugin_api::ir::records::*;
 use plugin_api::ir::{Body, Sections};
 use plugin_api::prelude::*;
 use plugin_api::walk::dump::dump;
 
-/// What a section consists of.
+/// The layout of a section's records.
 trait Plain: Sized {
-    /// Bytes of each field.
+    /// Size in bytes of each field.
     const WIDTHS: &'static [usize];
     fn read(bytes: &mut &[u8]) -> Option<Self>;
     fn write(&self, out: &mut Vec<u8>);
@@ -58,7 +58,7 @@ records! {
     }
 }
 
-/// The next section: its length in two bytes, then its bytes.
+/// Takes the next section: its length in two bytes, then its bytes.
 fn section<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     let Some((len, after)) = rest.split_first_chunk::<2>() else { return &[] };
     let (bytes, after) = after.split_at(usize::from(u16::from_le_bytes(*len)).min(after.len()));
@@ -74,7 +74,7 @@ fn put_section(out: &mut Vec<u8>, bytes: &[u8]) {
 
 macro_rules! sections {
     ($($name:ident: $Rec:ident),* $(,)?) => {
-        /// Bytes of the fields of each section's records.
+        /// Sizes in bytes of the fields of each section's records.
         const WIDTHS: &[&[usize]] = &[$(<$Rec as Plain>::WIDTHS),*];
 
         fn read(mut rest: &[u8]) -> Sections {
@@ -86,7 +86,7 @@ macro_rules! sections {
             s
         }
 
-        /// The sections of a body, as [`seal`] reads them; constants without their data.
+        /// Returns the sections of a body, in the form that [`seal`] parses; constants are without their data.
         pub fn bytes(body: &Body) -> Vec<u8> {
             let (s, mut out) = (Sections::copy_of(body.raw()), Vec::new());
             $({
@@ -104,11 +104,11 @@ sections! {
     var_names: u32, spans: u32, origins: u32, origin_lists: u32, limit: u32,
 }
 
-/// Sections of a body: refused, or a body that can be used. Says whether it was one.
+/// Seals sections, which must be refused or give a usable body. Returns true if they gave a body.
 pub fn seal(data: &[u8]) -> bool {
     let mut s = read(data);
     for rec in &mut s.consts {
-        // Data that nobody could guess: zeros, with their hash.
+        // Random data cannot match its hash, so the data is zeros with their hash.
         let tensor = Tensor::new(&vec![0; rec.bytes.min(4_096) as usize]);
         (rec.hash_lo, rec.hash_hi) = tensor.hash128();
         s.tensors.push(tensor);
@@ -125,7 +125,7 @@ pub fn seal(data: &[u8]) -> bool {
     }
 }
 
-/// Everything that reads a body.
+/// Exercises everything that reads a body.
 fn use_all(body: &Body) {
     let _ = dump(body);
     let _ = body.structural_hash();
@@ -157,7 +157,7 @@ fn use_all(body: &Body) {
     let _ = script::print_function("f", body, &script::NoOps);
 }
 
-/// Numbers from a seed (splitmix64).
+/// Random numbers from a seed (splitmix64).
 pub(super) struct Rng(pub(super) u64);
 
 impl Rng {
@@ -168,7 +168,7 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// Below `n`, or 0.
+    /// Returns a number below `n`, or 0 if `n` is 0.
     pub(super) fn below(&mut self, n: usize) -> usize {
         (self.next() % (n.max(1) as u64)) as usize
     }
@@ -178,11 +178,10 @@ const NODES: usize = 0;
 const LEAVES: usize = 2;
 const NAMES: usize = 12;
 const SPANS: usize = 15;
-/// Which section to change: those with more meaning more often.
+/// The sections to change; more important ones occur more often.
 const TARGETS: &[usize] = &[0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 9, 10, 11, 12, 13, 14, 15];
 
-/// Changes sections in a few places: fields become ids and kinds that could be there, records are repeated, left out,
-/// moved.
+/// Changes sections in a few places: fields get plausible ids and kinds; records are repeated, dropped or moved.
 pub fn mutate(data: &[u8], seed: u32) -> Vec<u8> {
     let (mut rng, mut rest) = (Rng(seed.into()), data);
     let mut parts: Vec<Vec<u8>> = WIDTHS.iter().map(|_| section(&mut rest).to_vec()).collect();
@@ -205,7 +204,7 @@ fn count(parts: &[Vec<u8>], part: usize) -> usize {
 
 fn change(parts: &mut [Vec<u8>], part: usize, rng: &mut Rng) {
     let n = count(parts, part);
-    // Rows that go with the nodes.
+    // Rows that correspond to the nodes.
     let with: Vec<usize> = match part {
         NODES => [NODES, NAMES, SPANS].into_iter().filter(|other| count(parts, *other) == n).collect(),
         _ => vec![part],
@@ -236,7 +235,7 @@ fn change(parts: &mut [Vec<u8>], part: usize, rng: &mut Rng) {
     }
 }
 
-/// Texts in places of which a reader demands something.
+/// Texts for places where the parser has requirements.
 const TEXTS: &[&str] = &[
     "",
     "_",
@@ -316,14 +315,13 @@ const DTYPES: &[u32] = &[
     DType::new(112, 105, 27_917).0,
 ];
 
-/// Places of fields that are flags or data types: section and field.
+/// Positions of fields that are flags or data types: section and field.
 const FLAGS: &[(usize, usize)] = &[(NODES, 1), (NODES, 1), (LEAVES, 1), (3, 1), (9, 2)];
 const TYPED: &[(usize, usize)] = &[(3, 2), (5, 1), (10, 3), (11, 0)];
 const STRS: usize = 6;
 const VAR_NAMES: usize = 14;
 
-/// Changes a body at `n` places, of which those are left out whose bit in `without` is set; some changes take records of
-/// another body.
+/// Changes a body at `n` places, except those whose bit in `without` is set; some changes take records of another body.
 pub(super) fn forged(body: &Body, other: &Body, seed: u64, n: u32, without: u32) -> Sections {
     let split = |body: &Body| -> Vec<Vec<u8>> {
         let bytes = bytes(body);
@@ -351,7 +349,7 @@ pub(super) fn forged(body: &Body, other: &Body, seed: u64, n: u32, without: u32)
     s
 }
 
-/// One change.
+/// Makes one change.
 fn forge(parts: &mut [Vec<u8>], others: &[Vec<u8>], rng: &mut Rng) {
     let at = TARGETS[rng.below(TARGETS.len())];
     match rng.below(16) {
@@ -389,7 +387,7 @@ fn forge(parts: &mut [Vec<u8>], others: &[Vec<u8>], rng: &mut Rng) {
             set(parts, part, rng, field, &dtype.to_le_bytes());
         }
         9 => {
-            // A number of a dimension, leaf or attribute.
+            // A number in a dimension, leaf or attribute.
             let number = [0u64, 1, 2, 7, u64::MAX, 1 << 40, 0x8000_0000][rng.below(7)];
             match rng.below(3) {
                 0 => set(parts, 5, rng, 3, &number.to_le_bytes()),
@@ -401,7 +399,7 @@ fn forge(parts: &mut [Vec<u8>], others: &[Vec<u8>], rng: &mut Rng) {
     }
 }
 
-/// Writes bytes into any record of a section, from a field on.
+/// Writes bytes to a random record of a section, starting at a field.
 fn set(parts: &mut [Vec<u8>], part: usize, rng: &mut Rng, field: usize, bytes: &[u8]) {
     let n = count(parts, part);
     if n > 0 {
@@ -410,7 +408,7 @@ fn set(parts: &mut [Vec<u8>], part: usize, rng: &mut Rng, field: usize, bytes: &
     }
 }
 
-/// A value that could be in a field of record `at`.
+/// Returns a plausible value for a field of record `at`.
 fn plausible(parts: &[Vec<u8>], at: usize, old: u64, rng: &mut Rng) -> u64 {
     let n = count(parts, rng.below(parts.len()));
     match rng.below(14) {

@@ -1,25 +1,26 @@
-//! Texts that are nearly modules: generated ones, damaged in a few places.
+//! Texts that are almost modules: generated ones, damaged in a few places.
 
 use super::SomeOps;
 use crate::generate::{Choices, bytes_of, module};
 
-/// What is put into a text in a place of something else.
+/// Pieces of text that replace others.
 const PIECES: &[&str] = &[
     "", "x", "n", "1", ", ", "R.", "T.", "()", "\n", "    ", "None", "\"m\"", "x, x", "-1", "π", "_", "[0]", ":",
     "0:4", "int64", "T.int64(", ")", "if ", "else:\n", "Module.", "metadata", "\\\n", "(", "return ", "True",
 ];
 
-/// Bytes of choices of the longest module.
+/// Number of choice bytes of the longest module.
 const LONGEST: usize = 300;
 
-/// The text of a generated module with the operators of [`SomeOps`].
+/// Returns the text of a generated module with the operators of [`SomeOps`].
 pub fn generated(seed: u64) -> String {
     let len = (seed.wrapping_mul(0x9e37_79b9) >> 16) as usize % LONGEST;
     script::print(&module(&Choices::new(&bytes_of(seed, len)), &SomeOps), &SomeOps)
         .expect("everything in it has a text")
 }
 
-/// The text of a generated module with pieces cut out, doubled, moved and replaced; now and then by a piece of `other`.
+/// Returns the text of a generated module with pieces removed, duplicated, moved and replaced, sometimes by a piece of
+/// `other`.
 pub fn damaged(other: &[u8], seed: u32) -> String {
     let mut text: Vec<char> = generated(u64::from(seed)).chars().collect();
     let other: Vec<char> = String::from_utf8_lossy(other).chars().collect();

@@ -1,32 +1,32 @@
-//! Relax functions of the groups of operators that passes of algebra and fusion look for: products with one factor,
-//! convolutions with scales, chains of reshapes.
+//! Generates Relax functions with operator groups that algebra and fusion passes look for: products with a common
+//! factor, convolutions with scales, chains of reshapes.
 
 use super::Choices;
 use plugin_api::prelude::*;
 
 type F<'m, 'i> = FunctionBuilder<'m, 'i>;
 
-/// What the groups are made of.
+/// The parameters from which the groups are built.
 struct Params {
-    /// (4, 16).
+    /// Shape (4, 16).
     x: V,
-    /// Each (16, 8).
+    /// Shape (16, 8) each.
     weights: [V; 2],
-    /// (16, 64), and indices into its columns.
+    /// Shape (16, 64), and indices of its columns.
     table: V,
     indices: V,
-    /// (1, 3, 8, 8) and (4, 3, 3, 3), with a scale for each channel of input and output.
+    /// Shapes (1, 3, 8, 8) and (4, 3, 3, 3), with a scale for each input and output channel.
     image: V,
     kernel: V,
     scales: [V; 2],
-    /// Each (16,).
+    /// Shape (16,) each.
     gamma: V,
     beta: V,
-    /// ().
+    /// Shape ().
     s: V,
 }
 
-/// Writes one function: some of the groups, most of the time in a dataflow block.
+/// Writes one function with some of the groups, usually in a dataflow block.
 pub(super) fn function(c: &Choices<'_>, b: &F<'_, '_>) {
     let n = b.sym("n");
     b.param("rows", Type::tensor(vec![n, Dim::Int(16)], DType::F32));

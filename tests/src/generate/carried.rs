@@ -1,17 +1,19 @@
-//! PrimFuncs that carry values from one iteration of a loop to the next, in loops whose ranges are read from memory that the
-//! function may change. Each can be executed: indices stay within their buffers, and nothing is read before it is written.
+//! Generates PrimFuncs that carry values from one loop iteration to the next, with loop ranges read from memory that
+//! the function may change. Each can be executed: indices stay inside their buffers, and nothing is read before it is
+//! written.
 
 use super::Choices;
 use std::fmt::Write;
 
-/// Elements of the buffers that data is in, and of `N`, whose elements are from 0 to [`MOST`].
+/// Number of elements of the data buffers.
 pub const ELEMENTS: i64 = 8;
-/// Elements of `N`.
+/// Number of elements of `N`.
 pub const COUNTS: i64 = 4;
-/// Greatest element of `N`.
+/// Highest element of `N`.
 pub const MOST: i64 = 5;
 
-/// The text of a module with one PrimFunc, `main(N, A, B)`: `N` has numbers of iterations, `A` and `B` any integers.
+/// Returns the text of a module with one PrimFunc, `main(N, A, B)`: `N` has numbers of iterations, `A` and `B` have
+/// arbitrary integers.
 pub fn carried_text(choices: &Choices<'_>) -> String {
     let (blocks, out) = (choices.coin(), String::new());
     let mut writer = Writer { c: choices, out, depth: 2, vars: Vec::new(), names: 0, left: 24, blocks };
@@ -19,7 +21,7 @@ pub fn carried_text(choices: &Choices<'_>) -> String {
     writer.out
 }
 
-/// A scalar in scope: its name, and the greatest value that it may have. None is negative.
+/// A scalar in scope: its name, and its highest possible value. Scalars are never negative.
 type Scalar = (String, i64);
 
 struct Writer<'c, 'b> {
@@ -28,9 +30,9 @@ struct Writer<'c, 'b> {
     depth: usize,
     vars: Vec<Scalar>,
     names: usize,
-    /// Statements that may still be made.
+    /// Number of statements that may still be generated.
     left: usize,
-    /// Whether statements are in schedulable blocks.
+    /// True if statements are in schedulable blocks.
     blocks: bool,
 }
 
@@ -87,7 +89,8 @@ impl Writer<'_, '_> {
         self.line(&format!("    {buffer}[z] = {}", if self.c.coin() { "z".to_string() } else { value.to_string() }));
     }
 
-    /// A loop whose first iteration fills a buffer, and whose others use what the ones before left in it.
+    /// Writes a loop whose first iteration fills a buffer, and whose later iterations use the values left by earlier
+    /// ones.
     fn first_fill(&mut self, buffer: &str) {
         let (var, extent) = (self.name("i"), self.extent().0);
         // At least one iteration.
@@ -134,7 +137,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// What a loop runs over: a number of iterations up to 6, and its greatest value.
+    /// Returns a number of iterations up to 6, and its highest value.
     fn extent(&mut self) -> Scalar {
         let count = self.count();
         match self.c.below(8) {
@@ -155,7 +158,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// An element of `N`.
+    /// Returns an element of `N`.
     fn count(&mut self) -> String {
         match self.c.below(4) {
             0 if !self.vars.is_empty() => {
@@ -228,7 +231,7 @@ impl Writer<'_, '_> {
         self.vars.push((name, most));
     }
 
-    /// An index of a buffer of eight elements.
+    /// Returns an index of a buffer with eight elements.
     fn index(&mut self) -> String {
         let scalar = match self.vars.is_empty() {
             true => None,
@@ -287,7 +290,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Each iteration reads what the ones before wrote.
+    /// Writes a loop in which each iteration reads what earlier ones wrote.
     fn window(&mut self) {
         let (var, extent) = (self.name("w"), self.extent().0);
         let by = self.c.within(1, 2);
@@ -297,7 +300,7 @@ impl Writer<'_, '_> {
         self.line(&format!("    B[{var}] = (t[T.max({var} - {by}, 0)] * 10 + t[{var}]) % 1009"));
     }
 
-    /// Counts down, with the counter in memory.
+    /// Writes a loop that counts down, with the counter in memory.
     fn while_(&mut self) {
         let (index, value) = (self.index(), self.value());
         self.line("while p[0] > 0:");
@@ -306,13 +309,13 @@ impl Writer<'_, '_> {
         self.line("    p[0] = p[0] - 1");
     }
 
-    /// Statements in schedulable blocks, with iterators of each kind.
+    /// Writes statements in schedulable blocks, with iterators of each kind.
     fn block(&mut self) {
         if !self.blocks {
             return self.window();
         }
         let (var, name) = (self.name("k"), self.name("b"));
-        // A block knows the loops around it by its iterators only.
+        // A block accesses the loops around it only through its iterators.
         let around = std::mem::take(&mut self.vars);
         let (index, (extent, _)) = (self.index(), self.extent());
         self.vars = around;

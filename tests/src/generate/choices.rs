@@ -1,59 +1,59 @@
-//! A source of choices: bytes from anywhere. Where they end, every choice is the first one, which is the simplest; so a
-//! shorter input, or one of smaller bytes, gives a smaller module, and whatever shrinks bytes shrinks modules.
+//! A source of choices from arbitrary bytes. After the last byte, every choice is the first one, which is the simplest.
+//! So a shorter input, or one of smaller bytes, gives a smaller module, and tools that shrink bytes shrink modules.
 
 use std::cell::Cell;
 
-/// Bytes that are used up from front to back.
+/// Bytes that are consumed from front to back.
 pub struct Choices<'a> {
     bytes: &'a [u8],
     at: Cell<usize>,
 }
 
 impl<'a> Choices<'a> {
-    /// Choices of these bytes.
+    /// Creates a source from these bytes.
     pub fn new(bytes: &'a [u8]) -> Choices<'a> {
         Choices { bytes, at: Cell::new(0) }
     }
 
-    /// Whether all bytes are used up: from here on every choice is the first one.
+    /// Returns true if all bytes are consumed: from here on, every choice is the first one.
     pub fn is_empty(&self) -> bool {
         self.at.get() >= self.bytes.len()
     }
 
-    /// The next byte, 0 where there is none.
+    /// Returns the next byte, or 0 if there is none.
     pub fn byte(&self) -> u8 {
         let at = self.at.get();
         self.at.set(at + 1);
         self.bytes.get(at).copied().unwrap_or(0)
     }
 
-    /// A number below `n`, of which there are at most 256; 0 if `n` is 0.
+    /// Returns a number below `n`, which is at most 256; 0 if `n` is 0.
     pub fn below(&self, n: usize) -> usize {
         if n < 2 { 0 } else { usize::from(self.byte()) % n }
     }
 
-    /// A number of a range.
+    /// Returns a number in a range.
     pub fn within(&self, least: i64, most: i64) -> i64 {
         least + self.below((most - least + 1) as usize) as i64
     }
 
-    /// One of these.
+    /// Returns one of the items.
     pub fn of<T: Copy>(&self, items: &[T]) -> T {
         items[self.below(items.len())]
     }
 
-    /// True in one of two cases.
+    /// Returns true in one of two cases.
     pub fn coin(&self) -> bool {
         self.one_in(2)
     }
 
-    /// True in one of `n` cases.
+    /// Returns true in one of `n` cases.
     pub fn one_in(&self, n: usize) -> bool {
         self.below(n) == n - 1
     }
 }
 
-/// Bytes from a seed (splitmix64), for those who have none of their own.
+/// Returns bytes from a seed (splitmix64), for callers without their own.
 pub fn bytes_of(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed;
     let words = std::iter::repeat_with(|| {

@@ -1,10 +1,10 @@
-//! Relax functions in which calls write to their arguments, among calls that read them: as text, because what matters is the
-//! order of statements.
+//! Generates Relax functions in which calls write to their arguments, among calls that read them. They are generated as
+//! text, because the order of statements matters.
 
 use super::Choices;
 use std::fmt::Write;
 
-/// PrimFuncs of four elements that the function calls, and a function that updates its parameter.
+/// PrimFuncs over four elements that the function calls, and a function that updates its parameter.
 const HEAD: &str = r#"@I.ir_module
 class Module:
     @T.prim_func(private=True, s_tir=True)
@@ -52,7 +52,7 @@ class Module:
 
 const TY: &str = r#"R.Tensor((4,), "float32")"#;
 
-/// A value of the function, and which memory it has.
+/// A value of the function, and the memory that it is in.
 #[derive(Clone)]
 struct Known {
     name: String,
@@ -64,12 +64,12 @@ struct Writer<'c> {
     text: String,
     indent: usize,
     tensors: Vec<Known>,
-    /// Pairs of tensors under one name.
+    /// Pairs of tensors with one name.
     tuples: Vec<(String, [Known; 2])>,
     n: usize,
 }
 
-/// The text of a module whose function `main` updates values in place, in a dataflow block or not.
+/// Returns the text of a module whose function `main` updates values in place, in a dataflow block or outside of one.
 pub fn in_place_module(c: &Choices<'_>) -> String {
     let param = |(memory, name): (usize, &str)| Known { name: name.to_string(), memory };
     let tensors = ["x", "y"].into_iter().enumerate().map(param).collect();
@@ -115,7 +115,7 @@ impl Writer<'_> {
         format!("v{}", self.n)
     }
 
-    /// A new name of a memory; without one it has its own.
+    /// Binds a new name for a memory; without one, the value has its own memory.
     fn bind(&mut self, memory: Option<usize>, value: &str) {
         let name = self.fresh();
         self.line(&format!("{name} = {value}"));
@@ -186,7 +186,7 @@ impl Writer<'_> {
         }
     }
 
-    /// One of few, so that some are equal.
+    /// Returns one of a few constants, so that some are equal.
     fn constant(&self) -> String {
         format!("R.const([1.0, 2.0, 3.0, {}.0], \"float32\")", self.c.below(2))
     }
@@ -196,8 +196,8 @@ impl Writer<'_> {
         self.bind(Some(a.memory), &call);
     }
 
-    /// An If that updates one of two values. Its result may have the memory of either, so what comes next does not use them
-    /// together in one update.
+    /// Writes an If that updates one of two values. Its result may be in the memory of either, so later updates do not
+    /// use them together.
     fn branches(&mut self) {
         let (a, b, name) = (self.any(), self.any(), self.fresh());
         self.line("if c:");

@@ -1,11 +1,11 @@
-//! Relax functions, by `BlockBuilder`: bindings of every kind over the values that are in scope.
+//! Generates Relax functions with `BlockBuilder`: bindings of every kind over the values in scope.
 
 use super::values::{any_dtype, attr, dim, dims, dtype, entries, tensor, text};
 use super::{Callee, Choices, Vocabulary};
 use plugin_api::prelude::*;
 use std::cell::{Cell, RefCell};
 
-/// Deepest nesting of Ifs and nested functions.
+/// Maximum nesting depth of Ifs and nested functions.
 const DEPTH: usize = 2;
 
 /// Writes one function.
@@ -18,11 +18,11 @@ pub(super) struct Relax<'g, 'b> {
     scope: RefCell<Vec<(V, Type)>>,
     /// Symbolic variables in scope.
     syms: RefCell<Vec<Dim>>,
-    /// Whether effects may be here.
+    /// True if effects are allowed here.
     effects: Cell<bool>,
     flows: Cell<bool>,
     depth: Cell<usize>,
-    /// Bindings that may still be made.
+    /// Number of bindings that may still be generated.
     left: Cell<usize>,
 }
 
@@ -35,7 +35,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         Relax { c, vocabulary, callees, scope, syms, effects: Cell::new(false), flows, depth, left }
     }
 
-    /// Parameters, attributes, bindings, result.
+    /// Writes parameters, attributes, bindings and the result.
     pub(super) fn function(&self, b: &F<'_, '_>) {
         self.effects.set(self.c.one_in(3));
         if self.c.one_in(4) {
@@ -54,7 +54,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         self.body(b);
     }
 
-    /// Every symbolic variable is defined by a parameter.
+    /// Adds parameters; every symbolic variable is defined by one.
     fn params(&self, b: &F<'_, '_>) {
         let syms = self.syms.borrow().clone();
         for sym in &syms {
@@ -79,7 +79,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         self.keep(b, v);
     }
 
-    /// A type of anything that a parameter can be.
+    /// Returns a type that a parameter can have.
     fn ty(&self, syms: &[Dim], depth: usize) -> Type {
         let tensor = |c: &Choices<'_>| Type::tensor(dims(c, syms), any_dtype(c));
         match self.c.below(if depth == 0 { 5 } else { 11 }) {
@@ -109,7 +109,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         }
     }
 
-    /// Bindings and the result of a function.
+    /// Writes the bindings and the result of a function.
     fn body(&self, b: &F<'_, '_>) {
         self.bindings(b);
         let result = match self.c.below(4) {
@@ -130,7 +130,7 @@ impl<'g, 'b> Relax<'g, 'b> {
                 return;
             }
             self.left.set(self.left.get() - 1);
-            // Two dataflow blocks without anything between them are read as one.
+            // Adjacent dataflow blocks are parsed as one.
             let flow = !self.flows.get() && !last_was_flow && self.c.one_in(4);
             match flow {
                 true => self.dataflow(b),
@@ -145,7 +145,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         let effects = self.effects.replace(false);
         self.flows.set(true);
         b.dataflow(|b| {
-            // A block without bindings is dropped by whatever is done to the function.
+            // Any change to the function drops a block without bindings.
             let first = b.emit(self.unary(b));
             self.keep(b, first);
             self.bindings(b);
@@ -159,14 +159,14 @@ impl<'g, 'b> Relax<'g, 'b> {
             let mut scope = self.scope.borrow_mut();
             scope.truncate(known);
             scope.extend(outputs);
-            // Those that match_casts define, too: few are, and nothing is lost.
+            // Symbols of match_casts are dropped as well; they are rare, so little is lost.
             *self.syms.borrow_mut() = syms;
         });
         self.flows.set(false);
         self.effects.set(effects);
     }
 
-    /// What `f` brings into scope is gone behind it.
+    /// Runs `f`, and removes from the scope what it added.
     fn inside<R>(&self, f: impl FnOnce() -> R) -> R {
         let (values, syms) = (self.scope.borrow().len(), self.syms.borrow().len());
         self.depth.set(self.depth.get() + 1);
@@ -185,21 +185,21 @@ impl<'g, 'b> Relax<'g, 'b> {
         self.scope.borrow_mut().push((v, ty));
     }
 
-    /// A value in scope.
+    /// Returns a value in scope.
     fn any(&self, _: &F<'_, '_>) -> V {
         let scope = self.scope.borrow();
-        // The last ones first, so that what is made is used.
+        // Later values are preferred, so that new values are used.
         scope[scope.len() - 1 - self.c.below(scope.len())].0
     }
 
-    /// A value in scope of such a type.
+    /// Returns a value in scope with such a type.
     fn find(&self, wanted: &dyn Fn(&Type) -> bool) -> Option<(V, Type)> {
         let scope = self.scope.borrow();
         let found: Vec<usize> = (0..scope.len()).rev().filter(|at| wanted(&scope[*at].1)).collect();
         (!found.is_empty()).then(|| scope[found[self.c.below(found.len())]].clone())
     }
 
-    /// A tensor in scope, or a constant.
+    /// Returns a tensor in scope, or a constant.
     fn tensor_like(&self, b: &F<'_, '_>, wanted: &dyn Fn(&TensorType) -> bool) -> (V, Type) {
         let found = self.find(&|ty| ty.as_tensor().is_some_and(wanted));
         found.unwrap_or_else(|| self.constant(b, &[2, 4], DType::F32))
@@ -270,7 +270,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         b.call(name, &[x])
     }
 
-    /// Two tensors of one type, or a tensor and a constant.
+    /// Returns a binary call of two tensors of one type, or of a tensor and a constant.
     fn binary(&self, b: &F<'_, '_>) -> V {
         let (x, ty) = self.tensor_like(b, &|_| true);
         let unknown = TensorType { dtype: DType::F32, ndim: -1, shape: None, vdevice: None };
@@ -296,7 +296,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         }
     }
 
-    /// A tensor at a type with symbolic variables of its own, or at one that says less.
+    /// Casts a tensor to a type with new symbolic variables, or to a less precise one.
     fn match_cast(&self, b: &F<'_, '_>) {
         let (x, ty) = self.tensor_like(b, &|ty| ty.ndim >= 0);
         let Type::Tensor(ty) = ty else { return };
@@ -317,7 +317,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         self.syms.borrow_mut().extend(new);
     }
 
-    /// A call of a PrimFunc of the module with what fits its parameters; constants where nothing does.
+    /// Returns a call of a PrimFunc of the module with matching arguments; constants if there are none.
     fn call_tir(&self, b: &F<'_, '_>) -> V {
         let fit: Vec<&Callee> = self.callees.iter().filter(|callee| callee.buffers.is_some()).collect();
         let Some(callee) = fit.get(self.c.below(fit.len())) else { return self.unary(b) };
@@ -328,7 +328,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         b.call("relax.call_tir", &[func, args, out])
     }
 
-    /// A value of a type without symbolic variables.
+    /// Returns a value of a type without symbolic variables.
     fn of_type(&self, b: &F<'_, '_>, ty: &Type) -> V {
         if let Some((v, _)) = self.find(&|other| other == ty) {
             return v;
@@ -342,7 +342,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         }
     }
 
-    /// Functions outside of the module, with effects where these may be.
+    /// Returns a call of an external function, with effects if they are allowed.
     fn packed(&self, b: &F<'_, '_>) -> V {
         let out = match self.c.below(3) {
             0 => Type::tensor(dims(self.c, &self.syms.borrow()), DType::F32),
@@ -372,7 +372,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         b.call(if impure { "relax.call_packed" } else { "relax.call_pure_packed" }, &args)
     }
 
-    /// A call of a function of the module, or of a value that is one.
+    /// Returns a call of a function of the module, or of a function value.
     fn call_function(&self, b: &F<'_, '_>) -> V {
         let may = |pure: bool| pure || self.effects.get() && !self.flows.get();
         let fit: Vec<&Callee> =
@@ -397,7 +397,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         }
     }
 
-    /// A value in scope for each of these types; none with symbolic variables.
+    /// Returns a value in scope for each of these types, none of which has symbolic variables.
     fn arguments(&self, params: &[Type]) -> Option<Vec<V>> {
         params.iter().map(|param| self.find(&|ty| ty == param && is_static(ty)).map(|(v, _)| v)).collect()
     }
@@ -438,7 +438,7 @@ impl<'g, 'b> Relax<'g, 'b> {
             });
         });
         self.effects.set(effects);
-        // Where its type has symbolic variables of its own, types that mention it could not tell them from others.
+        // If its type has symbolic variables of its own, types that mention it could not distinguish them from others.
         if is_static(&b.type_of(function)) {
             self.keep(b, function);
         }
@@ -450,7 +450,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         b.call_with(self.c.of(&["relax.zeros", "relax.ones"]), &[shape], &[("dtype", dtype)])
     }
 
-    /// Operators with attributes of several kinds.
+    /// Returns a call of an operator with attributes of several kinds.
     fn reshaped(&self, b: &F<'_, '_>) -> V {
         let (x, ty) = self.tensor_like(b, &|ty| ty.ndim > 0);
         let ndim = ty.as_tensor().map_or(1, |ty| i64::from(ty.ndim));
@@ -483,7 +483,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         b.call_with("relax.concat", &[tuple], &[("axis", Attr::Int(0))])
     }
 
-    /// A call at a type that says less than it gives.
+    /// Returns a call whose type annotation is less precise than its result.
     fn wider(&self, b: &F<'_, '_>) -> V {
         let call = self.unary(b);
         let ty = match b.type_of(call) {
@@ -510,25 +510,25 @@ impl<'g, 'b> Relax<'g, 'b> {
     }
 }
 
-/// Attributes and global infos of a module.
+/// Returns the attributes and global infos of a module.
 pub(super) fn module_attrs(c: &Choices<'_>) -> Vec<(String, Attr)> {
     (0..c.below(3)).map(|i| (format!("attr{i}"), attr(c, 2))).collect()
 }
 
-/// Whether a type mentions no symbolic variable.
+/// Returns true if a type mentions no symbolic variable.
 pub(super) fn is_static(ty: &Type) -> bool {
     let mut found = false;
     ty.each_dim(true, &mut |dim| dim.vars(&mut |_| found = true));
     !found
 }
 
-/// What says the same has one form.
+/// Brings equivalent types into one form.
 trait Normal {
     fn normal(self) -> Self;
 }
 
 impl Normal for Type {
-    /// Without dimensions, the shape is known.
+    /// The shape of a tensor with 0 dimensions is known.
     fn normal(self) -> Type {
         match self {
             Type::Tensor(ty) if ty.ndim == 0 => Type::Tensor(TensorType { shape: Some(Vec::new()), ..ty }),

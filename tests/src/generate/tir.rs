@@ -1,4 +1,4 @@
-//! TIR functions, node by node: signature and buffers. Statements and expressions have files of their own.
+//! Generates TIR functions node by node: signature and buffers. Statements and expressions are in separate files.
 
 use super::values::{DTYPES, dtype, entries};
 use super::{Choices, tir_stmt};
@@ -13,7 +13,7 @@ pub(super) struct E {
     pub(super) dtype: DType,
 }
 
-/// A loop that is open: its variable, and its bounds where they are no expressions.
+/// An open loop: its variable, and its bounds if they are constant.
 #[derive(Clone, Copy)]
 pub(super) struct Loop {
     pub(super) var: E,
@@ -26,27 +26,27 @@ pub(super) struct Tir<'g, 'b> {
     pub(super) b: BodyBuilder,
     /// Functions of the module that it may call.
     pub(super) others: &'g [String],
-    /// Made of schedulable blocks.
+    /// True if it consists of schedulable blocks.
     pub(super) s_tir: bool,
     /// Data type of extents and indices.
     pub(super) index: DType,
-    /// Scalars in scope; the first `params` of them are so everywhere.
+    /// Scalars in scope; the first `params` of them are in scope everywhere.
     pub(super) vars: Vec<E>,
     pub(super) params: usize,
     pub(super) buffers: Vec<(V, BufferType)>,
     pub(super) loops: Vec<Loop>,
     /// A variable that is declared for the next `T.Let`.
     pub(super) let_var: Option<E>,
-    /// Statements that may still be made.
+    /// Number of statements that may still be generated.
     pub(super) left: usize,
     /// Dimensions that are known everywhere.
     dims: Vec<Dim>,
 }
 
-/// Tensors that a call of the function takes, and the one that it gives.
+/// The tensors that a call of the function takes, and the one that it returns.
 pub(super) type Buffers = (Vec<Type>, Type);
 
-/// A function, and what `relax.call_tir` needs to know of it, where it can be called so.
+/// Generates a function, and the buffers for `relax.call_tir` if it can be called that way.
 pub(super) fn prim_func(c: &Choices<'_>, others: &[String]) -> (Body, Option<Buffers>) {
     let mut tir = Tir {
         c,
@@ -100,7 +100,7 @@ impl Tir<'_, '_> {
         buffers.filter(|_| !returns)
     }
 
-    /// Buffers of static shapes, the last of which is the result.
+    /// Adds buffers of static shapes, the last of which is the result.
     fn plain_params(&mut self) -> Buffers {
         let mut types = Vec::new();
         for i in 0..1 + self.c.below(3) {
@@ -121,7 +121,7 @@ impl Tir<'_, '_> {
         self.buffers.push((v, buffer));
     }
 
-    /// Scalars, handles, and buffers whose shapes mention symbolic variables and of parameters.
+    /// Adds scalars, handles, and buffers whose shapes mention symbolic variables and parameters.
     fn params(&mut self) {
         let mut late = Vec::new();
         for name in ["n", "m"] {
@@ -155,7 +155,7 @@ impl Tir<'_, '_> {
                 self.vars.push(v);
             }
         }
-        // What is nowhere is not brought in.
+        // A variable that occurs nowhere is not declared.
         let (n, m) = (self.dims[0].clone(), self.dims[1].clone());
         let all = BufferType { tiled: !self.s_tir, ..BufferType::new(vec![n, m], DType::F32) };
         self.buffer_param("D", all);
@@ -183,7 +183,7 @@ impl Tir<'_, '_> {
         E { v: self.b.param(name, ty), dtype }
     }
 
-    /// A buffer of the signature: of any shape, perhaps with strides, an offset, a scope, an alignment.
+    /// Returns a buffer of the signature with any shape, possibly with strides, an offset, a scope and an alignment.
     fn param_buffer(&mut self) -> BufferType {
         let shape: Vec<Dim> = (0..self.c.of(&[2, 1, 3])).map(|_| self.dim()).collect();
         let dtype = dtype(DTYPES[self.c.below(DTYPES.len())]);
@@ -193,7 +193,7 @@ impl Tir<'_, '_> {
         }
         if self.c.one_in(4) {
             buffer.elem_offset = Some(match self.c.below(3) {
-                // A variable that the buffer brings in.
+                // A variable that the buffer defines.
                 2 => {
                     let (dtype, offset) = (self.index, self.b.sym("elem_offset", self.index));
                     let v = self.b.scalar(&Dim::Var(offset));
@@ -211,7 +211,7 @@ impl Tir<'_, '_> {
         buffer
     }
 
-    /// A dimension of a buffer.
+    /// Returns a dimension of a buffer.
     pub(super) fn dim(&mut self) -> Dim {
         if self.dims.is_empty() || self.c.below(3) == 0 {
             return self.number(self.c.of(&[16, 4, 2, 1]));
@@ -233,7 +233,7 @@ impl Tir<'_, '_> {
         self.b.ty(&Type::Prim { dtype, value: None })
     }
 
-    /// A buffer that a statement brings in.
+    /// Adds a buffer that a statement defines.
     pub(super) fn add_buffer(&mut self, name: &str, buffer: BufferType, of: u32, ops: &[V]) -> V {
         let ty = self.b.ty(&Type::Buffer(buffer.clone()));
         let v = self.b.node(NodeSpec::new(kind::BUFFER).ty(ty).a(of).flags(flag::INNER), ops, Some(name));
@@ -241,7 +241,7 @@ impl Tir<'_, '_> {
         v
     }
 
-    /// An allocated buffer.
+    /// Adds an allocated buffer.
     pub(super) fn allocate(&mut self, of: u32) {
         let shape: Vec<Dim> = (0..self.c.of(&[1, 2, 0])).map(|_| self.dim()).collect();
         let dtype = dtype(DTYPES[self.c.below(DTYPES.len())]);
@@ -250,14 +250,14 @@ impl Tir<'_, '_> {
         self.add_buffer(self.c.of(&["T", "buf", "A"]), buffer, of, &[]);
     }
 
-    /// Whether a buffer is read and written by its name alone.
+    /// Returns true if a buffer is read and written by its name alone.
     pub(super) fn is_scalar(buffer: &BufferType) -> bool {
         let one = buffer.shape.len() == 1 && buffer.shape[0].as_int() == Some(1);
         one && buffer.strides.is_empty() && buffer.align == 64 && buffer.offset_factor == 1 && buffer.tiled
     }
 }
 
-/// Whether the type of a parameter says that it is this symbolic variable.
+/// Returns true if the type of a parameter identifies it as this symbolic variable.
 fn says(value: Value<'_>, dim: &Dim) -> bool {
     matches!(value.ty().to_owned(), Type::Prim { value: Some(known), .. } if known == *dim)
 }

@@ -1,11 +1,11 @@
-//! Expressions of TIR, of any data type.
+//! Generates TIR expressions of any data type.
 
 use super::tir::{E, Tir};
 use plugin_api::ir::BufferType;
 use plugin_api::ir::records::{kind, prim};
 use plugin_api::prelude::*;
 
-/// Number of elements of the vectors.
+/// Number of lanes of vectors.
 const LANES: i64 = 4;
 
 impl Tir<'_, '_> {
@@ -23,7 +23,7 @@ impl Tir<'_, '_> {
         E { v: self.b.scalar(&Dim::int(value, dtype)), dtype }
     }
 
-    /// A number, as one of a data type.
+    /// Returns a number of a data type.
     fn immediate(&mut self, dtype: DType) -> E {
         let v = match dtype.code() {
             6 => return self.compare(0),
@@ -40,7 +40,7 @@ impl Tir<'_, '_> {
         E { v, dtype }
     }
 
-    /// A variable or an element of a buffer, or a number where there is none.
+    /// Returns a variable or an element of a buffer; a number if there is none.
     fn simple(&mut self, dtype: DType, depth: usize) -> E {
         let vars: Vec<E> = self.vars.iter().rev().copied().filter(|var| var.dtype == dtype).collect();
         let buffers: Vec<(V, BufferType)> =
@@ -61,7 +61,7 @@ impl Tir<'_, '_> {
         self.node(kind::LOAD, 0, buffer.dtype, &ops)
     }
 
-    /// Indices of an element.
+    /// Returns the indices of an element.
     pub(super) fn indices(&mut self, buffer: &BufferType, depth: usize) -> Vec<E> {
         if Self::is_scalar(buffer) {
             return vec![self.int_of(0, DType::I32)];
@@ -69,7 +69,7 @@ impl Tir<'_, '_> {
         (0..buffer.shape.len()).map(|_| self.value(self.index, depth)).collect()
     }
 
-    /// An expression of a data type.
+    /// Returns an expression of a data type.
     pub(super) fn value(&mut self, dtype: DType, depth: usize) -> E {
         if depth == 0 || self.c.is_empty() {
             return self.simple(dtype, depth.min(1));
@@ -141,7 +141,7 @@ impl Tir<'_, '_> {
         }
     }
 
-    /// One of two values.
+    /// Returns a selection between two values.
     fn choice(&mut self, dtype: DType, depth: usize) -> E {
         let cond = self.condition(depth);
         let (x, y) = (self.value(dtype, depth), self.value(dtype, depth));
@@ -151,14 +151,14 @@ impl Tir<'_, '_> {
         }
     }
 
-    /// A call of an operator of TIR.
+    /// Returns a call of a TIR operator.
     fn intrinsic(&mut self, name: &str, dtype: DType, args: &[E]) -> E {
         let callee = E { v: self.b.op(&format!("tirx.{name}")), dtype };
         let ops: Vec<E> = std::iter::once(callee).chain(args.iter().copied()).collect();
         self.node(kind::CALL, 0, dtype, &ops)
     }
 
-    /// A comparison of what is not known before.
+    /// Returns a comparison whose result is not constant.
     fn compare(&mut self, depth: usize) -> E {
         use prim::*;
         let dtype = self.index;
@@ -188,7 +188,7 @@ impl Tir<'_, '_> {
         }
     }
 
-    /// `T.Let`, with the variable that was declared for it.
+    /// Returns a `T.Let` with the variable that was declared for it.
     fn let_in(&mut self, dtype: DType, depth: usize) -> E {
         let Some(var) = self.let_var.take() else { return self.simple(dtype, depth) };
         let value = self.value(var.dtype, depth);
@@ -198,7 +198,7 @@ impl Tir<'_, '_> {
         self.node(kind::LET, 0, dtype, &[var, value, body])
     }
 
-    /// A vector of a data type.
+    /// Returns a vector of a data type.
     pub(super) fn vector(&mut self, dtype: DType) -> E {
         let wide = DType::new(dtype.code(), dtype.bits(), LANES as u16);
         let lanes = self.int_of(LANES, DType::I32);
@@ -219,7 +219,7 @@ impl Tir<'_, '_> {
         }
     }
 
-    /// Indices of which the last one is a vector.
+    /// Returns indices of which the last one is a vector.
     pub(super) fn vector_indices(&mut self, buffer: &BufferType) -> Vec<E> {
         let index = self.index;
         let mut out: Vec<E> = (1..buffer.shape.len()).map(|_| self.value(index, 0)).collect();
@@ -230,7 +230,7 @@ impl Tir<'_, '_> {
         out
     }
 
-    /// Two scalars as a vector.
+    /// Returns a vector of two scalars.
     pub(super) fn shuffle(&mut self, dtype: DType) -> E {
         let (x, y) = (self.value(dtype, 1), self.value(dtype, 1));
         let (one, zero) = (self.int_of(1, DType::I32), self.int_of(0, DType::I32));
@@ -238,7 +238,7 @@ impl Tir<'_, '_> {
         self.node(kind::SHUFFLE, 2, wide, &[x, y, one, zero])
     }
 
-    /// The pointer of a buffer.
+    /// Returns the data pointer of a buffer.
     pub(super) fn data_of(&mut self, (v, buffer): &(V, BufferType)) -> E {
         let scope = if buffer.scope.is_empty() { "global".to_string() } else { buffer.scope.clone() };
         let ty = self.b.ty(&Type::Pointer { dtype: buffer.dtype, scope });
@@ -246,7 +246,7 @@ impl Tir<'_, '_> {
         E { v, dtype: DType::HANDLE }
     }
 
-    /// A call that is evaluated for what it does.
+    /// Returns a call that is evaluated for its effect.
     pub(super) fn effect(&mut self) -> E {
         let others = self.others;
         if let Some(name) = others.get(self.c.below(others.len() + 1)) {

@@ -1,4 +1,4 @@
-//! Statements of TIR.
+//! Generates TIR statements.
 
 use super::tir::{E, Loop, Tir};
 use super::values::{DTYPES, dtype, entries, text};
@@ -6,7 +6,7 @@ use plugin_api::ir::BufferType;
 use plugin_api::ir::records::{axis, buffer_of, flag, kind, prim};
 use plugin_api::prelude::*;
 
-/// A few statements; what they bring in is gone behind them.
+/// Writes a few statements; their definitions end after them.
 pub(super) fn statements(t: &mut Tir<'_, '_>, depth: usize) {
     let (vars, buffers) = (t.vars.len(), t.buffers.len());
     for _ in 0..1 + t.c.below(3) {
@@ -65,7 +65,7 @@ fn store(t: &mut Tir<'_, '_>) {
     plain(t, kind::STORE, 0, &ops);
 }
 
-/// A store of a vector; some lanes of it may be left out.
+/// Writes a store of a vector, in which some lanes may be masked.
 fn vector_store(t: &mut Tir<'_, '_>) {
     let Some((v, buffer)) = any_buffer(t) else { return evaluate(t) };
     if buffer.shape.is_empty() || Tir::is_scalar(&buffer) {
@@ -104,7 +104,7 @@ fn assert(t: &mut Tir<'_, '_>) {
     plain(t, kind::ASSERT, 0, &[cond.v, error, parts[0], parts[1]]);
 }
 
-/// A loop of any kind.
+/// Writes a loop of any kind.
 fn for_(t: &mut Tir<'_, '_>, depth: usize) {
     let index = t.index;
     let kind_ = t.c.of(&["serial", "serial", "serial", "parallel", "vectorized", "unroll", "thread_binding"]);
@@ -139,7 +139,7 @@ fn for_(t: &mut Tir<'_, '_>, depth: usize) {
     t.b.end();
 }
 
-/// A schedulable block. In it only its own iterators and what is known everywhere are visible.
+/// Writes a schedulable block. Only its own iterators and global names are visible in it.
 fn block(t: &mut Tir<'_, '_>, depth: usize) {
     let name = t.c.of(&["block", "update", "C"]);
     t.b.begin(NodeSpec::new(kind::SBLOCK).flags(flag::BOUND), &[], Some(name));
@@ -179,7 +179,7 @@ fn block(t: &mut Tir<'_, '_>, depth: usize) {
     (t.vars, t.loops) = (outside, loops);
 }
 
-/// Iterators of a block: one for each loop, or over ranges of their own.
+/// Writes the iterators of a block: one for each loop, or over separate ranges.
 fn iterators(t: &mut Tir<'_, '_>) -> Vec<E> {
     let index = t.index;
     let ty = t.prim_type(index);
@@ -202,7 +202,7 @@ fn iterators(t: &mut Tir<'_, '_>) -> Vec<E> {
     made
 }
 
-/// The region of a buffer that a block reads (0) or writes (1), or that something takes (2).
+/// Writes the region of a buffer that a block reads (0) or writes (1), or that is used in another way (2).
 fn access(t: &mut Tir<'_, '_>, (v, buffer): &(V, BufferType), a: u32) -> V {
     let mut ops = vec![*v];
     for _ in 0..buffer.shape.len() {
@@ -225,7 +225,7 @@ fn annotate(t: &mut Tir<'_, '_>) {
     t.b.node(NodeSpec::new(kind::ANNOTATE).attrs(attrs).flags(flag::IMPURE), &ops, None);
 }
 
-/// A region of a buffer under another name, with strides and an offset that it brings in.
+/// Writes a match of a buffer region under another name, which defines its strides and offset.
 fn match_buffer(t: &mut Tir<'_, '_>) {
     let Some((v, source)) = any_buffer(t).filter(|(_, buffer)| !buffer.shape.is_empty()) else { return };
     if Tir::is_scalar(&source) {
@@ -289,7 +289,7 @@ fn attr(t: &mut Tir<'_, '_>, depth: usize) {
     t.b.end();
 }
 
-/// A reduction of floats.
+/// Returns a reduction of floats.
 fn combiner(t: &mut Tir<'_, '_>) -> E {
     let identity = t.b.scalar(&Dim::float(0.0, DType::F32));
     let v = t.b.begin(NodeSpec::new(kind::COMBINER), &[identity], None);
@@ -302,7 +302,7 @@ fn combiner(t: &mut Tir<'_, '_>) -> E {
     E { v, dtype: DType::VOID }
 }
 
-/// Threads.
+/// Writes a thread launch.
 fn launch(t: &mut Tir<'_, '_>, depth: usize) {
     let thread = t.c.of(&["threadIdx.x", "blockIdx.x"]);
     let extent = t.int_of(t.c.of(&[32, 8]), DType::I32);
@@ -317,9 +317,9 @@ fn launch(t: &mut Tir<'_, '_>, depth: usize) {
     t.b.end();
 }
 
-/// Another buffer over the data of one that is there.
+/// Writes a declaration of another buffer over existing data.
 fn declare(t: &mut Tir<'_, '_>) {
-    // TVM prints a view of a buffer without dimensions, but does not read it.
+    // TVM prints a view of a buffer with 0 dimensions but does not parse it.
     let Some(source) = any_buffer(t).filter(|(_, buffer)| !buffer.shape.is_empty()) else { return store(t) };
     let data = t.data_of(&source);
     let shape: Vec<Dim> = (0..t.c.of(&[1, 2])).map(|_| t.dim()).collect();

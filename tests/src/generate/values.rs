@@ -1,4 +1,4 @@
-//! Types, dimensions, tensors and attributes.
+//! Generates types, dimensions, tensors and attributes.
 
 use super::Choices;
 use plugin_api::ir::records::prim;
@@ -23,7 +23,7 @@ pub(super) const DTYPES: &[&str] = &[
     "float8_e5m2",
 ];
 
-/// A data type by its name.
+/// Returns the data type with a name.
 pub(super) fn dtype(name: &str) -> DType {
     name.parse().expect("a data type")
 }
@@ -32,7 +32,7 @@ pub(super) fn any_dtype(c: &Choices<'_>) -> DType {
     dtype(DTYPES[c.below(DTYPES.len())])
 }
 
-/// A dimension of symbolic variables: a number, a variable, or an expression of both that no one would compute at once.
+/// Returns a dimension over symbolic variables: a number, a variable, or an expression of both that is not folded.
 pub(super) fn dim(c: &Choices<'_>, syms: &[Dim]) -> Dim {
     if syms.is_empty() || c.below(3) == 0 {
         return Dim::Int(c.of(&[2, 4, 1, 3, 8, 16]));
@@ -50,19 +50,19 @@ pub(super) fn dim(c: &Choices<'_>, syms: &[Dim]) -> Dim {
     }
 }
 
-/// Dimensions of a tensor.
+/// Returns the dimensions of a tensor.
 pub(super) fn dims(c: &Choices<'_>, syms: &[Dim]) -> Vec<Dim> {
     (0..c.of(&[2, 1, 0, 3, 4])).map(|_| dim(c, syms)).collect()
 }
 
-/// A constant of static shape with any content.
+/// Returns a constant of static shape with random content.
 pub(super) fn tensor(c: &Choices<'_>, shape: &[i64], dtype: DType) -> Tensor {
     let n = shape.iter().product::<i64>() as usize * dtype.bytes();
     let byte = |_| if dtype == DType::BOOL { c.byte() & 1 } else { c.byte() & 0x3b };
     Tensor::new(&(0..n).map(byte).collect::<Vec<u8>>())
 }
 
-/// Text with all that makes quoting hard.
+/// Returns a text with characters that are hard to quote.
 pub(super) fn text(c: &Choices<'_>) -> String {
     let words = ["a", "name", "", "two words", "a \"quote\"", "back\\slash", "ünï", "x.y:z", "#", "{}", "tab\t"];
     c.of(&words).to_string()
@@ -70,7 +70,7 @@ pub(super) fn text(c: &Choices<'_>) -> String {
 
 const KEYS: &[&str] = &["num_input", "op_pattern", "Composite", "a.b", "key", "tirx.noalias", "relax.force_pure_", "z"];
 
-/// An attribute whose parts are no values of the function.
+/// Returns an attribute without values of the function.
 pub(super) fn attr(c: &Choices<'_>, depth: usize) -> Attr {
     match c.below(if depth == 0 { 4 } else { 6 }) {
         0 => Attr::Int(c.of(&[1, 0, -1, 7, 1 << 40])),
@@ -82,7 +82,7 @@ pub(super) fn attr(c: &Choices<'_>, depth: usize) -> Attr {
     }
 }
 
-/// Attributes, each key once, in the order of the keys.
+/// Returns attributes with unique keys, sorted by key.
 pub(super) fn entries(c: &Choices<'_>, depth: usize) -> Vec<(String, Attr)> {
     let mut found: Vec<(String, Attr)> = Vec::new();
     for _ in 0..1 + c.below(3) {

@@ -1,4 +1,4 @@
-//! A text between two passes changes nothing that they do.
+//! Tests that a text between two passes does not change their results.
 
 use super::{brief, cases, choices, made};
 use passhost_tests::conformance::between::{Between, Fate, Pairs};
@@ -20,7 +20,7 @@ proptest! {
     }
 }
 
-/// The effect of an operator that no plugin declares depends on what is around its call.
+/// The effect of an undeclared operator depends on the code around its call.
 const UNDECLARED: &str = r#"@I.ir_module
 class Module:
     @R.function(pure=False)
@@ -34,7 +34,7 @@ class Module:
         return y
 "#;
 
-/// The type of the view depends on the value behind the name of its last argument.
+/// The type of the view depends on the value of its last argument.
 const VIEWS: &str = r#"@I.ir_module
 class Module:
     @R.function

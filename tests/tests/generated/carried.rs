@@ -1,4 +1,5 @@
-//! Passes of TIR keep the values of functions that carry them from one iteration to the next (`tests/src/generate/carried.rs`).
+//! Tests that TIR passes preserve the values of functions that carry them from one iteration to the next
+//! (`tests/src/generate/carried.rs`).
 
 use super::passes::report;
 use super::{cases, choices, shown};
@@ -12,16 +13,16 @@ use registry::Pipeline;
 use runtime::{Interpreter, Tensor};
 use std::path::Path;
 
-/// Runs with other arguments.
+/// Number of runs with different arguments.
 const RUNS: u64 = 6;
 
-/// Passes that are given up if they refuse a function: they expect that others ran before.
+/// Returns passes that may refuse a function, because they expect that other passes ran before.
 fn single_passes() -> Vec<&'static str> {
     let of_tir = |name: &&str| ["tir.", "tirx.", "s_tir."].iter().any(|kind| name.starts_with(kind));
     engine().registry().passes().map(|(_, pass)| pass.name.as_str()).filter(of_tir).collect()
 }
 
-/// The passes of a pipeline of the default manifest.
+/// Returns the passes of a pipeline of the default manifest.
 fn pipeline(name: &str) -> Vec<String> {
     let manifest =
         std::fs::read_to_string(Path::new(passhost_tests::root()).join("passes.toml")).expect("the manifest");
@@ -43,7 +44,7 @@ fn arguments(run: u64) -> Vec<Tensor> {
     vec![of(COUNTS, 0, &count), of(ELEMENTS, 8, &any), of(ELEMENTS, 24, &any)]
 }
 
-/// What the only function of a module leaves in its arguments, for each run.
+/// Returns the contents of the arguments after the only function of a module ran, for each run.
 fn left(module: &Module) -> Vec<Result<Vec<u64>, String>> {
     let (_, body) = module.functions().next().expect("one function");
     (0..RUNS).map(|run| executed(&Interpreter, body, &arguments(run)).map_err(|fault| fault.to_string())).collect()
@@ -55,13 +56,13 @@ fn parsed(bytes: &[u8]) -> (String, Module) {
     (text, module)
 }
 
-/// Runs a pass; `None` if it refuses the module.
+/// Runs a pass; returns an error if it refuses the module.
 fn after(pass: &str, module: &Module) -> Result<Module, String> {
     let report = report(pass, module, |runner| runner);
     report.error.map_or(Ok(report.module), |error| Err(error.to_string()))
 }
 
-/// Each pass, and each step of the pipelines, leaves the same values. Each pipeline comes to its end.
+/// Each pass, and each step of the pipelines, must preserve the values. Each pipeline must complete.
 fn keeps_values(bytes: &[u8]) {
     let (text, module) = parsed(bytes);
     let expected = left(&module);
@@ -98,7 +99,7 @@ proptest! {
     }
 }
 
-/// What the generator is for is in what it makes.
+/// The generator must produce the constructs that it is for.
 #[test]
 fn iterations_carry_values() {
     let texts: Vec<String> = (0..200).map(|seed| carried_text(&Choices::new(&bytes_of(seed, 500)))).collect();

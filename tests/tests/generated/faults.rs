@@ -1,6 +1,6 @@
-//! Each kind of ill-formed change to a well-formed module is refused, with its name and place.
+//! Tests that each kind of ill-formed change to a well-formed module is refused, with its name and position.
 //!
-//! A change is made where a generated module has what it needs; each kind must find enough modules.
+//! A change is made in generated modules with a suitable place; each kind must find enough modules.
 
 use super::{brief, made};
 use passhost::verify::verify_module;
@@ -10,18 +10,18 @@ use plugin_api::ir::records::{LEAF_BIT, NONE, flag, kind, leaf, prim, tykind};
 use plugin_api::ir::{BufferType, Sections};
 use plugin_api::prelude::*;
 
-/// Changes a function: `None` where it has no place for the change; else what sealing says, and what the message must
-/// name.
+/// Changes a function; `None` if it has no place for the change. Returns the result of sealing, and the text that the
+/// message must contain.
 type Change = fn(&Body) -> Option<Changed>;
 
 /// A changed function.
 struct Changed {
     sealed: Result<Body, SealError>,
-    /// A name, or what else says the place.
+    /// A name, or another text that identifies the position.
     names: String,
 }
 
-/// A kind of change: what it is called, what the message says, and how it is made.
+/// A kind of change: its name, the expected message, and the function that makes it.
 struct Fault {
     what: &'static str,
     says: &'static str,
@@ -71,7 +71,7 @@ const FAULTS: &[Fault] = &[
     fault("a shape that is a float", "must be integers", float_shape),
 ];
 
-/// Modules that are tried, and how many of them each change must fit.
+/// Number of modules that are tried, and the minimum number that each change must fit.
 const TRIED: u64 = 300;
 const LEAST: usize = 3;
 
@@ -104,7 +104,7 @@ fn each_fault_is_refused_by_its_name_and_place() {
     assert!(missed.is_empty(), "{}", missed.join("\n\n"));
 }
 
-/// Why a changed function is refused: by sealing, else by the check of the module.
+/// Returns why a changed function is refused: by sealing, otherwise by the check of the module.
 fn refusal(module: &Module, name: &str, sealed: Result<Body, SealError>) -> Option<String> {
     let body = match sealed {
         Ok(body) => body,
@@ -139,7 +139,7 @@ fn is_tir(body: &Body) -> bool {
     body.root().kind() == kind::PRIM_FUNC
 }
 
-/// Changes records as no builder would.
+/// Changes records in ways that no builder allows.
 fn sections(body: &Body, names: impl Into<String>, f: impl FnOnce(&mut Sections)) -> Option<Changed> {
     let mut s = Sections::copy_of(body.raw());
     f(&mut s);
@@ -159,7 +159,7 @@ fn set_operand(s: &mut Sections, node: usize, i: usize, word: u32) {
     s.operands[place] = word;
 }
 
-/// Gives a node other operands.
+/// Replaces the operands of a node.
 fn set_operands(s: &mut Sections, node: usize, words: &[u32]) {
     s.nodes[node].ops = s.operands.len() as u32;
     s.nodes[node].n_ops = words.len() as u32;
@@ -173,7 +173,7 @@ fn words(value: Value<'_>) -> Vec<u32> {
 // Faults of any function.
 
 fn used_before(body: &Body) -> Option<Changed> {
-    // A call whose operand becomes a binding behind it.
+    // A call whose operand becomes a later binding.
     let user = find(body, |value| value.kind() == kind::CALL && value.is_bound() && value.n_operands() > 1)?;
     let later = find(body, |value| at(*value) > at(user) && value.is_bound() && value.kind() == kind::CALL)?;
     sections(body, format!("`{}`", name(later)), |s| set_operand(s, at(user), 1, later.word()))
@@ -224,7 +224,7 @@ fn undefined_symbol(body: &Body) -> Option<Changed> {
     .filter(|_| binding.ty().ndim() > 0 && binding.kind() == kind::ALIAS)
 }
 
-/// The first binding of a plain block of the function itself.
+/// Returns the first binding of a plain block of the function itself.
 fn first_binding(body: &Body) -> Option<Value<'_>> {
     let block = body.function()?.value().region().children().find(|child| child.kind() == kind::BLOCK)?;
     block.region().children().find(|child| child.is_binding())
@@ -271,11 +271,11 @@ fn unknown_global(body: &Body) -> Option<Changed> {
     .filter(|_| leaves.iter().filter(|rec| rec.kind == leaf::GLOBAL_VAR).count() == 1)
 }
 
-/// A call of an operator whose type follows from its arguments, of known data type and shape.
+/// Returns a call of an operator whose type follows from its arguments, with known data type and shape.
 fn inferred_call(body: &Body) -> Option<Value<'_>> {
     let users = body.users();
     find(body, |value| {
-        // What is returned has a type of the function too.
+        // The type of the returned value also occurs in the function's type.
         let returned = users.each(*value).any(|user| user.kind() == kind::YIELD);
         let op = value.as_call().and_then(Call::op);
         let plain = matches!(op, Some("relax.nn.relu" | "relax.exp" | "relax.add"));
@@ -377,7 +377,7 @@ fn too_many_arguments(body: &Body) -> Option<Changed> {
 
 // Faults of TIR.
 
-/// A store of one element into a buffer with dimensions, and the buffer.
+/// Returns a store of one element into a buffer with dimensions, and the buffer.
 fn store(body: &Body) -> Option<(Value<'_>, Value<'_>)> {
     let plain = |value: &Value<'_>| {
         let vectors =
@@ -448,7 +448,7 @@ fn two_loop_vars(body: &Body) -> Option<Changed> {
 
 fn no_loop_var(body: &Body) -> Option<Changed> {
     let var = loop_var(a_loop(body)?)?;
-    // It stays as a variable that nothing defines.
+    // It remains as an undefined variable.
     sections(body, "function", |s| s.nodes[at(var)].kind = kind::VAR)
 }
 

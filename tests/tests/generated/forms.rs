@@ -1,4 +1,4 @@
-//! One meaning, one form: nothing can tell a body that a pass built from one that was read.
+//! Tests that every meaning has one form: a built body cannot be distinguished from a parsed one.
 
 use super::normal::broken_up;
 use super::{brief, cases, choices, made, shown};
@@ -14,10 +14,10 @@ use proptest::prelude::*;
 use registry::{Pipeline, Plan, Request};
 use std::collections::BTreeMap;
 
-/// The records of a body with nested expressions moved to places before theirs, where their operands are defined.
+/// Returns the records of a body with nested expressions moved earlier, to places where their operands are defined.
 fn scattered(body: &Body, choose: impl Fn(usize) -> usize) -> Sections {
     let (parents, mut s) = (body.parents(), Sections::copy_of(body.raw()));
-    // Before which node each node stands: of those that come before one, the one that was first comes first.
+    // The node before which each node is placed; nodes with the same place keep their order.
     let mut keys: Vec<(usize, bool, usize)> = (0..body.len()).map(|at| (at, true, at)).collect();
     let head = |at: &usize| matches!(body.value_at(*at).kind(), kind::PARAM | kind::LOOP_VAR | kind::BRANCH);
     for value in body.values().filter(|value| value.is_nested() && !value.has(flag::REGION)) {
@@ -44,7 +44,7 @@ fn scattered(body: &Body, choose: impl Fn(usize) -> usize) -> Sections {
 proptest! {
     #![proptest_config(cases(300))]
 
-    /// Equality, hash, the printer and Normalize see the same, wherever nested expressions were stored.
+    /// Equality, hash, the printer and Normalize are independent of where nested expressions are stored.
     #[test]
     fn the_order_of_nested_expressions_is_one(bytes in choices(), mask in any::<u64>()) {
         let module = made(&bytes);
@@ -81,7 +81,8 @@ class Module:
         return g
 "#;
 
-/// Writes the attributes of half of the calls in other forms: a data type, an integer for a float, none for a default.
+/// Rewrites the attributes of half of the calls in other forms: a data type, an integer for a float, none for a
+/// default.
 fn other_forms(body: &Body) -> Result<Body, PassError> {
     let mut edit = body.edit();
     for (name, attrs) in
@@ -110,7 +111,7 @@ fn attributes_have_the_form_that_their_operator_declares() {
     };
     let rewritten = run("t.OtherForms");
     assert!(rewritten.structural_eq(&module), "{:?}", script::print(&rewritten, &engine));
-    // Without a text in between.
+    // Without an intermediate text.
     let (merged, read) = (run("t.OtherForms, relax.EliminateCommonSubexpr"), run("relax.EliminateCommonSubexpr"));
     assert!(!read.structural_eq(&module), "calls are merged");
     assert!(merged.structural_eq(&read), "{:?}", script::print(&merged, &engine));
@@ -131,7 +132,7 @@ fn data_types_and_nan_have_one_form() {
     let name = body(&[("t", Attr::from("float32")), ("n", Attr::Float(f64::NAN))]);
     let other = body(&[("t", Attr::DType(DType::F32)), ("n", Attr::Float(-f64::NAN))]);
     assert!(name.structural_eq(&other));
-    // As records say it.
+    // In the form of records.
     let mut s = Sections::copy_of(name.raw());
     for rec in &mut s.attrs {
         match rec.kind {
@@ -144,7 +145,7 @@ fn data_types_and_nan_have_one_form() {
     assert_eq!(sealed.structural_hash(), name.structural_hash());
 }
 
-/// Blocks of one kind that follow each other are one, and a block without content is none.
+/// Adjacent blocks of one kind are merged, and empty blocks are dropped.
 #[test]
 fn blocks_have_one_form() {
     let body = |split: bool| {

@@ -1,4 +1,4 @@
-//! Rewriting that keeps a function, and rewriting that changes a little.
+//! Tests rewriting that keeps a function, and rewriting that makes small changes.
 
 use super::{brief, cases, choices, made, shown};
 use passhost::Runner;
@@ -13,7 +13,7 @@ struct Keep;
 impl ExprMutator<'_> for Keep {}
 impl StmtMutator<'_> for Keep {}
 
-/// Puts the same call in the place of each.
+/// Replaces each call by an equal one.
 struct Again;
 impl<'b> ExprMutator<'b> for Again {
     fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
@@ -106,7 +106,7 @@ proptest! {
         prop_assert!(again.same(&removed));
     }
 
-    /// The runner checks what changed. Where a pass does all at once, a second run finds nothing to do.
+    /// The runner verifies changed functions. If a pass completes its work in one run, a second run changes nothing.
     #[test]
     fn standard_passes_leave_well_formed_modules(bytes in choices(), which in 0..PASSES.len()) {
         let module = made(&bytes);
@@ -116,7 +116,7 @@ proptest! {
         let printed = shown(&once);
         let read = script::read(&printed, engine());
         let read = read.map_err(|error| TestCaseError::fail(format!("{error}\n{printed}")))?;
-        // Dataflow blocks with nothing left between them are read as one.
+        // Adjacent dataflow blocks are parsed as one.
         prop_assert_eq!(verify_module(&read, engine()), Ok(()), "{}", printed);
         if !matches!(PASSES[which], "relax.Normalize" | "relax.DeadCodeElimination") {
             return Ok(());

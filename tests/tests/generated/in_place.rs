@@ -1,4 +1,4 @@
-//! Calls that write to their arguments order every read of these, in every pass.
+//! Tests that every pass preserves the order between in-place calls and the reads of their arguments.
 
 use passhost::run::validate::Verdict;
 use passhost_tests::engine;
@@ -6,7 +6,7 @@ use passhost_tests::generate::{Choices, bytes_of, in_place_module};
 use passhost_tests::validation::{steps, verdict};
 use plugin_api::walk::in_place::WrittenParams;
 
-/// Passes of Relax that take a module as it is written, the first ones also as the first of two passes.
+/// Relax passes that accept a module as written; the first ones are also tried as the first of two passes.
 const PASSES: &[&str] = &[
     "relax.EliminateCommonSubexpr",
     "relax.CanonicalizeBindings",
@@ -31,10 +31,10 @@ const PASSES: &[&str] = &[
     "acme.GroupConvolutions",
 ];
 
-/// How many of them are tried as the first of two passes.
+/// Number of passes that are tried as the first of two.
 const FIRST: usize = 7;
 
-/// Each pass alone, and each pair in turn, on modules of seeds that no other pair has. `IN_PLACE_MODULES` says how many modules.
+/// Runs each pass alone, and each pair, on modules of distinct seeds. `IN_PLACE_MODULES` sets the number of modules.
 #[test]
 fn updates_stay_where_they_are() {
     let asked = std::env::var("IN_PLACE_MODULES").ok().and_then(|text| text.parse().ok());
@@ -60,7 +60,8 @@ fn updates_stay_where_they_are() {
     assert!(not.len() * 20 <= same, "{} of {same} were not executed:\n{}", not.len(), not.join("\n"));
 }
 
-/// A call may pass one value twice, but that is known at the call: a parameter counts if the function writes to it itself.
+/// A call may pass one value twice, which is checked at the call: a parameter counts if the function itself writes to
+/// it.
 #[test]
 fn a_private_function_writes_to_the_parameter_that_it_updates() {
     let module = script::read(&in_place_module(&Choices::new(&bytes_of(1, 100))), engine()).expect("is read");

@@ -1,4 +1,4 @@
-//! What a host notes in bodies for a search: limits of rewrites, and where values are from.
+//! Tests the notes that a host keeps in bodies for a search: limits of rewrites, and provenance of values.
 
 use super::passes::report;
 use super::{brief, cases, choices, made};
@@ -20,8 +20,8 @@ const PASSES: &[&str] = &[
     "relax.DecomposeOpsForInference",
 ];
 
-/// Those of which each change is one of an edit, within one block. A part of what others change can leave a block without its
-/// output, or a function that was lifted without its caller.
+/// Passes whose changes are independent edits within one block. Applying other passes' changes partially can leave a
+/// block without its output, or a lifted function without its caller.
 const EDITS: &[&str] = &["relax.EliminateCommonSubexpr", "relax.DeadCodeElimination"];
 
 fn limited(runner: Runner<'_>, most: u32) -> Runner<'_> {
@@ -43,7 +43,7 @@ proptest! {
             let why = first.error.as_ref().map(ToString::to_string);
             prop_assert_eq!(why, None, "{} {}: {}", pass, most, brief(&module));
             prop_assert_eq!(verify_module(&first.module, engine()), Ok(()), "{} {}", pass, most);
-            // Which functions a module has is not up to edits.
+            // Edits do not determine which functions a module has.
             let none = report(pass, &module, |runner| limited(runner, 0)).module;
             let is_as_before = |(name, body): (&str, &Body)| module.get(name).is_some_and(|it| it.structural_eq(body));
             prop_assert!(none.functions().all(is_as_before), "{pass}: {}", brief(&module));

@@ -1,4 +1,4 @@
-//! Properties that hold for any module, over generated ones (`tests/src/generate.rs`).
+//! Tests properties that hold for any module, on generated ones (`tests/src/generate.rs`).
 #![forbid(unsafe_code)]
 
 mod between;
@@ -21,17 +21,17 @@ use passhost_tests::generate::{Choices, module};
 use plugin_api::prelude::*;
 use proptest::prelude::*;
 
-/// Bytes of choices: shorter ones and smaller ones give smaller modules.
+/// Returns a strategy for choice bytes: fewer and smaller ones give smaller modules.
 fn choices() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(any::<u8>(), 0..500)
 }
 
-/// The module that these choices make.
+/// Returns the module for these choices.
 fn made(bytes: &[u8]) -> Module {
     module(&Choices::new(bytes), engine())
 }
 
-/// Cases of each property; `PROPTEST_CASES` says another number.
+/// Returns the number of cases of each property; `PROPTEST_CASES` overrides it.
 fn cases(default: u32) -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
     ProptestConfig {
@@ -42,12 +42,12 @@ fn cases(default: u32) -> ProptestConfig {
     }
 }
 
-/// A module as text, for messages.
+/// Returns a module as text, for messages.
 fn shown(module: &Module) -> String {
     script::print(module, engine()).expect("everything in it has a text")
 }
 
-/// The same without the text of the metadata.
+/// Returns a module as text without the metadata, for messages.
 fn brief(module: &Module) -> String {
     let text = shown(module);
     text.split_once("\"\"\")\n").map_or(text.clone(), |(_, rest)| rest.to_string())
@@ -72,7 +72,7 @@ fn modules_have_everything() {
     let missing = |found: &std::collections::BTreeSet<u16>, all: &mut dyn Iterator<Item = u16>| {
         all.filter(|wanted| !found.contains(wanted)).collect::<Vec<_>>()
     };
-    // Blocks inside an expression are no text of TVM; the attributes of a module are a body of their own.
+    // Blocks inside an expression have no TVM text; the attributes of a module are a separate body.
     let relax = (kind::FUNC..=kind::EXTERN).filter(|kind| *kind != kind::SEQ);
     assert_eq!(missing(&found[0], &mut relax.chain(kind::PRIM_FUNC..=kind::COMBINER)), [0u16; 0]);
     assert_eq!(missing(&found[1], &mut (leaf::OP..=leaf::TYPE)), [0u16; 0]);

@@ -1,4 +1,4 @@
-//! A-normal form: what is broken up and normalized is what it was.
+//! Tests A-normal form: breaking up a function and normalizing it restores the function.
 
 use super::{brief, cases, choices, made, shown};
 use passhost::verify::verify_module;
@@ -10,20 +10,19 @@ use plugin_api::typing::infer_types::infer_types;
 use plugin_api::typing::normalize::{first_not_normal, normalize};
 use proptest::prelude::*;
 
-/// Takes the names from bindings that have one user, in the block in which they stand: they become parts of it. Gives
-/// how many there are.
+/// Inlines bindings that have one user in the same block. Returns the function and their number.
 pub(super) fn broken_up(body: &Body, choose: impl Fn(usize) -> bool) -> (Body, usize) {
     let (users, parents, mut edit, mut n) = (body.users(), body.parents(), body.edit(), 0);
     for value in body.bindings() {
         let at = value.index().expect("a node");
-        // A match_cast may define symbolic variables that others mention, and a scalar is one.
+        // A match_cast may define symbolic variables that others mention, and a scalar is a symbolic variable itself.
         let plain = matches!(value.kind(), kind::CALL | kind::TUPLE_GET) && value.symbol().is_none();
         let block = body.value_at(parents[at] as usize);
         let output = block.kind() == kind::DATAFLOW && !value.has(flag::INNER);
         let mut of = users.each(value);
         let (Some(user), None) = (of.next(), of.next()) else { continue };
         let once = user.operands().filter(|operand| *operand == value).count() == 1;
-        // A call that comes directly before its other name, or a match_cast of it, is its value.
+        // A call directly before its alias or match_cast becomes the value of that.
         let same_block = parents[user.index().expect("a node")] == parents[at];
         if plain
             && !output
@@ -49,20 +48,20 @@ proptest! {
         let mut nested = module.edit();
         for (name, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
             prop_assert_eq!(first_not_normal(body), None, "the builder gives A-normal form");
-            // A nested expression is evaluated directly before its user; only what is there already keeps its place.
+            // A nested expression is evaluated directly before its user, so only adjacent expressions keep their order.
             let users = body.users();
             let before_user = |at: usize| users.each(body.value_at(at)).next().and_then(Value::index) == Some(at + 1);
             let (broken, n) = broken_up(body, |at| mask >> (at % 64) & 1 == 1 && before_user(at));
             prop_assert_eq!(first_not_normal(&broken).is_some(), n > 0);
             let normal = normalize(&broken, engine()).expect("well-typed");
             prop_assert_eq!(first_not_normal(&normal), None);
-            // Results may be declared wider than they are known.
+            // Results may be declared with wider types than inferred.
             let whole = normalize(body, engine()).expect("well-typed");
             prop_assert!(normal.structural_eq(&whole), "{}\n{}", plugin_api::walk::dump::dump(&whole), plugin_api::walk::dump::dump(&normal));
             prop_assert!(normalize(&normal, engine()).expect("well-typed").same(&normal));
             nested.set(name, broken);
         }
-        // What is nested is well-formed too, prints, and reads back.
+        // The nested form is also well-formed, prints, and parses back.
         let nested = nested.finish();
         prop_assert_eq!(verify_module(&nested, engine()), Ok(()), "{}", brief(&nested));
         let printed = shown(&nested);
@@ -71,7 +70,7 @@ proptest! {
         prop_assert_eq!(verify_module(&again, engine()), Ok(()), "{}", printed);
     }
 
-    /// Types that are missing are inferred, and are the ones that were there.
+    /// Missing types are inferred and equal the original ones.
     #[test]
     fn normalize_infers_what_is_missing(bytes in choices()) {
         let module = made(&bytes);
@@ -79,7 +78,7 @@ proptest! {
             let mut edit = body.edit();
             let parents = body.parents();
             let inferred = |value: &Value<'_>| match value.kind() {
-                // A call whose type is said elsewhere than in its operator.
+                // A call whose type is not determined by its operator.
                 kind::CALL => value.as_call().and_then(Call::op).is_some() && !is_value_of_alias(*value, &parents),
                 kind::TUPLE | kind::TUPLE_GET => true,
                 _ => false,
@@ -97,7 +96,7 @@ proptest! {
     }
 }
 
-/// Leaves out calls that give the type of their argument.
+/// Removes calls whose type is that of their argument.
 struct Through;
 
 impl Through {
@@ -120,7 +119,7 @@ impl<'b> ExprMutatorBase<'b> for Through {
     }
 }
 
-/// Writes every call anew, twice what has one argument of a tensor: what is nested is used again.
+/// Rebuilds every call, and unary calls of a tensor twice: nested expressions are used repeatedly.
 struct Twice;
 impl<'b> ExprMutator<'b> for Twice {
     fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
@@ -136,7 +135,7 @@ impl<'b> ExprMutator<'b> for Twice {
 proptest! {
     #![proptest_config(cases(300))]
 
-    /// Expressions that stay, that take the place of others, and that new ones use, however they are nested.
+    /// Nested expressions may be kept, replace others, and be used by new ones.
     #[test]
     fn mutators_take_what_is_nested(bytes in choices(), mask in any::<u64>()) {
         let module = made(&bytes);
@@ -158,18 +157,18 @@ proptest! {
         }
     }
 
-    /// Types that are right are kept with the handle, and those that say too little are found again.
+    /// Correct types are kept with the handle, and imprecise ones are inferred again.
     #[test]
     fn infer_types_finds_what_was_there(bytes in choices()) {
         let module = made(&bytes);
         for (_, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
-            // What is known better than it was said may contradict what is done with it.
+            // A more precise type may contradict uses of the value.
             let Ok(once) = infer_types(body, engine()) else { continue };
             prop_assert!(infer_types(&once, engine()).expect("well-typed").same(&once));
             let (mut edit, parents) = (once.edit(), once.parents());
             for value in once.values() {
                 let call = value.as_call().and_then(Call::op).is_some() && !is_value_of_alias(value, &parents);
-                // A scalar variable is a symbolic variable, whatever it is bound to.
+                // A scalar variable is a symbolic variable, regardless of its value.
                 if (call || matches!(value.kind(), kind::TUPLE | kind::TUPLE_GET)) && value.symbol().is_none() {
                     let v = edit.v(value);
                     edit.set_type(v, &Type::Object);
@@ -182,7 +181,8 @@ proptest! {
     }
 }
 
-/// A pass that changes the type of a parameter: everything made of it follows, in branches and nested functions too.
+/// A pass that changes the type of a parameter: all derived types follow, including those in branches and nested
+/// functions.
 #[test]
 fn infer_types_follows_a_change() {
     let text = r#"

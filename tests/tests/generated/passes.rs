@@ -1,4 +1,4 @@
-//! Every pass of the default manifest, over generated modules.
+//! Tests every pass of the default manifest on generated modules.
 
 use super::{brief, cases, choices, made, shown};
 use passhost::run::Rewrites;
@@ -11,16 +11,16 @@ use proptest::prelude::*;
 use registry::{Pipeline, Plan, Request};
 use std::collections::BTreeMap;
 
-/// A pass as it is tried.
+/// A pass in the form in which it is tested.
 pub(super) struct Trial {
     pass: &'static str,
-    /// Passes that have to run before it, as its documentation says, or without which it finds nothing to do.
+    /// Passes that must run before it according to its documentation, or without which it has nothing to do.
     before: &'static str,
     /// The pass with the options without which it does nothing.
     text: String,
 }
 
-/// All passes, composite ones too. `TRY_PASS` says a single one.
+/// Returns all passes, including composite ones. `TRY_PASS` selects a single one.
 pub(super) fn trials() -> Vec<Trial> {
     let asked = std::env::var("TRY_PASS").ok();
     let wanted = |name: &&str| asked.as_deref().is_none_or(|asked| asked == *name);
@@ -50,7 +50,7 @@ impl Trial {
         self.pass
     }
 
-    /// What the pass gets; `None` if what runs before it refuses the module.
+    /// Returns the input of the pass; `None` if an earlier pass refuses the module.
     pub(super) fn prepared(&self, module: &Module) -> Option<Module> {
         match self.pass {
             "relax.NormalizeGlobalVar" => Some(visible_elsewhere(module)),
@@ -58,12 +58,12 @@ impl Trial {
         }
     }
 
-    /// What the pass returns.
+    /// Returns the result of the pass.
     fn run(&self, module: &Module, jobs: usize) -> Result<Module, String> {
         run(&self.text, module, |runner| runner.jobs(jobs))
     }
 
-    /// Runs the pass and looks at what it returned; `None` if it refused the module.
+    /// Runs the pass and checks its result; `None` if it refused the module.
     pub(super) fn checked(&self, module: &Module) -> Option<Module> {
         let pass = self.pass;
         let once = match self.run(module, 1) {
@@ -87,8 +87,8 @@ impl Trial {
         Some(once)
     }
 
-    /// The pass does the same, and counts the same, with a limit of rewrites that it does not reach, and with numbers that
-    /// say where values are from.
+    /// Checks that the pass has the same result and counters with a limit of rewrites that it does not reach, and with
+    /// provenance numbers.
     fn ignores_notes(&self, module: &Module, printed: &str) {
         let told = |how: fn(Runner<'static>) -> Runner<'static>| {
             let RunReport { module, error, statistics, .. } = report(&self.text, module, how);
@@ -103,7 +103,7 @@ impl Trial {
     }
 }
 
-/// The module with functions that have another name outside. Only NormalizeGlobalVar takes such a module.
+/// Returns the module with functions whose external names differ. Only NormalizeGlobalVar accepts such a module.
 fn visible_elsewhere(module: &Module) -> Module {
     let renamed = module.map_functions(|name, body| match body.root().attr("global_symbol") {
         None if body.function().is_some() && !body.is_private() => {
@@ -132,8 +132,8 @@ fn run(passes: &str, module: &Module, how: impl FnOnce(Runner<'static>) -> Runne
 proptest! {
     #![proptest_config(cases(200))]
 
-    /// A pass may refuse a module with an error of its own. What it returns is well-formed, is read from its text again, and
-    /// is the same every time. If that is equal to what it got, it is the same handle.
+    /// A pass may refuse a module with an error. Its result must be well-formed, parse back from its text, and be
+    /// deterministic. If it equals the input, it must be the same handle.
     #[test]
     fn every_pass_leaves_well_formed_modules(bytes in choices(), which in any::<prop::sample::Index>()) {
         let trials = trials();
@@ -144,13 +144,13 @@ proptest! {
     }
 }
 
-/// Seeds of the modules that are tried, from 1: StmtSimplify takes minutes for that of seed 0. And how many of the modules a
-/// pass must change.
+/// Seeds of the tested modules, starting at 1, because StmtSimplify takes minutes on seed 0; and the number of modules
+/// that each pass must change.
 const SEEDS: u64 = 400;
 const ENOUGH: usize = 3;
 
-/// Passes of which a second run finds more to do on some generated modules, or refuses what the first one returned, as
-/// there is nothing left to bind.
+/// Passes that change the result again in a second run on some modules, or that refuse their own result because nothing
+/// is left to bind.
 const NOT_IDEMPOTENT: &[&str] = &[
     "relax.CanonicalizeBindings",
     "relax.ConvertToDataflow",
@@ -163,18 +163,18 @@ const NOT_IDEMPOTENT: &[&str] = &[
     "s_tir.HoistIfThenElse",
     "s_tir.CompactBufferAllocation",
     "tirx.FlattenBuffer",
-    // What a block says of a buffer that is allocated elsewhere goes, and the next run sees fewer accesses.
+    // A block's declared access to a buffer allocated elsewhere is removed, so the next run sees fewer accesses.
     "s_tir.PlanAndUpdateBufferAllocationLocation",
-    // Of a vectorized loop in another one, the inner one is left, as TVM leaves it.
+    // In nested vectorized loops, the inner one remains, as in TVM.
     "tirx.VectorizeLoop",
 ];
 
 /// Passes that change no generated module: PrintIR changes nothing, and for the others see [`TEXTS`].
 const RARE: &[&str] = &["transform.PrintIR", "tirx.ConvertSSA"];
 
-/// Modules with what the generator cannot make.
+/// Modules with constructs that the generator cannot create.
 const TEXTS: &[&str] = &[
-    // The same variable, defined several times.
+    // One variable that is defined several times.
     r#"@I.ir_module
 class Module:
     @T.prim_func(s_tir=True)
@@ -186,8 +186,8 @@ class Module:
 "#,
 ];
 
-/// Modules of the generator, and those of texts. What the reader adds to calls, as attributes with defaults, passes of
-/// algebra look at.
+/// Returns the generated modules, and those of texts. The texts are parsed because algebra passes look at the default
+/// attributes that the parser adds.
 fn modules() -> Vec<Module> {
     let read = |text: &str| script::read(text, engine()).expect("a module");
     let algebra = (0..SEEDS / 4).map(|seed| algebra_module(&Choices::new(&bytes_of(seed, 60)), engine()));
@@ -196,8 +196,8 @@ fn modules() -> Vec<Module> {
     TEXTS.iter().map(|text| read(text)).chain(algebra).chain(any).collect()
 }
 
-/// The generator reaches every pass. What a pass claims by its contract holds on each module that it changes: the host does
-/// not repeat a pass whose effect is still valid, so a second run changes nothing.
+/// The generator must reach every pass. The contract of a pass must hold on each module that it changes: the host does
+/// not repeat a pass whose effect is still valid, so a second run must change nothing.
 #[test]
 fn every_pass_changes_modules_and_a_second_run_changes_nothing() {
     let modules = modules();
@@ -232,7 +232,7 @@ fn every_pass_changes_modules_and_a_second_run_changes_nothing() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Many functions, so that the threads of a run have something to share. What they return, report and count is the same.
+/// Uses many functions, so that the threads of a run share work. Results, reports and counters must be equal.
 #[test]
 fn every_pass_does_the_same_with_any_number_of_jobs() {
     for trial in trials() {

@@ -1,4 +1,4 @@
-//! Patterns: the search agrees with one that tries everything, on generated functions and generated patterns.
+//! Tests pattern search against an exhaustive search, on generated functions and patterns.
 
 use super::{cases, choices, made, shown};
 use passhost_tests::generate::Choices;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// A pattern as the plain search reads it.
+/// A pattern in the form of the exhaustive search.
 enum Plain {
     Any,
     Param,
@@ -28,7 +28,7 @@ enum Plain {
 
 const NAMES: [&str; 2] = ["a", "b"];
 
-/// A pattern of these choices. Parts of it can be parts that were made before.
+/// Returns a pattern for these choices. Its parts can be earlier parts.
 fn plain(choices: &Choices<'_>, ops: &[(String, usize)], before: &mut Vec<Rc<Plain>>, depth: usize) -> Rc<Plain> {
     if !before.is_empty() && choices.one_in(4) {
         return Rc::clone(&before[choices.below(before.len())]);
@@ -60,13 +60,13 @@ fn plain(choices: &Choices<'_>, ops: &[(String, usize)], before: &mut Vec<Rc<Pla
     made
 }
 
-/// The same as a pattern; what is shared stays shared.
+/// Converts it to a pattern; shared parts stay shared.
 fn pattern(plain: &Rc<Plain>, known: &mut BTreeMap<*const Plain, Pattern>) -> Pattern {
     if let Some(known) = known.get(&Rc::as_ptr(plain)) {
         return known.clone();
     }
     let mut of = |plain: &Rc<Plain>| pattern(plain, known);
-    // Whatever is added to a pattern belongs to a new one, as in the plain search.
+    // Any addition to a pattern creates a new one, as in the exhaustive search.
     let apart = |pattern: Pattern| wildcard() & pattern;
     let made = match &**plain {
         Plain::Any => wildcard(),
@@ -96,7 +96,7 @@ struct Way {
     inner: BTreeSet<usize>,
 }
 
-/// More ways than this are not looked at.
+/// Maximum number of ways that are considered.
 const MOST_WAYS: usize = 2_000;
 
 struct Naive<'b> {
@@ -127,7 +127,7 @@ impl<'b> Naive<'b> {
         if value.is_leaf() { &[] } else { self.users.get(&value.word()).map_or(&[], Vec::as_slice) }
     }
 
-    /// All ways to match, the preferred ones first; `None` if there are too many to look at.
+    /// Returns all ways to match, preferred ones first; `None` if there are too many.
     fn ways(&self, plain: &Plain, value: Value<'b>, from: &Way) -> Option<Vec<Way>> {
         let value = self.origin(value);
         let none = Some(Vec::new());
@@ -195,7 +195,7 @@ impl<'b> Naive<'b> {
         Some(ways)
     }
 
-    /// A check is asked about the first way only, and about what its own pattern matched.
+    /// A check is applied only to the first way, and to the match of its own pattern.
     fn in_one_block(&self, plain: &Plain, value: Value<'b>, from: &Way) -> Option<Vec<Way>> {
         let own = Way { captured: from.captured.clone(), inner: BTreeSet::new() };
         let Some(first) = self.ways(plain, value, &own)?.into_iter().next() else { return Some(Vec::new()) };
@@ -225,7 +225,7 @@ fn inner(from: &Way, value: Value<'_>) -> Way {
     way
 }
 
-/// Operators that a function calls, with the number of arguments.
+/// Returns the operators that a function calls, with the number of arguments.
 fn operators(body: &Body) -> Vec<(String, usize)> {
     let calls = body.values().filter_map(Value::as_call);
     let ops: BTreeSet<_> = calls.filter_map(|call| Some((call.op()?.to_string(), call.args().len()))).collect();

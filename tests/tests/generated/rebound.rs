@@ -1,16 +1,17 @@
-//! Values that are bound a second time with their own types, as exporters write them: the same for every pass.
+//! Tests values that are bound a second time with their own types, as exporters write them: every pass must behave the
+//! same.
 
 use super::passes::trials;
 use super::{cases, choices, made, shown};
 use passhost_tests::engine;
 use proptest::prelude::*;
 
-/// The text with a second name for each value that has a type in it. What comes later uses that name.
+/// Returns the text with a second name for each value that has a type in it. Later code uses that name.
 fn bound_again(text: &str) -> String {
     let mut names: Vec<(String, String)> = Vec::new();
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
-        // A nested function uses names of the one around it.
+        // A nested function uses names of the surrounding one.
         if line.starts_with("    def ") || line.starts_with("def ") {
             names.clear();
         }
@@ -32,7 +33,7 @@ fn bound_again(text: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A text with other names.
+/// Renames variables in a text.
 fn renamed(text: &str, names: &[(String, String)]) -> String {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let mut out = String::new();
@@ -59,7 +60,7 @@ fn a_text_gets_second_names() {
 proptest! {
     #![proptest_config(cases(60))]
 
-    /// A pass that takes a module takes it with second names, too: what it returns is well-formed, and read again.
+    /// A pass that accepts a module must accept it with second names, too: its result is well-formed, and parses back.
     #[test]
     fn second_names_of_values_are_no_obstacle(bytes in choices(), which in any::<prop::sample::Index>()) {
         let (plain, trials) = (made(&bytes), trials());

@@ -1,4 +1,4 @@
-//! Simplified functions compute what they computed: their expressions are evaluated side by side.
+//! Tests that simplified functions compute the same: expressions are evaluated in both.
 
 use super::{brief, cases, choices, made};
 use passhost::verify::verify_module;
@@ -11,20 +11,20 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Least value of an index expression, and of one whose terms may have changed sides.
+/// Lowest value of an index expression, and of one whose terms may have changed sides.
 const LEAST: [i128; 2] = [-(1 << 63), -(1 << 126)];
 
-/// Values of a function. What is named has a value by its number, so those of two functions are the same; loads, calls
-/// and arithmetic of floats have one by what they are made of.
+/// The values in a function. Named values are determined by number, so they agree between two functions; loads, calls
+/// and floating-point arithmetic are determined by their operands.
 struct Values<'b> {
     body: &'b Body,
     seed: u64,
     least: i128,
-    /// Number of each node that is no nested expression, which simplifying leaves as it is.
+    /// Number of each node that is not a nested expression; simplification does not change it.
     number: HashMap<usize, usize>,
-    /// Value of each variable that has one; `None` where nothing is executed.
+    /// Value of each variable that has one; `None` in code that is never executed.
     vars: HashMap<usize, Option<i128>>,
-    /// What is never executed.
+    /// Code that is never executed.
     dead: Vec<std::ops::Range<usize>>,
     parents: Vec<u32>,
 }
@@ -35,7 +35,7 @@ fn hashed(of: impl Hash) -> i128 {
     i128::from(hasher.finish() as i64)
 }
 
-/// One of the values of a type, more often a small one.
+/// Returns a value of a type; small ones are more likely.
 fn any_of(hash: i128, dtype: DType) -> i128 {
     let small = (hash >> 8) % 24;
     match dtype {
@@ -46,7 +46,7 @@ fn any_of(hash: i128, dtype: DType) -> i128 {
     }
 }
 
-/// The integer that has these low bits; anything else as it is.
+/// Returns the integer with these low bits; other types are unchanged.
 fn wrapped(value: i128, dtype: DType) -> i128 {
     let bits = u32::from(dtype.bits());
     match dtype.code() {
@@ -71,7 +71,7 @@ impl<'b> Values<'b> {
         values
     }
 
-    /// Variables that run lie in their range.
+    /// Assigns a variable; loop variables lie in their range.
     fn define(&mut self, value: Value<'b>) {
         let (var, min, extent) = match value.kind() {
             kind::FOR if value.n_operands() == 2 => {
@@ -93,14 +93,14 @@ impl<'b> Values<'b> {
         let inside = min.zip(extent.filter(|extent| *extent > 0)).map(|(min, extent)| min + place % extent);
         self.vars.insert(at, inside);
         if inside.is_none() {
-            // Where there are no values, there are no statements.
+            // Without values, the statements inside are never executed.
             let header = self.parents[at] as usize;
             self.dead.push(header + 1..self.body.value_at(header).end());
         }
     }
 
     fn symbol(&self, sym: Sym) -> i128 {
-        // A dimension; 0 and 1 are of interest.
+        // A dimension, often 0 or 1.
         hashed((self.seed, "symbol", sym.id)).rem_euclid(24)
     }
 
@@ -119,7 +119,7 @@ impl<'b> Values<'b> {
         })
     }
 
-    /// `None` where it has no value.
+    /// Returns the value of an expression; `None` if it has none.
     fn of(&self, value: Value<'b>) -> Option<i128> {
         let dtype = value.ty().dtype();
         if value.is_leaf() {
@@ -143,7 +143,7 @@ impl<'b> Values<'b> {
         let operands = || value.operands().map(|operand| self.of(operand)).collect::<Option<Vec<i128>>>();
         let scalar = dtype.lanes() == 1;
         match value.view() {
-            // What is not chosen need not have a value.
+            // The other side need not have a value.
             Expr::Select { .. } if scalar => operand(if operand(0)? != 0 { 1 } else { 2 }),
             Expr::Call(call) if scalar && call.op() == Some("tirx.if_then_else") => {
                 operand(if operand(1)? != 0 { 2 } else { 3 })
@@ -181,7 +181,7 @@ impl<'b> Values<'b> {
         let all = |f: fn(DType) -> bool| ops.iter().all(|(_, dtype)| f(*dtype) && dtype.lanes() == 1);
         let uninterpreted = || {
             let values: Vec<i128> = ops.iter().map(|(value, _)| *value).collect();
-            // `a > b` is `b < a`, of floats too.
+            // `a > b` is `b < a`, for floats too.
             Some(match op {
                 prim::GT | prim::GE => any_of(hashed((op - prim::GT + prim::LT, vec![values[1], values[0]])), dtype),
                 _ => any_of(hashed((op, values)), dtype),
@@ -230,7 +230,7 @@ impl<'b> Values<'b> {
         }
     }
 
-    /// Values of the operands of everything that is no nested expression, in order.
+    /// Returns the values of the operands of all nodes except nested expressions, in order.
     fn all(&self) -> Vec<(u16, Vec<Option<i128>>)> {
         let values = (0..self.body.len()).map(|at| self.body.value_at(at)).filter(|value| !value.is_nested());
         let of = |value: Value<'b>, operand| {

@@ -1,4 +1,4 @@
-//! Checked, printed, read, sealed, compared.
+//! Tests checking, printing, parsing, sealing and comparing.
 
 use super::{brief, cases, choices, made, shown};
 use passhost::verify::verify_module;
@@ -7,10 +7,10 @@ use plugin_api::ir::Sections;
 use plugin_api::prelude::*;
 use proptest::prelude::*;
 
-/// The body under other names: every value and every symbolic variable is called alike.
+/// Returns the body with every value and symbolic variable renamed to the same name.
 fn renamed(body: &Body) -> Body {
     let mut edit = body.edit();
-    // What is called `_` is printed in another form.
+    // A variable named `_` is printed in another form.
     let plain = |value: &Value<'_>| value.is_bound() && value.name() != Some("_");
     for value in body.values().filter(plain) {
         let v = edit.v(value);
@@ -55,7 +55,7 @@ proptest! {
             let again = Body::seal(&Sections::copy_of(body.raw())).expect("valid");
             prop_assert!(again.structural_eq(body), "{name}");
             prop_assert_eq!(again.structural_hash(), body.structural_hash());
-            // As bytes, and everything that reads a body; bytes of large constants are left out of them.
+            // Tests the body as bytes, and everything that reads a body; the bytes omit the data of large constants.
             let small = body.raw().consts().iter().all(|constant| constant.bytes <= 4_096);
             prop_assert!(!small || fuzz::seal(&fuzz::bytes(body)), "{name}\n{}", plugin_api::walk::dump::dump(body));
         }
@@ -69,8 +69,8 @@ proptest! {
         prop_assert_eq!(other.structural_hash(), module.structural_hash());
     }
 
-    /// Under other names equal modules have one text, and different ones have two: so says the printer, which knows
-    /// nothing of equality.
+    /// Under equal names, equal modules have equal texts and different modules have different texts. The printer does
+    /// not use the implementation of equality.
     #[test]
     fn equality_and_hash_are_those_of_the_text(bytes in choices(), at in any::<prop::sample::Index>(), with in any::<u8>()) {
         let mut changed = bytes.clone();

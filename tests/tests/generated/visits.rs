@@ -1,11 +1,12 @@
-//! Visitors see every node exactly once, in the order that they say, compared with a count over the records.
+//! Tests that visitors visit every node exactly once and in their documented order, by comparison with a walk over the
+//! records.
 
 use super::{cases, choices, made};
 use plugin_api::ir::records::{LEAF_BIT, flag, kind};
 use plugin_api::prelude::*;
 use proptest::prelude::*;
 
-/// What a walk says.
+/// An event of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     Leaf(u32),
@@ -14,7 +15,7 @@ enum Event {
     Leave(usize),
 }
 
-/// The walk that the documentation describes, by recursion over the records.
+/// Returns the walk that the documentation describes, computed by recursion over the records.
 fn expected(body: &Body) -> Vec<Event> {
     fn region(body: &Body, from: usize, end: usize, out: &mut Vec<Event>) {
         let mut at = from;
@@ -135,7 +136,7 @@ impl Stmts {
 }
 
 impl Stmts {
-    /// The hook of a kind follows the one of any expression.
+    /// The hook for a kind follows the one for any expression.
     fn of_kind(&mut self, value: Value<'_>, kind: u16) {
         assert_eq!(value.kind(), kind);
         assert_eq!(self.0.last(), Some(&Event::Node(value.index().expect("a node"))));
@@ -254,7 +255,7 @@ proptest! {
         }
     }
 
-    /// Leaves and operands come before what uses them, content before its header, and everything once.
+    /// Leaves and operands precede their users, content precedes its header, and everything is visited once.
     #[test]
     fn post_order_visit_sees_parts_first(bytes in choices()) {
         for (_, body) in made(&bytes).functions() {
@@ -272,7 +273,7 @@ proptest! {
             prop_assert_eq!(words, all);
             for value in body.values() {
                 let own = place(value.word());
-                // Operands of a header may be in its own content (a function that calls itself): these are uses.
+                // The operands of a header may be in its own content (a recursive function): these are uses.
                 let operands = value.operands().filter(|operand| operand.kind() != kind::FUNC);
                 for operand in operands {
                     prop_assert!(place(operand.word()) < own, "{operand:?} is behind {value:?}");

@@ -1,5 +1,5 @@
-//! The systems that passhost re-creates, each as it is told in the documents of Relay and Relax, through the real engine;
-//! and the rows of the planner that need one. The passes are made at run time, so no plugin is built.
+//! Tests the systems that passhost re-creates, as the Relay and Relax documents describe them, with the real engine,
+//! and the rows of the planner that need one. The passes are created at run time, so no plugin is built.
 #![forbid(unsafe_code)]
 
 mod system_1_pass_info;
@@ -20,7 +20,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-/// What happened, in order; passes write into it from any thread.
+/// The recorded events in order; passes write to it from any thread.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -29,19 +29,19 @@ impl Log {
         self.0.lock().expect("no panic").push(line.into());
     }
 
-    /// All of it; it is empty then.
+    /// Returns all events and clears the log.
     fn take(&self) -> String {
         std::mem::take(&mut *self.0.lock().expect("no panic")).join(" ")
     }
 }
 
-/// Facts of a pass.
+/// Returns the facts of a pass.
 fn info(name: &str, opt_level: i32, required: &[&str]) -> PassInfo {
     let required = required.iter().map(|name| Required::parse(name).expect("an entry")).collect();
     PassInfo { opt_level, required, ..PassInfo::new(name) }
 }
 
-/// A module pass that changes nothing and writes its name down.
+/// Returns a module pass that changes nothing and records its name.
 fn noted(name: &str, opt_level: i32, required: &[&str], log: &Log) -> MadePass {
     let (log, own) = (log.clone(), name.to_string());
     create_module_pass(info(name, opt_level, required), move |module, _| {
@@ -50,7 +50,7 @@ fn noted(name: &str, opt_level: i32, required: &[&str], log: &Log) -> MadePass {
     })
 }
 
-/// A function pass that fails.
+/// Returns a function pass that fails.
 fn failing(name: &str) -> MadePass {
     create_function_pass(info(name, 0, &[]), |body, _| match body.bindings().next() {
         Some(value) => Err(PassError::new("does not like it").at(value)),
@@ -80,7 +80,7 @@ fn pass(engine: &Arc<Engine>, name: &str) -> Pass {
 
 const TENSOR: &str = "R.Tensor((2,), dtype=\"float32\")";
 
-/// A module of functions, each with one dataflow block, without operators.
+/// Returns a module of functions, each with one dataflow block, without operators.
 fn module(engine: &Engine, functions: &[&str]) -> Module {
     let function = |name: &&str| {
         format!(
@@ -95,7 +95,7 @@ fn read(engine: &Engine, functions: &str) -> Module {
     script::read(&format!("@I.ir_module\nclass Module:\n{functions}"), engine).expect("a module")
 }
 
-/// An instrument that writes down how it is called, and fails in one event.
+/// An instrument that records its calls, and fails in one event.
 struct Watcher {
     name: &'static str,
     fails: &'static str,
@@ -143,14 +143,14 @@ fn watcher(name: &'static str, fails: &'static str, log: &Log) -> Instrument {
     Instrument::new(name, Box::new(Watcher { name, fails, log: Rc::new(RefCell::new(log.clone())) }))
 }
 
-/// A context with watchers, each with the event in which it fails.
+/// Returns a context with watchers, each with the event in which it fails.
 fn watched(engine: &Arc<Engine>, watchers: &[(&'static str, &'static str)], log: &Log) -> PassContext {
     let builder = PassContext::builder();
     let builder = watchers.iter().fold(builder, |builder, (name, fails)| builder.instrument(watcher(name, fails, log)));
     builder.build(engine).expect("a context")
 }
 
-/// What an error says to the user.
+/// Returns the text of an error for the user.
 fn shown(error: &Error) -> String {
     error.reports().iter().map(|report| report.render(false)).collect()
 }

@@ -1,4 +1,4 @@
-//! `PassInfo`: name, opt_level, required, traceable.
+//! Tests `PassInfo`: name, opt_level, required, traceable.
 
 use super::*;
 

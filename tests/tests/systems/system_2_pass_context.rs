@@ -1,4 +1,4 @@
-//! `PassContext`: what it holds; current, entered and left, nested; and who sees it.
+//! Tests `PassContext`: its contents; entering, leaving and nesting; and its visibility.
 
 use super::*;
 use passhost::Runner;
@@ -7,7 +7,7 @@ use plugin_api::declare::pass::Ctx;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// A pass that writes down the context that it is given, the one that is current, and the program's.
+/// Returns a pass that records the context it receives, the current context, and the program's.
 fn seeing(name: &str, log: &Log) -> MadePass {
     let log = log.clone();
     create_function_pass(info(name, 0, &[]), move |body, ctx| {
@@ -68,7 +68,7 @@ fn row_15_nested_contexts_inherit_nothing_unless_they_say_so() {
     assert_eq!(log.take(), "", "the outer context disables it");
     a.run_in(&module, &fresh).expect("runs");
     assert_eq!(log.take(), "t.A");
-    // What the inner context requires cancels what the outer one disables; nobody is asked about it.
+    // What the inner context requires overrides what the outer one disables, without instruments being consulted.
     a.run_in(&module, &heir).expect("runs");
     assert_eq!(
         log.take(),
@@ -102,7 +102,7 @@ fn row_16_worker_threads_see_the_context_of_the_run() {
     passhost::Runner::in_context(&engine, &context).jobs(4).run(&plan, module).expect("runs");
     assert_eq!(log.take(), vec!["1/1/5"; 40].join(" "));
     assert!(threads.lock().expect("no panic").len() > 1, "it ran on one thread only");
-    // A thread of the program has a context of its own.
+    // A thread of the program has its own context.
     let scope = context.enter().expect("enters");
     let other = std::thread::spawn(|| PassContext::current().opt_level()).join().expect("no panic");
     assert_eq!(other, 2);
@@ -162,7 +162,7 @@ fn what_passes_report_is_left_in_the_context() {
     assert!(context.take_diagnostics().is_empty());
 }
 
-/// What it gave is not taken, and what it reported is told.
+/// Its result is discarded, and its reports are delivered.
 #[test]
 fn a_pass_that_reports_an_error_fails() {
     let made = create_module_pass(info("t.Errs", 0, &[]), |module, ctx| {
@@ -179,7 +179,7 @@ fn a_pass_that_reports_an_error_fails() {
     assert_eq!(log.take(), "a.enter a.should:Errs a.before:Errs a.failed:Errs a.exit");
 }
 
-/// The context outside of all others is one of the thread, as in TVM.
+/// As in TVM, the outermost context belongs to the thread.
 #[test]
 fn what_is_reported_outside_of_contexts_is_kept() {
     let made = create_module_pass(info("t.Says", 0, &[]), |module, ctx| {
@@ -192,7 +192,7 @@ fn what_is_reported_outside_of_contexts_is_kept() {
     assert_eq!(PassContext::current().take_diagnostics().len(), 1);
 }
 
-/// What a plan warns of is part of the report.
+/// The warnings of a plan are part of the report.
 #[test]
 fn an_embedder_is_warned() {
     let log = Log::default();
@@ -202,7 +202,7 @@ fn an_embedder_is_warned() {
     assert!(warnings.contains("t.High") && log.take().is_empty(), "{warnings}");
 }
 
-/// A pass that runs itself, and a program that enters contexts without leaving them, meet the same limit.
+/// A pass that runs itself, and a program that enters contexts without leaving them, reach the same limit.
 #[test]
 fn a_pass_that_runs_itself_without_end_is_stopped() {
     let shared: Arc<OnceLock<Arc<Engine>>> = Arc::default();
@@ -215,7 +215,7 @@ fn a_pass_that_runs_itself_without_end_is_stopped() {
     let error = pass(engine, "t.Itself").run(&module(engine, &["main"])).expect_err("it is stopped").to_string();
     let limit = "runs and contexts are entered inside each other, 32 deep";
     assert!(error.contains(limit), "{error}");
-    // Each run ended and left its context: all 32 can be entered, and a run inside them cannot.
+    // Each run ended and left its context, so all 32 contexts can be entered, and a run inside them cannot.
     let entered: Vec<_> = (0..32).map(|_| PassContext::current().enter().expect("all were left")).collect();
     assert_eq!(PassContext::current().enter().err().expect("one too many").to_string(), limit);
     assert_eq!(pass(engine, "t.Itself").run(&module(engine, &["main"])).expect_err("too deep").to_string(), limit);
@@ -259,7 +259,7 @@ fn a_manifest_can_name_the_target() {
     assert_eq!(error, "manifest passes.toml: target `a b` is neither a name nor a JSON object");
 }
 
-/// A value that something in an inner context asks for is one of the outer context, unless the inner one has its own.
+/// Values requested in an inner context come from the outer context, unless the inner one has its own.
 #[test]
 fn values_that_are_read_in_an_inner_context_are_read_in_the_outer_one() {
     static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();

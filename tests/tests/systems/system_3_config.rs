@@ -1,4 +1,4 @@
-//! Config options: registered by key with a type; unknown keys, wrong types and values out of range are errors.
+//! Tests config options: registered by key with a type; unknown keys, wrong types and values out of range are errors.
 
 use super::*;
 

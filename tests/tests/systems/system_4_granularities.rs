@@ -1,4 +1,4 @@
-//! Module, function, dataflow-block and PrimFunc passes, and Sequential, which is itself a pass and nests.
+//! Tests module, function, dataflow-block and PrimFunc passes, and Sequential, which is itself a pass and nests.
 
 use super::*;
 use passhost::{Sequential, create_dataflow_block_pass, create_prim_func_pass};
@@ -7,7 +7,7 @@ use plugin_api::ir::records::kind;
 use plugin_api::ir::{Body, BodyBuilder, BodyKind, NodeSpec, Value};
 use plugin_api::rewrite::Edit;
 
-/// An empty PrimFunc, made by hand.
+/// Returns an empty PrimFunc, created by hand.
 fn prim_func() -> Body {
     let mut b = BodyBuilder::new();
     b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
@@ -115,7 +115,7 @@ fn row_13_an_ill_formed_result_is_stopped_at_the_pass() {
     assert!(text.contains("<what the pass returned>:") && text.contains("^^"), "{text}");
 }
 
-/// What a dataflow-block pass did to `functions`, as the host tells it.
+/// Runs a dataflow-block pass on `functions` and returns the host's report.
 fn blocks(
     functions: &str,
     run: impl Fn(&mut Edit<'_>, Value<'_>) -> Result<(), PassError> + Send + Sync + 'static,
@@ -140,7 +140,7 @@ fn a_dataflow_block_pass_leaves_alone_what_lives_outside_of_its_block() {
          z: {TENSOR} = gv\n        return z\n"
     );
     let said = |what: &str| format!("step 1, pass `t.Blocks` of plugin `host`: {what}");
-    // An inner variable may go.
+    // An inner variable may be removed.
     let after = blocks(&two, |edit, block| {
         let mut bindings = block.region().bindings();
         if let (Some(inner), Some(first)) = (bindings.next(), block.region().bindings().next()) {

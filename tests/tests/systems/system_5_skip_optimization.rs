@@ -1,4 +1,4 @@
-//! Functions annotated `SkipOptimization` are left alone by function passes.
+//! Tests that function passes skip functions annotated with `SkipOptimization`.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The registry and `GetPass(name)`; required passes resolved by name.
+//! Tests the registry and `GetPass(name)`, and that required passes are resolved by name.
 
 use super::*;
 use passhost::{Sequential, get_pass, register_pass};

@@ -1,4 +1,4 @@
-//! `PassInstrument`: call order, behaviour on failure, nested contexts, `override_instruments`.
+//! Tests `PassInstrument`: call order, behaviour on failure, nested contexts, `override_instruments`.
 
 use super::*;
 use passhost::{Runner, Sequential};
@@ -36,7 +36,7 @@ fn a_context_that_is_entered_is_not_entered_again_by_a_run() {
     again.exit().expect("leaves");
     scope.exit().expect("leaves");
     assert_eq!(log.take(), format!("a.enter {run} {run} a.exit"));
-    // It can be used again, and is entered then.
+    // The context can be used again, which enters the instrument again.
     x.run_in(&module, &context).expect("runs");
     assert_eq!(log.take(), format!("a.enter {run} a.exit"));
 }
@@ -50,7 +50,7 @@ fn a_pass_can_run_passes_in_a_context_of_its_own() {
         let context = watched(&shared, &[("inner", "")], &note);
         let after = pass(&shared, "t.Inner").run_in(module, &context);
         let after = after.map_err(|error| PassError::new(error.to_string()))?;
-        // Without a context of its own it is seen by the one that is current.
+        // Without its own context, it is observed by the current one.
         pass(&shared, "t.Inner").run(&after).map_err(|error| PassError::new(error.to_string()))
     });
     let engine = engine([outer]);
@@ -85,7 +85,7 @@ fn an_instrument_that_runs_a_pass_where_it_watches_fails() {
     assert_eq!(log.take(), "");
 }
 
-/// A run inside of a run that goes on takes nothing away from it.
+/// A failed run inside another run does not affect the outer one.
 #[test]
 fn a_run_inside_another_leaves_its_ways() {
     let log = Log::default();
@@ -105,7 +105,7 @@ fn a_run_inside_another_leaves_its_ways() {
     assert_eq!(log.take(), "t.Inner t.Last t.Last");
 }
 
-/// Fails behind one pass.
+/// Fails after one pass.
 struct FailsAfter(&'static str);
 
 impl PassInstrument for FailsAfter {
@@ -114,7 +114,7 @@ impl PassInstrument for FailsAfter {
     }
 }
 
-/// Row 17 of the planner: who fails is named, and what was begun ends.
+/// Row 17 of the planner: the failing instrument is named, and everything entered is exited.
 #[test]
 fn row_17_a_failing_instrument_is_named() {
     let log = Log::default();
@@ -175,7 +175,7 @@ fn instruments_can_be_replaced_between_passes() {
     let log = Log::default();
     let engine = engine([noted("t.X", 0, &[], &log)]);
     let context = watched(&engine, &[("a", ""), ("b", "")], &log);
-    // Nothing is exited that was not entered.
+    // Instruments that were not entered are not exited.
     context.override_instruments(vec![watcher("c", "", &log)]).expect("replaced");
     assert_eq!(log.take(), "");
     let scope = context.enter().expect("enters");
@@ -185,7 +185,7 @@ fn instruments_can_be_replaced_between_passes() {
     scope.exit().expect("leaves");
     let x = "d.should:X e.should:X d.before:X e.before:X t.X d.after:X e.after:X";
     assert_eq!(log.take(), format!("{x} d.exit e.exit"));
-    // One that fails to exit keeps the new ones out.
+    // An instrument that fails to exit prevents the new ones from being entered.
     let failing = watched(&engine, &[("f", "exit")], &log);
     let scope = failing.enter().expect("enters");
     let error = failing.override_instruments(vec![watcher("g", "", &log)]).expect_err("f fails").to_string();
@@ -211,8 +211,8 @@ fn instruments_stay_while_a_pass_runs() {
     assert_eq!(log.take(), "a.enter a.should:Replaces a.before:Replaces a.failed:Replaces a.exit");
 }
 
-/// As TVM does it: a pass called alone runs whatever its level, a Sequential is seen, and a failure is the last thing that
-/// anybody hears of a pass.
+/// As in TVM: a pass called alone runs regardless of its level, a Sequential is observed, and after a failure of a pass
+/// no further events about it follow.
 #[test]
 fn a_context_as_tvm_has_it() {
     let log = Log::default();

@@ -1,4 +1,4 @@
-//! Built-in instruments: timing, print IR before, print IR after.
+//! Tests the built-in instruments: timing, print IR before, print IR after.
 
 use super::*;
 use passhost::instruments::print_ir::{Passes, PrintIr, Printed};
@@ -20,7 +20,7 @@ fn timing_knows_each_pass_also_after_a_failure() {
     assert_eq!(spans, [("total", 0, false), ("t.A", 1, false), ("t.Fails", 1, true)]);
 }
 
-/// A library writes nowhere by itself: what passes print goes where the program says.
+/// A library does not print by itself: the output of passes goes where the program directs it.
 #[test]
 fn what_passes_print_goes_to_the_program() {
     let info = info("t.Shows", 0, &[]);

@@ -1,5 +1,5 @@
-//! No standard pass is blamed on generated modules. `VALIDATE_MODULES=1000 cargo test -p passhost-tests --test validate`
-//! takes more of them, `VALIDATE_SEED=1000` others.
+//! Tests that no standard pass is blamed on generated modules. `VALIDATE_MODULES=1000 cargo test -p passhost-tests
+//! --test validate` tests more of them, `VALIDATE_SEED=1000` others.
 
 use passhost::run::validate::Verdict;
 use passhost_tests::engine;
@@ -7,10 +7,10 @@ use passhost_tests::generate::{Choices, algebra_module, bytes_of, module};
 use passhost_tests::validation::{self, Tally};
 use plugin_api::prelude::Module;
 
-/// How many modules, unless the environment says otherwise.
+/// Default number of modules.
 const USUAL: u64 = 8;
 
-/// What a pass needs before it, and the options without which it does nothing.
+/// Returns the passes that a pass needs before it, and the options without which it does nothing.
 fn pipeline(pass: &str) -> String {
     let before = match pass {
         "relax.RemovePurityChecking" => "relax.ToNonDataflow,",
@@ -33,7 +33,7 @@ fn pipeline(pass: &str) -> String {
 fn generated(seed: u64) -> Module {
     if seed.is_multiple_of(2) {
         let made = algebra_module(&Choices::new(&bytes_of(seed, 60)), engine());
-        // The reader adds attributes with their defaults, which passes of algebra look at.
+        // The parser adds default attributes, which algebra passes look at.
         return script::read(&script::print(&made, engine()).expect("a text"), engine()).expect("a module");
     }
     module(&Choices::new(&bytes_of(seed, 500)), engine())
@@ -65,7 +65,7 @@ fn no_standard_pass_is_blamed() {
     assert!(tally.blamed.is_empty(), "{}", tally.blamed.join("\n"));
 }
 
-/// FuseTIR makes a PrimFunc with another signature of a kernel, which need not be private.
+/// FuseTIR turns a kernel, which need not be private, into a PrimFunc with another signature.
 const KERNEL: &str = r#"
 @I.ir_module
 class Module:

@@ -1,4 +1,4 @@
-//! What the contracts of some standard passes mean: the right result is the same, and a wrong one is not.
+//! Tests the contracts of some standard passes: the correct result validates as the same, and a wrong one does not.
 
 use passhost::run::validate::Verdict;
 use passhost_tests::engine;
@@ -9,21 +9,22 @@ fn read(text: &str) -> Module {
     script::read(text, engine()).unwrap_or_else(|error| panic!("{error:?}"))
 }
 
-/// The module after a pass with its verdict.
+/// Returns the module after a pass, with its verdict.
 fn validated(passes: &str, module: &Module) -> (Module, Verdict) {
     let (steps, error) = validation::steps(engine(), passes, module).expect("a plan");
     let step = steps.last().unwrap_or_else(|| panic!("{error:?}"));
     (step.after.clone(), validation::verdict(engine(), step, 1))
 }
 
-/// The verdict on a pass that makes of the module of a text the one of another text: the same with its first `old` replaced.
+/// Returns the verdict on a pass that turns the module of a text into that of another text, in which the first `old` is
+/// replaced.
 fn of_other_text(pass: &str, text: &str, old: &str, new: &str) -> Verdict {
     let other = read(&text.replacen(old, new, 1));
     let step = validation::step(engine(), pass, &read(text), &other).expect("a pass");
     validation::verdict(engine(), &step, 1)
 }
 
-/// The verdict on another result of a pass: its own one with a text replaced.
+/// Returns the verdict on a modified result of a pass, in which a piece of text is replaced.
 fn with_other_text(pass: &str, module: &Module, after: &Module, old: &str, new: &str) -> Verdict {
     let text = script::print(after, engine()).expect("a text");
     assert!(text.contains(old), "{text}");
@@ -101,7 +102,7 @@ fn an_input_that_a_specialized_function_refuses_is_not_compared() {
     assert!(why.contains("no input can be executed after the pass"), "{why}");
 }
 
-/// Parameters of which the types leave something open.
+/// Parameters whose types are partially unknown.
 const OPEN: &str = r#"
 @I.ir_module
 class Module:
@@ -115,7 +116,7 @@ class Module:
         return (o, z)
 "#;
 
-/// Buffers whose extents are computed.
+/// Buffers with computed extents.
 const COMPUTED: &str = r#"
 @I.ir_module
 class Module:
@@ -138,7 +139,7 @@ fn there_are_inputs_for_types_that_say_little() {
     }
 }
 
-/// Two kernels and a function that calls both; `T.sblock` annotations and attributes of functions decide no value.
+/// Two kernels and a function that calls both; `T.sblock` annotations and function attributes do not affect values.
 const KERNELS: &str = r#"
 @I.ir_module
 class Module:
@@ -172,7 +173,7 @@ fn a_function_of_which_only_attributes_changed_is_not_executed() {
     let (after, verdict) = validated("relax.AnnotateTIROpPattern", &module);
     assert!(!module.structural_eq(&after), "the pass adds attributes");
     assert_eq!(verdict, Verdict::Unchanged);
-    // Of two functions that differ, one is executed otherwise.
+    // If two functions differ, one is executed differently.
     let executed = |old: &str, new: &str| {
         let verdict = with_other_text("s_tir.ConvertBlocksToOpaque", &module, &after, old, new);
         let Verdict::Same(same) = &verdict else { panic!("{verdict:?}") };
@@ -181,7 +182,7 @@ fn a_function_of_which_only_attributes_changed_is_not_executed() {
     assert_eq!(executed("x[v] * T.float32(2.0)", "x[v] + x[v]"), 1);
 }
 
-/// The parts of a function that decide its values or what it is called with are no attributes.
+/// The parts of a function that determine its values or its arguments are not attributes.
 #[test]
 fn whatever_decides_a_value_is_executed() {
     let module = read(KERNELS);
@@ -215,7 +216,7 @@ class Module:
         return gv
 "#;
 
-/// `R.sum` of no rows is 0, and its PrimFunc writes nothing where there are no rows, in TVM, too.
+/// `R.sum` over no rows is 0, but its PrimFunc writes nothing if there are no rows, in TVM as well.
 #[test]
 fn a_reduction_over_nothing_is_not_compared() {
     let module = read(REDUCED);
@@ -225,7 +226,7 @@ fn a_reduction_over_nothing_is_not_compared() {
     assert!(matches!(&verdict, Verdict::Different(_)), "{verdict:?}");
 }
 
-/// A function of which nothing but `private` says whether it may go.
+/// A function that may be removed or not, depending only on `private`.
 const UNCALLED: &str = r#"
 @I.ir_module
 class Module:
@@ -257,7 +258,7 @@ fn private_functions_that_nothing_calls_may_go() {
     assert!(matches!(&verdict, Verdict::Different(_)), "{verdict:?}");
 }
 
-/// A flag decides which branch is taken, and another one whether a block is written.
+/// One flag decides which branch is taken, another one whether a block is written.
 const BRANCHES: &str = r#"
 @I.ir_module
 class Module:
@@ -301,7 +302,8 @@ class Module:
         return y
 "#;
 
-/// What the inputs do not reach may be wrong, so it is not said to be the same; what two values of a flag reach is reached.
+/// Code that the inputs do not reach may be wrong, so it is not reported as the same. Code reached by two values of a
+/// flag is reached.
 #[test]
 fn what_no_input_reaches_is_not_called_the_same() {
     let verdict = |pass: &str, old: &str, new: &str| of_other_text(pass, BRANCHES, old, new);
@@ -322,7 +324,7 @@ fn what_no_input_reaches_is_not_called_the_same() {
     assert_eq!(why, "`shift`: no input reaches a part of `shift`: the store to `y` in block `more`");
 }
 
-/// Each kind of choice within an expression, of which the inputs reach one side only.
+/// Each kind of choice within an expression, of which the inputs reach only one side.
 #[test]
 fn a_value_that_no_input_chooses_is_not_called_the_same() {
     let module = |value: &str| {
@@ -355,12 +357,13 @@ class Module:
     assert_eq!(why(&format!("T.Cast(\"float32\", not {huge} or x[i] + x[i] > T.float32(0))")), after("or"));
     let seen = "T.if_then_else(x[i] > T.float32(0), x[i] + x[i], x[i])";
     assert!(matches!(of_other_text("tirx.StmtSimplify", &module(seen), "+ x[i]", "- x[i]"), Verdict::Different(_)));
-    // The analyser knows that the second value is never used.
+    // The analyzer proves that the second value is never used.
     let never = "T.if_then_else(i < T.int64(8), x[i] * T.float32(2), x[i] + x[i])";
     assert!(matches!(of_other_text("tirx.StmtSimplify", &module(never), "+ x[i]", "- x[i]"), Verdict::Same(_)));
 }
 
-/// TVM's FlattenBuffer does not count what an offset, or strides that grow, lead to. Behind the memory there is nothing.
+/// TVM's FlattenBuffer ignores memory reached through an offset or through growing strides. There is nothing after the
+/// memory.
 #[test]
 fn a_flat_buffer_has_all_of_its_memory() {
     for view in ["elem_offset=4", "strides=[1, 2]", "elem_offset=6"] {
@@ -388,7 +391,7 @@ class Module:
     }
 }
 
-/// What a pass can break without a result that shows it with the first input.
+/// Faults that the first input does not reveal.
 const HIDDEN: &str = r#"
 @I.ir_module
 class Module:

@@ -1,4 +1,4 @@
-//! Validation finds what passes do wrong, and blames no pass that does nothing wrong.
+//! Tests that validation finds faults of passes, and blames no correct pass.
 #![forbid(unsafe_code)]
 
 mod alarms;

@@ -1,4 +1,4 @@
-//! Each planted fault is found, and the first binding whose value differs is the right one.
+//! Tests that each planted fault is found, with the correct first binding whose value differs.
 
 use super::mutants::{self, Mutant};
 use super::planted::{Planted, all, more_accurate};
@@ -9,7 +9,7 @@ use passhost_tests::{root, shared_engine, validation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-/// The standard operators and passes, and the passes with a fault each.
+/// Returns an engine with the standard operators and passes, and the passes with a fault each.
 fn engine() -> &'static Engine {
     static ENGINE: OnceLock<(tempfile::TempDir, Engine)> = OnceLock::new();
     let make = || {
@@ -28,7 +28,7 @@ fn engine() -> &'static Engine {
     &ENGINE.get_or_init(make).1
 }
 
-/// What was found of a fault: whether it was detected, and whether at the right place; and what was said.
+/// Tests a fault: returns whether it was detected, whether at the right place, and the message.
 fn tried(planted: &Planted) -> (bool, bool, String) {
     let pass = format!("wrong.{}", planted.pass);
     let module = match script::read(&planted.module, engine()) {
@@ -70,7 +70,7 @@ fn planted_faults_are_found_at_their_place() {
     assert!(placed * 100 >= found * 90, "the first binding is right in {placed} of {found}");
 }
 
-/// The same modules give no alarm if the pass is a right one.
+/// Correct passes give no alarm on the same modules.
 #[test]
 fn right_passes_over_the_same_modules_are_not_blamed() {
     let passes = "relax.Normalize,relax.CanonicalizeBindings,relax.EliminateCommonSubexpr,relax.DeadCodeElimination,\
@@ -86,7 +86,7 @@ fn right_passes_over_the_same_modules_are_not_blamed() {
     }
 }
 
-/// The values differ by more than the contract allows, and those after the pass are the right ones.
+/// The values differ by more than the contract allows, but those after the pass are the accurate ones.
 #[test]
 fn a_more_accurate_result_is_not_blamed() {
     let module = script::read(&more_accurate().module, engine()).expect("a module");
@@ -96,7 +96,7 @@ fn a_more_accurate_result_is_not_blamed() {
     assert!(same.largest > 0.1, "the values differ by {}", same.largest);
 }
 
-/// The verdict on a mutant; why it is no fair one, if so.
+/// Returns the verdict on a mutant, or the reason why the mutant is not a fair test.
 fn judged(mutant: &Mutant, seed: u64) -> Result<Verdict, String> {
     let read = |text: &str| script::read(text, engine()).map_err(|errors| format!("{errors:?}\n{text}"));
     let (before, after) = (read(&mutant.before)?, read(&mutant.after)?);
@@ -106,7 +106,7 @@ fn judged(mutant: &Mutant, seed: u64) -> Result<Verdict, String> {
     Ok(validation::verdict(engine(), &step, seed))
 }
 
-/// `VALIDATE_SEED=7` takes another seed, `VALIDATE_KIND=race` one kind.
+/// `VALIDATE_SEED=7` selects another seed, `VALIDATE_KIND=race` one kind.
 #[test]
 fn mutants_of_each_kind_are_found() {
     let seed = std::env::var("VALIDATE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
@@ -131,7 +131,7 @@ fn mutants_of_each_kind_are_found() {
     assert!(found * 100 >= mutants.len() * 97, "found {found} of {}\n{}", mutants.len(), missed.join("\n"));
 }
 
-/// The modules of the mutants give no alarm if a pass does nothing wrong.
+/// Correct passes give no alarm on the modules of the mutants.
 #[test]
 fn right_passes_over_modules_of_mutants_are_not_blamed() {
     let passes = "tirx.StmtSimplify,s_tir.CompactBufferAllocation,tirx.FlattenBuffer,tirx.NarrowDataType{target_bits=64},\

@@ -1,21 +1,21 @@
-//! Planted faults by kinds: each is a module and the same module with one change that a pass could make by mistake. Each kind
-//! has several subjects, data types and places.
+//! Planted faults by kind: each is a module and the same module with one change that a faulty pass could make. Each
+//! kind has several subjects, data types and places.
 
 use plugin_api::prelude::Tolerance;
 
-/// A module before and after a wrong pass.
+/// A module before and after a faulty pass.
 pub(crate) struct Mutant {
     /// The kind of fault.
     pub(crate) kind: &'static str,
-    /// The subject, and what is changed.
+    /// The subject, and the change.
     pub(crate) name: String,
     pub(crate) before: String,
     pub(crate) after: String,
-    /// What the pass promises.
+    /// The tolerance that the pass declares.
     pub(crate) tolerance: Tolerance,
 }
 
-/// A PrimFunc of lines, with buffers of a shape and a type each.
+/// Returns a PrimFunc with these lines, and buffers given by shape and type.
 pub(crate) fn tir(params: &str, body: &str) -> String {
     let lines: String = body.lines().map(|line| format!("        {line}\n")).collect();
     format!("@I.ir_module\nclass Module:\n    @T.prim_func\n    def main({params}):\n{lines}")
@@ -26,7 +26,7 @@ pub(crate) fn buffers(shape: &str, types: &[(&str, &str)]) -> String {
     types.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// A function of `n` elements.
+/// Returns a function over `n` elements.
 fn symbolic(dtype: &str, body: &str) -> String {
     let lines: String = body.lines().map(|line| format!("        {line}\n")).collect();
     format!(
@@ -43,7 +43,7 @@ impl List {
         self.0.push(Mutant { kind, name, before, after, tolerance: Tolerance::Exact });
     }
 
-    /// `B[i] = value` becomes another value, for `n` elements of a type.
+    /// Adds a mutant that replaces the value in `B[i] = value`, for `n` elements of a type.
     fn value(&mut self, kind: &'static str, dtype: &str, old: &str, new: &str) {
         let of = |value: &str| {
             let value = value.replace("$", dtype);
@@ -55,7 +55,7 @@ impl List {
         self.add(kind, format!("{dtype}: {old} -> {new}"), of(old), of(new));
     }
 
-    /// A body with one text replaced.
+    /// Adds a mutant that replaces a piece of a body.
     fn replaced(&mut self, kind: &'static str, params: &str, body: &str, old: &str, new: &str) {
         assert!(body.contains(old), "{kind}: {old}");
         let name = format!("{old} -> {new} in {}", body.replace('\n', "; "));
@@ -68,7 +68,7 @@ impl List {
     }
 }
 
-/// All of them.
+/// Returns all mutants.
 pub(crate) fn all() -> Vec<Mutant> {
     let mut list = List(Vec::new());
     races(&mut list);
@@ -121,7 +121,8 @@ fn races(list: &mut List) {
     list.replaced("vector", &counts, histogram, "range", "T.vectorized");
 }
 
-/// Values that are the same for usual numbers, and not for NaN, infinities, zeros of both signs, and the ends of a type.
+/// Adds expressions that are equal for ordinary numbers, but not for NaN, infinities, signed zeros, and the extremes of
+/// a type.
 fn special_values(list: &mut List) {
     for dtype in ["float16", "float32", "float64"] {
         for (old, new) in [
@@ -214,7 +215,7 @@ fn integers(list: &mut List) {
     }
 }
 
-/// A fault that few values show.
+/// Adds faults that few values reveal.
 fn rare(list: &mut List) {
     for (dtype, limits) in
         [("float32", ["1000", "1e30", "12345.5", "-1e30"]), ("int32", ["1000000", "12345", "-70000", "65536"])]
@@ -304,7 +305,7 @@ fn checks(list: &mut List) {
     }
 }
 
-/// Loops whose extents are data.
+/// Adds loops with extents from data.
 fn loops(list: &mut List) {
     let params = "N: T.Buffer((1,), \"int32\"), A: T.Buffer((8,), \"int32\"), B: T.Buffer((8,), \"int32\")";
     let carried = "t = T.alloc_buffer((8,), \"int32\")\nfor j in range(8):\n    B[j] = 0\nfor j in range(N[0]):\n    t[j] = A[j]\n    \
@@ -399,7 +400,7 @@ fn relax(list: &mut List) {
     }
 }
 
-/// An exponential of float16 that is good enough from -15 to 1, and not of large negative numbers.
+/// Adds an exponential of float16 that is accurate from -15 to 1, but not for large negative numbers.
 fn polynomial(list: &mut List) {
     let half = |lines: &str| tir(&buffers("(40,)", &[("A", "float16"), ("B", "float16")]), lines);
     let before = half("for i in range(40):\n    B[i] = T.exp(T.min(A[i], T.float16(1)))");

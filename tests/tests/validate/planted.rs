@@ -1,4 +1,4 @@
-//! A module for each pass of `tests/bad-plugins/miscompiles`, and where its fault is.
+//! A module for each pass of `tests/bad-plugins/miscompiles`, and the position of its fault.
 
 /// A pass with one fault.
 pub(crate) struct Planted {
@@ -6,7 +6,7 @@ pub(crate) struct Planted {
     pub(crate) pass: &'static str,
     /// The module.
     pub(crate) module: String,
-    /// Bindings of which one is the first whose value differs; of a pass over PrimFuncs the function.
+    /// Bindings, one of which is the first whose value differs; for a pass over PrimFuncs, the function.
     pub(crate) first: &'static [&'static str],
 }
 
@@ -15,7 +15,7 @@ const PARAMS: &str =
 const IMAGE: &str = "x: R.Tensor((1, 4, 6, 6), \"float32\"), y: R.Tensor((4, 4, 3, 3), \"float32\"), \
                      v: R.Tensor((1, 4, 1, 1), \"float32\")";
 
-/// A function with bindings of a dataflow block, and what it returns.
+/// Returns a function with bindings in a dataflow block, and its result.
 fn function(params: &str, lines: &[&str], result: &str, outputs: &str) -> String {
     let lines: String = lines.iter().map(|line| format!("            {line}\n")).collect();
     format!(
@@ -24,7 +24,7 @@ fn function(params: &str, lines: &[&str], result: &str, outputs: &str) -> String
     )
 }
 
-/// Bindings between a product before them and a sum after them.
+/// Returns a test with bindings between a preceding product and a following sum.
 fn relax(pass: &'static str, lines: &[&str], first: &'static [&'static str]) -> Planted {
     within(
         pass,
@@ -46,12 +46,12 @@ const CANCELLED: &[&str] = &[
     "gv = R.multiply(d, v)",
 ];
 
-/// A pass whose values are nearer to those of float64 than the ones before it.
+/// Returns a pass whose result is closer to float64 than the original.
 pub(crate) fn more_accurate() -> Planted {
     within("Cancel", PARAMS, CANCELLED, &[])
 }
 
-/// All of them.
+/// Returns all planted faults.
 pub(crate) fn all() -> Vec<Planted> {
     let mut out = operators();
     out.extend(attributes());
@@ -201,7 +201,7 @@ class Module:
         return b
 "#;
 
-/// A PrimFunc `wrong`, and one beside it, in a module with a Relax function that calls both.
+/// Returns a module with a PrimFunc `wrong`, another PrimFunc, and a Relax function that calls both.
 fn prim(pass: &'static str, shape: &str, dtype: &str, lines: &str) -> Planted {
     let lines: String = lines.lines().map(|line| format!("        {line}\n")).collect();
     let buffer = |name: &str| format!("{name}: T.Buffer({shape}, \"{dtype}\")");

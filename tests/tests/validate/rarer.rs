@@ -1,15 +1,15 @@
-//! More planted faults, of kinds that a second reader would try: each is wrong for few values, few sizes, few relations between
+//! Further planted faults that are harder to find: each is wrong for few values, few sizes, few relations between
 //! sizes, or in few iterations.
 
 use super::mutants::{Mutant, buffers, tir};
 use plugin_api::prelude::Tolerance;
 
-/// What passes over sums promise.
+/// The tolerance of passes over sums.
 const SUMS: Tolerance = Tolerance::Reassociated { rtol: 1e-5, atol: 1e-6 };
 
 struct List(Vec<Mutant>);
 
-/// All of them.
+/// Returns all of them.
 pub(crate) fn all() -> Vec<Mutant> {
     let mut list = List(Vec::new());
     relations(&mut list);
@@ -29,13 +29,13 @@ pub(crate) fn all() -> Vec<Mutant> {
     list.0
 }
 
-/// A Relax function of lines.
+/// Returns a Relax function with these lines.
 fn relax(params: &str, lines: &str) -> String {
     let lines: String = lines.lines().map(|line| format!("        {line}\n")).collect();
     format!("@I.ir_module\nclass Module:\n    @R.function\n    def main({params}):\n{lines}")
 }
 
-/// A PrimFunc over buffers with symbolic extents, each as name, shape and data type.
+/// Returns a PrimFunc over buffers with symbolic extents, each given by name, shape and data type.
 fn sized(vars: &[&str], of: &[(&str, &str, &str)], body: &str) -> String {
     let params: Vec<String> = of.iter().map(|(name, ..)| format!("{}: T.handle", name.to_lowercase())).collect();
     let mut lines = vec![format!("    def main({}):", params.join(", "))];
@@ -53,7 +53,7 @@ impl List {
         self.0.push(Mutant { kind, name: name.to_string(), before, after, tolerance });
     }
 
-    /// `B[i] = value` becomes another value.
+    /// Adds a mutant that replaces the value in `B[i] = value`.
     fn value(&mut self, kind: &'static str, dtype: &str, old: &str, new: &str) {
         let of = |value: &str| {
             let value = value.replace("$", dtype);
@@ -63,7 +63,7 @@ impl List {
         self.add(kind, &format!("{dtype}: {old} -> {new}"), of(old), of(new), Tolerance::Exact);
     }
 
-    /// One text in a body becomes another one.
+    /// Adds a mutant that replaces a piece of a body.
     fn body(&mut self, kind: &'static str, params: &str, body: &str, old: &str, new: &str) {
         assert!(body.contains(old), "{kind}: {old}");
         let name = format!("{old} -> {new} in {}", body.replace('\n', "; "));
@@ -80,7 +80,7 @@ impl List {
     }
 }
 
-/// Values of two inputs that are rarely related.
+/// Adds faults for rare relations between the values of two inputs.
 fn relations(list: &mut List) {
     for (dtype, condition) in [
         ("int32", "A[i] == C[i]"),
@@ -128,7 +128,7 @@ fn bits(list: &mut List) {
     }
 }
 
-/// What wraps saturates, and the other way round.
+/// Adds faults that confuse wrapping and saturation.
 fn saturation(list: &mut List) {
     let wide = |op: &str| format!("T.Cast(\"int32\", A[i]) {op} T.Cast(\"int32\", C[i])");
     for op in ["+", "-", "*"] {
@@ -153,7 +153,7 @@ fn saturation(list: &mut List) {
     }
 }
 
-/// Formulas that are the same for real numbers.
+/// Adds formulas that are equal for real numbers only.
 fn numerics(list: &mut List) {
     for dtype in ["float32", "float64"] {
         let one = "T.Cast(\"$\", 1)";
@@ -183,7 +183,7 @@ fn numerics(list: &mut List) {
     }
 }
 
-/// Extents of one dimension, and relations between two.
+/// Adds faults for certain extents of one dimension, and relations between two.
 fn shapes(list: &mut List) {
     let vector: &[(&str, &str, &str)] = &[("A", "(n,)", "float32"), ("B", "(n,)", "float32")];
     let copy = |more: &str| format!("for i in range(n):\n    B[i] = A[i] + T.float32(1)\n{more}");
@@ -234,7 +234,7 @@ fn shapes(list: &mut List) {
             Tolerance::Exact,
         );
     }
-    // Nothing is added up over no elements.
+    // A sum over no elements.
     let sum: &[(&str, &str, &str)] = &[("A", "(n,)", "float32"), ("B", "(1,)", "float32")];
     let right = "B[0] = T.float32(0)\nfor i in range(n):\n    B[0] = B[0] + A[i]";
     let wrong = "for i in range(n):\n    if i == T.int64(0):\n        B[0] = T.float32(0)\n    B[0] = B[0] + A[i]";
@@ -266,7 +266,7 @@ fn two_dimensions(list: &mut List) {
     }
 }
 
-/// Data that decides where it goes.
+/// Adds faults in data-dependent branches.
 fn data(list: &mut List) {
     let params = "N: T.Buffer((2,), \"int32\"), A: T.Buffer((16,), \"int32\"), B: T.Buffer((16,), \"int32\")";
     let two = "for j in range(16):\n    B[j] = 0\nfor j in range(T.min(N[0], 16)):\n    for k in range(T.min(N[1], 16)):\n        B[k] = B[k] + A[j]";
@@ -295,7 +295,7 @@ fn data(list: &mut List) {
     list.body("data", params, sorted, "B[j] > B[j + 1]", "A[j] > A[j + 1]");
 }
 
-/// Positions that are data.
+/// Adds faults in data-dependent positions.
 fn indices(list: &mut List) {
     let params = "I: T.Buffer((12,), \"int32\"), A: T.Buffer((12,), \"float32\"), B: T.Buffer((12,), \"float32\")";
     let scatter = "for j in range(12):\n    B[j] = T.float32(0)\nfor j in range(12):\n    B[I[j]] = A[j]";
@@ -312,7 +312,7 @@ fn indices(list: &mut List) {
     list.body("index", params, guarded, "I[j] < 12", "I[j] < 11");
 }
 
-/// Races that few iterations have.
+/// Adds races in few iterations.
 fn concurrent(list: &mut List) {
     let params = buffers("(32,)", &[("A", "float32"), ("B", "float32")]);
     for body in [
@@ -376,7 +376,7 @@ fn asserts(list: &mut List) {
     );
 }
 
-/// Operators of Relax.
+/// Adds faults of Relax operators.
 fn operators(list: &mut List) {
     let f = |shape: &str| format!("x: R.Tensor({shape}, \"float32\")");
     let x = f("(\"n\", 6)");
@@ -420,7 +420,7 @@ fn operators(list: &mut List) {
     }
 }
 
-/// Operators of Relax over bools, integers, images and choices.
+/// Adds faults of Relax operators over booleans, integers, images and choices.
 fn other_operators(list: &mut List) {
     let bools = "x: R.Tensor((\"n\",), \"bool\"), z: R.Tensor((\"n\",), \"bool\")";
     for (old, new) in [
@@ -475,7 +475,7 @@ fn other_operators(list: &mut List) {
     list.relax("operator", choice, by, &other);
 }
 
-/// Contracts that allow differences.
+/// Adds faults under contracts that allow differences.
 fn loose(list: &mut List) {
     let x = "x: R.Tensor((\"n\", 16), \"float32\")";
     let mean = "m = R.mean(x, axis=1, keepdims=True)\n";
@@ -518,7 +518,7 @@ fn loose(list: &mut List) {
     }
 }
 
-/// Calls that write to an argument.
+/// Adds faults of calls that write to an argument.
 fn updates(list: &mut List) {
     let module = |lines: &str| {
         let kernel = "    @T.prim_func(private=True)\n    def bump(a: T.Buffer((6,), \"float32\")):\n        for i in range(6):\n            a[i] = a[i] + T.float32(1)\n";

@@ -1,5 +1,5 @@
-//! No standard pass is blamed where its author shows what it does: in the examples of its documentation, in its goldens, and
-//! in the shipped pipelines over the shipped models. A blamed pass is wrong, or its contract is.
+//! Tests that no standard pass is blamed on its author's examples: those of its documentation, its goldens, and the
+//! shipped pipelines on the shipped models. If a pass is blamed, the pass or its contract is wrong.
 
 use passhost::run::validate::{ChangedSteps, ValidatedStep, Validation, Validator};
 use passhost::{Instrument, Manifest, Runner};
@@ -12,10 +12,10 @@ use std::path::PathBuf;
 
 /// Units of work for one function of one pass of an example.
 const WORK: u64 = 400_000_000;
-/// Bytes of tensors.
+/// Maximum bytes of tensors.
 const MEMORY: u64 = 1 << 30;
 
-/// What an author shows: a pipeline and a module.
+/// An author's example: a pipeline and a module.
 struct Shown {
     place: String,
     passes: String,
@@ -24,7 +24,7 @@ struct Shown {
     module: String,
 }
 
-/// Functions as a module.
+/// Wraps functions in a module.
 fn whole(text: &str) -> String {
     if text.lines().any(|line| line.starts_with("class ")) {
         return text.to_string();
@@ -33,7 +33,7 @@ fn whole(text: &str) -> String {
     format!("@I.ir_module\nclass Module:\n{body}")
 }
 
-/// The blocks "relax before" of the documentation of all passes.
+/// Returns the blocks "relax before" of the documentation of all passes.
 fn examples() -> Vec<Shown> {
     let mut out = Vec::new();
     for (_, info) in engine().registry().passes() {
@@ -49,7 +49,7 @@ fn examples() -> Vec<Shown> {
     out
 }
 
-/// The cases of a golden file.
+/// Returns the cases of a golden file.
 fn cases(file: &PathBuf) -> Vec<Shown> {
     let text = std::fs::read_to_string(file).expect("a golden file");
     let name = file.file_name().unwrap_or_default().to_string_lossy().to_string();
@@ -82,7 +82,7 @@ fn goldens() -> Vec<Shown> {
     files.iter().flat_map(cases).collect()
 }
 
-/// The passes of a pipeline with the modules before and after each; none if it does not end.
+/// Returns the passes of a pipeline with the modules before and after each; `None` if it fails.
 fn steps(shown: &Shown, module: &Module) -> Option<Vec<ValidatedStep>> {
     let pipeline = Pipeline::parse(&shown.passes).ok()?;
     let selection = Selection { source: "the case".to_string(), opt_level: shown.opt_level, ..Selection::default() };
@@ -132,7 +132,7 @@ fn no_pass_is_blamed_for_its_goldens() {
     assert!(tally.same > 500 && tally.blamed.is_empty(), "{}", tally.blamed.join("\n"));
 }
 
-/// A network whose operators are those of the models, and small enough that each pipeline is validated in seconds.
+/// A network with the operators of the models, small enough that each pipeline is validated in seconds.
 const NETWORK: &str = r#"
 @I.ir_module
 class Module:
@@ -154,7 +154,7 @@ class Module:
         return gv
 "#;
 
-/// A model of this repository for smaller images: the types of its bindings are inferred again.
+/// Returns a model of this repository for smaller images, with the types of its bindings inferred again.
 fn squeezenet() -> String {
     let text = std::fs::read_to_string(root().join("tests/models/squeezenet.py")).expect("a model");
     let mut out = String::new();
@@ -187,7 +187,7 @@ fn no_pass_of_a_shipped_pipeline_is_blamed() {
     shipped_pipelines(NETWORK, &["default", "compile", "native", "compile, lower-tir"], WORK);
 }
 
-/// Each pass of these pipelines preserves what a module computes, and all of it is compared.
+/// Checks that each pass of these pipelines preserves what a module computes, and that all of it is compared.
 fn shipped_pipelines(module: &str, names: &[&str], work: u64) {
     let manifest = Manifest::load(&root().join("passes.toml")).expect("the manifest");
     let pipeline = |name: &str| manifest.pipelines[name].passes.clone();
