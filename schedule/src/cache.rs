@@ -157,7 +157,7 @@ impl Tree {
         facts.reads(buffer) && !matches!(facts.effect, Effect::Reduction)
     }
 
-    /// Returns the buffer of the declared read or write with a given number of a block.
+    /// Returns the buffer of the `nth` declared read or write of a block.
     pub(super) fn accessed(&self, id: Id, nth: usize, write: bool) -> Result<Buf, String> {
         let block = self.as_block(id).ok_or("this is no block")?;
         let mut accesses = block.accesses.iter().filter(|access| access.write == write);

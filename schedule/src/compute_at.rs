@@ -348,7 +348,8 @@ impl Tree {
         }
     }
 
-    /// Checks that a block combines only elements that another one initialized in the same iteration, and all of them.
+    /// Checks that a block combines values only into elements that another block initialized in the same iteration, and finishes them in that
+    /// iteration.
     fn combines_what_begins(&self, update: &Facts, init: &Facts, buffer: Buf, at: Id) -> Result<(), String> {
         let whole = self.reduces_inside(update, at) && self.covers(init, update, buffer, at);
         match whole && self.as_block(update.id).is_some_and(|block| block.guards_domain_only) {
@@ -428,8 +429,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Checks that the part executed in an iteration has a constant size, because a larger part would read elements that were not written in the
-    /// iteration.
+    /// Checks that the part executed in an iteration has a constant size, so that elements written in other iterations are not read.
     fn parts_are_numbers(
         &self,
         facts: &Facts,

@@ -127,7 +127,7 @@ impl Tree {
         Ok(spatial.into_iter().map(|id| (self.loop_like(id, "_init"), id)).collect())
     }
 
-    /// Checks that the first iteration has the first value of each reduction, for which the initialization is executed.
+    /// Checks that the first iteration has the first value of each reduction, which is where the initialization is executed.
     fn begins_first(&self, block: &Block, loops: &[Id]) -> Result<(), String> {
         let mut first = Meanings::default();
         for of in loops.iter().filter_map(|id| self.as_loop(*id)) {

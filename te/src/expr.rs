@@ -62,7 +62,7 @@ impl Node {
     }
 }
 
-/// Returns the nesting depth of a dimension; if it is too deep, some number that is too large.
+/// Returns the nesting depth of a dimension; a number above the limit if it is too deep.
 fn depth_of(dim: &Dim) -> u32 {
     if !matches!(dim, Dim::Expr(_)) {
         return 0;

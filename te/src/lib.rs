@@ -389,8 +389,8 @@ impl<'c> Te<'c> {
         tensors
     }
 
-    /// Computes a copy of a tensor with some elements changed: for all values of `over`, which are axes of [`Te::reduce_axis`], in order, the element
-    /// at `place` is set to the value that `next` returns for the current tensor.
+    /// Computes a copy of a tensor with some elements changed. For each value of `over` (axes of [`Te::reduce_axis`]), in order, the element at
+    /// `place` is set to the value that `next` returns for the current tensor.
     ///
     /// The example counts the occurrences of each number:
     ///

@@ -133,7 +133,7 @@ impl Analyzer {
     /// Writes the simpler expression at the position of the rewriter. Returns `None` if it is not smaller than the original, which is then kept. Call
     /// this from the hook of the user of the expression (a store, a load, a loop) and set the result as its operand with
     /// [`Edit::set_operand`](crate::rewrite::Edit::set_operand); [`Analyzer::simplify_body`] does this for a whole function. Takes time proportional
-    /// to the expression, without the inside of loads and other opaque operands.
+    /// to the size of the expression, where loads and other opaque operands count as one node.
     pub fn simplify_index<'b>(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Option<V> {
         operation(value)?;
         self.refresh();

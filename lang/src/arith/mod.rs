@@ -136,7 +136,7 @@ pub fn product<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Dim {
         (None, Some(whole)) => Dim::Int(whole),
         (Some(out), Some(1)) => simplify(&out),
         (Some(out), Some(whole)) => simplify(&Dim::binary(prim::MUL, out, Dim::Int(whole))),
-        // More than 64 bits can hold, which exceeds the number of elements of any tensor.
+        // A product that does not fit in 64 bits exceeds the number of elements of any tensor.
         (_, None) => Dim::Int(i64::MAX),
     }
 }

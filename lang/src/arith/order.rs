@@ -234,8 +234,8 @@ impl Store {
         }
     }
 
-    /// Rewrites `d * a + rest < 0` with a sum `a`: if the rest is nonnegative and less than `d`, as `a < 0`; if the rest is `x % m` and `d` divides
-    /// `m`, as `a + x // d % (m // d) < 0`.
+    /// Rewrites `d * a + rest < 0`, where `a` is a sum. If the rest is nonnegative and less than `d`, the result is `a < 0`; if the rest is `x % m`
+    /// and `d` divides `m`, the result is `a + x // d % (m // d) < 0`.
     fn less_of_parts(&mut self, sum: &Sum, given: &[Sum], dtype: DType) -> Option<Id> {
         let several = sum.terms.iter().filter(|(_, c)| c.abs() > 1);
         let (n, d) = several.fold((0, gcd(0, sum.k.into())), |(n, d), (_, c)| (n + 1, gcd(d, (*c).into())));

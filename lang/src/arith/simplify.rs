@@ -126,8 +126,8 @@ impl Store {
         }
     }
 
-    /// Returns true if the first operand is the greater one and false if the second is, based on bounds of the operands as written: multiplying out a
-    /// product loses information about its bounds.
+    /// Returns true if the first operand is known to be the greater one, and false if the second is. Uses the bounds of the operands as written,
+    /// because multiplying out a product loses information about its bounds.
     fn greater_as_written(&self, node: Node) -> Option<bool> {
         let [a, b] = [node.a as usize, node.b as usize].map(|id| self.bounds[id]);
         let greater = |a: Bounds, b: Bounds| b.max != Bounds::POS_INF && a.min >= b.max;

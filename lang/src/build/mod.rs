@@ -254,8 +254,8 @@ impl FunctionBuilder<'_, '_> {
         v
     }
 
-    /// Returns an external function by its symbol. It can be called, passed to `relax.call_dps_packed` and the like, or used as a value whose type is
-    /// only known to be a function.
+    /// Returns an external function by its symbol. It can be called, passed to `relax.call_dps_packed` and the like, or used as a value; its type is
+    /// that of an arbitrary function.
     pub fn extern_func(&self, symbol: &str) -> V {
         self.state.borrow_mut().b.extern_func(symbol, TypeId::NONE)
     }
@@ -576,7 +576,7 @@ impl FunctionBuilder<'_, '_> {
         }
     }
 
-    /// Keeps the error, and gives the value any type so that construction can continue.
+    /// Keeps the error, and sets the type of the value to `Type::Object` so that construction can continue.
     fn fail_in(&self, s: &mut State, v: V, error: PassError) {
         s.set_type(v, &Type::Object);
         self.fail(error);

@@ -1,4 +1,4 @@
-//! The origins of the nodes of a body: one row for each node, stored next to its name, and like the name not part of the program.
+//! The origins of the nodes of a body: one row for each node, stored next to its name. Like the name, it is not part of the program.
 //!
 //! A host that needs origins numbers all nodes before a pass. Copies keep the number, and new nodes record the numbers from which they were made.
 //! After the pass, the host reads the origins and numbers the nodes again. A body without rows costs nothing: no rows are made for bodies derived

@@ -304,7 +304,7 @@ impl Type {
         Type::callable(None, ret.unwrap_or(Type::tuple([])), false)
     }
 
-    /// Returns the type of a function with these parameters, or any, and its result; `pure` is true for a function without effects.
+    /// Returns the type of a function with these parameters (`None` means any) and this result; `pure` is true for a function without effects.
     pub fn callable(params: Option<Vec<Type>>, ret: Type, pure: bool) -> Type {
         Type::Callable { params: params.map(Into::into), ret: ret.into(), pure }
     }

@@ -123,14 +123,14 @@ impl<'a> Value<'a> {
         self.node().is_some_and(crate::ir::make::validate::is_nested)
     }
 
-    /// Returns true if the value has an effect: a call with one, a region that contains one, or a value with such a value nested in it.
+    /// Returns true if the value has an effect: an effectful call, a region that contains one, or a value with one nested in it.
     #[inline]
     pub fn has_effect(self) -> bool {
         let own = |value: Value<'a>| value.has(flag::IMPURE) && value.kind() != kind::FUNC;
         if own(self) {
             return true;
         }
-        // A nested expression has one user, so there are at most as many as nodes; during an edit, they may form a cycle.
+        // Each nested expression has one user, so their number is limited by that of the nodes. During an edit, however, they may form a cycle.
         let mut work: Vec<Value<'a>> = self.nested().collect();
         let mut left = self.raw.nodes().len();
         while let Some(value) = work.pop() {

@@ -7,7 +7,7 @@ use std::fmt;
 /// and `atol` apply to `float32` and wider types.
 pub const NARROW_ROUNDINGS: f64 = 8.0;
 
-/// The promise of a pass about the values that a module computes before and after it, which `passhost validate` checks.
+/// The promise of a pass about the values that a module computes before and after it. `passhost validate` checks the promise.
 ///
 /// ```
 /// use plugin_api::prelude::Tolerance;

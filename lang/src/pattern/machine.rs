@@ -1,7 +1,7 @@
 //! The search engine: remaining goals, and choices for backtracking. It does not recurse, so deep patterns do not need a deep stack.
 //!
-//! If no capture of a pattern occurs in several places, whether the pattern matches a value does not depend on the context. Its first match is then
-//! as good as any other, so its choices are dropped once it matched, and the result is cached where it may be needed again. Each pair of pattern and
+//! If each capture of a pattern occurs in one place only, the result of matching a value does not depend on the context. Its first match is then as
+//! good as any other, so its choices are dropped once it matched, and the result is cached where it may be needed again. Each pair of pattern and
 //! value thus has constant cost, and a body linear cost. Choices stay open only where a capture is shared; their number is limited for each root.
 
 use super::explain::{Fault, Trace};
@@ -521,7 +521,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         (matches, self.trace.take().unwrap_or_default())
     }
 
-    /// Records a failure of the whole pattern if none was recorded, because it occurred in a negated part, as in `!a & a`.
+    /// Records a failure of the whole pattern if no failure was recorded. This is the case if it occurred in a negated part, as in `!a & a`.
     fn fail_as_a_whole(&mut self, word: u32, matches: bool) {
         let silent = self.trace.as_mut().filter(|trace| !matches && trace.is_silent());
         if let Some(trace) = silent {
@@ -543,7 +543,8 @@ impl<'m, 'b> Machine<'m, 'b> {
         })
     }
 
-    /// Calls `f` with items, and with those of cached results, each once, until it returns false; returns true if it never did.
+    /// Calls `f` with items, and with those of cached results, each once. Stops and returns false as soon as `f` returns false; otherwise returns
+    /// true.
     fn each_item(&self, items: &[Item], mut f: impl FnMut(&Item) -> bool) -> bool {
         let mut seen: HashSet<usize, foldhash::fast::RandomState> = HashSet::default();
         let mut work = vec![items.iter()];

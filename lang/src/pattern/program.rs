@@ -80,7 +80,7 @@ impl Row {
         &self.node().checks
     }
 
-    /// Returns true if the row requires a form of the value, which makes the value a part of the match.
+    /// Returns true if the row requires a specific form, which makes the value a part of the match.
     pub(super) fn is_inner(&self) -> bool {
         matches!(self.head, Head::Call(..) | Head::Tuple(_) | Head::TupleGet(_))
     }

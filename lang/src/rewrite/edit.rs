@@ -451,7 +451,7 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// Sets the current place to before `value` and the expressions nested in it.
+    /// Moves the current place before `value` and the expressions nested in it.
     pub fn before(&mut self, value: Value<'_>) -> &mut Self {
         self.place = Place { at: self.start_of(value), before: true, anchor: 0 };
         self
@@ -500,7 +500,7 @@ impl<'b> Edit<'b> {
         self.side.len() as u32
     }
 
-    /// Sets the current place to directly before `value`. Expressions nested in `value` are written with it, after the new nodes.
+    /// Moves the current place directly before `value`. Expressions nested in `value` are written with it, after the new nodes.
     pub fn just_before(&mut self, value: Value<'_>) -> &mut Self {
         let at = value.index().map_or(self.n_old, |i| i as u32);
         self.place = Place { at, before: true, anchor: 0 };
@@ -516,13 +516,13 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// Sets the current place to after `value` and its content.
+    /// Moves the current place after `value` and its content.
     pub fn after(&mut self, value: Value<'_>) -> &mut Self {
         self.place = Place { at: value.end() as u32, before: false, anchor: !value.op };
         self
     }
 
-    /// Sets the current place to the start of a region.
+    /// Moves the current place to the start of a region.
     pub fn at_start(&mut self, header: Value<'_>) -> &mut Self {
         let at = header.index().map_or(self.n_old, |i| i as u32 + 1);
         // Inner regions may end here, but not this one, even if it is empty.

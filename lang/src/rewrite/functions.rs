@@ -8,7 +8,7 @@ use crate::rewrite::Edit;
 use std::collections::BTreeMap;
 
 impl Edit<'_> {
-    /// Makes the function private, so that only functions of its module may call it, or public.
+    /// Makes the function public or, if `private` is true, callable only from functions of its module.
     pub fn set_private(&mut self, private: bool) {
         let root = self.old().root();
         self.update(root, |node| match private {

@@ -398,7 +398,7 @@ impl<'b> Group<'b> {
         Ok(())
     }
 
-    /// Checks that values that the group reads, and statements moved after it, are unchanged at the place of the call.
+    /// Checks that the values read by the group, and the statements moved after it, have the same meaning at the place of the call.
     fn stays_right(&self, place: usize, behind: &[usize]) -> Result<(), PassError> {
         let in_place = InPlace::of(self.body);
         for value in self.statements().chain(behind.iter().map(|at| self.body.value_at(*at))) {

@@ -29,9 +29,9 @@ impl<'b> Edit<'b> {
         self.update(value, |node| (node.kind, node.attrs, node.a) = (kind::ALIAS, AttrsId::NONE.number(), 0));
     }
 
-    /// Redirects every use of a binding to `source`, and removes the binding. If it was an output of a dataflow block, and `source` is a variable of
-    /// that block, then `source` becomes the output, under the name of the binding unless it was already an output; it is then returned. Values that
-    /// are used after their block only because of the merge are handled by [`Edit::promote_outputs`].
+    /// Redirects every use of a binding to `source`, and removes the binding. If the binding was an output of a dataflow block and `source` is a
+    /// variable of that block, `source` becomes the output and is returned. It takes the name of the binding, unless it was already an output. Values
+    /// that are used after their block only because of the merge are handled by [`Edit::promote_outputs`].
     pub fn merge(&mut self, value: Value<'b>, source: Value<'b>) -> Option<Value<'b>> {
         let hidden = |edit: &Edit<'_>| edit.with(source, |source| source.is_dataflow_var());
         let was_hidden = hidden(self);
@@ -96,7 +96,7 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// Makes the scalars mentioned by the type of an output outputs as well.
+    /// Turns the scalars mentioned by the type of an output into outputs too.
     fn show_scalars(&mut self, output: Value<'b>, scalars: &BTreeMap<u32, Value<'b>>) {
         if scalars.is_empty() {
             return;
@@ -110,8 +110,8 @@ impl<'b> Edit<'b> {
     }
 }
 
-/// Returns true if an alias, a tuple or an element has another type than its operands imply: the type of an output does not mention the scalars of
-/// its block.
+/// Returns true if the type of an alias, a tuple or an element differs from the one that its operands imply. This happens because the type of an
+/// output does not mention the scalars of its block.
 fn hides_scalars(output: Value<'_>) -> bool {
     if output.symbol().is_some() || output.operands().any(|operand| !operand.ty().is_known()) {
         return false;

@@ -141,7 +141,7 @@ impl<'b> Again<'b> {
         self.now.insert(old.word(), v);
     }
 
-    /// Removes the current value of an old value, which is then written again.
+    /// Resets an old value, so that later uses write it again.
     pub fn unset(&mut self, old: Value<'b>) {
         self.now.remove(&old.word());
     }

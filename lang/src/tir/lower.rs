@@ -48,8 +48,8 @@ impl<'t, 'b> Tir<'t, 'b> {
             .for_each(|value| edit.discard(value));
     }
 
-    /// Writes a schedulable block that declares no reads and writes. As the outermost block of a function, it makes the single block inside it an
-    /// inner one.
+    /// Writes a schedulable block that declares no reads and writes. Used as the outermost block of a function, it marks the single block inside it
+    /// as an inner block.
     pub fn root_block<R>(&self, body: impl FnOnce() -> R) -> R {
         let spec = NodeSpec::new(kind::SBLOCK).flags(flag::BOUND);
         self.edit.borrow_mut().open(spec, &[], Some("root"));
@@ -99,7 +99,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         PrimExpr { tir: self, v, dtype }
     }
 
-    /// Sets the current place to before an existing statement.
+    /// Moves the current place before an existing statement.
     pub fn before(&self, stmt: Value<'b>) {
         self.edit.borrow_mut().before(stmt);
     }

@@ -31,8 +31,8 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.nest_body(&[(stmt, index)]);
     }
 
-    /// Moves the content of the innermost of some loops here, as by [`Tir::content`]; each loop must be the entire content of the previous one. The
-    /// variable of each loop is replaced by the expression next to it.
+    /// Moves the content of the innermost of the given loops here, as by [`Tir::content`]; each loop must be the entire content of the previous one.
+    /// The variable of each loop is replaced by the expression next to it.
     pub fn nest_body(&self, loops: &[(Value<'b>, PrimExpr<'_>)]) {
         let mut around: Option<(Value<'b>, Value<'b>)> = None;
         for (stmt, index) in loops {

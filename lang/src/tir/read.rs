@@ -123,8 +123,8 @@ impl<'a> Value<'a> {
         self.region().children().filter(|value| value.is_block_buffer())
     }
 
-    /// Returns true if a schedulable block is the entire content of a function, apart from the outermost block. Once it has no iterators, the text
-    /// needs a block around it to express that: [`Tir::root_block`](super::Tir::root_block).
+    /// Returns true if a schedulable block is the only content of a function besides the outermost block. Once it has no iterators, the text needs an
+    /// enclosing block to express this: [`Tir::root_block`](super::Tir::root_block).
     pub fn needs_root_block(self, function: Value<'a>) -> bool {
         self.block_iters().next().is_some()
             && function.block_buffers().next().is_none()
@@ -227,7 +227,7 @@ impl<'a> Value<'a> {
     pub fn stored_element_indices(self) -> Option<Vec<(Value<'a>, Value<'a>)>> {
         let Some(Stmt::Store { buffer, value }) = self.stmt() else { return None };
         let (to, from) = (self.as_element_access()?, value.as_element_access()?);
-        // A predicate of a load or store restricts the access, which the indices do not show.
+        // A predicate of a load or store restricts the access in a way that the indices do not show.
         let all = self.n_operands() == to.indices.len() + 2 && value.n_operands() == from.indices.len() + 1;
         let same = all && from.buffer == buffer && to.indices.len() == from.indices.len();
         same.then(|| to.indices.into_iter().zip(from.indices).collect())

@@ -99,8 +99,7 @@ fn regions_after(body: &Body) -> Vec<u32> {
     around
 }
 
-/// Returns true if the header of a region is dissolved: those of blocks inside an expression, and of their inner blocks if another block encloses
-/// them.
+/// Returns true for a region header to be dissolved: that of blocks inside an expression, or of a block directly inside another block.
 fn is_dissolved(body: &Body, header: usize, around: &[u32]) -> bool {
     let value = body.value_at(header);
     match value.kind() {

@@ -1,5 +1,5 @@
 //! Enums that may get new variants and cross the plugin boundary: a new variant is a compile error here. It needs an example in
-//! `plugin-api/src/abi/version/tests/forms.rs`, which the contract of a version uses to check it.
+//! `plugin-api/src/abi/version/tests/forms.rs`, which the test of the contract of each version uses.
 
 use crate::ir::{Attr, DimExpr, Type};
 use crate::typing::operators::{DefaultDecl, InferError};

@@ -3,9 +3,9 @@
 use crate::ir::Value;
 
 impl<'a> Value<'a> {
-    /// Calls `f` with each use of another named value, or of a leaf, by this value, in the order of the operands; uses by nested expressions come at
-    /// the position of the nested expression. A use is the user, the number of the operand and the operand. For the content of a local function or a
-    /// branch, only uses of values outside of it are reported.
+    /// Calls `f` with each use that this value makes of another named value or of a leaf, in the order of the operands; uses by nested expressions
+    /// come at the position of the nested expression. `f` receives the user, the number of the operand, and the operand. For the content of a local
+    /// function or a branch, only uses of values outside of it are reported.
     ///
     /// ```
     /// use plugin_api::prelude::*;

@@ -16,7 +16,8 @@ use std::collections::HashMap;
 type Map<K, T> = HashMap<K, T, foldhash::fast::FixedState>;
 
 /// Pieces repeat a shared expression at each of its uses, so a chain of variables whose values each use the previous variable twice would produce an
-/// exponential number of pieces. The limit is this number, or this number for each part of the original expression.
+/// exponential number of pieces. The number of pieces is limited to this number or, if that is greater, to a fixed number for each part of the
+/// original expression.
 const MAX_PIECES: usize = 4096;
 const MAX_COPIES: usize = 64;
 
@@ -228,7 +229,8 @@ impl<'s> Form<'s> {
         todo.extend(kids.rev().map(Todo::Expr));
     }
 
-    /// Pushes an inequality. One with a number is strict if the original was strict; it becomes an equation if one side is never less than the other.
+    /// Pushes an inequality. If it has a number, it is strict if the original was strict. If one side is never less than the other, it becomes an
+    /// equation.
     fn order(&self, id: Id, todo: &mut Vec<Todo>) {
         let Node { op, dtype, a, b, .. } = self.store.at(id);
         let a = a as Id;

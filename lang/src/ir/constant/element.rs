@@ -241,7 +241,7 @@ pub(super) fn holds_all(wanted: DType, found: DType) -> bool {
     }
 }
 
-/// Returns the number of binary digits of an integer or of the fraction of a float, the largest exponent, and true for a float.
+/// Returns the number of binary digits (of an integer, or of the fraction of a float), the largest exponent, and true for a float.
 fn digits(dtype: DType) -> (u8, u16, bool) {
     let bits = dtype.bits();
     match (dtype.code(), bits) {

@@ -242,8 +242,8 @@ impl BodyBuilder {
         AttrsId(self.pool.dict(entries))
     }
 
-    /// Like `attrs`, but keeps the given order of distinct keys; for operators that no plugin declares, whose attributes have only the order of the
-    /// text. Programs that differ only in that order are equal.
+    /// Like `attrs`, but keeps the given order of distinct keys; for operators that no plugin declares, because the order of their attributes is only
+    /// known from the text. Programs that differ only in that order are equal.
     pub fn attrs_as_given<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> AttrsId {
         AttrsId(self.pool.dict_as_given(entries))
     }
@@ -524,7 +524,8 @@ impl BodyBuilder {
         self.pool.type_rec(TypeRec { kind: tykind::TUPLE, flags: tyflag::TYPES, dtype: 0, ndim, off, len, aux: NONE })
     }
 
-    /// Adds element `index` of a tuple. Its type is that of the element if known, or any type if the type of the tuple is any.
+    /// Adds element `index` of a tuple. If the type of the tuple is any, so is the type of the element; otherwise it is the type of the element, if
+    /// known.
     pub fn tuple_get(&mut self, tuple: V, index: u32, name: Option<&str>) -> V {
         let ty = {
             let raw = self.raw();

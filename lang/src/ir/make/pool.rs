@@ -147,7 +147,7 @@ impl Pool {
             return;
         }
         let (h, s) = (&self.hasher, &self.s);
-        // Most functions have some of these, and a table that grows rehashes all its entries.
+        // Most functions have some of these; reserving room avoids rehashing all entries when a table grows.
         let room = |entries: usize| Index::with_capacity(2 * entries + 16);
         let (types, prims, leaves) = (room(s.types.len()), room(s.prims.len()), room(s.leaves.len()));
         let mut idx = Box::new(Indices { types, prims, leaves, ..Indices::default() });

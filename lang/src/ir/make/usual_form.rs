@@ -1,7 +1,7 @@
 //! The canonical form of a body: the order of nested expressions, blocks, data types in attributes, NaN.
 //!
-//! The validator detects deviations from the canonical form while it checks the records, and sealing converts the body. Code that reads a sealed body
-//! therefore cannot distinguish whether a reader, a builder or an edit built it.
+//! The validator detects deviations from the canonical form while it checks the records, and sealing converts the body. The form of a sealed body
+//! therefore does not depend on whether a reader, a builder or an edit built it.
 
 use crate::ir::make::import::rebuilt;
 use crate::ir::make::validate::is_nested;

@@ -22,12 +22,12 @@ impl RawSlice {
     /// No records.
     pub(crate) const EMPTY: RawSlice = RawSlice { ptr: std::ptr::null(), len: 0 };
 
-    /// Returns the records of a slice, for as long as it lives.
+    /// Describes the records of a slice; valid as long as the slice lives.
     pub(crate) fn of<T>(slice: &[T]) -> RawSlice {
         RawSlice { ptr: slice.as_ptr().cast(), len: slice.len() }
     }
 
-    /// Checks that so many records of type `T` can exist at this address. An invalid slice must not be read, not even to reject it.
+    /// Checks that this number of records of type `T` can exist at the address. An invalid slice must not be read, not even to reject it.
     fn plausible<T>(self, section: &str) -> Result<(), String> {
         let found = |why: &str| Err(format!("section `{section}` says it has {} records, {why}", self.len));
         if self.len == 0 {

@@ -7,7 +7,7 @@ use crate::ir::storage::sections::RawView;
 use crate::rewrite::edit::{Item, Place, State, resolved};
 use std::collections::BTreeSet;
 
-/// The state of a nested expression in the map of a [`Compact`] that has been reached but is only written with its user.
+/// The entry in the map of a [`Compact`] for a nested expression that has been reached, but will be written with its user.
 const WAITS: u32 = NONE - 1;
 
 /// The changes to the nodes of a body.
@@ -46,7 +46,7 @@ pub(super) struct Compact<'e> {
     next: usize,
     /// The block that was closed last; a block of the same kind directly after it is merged into it.
     closed_block: Option<u32>,
-    /// Blocks that continue after their end, with that end: the effects before it are already known.
+    /// Reopened blocks, each with the position where it had ended; the effects before that position are already known.
     joined: Vec<(u32, u32)>,
 }
 

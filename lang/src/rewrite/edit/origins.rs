@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 const MOST_SWALLOWED: usize = 256;
 
 impl Edit<'_> {
-    /// Records that each changed node was made from itself; a replacement from the nodes that it replaces and the nodes that only those used; other
-    /// new nodes from the origins of their users.
+    /// Records the origins of nodes. A changed node was made from itself, a replacement from the nodes that it replaces and those that only they
+    /// used, and any other new node from the origins of its users.
     pub(super) fn note_origins(&mut self) {
         if self.b.pool.s.origins.is_empty() {
             return;

@@ -8,8 +8,8 @@ use crate::ir::value::Value;
 use crate::rewrite::outline::{symbols_of, symbols_of_operands};
 use std::collections::HashSet;
 
-/// Replaces the types of scalars whose symbolic variable no type, leaf or attribute uses any more by plain types. A reader does not find such a
-/// variable in the text.
+/// Sets a plain type for each scalar whose symbolic variable is no longer used by a type, leaf or attribute. A reader does not find such a variable
+/// in the text.
 ///
 /// # Errors
 /// If the result is not valid.

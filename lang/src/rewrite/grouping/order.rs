@@ -112,7 +112,7 @@ impl<'g, 'b> Plans<'g, 'b> {
         Ok(needs)
     }
 
-    /// Keeps reads of memory before or after the writes of calls, as they were.
+    /// Keeps each read of memory on its side of the calls that write to the memory.
     fn keep_order_of_writes(&self, block: Block<'b>, first: usize, needs: &mut [Vec<usize>]) {
         let bindings: Vec<Value<'b>> = block.bindings().collect();
         for (at, earlier) in self.in_place.order(&bindings).into_iter().enumerate() {

@@ -60,7 +60,8 @@ impl<'b> Conditions<'b> {
         }
     }
 
-    /// Records that the condition holds between its own evaluation and that of the first side, and does not hold until that of the second side.
+    /// Records that the condition holds after its evaluation until the end of the first side, and does not hold from there until the end of the
+    /// second side.
     fn note_choice(&mut self, value: Value<'b>) {
         let Some(call) = value.as_call_to("tirx.if_then_else") else { return };
         let args: Vec<Value<'b>> = call.args().collect();

@@ -59,7 +59,7 @@ impl<'b> Detector<'b> {
         content.walk();
         let [mut reads, writes, opaque] = content.regions;
         if header.block_init().is_some() {
-            // A reduction also reads what it initialized itself, which does not count as a read.
+            // A reduction reads the elements that it initialized, but these do not count as reads.
             reads.all.retain(|(buffer, _)| !writes.at.contains_key(&buffer.word()));
         }
         let [reads, writes, opaque] = [reads, writes, opaque].map(|regions| self.ranges(regions.all));

@@ -188,7 +188,7 @@ impl<'a> Reached<'a> {
         self.plain_end(&mut sum, dim.dtype(), upper)
     }
 
-    /// Returns an upper bound of a sum from a condition whose running part is a divisor of that of the sum.
+    /// Returns an upper bound of a sum from a known condition whose running terms, times a constant, are those of the sum.
     fn bounded_sum(&self, sum: &Linear) -> Option<Dim> {
         let running = |sum: &Linear| -> Vec<(Dim, i128)> {
             sum.terms.iter().filter(|(term, _)| self.runs(term)).cloned().collect()

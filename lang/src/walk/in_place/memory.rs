@@ -191,7 +191,7 @@ impl<'b> Memory<'b> {
     }
 }
 
-/// Returns the attribute of a call that lists the arguments to which it writes its results.
+/// Iterates over the attribute of a call that lists the arguments to which it writes its results.
 fn indices(call: Call<'_>) -> impl Iterator<Item = i64> {
     call.attr("inplace_indices").and_then(|indices| indices.as_ints()).unwrap_or_default().into_iter()
 }
@@ -211,7 +211,7 @@ fn arguments<'b>(call: Call<'b>) -> Vec<Value<'b>> {
     }
 }
 
-/// Returns the arguments that a call overwrites with results; all of them if a tuple hides which.
+/// Returns the arguments that a call overwrites with results; returns all of them if a tuple hides which ones are overwritten.
 pub(super) fn in_place_arguments<'b>(call: Call<'b>) -> Vec<Value<'b>> {
     let arguments = arguments(call);
     let places: Vec<usize> = indices(call).filter_map(|index| usize::try_from(index).ok()).collect();

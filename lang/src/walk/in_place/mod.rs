@@ -166,8 +166,8 @@ impl<'b> InPlace<'b> {
         }
     }
 
-    /// Returns true if a call certainly writes to the memory of a value. Calls that only may write, such as those of packed functions with an effect,
-    /// do not count.
+    /// Returns true if a call certainly writes to the memory of a value. Merely possible writes, such as those of packed functions with an effect, do
+    /// not count.
     pub fn is_written(&self, value: Value<'b>) -> bool {
         !self.written.is_empty() && self.memory.of_value(value).iter().any(|root| self.written.contains(root))
     }

@@ -18,7 +18,7 @@ struct Open {
 }
 
 impl Open {
-    /// Adds a node directly in the region; the node uses `nested` of the pending expressions. Returns true for a block that sealed bodies do not
+    /// Adds a node directly in the region; the node consumes `nested` pending expressions. Returns true for a block that sealed bodies do not
     /// contain: one that follows a block of its kind, or an empty one.
     #[inline]
     fn take(&mut self, i: usize, node: &NodeRec, nested: i32) -> Result<bool, SealError> {
