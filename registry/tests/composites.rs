@@ -180,7 +180,7 @@ fn members_of_what_is_needed_are_needed() {
         vec![pass("A", &[]), late, pass("U", &["All"])],
         vec![composite("Some", &[], &["Late"]), composite("All", &[], &["A", "Some"])],
     );
-    // At its own level, a requested pass runs with fewer members than a required one.
+    // A composite pass runs fewer members when requested than when required.
     assert_eq!(ran(&registry, "t.All,t.U,t.U", &[], &[]), "All[A Some[-Late]] All[A Some[Late]] U (All) U");
     let plan = Plan::new(&request("t.U", &[]), &registry).unwrap();
     assert_eq!(

@@ -198,8 +198,7 @@ impl Limits {
         &self.spare
     }
 
-    /// Takes memory that was dropped in this run, if it has room for this many words and the remaining spare memory
-    /// stays within `most` bytes.
+    /// Takes dropped memory of this run with room for this many words. The remaining spare memory is shrunk to `most` bytes.
     pub(crate) fn take_spare(&self, words: usize, most: u64) -> Option<Vec<u64>> {
         fork::inside(|| self.spare.lock().unwrap_or_else(PoisonError::into_inner).take(words, most))
     }

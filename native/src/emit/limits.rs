@@ -13,7 +13,7 @@ const LONG: u64 = 1 << 21;
 /// Units between two calls of the callback.
 const BUDGET: i64 = 1 << 26;
 
-/// Number of iterations of a vectorized loop that take the time of one.
+/// Greatest number of iterations that a vectorized loop counts, because its lanes run together.
 pub(super) const VECTOR: u64 = 4;
 
 /// Greatest number of instructions after unrolling: of one loop, and of all loops of a PrimFunc. The latter also

@@ -626,8 +626,8 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Orders the statements of a block. All reads, then all writes, move to the first of them, or to the first
-    /// other statement; iterators, the predicate and free buffers do not count.
+    /// Orders the statements of a block. From the first statement on that is not an iterator, predicate or free
+    /// buffer, reads come first, then writes, then all others.
     fn in_order(&self, stmts: &'a [Stmt]) -> Vec<&'a Stmt> {
         const DECLARES: i32 = -1;
         let declares = |value: &Expr| match value {
