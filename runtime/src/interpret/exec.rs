@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 
 /// Units of work between two checks of the limits.
 const BULK: u64 = 1 << 20;
-/// Number of lanes of the inner loops from which on the loops around them run one iteration at a time.
+/// Number of lanes in the inner loops that is enough: the loops around them then run one iteration at a time.
 const ENOUGH: [i64; DIMS] = [256, 256, i64::MAX];
 
 /// The way in which a list of instructions ended.

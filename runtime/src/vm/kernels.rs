@@ -385,7 +385,7 @@ impl Frame {
     }
 }
 
-/// Returns the variable of which this one is an alias.
+/// Returns the variable that this one is an alias of.
 fn other_name(node: Node<'_>) -> Option<Node<'_>> {
     match node.view() {
         Expr::Alias(of) | Expr::MatchCast(of) => Some(of),

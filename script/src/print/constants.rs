@@ -52,7 +52,7 @@ fn list_text(constant: &Constant<'_>, ty: &Type) -> Option<String> {
     // An empty list cannot show further dimensions.
     let said = !shape.is_empty() && (shape == [0] || !constant.is_empty());
     let numbers: Vec<Number> = constant.numbers().ok().filter(|all| plain && said && all.len() <= FEW)?.collect();
-    // There are many NaN values, of which the text has only one.
+    // There are many NaN values, but the text has only one.
     if numbers.iter().any(|number| matches!(number, Number::Float(v) if v.is_nan())) {
         return None;
     }

@@ -382,8 +382,8 @@ fn named<'a>(body: &passhost_lang::ir::Body, functions: &BTreeSet<&'a str>) -> B
     globals.filter_map(|leaf| functions.get(body.raw().str(leaf.val as u32)).copied()).collect()
 }
 
-/// Reads a function again that referred to others before their results were known. Its calls of unknown operators
-/// were already counted.
+/// Reads a function a second time, because it referred to others before their results were known. Its calls of unknown
+/// operators were already counted.
 fn read_again<'a>(def: &'a StmtFunctionDef, again: Again<'a>, scope: &mut Scope<'a>) -> Read<passhost_lang::ir::Body> {
     let opaque = scope.opaque.take();
     scope.again = again;

@@ -626,8 +626,8 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Orders the statements of a block. From the first statement on that is not an iterator, predicate or free
-    /// buffer, reads come first, then writes, then all others.
+    /// Orders the statements of a block. Leading iterators, predicates and free buffers keep their places. Of the remaining
+    /// statements, reads come first, then writes, then all others.
     fn in_order(&self, stmts: &'a [Stmt]) -> Vec<&'a Stmt> {
         const DECLARES: i32 = -1;
         let declares = |value: &Expr| match value {
