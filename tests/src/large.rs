@@ -62,7 +62,7 @@ impl Fields {
     }
 }
 
-/// The kind of item of which there are many.
+/// The kind of item that occurs many times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Independent passes.
@@ -240,7 +240,7 @@ pub fn undeclared(n: usize) -> String {
     out + "        return x\n"
 }
 
-/// The kind of item of which a module has many.
+/// The kind of item that occurs many times in a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Much {
     /// Functions, each with its own symbolic variable.

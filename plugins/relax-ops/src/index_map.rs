@@ -46,7 +46,7 @@ struct Sum {
 struct Map<'a> {
     variables: &'a [Sym],
     shape: &'a [Dim],
-    /// The number of which each old index, padded, must be a multiple.
+    /// A divisor of each old index after padding.
     padding: Vec<i64>,
     /// The number of times each padding grew.
     paddings: Vec<u32>,

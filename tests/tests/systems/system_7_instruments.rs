@@ -211,7 +211,7 @@ fn instruments_stay_while_a_pass_runs() {
     assert_eq!(log.take(), "a.enter a.should:Replaces a.before:Replaces a.failed:Replaces a.exit");
 }
 
-/// As in TVM: a pass called alone runs regardless of its level, a Sequential is observed, and after a failure of a pass
+/// Follows TVM: a pass called alone runs regardless of its level, a Sequential is observed, and after a failure of a pass
 /// no further events about it follow.
 #[test]
 fn a_context_as_tvm_has_it() {
