@@ -72,7 +72,7 @@ def test_a_pass_that_returns_the_body_of_another_function(mod):
 
 
 def test_a_pass_that_mixes_the_body_of_another_function(mod):
-    """The pass combines the body of another function with the parameters of this one, so its variables are undefined."""
+    """The pass combines another function's body with the parameters of this one, so its variables are undefined."""
     other = passhost.script.from_source(OTHER)
 
     def mixed(func, mod, ctx):

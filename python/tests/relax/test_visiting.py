@@ -1,5 +1,4 @@
-"""Tests the order of visits, the methods that a mutator calls, and the handling of shared expressions, as in TVM 0.27.
-"""
+"""Tests the order of visits, the methods that a mutator calls, and shared expressions, as in TVM 0.27."""
 
 import threading
 

@@ -40,7 +40,7 @@ Traceback (most recent call last):
 ValueError: assignment destination is read-only
 >>> operators(mod["main"])
 {'relax.add': 1, 'relax.multiply': 1}
-"""  # noqa: E"""
+"""  # noqa: E501
 
 from __future__ import annotations
 

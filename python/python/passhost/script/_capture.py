@@ -249,8 +249,7 @@ class _Finder(ast.NodeVisitor):
         self.declared = None
 
     def is_python(self, node: ast.Call) -> bool:
-        """Returns true if Python evaluates a call: its callee is a function of an outer scope and not part of the IR.
-        """
+        """Returns true if Python evaluates a call: its callee is a function of an outer scope, not part of the IR."""
         if ast.unparse(node.func) in _EVALUATED:
             return True
         root = node.func

@@ -147,8 +147,7 @@ def compute(
     attrs: Any = None,
     varargs_names: Iterable[str] | None = None,
 ) -> Any:
-    """Returns a tensor whose elements a function computes from their indices, or a tuple if the function returns one.
-    """
+    """Returns a tensor whose elements a function computes from their indices, or a tuple if it returns one."""
     dims = [shape] if isinstance(shape, int | Expr) else list(shape)
     axes = tuple(Var(axis, "int64") for axis in _axis_names(fcompute, len(dims), varargs_names))
     element = fcompute(*axes)

@@ -11,8 +11,7 @@ __all__ = ["TempDirectory", "tempdir"]
 
 
 class TempDirectory:
-    """A folder that is removed at the end of a `with` statement, when the object is deleted, or when the program ends.
-    """
+    """A folder that is removed after a `with` statement, when the object is deleted, or when the program ends."""
 
     def __init__(self, custom_path: str | os.PathLike[str] | None = None, keep_for_debug: bool | None = None) -> None:
         """Creates a new folder, or one at a path. With `keep_for_debug`, it is not removed."""
