@@ -6,14 +6,12 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from passhost import _given, _passhost, _plugins
+from passhost._pass_info import Compat, Step
 from passhost.error import Diagnostic
 from passhost.instrument import PassInstrument, Watcher, watcher
-
-if TYPE_CHECKING:
-    from passhost._passes import Step
 
 _entered: ContextVar[tuple[PassContext, ...]] = ContextVar("passhost_contexts", default=())
 
@@ -25,12 +23,6 @@ class _Default(threading.local):
 
 
 _default = _Default()
-
-
-class Compat:
-    """The default of `tvm_compat`: true if contexts follow TVM's rules unless they specify otherwise."""
-
-    tvm = False
 
 
 class Settings(NamedTuple):

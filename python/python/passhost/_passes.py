@@ -10,53 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar, cast
-from weakref import WeakValueDictionary
 
-from passhost import _given, _html, _passhost, _plugins
-from passhost._context import Compat, PassContext
+from passhost import _html, _passhost, _plugins
+from passhost._context import PassContext
+from passhost._pass_info import Compat, PassInfo, Step, made_passes, shown_name
 from passhost.error import Diagnostic, NameNotFoundError, PassFailedError
 from passhost.ir.function import BaseFunc
 from passhost.ir.module import IRModule
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class PassInfo:
-    """The facts of a pass: its name, the lowest opt_level at which it runs without being required, and the passes that
-    it requires."""
-
-    opt_level: int
-    name: str
-    required: tuple[str, ...] = ()
-    traceable: bool = False
-
-    def __init__(
-        self, opt_level: int, name: str, required: Iterable[str] | None = None, traceable: bool = False
-    ) -> None:
-        """Takes the arguments in TVM's order."""
-        object.__setattr__(self, "name", _given.text("the name of a pass", name))
-        object.__setattr__(self, "opt_level", _given.level(f"opt_level of pass {name!r}", opt_level))
-        object.__setattr__(self, "required", _given.names(f"required of pass {name!r}", required))
-        object.__setattr__(self, "traceable", traceable)
-
-    def __repr__(self) -> str:
-        """Returns the constructor call."""
-        required = ", ".join(f'"{name}"' for name in self.required)
-        return f'PassInfo(opt_level={self.opt_level}, name="{self.name}", required=[{required}])'
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step of a run: its depth, the pass, its outcome and the reason, seconds, bindings before and after."""
-
-    depth: int
-    name: str
-    outcome: str
-    reason: str
-    seconds: float
-    verify_seconds: float
-    bindings: tuple[int, int]
 
 
 def _steps_of(rows: Iterable[tuple[Any, ...]]) -> list[Step]:
@@ -117,24 +79,9 @@ class AskedSequential(NamedTuple):
     members: Sequence[AskedPass | AskedSequential]
 
 
-def shown_info(name: str, opt_level: int, required: list[str], plugin: str, position: int) -> PassInfo:
-    """Returns the facts of a pass for an instrument, with the name that the pass's author chose."""
-    made = _made.get(name)
-    return made.info if made is not None and not made._taken else PassInfo(opt_level, shown_name(name), required)
-
-
-def shown_name(name: str) -> str:
-    """Returns the name that TVM uses for a Relax pass, if TVM's rules apply."""
-    return name.removeprefix("relax.") if Compat.tvm else name
-
-
-_made: WeakValueDictionary[str, MadePass] = WeakValueDictionary()
-"""The passes defined in Python, by their names in the host."""
-
-
 def tell_again() -> None:
     """Registers the live Python passes with the host again after plugins were loaded."""
-    for made in list(_made.values()):
+    for made in list(made_passes.values()):
         made._tell_again()
 
 
@@ -244,10 +191,10 @@ class MadePass(Pass):
         name = _host_name(info.name)
         with _plugins.loading:
             self._name = self._tell(name, not Compat.tvm)
-            earlier = _made.get(self._name)
+            earlier = made_passes.get(self._name)
             if earlier is not None:
                 earlier._replaced = True
-            _made[self._name] = self
+            made_passes[self._name] = self
 
     def _tell(self, name: str, strict: bool) -> str:
         """Registers the pass with the host, and returns its name there."""
@@ -309,7 +256,7 @@ class MadePass(Pass):
             with _plugins.loading:
                 self._name = self._tell(self._name, strict=False)
                 self._replaced = False
-                _made[self._name] = self
+                made_passes[self._name] = self
         if self._taken:
             raise NameNotFoundError(
                 f"the pass {self._name} that Python made cannot run: since passhost.load, a plugin has a pass of that "

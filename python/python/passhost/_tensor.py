@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from passhost import _passhost
+from passhost._device import Device, cpu
 from passhost._numpy import np
 
 if TYPE_CHECKING:
@@ -154,10 +155,8 @@ class Tensor:
         return len(self.shape)
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Device:
         """The device, which is the CPU."""
-        from passhost.runtime import cpu
-
         return cpu()
 
     def numpy(self) -> npt.NDArray[Any]:

@@ -27,14 +27,13 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from passhost import _passhost
+from passhost._pass_info import PassInfo, shown_info
 from passhost.error import PassFailedError
+from passhost.ir.module import IRModule
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from passhost import _passhost
-    from passhost._passes import PassInfo
-    from passhost.ir.module import IRModule
 
 __all__ = [
     "DumpIR",
@@ -88,9 +87,6 @@ def _hook(instrument: PassInstrument, name: str) -> Callable[[_passhost.Module, 
     own = getattr(instrument, name)
 
     def call(handle: _passhost.Module, facts: tuple[str, int, list[str], str, int]) -> Any:
-        from passhost._passes import shown_info
-        from passhost.ir.module import IRModule
-
         try:
             return own(IRModule._of(handle), shown_info(*facts))
         except SystemExit as exit:

@@ -22,11 +22,14 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
 from passhost import _given, _html, _passhost, _plugins
+from passhost._device import Device, cpu, device
 from passhost._memory import usual_memory
 from passhost._numpy import np
 from passhost._tensor import Tensor, numpy_dtype
 from passhost.error import Diagnostic, ExecutionError
+from passhost.ir.json import load_json, save_json
 from passhost.ir.module import IRModule
+from passhost.relax.type import TensorType
 
 __all__ = [
     "BenchmarkResult",
@@ -45,30 +48,6 @@ __all__ = [
     "register_global_func",
     "tensor",
 ]
-
-
-@dataclass(frozen=True)
-class Device:
-    """A device. Modules always run on the CPU."""
-
-    device_type: int
-    index: int = 0
-
-    def dlpack_device_type(self) -> int:
-        """The device type, with DLPack's numbering."""
-        return self.device_type
-
-
-def cpu(index: int = 0) -> Device:
-    """Returns the CPU."""
-    return Device(1, index)
-
-
-def device(name: str = "cpu", index: int = 0) -> Device:
-    """Returns a device by name: `cpu` or `llvm`."""
-    if name not in ("cpu", "llvm", "c"):
-        raise ValueError(f"passhost executes modules on the CPU, not on {name!r}")
-    return cpu(index)
 
 
 class Shape(tuple[int, ...]):
@@ -279,16 +258,12 @@ class Executable:
         """Writes the module to a file for `load_module`. The file does not contain machine code, so other programs
         cannot load it.
         """
-        from passhost.ir.json import save_json
-
         with open(file_name, "w", encoding="utf-8") as file:
             file.write(save_json(self.mod))
 
 
 def load_module(path: str | os.PathLike[str]) -> Executable:
     """Loads an executable written by `export_library`."""
-    from passhost.ir.json import load_json
-
     try:
         with open(path, encoding="utf-8") as file:
             mod = load_json(file.read())
@@ -414,8 +389,6 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
         """Arranges arguments in the order of the parameters: named arguments by name, the others in the remaining
         positions. Numbers for tensor parameters become tensors.
         """
-        from passhost.relax.type import TensorType
-
         self._check(name)
         params = getattr(self.mod[name], "params", ())
         unknown = sorted(named.keys() - {param.name for param in params})

@@ -20,6 +20,7 @@
 from __future__ import annotations
 
 from passhost._context import PassContext
-from passhost._passes import ModulePass, Pass, PassInfo, Plan, PrintIR, Sequential, Step, module_pass
+from passhost._pass_info import PassInfo, Step
+from passhost._passes import ModulePass, Pass, Plan, PrintIR, Sequential, module_pass
 
 __all__ = ["ModulePass", "Pass", "PassContext", "PassInfo", "Plan", "PrintIR", "Sequential", "Step", "module_pass"]

@@ -11,8 +11,8 @@ from passhost.ir.expr import Call, Expr, GlobalVar, Var
 from passhost.ir.module import IRModule
 from passhost.ir.type import MISSING, Type
 from passhost.relax.expr import Binding, DataflowBlock, ExternFunc, Function, If, MatchCast, VarBinding
-from passhost.relax.expr_functor import PyExprVisitor
 from passhost.relax.types import defined_in, join_types, symbols_in, well_defined
+from passhost.relax.visitor import PyExprVisitor
 
 __all__ = [
     "all_global_vars",

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from passhost._context import PassContext
-from passhost._passes import ModulePass, Pass, PassInfo, Sequential
+from passhost._pass_info import PassInfo
+from passhost._passes import ModulePass, Pass, Sequential
 from passhost.ir.module import IRModule
 from passhost.passes import passes
 

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from passhost._context import PassContext
-from passhost._passes import MadePass, ModulePass, Pass, PassInfo, PluginPass, made_by, with_functions
+from passhost._pass_info import PassInfo
+from passhost._passes import MadePass, ModulePass, Pass, PluginPass, made_by, with_functions
 from passhost.error import PassFailedError
 from passhost.ir.expr import Call, Expr, Op, Var
 from passhost.ir.function import BaseFunc

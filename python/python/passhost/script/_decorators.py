@@ -12,6 +12,8 @@ from passhost.ir.function import BaseFunc
 from passhost.ir.module import IRModule
 from passhost.script._capture import scopes_of, source_of, standalone
 from passhost.script._python_calls import PythonCalls
+from passhost.script._reading import normal
+from passhost.script._reading import read as read_text
 
 _DECORATORS = {"ir_module": "I.ir_module", "function": "R.function", "prim_func": "T.prim_func"}
 
@@ -23,20 +25,18 @@ def in_module_class(frame: FrameType | None) -> bool:
 
 def read(target: Any, frame: FrameType | None, word: str, check_well_formed: bool = True) -> IRModule:
     """Parses a decorated class as a module."""
-    from passhost.script import _normal, _read
-
     source, origin = source_of(target)
     calls = PythonCalls(origin)
     source = standalone(source, scopes_of(target, frame), _DECORATORS, calls)
     if word != "ir_module":
         # A private function must be part of a module.
         source = f"@I.ir_module\nclass Module:\n{textwrap.indent(source, '    ')}"
-    mod = _read(source, origin, unchecked=bool(calls) or not check_well_formed)
+    mod = read_text(source, origin, unchecked=bool(calls) or not check_well_formed)
     if calls:
         mod = calls.evaluated(mod)
         if check_well_formed:
             _passhost.verify(mod._handle(), True)
-    return _normal(mod) if check_well_formed else mod
+    return normal(mod) if check_well_formed else mod
 
 
 def read_function(target: Any, frame: FrameType | None, word: str, check_well_formed: bool = True) -> BaseFunc:

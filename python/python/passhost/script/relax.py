@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from passhost import relax as _relax
 from passhost.error import NameNotFoundError
 from passhost.ir import expr
 from passhost.ir.expr import Call, Expr, Op
@@ -146,11 +147,9 @@ def __getattr__(name: str) -> Any:
         return Object
     if name in _EXPRESSIONS:
         return _EXPRESSIONS[name]
-    from passhost import relax
-
-    found = getattr(relax.op, name, None) if name not in ("dataflow", "output", "func_attr", "match_cast") else None
+    found = getattr(_relax.op, name, None) if name not in ("dataflow", "output", "func_attr", "match_cast") else None
     if isinstance(found, Namespace):
         return _Scope(found, f"R.{name}")
     if found is not None:
         return found
-    return getattr(relax, name, None) or Anything(f"R.{name}")
+    return getattr(_relax, name, None) or Anything(f"R.{name}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from passhost import tirx as _tirx
 from passhost.ir.expr import Expr, Var
 from passhost.ir.prim import convert
 from passhost.script._decorators import Anything, caller, in_module_class, read_function
@@ -47,6 +48,4 @@ def __getattr__(name: str) -> Any:
         return Written(f"T.{name}")
     if name in _SCALARS:
         return _scalar(name)
-    from passhost import tirx
-
-    return getattr(tirx, name) if name in tirx.__all__ else Anything(f"T.{name}")
+    return getattr(_tirx, name) if name in _tirx.__all__ else Anything(f"T.{name}")

@@ -19,6 +19,7 @@ from typing import Any
 
 from passhost import tirx
 from passhost.ir.expr import Expr
+from passhost.te import emit
 from passhost.te.expr import IterVar, Reduce, Tensor, TensorRead, compute, placeholder, reduce_axis
 from passhost.tirx import (
     all,
@@ -99,9 +100,7 @@ def create_prim_func(ops: Any, index_dtype_override: str | None = None) -> tirx.
 
     Its indices are int64, regardless of `index_dtype_override`.
     """
-    from passhost.te.emit import create_prim_func as create
-
-    return create(ops)
+    return emit.create_prim_func(ops)
 
 
 def __getattr__(name: str) -> Any:

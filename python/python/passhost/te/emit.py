@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from passhost import _passhost
-from passhost.ir.expr import Call, Expr, Tuple
+from passhost.ir.expr import Call, Expr, GlobalVar, Tuple
 from passhost.ir.structural import fields_of
 from passhost.relax.expr import ShapeExpr
 from passhost.relax.op.special import call_tir
@@ -14,14 +14,19 @@ from passhost.relax.type import ShapeType, TensorType
 from passhost.te.expr import Tensor, TensorRead
 from passhost.tirx.function import PrimFunc
 
-if TYPE_CHECKING:
-    from passhost.relax.block_builder import BlockBuilder
+
+class Builder(Protocol):
+    """What a call needs of a `BlockBuilder`."""
+
+    def _operand(self, expr: Expr) -> Expr: ...
+
+    def _add_func(self, func: PrimFunc, func_name: str, shared: bool) -> GlobalVar: ...
 
 
 class _Arguments:
     """Converts Relax values to tensors."""
 
-    def __init__(self, builder: BlockBuilder) -> None:
+    def __init__(self, builder: Builder) -> None:
         self.builder = builder
         self.tensors: list[tuple[Tensor, Expr]] = []
 
@@ -109,7 +114,7 @@ def create_prim_func(ops: Sequence[Tensor]) -> PrimFunc:
 
 
 def call_te(
-    builder: BlockBuilder, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shared: bool = True
+    builder: Builder, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shared: bool = True
 ) -> Call:
     """Returns a call of the PrimFunc that computes the result of a function; equal PrimFuncs may be `shared`."""
     hint = kwargs.pop("primfunc_name_hint", None) or getattr(func, "__name__", "te_func")

@@ -1,30 +1,68 @@
-"""Tensors and their elements."""
+"""Tensors, their elements, and elementwise operations."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from passhost import tirx
 from passhost._numpy import is_number
 from passhost.ir.expr import Expr, ExprWithOp, Var, as_dim, checked_expr
 from passhost.ir.prim import prim_type
 from passhost.ir.type import PrimType
 
 
-def _topi() -> Any:
-    """Returns the module of tensor operators, which imports this one."""
-    return importlib.import_module("passhost.topi")
+def broadcast(name: str, combine: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Creates an operation on each two elements of tensors whose shapes are broadcast."""
+
+    def function(lhs: Any, rhs: Any) -> Any:
+        if not isinstance(lhs, Tensor) and not isinstance(rhs, Tensor):
+            return combine(lhs, rhs)
+        if not isinstance(rhs, Tensor):
+            return elementwise(lhs, lambda value: combine(value, _number(rhs)), f"T_{name}")
+        if not isinstance(lhs, Tensor):
+            return elementwise(rhs, lambda value: combine(_number(lhs), value), f"T_{name}")
+        shape = _common(lhs.shape, rhs.shape)
+        return compute(
+            shape, lambda *i: combine(broadcast_at(lhs, shape, i), broadcast_at(rhs, shape, i)), name=f"T_{name}"
+        )
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`{name}` of each two elements; shapes are broadcast."
+    return function
 
 
-def _of_elements(name: str, swapped: bool = False) -> Any:
-    """Creates a Python operator on tensors, which applies that of `topi` elementwise."""
+def _number(value: Any) -> Any:
+    """Returns a number with its own type. As in TVM, an operation has the wider type of its operands."""
+    wide = isinstance(value, int) and not -(1 << 31) <= value < 1 << 31
+    return tirx.const(value, "int64" if wide else None)
+
+
+def _common(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
+    longer, shorter = (list(a), list(b)) if len(a) >= len(b) else (list(b), list(a))
+    start = len(longer) - len(shorter)
+    for at, dim in enumerate(shorter):
+        other = longer[start + at]
+        if extent(other) == 1:
+            longer[start + at] = dim
+        elif extent(dim) not in (1, None) and extent(other) not in (extent(dim), None):
+            raise ValueError(f"shapes {list(a)} and {list(b)} cannot be broadcast together")
+    return longer
+
+
+add = broadcast("add", lambda a, b: a + b)
+subtract = broadcast("subtract", lambda a, b: a - b)
+multiply = broadcast("multiply", lambda a, b: a * b)
+divide = broadcast("divide", tirx.div)
+
+
+def _of_elements(combine: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
+    """Creates a Python operator on tensors, which applies a function to each two elements."""
 
     def method(self: Tensor, other: Any) -> Any:
         if not isinstance(other, Tensor | Expr) and not is_number(other):
             return NotImplemented
-        combine = getattr(_topi(), name)
         return combine(other, self) if swapped else combine(self, other)
 
     return method
@@ -33,14 +71,14 @@ def _of_elements(name: str, swapped: bool = False) -> Any:
 class Tensor:
     """A tensor: a placeholder or a computed one. `A[i, j]` is an element, `A + B` the elementwise sum."""
 
-    __add__ = _of_elements("add")
-    __radd__ = _of_elements("add", swapped=True)
-    __sub__ = _of_elements("subtract")
-    __rsub__ = _of_elements("subtract", swapped=True)
-    __mul__ = _of_elements("multiply")
-    __rmul__ = _of_elements("multiply", swapped=True)
-    __truediv__ = _of_elements("divide")
-    __rtruediv__ = _of_elements("divide", swapped=True)
+    __add__ = _of_elements(add)
+    __radd__ = _of_elements(add, swapped=True)
+    __sub__ = _of_elements(subtract)
+    __rsub__ = _of_elements(subtract, swapped=True)
+    __mul__ = _of_elements(multiply)
+    __rmul__ = _of_elements(multiply, swapped=True)
+    __truediv__ = _of_elements(divide)
+    __rtruediv__ = _of_elements(divide, swapped=True)
 
     def __init__(
         self, shape: Iterable[Any], dtype: str, name: str, axes: tuple[Var, ...] = (), element: Expr | None = None
@@ -56,13 +94,11 @@ class Tensor:
 
     def __neg__(self) -> Tensor:
         """Negates each element."""
-        made: Tensor = _topi().negative(self)
-        return made
+        return negative(self)
 
     def astype(self, dtype: str) -> Tensor:
         """Converts each element to another data type."""
-        made: Tensor = _topi().cast(self, dtype)
-        return made
+        return cast(self, dtype)
 
     def __getitem__(self, indices: Any) -> TensorRead:
         """Returns the element at these indices."""
@@ -183,3 +219,32 @@ def _axis_names(fcompute: Callable[..., Any], n: int, names: Iterable[str] | Non
     if len(found) != n:
         raise ValueError(f"fcompute do not match dimension, ndim={n}: it takes {len(found)} indices")
     return found
+
+
+def extent(dim: Any) -> int | None:
+    """Returns the value of a constant dimension, or None."""
+    value = getattr(dim, "value", dim)
+    return value if isinstance(value, int) else None
+
+
+def elementwise(x: Tensor, element: Callable[[Any], Any], name: str = "compute") -> Tensor:
+    """Returns a tensor with a function applied to each element."""
+    made: Tensor = compute(x.shape, lambda *i: element(x(*i)), name=name)
+    return made
+
+
+def negative(x: Tensor) -> Tensor:
+    """Returns each element negated."""
+    return elementwise(x, lambda value: -value)
+
+
+def cast(x: Tensor, dtype: str) -> Tensor:
+    """Converts each element to another data type."""
+    return elementwise(x, lambda value: value.astype(dtype), "T_cast")
+
+
+def broadcast_at(x: Tensor, shape: Sequence[Any], indices: Sequence[Any]) -> Any:
+    """Returns the element of a tensor that is broadcast to a shape."""
+    new = len(shape) - x.ndim
+    own = zip(x.shape, shape[new:], indices[new:], strict=True)
+    return x(*(0 if extent(dim) == 1 and extent(wanted) != 1 else index for dim, wanted, index in own))

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from passhost._context import PassContext
-from passhost._passes import MadePass, Pass, PassInfo, made_by, with_functions
+from passhost._pass_info import PassInfo
+from passhost._passes import MadePass, Pass, made_by, with_functions
 from passhost.ir.function import BaseFunc
 from passhost.ir.module import IRModule
 from passhost.passes import TvmNames

@@ -18,8 +18,14 @@ from typing import Any
 from passhost import te, tirx
 from passhost.ir.prim import intrinsic
 from passhost.te import Tensor
+from passhost.te.expr import add as add
+from passhost.te.expr import broadcast, elementwise, extent
+from passhost.te.expr import cast as cast
+from passhost.te.expr import divide as divide
+from passhost.te.expr import multiply as multiply
+from passhost.te.expr import negative as negative
+from passhost.te.expr import subtract as subtract
 from passhost.topi import nn as nn
-from passhost.topi._shapes import broadcast_at, extent
 from passhost.topi._shapes import broadcast_to as broadcast_to
 from passhost.topi._shapes import concatenate as concatenate
 from passhost.topi._shapes import expand_dims as expand_dims
@@ -41,11 +47,6 @@ _ROUNDINGS = {"ceil": "ceil", "floor": "floor", "round": "nearbyint", "trunc": "
 """The rounding functions, and the TIR operators that compute them."""
 
 
-def _elementwise(x: Tensor, element: Callable[[Any], Any], name: str = "compute") -> Tensor:
-    made: Tensor = te.compute(x.shape, lambda *i: element(x(*i)), name=name)
-    return made
-
-
 def __getattr__(name: str) -> Any:
     """Returns a function of one tensor."""
     if name not in (*_FLOAT_FUNCTIONS, *_ROUNDINGS):
@@ -54,7 +55,7 @@ def __getattr__(name: str) -> Any:
     def function(x: Tensor) -> Tensor:
         if name in _ROUNDINGS and not _is_float(x):
             return identity(x)
-        return _elementwise(x, lambda value: intrinsic(_ROUNDINGS.get(name, name), value))
+        return elementwise(x, lambda value: intrinsic(_ROUNDINGS.get(name, name), value))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`{name}` of each element."
@@ -63,12 +64,7 @@ def __getattr__(name: str) -> Any:
 
 def identity(x: Tensor) -> Tensor:
     """Returns each element unchanged."""
-    return _elementwise(x, lambda value: value)
-
-
-def negative(x: Tensor) -> Tensor:
-    """Returns each element negated."""
-    return _elementwise(x, lambda value: -value)
+    return elementwise(x, lambda value: value)
 
 
 def _is_float(x: Tensor) -> bool:
@@ -85,11 +81,11 @@ def _against_zero(x: Tensor) -> tuple[Any, Callable[[Any], Any]]:
 def abs(x: Tensor) -> Tensor:
     """Returns the absolute value of each element."""
     if _is_float(x):
-        return _elementwise(x, lambda value: intrinsic("fabs", value))
+        return elementwise(x, lambda value: intrinsic("fabs", value))
     if x.dtype.startswith("uint"):
         return identity(x)
     zero, compared = _against_zero(x)
-    return _elementwise(x, lambda value: te.select(zero <= compared(value), value, tirx.const(0, x.dtype) - value))
+    return elementwise(x, lambda value: te.select(zero <= compared(value), value, tirx.const(0, x.dtype) - value))
 
 
 def sign(x: Tensor) -> Tensor:
@@ -100,34 +96,34 @@ def sign(x: Tensor) -> Tensor:
     def element(value: Any) -> Any:
         return te.select(zero < compared(value), one, te.select(compared(value) < zero, minus, none))
 
-    return _elementwise(x, element, "T_sign")
+    return elementwise(x, element, "T_sign")
 
 
 def isnan(x: Tensor) -> Tensor:
     """Returns true for each element that is NaN."""
     if not _is_float(x):
-        return _elementwise(x, lambda _: tirx.const(False, "bool"))
-    return _elementwise(x, _is_nan)
+        return elementwise(x, lambda _: tirx.const(False, "bool"))
+    return elementwise(x, _is_nan)
 
 
 def isinf(x: Tensor) -> Tensor:
     """Returns true for each element that is infinite."""
     if not _is_float(x):
-        return _elementwise(x, lambda _: tirx.const(False, "bool"))
+        return elementwise(x, lambda _: tirx.const(False, "bool"))
     infinity = tirx.const(float("inf"), x.dtype)
-    return _elementwise(x, lambda value: te.all(intrinsic("fabs", value) == infinity, tirx.Not(_is_nan(value))))
+    return elementwise(x, lambda value: te.all(intrinsic("fabs", value) == infinity, tirx.Not(_is_nan(value))))
 
 
 def isfinite(x: Tensor) -> Tensor:
     """Returns true for each element that is neither NaN nor infinite."""
     if not _is_float(x):
-        return _elementwise(x, lambda _: tirx.const(True, "bool"))
+        return elementwise(x, lambda _: tirx.const(True, "bool"))
     infinity = tirx.const(float("inf"), x.dtype)
 
     def element(value: Any) -> Any:
         return te.all(te.any(intrinsic("fabs", value) != infinity, _is_nan(value)), tirx.Not(_is_nan(value)))
 
-    return _elementwise(x, element)
+    return elementwise(x, element)
 
 
 def _is_nan(value: Any) -> Any:
@@ -137,65 +133,20 @@ def _is_nan(value: Any) -> Any:
 def clip(x: Tensor, a_min: Any, a_max: Any) -> Tensor:
     """Clamps each element to `a_min` … `a_max`."""
     low, high = tirx.const(a_min, x.dtype), tirx.const(a_max, x.dtype)
-    return _elementwise(x, lambda value: te.max(te.min(value, high), low))
+    return elementwise(x, lambda value: te.max(te.min(value, high), low))
 
 
-def cast(x: Tensor, dtype: str) -> Tensor:
-    """Converts each element to another data type."""
-    return _elementwise(x, lambda value: value.astype(dtype), "T_cast")
-
-
-def _broadcast(name: str, combine: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def function(lhs: Any, rhs: Any) -> Any:
-        if not isinstance(lhs, Tensor) and not isinstance(rhs, Tensor):
-            return combine(lhs, rhs)
-        if not isinstance(rhs, Tensor):
-            return _elementwise(lhs, lambda value: combine(value, _number(rhs)), f"T_{name}")
-        if not isinstance(lhs, Tensor):
-            return _elementwise(rhs, lambda value: combine(_number(lhs), value), f"T_{name}")
-        shape = _common(lhs.shape, rhs.shape)
-        return te.compute(
-            shape, lambda *i: combine(broadcast_at(lhs, shape, i), broadcast_at(rhs, shape, i)), name=f"T_{name}"
-        )
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`{name}` of each two elements; shapes are broadcast."
-    return function
-
-
-def _number(value: Any) -> Any:
-    """Returns a number with its own type. As in TVM, an operation has the wider type of its operands."""
-    wide = isinstance(value, int) and not -(1 << 31) <= value < 1 << 31
-    return tirx.const(value, "int64" if wide else None)
-
-
-def _common(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
-    longer, shorter = (list(a), list(b)) if len(a) >= len(b) else (list(b), list(a))
-    start = len(longer) - len(shorter)
-    for at, dim in enumerate(shorter):
-        other = longer[start + at]
-        if extent(other) == 1:
-            longer[start + at] = dim
-        elif extent(dim) not in (1, None) and extent(other) not in (extent(dim), None):
-            raise ValueError(f"shapes {list(a)} and {list(b)} cannot be broadcast together")
-    return longer
-
-
-add = _broadcast("add", lambda a, b: a + b)
-subtract = _broadcast("subtract", lambda a, b: a - b)
-multiply = _broadcast("multiply", lambda a, b: a * b)
-divide = _broadcast("divide", tirx.div)
-floor_divide = _broadcast("floor_divide", lambda a, b: a // b)
-floor_mod = _broadcast("floor_mod", lambda a, b: a % b)
-maximum = _broadcast("maximum", te.max)
-minimum = _broadcast("minimum", te.min)
-power = _broadcast("power", lambda a, b: te.power(a, b))
-less = _broadcast("less", lambda a, b: a < b)
-less_equal = _broadcast("less_equal", lambda a, b: a <= b)
-greater = _broadcast("greater", lambda a, b: a > b)
-greater_equal = _broadcast("greater_equal", lambda a, b: a >= b)
-left_shift = _broadcast("left_shift", lambda a, b: a << b)
-right_shift = _broadcast("right_shift", lambda a, b: a >> b)
+floor_divide = broadcast("floor_divide", lambda a, b: a // b)
+floor_mod = broadcast("floor_mod", lambda a, b: a % b)
+maximum = broadcast("maximum", te.max)
+minimum = broadcast("minimum", te.min)
+power = broadcast("power", lambda a, b: te.power(a, b))
+less = broadcast("less", lambda a, b: a < b)
+less_equal = broadcast("less_equal", lambda a, b: a <= b)
+greater = broadcast("greater", lambda a, b: a > b)
+greater_equal = broadcast("greater_equal", lambda a, b: a >= b)
+left_shift = broadcast("left_shift", lambda a, b: a << b)
+right_shift = broadcast("right_shift", lambda a, b: a >> b)
 
 
 def full(shape: Sequence[Any], dtype: str, fill_value: Any) -> Tensor:

@@ -8,12 +8,7 @@ from typing import Any, cast
 from passhost import te, tirx
 from passhost.ir.prim import convert, folded
 from passhost.te import Tensor
-
-
-def extent(dim: Any) -> int | None:
-    """Returns the value of a constant dimension, or None."""
-    value = getattr(dim, "value", dim)
-    return value if isinstance(value, int) else None
+from passhost.te.expr import broadcast_at, extent
 
 
 def product(dims: Iterable[Any]) -> Any:
@@ -82,13 +77,6 @@ def expand_dims(a: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
     dims = [*a.shape[:at], *[1] * num_newaxis, *a.shape[at:]]
     made: Tensor = te.compute(dims, lambda *i: a(*i[:at], *i[at + num_newaxis :]), name="T_expand_dims")
     return made
-
-
-def broadcast_at(x: Tensor, shape: Sequence[Any], indices: Sequence[Any]) -> Any:
-    """Returns the element of a tensor that is broadcast to a shape."""
-    new = len(shape) - x.ndim
-    own = zip(x.shape, shape[new:], indices[new:], strict=True)
-    return x(*(0 if extent(dim) == 1 and extent(wanted) != 1 else index for dim, wanted, index in own))
 
 
 def broadcast_to(data: Tensor, shape: Sequence[Any]) -> Tensor:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from passhost import te, tirx
+from passhost._tensor import numpy_dtype
 from passhost.te import Tensor
-from passhost.topi._shapes import extent, normal_axis
+from passhost.te.expr import extent
+from passhost.topi._shapes import normal_axis
 
 __all__ = ["conv2d", "dense", "global_pool", "leaky_relu", "matmul", "pad", "pool2d", "relu", "softmax", "upsampling"]
 
@@ -230,8 +232,6 @@ def _lowest(dtype: str) -> int | float:
     import numpy as np
 
     if dtype.startswith(("float", "bfloat")):
-        from passhost._tensor import numpy_dtype
-
         return -3.3895313892515355e38 if dtype == "bfloat16" else float(np.finfo(numpy_dtype(dtype)).min)
     return int(np.iinfo(dtype).min)
 

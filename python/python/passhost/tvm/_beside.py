@@ -7,6 +7,7 @@ from typing import Any
 
 from passhost import _given
 from passhost.ir.module import IRModule
+from passhost.passes import passes
 from passhost.script import from_source
 from passhost.tvm._install import _Alias
 
@@ -39,8 +40,6 @@ def tvm_pass(name: str, **options: Any) -> Any:
 
     It runs with its requirements, in passhost's current context. `options` are the options of the pass.
     """
-    from passhost.passes import passes
-
     _given.text("the name of a pass", name)
     tvm = _tvm()
     own = passes[name](**options)

@@ -11,7 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from passhost._context import Compat
+from passhost._pass_info import Compat
 
 _OTHERS = {
     "tvm": ("passhost.tvm._root", "passhost.runtime", "passhost"),
