@@ -247,7 +247,8 @@ fn architecture_names_files_that_exist_and_a_test_for_each_invariant() {
         let test = test.strip_prefix('`').and_then(|test| test.strip_suffix('`')).unwrap_or_default();
         let (file, name) = test.split_once("::").unwrap_or_else(|| panic!("no test in: {line}"));
         let source = std::fs::read_to_string(root().join(file)).unwrap_or_else(|_| panic!("no file `{file}`"));
-        assert!(source.contains(&format!("fn {name}(")), "no test `{name}` in `{file}`");
+        let keyword = if file.ends_with(".py") { "def" } else { "fn" };
+        assert!(source.contains(&format!("{keyword} {name}(")), "no test `{name}` in `{file}`");
         rows += 1;
     }
     assert!(rows >= 80, "the map has only {rows} invariants");

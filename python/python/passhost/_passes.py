@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar, cast
 
-from passhost import _html, _passhost, _plugins
+from passhost import _html, _passhost, _plugins, _provided
 from passhost._context import PassContext
 from passhost._pass_info import Compat, PassInfo, Step, made_passes, shown_name
 from passhost.error import Diagnostic, NameNotFoundError, PassFailedError
@@ -79,7 +79,7 @@ class AskedSequential(NamedTuple):
     members: Sequence[AskedPass | AskedSequential]
 
 
-def tell_again() -> None:
+def _tell_again() -> None:
     """Registers the live Python passes with the host again after plugins were loaded."""
     for made in list(made_passes.values()):
         made._tell_again()
@@ -439,3 +439,6 @@ def PrintIR(header: str = "") -> Pass:
         return mod
 
     return ModulePass(PassInfo(0, "PrintIR"), print_ir)
+
+
+_provided.after_loading = _tell_again

@@ -10,7 +10,7 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from passhost import _passhost
+from passhost import _passhost, _provided
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -144,10 +144,8 @@ def load(manifest: str | os.PathLike[str]) -> None:
     """
     from pathlib import Path
 
-    from passhost._passes import tell_again
-
     path = Path(manifest)
     with loading:
         _passhost.load(path)
         _loaded[:] = [path]
-        tell_again()
+        _provided.after_loading()

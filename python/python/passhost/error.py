@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from passhost import _html
+
 __all__ = [
     "ConfigError",
     "Diagnostic",
@@ -86,8 +88,6 @@ class Diagnostic:
         return self.rendered.rstrip("\n") or f"{self.level}: {self.message}"
 
     def _repr_html_(self) -> str:
-        from passhost import _html
-
         return _html.diagnostic(self.level, str(self))
 
 

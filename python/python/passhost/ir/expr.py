@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
+from passhost import _provided
 from passhost._numpy import is_integer, is_number
-from passhost.ir._node import Node
+from passhost.error import IllFormedError
+from passhost.ir._node import Comparison, Node
 from passhost.ir.attrs import AttrObject, Attrs
-from passhost.ir.type import MISSING, PrimType, StringType, TupleType, Type, checked_type
+from passhost.ir.op import check_operator, declared
+from passhost.ir.type import MISSING, AnyType, PrimType, StringType, TupleType, Type, checked_type
 
 
 class Expr(Node):
@@ -31,7 +34,7 @@ class Expr(Node):
             raise IndexError(f"Tuple index out of range: {index} of {len(ty.fields)}")
         if isinstance(ty, TupleType):
             return TupleGetItem(self, index % len(ty.fields))
-        if ty is not MISSING and type(ty).__name__ != "AnyType":
+        if ty is not MISSING and not isinstance(ty, AnyType):
             raise TypeError(f"a value of type {ty!r} has no elements")
         return TupleGetItem(self, index)
 
@@ -46,20 +49,13 @@ def _binary(name: str, relax_name: str | None = None, swapped: bool = False) -> 
     """Creates a Python operator: scalar arithmetic, or a call of a Relax operator."""
 
     def method(self: Expr, other: object) -> Any:
-        from passhost.ir import prim
-
         if self._prim and not (isinstance(other, Expr) and not other._prim):
-            made = prim.as_operand(other, self)
-            if made is NotImplemented:
-                return NotImplemented
-            return prim.operation(name, made, self) if swapped else prim.operation(name, self, made)
+            return _provided.arithmetic(name, self, other, swapped)
         if relax_name is None or not isinstance(other, Expr):
             if is_number(other):
                 raise TypeError(f"Please convert {other} with `const` first")
             return NotImplemented
-        from passhost.relax import op
-
-        call = getattr(op, relax_name)
+        call = _provided.relax_operator(relax_name)
         return call(other, self) if swapped else call(self, other)
 
     return method
@@ -104,17 +100,13 @@ class ExprWithOp(Expr):
         """Returns the negated value."""
         if self._prim:
             return self * -1
-        from passhost.relax import op
-
-        return getattr(op, "negative")(self)  # noqa: B009, mypy does not know that operators are functions
+        return _provided.relax_operator("negative")(self)
 
     def __invert__(self) -> Any:
         """Returns the value with all bits inverted."""
-        from passhost.ir import prim
-
         if not self._prim:
             raise TypeError(f"`~` needs a scalar, not a value of type {self.ty!r}")
-        return prim.BitwiseNot(self)
+        return _provided.inverted(self)
 
     def __eq__(self, other: object) -> Any:
         """Compares: scalars give a comparison, which is true if both are the same object; other expressions compare by
@@ -134,12 +126,8 @@ class ExprWithOp(Expr):
     def astype(self, dtype: str) -> Any:
         """Converts the expression to a data type."""
         if self._prim:
-            from passhost.ir import prim
-
-            return prim.convert(dtype, self)
-        from passhost.relax import op
-
-        return getattr(op, "astype")(self, dtype)  # noqa: B009
+            return _provided.converted(dtype, self)
+        return _provided.relax_operator("astype")(self, dtype)
 
 
 class _Callable:
@@ -167,10 +155,7 @@ class EqualOp:
 
     def asobject(self) -> Expr:
         """Converts it to an expression."""
-        from passhost.ir import prim
-
-        made = prim.as_operand(self.b, self.a)
-        return prim.binary("EQ" if self.is_equal else "NE", self.a, made)
+        return cast(Expr, _provided.comparison(self.a, self.b, self.is_equal))
 
     def __repr__(self) -> str:
         """Formats both sides."""
@@ -187,6 +172,7 @@ class Var(_Callable, ExprWithOp):
     """A variable: a parameter, the variable of a binding, or a symbolic variable, which is a scalar."""
 
     __slots__ = ("name",)
+    _is_var = True
     name: str
 
     def __init__(
@@ -198,6 +184,11 @@ class Var(_Callable, ExprWithOp):
             raise TypeError(f"the name of a variable is a str, not {type(name).__name__}")
         self._name = name
         self._ty = MISSING if ty is None else checked_type(ty)
+
+    def _same(self, other: object, by: Comparison, defines: bool) -> bool:
+        if not isinstance(other, Var):
+            return False
+        return by.variables(self, other, defines) or by.free_variables(self, other)
 
     @property
     def name_hint(self) -> str:
@@ -243,6 +234,9 @@ class GlobalVar(_Callable, Expr):
         """Hashes the name."""
         return hash(self.name_hint)
 
+    def _same(self, other: object, by: Comparison, defines: bool) -> bool:
+        return type(self) is type(other) and self == other
+
 
 class Op(Expr):
     """An operator."""
@@ -250,6 +244,9 @@ class Op(Expr):
     __slots__ = ("name",)
     name: str
     _known: ClassVar[dict[str, Op]] = {}
+
+    def _same(self, other: object, by: Comparison, defines: bool) -> bool:
+        return self is other
 
     @staticmethod
     def get(op_name: str) -> Op:
@@ -259,8 +256,6 @@ class Op(Expr):
         """
         found = Op._known.get(op_name)
         if found is None:
-            from passhost.ir.op import check_operator
-
             check_operator(op_name)
             found = Op._of(op_name)
         return found
@@ -279,8 +274,6 @@ class Op(Expr):
     @staticmethod
     def list_op_names() -> list[str]:
         """Returns the names of all operators that plugins declare."""
-        from passhost.ir.op import declared
-
         return sorted(declared())
 
     def __call__(self, *args: Expr, attrs: Mapping[str, Any] | None = None) -> Call:
@@ -381,6 +374,9 @@ class GenericConst(_Callable, Constant):
         self._value = value
         self._ty = checked_type(ty)
 
+    def _same(self, other: object, by: Comparison, defines: bool) -> bool:
+        return type(self) is type(other) and by.same(self.ty, other.ty) and super()._same(other, by, defines)
+
     @property
     def data(self) -> Any:
         """The value."""
@@ -415,6 +411,9 @@ class StringImm(Constant):
     def __hash__(self) -> int:
         """Hashes the text."""
         return hash(self.value)
+
+    def _same(self, other: object, by: Comparison, defines: bool) -> bool:
+        return type(self) is type(other) and self == other
 
 
 class DataTypeImm(Constant):
@@ -477,9 +476,8 @@ def checked_expr(value: object, what: str) -> Expr:
 
 
 def _converted_scalar(value: Any) -> Expr:
-    from passhost.ir import prim
-
-    return prim.scalar(value, "int64" if isinstance(value, int) and not isinstance(value, bool) else None)
+    dtype = "int64" if isinstance(value, int) and not isinstance(value, bool) else None
+    return cast(Expr, _provided.scalar(value, dtype))
 
 
 def _converted_shape(value: Any) -> Expr:
@@ -503,12 +501,19 @@ def as_dim(value: object, dtype: str = "int64") -> Expr:
             raise TypeError(f"a dimension is an int or a scalar expression, not a value of type {value.ty!r}")
         return value
     if is_integer(value) and not isinstance(value, bool):
-        from passhost.ir import prim
-
-        return prim.scalar(int(value), dtype)
+        return cast(Expr, _provided.scalar(int(value), dtype))
     if isinstance(value, EqualOp):
         return value.asobject()
     raise TypeError(f"a dimension is an int or a scalar expression, not {type(value).__name__}")
+
+
+def dims_of(shape: Iterable[object]) -> tuple[Expr, ...]:
+    """Converts numbers and expressions to dimensions."""
+    dims = tuple(as_dim(dim) for dim in shape)
+    for dim in dims:
+        if str(dim.ty).startswith(("float", "bfloat", "T.float", "T.bfloat")):
+            raise IllFormedError(f"the value in ShapeType can only have dtype of int64: {dim} is a {dim.ty}")
+    return dims
 
 
 def is_prim_expr(value: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from passhost import _html, _passhost
+from passhost import _html, _passhost, _provided
 from passhost.ir.attrs import DictAttrs
 from passhost.ir.expr import ExprWithOp, _Callable
 from passhost.ir.type import Type
@@ -36,9 +36,7 @@ class BaseFunc(_Callable, ExprWithOp):
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Pickles it as the JSON of `passhost.ir.save_json`."""
-        from passhost.ir.json import pickled
-
-        return pickled(self)
+        return _provided.pickled(self)
 
     def table(self, name: str = "nodes") -> npt.NDArray[Any]:
         """Returns its records as a read-only NumPy array, without a copy; `passhost.ir.table` documents tables and
@@ -46,6 +44,7 @@ class BaseFunc(_Callable, ExprWithOp):
 
         Raises `ValueError` if there is no such table.
         """
+        # Later, because making its enumerations takes 2 % of `import passhost`.
         from passhost.ir.table import table
 
         return table(self, name)

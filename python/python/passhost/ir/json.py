@@ -6,6 +6,7 @@ import json
 from functools import partial
 from typing import Any
 
+from passhost import _provided
 from passhost.ir.function import BaseFunc
 from passhost.ir.module import IRModule
 
@@ -16,30 +17,23 @@ def save_json(node: Any) -> str:
         return json.dumps({"passhost": 1, "module": node.script()})
     if isinstance(node, BaseFunc):
         name = str(node.attrs.get("global_symbol", "main"))
-        return json.dumps({"passhost": 1, "function": name, "module": _alone(node, name).script()})
+        return json.dumps({"passhost": 1, "function": name, "module": _provided.alone(node, name).script()})
     raise TypeError(f"a module or a function has JSON, {type(node).__name__} has none; put it into a function")
-
-
-def _alone(function: BaseFunc, name: str) -> IRModule:
-    """Returns a module with one function, in which its callees are external functions with types."""
-    from passhost.relax.analysis import with_callees
-    from passhost.relax.expr import Function
-
-    return with_callees(function) if isinstance(function, Function) else IRModule({name: function})
 
 
 def load_json(json_str: str, *, check_well_formed: bool = True) -> Any:
     """Loads the output of `save_json`. Raises `ValueError` for anything else, including TVM's JSON, which has another
     format."""
-    from passhost.script import from_source
-
     record = json.loads(json_str)
     if not isinstance(record, dict) or record.get("passhost") != 1 or not isinstance(record.get("module"), str):
         raise ValueError("this is no JSON of passhost.ir.save_json; passhost.tvm.from_tvm takes modules of TVM")
-    mod = from_source(record["module"], "<JSON>", check_well_formed=check_well_formed)
+    mod = _provided.from_source(record["module"], "<JSON>", check_well_formed=check_well_formed)
     return mod[record["function"]] if "function" in record else mod
 
 
 def pickled(node: IRModule | BaseFunc) -> tuple[Any, ...]:
     """Returns how `pickle` restores an equal module or function, which may be ill-formed if this one is."""
     return partial(load_json, check_well_formed=False), (save_json(node),)
+
+
+_provided.pickled = pickled

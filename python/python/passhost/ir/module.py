@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-from passhost import _html, _passhost, _plugins
+from passhost import _html, _passhost, _plugins, _provided
 from passhost.error import NameNotFoundError
 from passhost.ir.attrs import DictAttrs
 from passhost.ir.expr import GlobalVar
@@ -93,8 +93,10 @@ class IRModule:
             body = self._base.get(name)
             if body is not None:
                 # While the module is alive, its functions are the same objects with the same variables.
-                found = self._seen[name] = _function(body, name, self._before.pop(name, None))
-                return found
+                wrap = _provided.functions_of_kind[body.kind]
+                made: BaseFunc = wrap(body, name, self._before.pop(name, None))
+                self._seen[name] = made
+                return made
         raise NameNotFoundError(f"Cannot find global var {name} in the Module; there are: {', '.join(self._names())}")
 
     def __setitem__(self, var: GlobalVar | str, func: BaseFunc) -> None:
@@ -202,17 +204,13 @@ class IRModule:
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Pickles it as the JSON of `passhost.ir.save_json`."""
-        from passhost.ir.json import pickled
-
-        return pickled(self)
+        return _provided.pickled(self)
 
     @staticmethod
     def from_expr(expr: Any, functions: Mapping[GlobalVar | str, BaseFunc] | None = None) -> IRModule:
         """Creates a module from one function, under its global symbol or `main`, and other functions."""
         if not isinstance(expr, BaseFunc):
-            from passhost.relax.expr import Function
-
-            expr = Function([], expr)
+            expr = _provided.function_of(expr)
         name = str(expr.attrs.get("global_symbol", "main"))
         return IRModule({**(functions or {}), name: expr})
 
@@ -243,17 +241,3 @@ def _name(var: object) -> str:
     if isinstance(var, str):
         return var
     raise TypeError(f"a function is found by a str or GlobalVar, not {type(var).__name__}")
-
-
-def _function(body: _passhost.Body, name: str, before: BaseFunc | None = None) -> BaseFunc:
-    from passhost.relax.expr import ExternFunc, Function
-    from passhost.tirx.function import PrimFunc
-
-    if body.kind == "relax":
-        function = Function._of(body, name)
-        if isinstance(before, Function) and before is not function and function._parts is None:
-            function._before = before
-        return function
-    if body.kind == "tir":
-        return PrimFunc._of(body, name)
-    return ExternFunc(_passhost.extern_symbol(body))

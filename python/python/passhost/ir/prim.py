@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from passhost import _provided
 from passhost._numpy import is_integer, is_number, is_real, is_scalar
 from passhost.ir.expr import Call, Constant, EqualOp, Expr, ExprWithOp, Op, Var, checked_expr
 from passhost.ir.type import PrimType, Type
@@ -559,3 +560,21 @@ def intrinsic(name: str, *args: Any, dtype: str | None = None) -> Expr:
     exprs = [scalar(arg) for arg in args]
     ret = exprs[0].ty if dtype is None else prim_type(dtype)
     return Call(Op._of(f"tirx.{name}"), exprs, ret_ty=ret)
+
+
+def _arithmetic(name: str, own: Expr, other: object, swapped: bool) -> Any:
+    made = as_operand(other, own)
+    if made is NotImplemented:
+        return NotImplemented
+    return operation(name, made, own) if swapped else operation(name, own, made)
+
+
+def _comparison(a: Expr, b: object, is_equal: bool) -> Expr:
+    return binary("EQ" if is_equal else "NE", a, as_operand(b, a))
+
+
+_provided.scalar = scalar
+_provided.arithmetic = _arithmetic
+_provided.comparison = _comparison
+_provided.inverted = BitwiseNot
+_provided.converted = convert

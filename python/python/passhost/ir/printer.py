@@ -9,9 +9,9 @@ from passhost._tensor import Tensor
 from passhost.ir import expr as e
 from passhost.ir import prim as p
 from passhost.ir import type as t
-from passhost.ir._node import Node
+from passhost.ir._node import Node, fields_of
 
-_SIGNS = {
+SIGNS = {
     "Add": "+",
     "Sub": "-",
     "Mul": "*",
@@ -37,18 +37,10 @@ _SIGNS = {
 def text_of(node: Any) -> str:
     """Returns the text of an object."""
     for cls in type(node).__mro__:
-        write = _WRITERS.get(cls.__name__)
+        write = WRITERS.get(cls.__name__)
         if write is not None:
             return write(node)
     if isinstance(node, Node):
-        from passhost.ir.structural import fields_of
-        from passhost.tirx.stmt import Stmt, TensorLoad, TensorRegion
-
-        if isinstance(node, Stmt | TensorLoad | TensorRegion):
-            from passhost.tirx.text import text_of as tir_text
-
-            return tir_text(node)
-
         fields = ", ".join(f"{name}={_value(getattr(node, name))}" for name in fields_of(type(node)))
         return f"{type(node).__name__}({fields})"
     return repr(node)
@@ -117,7 +109,7 @@ def _number(value: p.IntImm) -> str:
 
 
 def _operation(value: p.BinaryOpExpr) -> str:
-    sign = _SIGNS.get(type(value).__name__)
+    sign = SIGNS.get(type(value).__name__)
     if sign is None:
         return f"T.{type(value).__name__.lower()}({text_of(value.a)}, {text_of(value.b)})"
     sides = [f"({text_of(x)})" if isinstance(x, p.BinaryOpExpr) else text_of(x) for x in (value.a, value.b)]
@@ -159,7 +151,7 @@ def _choice(value: Any) -> str:
     return "\n".join(lines)
 
 
-_WRITERS: dict[str, Callable[[Any], str]] = {
+WRITERS: dict[str, Callable[[Any], str]] = {
     "Var": lambda var: str(var.name),
     "GlobalVar": lambda var: str(var.name_hint),
     "Op": lambda op: f"Op({op.name})",

@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import IntEnum, IntFlag
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from passhost import _passhost
 from passhost._numpy import np
@@ -54,9 +54,14 @@ from passhost._numpy import np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from passhost.ir.function import BaseFunc
-
 __all__ = ["LEAF_BIT", "NONE", "Flag", "Kind", "Leaf", "TypeKind", "operators", "table"]
+
+
+class _Sealed(Protocol):
+    """A function of a module."""
+
+    def _seal(self) -> _passhost.Body: ...
+
 
 NONE = 2**32 - 1
 """The value of a missing row."""
@@ -158,12 +163,12 @@ class TypeKind(IntEnum):
     DTENSOR = 9
 
 
-def table(function: BaseFunc, name: str = "nodes") -> npt.NDArray[Any]:
+def table(function: _Sealed, name: str = "nodes") -> npt.NDArray[Any]:
     """Returns a table of a function as a read-only view of its memory. The view keeps the function alive."""
     return np.asarray(_passhost.Records(function._seal(), name))
 
 
-def operators(function: BaseFunc) -> dict[str, int]:
+def operators(function: _Sealed) -> dict[str, int]:
     """Counts the calls of each Relax operator in a function, most frequent first.
 
     It reads only the tables, so it creates no objects for calls.

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from passhost.ir._node import Node
-
-if TYPE_CHECKING:
-    from passhost.ir.expr import Expr
+from passhost import _passhost
+from passhost.ir._node import Comparison, Node
 
 
 class DataType(str):
@@ -27,9 +25,11 @@ class Type(Node):
         """Returns true if both types are equal."""
         if self is other:
             return True
-        from passhost.ir.structural import same_types
+        return isinstance(other, Type) and self._equals(other)
 
-        return isinstance(other, Type) and same_types(self, other)
+    def _equals(self, other: Type) -> bool:
+        """Returns true if both types are equal, with the same symbolic variables."""
+        return Comparison(free=False).same(self, other)
 
     def __ne__(self, other: object) -> bool:
         """Returns true if both types differ."""
@@ -48,9 +48,11 @@ class Type(Node):
 
     def is_base_of(self, derived: Type) -> bool:
         """Returns true if every value of the other type is a value of this one."""
-        from passhost.ir.structural import is_base_of
+        return self == derived or self._includes(derived)
 
-        return is_base_of(self, derived)
+    def _includes(self, derived: Type) -> bool:
+        """Returns true if every value of an unequal type is a value of this one."""
+        return False
 
 
 MISSING = Type()
@@ -79,6 +81,9 @@ class PrimType(Type):
     def __hash__(self) -> int:  # type: ignore[override]
         """Hashes the name."""
         return hash(str(self.dtype))
+
+    def _same(self, other: object, by: Comparison, defines: bool) -> bool:
+        return type(self) is type(other) and self == other
 
     def __str__(self) -> str:
         """Returns the name."""
@@ -109,8 +114,6 @@ def _checked_dtype(dtype: object) -> str:
 
 
 def _parsed(dtype: str) -> str:
-    from passhost import _passhost
-
     name: str = _passhost.parse_dtype(str(dtype))
     _KNOWN[str(dtype)] = name
     return name
@@ -126,6 +129,18 @@ def as_dtype(dtype: object) -> str | None:
     if isinstance(dtype, PrimType):
         return str(dtype.dtype)
     return _checked_dtype(dtype) if dtype != "" else None
+
+
+class AnyType(Type):
+    """The type of any value."""
+
+    __slots__ = ()
+
+    def __init__(self, span: Any = None) -> None:
+        """Creates the type; all are equal."""
+
+    def _includes(self, derived: Type) -> bool:
+        return True
 
 
 class StringType(Type):
@@ -157,6 +172,11 @@ class TupleType(Type):
         """Takes the types of the elements."""
         self._fields = tuple(checked_type(field) for field in fields)
 
+    def _includes(self, derived: Type) -> bool:
+        if not isinstance(derived, TupleType) or len(self.fields) != len(derived.fields):
+            return False
+        return all(a.is_base_of(b) for a, b in zip(self.fields, derived.fields, strict=True))
+
 
 class FuncType(Type):
     """The type of a function: its parameters (None for any), its result, and its purity."""
@@ -172,11 +192,16 @@ class FuncType(Type):
         self._ret = checked_type(ret)
         self._purity = bool(purity)
 
+    def _includes(self, derived: Type) -> bool:
+        if not isinstance(derived, FuncType):
+            return False
+        pure = derived.purity or not self.purity
+        params = self.params is None or (derived.params is not None and len(self.params) == len(derived.params))
+        return pure and params and self.ret.is_base_of(derived.ret)
+
     @staticmethod
     def opaque_func(*, ret: Type | None = None, purity: bool = False, span: Any = None) -> FuncType:
         """Returns the type of a function with any parameters."""
-        from passhost.relax.type import AnyType
-
         return FuncType(None, ret if ret is not None else AnyType(), purity)
 
 
@@ -192,15 +217,3 @@ def checked_type(ty: object) -> Type:
         if isinstance(made, Type):
             return made
     raise TypeError(f"ty must be a Type or primitive dtype string, not {type(ty).__name__}")
-
-
-def dims_of(shape: Iterable[object]) -> tuple[Expr, ...]:
-    """Converts numbers and expressions to dimensions."""
-    from passhost.error import IllFormedError
-    from passhost.ir.expr import as_dim
-
-    dims = tuple(as_dim(dim) for dim in shape)
-    for dim in dims:
-        if str(dim.ty).startswith(("float", "bfloat", "T.float", "T.bfloat")):
-            raise IllFormedError(f"the value in ShapeType can only have dtype of int64: {dim} is a {dim.ty}")
-    return dims

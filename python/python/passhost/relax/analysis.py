@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from passhost import _passhost, _plugins
+from passhost import _passhost, _plugins, _provided
 from passhost.error import IllFormedError, PasshostError
 from passhost.ir.expr import Call, Expr, GlobalVar, Var
+from passhost.ir.function import BaseFunc
 from passhost.ir.module import IRModule
 from passhost.ir.type import MISSING, Type
 from passhost.relax.expr import Binding, DataflowBlock, ExternFunc, Function, If, MatchCast, VarBinding
@@ -274,3 +275,10 @@ def remove_all_unused(func: Function) -> Function:
     handle = func._seal(name)
     made = _passhost.remove_all_unused(handle)
     return func if made == handle else Function._of(made, name)
+
+
+def _alone(function: BaseFunc, name: str) -> IRModule:
+    return with_callees(function) if isinstance(function, Function) else IRModule({name: function})
+
+
+_provided.alone = _alone

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from passhost import _provided
 from passhost._tensor import Tensor
 from passhost.ir.expr import Expr, Var, as_dim
 from passhost.ir.prim import folded, scalar
@@ -105,3 +106,7 @@ def bind_symbolic_vars(function: Function, binding_map: Mapping[str | Var, Any])
             raise ValueError(f"{var.name} is given twice")
         values[var] = as_dim(value)
     return _bound(function, values) if values else function
+
+
+_provided.bind_params = bind_params
+_provided.bind_symbolic_vars = bind_symbolic_vars

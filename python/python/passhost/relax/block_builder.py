@@ -5,15 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
-from passhost import _passhost, _plugins
+from passhost import _passhost, _plugins, _provided
 from passhost.error import IllFormedError, too_deep
 from passhost.ir.attrs import DictAttrs
 from passhost.ir.expr import Call, Expr, GlobalVar, Op, Tuple, TupleGetItem, Var, checked_expr
 from passhost.ir.function import BaseFunc
 from passhost.ir.module import IRModule
+from passhost.ir.structural import structural_equal, structural_hash
 from passhost.ir.type import MISSING, TupleType, Type, checked_type
+from passhost.relax.analysis import used_vars
 from passhost.relax.expr import (
     Binding,
     BindingBlock,
@@ -543,8 +545,6 @@ class BlockBuilder:
         return f"{hint}{number}"
 
     def _hash(self, func: BaseFunc) -> int:
-        from passhost.ir.structural import structural_hash
-
         return structural_hash(func)
 
     def _hashes(self) -> dict[int, list[str]]:
@@ -556,8 +556,6 @@ class BlockBuilder:
         return self._by_hash
 
     def _equal_function(self, func: BaseFunc) -> str | None:
-        from passhost.ir.structural import structural_equal
-
         for name in self._hashes().get(self._hash(func), ()):
             if name in self._module and structural_equal(self._module[name], func):
                 return name
@@ -587,7 +585,7 @@ class BlockBuilder:
         for symbol in list(renamed.values()):
             if symbol in self._module and symbol not in symbols:
                 renamed[symbol] = self._function_name(symbol, set(symbols.values()) | set(renamed.values()))
-        return _renamed(self.get(), renamed)
+        return cast(IRModule, _provided.renamed(self.get(), renamed))
 
     def get_unique_name(self, name_prefix: str) -> str:
         """A name that no variable of this builder has."""
@@ -611,6 +609,7 @@ class BlockBuilder:
 
     def call_te(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Expr:
         """Returns a call of the PrimFunc that computes a tensor expression; the PrimFunc is added to the module."""
+        # Later, because few programs use tensor expressions.
         from passhost.te.emit import call_te
 
         return call_te(self, func, args, kwargs)
@@ -652,26 +651,8 @@ def _expr(value: Any) -> Expr:
     return value if isinstance(value, Expr) else checked_expr(value, "what is emitted")
 
 
-def _renamed(mod: IRModule, names: Mapping[str, str]) -> IRModule:
-    """Returns a module with renamed functions; calls are updated."""
-    from passhost.relax.expr_functor import PyExprMutator
-
-    class Renamer(PyExprMutator):
-        def visit_global_var_(self, op: GlobalVar) -> Expr:
-            return GlobalVar(names[op.name_hint], op.ty) if op.name_hint in names else op
-
-    made = IRModule(attrs=mod.attrs, global_infos=mod.global_infos)
-    renamer = Renamer(mod)
-    for var, function in mod.functions_items():
-        new = renamer.visit_expr(function) if isinstance(function, Function) else function
-        made[names.get(var.name_hint, var.name_hint)] = new
-    return made
-
-
 def _check_inner(blocks: Sequence[BindingBlock], result: Expr) -> None:
     """Checks that no variable of a dataflow block is used after it, by a plain block or the result."""
-    from passhost.relax.analysis import used_vars
-
     used: list[Expr] = [result] if isinstance(result, Var) else []
     used += result.fields if isinstance(result, Tuple) else ()
     first = next((at for at, block in enumerate(blocks) if isinstance(block, DataflowBlock)), len(blocks))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
 
-from passhost import _passhost
+from passhost import _passhost, _plugins, _provided
 from passhost._numpy import np
 from passhost._tensor import Tensor, numpy_dtype
 from passhost.ir import prim
-from passhost.ir._node import Node
+from passhost.ir._node import Comparison, Node, fields_of
 from passhost.ir.attrs import DictAttrs
 from passhost.ir.expr import (
     Call,
@@ -21,6 +22,7 @@ from passhost.ir.expr import (
     ExprWithOp,
     GenericConst,
     GlobalVar,
+    Op,
     StringImm,
     Tuple,
     TupleGetItem,
@@ -29,8 +31,9 @@ from passhost.ir.expr import (
     checked_expr,
 )
 from passhost.ir.function import BaseFunc
-from passhost.ir.type import MISSING, FuncType, Type, as_dtype, checked_type, dims_of
-from passhost.relax.type import AnyType, ShapeType, TensorType
+from passhost.ir.type import MISSING, AnyType, FuncType, Type, as_dtype, checked_type
+from passhost.relax.type import ShapeExpr, TensorType
+from passhost.relax.types import defined_in
 
 __all__ = [
     "Binding",
@@ -67,34 +70,6 @@ class DataflowVar(Var):
     __slots__ = ()
 
 
-class ShapeExpr(_Callable, ExprWithOp):
-    """A shape."""
-
-    __slots__ = ("values",)
-    values: tuple[Expr, ...]
-
-    def __init__(self, values: Iterable[object], span: Any = None) -> None:
-        """Takes the dimensions: integers and scalar expressions."""
-        if not isinstance(values, Iterable) or isinstance(values, str):
-            raise TypeError(f"a shape is a list of dimensions, not {type(values).__name__}")
-        self._values = dims_of(values)
-        self._ty = ShapeType(self._values)
-
-    def __getitem__(self, index: Any) -> Any:
-        """Returns a dimension."""
-        if isinstance(index, int) and not -len(self.values) <= index < len(self.values):
-            raise IndexError(f"ShapeExpr index out of range: {index} of {len(self.values)}")
-        return self.values[index]
-
-    def __len__(self) -> int:
-        """Returns the number of dimensions."""
-        return len(self.values)
-
-    def __iter__(self) -> Iterator[Expr]:
-        """Iterates over the dimensions."""
-        return iter(self.values)
-
-
 class If(_Callable, ExprWithOp):
     """A conditional expression."""
 
@@ -117,6 +92,14 @@ class Binding(Node):
     var: Var
     _var: Var
     _value: Expr
+
+    def _same(self, other: object, by: Comparison, defines: bool) -> bool:
+        if type(self) is not type(other):
+            return False
+        values = [name for name in fields_of(type(self)) if name != "var"]
+        same = all(by.same(getattr(self, name), getattr(other, name)) for name in values)
+        same = same and by.same(getattr(self, "ty", None), getattr(other, "ty", None), True)
+        return same and by.define(self.var, other.var)
 
 
 class VarBinding(Binding):
@@ -292,6 +275,17 @@ class Function(BaseFunc):
         self._expanded()
         return self._ty
 
+    def _same(self, other: object, by: Comparison, defines: bool) -> bool:
+        if not isinstance(other, Function):
+            return False
+        if len(self.params) != len(other.params) or self.is_pure != other.is_pure:
+            return False
+        if not by.same(self.attrs, other.attrs):
+            return False
+        if not all(by.define(x, y) for x, y in zip(self.params, other.params, strict=True)):
+            return False
+        return by.same(self.body, other.body) and by.same(self.ret_ty, other.ret_ty)
+
     def _with_attrs(self, attrs: DictAttrs) -> Function:
         made = Function.__new__(Function)
         made._handle = made._before = None
@@ -303,8 +297,6 @@ class Function(BaseFunc):
         """Converts the function to the host's form, under a name. Raises `IllFormedError` if it is ill-formed."""
         if self._handle is not None and (name is None or name == self._sealed_as):
             return self._handle
-        from passhost import _plugins
-
         _plugins.ensure_loaded()
         handle: _passhost.Body = _passhost.seal(self, name, dict(globals or {}))
         self._handle, self._sealed_as = handle, name
@@ -323,21 +315,15 @@ class Function(BaseFunc):
 
     def bind_params(self, binding_map: Mapping[str | Var, Any]) -> Function:
         """Returns the function with values in place of parameters, which are removed."""
-        from passhost.relax.binding import bind_params
-
-        return bind_params(self, binding_map)
+        return cast(Function, _provided.bind_params(self, binding_map))
 
     def bind_symbolic_vars(self, binding_map: Mapping[str | Var, Any]) -> Function:
         """Returns the function with values in place of symbolic variables."""
-        from passhost.relax.binding import bind_symbolic_vars
-
-        return bind_symbolic_vars(self, binding_map)
+        return cast(Function, _provided.bind_symbolic_vars(self, binding_map))
 
 
 def _variables(function: Function) -> dict[str, Var]:
     """Returns the uniquely named variables of a function: parameters, symbolic variables, and those of bindings."""
-    from passhost.relax.types import defined_in
-
     params, body, _, _ = function._expanded()
     bindings = [binding for block in body.blocks for binding in block.bindings]
     types = [param.ty for param in params] + [binding.ty for binding in bindings if isinstance(binding, MatchCast)]
@@ -376,8 +362,6 @@ class ExternFunc(BaseFunc):
 
     def _seal(self, name: str | None = None, globals: Mapping[str, Any] | None = None) -> _passhost.Body:
         """Converts the function to the host's form."""
-        from passhost import _plugins
-
         _plugins.ensure_loaded()
         return _passhost.extern_function(self.global_symbol, self.ty)
 
@@ -451,6 +435,20 @@ def get_shape_of(expr: Expr) -> Expr:
         return ty.shape
     if ty is not MISSING and not isinstance(ty, TensorType | AnyType):
         raise ValueError(f"a value of type {ty!r} has no shape")
-    from passhost.relax.op.special import shape_of
+    return Call(Op.get("relax.shape_of"), [expr])
 
-    return shape_of(expr)
+
+def _function_of_host(body: _passhost.Body, name: str, before: BaseFunc | None) -> Function:
+    function = Function._of(body, name)
+    if isinstance(before, Function) and before is not function and function._parts is None:
+        function._before = before
+    return function
+
+
+def _extern_of_host(body: _passhost.Body, _name: str, _before: BaseFunc | None) -> ExternFunc:
+    return ExternFunc(_passhost.extern_symbol(body))
+
+
+_provided.functions_of_kind["relax"] = _function_of_host
+_provided.functions_of_kind["extern"] = _extern_of_host
+_provided.function_of = partial(Function, ())

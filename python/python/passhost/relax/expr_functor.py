@@ -17,9 +17,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from passhost import _provided
 from passhost.error import too_deep
 from passhost.ir.expr import (
     Call,
@@ -459,3 +460,21 @@ def visitor(visitor_cls: Any) -> Any:
 def mutator(mutator_cls: Any) -> Any:
     """Decorates a class derived from `PyExprMutator`, for compatibility with TVM. It is not required."""
     return _derived(mutator_cls, PyExprMutator)
+
+
+def _renamed(mod: IRModule, names: Mapping[str, str]) -> IRModule:
+    """Returns a module with renamed functions; calls are updated."""
+
+    class Renamer(PyExprMutator):
+        def visit_global_var_(self, op: GlobalVar) -> Expr:
+            return GlobalVar(names[op.name_hint], op.ty) if op.name_hint in names else op
+
+    made = IRModule(attrs=mod.attrs, global_infos=mod.global_infos)
+    renamer = Renamer(mod)
+    for var, function in mod.functions_items():
+        new = renamer.visit_expr(function) if isinstance(function, Function) else function
+        made[names.get(var.name_hint, var.name_hint)] = new
+    return made
+
+
+_provided.renamed = _renamed

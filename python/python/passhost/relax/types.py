@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from passhost.ir._node import fields_of
 from passhost.ir.expr import Expr, Var
-from passhost.ir.structural import fields_of
-from passhost.ir.type import MISSING, FuncType, PrimType, TupleType, Type
-from passhost.relax.type import AnyType, ShapeType, TensorType
+from passhost.ir.type import MISSING, AnyType, FuncType, PrimType, TupleType, Type
+from passhost.relax.type import ShapeType, TensorType
 
 
 def expr_symbols(expr: Any, found: set[Var]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from passhost.error import too_deep
+from passhost.ir._node import fields_of
 from passhost.ir.expr import (
     Call,
     DataTypeImm,
@@ -19,7 +20,6 @@ from passhost.ir.expr import (
     Var,
 )
 from passhost.ir.prim import BinaryOpExpr, Cast, FloatImm, IntImm, Not
-from passhost.ir.structural import fields_of
 from passhost.ir.type import TupleType, Type
 from passhost.relax.expr import (
     Binding,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 
-from passhost import _given, _passhost, _plugins
+from passhost import _given, _passhost, _plugins, _provided
 from passhost.error import Diagnostic
 from passhost.ir.module import IRModule
 
@@ -51,3 +51,6 @@ def read(source: str, origin: str, strict: bool = False, unchecked: bool = False
 def normal(mod: IRModule) -> IRModule:
     """Returns a module whose nested expressions are bindings."""
     return IRModule._of(_passhost.normalized(mod._handle()), mod)
+
+
+_provided.from_source = from_source

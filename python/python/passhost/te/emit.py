@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from passhost import _passhost
+from passhost.ir._node import fields_of
 from passhost.ir.expr import Call, Expr, GlobalVar, Tuple
-from passhost.ir.structural import fields_of
 from passhost.relax.expr import ShapeExpr
 from passhost.relax.op.special import call_tir
 from passhost.relax.type import ShapeType, TensorType

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from passhost.ir.expr import Expr
+from passhost.ir.expr import Expr, dims_of
 from passhost.ir.prim import prim_type
-from passhost.ir.type import MISSING, PointerType, PrimType, Type, dims_of
+from passhost.ir.type import MISSING, PointerType, PrimType, Type
 
 
 class BufferType(Type):

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from passhost import _passhost, _plugins
+from passhost import _passhost, _plugins, _provided
 from passhost.error import IllFormedError, ScriptError
 from passhost.ir.attrs import DictAttrs
 from passhost.ir.expr import Var
@@ -96,6 +96,7 @@ class PrimFunc(BaseFunc):
     def _made(self) -> _passhost.Body:
         """Converts the function to the host's form, possibly with other attributes."""
         if self._handle is None:
+            # Later, because few programs make functions of statements.
             from passhost.tirx.text import function_text
 
             params, body = self._expanded()
@@ -116,3 +117,18 @@ class PrimFunc(BaseFunc):
 
 
 _FUNCTIONS: weakref.WeakValueDictionary[tuple[_passhost.Body, str], PrimFunc] = weakref.WeakValueDictionary()
+
+
+def _of_host(body: _passhost.Body, name: str, _before: BaseFunc | None) -> PrimFunc:
+    return PrimFunc._of(body, name)
+
+
+def _text_of(node: Any) -> str:
+    # Later, because few programs print parts of functions.
+    from passhost.tirx.text import node_text
+
+    return node_text(node)
+
+
+_provided.text_of = _text_of
+_provided.functions_of_kind["tir"] = _of_host

@@ -7,9 +7,10 @@ from enum import IntEnum
 from typing import Any, ClassVar
 
 from passhost.ir import prim
-from passhost.ir._node import Node
+from passhost.ir._node import Comparison, Node
 from passhost.ir.expr import Call, Expr, ExprWithOp, Op, Range, StringImm, Var, _Callable, checked_expr
 from passhost.ir.type import MISSING, Type
+from passhost.tirx.buffer import BufferType
 
 __all__ = [
     "AllocBuffer",
@@ -61,8 +62,6 @@ _KINDS = {
 
 def is_buffer_var(value: object) -> bool:
     """Returns true if a value is a buffer variable."""
-    from passhost.tirx.buffer import BufferType
-
     return isinstance(value, Var) and isinstance(value.ty, BufferType)
 
 
@@ -99,8 +98,6 @@ class Stmt(Node):
     """A statement."""
 
     __slots__ = ()
-    _defines: ClassVar[tuple[str, ...]] = ()
-    """Fields whose variables are defined by this object, for the fields after them."""
 
 
 class TensorLoad(_Callable, ExprWithOp):
@@ -133,6 +130,12 @@ class TensorRegion(Node):
     def __init__(self, source: Var, region: Iterable[Range], ty: Any = None, span: Any = None) -> None:
         """Takes the buffer and the ranges."""
         self._source, self._region = _buffer(source), tuple(region)
+
+    def _same(self, other: object, by: Comparison, defines: bool) -> bool:
+        """Compares a region that a block reads or writes. As in TVM, undefined buffers are matched here."""
+        if type(self) is not type(other):
+            return False
+        return by.used(self.source, other.source) and by.same(self.region, other.region)
 
     @property
     def buffer(self) -> Var:

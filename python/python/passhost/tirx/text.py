@@ -8,6 +8,7 @@ from typing import Any
 from passhost.ir import prim as p
 from passhost.ir.attrs import AttrObject
 from passhost.ir.expr import Call, Expr, GlobalVar, Op, StringImm, Var
+from passhost.ir.printer import SIGNS, WRITERS, text_of
 from passhost.ir.type import PointerType, PrimType
 from passhost.tirx import stmt as s
 from passhost.tirx.buffer import BufferType
@@ -114,13 +115,11 @@ class Writer:
 
     def operation(self, value: p.BinaryOpExpr) -> str:
         """Formats a binary operation on scalars."""
-        from passhost.ir.printer import _SIGNS
-
         name, a, b = type(value).__name__, self.expr(value.a), self.expr(value.b)
         floats = str(value.a.ty).startswith(("float", "bfloat"))
         if name in _FUNCTIONS and not (name == "Div" and floats):
             return f"{_FUNCTIONS[name]}({a}, {b})"
-        return f"({a} {_SIGNS[name]} {b})"
+        return f"({a} {SIGNS[name]} {b})"
 
     def element(self, buffer: Var, indices: Iterable[Expr], predicate: Expr | None) -> str:
         """Formats `A[i, j]`."""
@@ -308,13 +307,18 @@ class Writer:
 _TYPED = ("if_then_else",)
 
 
-def text_of(node: Any) -> str:
+def _text_of(node: Any) -> str:
     """Returns the text of a statement, or of an element or region of a buffer."""
     writer = Writer()
     if not isinstance(node, s.Stmt):
         return writer.expr(node)
     writer.stmt(node)
     return writer.text().rstrip("\n")
+
+
+def node_text(node: Any) -> str:
+    """Returns the text of any object, with the statements in it."""
+    return text_of(node)
 
 
 def function_text(params: Iterable[Var], body: s.Stmt, ret: Any, s_tir: bool, private: bool) -> str:
@@ -372,3 +376,6 @@ def _symbols(ty: Any) -> list[Var]:
         elif isinstance(part, p.Cast):
             work.append(part.value)
     return list(found)
+
+
+WRITERS.update(dict.fromkeys(("Stmt", "TensorLoad", "TensorRegion"), _text_of))

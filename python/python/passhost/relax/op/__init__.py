@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from passhost import _provided
 from passhost.relax.op import special
 from passhost.relax.op.declared import Namespace
 
@@ -30,3 +31,10 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """Lists the operators and namespaces."""
     return sorted({*dir(_NAMESPACE), *special.__all__})
+
+
+def _operator(name: str) -> Any:
+    return globals().get(name) or __getattr__(name)
+
+
+_provided.relax_operator = _operator

@@ -1,0 +1,62 @@
+"""Functions that modules provide to those below them: the only arrows upwards in the package.
+
+`a + b` makes nodes whose classes stand above `Expr`, every node prints, every function can be pickled. Such a function
+is declared here, called as `_provided.text_of(node)`, and set by the one module that defines it when that module is
+imported; `import passhost` imports all of them. A function belongs here only if its caller cannot stand above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+text_of: Callable[[Any], str]
+"""Returns the text of a node, set by `tirx.function`."""
+
+scalar: Callable[[Any, str | None], Any]
+"""Returns a number of a data type, set by `ir.prim`."""
+
+arithmetic: Callable[[str, Any, Any, bool], Any]
+"""Returns an operation on a scalar and another operand, possibly in swapped order, set by `ir.prim`."""
+
+comparison: Callable[[Any, Any, bool], Any]
+"""Returns the expression for `==` or `!=` of two scalars, set by `ir.prim`."""
+
+inverted: Callable[[Any], Any]
+"""Returns a scalar with all bits inverted, set by `ir.prim`."""
+
+converted: Callable[[str, Any], Any]
+"""Converts a scalar to a data type, set by `ir.prim`."""
+
+relax_operator: Callable[[str], Callable[..., Any]]
+"""Returns the function that makes calls of a Relax operator, set by `relax.op`."""
+
+functions_of_kind: dict[str, Callable[[Any, str, Any], Any]] = {}
+"""For each kind of host function, the function that wraps it for Python, set by `relax.expr` and `tirx.function`.
+
+It takes the host function, its name, and the function that a pass replaced by it or None.
+"""
+
+function_of: Callable[[Any], Any]
+"""Returns a Relax function without parameters that returns an expression, set by `relax.expr`."""
+
+bind_params: Callable[[Any, Any], Any]
+"""Replaces parameters of a Relax function by values, set by `relax.binding`."""
+
+bind_symbolic_vars: Callable[[Any, Any], Any]
+"""Replaces symbolic variables of a Relax function by values, set by `relax.binding`."""
+
+alone: Callable[[Any, str], Any]
+"""Returns a module with one function under a name, in which its callees are external, set by `relax.analysis`."""
+
+renamed: Callable[[Any, Any], Any]
+"""Returns a module with renamed functions and updated calls, set by `relax.expr_functor`."""
+
+from_source: Callable[..., Any]
+"""Parses a module, set by `script._reading`."""
+
+pickled: Callable[[Any], tuple[Any, ...]]
+"""Returns how `pickle` restores a module or function, set by `ir.json`."""
+
+after_loading: Callable[[], None]
+"""Registers the Python passes again after plugins were loaded, set by `_passes`."""
