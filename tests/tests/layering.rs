@@ -253,3 +253,46 @@ fn architecture_names_files_that_exist_and_a_test_for_each_invariant() {
     }
     assert!(rows >= 80, "the map has only {rows} invariants");
 }
+
+/// Returns true for a source with an example in its documentation that rustdoc runs.
+fn has_examples(source: &str) -> bool {
+    let fence = |line: &str| {
+        line.trim_start().strip_prefix("//")?.strip_prefix(['/', '!'])?.trim().strip_prefix("```").map(str::to_string)
+    };
+    let mut is_open = false;
+    source.lines().filter_map(fence).any(|language| {
+        is_open = !is_open && !language.starts_with('`');
+        is_open && ["", "rust", "no_run", "should_panic", "compile_fail"].contains(&&*language)
+    })
+}
+
+/// Cargo compiles a target again for its tests, and rustdoc reads a library for its examples, also where there are none. The
+/// template is left out: whoever gets it writes tests.
+#[test]
+fn targets_are_built_for_tests_where_they_have_some() {
+    assert!(has_examples("/// ```\n/// f();\n/// ```\n") && has_examples("//! ```no_run\n"));
+    assert!(!has_examples("/// ```relax before\n/// x\n/// ```\n/// ```text\n/// ```\n"));
+    let mut wrong = Vec::new();
+    for (name, package) in packages().iter().filter(|(name, _)| *name != "template-plugin") {
+        for target in package["targets"].as_array().expect("targets") {
+            let is = |kind: &str| target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|own| own == kind));
+            let file = Path::new(target["src_path"].as_str().expect("a path"));
+            if !["lib", "rlib", "cdylib", "bin"].iter().any(|kind| is(kind)) {
+                continue;
+            }
+            let source = match file.file_name().is_some_and(|file| file == "lib.rs") {
+                true => sources(file.parent().expect("a folder")),
+                false => std::fs::read_to_string(file).expect("a source"),
+            };
+            let has_tests = source.contains("#[test]") || source.contains("proptest!");
+            if target["test"] != has_tests {
+                wrong.push(format!("{name}, {}: `test` should be {has_tests}", target["name"]));
+            }
+            let has_examples = has_examples(&source) || source.contains("doc = include_str!");
+            if (is("lib") || is("rlib")) && target["doctest"] != has_examples {
+                wrong.push(format!("{name}, {}: `doctest` should be {has_examples}", target["name"]));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
