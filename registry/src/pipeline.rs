@@ -4,7 +4,7 @@
 //! comma may follow the last item of each list.
 
 use passhost_lang::metadata::{Allowed, OptionInfo, OptionType, OptionValue, PassInfo};
-use passhost_lang::names::{did_you_mean, listed, nearest};
+use passhost_lang::names::{did_you_mean, listed, nearest, with_more};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -124,7 +124,10 @@ pub enum PipelineError {
         expected: Cow<'static, str>,
     },
     /// An unknown option.
-    #[error("{what} `{pass}` has no option `{option}`{}; its options: {}", did_you_mean(.near), listed(known))]
+    #[error("{}", with_more(
+        &format!("{what} `{pass}` has no option `{option}`{}", did_you_mean(.near)),
+        &format!("its options: {}", listed(known)),
+    ))]
     UnknownOption {
         /// The kind of its owner.
         what: Named,
@@ -659,6 +662,16 @@ fn unknown_option(what: Named, name: &str, options: &[OptionInfo], key: &str) ->
     PipelineError::UnknownOption { what, pass: name.to_string(), option: key.to_string(), near, known }
 }
 
+/// A type, and the numbers that it has if a value is none of them because it is too large.
+pub(crate) fn wanted(ty: OptionType, found: &OptionValue) -> String {
+    match (ty, found) {
+        (OptionType::Int, OptionValue::Float(number)) if number.fract() == 0.0 && number.abs() >= 2_f64.powi(63) => {
+            format!("{ty} from {} to {}", i64::MIN, i64::MAX)
+        }
+        _ => ty.to_string(),
+    }
+}
+
 fn resolve_option(name: &str, option: &OptionInfo, given: Option<&OptionValue>) -> Result<OptionValue, PipelineError> {
     let Some(value) = given else {
         let doc = option.doc.trim().to_string();
@@ -669,7 +682,7 @@ fn resolve_option(name: &str, option: &OptionInfo, given: Option<&OptionValue>) 
     let default = option.default.as_ref().map_or("none".to_string(), ToString::to_string);
     let (option, ty, allowed) = (option.name.clone(), option.ty, option.allowed.clone());
     match value.clone().coerce(ty) {
-        None => Err(PipelineError::WrongType { pass, option, found, ty: ty.to_string(), default, doc }),
+        None => Err(PipelineError::WrongType { pass, option, found, ty: wanted(ty, value), default, doc }),
         Some(value) if !allowed.has(&value) => {
             Err(PipelineError::NotAllowed { pass, option, found, allowed, default, doc })
         }

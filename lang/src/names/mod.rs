@@ -143,6 +143,16 @@ pub fn did_you_mean(near: &[String]) -> String {
     }
 }
 
+/// Appends more to a message: after a semicolon, or as a sentence of its own after a question.
+pub fn with_more(said: &str, more: &str) -> String {
+    let mut letters = more.chars();
+    match letters.next() {
+        Some(first) if said.ends_with('?') => format!("{said} {}{}", first.to_uppercase(), letters.as_str()),
+        Some(_) => format!("{said}; {more}"),
+        None => said.to_string(),
+    }
+}
+
 /// Returns the part after the last dot.
 pub fn short_name(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)

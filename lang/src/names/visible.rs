@@ -2,11 +2,18 @@
 
 use std::borrow::Cow;
 
-/// Returns true if a character would affect a terminal, or the order of the text around it.
+/// Returns true if a character would affect a terminal or the order of the text around it, or has no width, so that nobody
+/// would see it.
 fn acts(c: char) -> bool {
     let bidirectional =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    c.is_control() || bidirectional || matches!(c, '\u{2028}' | '\u{2029}')
+    let without_width = matches!(
+        c,
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
+    );
+    c.is_control() || bidirectional || without_width || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 /// Escapes such characters. Line ends and tabs are kept.
@@ -53,6 +60,7 @@ mod tests {
         assert_eq!(visible(odd), "a\\u{1b}[2J\\u{7}\\u{9b}m\\u{202e}b\\u{200f}\\u{d}\nc\td");
         assert_eq!(visible_line(odd), "a\\u{1b}[2J\\u{7}\\u{9b}m\\u{202e}b\\u{200f}\\u{d}\\nc\\td");
         assert!(matches!(visible("plain π\n"), Cow::Borrowed(_)));
+        assert_eq!(visible("a\u{feff}b\u{200b}c\u{200d}d\u{ad}"), "a\\u{feff}b\\u{200b}c\\u{200d}d\\u{ad}");
     }
 
     #[test]

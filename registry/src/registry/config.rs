@@ -1,5 +1,6 @@
 //! Checks config values against the options that plugins declare.
 
+use crate::pipeline::wanted;
 use crate::registry::Registry;
 use passhost_lang::metadata::{ConfigInfo, OptionType, OptionValue, summary};
 use passhost_lang::names::{did_you_mean, listed, nearest};
@@ -55,10 +56,14 @@ pub enum ConfigError {
 
 /// Describes an option: type, default, range, owner and purpose.
 fn about(registry: &Registry, info: &ConfigInfo) -> String {
+    typed(registry, info, &info.ty.to_string())
+}
+
+fn typed(registry: &Registry, info: &ConfigInfo, ty: &str) -> String {
     let default = info.default.as_ref().map_or("not set by default".to_string(), |value| format!("default {value}"));
     let range = info.allowed.text().map_or(String::new(), |range| format!(", range {range}"));
     let owner = registry.config(&info.name).map(|(_, owner)| registry.owner(owner).describe()).unwrap_or_default();
-    format!("it is of type {}, {default}{range}, declared by {owner}: {}", info.ty, summary(&info.doc))
+    format!("it is of type {ty}, {default}{range}, declared by {owner}: {}", summary(&info.doc))
 }
 
 /// Reads `KEY=VALUE`, with a key such as `acme.limit`. In messages, the text is preceded by `before`, such as
@@ -95,8 +100,10 @@ pub fn check(registry: &Registry, key: &str, value: &OptionValue) -> Result<Opti
         (OptionValue::Int(value), OptionType::Bool) => OptionValue::Bool(*value != 0),
         (value, _) => value.clone(),
     };
+    let ty = wanted(info.ty, &value);
     let Some(value) = value.coerce(info.ty) else {
-        return Err(ConfigError::WrongType { key, found, ty: info.ty.to_string(), about: about(registry, info) });
+        let about = typed(registry, info, &ty);
+        return Err(ConfigError::WrongType { key, found, ty, about });
     };
     if info.allowed.has(&value) {
         return Ok(value);

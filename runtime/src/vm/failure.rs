@@ -1,7 +1,7 @@
 //! The reason why the machine ended a run, and its place in the module.
 
 use crate::fault::{Fault, FaultKind};
-use passhost_lang::names::did_you_mean;
+use passhost_lang::names::{did_you_mean, with_more};
 use std::fmt;
 
 /// The reason for operators whose plugin has no rule for legalizing them.
@@ -179,8 +179,10 @@ impl std::error::Error for Failure {}
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.cause)?;
-        self.at.first().map_or(Ok(()), |at| write!(f, "; at {at}"))
+        match self.at.first() {
+            Some(at) => f.write_str(&with_more(&self.cause.to_string(), &format!("at {at}"))),
+            None => write!(f, "{}", self.cause),
+        }
     }
 }
 
