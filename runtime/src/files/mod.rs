@@ -40,7 +40,7 @@ pub enum FileError {
         why: String,
     },
     /// The type of the elements is not that of any tensor.
-    #[error("array `{name}` has elements of type `{descr}`, which no tensor has")]
+    #[error("array `{name}` has elements of type `{descr}`{}", of_numpy(descr))]
     NoDType {
         /// Name of the array.
         name: String,
@@ -58,6 +58,15 @@ pub enum FileError {
     /// Two arrays have the same name.
     #[error("two of its arrays have the same name")]
     Twice,
+}
+
+/// What there is to say of a type that has no form in a file.
+fn of_numpy(descr: &str) -> &'static str {
+    match descr {
+        _ if descr.contains("bfloat16") => "; NumPy files have it as raw bytes: save `array.view(\"V2\")`",
+        _ if descr.contains("float8") => "; NumPy files have it as raw bytes: save `array.view(\"V1\")`",
+        _ => ", which no tensor has, or NumPy has no form for",
+    }
 }
 
 impl FileError {

@@ -78,6 +78,8 @@ pub enum InputError {
         name: String,
         /// The reason.
         why: String,
+        /// The fault that this is, if it is one.
+        fault: Option<FaultKind>,
     },
     /// A random value cannot be created.
     #[error("parameter `{name}`: {cause}")]
@@ -399,7 +401,7 @@ fn random(
     (symbols, body): (&Symbols, &Body),
     limits: &Limits,
 ) -> Result<Value, InputError> {
-    let not = |why: &str| InputError::NotRandom { name: part.name.clone(), why: why.to_string() };
+    let not = |why: &str| InputError::NotRandom { name: part.name.clone(), why: why.to_string(), fault: None };
     match &part.ty {
         Type::Tensor(TensorType { shape, dtype, ndim, .. }) => {
             let shape = match shape {
@@ -414,7 +416,7 @@ fn random(
             let tensor = random_tensor(dtype, &shape, seed, (draw, part.weight), limits);
             let tensor = tensor.map_err(|fault| match fault.kind {
                 FaultKind::OutOfMemory { .. } | FaultKind::TooMuchWork { .. } => fault.into(),
-                _ => not(&fault.to_string()),
+                _ => InputError::NotRandom { name: part.name.clone(), why: fault.to_string(), fault: Some(fault.kind) },
             });
             Ok(Value::Tensor(tensor?))
         }
