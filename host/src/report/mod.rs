@@ -201,8 +201,8 @@ impl Report {
             Grade::Matched => Level::HELP.with_name("matched"),
         };
         let mut elements: Vec<Element<'_>> = Vec::new();
-        let clipped: Vec<(String, Vec<Place>, usize)> = self.excerpts.iter().map(clip).collect();
-        for (excerpt, (text, places, line)) in self.excerpts.iter().zip(&clipped) {
+        let clipped: Vec<Clipped> = self.excerpts.iter().map(clip).collect();
+        for (excerpt, Clipped { text, places, line, .. }) in self.excerpts.iter().zip(&clipped) {
             let annotations = places.iter().map(|place| {
                 let kind = if place.primary { AnnotationKind::Primary } else { AnnotationKind::Context };
                 let label = Some(visible(&short(&place.label)).into_owned()).filter(|label| !label.is_empty());
@@ -217,6 +217,12 @@ impl Report {
         let groups: &[Group<'_>] = &[title.elements(elements)];
         let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
         let mut out = renderer.render(groups);
+        for (excerpt, clipped) in self.excerpts.iter().zip(&clipped) {
+            if let Some([shown, column]) = clipped.columns {
+                let place = |column| format!("{}:{}:{column}", excerpt.origin, clipped.line);
+                out = out.replacen(&place(shown), &place(column), 1);
+            }
+        }
         out.push('\n');
         out
     }
@@ -235,9 +241,25 @@ fn short(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{begin}... ({} more bytes)", text.len() - begin.len()))
 }
 
-/// Returns the relevant lines in full. The renderer cuts long lines itself, and counts columns from their start.
-fn clip(excerpt: &Excerpt) -> (String, Vec<Place>, usize) {
+/// Bytes of a line that are given to the renderer. It lays out the whole line, a second for some MiB, before it cuts it.
+const WIDEST: usize = 1 << 16;
+
+/// The part of an excerpt that is shown.
+struct Clipped {
+    text: String,
+    places: Vec<Place>,
+    /// Number of its first line.
+    line: usize,
+    /// The column of the main place, as the renderer counts it and as it is, where the beginning of the line is left out.
+    columns: Option<[usize; 2]>,
+}
+
+/// Returns the relevant lines. The renderer shortens wide lines itself, and counts columns from their start.
+fn clip(excerpt: &Excerpt) -> Clipped {
     let text = &*excerpt.text;
+    if let Some((part, at)) = window(excerpt) {
+        return clip_line(excerpt, part, at);
+    }
     let mut shown: Vec<(Range<usize>, &Place)> =
         excerpt.places.iter().map(|place| (line_around(text, place.span.start), place)).collect();
     shown.sort_by_key(|(_, place)| place.span.start);
@@ -252,11 +274,44 @@ fn clip(excerpt: &Excerpt) -> (String, Vec<Place>, usize) {
             done = (line.end + 1).min(text.len()).max(line.end);
         }
         let base = out.len() - 1 - line.len();
-        let shift = |at: usize| base + floor(text, at.clamp(line.start, line.end)) - line.start;
-        let (start, end) = (shift(place.span.start), shift(place.span.end));
-        places.push(Place { span: start..end.max(start), ..place.clone() });
+        places.push(shifted(place, text, &line, base));
     }
-    (out, places, text[..first].bytes().filter(|byte| *byte == b'\n').count() + 1)
+    Clipped { text: out, places, line: line_number(text, first), columns: None }
+}
+
+/// Returns a place as an offset into the shown text, in which the part begins at `base`.
+fn shifted(place: &Place, text: &str, part: &Range<usize>, base: usize) -> Place {
+    let shift = |at: usize| base + floor(text, at.clamp(part.start, part.end)) - part.start;
+    let (start, end) = (shift(place.span.start), shift(place.span.end));
+    Place { span: start..end.max(start), ..place.clone() }
+}
+
+/// If a line is too wide to be laid out, returns the part around the main place, and the start of that place.
+fn window(excerpt: &Excerpt) -> Option<(Range<usize>, usize)> {
+    let text = &*excerpt.text;
+    let is_wide = |place: &Place| line_around(text, place.span.start).len() > WIDEST;
+    let main = excerpt.places.iter().find(|place| place.primary).or(excerpt.places.first())?;
+    if !excerpt.places.iter().any(is_wide) {
+        return None;
+    }
+    let (line, at) = (line_around(text, main.span.start), floor(text, main.span.start));
+    let start = floor(text, at.saturating_sub(WIDEST / 2).max(line.start));
+    Some((start..floor(text, (at + WIDEST / 2).min(line.end)), at))
+}
+
+/// Returns a part of one line, with the places in it. The main place begins at `at`.
+fn clip_line(excerpt: &Excerpt, part: Range<usize>, at: usize) -> Clipped {
+    let text = &*excerpt.text;
+    let places = excerpt.places.iter().filter(|place| (part.start..=part.end).contains(&place.span.start));
+    let places = places.map(|place| shifted(place, text, &part, 0)).collect();
+    let (line, column) = line_and_column(text, at);
+    let columns = Some([text[part.start..at].chars().count() + 1, column]);
+    Clipped { text: text[part].to_string(), places, line, columns }
+}
+
+/// Returns the number of the line at a position, counted from 1.
+fn line_number(text: &str, at: usize) -> usize {
+    text[..at].bytes().filter(|byte| *byte == b'\n').count() + 1
 }
 
 /// Returns the range of the line at a position, without its line end.
@@ -270,7 +325,7 @@ fn line_around(text: &str, at: usize) -> Range<usize> {
 fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let at = floor(text, at);
     let line = line_around(text, at);
-    (text[..at].bytes().filter(|byte| *byte == b'\n').count() + 1, text[line.start..at].chars().count() + 1)
+    (line_number(text, at), text[line.start..at].chars().count() + 1)
 }
 
 /// Returns the character boundary at or before a position.
@@ -300,6 +355,26 @@ mod tests {
         assert_eq!(place(&line, 3006..3011), "a.py:2:3001");
         let line = format!("{}wrong", "π".repeat(2000));
         assert_eq!(place(&line, 4000..4005), "a.py:1:2001");
+    }
+
+    /// The renderer lays out whole lines: of wide ones it gets a part.
+    #[test]
+    fn lines_of_any_width_are_shown_at_once() {
+        let wide = "x, ".repeat(10_000_000);
+        let started = std::time::Instant::now();
+        let text: Arc<str> = format!("first\n{wide}wrong{wide}\nlast\n").into();
+        let at = 6 + wide.len();
+        let report = Report::error("wrong").at("a.py", Arc::clone(&text), at..at + 5, "here");
+        let report = report.with_places([(0..5, "elsewhere".to_string()), (at - 3..at - 2, "beside it".to_string())]);
+        let shown = report.render(false);
+        assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[..3], ["error: wrong", " --> a.py:2:30000001", "  |"], "{shown}");
+        assert!(lines[3].starts_with("2 | ...") && lines[3].contains("x, x, wrongx, x"), "{shown}");
+        assert!(shown.contains("^^^^^ here") && shown.contains("beside it") && !shown.contains("elsewhere"), "{shown}");
+        // All of such a line.
+        assert_eq!(place(&wide, 0..wide.len()), "a.py:1:1");
+        assert_eq!(place(&wide, wide.len()..wide.len()), format!("a.py:1:{}", wide.len() + 1));
     }
 
     #[test]
