@@ -1,7 +1,7 @@
 //! Counts what all processes of a worker use together. The system's limits apply to each process alone.
 
 use std::fs::read_to_string;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A worker with more processes is ended.
 pub(super) const PROCESSES: usize = 2048;
@@ -10,7 +10,8 @@ pub(super) const PROCESSES: usize = 2048;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Census {
     pub(super) processes: usize,
-    /// Bytes of memory; 0 if the worker started no other processes, because its own limit covers it.
+    /// Bytes of memory. If the worker started no other processes, only memory of the kernel, because its own limit covers the
+    /// rest.
     pub(super) memory: u64,
 }
 
@@ -25,7 +26,8 @@ pub(super) fn of(process: u32, own: usize, most: u64) -> Census {
     }
     let processes = all.len();
     if processes <= own {
-        return Census { processes, memory: 0 };
+        // Its limit counts all but what its files hold.
+        return Census { processes, memory: all.iter().map(|process| files(*process)).sum() };
     }
     let sum = |each: fn(u32) -> Option<u64>| all.iter().filter_map(|process| each(*process)).sum();
     let memory = sum(resident);
@@ -57,10 +59,22 @@ fn proportional(process: u32) -> Option<u64> {
     Some(own + fields(&format!("/proc/{process}/status"), &["VmPTE:"]).unwrap_or(0) + files(process))
 }
 
+/// Memory of the kernel that a file takes in each epoll that watches it.
+const OF_A_WATCH: u64 = 192;
+
+/// Memory of the kernel that the open files of a process hold. Each epoll may watch all of them: how many it does watch is
+/// only known from its whole list.
 fn files(process: u32) -> u64 {
-    let open = std::fs::read_dir(format!("/proc/{process}/fd")).map_or(0, |files| files.count());
+    let open = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let open: Vec<_> = open.map(|file| file.path()).collect();
     // Every process has the first few.
-    (open as u64).saturating_sub(16) * OF_A_FILE
+    let more = (open.len() as u64).saturating_sub(16);
+    if more == 0 {
+        return 0;
+    }
+    let is_epoll =
+        |path: &&PathBuf| std::fs::read_link(path).is_ok_and(|to| to.as_os_str() == "anon_inode:[eventpoll]");
+    more * OF_A_FILE + open.iter().filter(is_epoll).count() as u64 * more * OF_A_WATCH
 }
 
 /// Sums some fields in kB and returns bytes, or `None` if no field is present.
@@ -76,6 +90,20 @@ fn fields(path: &str, names: &[&str]) -> Option<u64> {
 mod tests {
     use super::*;
     use std::process::{Command, Stdio};
+
+    /// A watch takes memory of the kernel that no limit counts.
+    #[test]
+    fn what_epolls_watch_is_counted() {
+        use rustix::event::{EventfdFlags, epoll, eventfd};
+        let before = files(std::process::id());
+        let events: Vec<_> = (0..60).filter_map(|_| eventfd(0, EventfdFlags::CLOEXEC).ok()).collect();
+        let watching: Vec<_> = (0..60).filter_map(|_| epoll::create(epoll::CreateFlags::CLOEXEC).ok()).collect();
+        for (epoll, event) in watching.iter().flat_map(|epoll| events.iter().map(move |event| (epoll, event))) {
+            epoll::add(epoll, event, epoll::EventData::new_u64(0), epoll::EventFlags::IN).expect("a watch");
+        }
+        let held = files(std::process::id()) - before;
+        assert!(held >= 60 * 60 * OF_A_WATCH + 120 * OF_A_FILE, "{held}");
+    }
 
     #[test]
     fn a_process_and_its_children_are_counted() {

@@ -478,11 +478,11 @@ impl Worker {
         }
         if excess && before {
             let what = format!("needs more than the {} of memory that it may use", amount(most));
-            return Err(Cause::Excess(format!(
-                "{what}: its {} processes have {} MiB",
-                census.processes,
-                census.memory >> 20
-            )));
+            let whose = match census.processes {
+                processes if processes > own => format!("its {processes} processes have"),
+                _ => "its open files hold".to_string(),
+            };
+            return Err(Cause::Excess(format!("{what}: {whose} {} MiB", census.memory >> 20)));
         }
         Ok(())
     }
