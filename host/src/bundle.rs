@@ -175,11 +175,18 @@ impl Bundle {
     /// # Errors
     /// Why the text is invalid.
     pub fn parse(origin: &str, text: &str) -> Result<Bundle, Error> {
-        read(text).map_err(|message| Error::InputFile {
-            origin: origin.to_string(),
-            message: format!("is not a bundle that this passhost can replay: {message}"),
-            help: "name a file that `passhost run --bundle` wrote; get it again if it was damaged on its way"
-                .to_string(),
+        read(text).map_err(|message| match crate::text::looks_like_module(text) {
+            true => Error::InputFile {
+                origin: origin.to_string(),
+                message: "looks like TVMScript, not like a bundle".to_string(),
+                help: format!("`passhost run {origin}` runs passes over it; `run --bundle FILE` writes a bundle"),
+            },
+            false => Error::InputFile {
+                origin: origin.to_string(),
+                message: format!("is not a bundle that this passhost can replay: {message}"),
+                help: "name a file that `passhost run --bundle` wrote; get it again if it was damaged on its way"
+                    .to_string(),
+            },
         })
     }
 }

@@ -65,6 +65,9 @@ mod lock_races;
 #[path = "cli/look.rs"]
 #[cfg(target_os = "linux")]
 mod look;
+#[path = "cli/messages.rs"]
+#[cfg(target_os = "linux")]
+mod messages;
 #[path = "cli/new.rs"]
 #[cfg(unix)]
 mod new;

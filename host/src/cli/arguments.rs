@@ -5,7 +5,8 @@ use super::instruments;
 use super::messages::Format;
 use super::search::{BisectArgs, ReduceArgs};
 use crate::files::Output;
-use crate::plugins::limits::{Limits, bytes, memory, milliseconds};
+use crate::plugins::amounts::{bytes, count, memory, milliseconds, within};
+use crate::plugins::limits::Limits;
 use crate::report::error::Error;
 use crate::run::Rewrites;
 use crate::run::execute::backend::Backend;
@@ -223,7 +224,7 @@ pub(super) struct Select {
     #[arg(long, value_name = "PASSES")]
     pub(super) passes: Option<String>,
     /// Skips passes with a higher opt_level, unless another pass requires them.
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = within::<i32>(i128::from(i32::MIN)..=i128::from(i32::MAX)))]
     pub(super) opt_level: Option<i32>,
     /// A pass that must not run. May be repeated.
     #[arg(long, value_name = "PASS")]
@@ -342,7 +343,11 @@ pub(super) struct LimitArg {
 /// Reads the value of `--rewrites`.
 pub(super) fn rewrites(text: &str) -> Result<Rewrites, String> {
     let (function, most) = text.rsplit_once('=').map_or((None, text), |(name, most)| (Some(name.to_string()), most));
-    let most = most.parse().map_err(|_| format!("`{most}` is no number of rewrites; as in 7, or main=7"))?;
+    let is_number = most.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit()) && !most.is_empty();
+    let most = within(0..=i128::from(u32::MAX))(most).map_err(|why| match is_number {
+        true => why,
+        false => format!("`{most}` is not a number of rewrites; write 7, or main=7"),
+    })?;
     Ok(Rewrites { function, most })
 }
 
@@ -394,7 +399,7 @@ pub(super) struct RunArgs {
     pub(super) deny_unknown_operators: bool,
     /// Number of threads for passes over functions, at most 256. Default: the number of cores. The result does not
     /// depend on it.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(short, long, value_name = "N", value_parser = within::<u16>(1..=256))]
     pub(super) jobs: Option<u16>,
     #[command(flatten)]
     pub(super) isolate: IsolateArgs,
@@ -430,7 +435,7 @@ pub(super) struct ReplayArgs {
     #[command(flatten)]
     pub(super) look: instruments::LookArgs,
     /// Number of threads for passes over functions, at most 256. Default: the number of cores.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(short, long, value_name = "N", value_parser = within::<u16>(1..=256))]
     pub(super) jobs: Option<u16>,
     #[command(flatten)]
     pub(super) isolate: IsolateArgs,
@@ -531,7 +536,7 @@ pub(super) struct ExecArgs {
     /// Floats are from -1 to 1; those of weights (tensors of several dimensions after the first `num_input` parameters) are
     /// scaled by the square root of 6 / elements of a row, and variances of batch normalizations are from 0.5 to 1.5.
     /// Integers are from 0 to 3.
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", value_parser = count())]
     pub(super) random: Option<u64>,
     /// Writes the results to an .npz file: output, or output_0, output_1, ... of a tuple.
     #[arg(short, long, value_name = "FILE")]
@@ -541,7 +546,7 @@ pub(super) struct ExecArgs {
     pub(super) trace: bool,
     /// Units of work that a run may take: one is less than a tenth of a nanosecond. The default ends an endless loop in about
     /// two minutes.
-    #[arg(long, value_name = "N", default_value_t = runtime::USUAL_WORK)]
+    #[arg(long, value_name = "N", default_value_t = runtime::USUAL_WORK, value_parser = count())]
     pub(super) limit_work: u64,
     #[command(flatten)]
     pub(super) select: Select,
@@ -558,14 +563,14 @@ pub(super) struct BenchArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) inputs: Option<PathBuf>,
     /// The seed of random values, which are those of `exec`.
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = count())]
     pub(super) random: u64,
     /// How many runs are measured. Default: at least 5, and as many as take a second. Two runs come before them, of which the
     /// first compiles kernels.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", value_parser = within::<u32>(1..=1_000_000))]
     pub(super) times: Option<u32>,
     /// Number of threads, at most 256. Default: the number of cores.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", value_parser = within::<u16>(1..=256))]
     pub(super) threads: Option<u16>,
     /// Compiles all kernels again. Shows the time that this takes, and the time to load them from the cache.
     #[arg(long)]
@@ -649,7 +654,7 @@ pub(super) struct ValidateArgs {
     #[arg(long, value_name = "NAME")]
     pub(super) function: Option<String>,
     /// The seed of the inputs. They are the same for each seed on every machine.
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = count())]
     pub(super) seed: u64,
     /// Arrays for the parameters, by their names, as numpy.savez writes them; see `exec`.
     ///
@@ -663,12 +668,12 @@ pub(super) struct ValidateArgs {
     #[arg(long, value_name = "[NAME=]LO:HI", allow_hyphen_values = true)]
     pub(super) range: Vec<String>,
     /// Inputs for each size of the symbolic dimensions, each with another seed.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = within::<u16>(1..=1000))]
     pub(super) inputs_per_size: u16,
     #[command(flatten)]
     pub(super) limit: LimitArg,
     /// Units of work that each function may take for each pass; see `exec`.
-    #[arg(long, value_name = "N", default_value_t = runtime::USUAL_WORK)]
+    #[arg(long, value_name = "N", default_value_t = runtime::USUAL_WORK, value_parser = count())]
     pub(super) limit_work: u64,
     #[command(flatten)]
     pub(super) select: Select,

@@ -9,7 +9,7 @@ use crate::files::Output;
 use crate::instruments::Instrument;
 use crate::instruments::dump::{Dump, Failure};
 use crate::instruments::memory::Memory;
-use crate::instruments::print_ir::{Changes, Passes, PrintIr, Printed};
+use crate::instruments::print_ir::{Changes, Met, Passes, PrintIr, Printed};
 use crate::instruments::timing::{Span, Timing};
 use crate::instruments::trace::Trace;
 use crate::plugins::crates::Survey;
@@ -90,6 +90,8 @@ pub(super) struct Seen {
     memory: Memory,
     /// The error that ended `--dump`.
     dump: RefCell<Option<Failure>>,
+    /// Functions of --print-function that were there, if the run prints any.
+    met: RefCell<Option<Met>>,
     /// Verification time of each pass that ran.
     verify: RefCell<Vec<Duration>>,
     /// Facts about plugin crates that were collected before the run.
@@ -120,6 +122,7 @@ impl LookArgs {
             trace,
             memory: Memory::new(),
             dump: RefCell::default(),
+            met: RefCell::default(),
             verify: RefCell::default(),
             survey: RefCell::default(),
         }
@@ -204,10 +207,9 @@ impl LookArgs {
         };
         if printed.prints() {
             let write = move |text: &str| messages.text("printed", text);
-            out.push(Instrument::new(
-                "print IR",
-                Box::new(PrintIr::new(printed, Arc::clone(engine) as _, Box::new(write))),
-            ));
+            let print = PrintIr::new(printed, Arc::clone(engine) as _, Box::new(write));
+            *seen.met.borrow_mut() = Some(print.met());
+            out.push(Instrument::new("print IR", Box::new(print)));
         } else if !self.print_function.is_empty() {
             let title = "--print-function has no effect alone";
             let help =
@@ -225,6 +227,13 @@ impl LookArgs {
             out.push(Instrument::new("dump", Box::new(dump)));
         }
         Ok(out)
+    }
+
+    /// Functions of which something was to be printed, and which no module of the run had.
+    pub(super) fn not_printed(&self, seen: &Seen) -> Vec<&str> {
+        let Some(met) = seen.met.take() else { return Vec::new() };
+        let names = self.print_function.iter().map(String::as_str);
+        names.filter(|name| !met.borrow().contains(*name)).collect()
     }
 
     /// Prints the requested tables after the summary.

@@ -17,6 +17,7 @@ mod search;
 mod select;
 mod show;
 mod spared;
+mod words;
 
 use self::arguments::{Cli, Command, Plugins};
 use self::messages::{LogWriter, Messages};
@@ -28,9 +29,9 @@ use crate::plugins::manifest::{self, Manifest};
 use crate::process;
 use crate::report::error::{Error, Problem, exit};
 use crate::report::{Grade, Report};
-use clap::{ColorChoice, Parser};
+use clap::ColorChoice;
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -66,7 +67,7 @@ pub fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     let code = if words.any(|word| SUPERVISED.iter().any(|command| word == *command)) {
         process::supervised(work, |error| {
-            let messages = Cli::try_parse().map_or_else(|_| Messages::default(), |cli| cli.messages());
+            let messages = words::read().map_or_else(|_| Messages::default(), |cli| cli.messages());
             messages.error(error);
         })
     } else {
@@ -77,9 +78,9 @@ pub fn main() -> ExitCode {
 
 /// Parses the arguments and runs the command. Returns the exit code.
 fn command_line() -> u8 {
-    let cli = match Cli::try_parse() {
+    let cli = match words::read() {
         Ok(cli) => cli,
-        Err(error) => return refused(&error),
+        Err(error) => return words::refused(&error),
     };
     let messages = cli.messages();
     start_log(cli.verbose, messages);
@@ -97,47 +98,10 @@ impl Cli {
 /// Runs `f`, and turns a panic in it into a report and an exit code.
 fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, u8> {
     std::panic::catch_unwind(AssertUnwindSafe(f)).map_err(|_| {
-        Messages::of_arguments(arguments())
+        Messages::of_arguments(words::arguments())
             .tell("passhost: this is a bug in passhost; please report it with the message above");
         exit::FAULT
     })
-}
-
-/// Reports why arguments cannot be parsed, or prints the requested help or version. Returns the exit code.
-fn refused(error: &clap::Error) -> u8 {
-    let messages = Messages::of_arguments(arguments());
-    if !error.use_stderr() {
-        // Help and version are ordinary output.
-        let written = to_stdout(&error.render().ansi().to_string());
-        return written.map_or_else(|error| messages.error(&error), |()| exit::DONE);
-    }
-    if messages.is_json() {
-        let text = plainer(error.to_string());
-        messages.report(&Report::error(text.trim_start_matches("error: ").trim_end()));
-    } else {
-        let _ = anstream::stderr().lock().write_all(plainer(error.render().ansi().to_string()).as_bytes());
-    }
-    exit::REQUEST
-}
-
-/// Messages of the standard library about numbers, each with a better message.
-const OF_NUMBERS: [(&str, &str); 6] = [
-    ("invalid digit found in string", "expected an integer, such as 7"),
-    ("cannot parse integer from empty string", "expected an integer, such as 7, found nothing"),
-    ("number too large to fit in target type", "the number is too large"),
-    ("number too small to fit in target type", "the number is too small"),
-    ("invalid float literal", "expected a number, such as 0.5"),
-    ("cannot parse float from empty string", "expected a number, such as 0.5, found nothing"),
-];
-
-fn plainer(text: String) -> String {
-    OF_NUMBERS.iter().fold(text, |text, (from, to)| text.replace(from, to))
-}
-
-/// Returns the arguments of this process, with replacement characters for bytes that are not UTF-8, so that refused
-/// arguments can be shown.
-fn arguments() -> impl Iterator<Item = String> {
-    std::env::args_os().map(|argument| argument.to_string_lossy().into_owned())
 }
 
 trait WriteGlobal {

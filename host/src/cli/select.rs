@@ -5,6 +5,7 @@ use crate::bundle;
 use crate::context::{PassContext, not_asked_for};
 use crate::engine::Engine;
 use crate::files::read_small;
+use crate::plugins::lock::{Keeper, Mode};
 use crate::plugins::manifest::{ConfigValue, Manifest, NamedPipeline, Settings};
 use crate::plugins::target::Target;
 use crate::report::error::{CONFIG_HELP, Error, Problem};
@@ -215,6 +216,12 @@ pub(super) fn selection(source: String, settings: &Settings) -> Selection {
     }
 }
 
+/// Returns true for the name of a pass of a plugin that can be listed.
+fn is_pass(name: &str, manifest: &Manifest) -> bool {
+    let keeper = Keeper::open(manifest, Mode::Off);
+    keeper.is_ok_and(|keeper| Engine::list(manifest, keeper.builds_nothing(), &()).0.registry().find(name).is_ok())
+}
+
 /// Returns the pipeline of the manifest with this name, or the default pipeline.
 pub(super) fn named_pipeline<'m>(
     name: Option<&str>,
@@ -232,6 +239,7 @@ pub(super) fn named_pipeline<'m>(
     let known: Vec<&str> = manifest.pipelines.keys().map(String::as_str).collect();
     let near = did_you_mean(&nearest(name, known.iter().copied()));
     let help = match known.as_slice() {
+        _ if is_pass(name, manifest) => format!("`{name}` is a pass; write --passes {name}"),
         [] => "define one under [pipelines], or use --passes".to_string(),
         known => format!("pipelines: {}", listed(known)),
     };

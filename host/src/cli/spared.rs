@@ -27,11 +27,13 @@ struct Place {
     output: Output,
     /// The option that names the output.
     option: &'static str,
+    /// What is written there.
+    written: Written,
 }
 
 impl Place {
-    fn look(shown: &Path, option: &'static str) -> Result<Place, Error> {
-        Ok(Place { shown: shown.to_path_buf(), output: Output::look(shown)?, option })
+    fn look(shown: &Path, option: &'static str, written: Written) -> Result<Place, Error> {
+        Ok(Place { shown: shown.to_path_buf(), output: Output::look(shown)?, option, written })
     }
 
     fn refused(&self, what: &str) -> Error {
@@ -51,38 +53,39 @@ fn refused(shown: &Path, option: &str, what: &str) -> Error {
 /// # Errors
 /// The first output that would overwrite something.
 pub(super) fn check(args: &RunArgs) -> Result<Survey, Error> {
-    let survey = check_places(args)?;
-    args.output.iter().try_for_each(|shown| Written::Module.check(shown))?;
+    let outputs = outputs(args)?;
+    let survey = check_places(args, &outputs)?;
+    check_forms(&outputs)?;
     Ok(survey)
 }
 
-fn check_places(args: &RunArgs) -> Result<Survey, Error> {
-    let (outputs, mut survey) = (outputs(args)?, Survey::default());
+fn check_places(args: &RunArgs, outputs: &[Place]) -> Result<Survey, Error> {
+    let mut survey = Survey::default();
     if outputs.is_empty() && args.look.dump_folder().is_none() {
         return Ok(survey);
     }
     if let Some(place) = outputs.iter().find(|place| place.option != "-o" && place.output.leads_to(&args.input)) {
         return Err(place.refused("is the input, and would be overwritten"));
     }
-    let stdout = Place { shown: "-".into(), output: Output::Stdout, option: "-o" };
-    check_apart(&args.output.is_none().then_some(&stdout).into_iter().chain(&outputs).collect::<Vec<_>>())?;
+    let stdout = Place { shown: "-".into(), output: Output::Stdout, option: "-o", written: Written::Module };
+    check_apart(&args.output.is_none().then_some(&stdout).into_iter().chain(outputs).collect::<Vec<_>>())?;
     let Ok(manifest) = manifest_path(args.select.plugins.manifest.manifest.as_ref()) else { return Ok(survey) };
     let spared = spared(&args.select, &manifest, &mut survey);
-    check_files(&outputs, &spared.files)?;
-    check_folders(args.look.dump_folder(), &outputs, &spared.folders)?;
+    check_files(outputs, &spared.files)?;
+    check_folders(args.look.dump_folder(), outputs, &spared.folders)?;
     Ok(survey)
 }
 
-/// Checks the only output of a command, given with the option that names it. `others` are further inputs.
+/// Checks the only output of a command, given with the option that names it and its format. `others` are further inputs.
 ///
 /// # Errors
-/// If the output cannot be written, or would overwrite an input.
+/// If the output cannot be written, has the extension of another format, or would overwrite an input.
 pub(super) fn output(
     select: &Select,
-    (shown, option): (&Path, &'static str),
+    (shown, option, written): (&Path, &'static str, Written),
     others: &[(&str, &Path)],
 ) -> Result<Output, Error> {
-    let places = [Place::look(shown, option)?];
+    let places = [Place::look(shown, option, written)?];
     let others: Vec<(String, Identity)> =
         others.iter().map(|(what, path)| (what.to_string(), identity(path))).collect();
     check_files(&places, &others)?;
@@ -91,8 +94,14 @@ pub(super) fn output(
         check_files(&places, &spared.files)?;
         check_folders(None, &places, &spared.folders)?;
     }
+    check_forms(&places)?;
     let [place] = places;
     Ok(place.output)
+}
+
+/// Refuses outputs with extensions of other formats.
+fn check_forms(outputs: &[Place]) -> Result<(), Error> {
+    outputs.iter().try_for_each(|place| place.written.check(&place.shown))
 }
 
 /// Refuses two outputs in the same file, because one would be lost.
@@ -151,19 +160,19 @@ fn check_folders(dump: Option<&Path>, outputs: &[Place], folders: &BTreeMap<Path
 fn outputs(args: &RunArgs) -> Result<Vec<Place>, Error> {
     let mut out = Vec::new();
     if let Some(shown) = &args.output {
-        let place = Place::look(shown, "-o")?;
+        let place = Place::look(shown, "-o", Written::Module)?;
         if let Some(failed) = place.output.failed().filter(|failed| failed.exists()) {
-            out.push(Place::look(&failed, "-o")?);
+            out.push(Place::look(&failed, "-o", Written::Module)?);
         }
         out.push(place);
     }
     let others = [
-        (args.bundle.as_deref(), "--bundle"),
-        (args.look.trace_path(), "--trace"),
-        (args.look.report_path(), "--report"),
+        (args.bundle.as_deref(), "--bundle", Written::Bundle),
+        (args.look.trace_path(), "--trace", Written::Trace),
+        (args.look.report_path(), "--report", Written::Report),
     ];
-    for (shown, option) in others {
-        out.extend(shown.map(|shown| Place::look(shown, option)).transpose()?);
+    for (shown, option, written) in others {
+        out.extend(shown.map(|shown| Place::look(shown, option, written)).transpose()?);
     }
     if let Some(folder) = args.look.dump_folder() {
         // Dumped modules have names like `000_relax.Normalize.py`.
@@ -173,7 +182,9 @@ fn outputs(args: &RunArgs) -> Result<Vec<Place>, Error> {
         };
         let found = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         // An output that cannot be written is reported when it is written.
-        out.extend(found.filter(|path| dumped(path)).filter_map(|path| Place::look(&path, "--dump").ok()));
+        out.extend(
+            found.filter(|path| dumped(path)).filter_map(|path| Place::look(&path, "--dump", Written::Module).ok()),
+        );
     }
     Ok(out)
 }

@@ -17,6 +17,7 @@ use crate::report::error::Error;
 use crate::workers::{self, Fates, Isolation, Limits, Opened, Start};
 use passhost_lang::ir::Call;
 use passhost_lang::metadata::{ConfigInfo, OpInfo, OptionValue, PassInfo};
+use passhost_lang::names::{did_you_mean, nearest};
 use passhost_lang::typing::legalized::Legalized;
 use passhost_lang::typing::operators::{Infer, InferError, Inferred};
 use registry::{Brought, ConfigError, Owner, OwnerId, PassId, Plan, Registry};
@@ -494,14 +495,25 @@ pub(crate) fn search(name: &str, folders: &[PathBuf]) -> Result<PathBuf, Error> 
     let file = format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let found = folders.iter().map(|folder| folder.join(&file)).find(|path| path.exists());
     found.ok_or_else(|| {
-        let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
-        let looked = if folders.is_empty() { "no folder".into() } else { folders.join(", ") };
+        let shown: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        let looked = if shown.is_empty() { "no folder".into() } else { shown.join(", ") };
+        let near = did_you_mean(&nearest(name, libraries(folders).iter().map(String::as_str)));
         Error::Plugin {
             path: PathBuf::from(file),
-            message: format!("not found (looked in {looked})"),
+            message: format!("not found (looked in {looked}){near}"),
             help: "add its folder to `search` in the manifest".to_string(),
         }
     })
+}
+
+/// The names of all libraries in some folders.
+fn libraries(folders: &[PathBuf]) -> BTreeSet<String> {
+    let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+    let name = |file: std::fs::DirEntry| {
+        let file = file.file_name().into_string().ok()?;
+        Some(file.strip_prefix(std::env::consts::DLL_PREFIX)?.strip_suffix(std::env::consts::DLL_SUFFIX)?.to_string())
+    };
+    files.filter_map(name).collect()
 }
 
 /// The operator of a call, and its plugin, opened.

@@ -165,44 +165,81 @@ impl Output {
     }
 }
 
-/// The kind of result that a command writes.
+/// The format of a file that a command writes.
 #[derive(Clone, Copy)]
 pub(crate) enum Written {
-    /// TVMScript.
+    /// A module as TVMScript.
     Module,
-    /// Arrays.
+    /// Arrays as numpy.savez writes them.
     Arrays,
-    /// Machine code.
-    Code,
+    /// The text of LLVM.
+    LlvmIr,
+    /// Assembly.
+    Assembly,
+    /// An object file.
+    Object,
+    /// A shared library.
+    Library,
+    /// The header of an object file or a library.
+    Header,
+    /// A page that shows a run, or its data.
+    Report,
+    /// A page with measured times.
+    Page,
+    /// A trace of a run.
+    Trace,
+    /// What a failed run needs to fail again.
+    Bundle,
 }
 
-/// Extensions of files that hold models, arrays or code in their own formats.
-const FORMS: [&str; 28] = [
+/// What is known of a format.
+struct Form {
+    written: Written,
+    what: &'static str,
+    /// Its extensions; the first is the usual one.
+    ends: &'static [&'static str],
+    /// The command that writes it.
+    by: &'static str,
+}
+
+/// The formats that passhost writes.
+const FORMS: [Form; 11] = {
+    const fn form(written: Written, what: &'static str, ends: &'static [&'static str], by: &'static str) -> Form {
+        Form { written, what, ends, by }
+    }
+    [
+        form(Written::Module, "TVMScript", &["py"], "run -o"),
+        form(Written::Arrays, "arrays", &["npz"], "exec -o"),
+        form(Written::LlvmIr, "the text of LLVM", &["ll"], "emit --kind llvm-ir"),
+        form(Written::Assembly, "assembly", &["s", "asm"], "emit --kind asm"),
+        form(Written::Object, "an object file", &["o", "obj"], "emit --kind object"),
+        form(Written::Library, "a shared library", &["so", "dylib", "dll"], "emit --kind shared"),
+        form(Written::Header, "a header", &["h"], "emit --kind object"),
+        form(Written::Report, "a page", &["html", "htm", "json"], "run --report"),
+        form(Written::Page, "a page", &["html", "htm"], "bench --html"),
+        form(Written::Trace, "a trace", &["json"], "run --trace"),
+        form(Written::Bundle, "a bundle", &["json"], "run --bundle"),
+    ]
+};
+
+/// Extensions of files that hold models, arrays or code in formats that passhost does not write.
+const FOREIGN: [&str; 19] = [
     "a",
     "bc",
-    "dll",
-    "dylib",
     "gguf",
     "h5",
     "hdf5",
-    "html",
-    "json",
     "keras",
-    "ll",
     "mlir",
     "mlmodel",
     "npy",
-    "npz",
-    "o",
     "onnx",
     "pb",
     "pbtxt",
     "pt",
     "pt2",
     "pth",
-    "py",
     "safetensors",
-    "so",
     "tar",
     "tflite",
     "zip",
@@ -214,19 +251,18 @@ impl Written {
     /// # Errors
     /// If it does.
     pub(crate) fn check(self, shown: &Path) -> Result<(), Error> {
-        let (what, end, own): (_, _, &[&str]) = match self {
-            Written::Module => ("TVMScript", "py", &["py"]),
-            Written::Arrays => ("arrays", "npz", &["npz"]),
-            Written::Code => ("code of a machine", "so", &["a", "bc", "dll", "dylib", "ll", "o", "so"]),
-        };
         let found = shown.extension().and_then(|end| end.to_str()).map(str::to_lowercase).unwrap_or_default();
-        if own.contains(&found.as_str()) || !FORMS.contains(&found.as_str()) {
+        let is_own = |form: &&Form| std::mem::discriminant(&form.written) == std::mem::discriminant(&self);
+        let Some(own) = FORMS.iter().find(is_own).filter(|own| !own.ends.contains(&found.as_str())) else {
             return Ok(());
-        }
-        let message = format!(
-            "the result is {what}, and would be written to a file named .{found}; name it .{end} (run writes TVMScript, exec .npz \
-             files, and emit LLVM IR, assembly, objects and shared libraries)"
-        );
+        };
+        let writes = match FORMS.iter().find(|form| form.ends.contains(&found.as_str())) {
+            Some(other) => format!("; `passhost {}` writes .{found} files", other.by),
+            None if FOREIGN.contains(&found.as_str()) => String::new(),
+            None => return Ok(()),
+        };
+        let message =
+            format!("{} would be written to a file named .{found}; name it .{}{writes}", own.what, own.ends[0]);
         Err(Error::Output { path: shown.to_path_buf(), message })
     }
 }
@@ -402,6 +438,40 @@ pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Opens a file that a command reads. Opening a named pipe waits for a writer; after a second, a warning says so.
+///
+/// # Errors
+/// If it cannot be opened.
+pub(crate) fn open_input(path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    if is_pipe(std::fs::metadata(path)?.file_type()) {
+        return open_pipe(path);
+    }
+    File::open(path)
+}
+
+#[cfg(unix)]
+fn open_pipe(path: &Path) -> io::Result<File> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use std::os::unix::fs::OpenOptionsExt;
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let second = Timespec { tv_sec: 1, tv_nsec: 0 };
+    let mut patience = Some(&second);
+    loop {
+        match poll(&mut [PollFd::new(&file, PollFlags::IN)], patience) {
+            Ok(0) => {
+                tracing::warn!("{} is a named pipe to which nothing was written yet; waiting for it", path.display());
+                patience = None;
+            }
+            Ok(_) => break,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::empty())?;
+    Ok(file)
+}
+
 /// Maximum size of a module, because positions in its text are 32-bit numbers.
 const LARGEST: u64 = u32::MAX as u64;
 
@@ -410,7 +480,7 @@ const LARGEST: u64 = u32::MAX as u64;
 /// # Errors
 /// If it cannot be read, or is too long.
 pub(crate) fn read_large(path: &Path) -> io::Result<Vec<u8>> {
-    let file = std::fs::File::open(path)?;
+    let file = open_input(path)?;
     let found = file.metadata()?;
     if found.is_file() && found.len() > LARGEST {
         return Err(too_long());

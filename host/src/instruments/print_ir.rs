@@ -7,7 +7,9 @@ use passhost_lang::ir::Module;
 use passhost_lang::metadata::Granularity;
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use script::Operators;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A selection of passes.
@@ -74,12 +76,26 @@ pub struct PrintIr {
     out: Box<dyn FnMut(&str)>,
     /// The module before each pass in progress, if it is needed.
     before: Vec<Module>,
+    met: Met,
 }
+
+/// Functions that are asked for by name and were in a module, shared with the instrument.
+pub type Met = Rc<RefCell<BTreeSet<String>>>;
 
 impl PrintIr {
     /// Creates an instrument that prints to `out`.
     pub fn new(printed: Printed, operators: Arc<dyn Operators>, out: Box<dyn FnMut(&str)>) -> PrintIr {
-        PrintIr { printed, operators, out, before: Vec::new() }
+        PrintIr { printed, operators, out, before: Vec::new(), met: Met::default() }
+    }
+
+    /// Which of the functions that are asked for were in a module so far.
+    pub fn met(&self) -> Met {
+        Rc::clone(&self.met)
+    }
+
+    fn meet(&self, module: &Module) {
+        let here = self.printed.functions.iter().filter(|name| module.get(name).is_some()).cloned();
+        self.met.borrow_mut().extend(here);
     }
 
     fn tell(&mut self, when: &str, pass: &PassFacts<'_>, text: &str) {
@@ -155,6 +171,7 @@ fn paint(diff: &str) -> String {
 
 impl PassInstrument for PrintIr {
     fn run_before(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
+        self.meet(module);
         if self.printed.before.has(pass) {
             let text = self.text(module);
             self.tell("before", pass, &text);
@@ -166,6 +183,7 @@ impl PassInstrument for PrintIr {
     }
 
     fn run_after(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
+        self.meet(module);
         let before = self.before.pop().filter(|_| pass.granularity != Granularity::Composite);
         let changes = before.zip(self.printed.changes);
         if let Some(text) = changes.and_then(|(before, how)| self.difference(&before, module, how)) {

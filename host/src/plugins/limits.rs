@@ -89,6 +89,33 @@ impl Limits {
     }
 }
 
+/// Checks that a text of a manifest names environment variables.
+///
+/// # Errors
+/// Why it names none.
+pub(crate) fn variables(pattern: &str) -> Result<(), String> {
+    let name = pattern.strip_suffix('*').unwrap_or(pattern);
+    let why = match name.chars().find(|c| matches!(c, '*' | '=' | '\0')) {
+        _ if pattern.is_empty() => "is empty".to_string(),
+        Some('*') => "has a `*` that is not its end".to_string(),
+        Some(c) => format!("has a `{}`, which no name of a variable has", c.escape_debug()),
+        None => return Ok(()),
+    };
+    Err(format!("{why}; write a name, or the start of names with `*` after it"))
+}
+
+/// Checks that a text of a manifest names a file or a folder.
+///
+/// # Errors
+/// Why it names none.
+pub(crate) fn path(path: &str) -> Result<(), String> {
+    match path {
+        "" => Err("is empty".to_string()),
+        path if path.contains('\0') => Err("has a NUL, which no path has".to_string()),
+        _ => Ok(()),
+    }
+}
+
 /// Returns half of the machine's memory.
 fn half_of_memory() -> u64 {
     #[cfg(target_os = "linux")]
@@ -100,82 +127,9 @@ fn half_of_memory() -> u64 {
     u64::MAX
 }
 
-/// Parses a number with a unit. Without a unit, the first of `units` applies.
-fn with_unit(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
-    let text = text.trim();
-    let end = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = (text[..end].trim(), &text[end..]);
-    let known = || units.iter().map(|(unit, _)| *unit).collect::<Vec<_>>().join(", ");
-    let factor = match unit {
-        "" => units.first().map(|(_, factor)| *factor),
-        unit => units.iter().find(|(known, _)| *known == unit).map(|(_, factor)| *factor),
-    };
-    let factor = factor.ok_or_else(|| format!("has the unknown unit `{unit}`; the units are {}", known()))?;
-    let value = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)).filter(|value| *value > 0);
-    value.ok_or_else(|| format!("is `{text}`, which is no whole number above 0 with a unit: {}", known()))
-}
-
-/// Parses a time, as in `30 s`, and returns milliseconds.
-///
-/// # Errors
-/// Why it is invalid.
-pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
-    with_unit(text, &[("s", 1000), ("ms", 1), ("min", 60_000), ("h", 3_600_000)])
-}
-
-/// Parses an amount of memory, as in `2 GiB`, and returns bytes.
-///
-/// # Errors
-/// Why it is invalid.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    with_unit(text, SIZES)
-}
-
-/// The minimum memory of a worker: four times what is needed to open one of passhost's own plugins. With less, reading the library fails, and
-/// it would look damaged.
-const LEAST: u64 = 16 << 20;
-
-/// Parses the memory limit of a worker, and returns bytes.
-///
-/// # Errors
-/// Why it is invalid, or that it is not enough to open a plugin.
-pub(crate) fn memory(text: &str) -> Result<u64, String> {
-    let bytes = bytes(text)?;
-    if bytes >= LEAST {
-        return Ok(bytes);
-    }
-    Err(format!("is {}, and the process of a plugin needs {} or more to start", amount(bytes), amount(LEAST)))
-}
-
-const SIZES: &[(&str, u64)] = &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
-
-/// Formats an amount of memory in the largest unit that gives a whole number: `2 GiB`.
-pub(crate) fn amount(bytes: u64) -> String {
-    let whole = SIZES.iter().rev().find(|(_, size)| *size > 1 && bytes > 0 && bytes.is_multiple_of(*size));
-    whole.map_or_else(|| format!("{bytes} bytes"), |(unit, size)| format!("{} {unit}", bytes / size))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_and_amounts_have_units() {
-        assert_eq!(milliseconds("30"), Ok(30_000));
-        assert_eq!(milliseconds(" 30 s "), Ok(30_000));
-        assert_eq!(milliseconds("250ms"), Ok(250));
-        assert_eq!(bytes("2 GiB"), Ok(2 << 30));
-        for wrong in ["", "s", "-1", "0", "3 days", "1.5 s", "99999999999999999999", "18446744073709551615 min"] {
-            assert!(milliseconds(wrong).is_err(), "{wrong}");
-        }
-        let few = "is 1 MiB, and the process of a plugin needs 16 MiB or more to start";
-        assert_eq!((memory("1MiB"), memory("16 MiB")), (Err(few.to_string()), Ok(16 << 20)));
-        let part = "is `1.5s`, which is no whole number above 0 with a unit: s, ms, min, h";
-        assert_eq!(milliseconds("1.5s").unwrap_err(), part);
-        let amounts = [4 << 30, 1536 << 20, 5000, 0].map(amount);
-        assert_eq!(amounts, ["4 GiB", "1536 MiB", "5000 bytes", "0 bytes"]);
-        assert_eq!(bytes("1 GB").unwrap_err(), "has the unknown unit `GB`; the units are B, KiB, MiB, GiB");
-    }
 
     #[test]
     fn a_process_sees_what_is_usual_and_what_is_granted() {
@@ -185,6 +139,18 @@ mod tests {
         let granted = Limits { env: vec!["HOME".to_string(), "ACME_*".to_string()], ..Limits::default() };
         assert!(["PATH", "HOME", "ACME_", "ACME_KEY"].iter().all(|name| granted.sees(name)));
         assert!(!granted.sees("HOMES") && !granted.sees("ACME") && Limits::everything().sees("GITHUB_TOKEN"));
+    }
+
+    #[test]
+    fn what_grants_nothing_is_told() {
+        assert_eq!(["HOME", "ACME_*", "*", "A-B"].map(variables), [const { Ok(()) }; 4]);
+        for (wrong, why) in
+            [("", "is empty"), ("A=B", "has a `=`"), ("A*B", "has a `*`"), ("**", "has a `*`"), ("A\0", "`\\0`")]
+        {
+            let said = variables(wrong).expect_err(wrong);
+            assert!(said.contains(why) && said.contains("start of names"), "{said}");
+        }
+        assert_eq!((path("."), path("").is_err(), path("a\0").is_err()), (Ok(()), true, true));
     }
 
     #[test]

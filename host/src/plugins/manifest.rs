@@ -3,6 +3,7 @@
 use super::TRIPLE;
 use super::manifest_keys::{self as keys, Key};
 use crate::files::read_small;
+use crate::plugins::amounts;
 use crate::plugins::limits::{self, Limits};
 use crate::plugins::target::Target;
 use crate::report::error::{Error, Problem};
@@ -13,7 +14,7 @@ use semver::VersionReq;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -176,7 +177,8 @@ impl Manifest {
             let span = error.span().unwrap_or(0..0);
             // Further errors on a line follow from the first.
             if lines.insert(ends.partition_point(|end| *end < span.start)) {
-                reader.wrong(error.message().trim().to_string(), span, "the file is TOML: https://toml.io");
+                let (message, help) = of_toml(error.message().trim());
+                reader.wrong(message, span, help);
             }
         }
         let mut manifest = Manifest::default();
@@ -209,6 +211,17 @@ impl Manifest {
     pub fn entry(&self, span: &Range<usize>, error: Error) -> Error {
         let (path, text) = (self.path.clone(), Arc::clone(&self.text));
         Error::Entry { path, text, span: span.clone(), error: Box::new(error) }
+    }
+}
+
+/// What is wrong with the text of a manifest, and what to do, for what the TOML reader says.
+fn of_toml(message: &str) -> (String, &'static str) {
+    // It reads 80 levels.
+    match message.contains("recursion") {
+        true => {
+            ("tables and lists are nested more than 80 deep".to_string(), "no key of a manifest needs so many levels")
+        }
+        false => (message.to_string(), "the file is TOML: https://toml.io"),
     }
 }
 
@@ -364,9 +377,14 @@ impl Reader<'_> {
         let DeValue::Integer(level) = value.get_ref() else { return self.expected("opt_level", "an integer", value) };
         let read = i32::from_str_radix(level.as_str(), level.radix());
         if read.is_err() {
-            self.wrong("`opt_level` does not fit".to_string(), value.span(), "use a small integer such as 2");
+            self.out_of_range("opt_level", value, i64::from(i32::MIN)..=i64::from(i32::MAX));
         }
         read.ok()
+    }
+
+    fn out_of_range(&self, key: &str, value: &Value<'_>, range: RangeInclusive<i64>) {
+        let (least, greatest) = (range.start(), range.end());
+        self.wrong(format!("`{key}` must be from {least} to {greatest}"), value.span(), "write a smaller number");
     }
 
     /// Reads the values of a table. Nested tables are records with fields.
@@ -390,19 +408,22 @@ impl Reader<'_> {
     }
 
     fn config_value(&self, key: &str, value: &Value<'_>) -> Option<OptionValue> {
-        let number = |read: Option<OptionValue>, help: &str| {
-            if read.is_none() {
-                self.wrong(format!("`{key}` does not fit"), value.span(), help);
-            }
-            read
-        };
         match value.get_ref() {
             DeValue::String(text) => Some(OptionValue::Str(text.to_string())),
             DeValue::Integer(text) => {
                 let read = i64::from_str_radix(text.as_str(), text.radix()).ok();
-                number(read.map(OptionValue::Int), "use 64 bits")
+                if read.is_none() {
+                    self.out_of_range(key, value, i64::MIN..=i64::MAX);
+                }
+                read.map(OptionValue::Int)
             }
-            DeValue::Float(text) => number(text.as_str().parse().ok().map(OptionValue::Float), "write a float"),
+            DeValue::Float(text) => {
+                let read = text.as_str().parse().ok();
+                if read.is_none() {
+                    self.wrong(format!("`{key}` is not a number"), value.span(), "write a number such as 0.5");
+                }
+                read.map(OptionValue::Float)
+            }
             DeValue::Boolean(value) => Some(OptionValue::Bool(*value)),
             DeValue::Array(items) => {
                 let items: Vec<_> = items.iter().map(|item| self.config_value(key, item)).collect();
@@ -473,30 +494,56 @@ impl Reader<'_> {
     }
 
     fn limits(&self, table: &DeTable<'_>) -> Limits {
-        let limit = |key: &str, read: fn(&str) -> Result<u64, String>| {
+        let limit = |key: &str, example: &str, read: fn(&str) -> Result<u64, String>| {
             let value = table.get(key)?;
             let text = match value.get_ref() {
                 DeValue::String(text) => text.to_string(),
-                DeValue::Integer(number) => number.as_str().to_string(),
-                _ => return self.expected(key, "a string such as \"30 s\" or \"2 GiB\"", value),
+                // In any base: a number alone has the usual unit.
+                DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
+                    Ok(number) => number.to_string(),
+                    Err(_) => number.as_str().to_string(),
+                },
+                _ => return self.expected(key, &format!("a string such as \"{example}\""), value),
             };
-            read(&text)
-                .map_err(|why| self.wrong(format!("`{key}` {why}"), value.span(), "as in \"30 s\" or \"2 GiB\""))
-                .ok()
+            let wrong =
+                |why| self.wrong(format!("`{key}`: {why}"), value.span(), &format!("as in {key} = \"{example}\""));
+            read(&text).map_err(wrong).ok()
         };
-        let time = |key: &str| limit(key, limits::milliseconds).map(Duration::from_millis);
-        let paths = |key: &str| self.strings(table, key).iter().map(|path| self.folder.join(path)).collect();
+        let time = |key: &str| limit(key, "30 s", amounts::milliseconds).map(Duration::from_millis);
+        let paths = |key: &str| {
+            let paths = self.granted(table, key, &limits::path, "\".\" is the folder of the manifest");
+            paths.iter().map(|path| self.folder.join(path)).collect()
+        };
         let (read, write, network) = (paths("read"), paths("write"), self.boolean(table, "network"));
-        let env = self.strings(table, "env");
+        let env = self.granted(table, "env", &limits::variables, "as in env = [\"HOME\", \"ACME_*\"]");
         Limits {
             timeout: time("timeout"),
-            memory: limit("memory", limits::memory),
+            memory: limit("memory", "2 GiB", amounts::memory),
             cpu: time("cpu"),
             read,
             write,
             network,
             env,
         }
+    }
+
+    /// Texts of a list that grant something; `check` says why one would grant nothing.
+    fn granted(
+        &self,
+        table: &DeTable<'_>,
+        key: &str,
+        check: &dyn Fn(&str) -> Result<(), String>,
+        help: &str,
+    ) -> Vec<String> {
+        if let Some(DeValue::Array(items)) = table.get(key).map(|value| value.get_ref()) {
+            for item in items.iter() {
+                let DeValue::String(text) = item.get_ref() else { continue };
+                if let Err(why) = check(text) {
+                    self.wrong(format!("`{key}` grants nothing: \"{text}\" {why}"), item.span(), help);
+                }
+            }
+        }
+        self.strings(table, key)
     }
 
     fn requirement(&self, table: &DeTable<'_>, key: &str) -> Option<VersionReq> {

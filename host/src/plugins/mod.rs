@@ -1,5 +1,6 @@
 //! Plugins on disk: the manifest lists them, the lockfile pins them, crates are built, and libraries are checked and opened.
 
+pub(crate) mod amounts;
 pub mod crates;
 pub mod declared;
 pub(crate) mod hashes;

@@ -89,7 +89,9 @@ impl fmt::Display for How {
             // The keeper killed the process in this case.
             End::Signal(libc::SIGKILL) if self.1 == libc::SIGSTOP => f.write_str(STOPPED),
             End::Signal(signal) | End::Asked(signal) => match signal_word(signal) {
-                Some("SIGKILL") => f.write_str("was killed (SIGKILL), as systems do that run out of memory"),
+                Some("SIGKILL") => f.write_str(
+                    "was killed by SIGKILL; the system does that if memory runs out, and other processes can",
+                ),
                 Some("SIGXCPU") => f.write_str("took more time than the system allows (SIGXCPU)"),
                 Some(word) => write!(f, "was killed by {word}"),
                 None => write!(f, "was killed by signal {signal}"),

@@ -102,6 +102,11 @@ impl Input {
 const NAME_ONE: &str = "name a file with TVMScript, or `-` for standard input";
 const UTF_8: &str = "TVMScript is UTF-8 text";
 
+/// Returns true for a text that is probably TVMScript, although it is read as something else.
+pub(crate) fn looks_like_module(text: &str) -> bool {
+    ["@I.ir_module", "@R.function", "@T.prim_func"].iter().any(|decorator| text.contains(decorator))
+}
+
 /// Builds the error that a file does not exist.
 pub(crate) fn missing(path: &Path) -> Error {
     let (origin, message) = (path.display().to_string(), "no such file".to_string());

@@ -1,7 +1,7 @@
 //! Limits of a worker process: rlimits, files, and system calls.
 
+pub(super) use crate::plugins::amounts::amount;
 pub use crate::plugins::limits::Limits;
-pub(super) use crate::plugins::limits::amount;
 
 use plugin_api::abi::relay::{Forged, Reader, Writer};
 use std::path::PathBuf;

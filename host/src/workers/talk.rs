@@ -1,6 +1,6 @@
 //! Limits how much output of a plugin is accepted: diagnostics, log events, spans, statistics and modules to show.
 
-use crate::plugins::limits::amount;
+use crate::plugins::amounts::amount;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -410,7 +410,7 @@ const LATE: &str = "its worker took longer than the 1 s that a call may take (ti
 /// Actions that harm only the plugin's own process: the message, or nothing if the run is not affected.
 const OF_ITSELF: &[(&str, &str)] = &[
     ("stop", "its worker was stopped by a signal, and did not go on"),
-    ("kill of own group", "its worker was killed (SIGKILL)"),
+    ("kill of own group", "its worker was killed by SIGKILL"),
     ("core", "its worker was killed by SIGABRT"),
     ("another program", "its worker closed its pipe, and did not end"),
     ("timer", "its worker was killed by SIGALRM"),

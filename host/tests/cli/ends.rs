@@ -62,7 +62,7 @@ pub(super) const WAYS: &[(&str, &str, bool)] = &[
     ("7", "was killed by SIGBUS", true),
     ("8", "was killed by SIGFPE", true),
     ("31", "was killed by SIGSYS", true),
-    ("9", "was killed (SIGKILL)", false),
+    ("9", "was killed by SIGKILL", false),
     ("14", "was killed by SIGALRM", false),
     ("15", "was killed by SIGTERM", false),
     ("24", "took more time than the system allows (SIGXCPU)", false),

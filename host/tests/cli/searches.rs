@@ -198,9 +198,9 @@ fn a_bundle_of_a_replay_is_replayed() {
 fn no_output_replaces_an_input_or_another_output() {
     let case = case("no_output_replaces_an_input", 4);
     let fails = ["m.py", "--passes", "bad.Panics"];
-    let (_, _, code) = case.run(&[&["run"][..], &fails, &["-o", "o.py", "--bundle", "b.py"]].concat(), b"");
+    let (_, _, code) = case.run(&[&["run"][..], &fails, &["-o", "o.py", "--bundle", "b.bundle"]].concat(), b"");
     assert_eq!(code, 3);
-    let files = ["m.py", "passes.toml", "passes.lock", "b.py"];
+    let files = ["m.py", "passes.toml", "passes.lock", "b.bundle"];
     let content = || files.map(|file| std::fs::read_to_string(case.path(file)).expect("a file"));
     let before = content();
     let search = |command: &'static str, output: &'static str| {
@@ -216,9 +216,9 @@ fn no_output_replaces_an_input_or_another_output() {
         (run(&["--report", "m.py"]), "m.py: is the input"),
         (run(&["--bundle", "x.py", "-o", "x.py"]), "x.py: is the file of the result too"),
         (run(&["--report", "x.json", "--trace", "x.json"]), "x.json: is the trace too"),
-        (vec!["replay", "b.py", "-o", "b.py"], "b.py: is the bundle"),
-        (vec!["replay", "b.py", "--report", "b.py"], "b.py: is the input"),
-        (vec!["replay", "b.py", "--bundle", "passes.toml"], "is the manifest"),
+        (vec!["replay", "b.bundle", "-o", "b.bundle"], "b.bundle: is the bundle"),
+        (vec!["replay", "b.bundle", "--report", "b.bundle"], "b.bundle: is the input"),
+        (vec!["replay", "b.bundle", "--bundle", "passes.toml"], "is the manifest"),
     ] {
         let (_, said, code) = case.run(&args, b"");
         assert!(code == 2 && said.contains(why), "{args:?}: {code} {said}");
@@ -418,4 +418,18 @@ fn a_search_leaves_nothing_behind() {
     soon(&|| case.path("pid").exists());
     killed.kill().and_then(|()| killed.wait()).expect("it is killed");
     soon(&|| is_gone() && is_empty());
+}
+
+/// A command that cannot read a module fails for each: the smallest one is empty, and a warning says why.
+#[test]
+fn a_command_that_fails_for_each_module() {
+    let case = case("a_command_that_fails_for_each_module", 3);
+    let reduce = |command: &'static str| ["reduce", "m.py", "--passes", "", "--until", command, "-o", "small.py"];
+    let (_, said, code) = case.run(&reduce("command: false"), b"");
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("warning: the command fails for a module without functions, too"), "{said}");
+    let (_, said, code) = case.run(&reduce("command: ! grep -q R.subtract"), b"");
+    assert!(code == 0 && !said.contains("warning"), "{said}");
+    let (_, said, code) = case.run(&["bisect", "m.py", "--passes", "wrong.Subtraction", "--until", "fails"], b"");
+    assert!(code == 1 && said.contains("values were not compared; --until differs does that"), "{code} {said}");
 }

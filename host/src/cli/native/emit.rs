@@ -10,6 +10,7 @@ use crate::report::error::{Error, exit};
 use crate::run::execute::backend::{Backend, Executor};
 use native::Text;
 use passhost_lang::ir::{Body, BodyKind, Module};
+use passhost_lang::names::{did_you_mean, listed, nearest};
 
 /// Runs the passes, and writes the code of the resulting PrimFuncs.
 pub(in crate::cli) fn emit(args: &EmitArgs, messages: Messages) -> Result<(), Error> {
@@ -18,8 +19,8 @@ pub(in crate::cli) fn emit(args: &EmitArgs, messages: Messages) -> Result<(), Er
             let output = match &args.output {
                 None => Output::Stdout,
                 Some(shown) => {
-                    Written::Code.check(shown)?;
-                    spared::output(&args.select, (shown, "-o"), &[("the module", args.input.as_path())])?
+                    let place = (shown.as_path(), "-o", args.kind.written());
+                    spared::output(&args.select, place, &[("the module", args.input.as_path())])?
                 }
             };
             let (module, executor) = ready(args, messages)?;
@@ -29,6 +30,18 @@ pub(in crate::cli) fn emit(args: &EmitArgs, messages: Messages) -> Result<(), Er
             let files = Files::look(args)?;
             let (module, executor) = ready(args, messages)?;
             files.write(&asked(&module, args)?, args.kind, &executor, messages)
+        }
+    }
+}
+
+impl EmitKind {
+    /// The form of the file.
+    pub(super) fn written(self) -> Written {
+        match self {
+            EmitKind::LlvmIr | EmitKind::Optimized => Written::LlvmIr,
+            EmitKind::Asm => Written::Assembly,
+            EmitKind::Object => Written::Object,
+            EmitKind::Shared => Written::Library,
         }
     }
 }
@@ -61,10 +74,19 @@ fn asked<'m>(module: &'m Module, args: &EmitArgs) -> Result<Vec<(&'m str, &'m Bo
     let functions: Vec<(&str, &Body)> = functions.collect();
     match (functions.is_empty(), &args.function) {
         (false, _) => Ok(functions),
-        (true, Some(name)) => Err(Error::Request {
-            message: format!("the module has no PrimFunc `{name}`"),
-            help: "without --function, the code of each PrimFunc is written".to_string(),
-        }),
+        (true, Some(name)) => {
+            let all: Vec<&str> = module
+                .functions()
+                .filter(|(_, body)| body.kind() == BodyKind::PrimFunc)
+                .map(|(name, _)| name)
+                .collect();
+            let near = did_you_mean(&nearest(name, all.iter().copied()));
+            let help = match all.as_slice() {
+                [] => "it has none; --passes relax.LegalizeOps makes PrimFuncs of operators".to_string(),
+                all => format!("PrimFuncs: {}; without --function, the code of each is written", listed(all)),
+            };
+            Err(Error::Request { message: format!("the module has no PrimFunc `{name}`{near}"), help })
+        }
         (true, None) => Err(Error::Execution {
             message: "the module has no PrimFunc".to_string(),
             place: None,

@@ -28,7 +28,6 @@ impl Files {
                 "name its file with -o; its header is written beside it",
             )
         })?;
-        Written::Code.check(shown)?;
         let header = shown.with_extension("h");
         if shown == header {
             return Err(request(
@@ -36,8 +35,13 @@ impl Files {
                 "name the file of the code, as kernels.so; its header is kernels.h",
             ));
         }
-        let look = |shown: &Path| spared::output(&args.select, (shown, "-o"), &[("the module", args.input.as_path())]);
-        let files = Files { code: (shown.to_path_buf(), look(shown)?), header: (header.clone(), look(&header)?) };
+        let look = |shown: &Path, written: Written| {
+            spared::output(&args.select, (shown, "-o", written), &[("the module", args.input.as_path())])
+        };
+        let files = Files {
+            code: (shown.to_path_buf(), look(shown, args.kind.written())?),
+            header: (header.clone(), look(&header, Written::Header)?),
+        };
         match [&files.code.1, &files.header.1].map(|output| matches!(output, Output::File { .. })) {
             [true, true] => Ok(files),
             _ => Err(request("-o must name a file, which has a place beside it for the header", "as -o kernels.so")),

@@ -2,7 +2,7 @@
 
 use super::executed::prepared;
 use super::in_the_original_process;
-use super::named::{Named, function_with};
+use super::named::{Named, function_with, variables};
 use crate::cli::arguments::BlameArgs;
 use crate::cli::messages::Messages;
 use crate::engine::Engine;
@@ -10,6 +10,7 @@ use crate::files::to_stdout;
 use crate::report::error::{Error, exit};
 use crate::run::provenance::Link;
 use passhost_lang::ir::Module;
+use passhost_lang::names::{listed, nearest};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -26,7 +27,14 @@ pub(in crate::cli) fn blame(args: &BlameArgs, messages: Messages) -> Result<u8, 
     let Some(provenance) = &report.provenance else { return Ok(exit::FAULT) };
     let named = Named { variable: &args.at, function: args.function.as_deref(), when: "after all passes" };
     let functions: Vec<_> = report.module.functions().collect();
-    let help = || "`passhost run` with the same passes shows the module with all its variables".to_string();
+    let help = || {
+        let known: Vec<&str> = functions.iter().flat_map(|(_, body)| variables(body)).collect();
+        let all = "`passhost run` with the same passes shows the module with all its variables";
+        match nearest(&args.at, known.iter().copied()).is_empty() {
+            true => format!("variables: {}; {all}", listed(&known)),
+            false => all.to_string(),
+        }
+    };
     let (_, body) = function_with(&named, &functions, help)?;
     let found = body.values().find(|value| value.is_bound() && value.name() == Some(&args.at));
     let chain = found.and_then(|value| value.index()).map_or_else(Vec::new, |at| provenance.chain(body, at));

@@ -17,10 +17,12 @@ use passhost_lang::metadata::Granularity;
 use plugin_api::declare::diagnostics::Severity;
 use registry::Registry;
 use registry::pipeline::Form;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Runs the pass with the variable in its context, and shows the answers. Returns the exit code.
 pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages) -> Result<u8, Error> {
+    check_order(args)?;
     let (manifest, keeper) = load(&args.plugins, Mode::Update)?;
     let input = read_input(&args.input)?;
     let engine = engine(&manifest, keeper, &args.isolate, messages)?;
@@ -52,6 +54,19 @@ pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages)
         }
     }
     report.error.map_or(Ok(exit::DONE), Err)
+}
+
+/// Refuses the module before the pass.
+fn check_order(args: &ExplainMatchArgs) -> Result<(), Error> {
+    let is_module = |text: &str| text == "-" || Path::new(text).is_file();
+    let input = args.input.to_string_lossy();
+    if !is_module(&args.pass) || is_module(&input) {
+        return Ok(());
+    }
+    Err(Error::Request {
+        message: format!("`{}` is a file, and a pass is expected before the module", args.pass),
+        help: format!("write passhost explain-match {input} {} --at {}", args.pass, args.at),
+    })
 }
 
 /// Returns the request in the form of `run`.

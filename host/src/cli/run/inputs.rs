@@ -1,6 +1,6 @@
 //! Makes the arguments of an executed function: arrays from a file, and random values.
 
-use crate::files::from_start;
+use crate::files::{from_start, open_input};
 use crate::report::error::Error;
 use passhost_lang::ir::DType;
 use passhost_lang::ir::Module;
@@ -52,11 +52,18 @@ impl Asked<'_> {
             {
                 (limit(fault).unwrap_or_default(), of)
             }
+            InputError::NotRandom { fault: Some(FaultKind::NoTensor { .. }), .. } => {
+                ("--dim NAME=N gives a symbolic dimension a smaller extent", of)
+            }
+            InputError::NotRandom { fault: Some(FaultKind::Unsupported { .. }), .. } => (EXECUTED, of),
             _ => ("--inputs FILE gives arrays for such parameters", of),
         };
         Error::Request { message: format!("{of}{error}"), help: help.to_string() }
     }
 }
+
+/// The data types that are executed.
+const EXECUTED: &str = "cast it in the module: bool, integers of 8, 16, 32 and 64 bits, float16, bfloat16, float32 and float64 are executed";
 
 /// Returns the option that raises the limit, if a limit was reached.
 fn limit(fault: &Fault) -> Option<&'static str> {
@@ -85,7 +92,7 @@ pub(super) fn arrays(
         }
         .to_string(),
     };
-    let file = File::open(from_start(path)).and_then(seekable).map_err(|error| wrong(&error.into()))?;
+    let file = open_input(&from_start(path)).and_then(seekable).map_err(|error| wrong(&error.into()))?;
     let meant = |name: &str| dtypes.get(name).copied();
     read_npz(BufReader::new(file), &meant, limits).map_err(|error| wrong(&error))
 }

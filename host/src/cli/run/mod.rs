@@ -175,7 +175,7 @@ fn go(
         let checked = checked.as_deref().unwrap_or_default();
         page.write(&engine, (input.origin(), &written.pipeline, &plan), seen, &report, (&steps.seen(), checked))
     });
-    tell_limit(args, [&whole.before, &report.module], messages);
+    tell_unknown_functions(args, [&whole.before, &report.module], seen, messages);
     let unmet: Vec<Error> =
         expected.iter().filter_map(|it| it.check(&report.statistics, engine.registry()).err()).collect();
     let said = if bundling.is_wanted() { report.diagnostics.clone() } else { Vec::new() };
@@ -191,13 +191,19 @@ fn go(
     Error::unless_any(unmet, Ok(code.max(validated)))
 }
 
-/// Warns of a limit for a function that neither the module nor the result has, because it limited nothing.
-fn tell_limit(args: &RunArgs, modules: [&Module; 2], messages: Messages) {
-    let names = args.limit.rewrites.iter().filter_map(|limit| limit.function.as_deref());
-    for name in names.filter(|name| modules.iter().all(|module| module.get(name).is_none())) {
+/// Warns of options that name a function which neither the module nor the result has, so that they had no effect.
+fn tell_unknown_functions(args: &RunArgs, modules: [&Module; 2], seen: &instruments::Seen, messages: Messages) {
+    let limited = args.limit.rewrites.iter().filter_map(|limit| limit.function.as_deref());
+    let limited = limited.map(|name| ("--rewrites limited", name, "name a function of the module, as in main=7"));
+    let printed = args.look.not_printed(seen).into_iter();
+    let printed = printed.map(|name| ("--print-function printed", name, "name functions of the module"));
+    for (option, name, help) in limited.chain(printed) {
+        if modules.iter().any(|module| module.get(name).is_some()) {
+            continue;
+        }
         let near = did_you_mean(&nearest(name, modules[0].functions().map(|(name, _)| name)));
-        let title = format!("--rewrites limited nothing: there is no function `{name}`{near}");
-        messages.report(&Report::warning(title).help("name a function of the module, as in main=7"));
+        let title = format!("{option} nothing: there is no function `{name}`{near}");
+        messages.report(&Report::warning(title).help(help));
     }
 }
 

@@ -21,6 +21,7 @@ use super::{load, manifest_path, spared};
 use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::files::{Output, Written};
+use crate::plugins::amounts::within;
 use crate::plugins::lock::Mode;
 use crate::report::error::Error;
 use clap::Args;
@@ -44,7 +45,7 @@ pub(super) struct SearchArgs {
     /// The module as TVMScript.
     input: PathBuf,
     /// Seconds that one run of the passes may take.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = within::<u64>(1..=i128::from(u64::MAX)))]
     timeout: u64,
     /// Fails if a pass introduces an operator that no plugin declares.
     #[arg(long)]
@@ -59,8 +60,7 @@ pub(super) struct SearchArgs {
 impl SearchArgs {
     /// Checks the output file, which must not be an input of the search.
     fn output(&self, shown: &Path) -> Result<Output, Error> {
-        Written::Module.check(shown)?;
-        spared::output(&self.select, (shown, "-o"), &[("the input", &self.input)])
+        spared::output(&self.select, (shown, "-o", Written::Module), &[("the input", &self.input)])
     }
 }
 

@@ -5,6 +5,7 @@ use super::smaller::{Texts, WAYS, Way};
 use super::{Prepared, SearchArgs, UNTIL, prepared};
 use crate::cli::messages::Messages;
 use crate::files::Output;
+use crate::plugins::amounts::within;
 use crate::report::Report;
 use crate::report::error::Error;
 use crate::text::Input;
@@ -30,7 +31,7 @@ pub(in crate::cli) struct ReduceArgs {
     #[arg(long, requires = "output")]
     resume: bool,
     /// How many modules are tried at a time, at most 256. Default: the number of cores.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(short, long, value_name = "N", value_parser = within::<u16>(1..=256))]
     jobs: Option<u16>,
 }
 
@@ -84,6 +85,11 @@ pub(in crate::cli) fn reduce(args: &ReduceArgs, messages: Messages) -> Result<()
         return Err(flaky("the smallest module that was found does not show it any more"));
     }
     output.write(&text)?;
+    if matches!(predicate.until(), Until::Command(_)) && module.is_empty() {
+        let title = "the command fails for a module without functions, too, so that it may fail for each module";
+        let help = "run the command on a module without the fault; it must succeed there";
+        messages.report(&Report::warning(title).help(help));
+    }
     let (were, are) = (sized(before), sized(size(&module)));
     messages.report(&Report::remark(format!(
         "{were} before, {are} now; {tries} module{} tried",
@@ -114,7 +120,11 @@ pub(super) fn as_it_is(prepared: &Prepared) -> Result<Predicate, Error> {
     if !predicate.is(&shown) {
         let found = match shown {
             Shown::Nothing if matches!(predicate.until(), Until::Command(_)) => "the command succeeds".to_string(),
-            Shown::Nothing => "nothing is wrong with it".to_string(),
+            Shown::Nothing => match predicate.until() {
+                Until::Differs => "no pass changes values".to_string(),
+                Until::Hangs => "the passes end in time".to_string(),
+                _ => "no pass fails on it (values were not compared; --until differs does that)".to_string(),
+            },
             Shown::Failure(failed) => format!("another failure was found: {}", failed.message),
             Shown::Timeout => "it took too long; see --timeout".to_string(),
             Shown::Refused(why) => format!("nothing is known of it: {why}"),

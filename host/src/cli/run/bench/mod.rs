@@ -16,7 +16,7 @@ use crate::cli::arguments::{BenchArgs, Select};
 use crate::cli::messages::Messages;
 use crate::cli::{manifest_path, spared};
 use crate::engine::Engine;
-use crate::files::{Output, to_stdout};
+use crate::files::{Output, Written, to_stdout};
 use crate::page;
 use crate::plugins::manifest::Manifest;
 use crate::report::error::{Error, exit};
@@ -117,7 +117,7 @@ fn show(bench: &Bench, args: &BenchArgs, html: Option<Output>) -> Result<u8, Err
 fn page_at(args: &BenchArgs, path: &Path) -> Result<Output, Error> {
     let mut others = vec![("the module", args.executed.input.as_path())];
     others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
-    match spared::output(&args.select, (path, "--html"), &others)? {
+    match spared::output(&args.select, (path, "--html", Written::Page), &others)? {
         Output::Stdout => {
             let message = "the table is written to standard output; name a file for the page".to_string();
             Err(Error::Output { path: path.to_path_buf(), message })

@@ -63,10 +63,9 @@ pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Er
 /// Checks the file for the results, if there is one.
 fn output(args: &ExecArgs) -> Result<Option<Output>, Error> {
     let Some(shown) = &args.output else { return Ok(None) };
-    Written::Arrays.check(shown)?;
     let mut others = vec![("the module", args.executed.input.as_path())];
     others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
-    match spared::output(&args.select, (shown, "-o"), &others)? {
+    match spared::output(&args.select, (shown, "-o", Written::Arrays), &others)? {
         Output::Stdout => {
             let message = "arrays are not written to standard output; name a file".to_string();
             Err(Error::Output { path: shown.clone(), message })
