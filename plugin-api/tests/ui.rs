@@ -1,9 +1,12 @@
-//! Tests the compiler's messages for macros that are used wrongly.
-//! `TRYBUILD=overwrite cargo test -p passhost-plugin-api --test ui` rewrites the `.stderr` files.
+//! Tests the compiler's messages for macros that are used wrongly. `BLESS=1 cargo test -p passhost-plugin-api --test ui`
+//! rewrites the `.stderr` files. The cases use the library that the tests are linked with, so that only their few lines are
+//! compiled.
 #![forbid(unsafe_code)]
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 /// The messages are those of one compiler; the wording of others differs.
 const COMPILER: &str = "rustc 1.95.";
@@ -20,7 +23,86 @@ fn wrong_declarations_say_what_would_be_right() {
         println!("not compared: the messages are those of {COMPILER}x, this is {version}");
         return;
     }
-    trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui");
+    let files = std::fs::read_dir(folder).expect("the folder of the cases").flatten().map(|entry| entry.path());
+    let cases: Vec<PathBuf> = files.filter(|path| path.extension() == Some(OsStr::new("rs"))).collect();
+    assert!(cases.len() >= 60, "{cases:?}");
+    let (left, wrong) = (Mutex::new(cases), Mutex::new(Vec::new()));
+    let work = || {
+        let next = || left.lock().expect("no thread panics").pop();
+        while let Some(case) = next() {
+            wrong.lock().expect("no thread panics").extend(compared(&case));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let mut wrong = wrong.into_inner().expect("no thread panics");
+    wrong.sort();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Returns how the compiler's message about a case differs from the expected one, or `None`.
+fn compared(case: &Path) -> Option<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in a workspace");
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let source = case.strip_prefix(root).expect("a case lies in the workspace");
+    let output = plugin(source, "bin", out.path()).current_dir(root).output().expect("rustc runs");
+    let found = normalized(&String::from_utf8_lossy(&output.stderr));
+    let golden = case.with_extension("stderr");
+    if output.status.success() {
+        return Some(format!("{} compiles, and should not", source.display()));
+    }
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&golden, found).expect("the file can be written");
+        return None;
+    }
+    let expected = std::fs::read_to_string(&golden).unwrap_or_default();
+    (found != expected).then(|| format!("== {}: expected\n{expected}== found\n{found}", source.display()))
+}
+
+/// Removes what differs between machines and versions: line numbers of the library, and the compiler's folder.
+fn normalized(said: &str) -> String {
+    let ends =
+        ["error: aborting due to", "For more information about", "Some errors have detailed", "error: could not"];
+    let (mut out, mut is_own) = (String::new(), true);
+    for line in said.lines().filter(|line| !ends.iter().any(|end| line.starts_with(end))) {
+        let text = line.trim_start();
+        let gutter = text.trim_start_matches(|c: char| c.is_ascii_digit());
+        let number = &text[..text.len() - gutter.len()];
+        let gutter = gutter.trim_start();
+        if let Some((arrow, place)) =
+            ["--> ", "::: "].into_iter().find_map(|arrow| Some((arrow, text.strip_prefix(arrow)?)))
+        {
+            is_own = place.starts_with("plugin-api/tests/ui/");
+            let place = place.strip_prefix("plugin-api/").unwrap_or(place);
+            let place = place.split_once("/library/").map_or(place.to_string(), |(_, file)| format!("$RUST/{file}"));
+            let file = place.split(':').next().unwrap_or_default();
+            out.push_str(&format!("  {arrow}{}", if is_own { &place } else { file }));
+        } else if gutter.starts_with('|') || gutter.starts_with("= ") {
+            out.push_str(&format!("{:<3}{gutter}", if is_own { number } else { "" }));
+        } else if let Some((before, _)) = line.strip_prefix("note: inside").and_then(|_| line.split_once("::<")) {
+            // The size of the metadata, which has the version of the compiler.
+            out.push_str(&format!("{before}`"));
+        } else {
+            out.push_str(line);
+        }
+        out.push('\n');
+    }
+    format!("{}\n", out.trim_end())
+}
+
+/// Returns the command that compiles a plugin as cargo would.
+fn plugin(source: &Path, kind: &str, out: &Path) -> Command {
+    let (library, folder) = built();
+    let mut command = rustc();
+    command.args(["--edition", "2024", "--crate-type", kind, "--emit", "metadata", "--out-dir"]).arg(out);
+    command.arg("-L").arg(format!("dependency={}", folder.display())).arg("--extern");
+    command.arg(format!("plugin_api={}", library.display())).arg(source);
+    command.env("CARGO_PKG_NAME", "nothing").env("CARGO_PKG_VERSION", "0.1.0");
+    command
 }
 
 /// Returns the newest build of this crate among the libraries linked with the test.
@@ -39,16 +121,10 @@ fn built() -> (PathBuf, PathBuf) {
 /// Cargo sets the strategy for whole builds, so the compiler is called as cargo would.
 #[test]
 fn a_plugin_that_aborts_is_refused() {
-    let (library, folder) = built();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/smallest.rs");
     let out = tempfile::tempdir().expect("a temporary folder");
-    let compile = |strategy: &str| {
-        let mut command = rustc();
-        command.args(["--edition", "2024", "--crate-type", "cdylib", "--emit", "metadata", "-C", strategy]);
-        command.arg("-L").arg(format!("dependency={}", folder.display())).arg("--extern");
-        command.arg(format!("plugin_api={}", library.display())).arg(&source).current_dir(out.path());
-        command.env("CARGO_PKG_NAME", "nothing").env("CARGO_PKG_VERSION", "0.1.0").output().expect("rustc runs")
-    };
+    let compile =
+        |strategy: &str| plugin(&source, "cdylib", out.path()).args(["-C", strategy]).output().expect("rustc runs");
     let fine = compile("panic=unwind");
     assert!(fine.status.success(), "{}", String::from_utf8_lossy(&fine.stderr));
     let refused = compile("panic=abort");
