@@ -10,7 +10,7 @@ use passhost_tests::kernels::executed;
 use plugin_api::prelude::*;
 use proptest::prelude::*;
 use registry::Pipeline;
-use runtime::{Interpreter, Tensor};
+use runtime::{Arg, Backend, Interpreter, Limits, Tensor};
 use std::path::Path;
 
 /// Number of runs with different arguments.
@@ -96,6 +96,83 @@ proptest! {
     #[test]
     fn values_that_iterations_carry_stay(bytes in choices()) {
         keeps_values(&bytes);
+    }
+}
+
+/// Loops and blocks of a sum of the `n` rows of A, which may have no elements: `m` is the length of a row.
+const SUMS: [&str; 4] = [
+    r#"
+    for i, k in T.grid(n, m):
+        with T.sblock("sum"):
+            vi, vk = T.axis.remap("SR", [i, k])"#,
+    r#"
+    for k, i in T.grid(m, n):
+        with T.sblock("sum"):
+            vi, vk = T.axis.remap("SR", [i, k])"#,
+    r#"
+    for k0, i, k1 in T.grid((m + T.int64(3)) // T.int64(4), n, T.int64(4)):
+        with T.sblock("sum"):
+            T.where(k0 * T.int64(4) + k1 < m)
+            vi = T.axis.spatial(n, i)
+            vk = T.axis.reduce(m, k0 * T.int64(4) + k1)"#,
+    r#"
+    for i0 in range((n + T.int64(1)) // T.int64(2)):
+        for i1, k in T.grid(T.int64(2), m):
+            with T.sblock("sum"):
+                T.where(i0 * T.int64(2) + i1 < n)
+                vi = T.axis.spatial(n, i0 * T.int64(2) + i1)
+                vk = T.axis.reduce(m, k)"#,
+];
+
+fn sum_of_rows(loops: &str) -> Module {
+    let indent = " ".repeat(loops.lines().last().map_or(0, |line| line.len() - line.trim_start().len()));
+    let block =
+        ["T.reads(A[vi, vk])", "T.writes(B[vi])", "with T.init():", "    B[vi] = 1", "B[vi] = B[vi] + A[vi, vk]"];
+    let block: String = block.iter().map(|line| format!("\n{indent}{line}")).collect();
+    let text = format!(
+        "@T.prim_func(s_tir=True)\ndef f(a: T.handle, b: T.handle):\n    n, m = T.int64(), T.int64()\n    \
+         A = T.match_buffer(a, (n, m), \"int32\")\n    B = T.match_buffer(b, (n,), \"int32\"){loops}{block}\n"
+    );
+    script::read(&text, engine()).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// The sums of `n` rows of `m` ones.
+fn sums(module: &Module, n: i64, m: i64) -> Vec<i32> {
+    let (_, body) = module.functions().next().expect("one function");
+    let all = |shape: &[i64], one: i32| {
+        Tensor::from_vec::<i32>(shape, vec![one; shape.iter().product::<i64>() as usize]).expect("a tensor")
+    };
+    let mut tensors = [all(&[n, m], 1), all(&[n], -7)];
+    let mut args: Vec<Arg<'_>> = tensors.iter_mut().map(Arg::Out).collect();
+    let run = Interpreter.prepare(body).and_then(|ready| ready.run(&mut args, &Limits::new(1 << 20, 1 << 20)));
+    run.unwrap_or_else(|fault| panic!("{fault}\n{}", shown(module)));
+    tensors[1].values().expect("numbers")
+}
+
+/// What a sum starts with is its value if it has nothing to add, before and after each pass.
+#[test]
+fn sums_of_nothing_stay() {
+    for loops in SUMS {
+        let module = sum_of_rows(loops);
+        let check = |module: &Module, what: &str| {
+            for (n, m) in [(3, 0), (1, 0), (0, 3), (0, 0), (3, 5)] {
+                let expected = vec![m as i32 + 1; n as usize];
+                assert_eq!(sums(module, n, m), expected, "{what} of ({n}, {m})\n{}", shown(module));
+            }
+        };
+        check(&module, "no pass");
+        for pass in single_passes() {
+            if let Ok(out) = after(pass, &module) {
+                check(&out, pass);
+            }
+        }
+        for name in ["lower-tir", "native"] {
+            let mut at = module.clone();
+            for pass in pipeline(name) {
+                at = after(&pass, &at).unwrap_or_else(|error| panic!("{name}, {pass}: {error}\n{}", shown(&at)));
+                check(&at, &format!("{name}, {pass}"));
+            }
+        }
     }
 }
 

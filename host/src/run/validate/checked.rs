@@ -146,7 +146,7 @@ fn covered(coverage: &Coverage) -> Value {
         "branches": { "reached": coverage.parts.0, "of": coverage.parts.1 },
         "loops": { "reached": coverage.loops.0, "of": coverage.loops.1 },
         "mode": coverage.mode.map(|mode| json!({ "of": mode.of, "calls": mode.calls })),
-        "watched": coverage.watched, "violations": coverage.violations, "refused": coverage.refused, "lost": coverage.lost,
+        "watched": coverage.watched, "violations": coverage.violations, "refused": coverage.refused,
     })
 }
 

@@ -21,8 +21,6 @@ pub struct Coverage {
     pub violations: usize,
     /// Number of inputs that the function rejects before the pass.
     pub refused: usize,
-    /// Number of inputs with an extent of 0 that have a result before the pass, but none after it.
-    pub lost: usize,
     /// Inputs that were skipped for lack of budget.
     pub left_out: BTreeSet<Aim>,
     /// The mode of the contract, if some calls before the pass compute as in the other mode. The contract allows the pass to change their
@@ -59,7 +57,6 @@ impl Coverage {
         self.watched += other.watched;
         self.violations += other.violations;
         self.refused += other.refused;
-        self.lost += other.lost;
         self.left_out.extend(&other.left_out);
     }
 
@@ -80,10 +77,6 @@ impl Coverage {
         }
         if self.loops.1 > 0 {
             out.push(format!("{} of {} loops over data with 0, 1 and more iterations", self.loops.0, self.loops.1));
-        }
-        if self.lost > 0 {
-            let plural = if self.lost == 1 { "" } else { "s" };
-            out.push(format!("no result after the pass for {} input{plural} with a dimension of 0", self.lost));
         }
         let left_out: Vec<&str> = self.left_out.iter().map(|aim| aim.name()).collect();
         if !left_out.is_empty() {

@@ -52,7 +52,7 @@ use self::units::Unit;
 use crate::engine::Engine;
 use crate::run::execute::backend::Executor;
 use crate::run::execute::executing;
-use passhost_lang::ir::{Body, BodyKind, Module};
+use passhost_lang::ir::{Body, Module};
 use passhost_lang::metadata::Tolerance;
 use plugin_api::abi::in_process::caught;
 use runtime::vm::{Bounds, InputRange, Value};
@@ -342,15 +342,6 @@ impl<'e> Validator<'e> {
         if self.is_unwritten(about, (case, args), values) {
             return unusable("before the pass: the result is memory that nothing was written to".to_string());
         }
-        let is_new = |value: &Value, again: &Value| !compare::is_same(value, again, &Allowed::of(Tolerance::Exact));
-        if case.has_empty_dim()
-            && makes_prim_funcs(step)
-            && self.again(&step.after, unit, case, args).is_some_and(|again| is_new(&after.value, &again))
-        {
-            return Err(Tried::Lost(
-                "after the pass: a dimension is 0, and the result is memory that nothing was written to".to_string(),
-            ));
-        }
         let output = unit.output_name(&step.before, output.clone());
         Ok(What::Value { output, mismatch: mismatch.clone() })
     }
@@ -380,13 +371,6 @@ fn arguments_for(step: &ValidatedStep) -> &Module {
     if step.tolerance == Tolerance::Specialized { &step.after } else { &step.before }
 }
 
-/// Returns true if a pass lowers operators to PrimFuncs. A PrimFunc that reduces over an empty axis does not even write the initial value,
-/// also in TVM, but the operator has a value there.
-fn makes_prim_funcs(step: &ValidatedStep) -> bool {
-    let is_new = |(name, body): (&str, &Body)| body.kind() == BodyKind::PrimFunc && step.before.get(name).is_none();
-    step.after.functions().any(is_new)
-}
-
 /// The factor by which a pass may increase a small amount of work.
 const MUCH_MORE: u64 = 8;
 /// Maximum units of work for an input that is not one of the first.
@@ -413,8 +397,6 @@ enum Tried {
         why: String,
         may_be_integers: bool,
     },
-    /// There is a result before the pass, but none after it, as in TVM.
-    Lost(String),
     /// The input violates an assertion on both sides.
     Violates(String),
     /// The result after the pass could not be computed or compared.
@@ -467,10 +449,6 @@ impl Done {
             }
             Tried::Unusable { why, .. } => {
                 self.same.coverage.refused += 1;
-                self.unusable.get_or_insert(why);
-            }
-            Tried::Lost(why) => {
-                self.same.coverage.lost += 1;
                 self.unusable.get_or_insert(why);
             }
             Tried::Violates(why) => {

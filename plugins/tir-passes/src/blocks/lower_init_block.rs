@@ -1,12 +1,14 @@
 //! Turns the initialization of a reduction block into a statement.
 
 use plugin_api::prelude::*;
+use plugin_api::schedule::{BlockInfo, IterKind, LoopRef, Schedule};
 use plugin_api::tir::BlockIter;
 
 declare_pass! {
     /// Makes the initialization of a reduction block a statement, which the first iteration executes.
     ///
-    /// Expects any PrimFunc. Keeps blocks without an initialization.
+    /// Where a reduction may have no iteration, the initialization becomes a block of its own before the reduction, as by
+    /// `decompose_reduction` of a schedule: a sum of nothing is 0. Expects any PrimFunc. Keeps blocks without an initialization.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -36,7 +38,31 @@ declare_pass! {
 }
 
 fn lower_init_block(body: &Body, _: &Ctx) -> Result<Body, PassError> {
-    LowerInit::default().mutate(body)
+    match initialized_before(body) {
+        Some(body) => LowerInit::default().mutate(&body),
+        None => LowerInit::default().mutate(body),
+    }
+}
+
+/// Initializes reductions that may have no iteration before their loops, as far as a schedule can do that.
+fn initialized_before(body: &Body) -> Option<Body> {
+    let may_be_empty = |iter: BlockIter<'_>| iter.is_reduction && iter.extent.dim().and_then(|n| n.as_int()).is_none();
+    if !body.values().any(|block| block.block_init().is_some() && block.block_iters().any(may_be_empty)) {
+        return None;
+    }
+    let mut schedule = Schedule::new(body).ok()?;
+    let is_open = |block: &BlockInfo| {
+        block.has_init && block.iters.iter().any(|iter| iter.kind == IterKind::Reduce && iter.extent.is_none())
+    };
+    let mut decomposed = false;
+    for block in schedule.blocks().into_iter().filter(is_open) {
+        let loops = schedule.get_loops(block.block).ok()?;
+        let reduces = |of: &&LoopRef| matches!(schedule.iter_kind(**of), Ok(IterKind::Reduce));
+        if let Some(first) = loops.iter().find(reduces).copied() {
+            decomposed |= schedule.decompose_reduction(block.block, first).is_ok();
+        }
+    }
+    if decomposed { schedule.finish().ok() } else { None }
 }
 
 #[derive(Default)]

@@ -5,6 +5,7 @@ mod calls;
 mod choices;
 mod exprs;
 mod forms;
+mod of_nothing;
 mod params;
 mod stmts;
 
@@ -46,7 +47,7 @@ fn lowered(func: &Body, strict: bool) -> Result<Program, Fault> {
     let program = Program { name: name.to_string(), ..Program::default() };
     let analyzers = vec![Analyzer::of_body(func)];
     let (scalars, buffers, pointers, symbols, hidden) = Default::default();
-    let (code, blocks, statement, chosen_by) = (vec![Vec::new()], Vec::new(), 0, Vec::new());
+    let (code, blocks, statement, chosen_by, nested_until) = (vec![Vec::new()], Vec::new(), 0, Vec::new(), 0);
     let mut lower = Lower {
         program,
         analyzers,
@@ -59,6 +60,7 @@ fn lowered(func: &Body, strict: bool) -> Result<Program, Fault> {
         blocks,
         statement,
         chosen_by,
+        nested_until,
         strict,
     };
     let placed = lower.function(root);
@@ -109,6 +111,8 @@ struct Lower {
     statement: usize,
     /// Conditions, and the values of them for which the current expression is used, although it is always computed.
     chosen_by: Vec<(Reg, bool)>,
+    /// Loops before this node are in a nest for which [`Lower::over_nothing`] was called.
+    nested_until: usize,
     /// True if a `Select` evaluates both values.
     strict: bool,
 }
@@ -142,7 +146,7 @@ fn lanes_of(value: Value<'_>) -> Result<usize, Fault> {
 }
 
 fn scalar_of(dtype: DType) -> Result<Scalar, Fault> {
-    Scalar::of(dtype).ok_or_else(|| Fault::unsupported(format!("numbers of {dtype}")))
+    Scalar::of(dtype).ok_or_else(|| Fault::numbers_of(dtype))
 }
 
 impl Lower {
@@ -290,6 +294,10 @@ impl Lower {
         let reg = self.reg(scalar);
         self.program.loops.insert(reg, name_of(var).to_string());
         self.bind(var, Bound::Form(reg.into()));
+        // The name of the variable in the types of buffers, if one exists before the loop.
+        if let Some(known) = var.operand(0) {
+            self.bind(known, Bound::Form(reg.into()));
+        }
         Ok(reg)
     }
 

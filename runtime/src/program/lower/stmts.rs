@@ -4,7 +4,7 @@ use super::choices::negated;
 use super::{Bound, Lower, dtype_of, name_of, scalar_of};
 use crate::fault::Fault;
 use crate::program::{Affine, Binary, Instr, Loop, LoopKind, Reg, Scalar, Unary};
-use passhost_lang::arith::index_to_dim;
+use passhost_lang::arith::{index_to_dim, symbol_of};
 use passhost_lang::ir::records::{kind, prim};
 use passhost_lang::ir::{Dim, Expr, Stmt, Value};
 use passhost_lang::tir::BlockIter;
@@ -84,7 +84,10 @@ impl Lower {
             _ => LoopKind::Serial,
         };
         match step {
-            None => self.loop_over(stmt, var, min, extent, kind),
+            None => {
+                self.over_nothing(stmt)?;
+                self.loop_over(stmt, var, min, extent, kind)
+            }
             Some(step) => {
                 let counter = self.reg(Scalar::Int(64));
                 self.program.loops.insert(counter, super::name_of(var).to_string());
@@ -112,10 +115,6 @@ impl Lower {
         kind: LoopKind,
     ) -> Result<(), Fault> {
         let reg = self.loop_var(var)?;
-        // The name of the variable in the types of buffers, if one exists before the loop.
-        if let Some(known) = var.operand(0) {
-            self.bind(known, Bound::Form(reg.into()));
-        }
         let (body, mark) = self.marked(None, |lower| lower.region(stmt))?;
         self.emit(Instr::For(Box::new(Loop { var: reg, min, extent, body, lanes: 0, kind, mark })));
         Ok(())
@@ -229,23 +228,11 @@ impl Lower {
     }
 
     fn block_content(&mut self, stmt: Value<'_>) -> Result<(), Fault> {
-        let mut first: Option<Reg> = None;
         for iter in stmt.block_iters() {
             self.block_iter(&iter)?;
         }
-        for iter in stmt.block_iters().filter(|iter| iter.is_reduction) {
-            let (value, min) = (self.expr(iter.var, 0)?, self.form(iter.min, 0)?);
-            let min = self.materialize(min, self.scalar(value));
-            let is_min = self.binary(Binary::Eq, Scalar::Bool, value, min);
-            first = Some(match first {
-                None => is_min,
-                Some(others) => self.binary(Binary::And, Scalar::Bool, others, is_min),
-            });
-        }
-        // The initialization may also use what the block allocates or matches.
-        for buffer in stmt.region().children().filter(|value| value.kind() == kind::BUFFER) {
-            self.buffer_statement(buffer)?;
-        }
+        let first = self.begins_reductions(stmt)?;
+        self.block_buffers(stmt)?;
         if let Some(init) = stmt.block_init() {
             match first {
                 None => self.region(init)?,
@@ -258,15 +245,44 @@ impl Lower {
         self.region(stmt)
     }
 
+    /// Returns whether an iteration is the first one of all reductions of a block, if it has any.
+    pub(super) fn begins_reductions(&mut self, block: Value<'_>) -> Result<Option<Reg>, Fault> {
+        let mut first = None;
+        for iter in block.block_iters().filter(|iter| iter.is_reduction) {
+            let (value, min) = (self.expr(iter.var, 0)?, self.form(iter.min, 0)?);
+            let min = self.materialize(min, self.scalar(value));
+            let is_min = self.binary(Binary::Eq, Scalar::Bool, value, min);
+            first = Some(self.both(first, is_min));
+        }
+        Ok(first)
+    }
+
+    /// Combines a condition with others, if there are any.
+    pub(super) fn both(&mut self, others: Option<Reg>, cond: Reg) -> Reg {
+        others.map_or(cond, |others| self.binary(Binary::And, Scalar::Bool, others, cond))
+    }
+
+    /// Emits the buffers that a block allocates or matches. Its initialization may use them, too.
+    pub(super) fn block_buffers(&mut self, block: Value<'_>) -> Result<(), Fault> {
+        let mut buffers = block.region().children().filter(|value| value.kind() == kind::BUFFER);
+        buffers.try_for_each(|buffer| self.buffer_statement(buffer))
+    }
+
     /// Binds the variable of a block iterator to its value, and emits a check of its range, unless that is proven.
-    fn block_iter(&mut self, iter: &BlockIter<'_>) -> Result<(), Fault> {
+    pub(super) fn block_iter(&mut self, iter: &BlockIter<'_>) -> Result<(), Fault> {
         let [min, extent] = [self.form(iter.min, 0)?, self.form(iter.extent, 0)?];
         let form = self.form(iter.value, 0)?;
         if !self.is_in_range(iter) {
             let what = format!("the iterator `{}`", name_of(iter.var));
             let place = self.place(|| what.clone());
-            self.emit(Instr::Check { what, form: form.clone(), min, extent, place });
+            self.emit(Instr::Check { what, form, min, extent, place });
         }
+        self.bind_iter(iter)
+    }
+
+    /// Binds the variable of a block iterator to its value.
+    pub(super) fn bind_iter(&mut self, iter: &BlockIter<'_>) -> Result<(), Fault> {
+        let form = self.form(iter.value, 0)?;
         let (from, to) = (scalar_of(dtype_of(iter.value))?, scalar_of(dtype_of(iter.var))?);
         let form = match from == to || to == Scalar::Int(64) {
             true => form,
@@ -293,14 +309,20 @@ impl Lower {
     }
 }
 
-/// Returns true if an expression contains a value.
-fn mentions(root: Value<'_>, value: Value<'_>) -> bool {
+/// Returns true if an expression contains a variable, also as a symbolic variable of a dimension.
+pub(super) fn mentions(root: Value<'_>, value: Value<'_>) -> bool {
     let mut work = vec![root];
     while let Some(next) = work.pop() {
-        if next == value {
+        let mut is_in = next == value;
+        if let (Some(dim), Some(symbol)) = (next.dim(), symbol_of(value)) {
+            dim.vars(&mut |var| is_in |= var == symbol);
+        }
+        if is_in {
             return true;
         }
-        work.extend(next.operands().filter(|operand| operand.is_nested() || *operand == value));
+        work.extend(
+            next.operands().filter(|operand| operand.is_nested() || operand.dim().is_some() || *operand == value),
+        );
     }
     false
 }

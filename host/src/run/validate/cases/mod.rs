@@ -50,13 +50,6 @@ pub enum Aim {
     Coverage,
 }
 
-impl Case {
-    /// Returns true if a symbolic dimension has extent 0.
-    pub(super) fn has_empty_dim(&self) -> bool {
-        self.dims.values().any(|extent| *extent == 0)
-    }
-}
-
 /// The range of integers in an input, if the function fails before the pass with the usual ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Integers {
