@@ -602,6 +602,35 @@ fn what_is_written_outside_of_blocks_gets_one() {
     assert_eq!(body.bindings().count(), 3);
 }
 
+/// A rewrite that binds parts of a result, after a block or without one.
+#[test]
+fn what_is_bound_in_a_result_gets_a_block() {
+    for first in [false, true] {
+        let mut b = BodyBuilder::new();
+        b.begin_function(0, AttrsId::NONE, None);
+        let (ty, sigmoid, relu) = (b.ty(&tensor()), b.op("relax.sigmoid"), b.op("relax.nn.relu"));
+        let mut x = b.param("x", ty);
+        if first {
+            b.begin(NodeSpec::new(kind::BLOCK), &[], None);
+            x = b.call(relu, &[x], AttrsId::NONE, ty, false, Some("y"));
+            b.end();
+        }
+        let inner = b.call(sigmoid, &[x], AttrsId::NONE, ty, false, None);
+        let outer = b.call(sigmoid, &[inner], AttrsId::NONE, ty, false, None);
+        b.end_function(outer, ty);
+        let body = b.finish().expect("valid");
+        let new = body.rewrite(|value, rw| {
+            let Some(x) = value.as_call_to("relax.sigmoid").and_then(|call| call.arg(0)) else { return Action::Keep };
+            let x = rw.v(x);
+            let exp = rw.call("relax.exp", &[x], &[], &tensor());
+            Action::Replace(rw.emit(exp, "gv"))
+        });
+        let new = new.expect("valid");
+        assert_eq!(new.bindings().count(), 2 + usize::from(first), "{}", dump(&new));
+        assert_eq!(new.values().filter(|value| value.kind() == kind::BLOCK).count(), 1, "{}", dump(&new));
+    }
+}
+
 /// A pass that renames parameters and variables and changes their types, including those of nested functions.
 #[test]
 fn a_mutator_renames_and_retypes() {

@@ -343,10 +343,13 @@ impl<'b> Edit<'b> {
         self.place = place;
     }
 
-    /// Wraps the named insertions from `first` on in a block, if all of them are at one place. Unnamed insertions between them get a name as well.
-    pub(crate) fn enclose_new(&mut self, first: usize, name: &str) {
+    /// Wraps the named insertions from `first` on in a block, if all of them are directly before a value. Unnamed insertions
+    /// between them get a name as well.
+    pub(crate) fn enclose_new(&mut self, first: usize, before: Value<'_>, name: &str) {
+        self.just_before(before);
+        let here = self.place;
         let bound = |item: &Item| matches!(item, Item::Node(op) if self.b.pool.s.nodes[*op as usize].has(flag::BOUND));
-        let place = self.side.get(first).map(|(place, _)| *place);
+        let place = self.side.get(first).map(|(place, _)| *place).filter(|place| *place == here);
         let Some(last) = self.side.iter().rposition(|(_, item)| bound(item)).filter(|last| *last >= first) else {
             return;
         };

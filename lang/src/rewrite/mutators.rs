@@ -137,8 +137,21 @@ impl<'b> Rewriter<'b> {
                 }
             }
         }
-        if let Some(edit) = self.edit.as_mut().filter(|_| !in_block) {
-            edit.enclose_new(inserted, name);
+        self.enclose(inserted);
+    }
+
+    fn n_inserted(&self) -> usize {
+        self.edit.as_ref().map_or(0, Edit::n_inserted) as usize
+    }
+
+    /// Wraps bindings from `inserted` on in a block if the current value is in none, such as a part of a result.
+    fn enclose(&mut self, inserted: usize) {
+        if self.n_inserted() > inserted
+            && self.body.function().is_some()
+            && let Some(edit) = &mut self.edit
+            && !matches!(edit.kind_around(self.current), kind::BLOCK | kind::DATAFLOW)
+        {
+            edit.enclose_new(inserted, self.current, "gv");
         }
     }
 
@@ -217,7 +230,9 @@ fn rewrite_all<'b, E: From<SealError>>(
             at += 1;
             continue;
         }
+        let inserted = rw.n_inserted();
         let action = f(value, &mut rw)?;
+        rw.enclose(inserted);
         rw.apply(value, action);
         at = if action == Action::Keep { at + 1 } else { value.end() };
     }
@@ -497,9 +512,9 @@ impl<'b, M: ExprMutator<'b>> Hooks<'b> for NormalHooks<'_, M> {
     }
 
     fn node(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        let (from, inserted) = (rw.n_nodes(), rw.edit.as_ref().map_or(0, Edit::n_inserted));
+        let (from, inserted) = (rw.n_nodes(), rw.n_inserted());
         let action = self.dispatch(value, rw)?;
-        rw.bind_nested(from, inserted as usize);
+        rw.bind_nested(from, inserted);
         Ok(action)
     }
 }

@@ -7,8 +7,8 @@ declare_pass! {
     /// Allocates what functions write their results to, and calls them directly.
     ///
     /// `R.call_tir`, `R.call_tir_inplace` and `R.call_dps_packed` become allocations of tensors and a call with the tensors as
-    /// the last arguments. A result that is written in place of an argument is that argument. Expects functions in A-normal
-    /// form without dataflow blocks, in which nothing checks purity any more. Keeps what is computed.
+    /// the last arguments. A result that is written in place of an argument is that argument. Expects functions without
+    /// dataflow blocks, in which nothing checks purity any more. Keeps what is computed.
     ///
     /// ```relax before
     /// @R.function
@@ -53,12 +53,12 @@ fn rewrite(body: &Body, devices: &Devices, rewritten: &mut usize) -> Result<Body
         let results = written.results(rw)?;
         written.call_function(rw)?;
         Ok(match results.as_slice() {
-            [one] if value.is_binding() => {
+            [one] if value.is_binding() && !value.ty().is_tuple() => {
                 rw.edit().make_alias(value, *one);
                 Action::Keep
             }
-            [one] => Action::Replace(*one),
-            several => Action::Replace(rw.tuple(several)),
+            [one] if !value.ty().is_tuple() => Action::Replace(*one),
+            of_tuple => Action::Replace(rw.tuple(of_tuple)),
         })
     })
 }
@@ -125,12 +125,16 @@ impl<'b> Written<'b, '_> {
         };
         let (device, scope) = self.devices.of_tensor(tensor);
         let builder = rw.edit().builder();
-        let args = [
+        let mut args = vec![
             builder.shape(shape),
             builder.dtype(tensor.dtype),
             builder.prim_value(&Dim::Int(device)),
             builder.string(scope),
         ];
+        // The number of the device is for the runtime: only a type says the device itself.
+        if tensor.vdevice.is_some() {
+            args.push(rw.type_arg(&ty));
+        }
         let allocated = rw.call("relax.builtin.alloc_tensor", &args, &[], &ty);
         let allocated = rw.emit(allocated, "alloc");
         self.new.push(allocated);
