@@ -3,6 +3,7 @@
 use plugin_api::arith::prim;
 use plugin_api::prelude::*;
 use plugin_api::tir::{Again, TirRewrite};
+use std::collections::HashSet;
 
 declare_pass! {
     /// Multiplies and adds floats with one rounding: `a * b + c` becomes `T.fma(a, b, c)`.
@@ -11,7 +12,9 @@ declare_pass! {
     /// and is a little more precise; so its last bits differ from those without this pass, which its tolerance allows. If both
     /// operands of a sum are products, the first one is fused.
     ///
-    /// Expects any PrimFunc. Keeps integers, and differences.
+    /// Expects any PrimFunc. Keeps integers, and differences. Keeps what a cast to an integer, a rounding such as `T.floor`, a
+    /// division with a remainder or a comparison uses in the same statement, or through a variable: there, a last bit decides
+    /// about a whole step.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -33,23 +36,51 @@ declare_pass! {
 }
 
 fn fuse_multiply_add(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
-    let mut fuse = Fuse::default();
+    let mut fuse = Fuse { exact: decides_a_step(body), fused: 0 };
     let out = fuse.rewrite(body)?;
     ctx.statistic("products fused", fuse.fused);
     Ok(out)
 }
 
-#[derive(Default)]
-struct Fuse {
+struct Fuse<'b> {
+    /// Expressions whose last bit may change the result of a step function.
+    exact: HashSet<Value<'b>>,
     fused: usize,
 }
 
-impl<'b> TirRewrite<'b> for Fuse {
+impl<'b> TirRewrite<'b> for Fuse<'b> {
     fn expr(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
-        let Some([a, b, c]) = product_and_sum(expr) else { return w.expr(self, expr) };
+        let Some([a, b, c]) = product_and_sum(expr).filter(|_| !self.exact.contains(&expr)) else {
+            return w.expr(self, expr);
+        };
         let operands = [self.expr(a, w)?, self.expr(b, w)?, self.expr(c, w)?];
         self.fused += 1;
         Ok(w.call("tirx.fma", &operands, expr.ty().dtype()))
+    }
+}
+
+/// Returns the expressions whose last bit may change the result of a step function, also through a variable.
+fn decides_a_step(body: &Body) -> HashSet<Value<'_>> {
+    let mut exact = HashSet::new();
+    let mut work: Vec<Value<'_>> = body.values().filter(|value| is_step(*value)).flat_map(Value::operands).collect();
+    while let Some(next) = work.pop() {
+        // What it loads was computed by another statement.
+        let is_new = (next.is_nested() || matches!(next.stmt(), Some(Stmt::Bind { .. }))) && exact.insert(next);
+        if is_new && !matches!(next.view(), Expr::Load { .. }) {
+            work.extend(next.operands());
+        }
+    }
+    exact
+}
+
+/// Returns true for a step function of floats: a small change of an operand may change the result by a whole step.
+fn is_step(value: Value<'_>) -> bool {
+    const ROUNDINGS: [&str; 6] = ["tirx.floor", "tirx.ceil", "tirx.round", "tirx.nearbyint", "tirx.trunc", "tirx.rint"];
+    match value.view() {
+        Expr::Arith { op: prim::CAST, a, .. } => a.ty().dtype().is_float() && !value.ty().dtype().is_float(),
+        Expr::Arith { op: prim::EQ..=prim::GE | prim::FLOORDIV..=prim::TRUNCMOD, a, .. } => a.ty().dtype().is_float(),
+        Expr::Call(call) => call.op().is_some_and(|op| ROUNDINGS.contains(&op)),
+        _ => false,
     }
 }
 
