@@ -19,6 +19,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     fn attr_value(&self, key: &str, value: &Attr) -> V {
         let number = match value {
             Attr::Str(text) => return self.edit.borrow_mut().builder().string(text),
+            Attr::Int(value) if i32::try_from(*value).is_err() => Dim::int(*value, DType::I64),
             Attr::Int(value) => Dim::int(*value, DType::I32),
             Attr::Bool(value) => Dim::int((*value).into(), DType::BOOL),
             Attr::Float(value) => Dim::float(*value, DType::F32),

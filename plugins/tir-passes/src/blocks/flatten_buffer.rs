@@ -36,6 +36,7 @@ fn flatten_buffer(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     if let Some(block) = body.values().find(|value| matches!(value.stmt(), Some(Stmt::Block))) {
         bail!(at block, "a schedulable block; run s_tir.LowerOpaqueBlock before");
     }
+    body.values().try_for_each(expect_countable)?;
     let mut flatten = Flatten { context: IterContext::new(body), declared: ValueMap::new(body) };
     let mut started = false;
     body.try_rewrite(|value, rw| {
@@ -46,6 +47,22 @@ fn flatten_buffer(body: &Body, _: &Ctx) -> Result<Body, PassError> {
         flatten.visit(value, rw)?;
         Ok::<_, PassError>(Action::Keep)
     })
+}
+
+/// Reports a buffer with more elements than the data type of its extents can represent.
+fn expect_countable(buffer: Value<'_>) -> Result<(), PassError> {
+    let Some(ty) = buffer.as_buffer_type().filter(|ty| ty.shape.iter().all(|extent| extent.dtype() == DType::I32))
+    else {
+        return Ok(());
+    };
+    let elements = ty.shape.iter().try_fold(1i128, |all, extent| all.checked_mul(extent.as_int()?.into()));
+    match elements.filter(|elements| *elements > i32::MAX.into()) {
+        None => Ok(()),
+        Some(elements) => {
+            let (name, first) = (buffer.name().unwrap_or("_"), ty.shape[0].as_int().unwrap_or(0));
+            bail!(at buffer, "buffer `{name}` has {elements} elements, which int32 does not hold, the type of its extents; write them as `T.int64({first})` and so on")
+        }
+    }
 }
 
 struct Flatten<'b> {
