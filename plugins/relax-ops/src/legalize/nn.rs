@@ -5,6 +5,7 @@ use super::reduce::reduce;
 use super::{Legal, Row, cannot, float_attr, result_shape};
 use crate::declare::{int, ints, out_dtype, text};
 use crate::linear::Subscripts;
+use plugin_api::arith::prim;
 use plugin_api::ir::{Call, DType, Dim};
 use plugin_api::te::{Te, TeExpr, TeTensor};
 use plugin_api::typing::operators::InferError;
@@ -127,6 +128,7 @@ fn pad(call: Call<'_>) -> Legal {
         te.compute(block, &shape, |i| {
             let each = i.iter().zip(x.shape()).zip(widths.chunks(2));
             x.at(each.map(|((at, size), pad)| match name {
+                "reflect_pad" if is_wider(size, pad) => reflected(at - pad[0], size),
                 "reflect_pad" => {
                     let last = TeExpr::of_dim(size.clone() - 1);
                     let away = TeExpr::int(pad[0], at.dtype())
@@ -144,6 +146,20 @@ fn pad(call: Call<'_>) -> Legal {
         })
     };
     te.finish(&[out])
+}
+
+/// Returns true if a border is so wide that elements are reflected more than once. TVM reads outside of the tensor then.
+fn is_wider(size: &Dim, pad: &[i64]) -> bool {
+    size.as_int().is_some_and(|size| pad.iter().any(|width| *width >= size.max(1)))
+}
+
+/// Computes the index of an element in a dimension between two mirrors.
+fn reflected(at: TeExpr, size: &Dim) -> TeExpr {
+    let last = size.clone() - 1;
+    let there_and_back = TeExpr::of_dim(Dim::binary(prim::MAX, last.clone() * 2, Dim::Int(1)));
+    let away = at % &there_and_back;
+    let back = TeExpr::of_dim(last.clone() * 2) - &away;
+    away.le(&TeExpr::of_dim(last)).select(away, back)
 }
 
 /// Returns the data unchanged, because inference drops nothing.

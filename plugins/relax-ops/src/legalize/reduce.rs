@@ -331,6 +331,25 @@ fn ranks(te: &Te<'_>, x: &TeTensor, axis: usize) -> TeTensor {
     })
 }
 
+/// Merges several axes into one, the last. Returns the tensor, and that axis.
+fn merged(te: &Te<'_>, x: &TeTensor, axes: &[usize]) -> (TeTensor, usize) {
+    let mut shape = reduced_shape(x, axes, false);
+    let last = shape.len();
+    let together: Vec<Dim> = axes.iter().map(|axis| x.shape()[*axis].clone()).collect();
+    shape.push(product(&together));
+    let out = te.compute("merged", &shape, |i| {
+        let (mut kept, mut rest) = (i[..last].iter().cloned(), i[last].clone());
+        // The last axis counts fastest.
+        let mut digits = Vec::new();
+        for (at, size) in together.iter().enumerate().rev() {
+            digits.push(if at == 0 { rest.clone() } else { &rest % &TeExpr::of_dim(size.clone()) });
+            rest = rest / TeExpr::of_dim(size.clone());
+        }
+        x.at((0..x.ndim()).filter_map(|axis| if axes.contains(&axis) { digits.pop() } else { kept.next() }))
+    });
+    (out, last)
+}
+
 /// Computes the middle element, or the one before the middle; along one axis also its index.
 fn median(call: Call<'_>) -> Legal {
     let te = Te::new("median", call);
@@ -339,7 +358,7 @@ fn median(call: Call<'_>) -> Legal {
     let (x, axis) = match axes[..] {
         [] => (reshaped(&te, &x, &[product(x.shape())]), 0),
         [axis] => (x.clone(), axis_of(axis, x.ndim())),
-        _ => return cannot("it is legalized for one axis or all"),
+        _ => merged(&te, &x, &sorted(&reduced_axes(call, &x))),
     };
     if is_of_nothing(&x, &[axis]) {
         return no_extreme("median");
