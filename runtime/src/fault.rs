@@ -162,6 +162,13 @@ impl Fault {
         FaultKind::Unsupported { what: what.into() }.into()
     }
 
+    /// Reports a data type that this runtime does not execute.
+    pub fn numbers_of(dtype: DType) -> Fault {
+        Fault::unsupported(format!(
+            "numbers of {dtype}, but bool, integers of 8 to 64 bits, float16, bfloat16, float32 and float64"
+        ))
+    }
+
     /// Sets the statement, unless it is already set.
     #[must_use]
     pub fn at(mut self, statement: impl Into<String>) -> Fault {

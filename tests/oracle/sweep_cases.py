@@ -443,5 +443,45 @@ def samples():
         case("multinomial_from_uniform", f'R.multinomial_from_uniform({{0}}, {{1}}, {{2}}, dtype="{dtype}")', [p, u, i], np.array(out, dtype))
 
 
-for table in (unary, binary, reductions, products, slices, uniques, windows, images, attention, samples, subscripts, squeezes, medians, extremes_of_infinities, sums_of_powers):
+def mirrors():
+    """Elements that are reflected more than once."""
+    x = np.array([1, 2, 3], "float32")
+    for pad in [(5, 7), (2, 3), (4, 0), (1, 9), (2, 2)]:
+        case("pad reflect", f'R.nn.pad({{0}}, pad_width={list(pad)}, pad_mode="reflect")', [x], np.pad(x, pad, mode="reflect"))
+    x = np.array([4], "float32")
+    case("pad reflect one", 'R.nn.pad({0}, pad_width=[2, 1], pad_mode="reflect")', [x], np.pad(x, (2, 1), mode="reflect"))
+
+
+def medians_over_axes():
+    x = (np.arange(27)[::-1] * 7 % 11).reshape(3, 3, 3)
+    for dtype in ("float32", "int32"):
+        for axes in [(0, 1), (1, 2), (0, 2), (-1, 0), (2, 1), (0, 1, 2)]:
+            out = np.median(x, axis=axes).astype(dtype)
+            case(f"median axes {dtype}", f"R.median({{0}}, axis={list(axes)})", [x.astype(dtype)], out)
+        out = np.median(x, axis=(0, 2), keepdims=True).astype(dtype)
+        case(f"median axes {dtype}", "R.median({0}, axis=[0, 2], keepdims=True)", [x.astype(dtype)], out)
+    nan = x.astype("float32")
+    nan[1, 2, 0] = np.nan
+    case("median axes nan", "R.median({0}, axis=[1, 2])", [nan], np.median(nan, axis=(1, 2)))
+
+
+def views():
+    x = np.array([1, 2.5, -3, 0.5], "float32")
+    case("view dtype", 'R.memory.view({0}, dtype="int32")', [x], x.view("int32"))
+    case("view shape", "R.memory.view({0}, (2, 2))", [x], x.reshape(2, 2))
+    case("view narrow", 'R.memory.view({0}, dtype="float16")', [x], x.view("float16")[:4])
+    case("view offset", "R.memory.view({0}, (2,), relative_byte_offset=8)", [x], x[2:])
+    case("view beyond", "R.memory.view({0}, (4,), relative_byte_offset=8)", [x], refused=True)
+
+
+def shorthands():
+    x, w, b = np.array([[1, -1]], "float32"), np.array([[1, 2], [3, 4], [5, 6]], "float32"), np.array([0.5, 0, -1], "float32")
+    case("linear", "R.linear({0}, {1}, {2})", [x, w, b], x @ w.T + b)
+    x = np.array([-1, 3, 8], "float32")
+    case("relu6", "R.nn.relu6({0})", [x], np.clip(x, 0, 6))
+    case("split negative", "R.split({0}, [-2])", [x], refused=True)
+    case("meshgrid of one", "R.meshgrid(({0},))", [x], x)
+
+
+for table in (unary, binary, reductions, products, slices, uniques, windows, images, attention, samples, subscripts, squeezes, medians, extremes_of_infinities, sums_of_powers, mirrors, medians_over_axes, views, shorthands):
     table()

@@ -68,7 +68,7 @@ fn fresh_byte(dtype: DType, limits: &Limits) -> u8 {
 }
 
 fn no_numbers(dtype: DType) -> Fault {
-    Fault::unsupported(format!("numbers of {dtype}"))
+    Fault::numbers_of(dtype)
 }
 
 impl Tensor {
@@ -178,6 +178,16 @@ impl Tensor {
     /// Returns this tensor with the memory of another one of the same size.
     pub(crate) fn in_memory_of(&self, other: &Tensor) -> Tensor {
         Tensor { storage: Arc::clone(&other.storage), ..self.clone() }
+    }
+
+    /// Returns the bytes from `offset` on as another tensor, or `None` if there are too few. If these are all bytes, the memory is
+    /// shared, otherwise copied.
+    pub(crate) fn viewed(&self, dtype: DType, shape: &[i64], offset: i64) -> Option<Tensor> {
+        let (from, bytes) = (usize::try_from(offset).ok()?, usize::try_from(size_of(dtype, shape)?).ok()?);
+        if (from, bytes) == (0, self.bytes) {
+            return Some(Tensor { dtype, shape: shape.into(), origin: None, ..self.clone() });
+        }
+        Tensor::new(dtype, shape, self.bytes().get(from..from.checked_add(bytes)?)?).ok()
     }
 
     /// Returns a copy of the tensor with its own memory.

@@ -9,8 +9,7 @@ use super::packed::{sorting, standard};
 use super::value::{Callee, Value};
 use crate::fault::{Fault, FaultKind};
 use crate::tensor::{Tensor, size_of};
-use passhost_lang::ir::{BodyKind, Call, Value as Node};
-use passhost_lang::ir::{Expr, Type};
+use passhost_lang::ir::{Body, BodyKind, Call, Expr, Type, Value as Node};
 use std::sync::Arc;
 
 impl Machine<'_> {
@@ -178,6 +177,16 @@ impl Machine<'_> {
                 }
                 tensor
             }
+            "relax.memory.view" => {
+                let args = frame.values(call.args())?;
+                let view = standard::viewed(&args)?;
+                let memory = |value: &Value| value.as_tensor().map(Tensor::memory);
+                if memory(&view) != args.first().and_then(memory) && writes_in_place(&frame.plan.body) {
+                    let why = "it is a part of a tensor, and the function writes to memory of arguments".to_string();
+                    return Err(Cause::NotTaken { name: name.to_string(), why });
+                }
+                view
+            }
             "relax.memory.alloc_storage" => self.piece(name, &value(0)?, &value(3)?)?,
             "relax.vm.alloc_storage" => self.piece(name, &value(0)?, &value(2)?)?,
             "relax.memory.kill_storage" | "relax.memory.kill_tensor" | "relax.vm.kill_object" => {
@@ -211,6 +220,16 @@ impl Machine<'_> {
             (other, _) => Err(Cause::mismatch("what is allocated", other.described(), "a shape")),
         }
     }
+}
+
+/// Returns true if a function has calls that write to their arguments. A view of a part of a tensor is a copy, and would not
+/// show these writes.
+fn writes_in_place(body: &Body) -> bool {
+    let writes = |call: Call<'_>| match call.op() {
+        Some(op) => matches!(op, "relax.call_tir_inplace" | "relax.call_inplace_packed" | "relax.call_packed"),
+        None => call.value().has_effect(),
+    };
+    body.values().any(|value| value.as_call().is_some_and(writes))
 }
 
 /// Checks the result of a packed function against the type of the call, given by `ty_args`.

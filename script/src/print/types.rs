@@ -159,7 +159,12 @@ impl Printer<'_> {
             };
             let quote = if quoted { "\"" } else { "" };
             self.out.push_str(quote);
+            let from = self.out.len();
             self.dim(dim, sym, 0);
+            if quoted && self.out[from..].contains(['"', '\\']) {
+                let inner = self.out.split_off(from);
+                self.out.push_str(&inner.replace('\\', "\\\\").replace('"', "\\\""));
+            }
             self.out.push_str(quote);
         }
     }

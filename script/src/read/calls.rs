@@ -1,6 +1,7 @@
 //! Reads calls of operators, of functions of the module, and of local functions.
 
 use super::constants::number_operand;
+use super::defaults::positions;
 use super::func::FnReader;
 use super::types::{accept, keyword};
 use super::{Read, path_after, span};
@@ -169,8 +170,15 @@ impl<'a> FnReader<'a> {
     }
 
     fn operator(&mut self, name: &'a str, call: &'a ExprCall) -> Read<V> {
-        let Some((info, callee)) = self.operator_info(name) else {
-            return self.opaque_call(&format!("relax.{name}"), call);
+        // With `bias`, the fourth argument of TVM's function, it is another operator.
+        let biased = name == "nn.attention"
+            && (operand_named(call, "bias").or(call.arguments.args.get(3)))
+                .is_some_and(|bias| !bias.is_none_literal_expr());
+        let Some((info, callee)) = self.operator_info(if biased { "nn.attention_bias" } else { name }) else {
+            return match self.shorthand(name, call)? {
+                Some(made) => Ok(made),
+                None => self.opaque_call(&format!("relax.{name}"), call),
+            };
         };
         let n = info.args.len();
         // Calls of packed functions take any number of arguments; this is marked in the name of the last declared one.
@@ -178,6 +186,7 @@ impl<'a> FnReader<'a> {
         let positional = &call.arguments.args;
         let (args, rest) =
             if variadic { (&positional[..], &[][..]) } else { positional.split_at(positional.len().min(n)) };
+        let rest = rest.get(usize::from(info.name == "relax.nn.attention")..).unwrap_or_default();
         let (types, rest) = positional_types(info, call, rest)?;
         let mut values = Vec::with_capacity(args.len() + 1);
         for arg in args {
@@ -198,10 +207,15 @@ impl<'a> FnReader<'a> {
         }
         self.add_operands(&info.name, &mut values);
         let attrs = self.op_attrs(info, call, &rest, &values)?;
-        // The arguments determine the result, and TVM does not read types here.
-        let said = info.name == "relax.builtin.alloc_tensor" && !self.scope.as_written;
-        for (name, types) in types.into_iter().filter(|_| !said) {
+        for (name, types) in types {
+            let before = values.len();
             self.type_args(name, types, &mut values)?;
+            // The arguments determine the result, except for the device.
+            if info.name == "relax.builtin.alloc_tensor" && !self.scope.as_written {
+                if !values[before..].iter().any(|ty| self.b.with(*ty, names_a_device)) {
+                    values.truncate(before);
+                }
+            }
         }
         let v = self.b.call(callee, &values, attrs, TypeId::NONE, false, None);
         let what = self.scope.text.get(span(&*call.func)).unwrap_or("the call");
@@ -293,7 +307,9 @@ impl<'a> FnReader<'a> {
 
     fn plain_operand(&mut self, expr: &'a Expr, info: Option<&ArgInfo>) -> Read<V> {
         match expr {
-            Expr::Tuple(_) | Expr::List(_) if info.is_some_and(|arg| arg.kind == ArgKind::Shape) => {
+            Expr::Tuple(_) | Expr::List(_)
+                if info.is_some_and(|arg| arg.kind == ArgKind::Shape || arg.name == "shape") =>
+            {
                 let dims = self.dims(expr)?;
                 Ok(self.b.shape(&dims))
             }
@@ -364,14 +380,20 @@ impl<'a> FnReader<'a> {
                 .skip(call.arguments.args.len())
                 .any(|arg| arg.name == name || other_name(&arg.name) == Some(name))
         };
-        let other = |keyword: &Keyword| is_type_keyword(keyword) || is_operand(keyword);
+        let no_bias = |keyword: &Keyword| {
+            info.name == "relax.nn.attention" && keyword.arg.as_ref().is_some_and(|arg| arg == "bias")
+        };
+        let other = |keyword: &Keyword| is_type_keyword(keyword) || is_operand(keyword) || no_bias(keyword);
         if info.attrs.is_empty() && keywords.is_empty() && positional.is_empty() {
             return Ok(AttrsId::NONE);
         }
         if positional.len() > info.attrs.len() {
             return Err(self.wrong_number(info, call, call.arguments.args.len()));
         }
-        if let (Some(value), Some(attr)) = (positional.get(n_positional(info)), info.attrs.get(n_positional(info))) {
+        let order = positions(&info.name);
+        if let (None, Some(value), Some(attr)) =
+            (order, positional.get(n_positional(info)), info.attrs.get(n_positional(info)))
+        {
             let message = format!("`{}` and the attributes after it are written with their names", attr.name);
             return Err(Diagnostic::new(span(*value), message).help(signature(info)));
         }
@@ -388,7 +410,10 @@ impl<'a> FnReader<'a> {
             }
         }
         let mut entries: Vec<(&str, Attr)> = Vec::with_capacity(info.attrs.len());
-        for (value, attr) in positional.iter().zip(&info.attrs) {
+        for (at, value) in positional.iter().enumerate() {
+            let named = |name: &&str| info.attrs.iter().find(|attr| attr.name == **name);
+            let attr = order.map_or(info.attrs.get(at), |order| order.get(at).and_then(named));
+            let Some(attr) = attr else { return Err(self.wrong_number(info, call, call.arguments.args.len())) };
             entries.push((attr.name.as_str(), self.checked(attr, value)?));
         }
         for keyword in keywords.iter().filter(|keyword| !other(keyword)) {
@@ -614,4 +639,10 @@ fn fitting(info: &AttrInfo, value: Attr, expr: &Expr) -> Read<Attr> {
         return Ok(canonical_attr(info, value));
     }
     Err(Diagnostic::new(span(expr), format!("attribute `{}` must be {}", info.name, type_name(info.ty))))
+}
+
+/// Returns true for a type of tensors on a device.
+fn names_a_device(ty: passhost_lang::ir::Value<'_>) -> bool {
+    let passhost_lang::ir::Expr::TypeArg(ty) = ty.view() else { return false };
+    ty.to_owned().as_tensor().is_some_and(|tensor| tensor.vdevice.is_some())
 }

@@ -11,7 +11,7 @@ use super::{Read, Scope, is_path, path_after, sealed, span, unexpected};
 use crate::metadata::Object;
 use crate::words::diagnostic::Diagnostic;
 use foldhash::fast::RandomState;
-use passhost_lang::ir::erase::seen_outside;
+use passhost_lang::ir::erase::{erase_unbound, seen_outside};
 use passhost_lang::ir::records::{flag, kind};
 use passhost_lang::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
 use passhost_lang::typing::relations::{Relation, relation};
@@ -49,6 +49,8 @@ pub(crate) struct FnReader<'a> {
     /// The open block at each level.
     blocks: Vec<Open>,
     in_dataflow: bool,
+    /// Names of the outputs of the enclosing dataflow block.
+    outputs: Vec<&'a str>,
     pub(crate) syms: HashMap<String, Sym, RandomState>,
     /// Variables of functions of indices, by name.
     pub(crate) index_syms: HashMap<&'a str, Sym, RandomState>,
@@ -171,6 +173,7 @@ impl<'a> FnReader<'a> {
             scopes: vec![Vec::new()],
             blocks: vec![Open::No],
             in_dataflow: false,
+            outputs: Vec::new(),
             syms: HashMap::default(),
             index_syms: HashMap::default(),
             implicit_syms: false,
@@ -566,7 +569,7 @@ impl<'a> FnReader<'a> {
 
     /// Reads the declared type of a binding, and compares it with the inferred type. The second result is true if
     /// both are the same.
-    fn declared(&mut self, v: V, annotation: &'a Expr) -> Read<(TypeId, bool)> {
+    fn declared(&mut self, name: &str, v: V, annotation: &'a Expr) -> Read<(TypeId, bool)> {
         let (id, found_id) = (self.type_id(annotation)?, self.b.type_of(v));
         if id == found_id || self.opaque.contains(&v) {
             return Ok((id, true));
@@ -585,8 +588,22 @@ impl<'a> FnReader<'a> {
                 Ok((found_id, true))
             }
             Relation::Equal => Ok((id, true)),
+            Relation::Wider if self.is_output(name) && self.without_inner(&found) == self.b.type_owned(id) => {
+                Ok((id, true))
+            }
             _ => Ok((id, false)),
         }
+    }
+
+    fn is_output(&self, name: &str) -> bool {
+        self.in_dataflow && self.outputs.contains(&name)
+    }
+
+    /// Removes shapes with scalars of the dataflow block from a type, as in the type of an output.
+    fn without_inner(&self, ty: &Type) -> Type {
+        let is_inner = |v: &V| !v.is_leaf() && self.b.flags(*v) & flag::INNER != 0;
+        let inner: Vec<u32> = self.scalars.iter().filter(|(v, _)| is_inner(v)).map(|(_, sym)| sym.id).collect();
+        erase_unbound(ty, &|sym| inner.contains(&sym.id))
     }
 
     fn is_bound(&self, v: V) -> bool {
@@ -602,7 +619,7 @@ impl<'a> FnReader<'a> {
     fn bind_value(&mut self, name: &str, v: V, annotation: Option<&'a Expr>) -> Read<V> {
         let nested = !v.is_leaf() && !self.is_bound(v);
         let (ty, same) = match annotation {
-            Some(annotation) => self.declared(v, annotation)?,
+            Some(annotation) => self.declared(name, v, annotation)?,
             None if nested && self.calls_later(v) => {
                 let any = self.b.ty(&Type::Object);
                 (any, any == self.b.type_of(v))

@@ -335,8 +335,15 @@ impl<'a> FnReader<'a> {
     pub(crate) fn dim_call(&mut self, call: &ExprCall) -> Read<Dim> {
         let name = path_after(self.scope.text, &call.func, "T");
         let args = &call.arguments.args;
+        if let (None, Expr::Attribute(method), [dtype]) = (name, &*call.func, &**args)
+            && method.attr.as_str() == "astype"
+        {
+            return Ok(cast(dtype_of(dtype)?, self.dim(&method.value)?));
+        }
         match (name, &**args) {
-            (Some("Cast"), [dtype, value]) => Ok(cast(dtype_of(dtype)?, self.dim(value)?)),
+            (Some("Cast"), [dtype, value]) | (Some("cast"), [value, dtype]) => {
+                Ok(cast(dtype_of(dtype)?, self.dim(value)?))
+            }
             (Some("Not"), [value]) => {
                 let value = self.dim(value)?;
                 Ok(Dim::Expr(Arc::new(DimExpr::Unary(prim::NOT, DType::BOOL, value))))
@@ -450,6 +457,7 @@ fn whole(item: &Expr, dim: Dim) -> Read<Dim> {
 /// Fails at `at` for a division by zero, or an integer that does not fit 64 bits.
 pub(crate) fn computed(op: u16, a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
     no_bools(op, &a, &b, &at)?;
+    let (a, b) = of_one_type(a, b);
     let dtype = if matches!(a, Dim::Int(_)) { b.dtype() } else { a.dtype() };
     if matches!(op, prim::MIN | prim::MAX) && matches!((&a, &b), (Dim::Var(a), Dim::Var(b)) if a == b) {
         return Ok(a);
@@ -473,6 +481,21 @@ pub(crate) fn computed(op: u16, a: Dim, b: Dim, at: std::ops::Range<usize>) -> R
         Some(Folded::ByZero) => return Err(Diagnostic::new(at, "this divides by zero")),
         _ => Dim::binary(op, a, b),
     })
+}
+
+/// Converts the narrower one of two integers to the type of the other. Integers of Python have any type.
+fn of_one_type(a: Dim, b: Dim) -> (Dim, Dim) {
+    let is_int = |dim: &Dim| dim.dtype().is_int() && dim.dtype().code() == 0 && !matches!(dim, Dim::Int(_));
+    let wide = |dim: Dim, dtype: DType| match dim.as_int() {
+        Some(value) => Dim::int(value, dtype),
+        None => cast(dtype, dim),
+    };
+    let (of_a, of_b) = (a.dtype(), b.dtype());
+    match is_int(&a) && is_int(&b) {
+        true if of_a.bits() > of_b.bits() => (a, wide(b, of_a)),
+        true if of_a.bits() < of_b.bits() => (wide(a, of_b), b),
+        _ => (a, b),
+    }
 }
 
 /// Builds `(a + b - 1) // b`.

@@ -82,7 +82,6 @@ const MATH: &[&str] = &[
     "nextafter",
     "popcount",
     "pow",
-    "power",
     "ptr_byte_offset",
     "q_multiply_shift",
     "q_multiply_shift_per_axis",

@@ -466,7 +466,7 @@ fn random_tensor(
         let mut tensor = Tensor::zeros(dtype, shape, limits)?;
         let drawn = Drawn { range: draw.range, between: draw.between, constants: draw.constants };
         let filled = draw::fill(dtype, seed, drawn, tensor.bytes_mut());
-        return filled.map(|()| tensor).ok_or_else(|| Fault::unsupported(format!("numbers of {dtype}")));
+        return filled.map(|()| tensor).ok_or_else(|| Fault::numbers_of(dtype));
     }
     let mut tensor = Tensor::random(dtype, shape, seed, limits)?;
     let is_one = tensor.len() == 1;

@@ -76,7 +76,7 @@ impl<'t> Rows<'t> {
         let _room = limits.memory((x.len() as u64).saturating_mul(SORTED_BYTES))?;
         let numbers: Vec<Number> = x.numbers().collect();
         if numbers.len() < x.len() {
-            return Err(Fault::unsupported(format!("numbers of {}", x.dtype())).into());
+            return Err(Fault::numbers_of(x.dtype()).into());
         }
         // If the tensor is empty, the other extents may be anything.
         let inner = if x.is_empty() { 0 } else { x.shape()[axis + 1..].iter().product::<i64>() as usize };
@@ -120,7 +120,7 @@ impl<'t> Rows<'t> {
 
     fn indices(&self, k: usize, dtype: DType, limits: &Limits) -> Result<Tensor, Cause> {
         if word_of(dtype, Number::Int(0)).is_none() {
-            return Err(Fault::unsupported(format!("numbers of {dtype}")).into());
+            return Err(Fault::numbers_of(dtype).into());
         }
         self.made(k, dtype, limits, |to, _, place| {
             if let Some((word, width)) = word_of(dtype, Number::Int(place as i64)) {

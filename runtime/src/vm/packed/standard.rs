@@ -55,6 +55,21 @@ fn element(args: &[Value]) -> Result<Value, Cause> {
     at.and_then(|at| fields.get(at)).cloned().ok_or_else(|| wrong(args, 1, "an index of the tuple"))
 }
 
+/// Views the bytes of a tensor, or a part of them, as another tensor: `R.memory.view`.
+pub(in crate::vm) fn viewed(args: &[Value]) -> Result<Value, Cause> {
+    let of = tensor(args, 0)?;
+    let shape = args.get(1).and_then(Value::as_shape).unwrap_or(of.shape());
+    let dtype = if let Some(Value::DType(dtype)) = args.get(2) { *dtype } else { of.dtype() };
+    let offset = args.get(3).and_then(Value::as_int).unwrap_or(0);
+    let beyond = || {
+        let wanted = format!("at most its {} bytes", of.nbytes());
+        let extents: Vec<String> = shape.iter().map(i64::to_string).collect();
+        let found = format!("{dtype} of shape [{}] from byte {offset} on", extents.join(", "));
+        Cause::mismatch("a view of a tensor", found, wanted)
+    };
+    of.viewed(dtype, shape, offset).map(Value::Tensor).ok_or_else(beyond)
+}
+
 /// Converts extents to a one-dimensional tensor.
 pub(in crate::vm) fn shape_to_tensor(args: &[Value], limits: &Limits) -> Result<Value, Cause> {
     let extents = argument(args, 0)?.as_shape().ok_or_else(|| wrong(args, 0, "a shape"))?;
@@ -127,7 +142,7 @@ impl<'t> Slices<'t> {
     fn of(x: &'t Tensor, axis: Option<i64>) -> Result<Slices<'t>, Cause> {
         let numbers: Vec<Number> = x.numbers().collect();
         if numbers.len() < x.len() {
-            return Err(Fault::unsupported(format!("numbers of {}", x.dtype())).into());
+            return Err(Fault::numbers_of(x.dtype()).into());
         }
         let Some(axis) = axis else {
             let extent = x.len();

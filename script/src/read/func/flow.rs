@@ -33,6 +33,9 @@ impl<'a> FnReader<'a> {
             },
             _ => (None, with.body.as_slice()),
         };
+        let arguments = output.iter().flat_map(|call| &call.arguments.args);
+        let names = arguments.filter_map(|argument| Some(argument.as_name_expr()?.id.as_str())).collect();
+        let outer_outputs = std::mem::replace(&mut self.outputs, names);
         self.open_dataflow();
         self.in_dataflow = true;
         self.scopes.push(Vec::new());
@@ -60,6 +63,7 @@ impl<'a> FnReader<'a> {
         }
         outputs.iter().for_each(|(_, v)| self.hide_inner(*v));
         self.in_dataflow = false;
+        self.outputs = outer_outputs;
         let places: Vec<Range<usize>> =
             outputs.iter().map(|(name, _)| self.locals.get(name).map_or(0..0, |local| local.span.clone())).collect();
         self.leave_names();
@@ -193,16 +197,16 @@ impl<'a> FnReader<'a> {
     /// Reads the value of the last binding of a branch; anything but a variable, leaf or tuple gets its own
     /// binding.
     pub(super) fn branch_result(&mut self, value: &'a Expr, annotation: Option<&'a Expr>, name: &str) -> Read<V> {
-        if let Expr::Name(name) = value {
-            let v = self.lookup(name.id.as_str(), span(name))?;
-            annotation.map_or(Ok(()), |annotation| self.declared(v, annotation).map(drop))?;
+        if let Expr::Name(variable) = value {
+            let v = self.lookup(variable.id.as_str(), span(variable))?;
+            annotation.map_or(Ok(()), |annotation| self.declared(name, v, annotation).map(drop))?;
             return Ok(v);
         }
         if self.is_tuple(value) {
             // A tuple is the result itself, as in the `return` of a function.
             self.close_block();
             let v = self.expr(value)?;
-            annotation.map_or(Ok(()), |annotation| self.declared(v, annotation).map(drop))?;
+            annotation.map_or(Ok(()), |annotation| self.declared(name, v, annotation).map(drop))?;
             return Ok(v);
         }
         // A leaf is not a node, so a block for it would be empty.

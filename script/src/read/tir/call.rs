@@ -392,8 +392,13 @@ impl<'a> TirReader<'a> {
             let args = self.args(call, rest)?;
             return Ok(self.intrinsic(name, &args, ty, dtype));
         }
+        if let ("undef", [extra, ..]) = (name, items) {
+            return Err(
+                Diagnostic::new(span(extra), "T.undef takes no arguments").help("T.Cast(\"float32\", T.undef())")
+            );
+        }
         let mut args = self.args(call, items)?;
-        if let ("if_then_else", [_, a, b]) | ("pow" | "power", [a, b]) = (name, &mut *args) {
+        if let ("if_then_else", [_, a, b]) | ("pow", [a, b]) = (name, &mut *args) {
             (*a, *b) = self.matched(*a, *b, &span(call))?;
             if name != "if_then_else" && a.dtype.is_known() && !a.dtype.is_float() {
                 return Err(Diagnostic::new(span(call), format!("T.{name} takes floats, found {}", a.dtype)));

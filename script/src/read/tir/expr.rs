@@ -154,7 +154,12 @@ impl<'a> TirReader<'a> {
                     None => self.inverted(a, span(expr)),
                 }
             }
-            (UnaryOp::UAdd, operand) => self.value(operand),
+            (UnaryOp::UAdd, operand @ (Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) | Expr::UnaryOp(_))) => {
+                self.value(operand)
+            }
+            (UnaryOp::UAdd, _) => {
+                Err(Diagnostic::new(span(expr), "TVM has no unary `+` of expressions").help("leave it out"))
+            }
             (UnaryOp::Invert, operand) => {
                 let a = self.value(operand)?;
                 if a.dtype.is_float() {
