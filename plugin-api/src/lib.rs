@@ -61,7 +61,7 @@
 //! | build a function | [`BlockBuilder`](prelude::BlockBuilder); [`BodyBuilder`](prelude::BodyBuilder) without inference of types |
 //! | simplify and compare dimensions and indices | [`Analyzer`](prelude::Analyzer) |
 //! | report | [`Ctx::diagnostics`](prelude::Ctx::diagnostics), [`bail!`], [`pass_error!`] |
-//! | declare more than passes | [`declare_config!`], [`declare_property!`], [`declare_composite!`], [`declare_instrument!`], [`OpDecl`](prelude::OpDecl) |
+//! | declare more than passes | [`declare_config!`], [`declare_property!`], [`declare_composite!`], [`declare_instrument!`], [`declare_reader!`], [`declare_writer!`], [`OpDecl`](prelude::OpDecl) |
 //! | export all of it | [`export_plugin!`] |
 //!
 //! # What the host promises

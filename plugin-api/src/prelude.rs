@@ -5,6 +5,7 @@ pub use crate::arith::Analyzer;
 pub use crate::build::{BlockBuilder, FunctionBuilder};
 pub use crate::declare::analysis::Analysis;
 pub use crate::declare::diagnostics::{Diagnostics, Severity};
+pub use crate::declare::formats::{Output, Source};
 pub use crate::declare::instrument::{PassFacts, PassInstrument};
 pub use crate::declare::pass::Ctx;
 pub use crate::ir::{
@@ -36,6 +37,6 @@ pub use crate::walk::value_key::{ValueForm, ValueNumbers, value_form, value_key}
 pub use crate::walk::value_map::{ValueMap, ValueSet};
 pub use crate::walk::visitors::{ExprVisitor, StmtVisitor, Walk, post_order_visit};
 pub use crate::{
-    bail, declare_composite, declare_config, declare_instrument, declare_pass, declare_property, export_plugin,
-    pass_error, tracing,
+    bail, declare_composite, declare_config, declare_instrument, declare_pass, declare_property, declare_reader,
+    declare_writer, export_plugin, pass_error, tracing,
 };

@@ -6,6 +6,7 @@ mod opened;
 use object::Object;
 use opened::host::Host;
 use opened::{library, meta, open, section, symbol};
+use plugin_api::PassError;
 use plugin_api::abi::entry::ENTRY_SYMBOL;
 use plugin_api::abi::host::*;
 use plugin_api::declare::pass::Ctx;
@@ -79,11 +80,74 @@ fn a_plugin_written_against_1_0_runs() {
     assert!(named.iter().map(|(_, n)| *n).eq(expected), "{named:?}");
 }
 
+/// What 1.1 has more: readers and writers.
+#[test]
+fn a_plugin_written_against_1_1_reads_and_writes() {
+    let (plugin, meta) = open("api_1_1");
+    let [sizes, nothing] = meta.readers.as_slice() else { panic!("{:?}", meta.readers) };
+    assert_eq!((sizes.name.as_str(), sizes.extensions.join(" ").as_str()), ("sizes", "sizes sz"));
+    assert_eq!((sizes.begins.as_slice(), nothing.extensions.len()), (&[b"#sizes".to_vec()][..], 0));
+    assert_eq!((sizes.example.as_str(), nothing.example.as_str()), ("passhost run model.sizes -o model.py", ""));
+    assert_eq!(sizes.options[0].default, Some(OptionValue::Int(3)));
+    let host = Host { pass: "sizes", ..Host::default() };
+    let read = |path: Option<&str>, bytes: &[u8], most| {
+        let facts = FileFacts { name: "a.sizes", path: path.map(std::path::Path::new) };
+        with_current(&host, 2, || plugin.read(0, facts, bytes, &[OptionValue::Int(most)]))
+    };
+    let module = read(None, b"#sizes\n3\n0\n", 3).unwrap();
+    assert_eq!(module.functions().map(|(name, _)| name).collect::<Vec<_>>(), ["f1", "f2"]);
+    assert_eq!(host.told.take(), [(None, None, "a tensor without elements".to_string())]);
+    let error = |failure| {
+        if let RunFailure::Error(error) = failure { (error.message, error.is_of_option) } else { panic!("{failure}") }
+    };
+    let wrong = error(read(None, b"3\nx\n", 3).unwrap_err());
+    assert_eq!(wrong, ("line 2: expected a size, found `x`".to_string(), false));
+    let wrong = error(read(None, b"1\n\xff\n", 3).unwrap_err());
+    assert_eq!(wrong.0, "line 2: expected UTF-8, found other bytes at byte 2");
+    let wrong = error(read(None, b"1\n2\n", 1).unwrap_err());
+    assert_eq!(wrong, ("option `most` is 1, but a.sizes has more".to_string(), true));
+    let panic = read(Some("/a.sizes"), b"", 1).unwrap_err();
+    assert!(matches!(&panic, RunFailure::Panic(text) if text.starts_with("an empty file (")), "{panic}");
+    assert!(matches!(
+        with_current(&host, 2, || plugin.read(7, FileFacts { name: "", path: None }, b"", &[])),
+        Err(RunFailure::Error(_))
+    ));
+    written(&plugin, &host, &module);
+}
+
+fn written(plugin: &OpenPlugin, host: &Host, module: &Module) {
+    let write = |writer, path: Option<&str>, options: &[OptionValue], most: usize| {
+        let facts = FileFacts { name: "b.sizes", path: path.map(std::path::Path::new) };
+        let mut files: Vec<(String, String)> = Vec::new();
+        let mut take = |name: &str, bytes: &[u8]| {
+            files.push((name.to_string(), String::from_utf8_lossy(bytes).into_owned()));
+            files.len() <= most
+        };
+        let result = with_current(host, 2, || plugin.write(writer, module, facts, options, &mut take));
+        (result, files.into_iter().map(|(name, text)| format!("{name}:{text}")).collect::<String>())
+    };
+    assert_eq!(write(0, None, &[], 9), (Ok(()), ":f1:\n:f2:\n".to_string()));
+    let beside = [OptionValue::Str("c".to_string())];
+    let (result, files) = write(1, Some("/b.sizes"), &beside, 9);
+    assert_eq!(result, Ok(()));
+    assert!(files.starts_with(":2 of b.sizes\nc:f1 ") && files.contains("\nc:f2 "), "{files}");
+    let (result, files) = write(1, Some("/b.sizes"), &beside, 1);
+    assert_eq!(result, Err(RunFailure::Error(PassError::new("the host does not take what is written"))), "{files}");
+    assert_eq!(write(1, None, &beside, 9).0, Err(RunFailure::Error(PassError::new("no path"))));
+}
+
+/// A plugin has the version that it needs, so that older hosts load it.
+#[test]
+fn only_a_plugin_with_a_reader_or_a_writer_is_one_of_1_1() {
+    let versions = ["smallest", "every_kind", "api_1_0", "api_1_1"].map(|name| meta(name).api.to_string());
+    assert_eq!(versions, ["1.0.0", "1.0.0", "1.0.0", "1.1.0"]);
+}
+
 /// Items that a later prelude adds are in a file of that version.
 #[test]
 fn each_item_of_the_prelude_is_used_by_a_plugin_of_its_version() {
     let prelude = source("src/prelude.rs");
-    let used = source("examples/api_1_0.rs");
+    let used = source("examples/api_1_0.rs") + &source("examples/api_1_1.rs");
     let used = words(&used);
     let code = prelude.split_once("pub use").unwrap().1;
     let paths = ["pub", "use", "crate"];
@@ -100,10 +164,10 @@ fn metadata_says_what_the_source_declares() {
         (meta.name.as_str(), meta.version.to_string()),
         ("passhost-plugin-api", env!("CARGO_PKG_VERSION").to_string())
     );
-    assert_eq!(
-        (meta.api.to_string().as_str(), meta.fingerprint),
-        (plugin_api::declare::declarations::API_VERSION, FINGERPRINT)
-    );
+    assert_eq!((meta.api.to_string().as_str(), Ok(meta.fingerprint)), ("1.0.0", fingerprint(&meta.api)));
+    let newest = self::meta("api_1_1");
+    let own = (plugin_api::declare::declarations::API_VERSION, FINGERPRINT);
+    assert_eq!((newest.api.to_string().as_str(), newest.fingerprint), own);
     assert!(meta.target.contains(std::env::consts::ARCH) && meta.rustc.starts_with("rustc "), "{meta:?}");
     let pass = &meta.passes[3];
     assert_eq!(

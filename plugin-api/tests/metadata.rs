@@ -112,6 +112,33 @@ fn well(_: &Body, _: &Ctx) -> Result<(), PassError> {
     Ok(())
 }
 
+declare_reader! {
+    /// Reads.
+    reader READS = "reads" {
+        extensions: ["rd", "rds"],
+        begins: [b"reads"],
+        options: ReadOptions {
+            /// How many.
+            most: i64 in (1..) = 2,
+        },
+        example: "passhost run model.rd",
+        run: reads,
+    }
+}
+
+fn reads(_: &Source, _: &ReadOptions, _: &Ctx) -> Result<Module, PassError> {
+    Ok(Module::new(Vec::<(String, Body)>::new()))
+}
+
+declare_writer! {
+    /// Writes.
+    writer WRITES = "writes" { extensions: ["rd"], run: writes }
+}
+
+fn writes(_: &Module, output: &mut Output, _: &Ctx) -> Result<(), PassError> {
+    output.put(b"written")
+}
+
 const PLUGIN: PluginDecl = PluginDecl {
     name: "test",
     version: "1.2.3",
@@ -122,6 +149,8 @@ const PLUGIN: PluginDecl = PluginDecl {
         properties: &[&WELL, &BELIEVED],
         composites: &[&BOTH],
         instruments: &[&SEES],
+        readers: &[&READS],
+        writers: &[&WRITES],
     },
 };
 static BLOCK: [u8; encoded_len(&PLUGIN)] = encode(&PLUGIN);
@@ -229,7 +258,7 @@ fn plugins_without_contributions_are_read() {
     let mut rest = &BLOCK[HEAD..];
     while let Some((head, content)) = rest.split_first_chunk::<6>() {
         let len = u32::from_le_bytes([head[2], head[3], head[4], head[5]]) as usize;
-        if !(18..=20).contains(&u16::from_le_bytes([head[0], head[1]])) {
+        if ![18, 19, 20, 22, 23].contains(&u16::from_le_bytes([head[0], head[1]])) {
             without.extend_from_slice(&rest[..6 + len]);
         }
         rest = &content[len..];
@@ -238,7 +267,33 @@ fn plugins_without_contributions_are_read() {
     // Other bytes have another digest.
     let digest = meta.digest;
     assert_ne!(digest, all.digest);
-    assert_eq!(meta, PluginMeta { digest, config: vec![], properties: vec![], composites: vec![], ..all });
+    let (config, properties, composites, readers, writers) = Default::default();
+    assert_eq!(meta, PluginMeta { digest, config, properties, composites, readers, writers, ..all });
+}
+
+#[test]
+fn readers_and_writers_come_over_whole() {
+    let meta = PluginMeta::decode(&BLOCK).unwrap();
+    let [reader] = meta.readers.as_slice() else { panic!("{:?}", meta.readers) };
+    assert_eq!((reader.name.as_str(), reader.summary().as_str()), ("reads", "Reads."));
+    assert_eq!((reader.extensions.join(" ").as_str(), reader.begins.as_slice()), ("rd rds", &[b"reads".to_vec()][..]));
+    assert_eq!((reader.options[0].name.as_str(), reader.example.as_str()), ("most", "passhost run model.rd"));
+    let [writer] = meta.writers.as_slice() else { panic!("{:?}", meta.writers) };
+    assert_eq!((writer.name.as_str(), writer.extensions.len(), writer.begins.len()), ("writes", 1, 0));
+    // What no compiler let through.
+    let whole = [field(1, b"x"), field(32, b" d")].concat();
+    for (content, expected) in [
+        (field(22, &[field(1, b"a.b"), field(32, b"d")].concat()), "field `name` of reader `a.b` is `a.b`; it must be"),
+        (field(22, &[field(1, b"tvmscript"), field(32, b"d")].concat()), "is `tvmscript`, the format that is built in"),
+        (field(22, &[&whole[..], &field(56, b".x")].concat()), "field `extension` of reader `x` is `.x`; it must be"),
+        (field(23, &[&whole[..], &field(56, b"py")].concat()), "is `py`; TVMScript, which is built in, has it"),
+        (field(22, &[&whole[..], &field(56, b"x"), &field(56, b"x")].concat()), "is `x`; it is there twice"),
+        ([field(22, &whole), field(22, &whole)].concat(), "it has two readers called `x`"),
+        (field(23, &field(1, b"x")), "writer `x` has no field `doc`"),
+    ] {
+        let error = PluginMeta::decode(&block(&[&BLOCK[HEAD..], &content].concat())).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 #[test]

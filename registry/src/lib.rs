@@ -12,5 +12,6 @@ pub use pipeline::{Form, Named, Pipeline, PipelineError, Stage};
 pub use plan::instruments_asked::PlannedInstrument;
 pub use plan::{Checker, Compat, Plan, PlanError, Request, Selection, Skip, Step, Unit, Warning, Why};
 pub use registry::config::{self, ConfigError};
+pub use registry::formats::{Direction, Format};
 pub use registry::instruments::InstrumentId;
 pub use registry::{Brought, Owner, OwnerId, PassId, Registry, RegistryError};

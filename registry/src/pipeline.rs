@@ -17,6 +17,10 @@ pub enum Named {
     Pass,
     /// An instrument.
     Instrument,
+    /// A reader of a file format.
+    Reader,
+    /// A writer of a file format.
+    Writer,
 }
 
 impl Named {
@@ -25,6 +29,8 @@ impl Named {
         match self {
             Named::Pass => "a pass",
             Named::Instrument => "an instrument",
+            Named::Reader => "a reader",
+            Named::Writer => "a writer",
         }
     }
 }
@@ -35,6 +41,8 @@ impl std::fmt::Display for Named {
         f.write_str(match self {
             Named::Pass => "pass",
             Named::Instrument => "instrument",
+            Named::Reader => "reader",
+            Named::Writer => "writer",
         })
     }
 }
@@ -254,6 +262,18 @@ impl Pipeline {
         Pipeline::parse_as(Named::Pass, text)
     }
 
+    /// Reads the name of one format with options.
+    ///
+    /// # Errors
+    /// Position, and what was expected there.
+    pub(crate) fn one_format(what: Named, text: &str) -> Result<Stage, PipelineError> {
+        let mut parser = Parser { what, text, at: 0, depth: 0 };
+        parser.space();
+        let stage = parser.stage()?;
+        parser.space();
+        if parser.at < text.len() { Err(parser.error("the end")) } else { Ok(stage) }
+    }
+
     /// Reads names with options, which are passes or instruments.
     pub(crate) fn parse_as(what: Named, text: &str) -> Result<Pipeline, PipelineError> {
         let mut parser = Parser { what, text, at: 0, depth: 0 };
@@ -456,6 +476,7 @@ impl Parser<'_> {
         let what = match self.what {
             Named::Pass => "pipeline",
             Named::Instrument => "instrument",
+            Named::Reader | Named::Writer => "format",
         };
         PipelineError::Syntax { what, text: self.text.to_string(), at, expected: expected.into() }
     }
@@ -493,6 +514,7 @@ impl Parser<'_> {
             (Named::Pass, Some('*')) => "the name of a pass (there are no wildcards; `all()` means all passes)",
             (Named::Pass, _) => "the name of a pass",
             (Named::Instrument, _) => "the name of an instrument",
+            (Named::Reader | Named::Writer, _) => "the name of a format",
         })?;
         let span = start..self.at;
         let behind = self.text[self.at..].trim_start();

@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 use passhost_tests::{engine, root};
-use plugin_api::metadata::{PassInfo, Tolerance, doc_lines};
-use registry::Registry;
+use plugin_api::metadata::{OptionInfo, PassInfo, Tolerance, doc_lines};
+use registry::{Direction, Registry};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -29,13 +29,17 @@ fn entry(out: &mut String, plugin: &str, info: &PassInfo) {
     if info.tolerance != Tolerance::Exact {
         list(out, "tolerance", [info.tolerance.to_string()]);
     }
-    for option in &info.options {
+    options(out, &info.options);
+    out.push('\n');
+}
+
+fn options(out: &mut String, options: &[OptionInfo]) {
+    for option in options {
         let default = option.default.as_ref().map_or("must be given".to_string(), |value| format!("default `{value}`"));
         let doc = option.doc.trim().lines().map(str::trim).collect::<Vec<_>>().join(" ");
         let allowed = option.allowed.text().map_or(String::new(), |allowed| format!(" in `{allowed}`"));
         let _ = writeln!(out, "- option `{}` ({}{allowed}, {default}): {doc}", option.name, option.ty);
     }
-    out.push('\n');
 }
 
 fn doc(out: &mut String, name: &str, doc: &str) {
@@ -74,6 +78,25 @@ fn config_options(registry: &Registry) -> String {
     out
 }
 
+/// Readers and writers; nothing if there are none.
+fn formats(registry: &Registry) -> String {
+    let mut out = String::new();
+    for direction in [Direction::Read, Direction::Write] {
+        for (info, owner) in registry.formats(direction) {
+            if out.is_empty() {
+                out.push_str("# File formats\n\n");
+            }
+            doc(&mut out, &format!("{} ({direction})", info.name), &info.doc);
+            let _ = writeln!(out, "- plugin: `{}`", registry.owner(owner).name);
+            list(&mut out, "extensions", info.extensions.clone());
+            list(&mut out, "example", Some(info.example.clone()).filter(|example| !example.is_empty()));
+            options(&mut out, &info.options);
+            out.push('\n');
+        }
+    }
+    out
+}
+
 #[test]
 fn passes_are_documented_as_their_metadata_says() {
     let engine = engine();
@@ -93,6 +116,7 @@ fn passes_are_documented_as_their_metadata_says() {
     }
     text.push_str(&properties(registry));
     text.push_str(&config_options(registry));
+    text.push_str(&formats(registry));
     let text = format!("{}\n", text.trim_end());
     let path = root().join("docs/passes.md");
     if std::env::var_os("BLESS").is_some() {

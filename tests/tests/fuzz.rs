@@ -135,13 +135,47 @@ fn sees(_: &SeesOptions, _: &Ctx) -> Result<Sees, PassError> {
     Ok(Sees)
 }
 
+declare_reader! {
+    /// Reads.
+    reader READS = "reads" {
+        extensions: ["rd", "rds"],
+        begins: [b"reads"],
+        options: ReadOptions {
+            /// How many.
+            most: i64 in (1..) = 2,
+        },
+        example: "passhost run model.rd",
+        run: reads,
+    }
+}
+
+fn reads(_: &Source, _: &ReadOptions, _: &Ctx) -> Result<Module, PassError> {
+    Ok(Module::new(Vec::<(String, Body)>::new()))
+}
+
+declare_writer! {
+    /// Writes.
+    writer WRITES = "writes" { extensions: ["rd"], run: writes }
+}
+
+fn writes(_: &Module, output: &mut Output, _: &Ctx) -> Result<(), PassError> {
+    output.put(b"written")
+}
+
 /// Contributions that the standard plugins lack.
 const PLUGIN: PluginDecl = PluginDecl {
     name: "test",
     version: "1.2.3",
     passes: &[],
     operators: &[],
-    more: Contributions { config: &[&LIMIT.decl], properties: &[&WELL], composites: &[&BOTH], instruments: &[&SEES] },
+    more: Contributions {
+        config: &[&LIMIT.decl],
+        properties: &[&WELL],
+        composites: &[&BOTH],
+        instruments: &[&SEES],
+        readers: &[&READS],
+        writers: &[&WRITES],
+    },
 };
 static BLOCK: [u8; encoded_len(&PLUGIN)] = encode(&PLUGIN);
 

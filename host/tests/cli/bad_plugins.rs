@@ -119,10 +119,10 @@ refused! {
         });
     }), &[&["list"], &["run", "small.py", "--passes", "zoo.Nothing{times=2}"]];
     api_too_old: |good| good.metadata(|plugin| *content(plugin, tag::API) = b"0.3.0".to_vec()), LIST;
-    api_too_new: |good| good.metadata(|plugin| *content(plugin, tag::API) = b"1.1.0".to_vec()), LIST;
+    api_too_new: |good| good.metadata(|plugin| *content(plugin, tag::API) = b"1.9.0".to_vec()), LIST;
     api_of_another_major: |good| good.metadata(|plugin| *content(plugin, tag::API) = b"2.0.0".to_vec()), LIST;
     api_too_new_with_unknown_values: |good| good.metadata(|plugin| {
-        *content(plugin, tag::API) = b"1.1.0".to_vec();
+        *content(plugin, tag::API) = b"1.9.0".to_vec();
         edit(plugin, tag::PASS, |pass| *content(pass, tag::GRANULARITY) = vec![99]);
     }), LIST;
     metadata_with_an_unknown_granularity: |good| good.metadata(|plugin| {

@@ -211,15 +211,20 @@ impl<'a> Record<'a> {
         Ok(self.optional::<1>(tag, field)?.is_some_and(|flag| flag != [0]))
     }
 
-    fn texts(&self, tag: u16, field: &'static str) -> Result<Vec<String>, MetaError> {
+    /// All fields with a tag.
+    fn all(&self, tag: u16) -> Result<Vec<&'a [u8]>, MetaError> {
         let mut out = Vec::new();
         for item in self.fields() {
             let (found, bytes) = item?;
             if found == tag {
-                out.push(self.str(field, bytes)?);
+                out.push(bytes);
             }
         }
         Ok(out)
+    }
+
+    fn texts(&self, tag: u16, field: &'static str) -> Result<Vec<String>, MetaError> {
+        self.all(tag)?.into_iter().map(|bytes| self.str(field, bytes)).collect()
     }
 
     /// Returns the field, if the record has it.
@@ -349,6 +354,8 @@ fn plugin(bytes: &[u8]) -> Result<PluginMeta, MetaError> {
         properties: record.records(tag::PROPERTY, "property", property)?,
         composites: record.records(tag::COMPOSITE, "composite pass", composite)?,
         instruments: record.records(tag::INSTRUMENT, "instrument", instrument)?,
+        readers: record.records(tag::READER, "reader", format)?,
+        writers: record.records(tag::WRITER, "writer", format)?,
     };
     let composites = meta.composites.iter().map(|composite| &composite.name);
     once("passes", meta.passes.iter().map(|pass| &pass.name).chain(composites))?;
@@ -356,6 +363,8 @@ fn plugin(bytes: &[u8]) -> Result<PluginMeta, MetaError> {
     once("config options", meta.config.iter().map(|option| &option.name))?;
     once("properties", meta.properties.iter().map(|property| &property.name))?;
     once("instruments", meta.instruments.iter().map(|instrument| &instrument.name))?;
+    once("readers", meta.readers.iter().map(|reader| &reader.name))?;
+    once("writers", meta.writers.iter().map(|writer| &writer.name))?;
     Ok(meta)
 }
 
@@ -440,6 +449,23 @@ fn instrument(record: Record<'_>) -> Result<InstrumentInfo, MetaError> {
     let name = record.full_name("namespace.Name")?;
     let options = record.parts(tag::OPTION, "option", option, |option| &option.name)?;
     Ok(InstrumentInfo { name, options, doc: record.text(tag::DOC, "doc")? })
+}
+
+/// A reader or a writer.
+fn format(record: Record<'_>) -> Result<FormatInfo, MetaError> {
+    let example = record.find(tag::EXAMPLE)?.map(|bytes| record.str("example", bytes)).transpose()?;
+    let info = FormatInfo {
+        name: record.text(tag::NAME, "name")?,
+        extensions: record.texts(tag::EXTENSION, "extension")?,
+        begins: record.all(tag::BEGINS)?.into_iter().map(<[u8]>::to_vec).collect(),
+        options: record.parts(tag::OPTION, "option", option, |option| &option.name)?,
+        example: example.unwrap_or_default(),
+        doc: record.text(tag::DOC, "doc")?,
+    };
+    match info.wrong() {
+        Some((field, why)) => Err(record.declared(field, why)),
+        None => Ok(info),
+    }
 }
 
 fn argument(record: Record<'_>) -> Result<ArgInfo, MetaError> {

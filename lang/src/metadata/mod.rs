@@ -11,7 +11,7 @@ mod value_text;
 pub mod wire;
 
 use crate::ir::nested::{Nests, Parts};
-use crate::names::syntax::{ALL, is_full_name};
+use crate::names::syntax::{ALL, TVMSCRIPT, TVMSCRIPT_EXTENSION, is_extension, is_format_name, is_full_name};
 use semver::{Version, VersionReq};
 use std::collections::HashSet;
 use std::fmt::{self, Write};
@@ -48,6 +48,10 @@ pub struct PluginMeta {
     pub composites: Vec<CompositeInfo>,
     /// Instruments in the order of their declaration.
     pub instruments: Vec<InstrumentInfo>,
+    /// Readers in the order of their declaration.
+    pub readers: Vec<FormatInfo>,
+    /// Writers in the order of their declaration.
+    pub writers: Vec<FormatInfo>,
 }
 
 /// Defines an enum whose numbers cross the boundary, and the conversion from a number. Omitting a variant is a compile error.
@@ -214,6 +218,56 @@ impl InstrumentInfo {
     /// Returns the first sentence of the documentation.
     pub fn summary(&self) -> String {
         summary(&self.doc)
+    }
+}
+
+/// Facts of one reader or writer of a file format.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FormatInfo {
+    /// Name of the format, as in `onnx`.
+    pub name: String,
+    /// Extensions of its files, in lower case and without the dot.
+    pub extensions: Vec<String>,
+    /// Bytes with which files of the format begin. Empty for a writer.
+    pub begins: Vec<Vec<u8>>,
+    /// Options with defaults.
+    pub options: Vec<OptionInfo>,
+    /// A command line as an example; empty without one.
+    pub example: String,
+    /// Documentation; the first sentence is the summary.
+    pub doc: String,
+}
+
+impl FormatInfo {
+    /// First sentence of the documentation.
+    pub fn summary(&self) -> String {
+        summary(&self.doc)
+    }
+
+    /// What is wrong with its name or an extension: the field, and why.
+    pub fn wrong(&self) -> Option<(&'static str, String)> {
+        if !is_format_name(&self.name) {
+            return Some((
+                "name",
+                format!("is `{}`; it must be a word of lower-case letters, as in `onnx`", self.name),
+            ));
+        }
+        if self.name == TVMSCRIPT {
+            return Some(("name", format!("is `{TVMSCRIPT}`, the format that is built in")));
+        }
+        let mut seen = HashSet::new();
+        self.extensions.iter().find_map(|extension| {
+            let why = if !is_extension(extension) {
+                "it must be lower-case letters and digits, without a dot, as in `onnx`"
+            } else if extension == TVMSCRIPT_EXTENSION {
+                "TVMScript, which is built in, has it"
+            } else if !seen.insert(extension) {
+                "it is there twice"
+            } else {
+                return None;
+            };
+            Some(("extension", format!("is `{extension}`; {why}")))
+        })
     }
 }
 

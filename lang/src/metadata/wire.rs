@@ -23,6 +23,8 @@ pub mod tag {
     pub const PROPERTY: u16 = 19;
     pub const COMPOSITE: u16 = 20;
     pub const INSTRUMENT: u16 = 21;
+    pub const READER: u16 = 22;
+    pub const WRITER: u16 = 23;
     pub const DOC: u16 = 32;
     pub const OPT_LEVEL: u16 = 33;
     pub const REQUIRED: u16 = 34;
@@ -47,6 +49,9 @@ pub mod tag {
     pub const BY_NAME: u16 = 53;
     pub const TOLERANCE: u16 = 54;
     pub const ONE_OF: u16 = 55;
+    pub const EXTENSION: u16 = 56;
+    pub const BEGINS: u16 = 57;
+    pub const EXAMPLE: u16 = 58;
 }
 
 /// The first byte of a tolerance. The 8 bytes of `rtol` and the 8 bytes of `atol` follow.

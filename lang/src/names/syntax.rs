@@ -54,6 +54,32 @@ pub const fn is_option_name(name: &str) -> bool {
     !bytes.is_empty()
 }
 
+/// Returns true for the name of a file format: a lower-case ASCII letter, then lower-case ASCII letters, digits and `_`.
+#[doc(hidden)]
+pub const fn is_format_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    is_extension(name) && bytes[0].is_ascii_alphabetic()
+}
+
+/// Returns true for a file extension without its dot: lower-case ASCII letters, digits and `_`.
+#[doc(hidden)]
+pub const fn is_extension(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let mut i = 0;
+    while i < bytes.len() {
+        if !matches!(bytes[i], b'a'..=b'z' | b'0'..=b'9' | b'_') {
+            return false;
+        }
+        i += 1;
+    }
+    !bytes.is_empty()
+}
+
+/// Name of the built-in format. Plugins cannot use it.
+pub const TVMSCRIPT: &str = "tvmscript";
+/// File extension of the built-in format. Plugins cannot use it.
+pub const TVMSCRIPT_EXTENSION: &str = "py";
+
 /// Returns the name in an entry of `required`: the part before the first space.
 #[doc(hidden)]
 pub const fn required_name(entry: &str) -> &str {

@@ -1,8 +1,9 @@
 //! The entry table of a plugin, and its shims, each of which catches panics on the plugin's side.
 
 use crate::PassError;
-use crate::abi::layout::FINGERPRINT;
-use crate::declare::declarations::{PluginDecl, RunFn};
+use crate::abi::layout::fingerprint_of_plugin;
+use crate::abi::{formats, instrument};
+use crate::declare::declarations::{PluginDecl, RunFn, api_of};
 use crate::declare::pass::Batch;
 use crate::declare::pass::Ctx;
 use crate::ir::storage::body_handle::{Body, BodyHdr};
@@ -12,6 +13,7 @@ use crate::ir::storage::sections::RawView;
 use crate::ir::{Call, Value};
 use crate::metadata::OptionValue;
 use crate::metadata::wire::{Fields, read_value, tag};
+use crate::services::files::Files;
 use crate::services::inferred::encode_inferred;
 use crate::services::{self, CtxRecord, NO_NODE, RawBytes, Services, Sink, level};
 use crate::typing::operators::{InferError, Inferred};
@@ -82,6 +84,19 @@ pub struct Entry {
         extern "C" fn(*const Entry, u32, *const RawView<'static>, u32, *mut *const BodyHdr, Sink) -> u32,
 }
 
+/// The entry table of version 1.1: that of 1.0, and what is new. Its size says whether a plugin has more than 1.0.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct EntryOf1_1 {
+    pub(crate) first: Entry,
+    /// Table, reader, facts of the file, its bytes, options, context, error.
+    pub(crate) read:
+        extern "C" fn(*const Entry, u32, RawBytes, RawBytes, RawBytes, *const CtxRecord, Sink) -> RunResult,
+    /// Table, writer, module, facts of the file, options, context, place for its bytes, error.
+    pub(crate) write:
+        extern "C" fn(*const Entry, u32, *const ModuleHdr, RawBytes, RawBytes, *const CtxRecord, Files, Sink) -> u32,
+}
+
 /// The result of a module pass.
 #[repr(C)]
 #[derive(StableAbi)]
@@ -114,6 +129,8 @@ layout!(Entry {
     legalize
 });
 
+layout!(EntryOf1_1 { first, read, write });
+
 // SAFETY: everything in it is immutable and lives as long as the library.
 unsafe impl Sync for Entry {}
 // SAFETY: as above.
@@ -121,14 +138,36 @@ unsafe impl Send for Entry {}
 
 /// Lists the names and offsets of fields.
 macro_rules! places {
-    ($($field:ident),* $(,)?) => { &[$((stringify!($field), std::mem::offset_of!(Entry, $field))),*] };
+    ($Table:ident: $($field:ident),* $(,)?) => { &[$((stringify!($field), std::mem::offset_of!($Table, $field))),*] };
+}
+
+/// A copy of a record that begins with bytes of a plugin.
+///
+/// # Errors
+/// The name of a field that should be an address, and is null.
+///
+/// # Safety
+/// `table` points to as many bytes as a `T` has. Every value of these bytes is a `T`, but for null at `addresses`.
+unsafe fn copied<T>(table: *const Entry, addresses: &[(&'static str, usize)]) -> Result<T, &'static str> {
+    let mut whole = std::mem::MaybeUninit::<T>::uninit();
+    // SAFETY: both have so many bytes, and the copy is of bytes.
+    unsafe { std::ptr::copy_nonoverlapping(table.cast::<u8>(), whole.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
+    let address = |at: usize| {
+        // SAFETY: all of the copy is initialized, and each of these fields begins with an address.
+        unsafe { whole.as_ptr().cast::<u8>().add(at).cast::<usize>().read_unaligned() }
+    };
+    match addresses.iter().find(|(_, at)| address(*at) == 0) {
+        Some((name, _)) => Err(name),
+        // SAFETY: no address is null, and the caller vouches for the rest.
+        None => Ok(unsafe { whole.assume_init() }),
+    }
 }
 
 impl Entry {
     /// All fields that must not be null, except `decl`, which is for the plugin's own shims, and `api`, which is
     /// not read.
     const ADDRESSES: &[(&str, usize)] = places!(
-        metadata,
+        Entry: metadata,
         init,
         layout,
         run_module,
@@ -149,8 +188,8 @@ impl Entry {
             reserved: 0,
             n_passes: decl.passes.len() as u32,
             n_operators: decl.operators.len() as u32,
-            fingerprint: FINGERPRINT,
-            api: RawBytes::of(crate::declare::declarations::API_VERSION.as_bytes()),
+            fingerprint: fingerprint_of_plugin(decl),
+            api: RawBytes::of(api_of(decl).as_bytes()),
             metadata: RawBytes::of(metadata),
             init,
             layout: crate::abi::layout::layout_here,
@@ -158,9 +197,9 @@ impl Entry {
             run_functions,
             infer,
             decl,
-            make_instrument: crate::abi::instrument::make,
-            call_instrument: crate::abi::instrument::call,
-            drop_instrument: crate::abi::instrument::drop_state,
+            make_instrument: instrument::make,
+            call_instrument: instrument::call,
+            drop_instrument: instrument::drop_state,
             check_property,
             legalize,
         }
@@ -180,19 +219,45 @@ impl Entry {
     /// # Safety
     /// `table` points to as many bytes as a table has.
     pub(super) unsafe fn checked(table: *const Entry) -> Result<Entry, &'static str> {
-        let size = size_of::<Entry>();
-        let mut whole = std::mem::MaybeUninit::<Entry>::uninit();
-        // SAFETY: both have this many bytes, and bytes are copied.
-        unsafe { std::ptr::copy_nonoverlapping(table.cast::<u8>(), whole.as_mut_ptr().cast::<u8>(), size) };
-        let address = |at: usize| {
-            // SAFETY: all of the copy is initialized, and each of these fields begins with an address.
-            unsafe { whole.as_ptr().cast::<u8>().add(at).cast::<usize>().read_unaligned() }
-        };
-        match Entry::ADDRESSES.iter().find(|(_, at)| address(*at) == 0) {
-            Some((name, _)) => Err(name),
-            // SAFETY: the functions are not null, which is the only requirement on the table's fields.
-            None => Ok(unsafe { whole.assume_init() }),
+        // SAFETY: the caller vouches for the bytes. No function is null, which is the only thing that a field cannot be.
+        unsafe { copied(table, Entry::ADDRESSES) }
+    }
+}
+
+impl EntryOf1_1 {
+    const ADDRESSES: &[(&str, usize)] = places!(EntryOf1_1: read, write);
+
+    /// The table of a plugin. One that uses nothing of 1.1 has the size of 1.0.
+    pub const fn new(decl: &'static PluginDecl, metadata: &'static [u8]) -> EntryOf1_1 {
+        let mut first = Entry::new(decl, metadata);
+        if decl.more.has_formats() {
+            first.size = std::mem::size_of::<EntryOf1_1>() as u32;
         }
+        EntryOf1_1 { first, read: formats::read, write: formats::write }
+    }
+
+    /// The table as the host takes it.
+    pub const fn table(&'static self) -> *const Entry {
+        std::ptr::from_ref(self).cast()
+    }
+
+    /// How many bytes the table of a plugin of this minor version of the API has.
+    pub(super) const fn size_in(minor: u64) -> usize {
+        if minor == 0 { size_of::<Entry>() } else { size_of::<EntryOf1_1>() }
+    }
+
+    /// A copy of the table of a plugin.
+    ///
+    /// # Errors
+    /// As [`Entry::checked`].
+    ///
+    /// # Safety
+    /// `table` points to as many bytes as this table has.
+    pub(super) unsafe fn checked(table: *const Entry) -> Result<EntryOf1_1, &'static str> {
+        // SAFETY: it begins with a table of 1.0.
+        unsafe { Entry::checked(table) }?;
+        // SAFETY: the caller vouches for the bytes, and the fields of 1.0 were looked at.
+        unsafe { copied(table, EntryOf1_1::ADDRESSES) }
     }
 }
 

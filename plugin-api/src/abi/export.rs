@@ -1,22 +1,24 @@
 //! Turns a library into a plugin: its metadata in a section of the file, and its entry.
 
-use crate::abi::layout::FINGERPRINT;
-use crate::declare::declarations::{API_VERSION, Built, PluginDecl, check, write_plugin};
+use crate::abi::layout::fingerprint_of_plugin;
+use crate::declare::declarations::{Built, PluginDecl, api_of, check, write_plugin};
 use crate::metadata::wire::Writer;
 
 impl Built {
-    const HERE: Built = Built {
-        api: API_VERSION,
-        fingerprint: FINGERPRINT,
-        target: env!("PASSHOST_TARGET"),
-        rustc: env!("PASSHOST_RUSTC"),
-    };
+    const fn here(plugin: &PluginDecl) -> Built {
+        Built {
+            api: api_of(plugin),
+            fingerprint: fingerprint_of_plugin(plugin),
+            target: env!("PASSHOST_TARGET"),
+            rustc: env!("PASSHOST_RUSTC"),
+        }
+    }
 }
 
 /// Returns the number of bytes of the metadata block.
 pub const fn encoded_len(plugin: &PluginDecl) -> usize {
     let mut w = Writer::<0>::new();
-    write_plugin(&mut w, plugin, &Built::HERE);
+    write_plugin(&mut w, plugin, &Built::here(plugin));
     w.len()
 }
 
@@ -24,7 +26,7 @@ pub const fn encoded_len(plugin: &PluginDecl) -> usize {
 pub const fn encode<const N: usize>(plugin: &PluginDecl) -> [u8; N] {
     check(plugin);
     let mut w = Writer::<N>::new();
-    write_plugin(&mut w, plugin, &Built::HERE);
+    write_plugin(&mut w, plugin, &Built::here(plugin));
     w.finish()
 }
 
@@ -37,10 +39,10 @@ pub const fn encode<const N: usize>(plugin: &PluginDecl) -> [u8; N] {
 /// }
 /// ```
 ///
-/// Each list can be omitted; `operators: &OPERATORS` takes a constant array. `config`, `properties`, `composites`
-/// and `instruments` are lists of declarations, too ([`contributions`](crate::declare::contributions)). A plugin
-/// with a single pass can declare it in place, as with [`declare_pass!`](crate::declare_pass), but without a name
-/// for the constant:
+/// Each list can be omitted; `operators: &OPERATORS` takes a constant array. `config`, `properties`, `composites`,
+/// `instruments`, `readers` and `writers` are lists of declarations, too
+/// ([`contributions`](crate::declare::contributions)). A plugin with a single pass can declare it in place, as with
+/// [`declare_pass!`](crate::declare_pass), but without a name for the constant:
 ///
 /// ```ignore
 /// export_plugin! {
@@ -52,10 +54,10 @@ pub const fn encode<const N: usize>(plugin: &PluginDecl) -> [u8; N] {
 macro_rules! export_plugin {
     ($(#[doc = $doc:literal])* $granularity:ident pass $name:literal { $($facts:tt)* }) => {
         $crate::declare_pass! { $(#[doc = $doc])* $granularity pass __PASS = $name { $($facts)* } }
-        $crate::__export! { @declare [[__PASS]] [] [] [] [] [] }
+        $crate::__export! { @declare [[__PASS]] [] [] [] [] [] [] [] }
     };
     ($first:ident: $($rest:tt)*) => {
-        $crate::__export! { @lists [] [] [] [] [] [] $first: $($rest)* }
+        $crate::__export! { @lists [] [] [] [] [] [] [] [] $first: $($rest)* }
     };
     ($($other:tt)*) => {
         compile_error!(
@@ -65,37 +67,43 @@ macro_rules! export_plugin {
     };
 }
 
-/// Implementation of [`export_plugin!`]. `@lists` sorts the lists into slots: passes, operators, config,
-/// properties, composites, instruments.
+/// Implementation of [`export_plugin!`]. `@lists` sorts the lists into slots: passes, operators, config, properties, composites,
+/// instruments, readers, writers.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export {
-    (@lists [] $o:tt $c:tt $r:tt $s:tt $i:tt passes: [$($list:tt)*] $(, $($rest:tt)*)?) => {
-        $crate::__export! { @lists [[$($list)*]] $o $c $r $s $i $($($rest)*)? }
+    (@lists [] $o:tt $c:tt $r:tt $s:tt $i:tt $d:tt $w:tt passes: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists [[$($list)*]] $o $c $r $s $i $d $w $($($rest)*)? }
     };
-    (@lists $p:tt [] $c:tt $r:tt $s:tt $i:tt operators: [$($list:tt)*] $(, $($rest:tt)*)?) => {
-        $crate::__export! { @lists $p [&[$($list)*]] $c $r $s $i $($($rest)*)? }
+    (@lists $p:tt [] $c:tt $r:tt $s:tt $i:tt $d:tt $w:tt operators: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p [&[$($list)*]] $c $r $s $i $d $w $($($rest)*)? }
     };
-    (@lists $p:tt [] $c:tt $r:tt $s:tt $i:tt operators: $list:expr $(, $($rest:tt)*)?) => {
-        $crate::__export! { @lists $p [$list] $c $r $s $i $($($rest)*)? }
+    (@lists $p:tt [] $c:tt $r:tt $s:tt $i:tt $d:tt $w:tt operators: $list:expr $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p [$list] $c $r $s $i $d $w $($($rest)*)? }
     };
-    (@lists $p:tt $o:tt [] $r:tt $s:tt $i:tt config: [$($list:tt)*] $(, $($rest:tt)*)?) => {
-        $crate::__export! { @lists $p $o [[$($list)*]] $r $s $i $($($rest)*)? }
+    (@lists $p:tt $o:tt [] $r:tt $s:tt $i:tt $d:tt $w:tt config: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p $o [[$($list)*]] $r $s $i $d $w $($($rest)*)? }
     };
-    (@lists $p:tt $o:tt $c:tt [] $s:tt $i:tt properties: [$($list:tt)*] $(, $($rest:tt)*)?) => {
-        $crate::__export! { @lists $p $o $c [[$($list)*]] $s $i $($($rest)*)? }
+    (@lists $p:tt $o:tt $c:tt [] $s:tt $i:tt $d:tt $w:tt properties: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p $o $c [[$($list)*]] $s $i $d $w $($($rest)*)? }
     };
-    (@lists $p:tt $o:tt $c:tt $r:tt [] $i:tt composites: [$($list:tt)*] $(, $($rest:tt)*)?) => {
-        $crate::__export! { @lists $p $o $c $r [[$($list)*]] $i $($($rest)*)? }
+    (@lists $p:tt $o:tt $c:tt $r:tt [] $i:tt $d:tt $w:tt composites: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p $o $c $r [[$($list)*]] $i $d $w $($($rest)*)? }
     };
-    (@lists $p:tt $o:tt $c:tt $r:tt $s:tt [] instruments: [$($list:tt)*] $(, $($rest:tt)*)?) => {
-        $crate::__export! { @lists $p $o $c $r $s [[$($list)*]] $($($rest)*)? }
+    (@lists $p:tt $o:tt $c:tt $r:tt $s:tt [] $d:tt $w:tt instruments: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p $o $c $r $s [[$($list)*]] $d $w $($($rest)*)? }
     };
-    (@lists $p:tt $o:tt $c:tt $r:tt $s:tt $i:tt) => { $crate::__export! { @declare $p $o $c $r $s $i } };
-    (@lists $p:tt $o:tt $c:tt $r:tt $s:tt $i:tt $($other:tt)*) => {
+    (@lists $p:tt $o:tt $c:tt $r:tt $s:tt $i:tt [] $w:tt readers: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p $o $c $r $s $i [[$($list)*]] $w $($($rest)*)? }
+    };
+    (@lists $p:tt $o:tt $c:tt $r:tt $s:tt $i:tt $d:tt [] writers: [$($list:tt)*] $(, $($rest:tt)*)?) => {
+        $crate::__export! { @lists $p $o $c $r $s $i $d [[$($list)*]] $($($rest)*)? }
+    };
+    (@lists $p:tt $o:tt $c:tt $r:tt $s:tt $i:tt $d:tt $w:tt) => { $crate::__export! { @declare $p $o $c $r $s $i $d $w } };
+    (@lists $p:tt $o:tt $c:tt $r:tt $s:tt $i:tt $d:tt $w:tt $($other:tt)*) => {
         compile_error!(concat!(
             "found `", stringify!($($other)*), "` where a list of the plugin is expected: `passes`, `operators`, \
-             `config`, `properties`, `composites` and `instruments`, each once, as `passes: [PASS]`"
+             `config`, `properties`, `composites`, `instruments`, `readers` and `writers`, each once, as `passes: [PASS]`"
         ));
     };
     (@list) => { &[] };
@@ -105,7 +113,7 @@ macro_rules! __export {
     (@operators) => { &[] };
     (@operators $operators:expr) => { $operators };
     (@declare [$($passes:tt)?] [$($operators:expr)?] [$($config:tt)?] [$($properties:tt)?] [$($composites:tt)?]
-        [$($instruments:tt)?]) => {
+        [$($instruments:tt)?] [$($readers:tt)?] [$($writers:tt)?]) => {
         #[doc(hidden)]
         pub const __PASSHOST_PLUGIN: $crate::declare::declarations::PluginDecl = $crate::declare::declarations::PluginDecl {
             name: env!("CARGO_PKG_NAME"),
@@ -117,6 +125,8 @@ macro_rules! __export {
                 properties: $crate::__export!(@list $($properties)?),
                 composites: $crate::__export!(@list $($composites)?),
                 instruments: $crate::__export!(@list $($instruments)?),
+                readers: $crate::__export!(@list $($readers)?),
+                writers: $crate::__export!(@list $($writers)?),
             },
         };
 
@@ -132,13 +142,13 @@ macro_rules! __export {
         static __PASSHOST_METADATA: [u8; $crate::abi::export::encoded_len(&__PASSHOST_PLUGIN)] =
             $crate::abi::export::encode(&__PASSHOST_PLUGIN);
 
-        static __PASSHOST_ENTRY: $crate::abi::entry::Entry =
-            $crate::abi::entry::Entry::new(&__PASSHOST_PLUGIN, &__PASSHOST_METADATA);
+        static __PASSHOST_ENTRY: $crate::abi::entry::EntryOf1_1 =
+            $crate::abi::entry::EntryOf1_1::new(&__PASSHOST_PLUGIN, &__PASSHOST_METADATA);
 
         #[doc(hidden)]
         #[unsafe(no_mangle)]
         pub extern "C" fn passhost_plugin_entry_v1() -> *const $crate::abi::entry::Entry {
-            &__PASSHOST_ENTRY
+            __PASSHOST_ENTRY.table()
         }
     };
 }

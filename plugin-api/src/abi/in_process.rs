@@ -5,6 +5,7 @@ use crate::PassError;
 use crate::abi::host::{NOTHING_DONE, RunFailure, with_batch};
 use crate::declare::contributions::{InstrumentDecl, PropertyDecl};
 use crate::declare::declarations::{PassDecl, RunFn};
+use crate::declare::formats::{Output, ReaderDecl, Source, WriterDecl};
 use crate::declare::instrument::PassInstrument;
 use crate::declare::pass::{Batch, Ctx};
 use crate::ir::Body;
@@ -77,6 +78,29 @@ pub fn run_module(pass: &PassDecl, module: &Module, options: &[OptionValue]) -> 
     let ctx = context();
     let result = catch_unwind(AssertUnwindSafe(|| run(module, options, &ctx)));
     result.map_err(panicked)?.map_err(RunFailure::Error)
+}
+
+/// Reads a file with the values of all options of the reader. A context must be current.
+///
+/// # Errors
+/// How it failed.
+pub fn read(reader: &ReaderDecl, source: &Source<'_>, options: &[OptionValue]) -> Result<Module, RunFailure> {
+    let ctx = context();
+    caught(|| (reader.read)(source, options, &ctx))?.map_err(RunFailure::Error)
+}
+
+/// Writes a module with the values of all options of the writer. A context must be current.
+///
+/// # Errors
+/// How it failed.
+pub fn write(
+    writer: &WriterDecl,
+    module: &Module,
+    output: &mut Output<'_>,
+    options: &[OptionValue],
+) -> Result<(), RunFailure> {
+    let ctx = context();
+    caught(|| (writer.write)(module, output, options, &ctx))?.map_err(RunFailure::Error)
 }
 
 /// Runs the checker of a property on a function. A context must be current.

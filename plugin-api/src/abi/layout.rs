@@ -3,6 +3,7 @@
 //! loading; the comparison finds the difference.
 
 use crate::abi::entry::{Entry, RunResult};
+use crate::declare::declarations::PluginDecl;
 use crate::ir::records::*;
 use crate::ir::storage::body_handle::BodyHdr;
 use crate::ir::storage::layout::{Layout, mix};
@@ -90,8 +91,23 @@ pub(super) const fn fingerprint_of(contract: &str) -> u64 {
     hash
 }
 
+/// Calls `then` with every record that version 1.1 has more. The contract describes
+/// them, so the fingerprint covers them.
+#[cfg(test)]
+macro_rules! records_of_1_1 {
+    ($then:ident) => {
+        $then! {
+            files: Files,
+            entry_of_1_1: EntryOf1_1,
+        }
+    };
+}
+#[cfg(test)]
+pub(super) use records_of_1_1;
+
 /// The contracts of the minor versions of 1, from 1.0 on. The last one is that of this version.
-pub(super) const CONTRACTS: [&str; 1] = [include_str!("../../tests/api/1.0.txt")];
+pub(super) const CONTRACTS: [&str; 2] =
+    [include_str!("../../tests/api/1.0.txt"), include_str!("../../tests/api/1.1.txt")];
 
 /// The fingerprints of these versions. A plugin is opened only if it has the one of its version.
 pub(super) const FINGERPRINTS: [u64; CONTRACTS.len()] = {
@@ -105,6 +121,11 @@ pub(super) const FINGERPRINTS: [u64; CONTRACTS.len()] = {
 
 /// Hash over the records and the contract of this version.
 pub const FINGERPRINT: u64 = FINGERPRINTS[CONTRACTS.len() - 1];
+
+/// The fingerprint of the lowest version that has all that a plugin uses.
+pub(super) const fn fingerprint_of_plugin(plugin: &PluginDecl) -> u64 {
+    if plugin.more.has_formats() { FINGERPRINT } else { FINGERPRINTS[0] }
+}
 
 /// Returns the layouts of this side.
 pub(super) fn layout_of_boundary() -> &'static TypeLayout {

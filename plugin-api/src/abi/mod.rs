@@ -2,6 +2,7 @@
 
 pub mod entry;
 pub mod export;
+mod formats;
 pub mod host;
 pub mod in_process;
 pub(crate) mod instrument;

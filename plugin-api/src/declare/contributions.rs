@@ -1,9 +1,10 @@
 //! Further contributions of a plugin, besides passes and operators: config options, properties, composite passes,
-//! instruments.
+//! instruments, readers and writers.
 
 use crate::PassError;
 use crate::declare::declarations::OptionDecl;
 use crate::declare::declarations::{check_required, fail, is_blank, is_full_name, same, write_default, write_strs};
+use crate::declare::formats::{ReaderDecl, WriterDecl};
 use crate::declare::instrument::NewInstrument;
 use crate::declare::options::OptionField;
 use crate::declare::pass::Ctx;
@@ -26,11 +27,21 @@ pub struct Contributions {
     pub composites: &'static [&'static CompositeDecl],
     /// Instruments.
     pub instruments: &'static [&'static InstrumentDecl],
+    /// Readers of file formats.
+    pub readers: &'static [&'static ReaderDecl],
+    /// Writers of file formats.
+    pub writers: &'static [&'static WriterDecl],
 }
 
 impl Contributions {
     /// No contributions.
-    pub const NONE: Contributions = Contributions { config: &[], properties: &[], composites: &[], instruments: &[] };
+    pub const NONE: Contributions =
+        Contributions { config: &[], properties: &[], composites: &[], instruments: &[], readers: &[], writers: &[] };
+
+    /// Whether there is a reader or a writer, which plugin API 1.0 does not have.
+    pub(crate) const fn has_formats(&self) -> bool {
+        !self.readers.is_empty() || !self.writers.is_empty()
+    }
 }
 
 /// A config option whose value is a `T`, or an `Option` if it has no default; created by

@@ -13,9 +13,15 @@ use crate::names::syntax::{ALL, is_option_name, is_plugin_name, is_required, req
 use crate::rewrite::Edit;
 use crate::typing::operators::{DefaultDecl, OpDecl};
 
-/// Version of the plugin API in the metadata of a plugin: the version of this crate that last changed what crosses
-/// the boundary. A crate of version 1.4 that only adds functions to 1.3 builds plugins of the API 1.3.
-pub const API_VERSION: &str = "1.0.0";
+/// Version of the plugin API: the version of this crate that last changed what crosses the boundary. A host loads plugins of
+/// this version and of those before it. The metadata of a plugin contains the lowest version that has what the plugin uses
+/// ([`api_of`]), so that older hosts load it, too.
+pub const API_VERSION: &str = "1.1.0";
+
+/// The lowest version of the plugin API that has all that a plugin uses: 1.1 has readers and writers.
+pub const fn api_of(plugin: &PluginDecl) -> &'static str {
+    if plugin.more.has_formats() { API_VERSION } else { "1.0.0" }
+}
 
 /// Everything that a plugin contributes.
 #[derive(Clone, Copy)]
@@ -155,6 +161,7 @@ pub(crate) const fn write_plugin<const N: usize>(w: &mut Writer<N>, plugin: &Plu
     }
     crate::declare::contributions::write(w, &plugin.more);
     crate::declare::instrument::write(w, plugin.more.instruments);
+    crate::declare::formats::write(w, plugin.more.readers, plugin.more.writers);
     w.close(at);
 }
 
@@ -403,6 +410,7 @@ pub(crate) const fn check(plugin: &PluginDecl) {
         fail(&["`", plugin.name, right]);
     }
     crate::declare::instrument::check(plugin.more.instruments);
+    crate::declare::formats::check(plugin.more.readers, plugin.more.writers);
     let mut i = 0;
     while i < plugin.passes.len() {
         let name = plugin.passes[i].name;

@@ -1,10 +1,11 @@
-//! Declarations of a plugin: passes, options, operators, composites, config, properties and instruments, and the
-//! context passed to its code.
+//! Declarations of a plugin: passes, options, operators, composites, config, properties, instruments, readers and writers,
+//! and the context passed to its code.
 
 pub mod analysis;
 pub mod contributions;
 pub mod declarations;
 pub mod diagnostics;
+pub mod formats;
 pub mod instrument;
 mod macros;
 mod macros_of_contributions;

@@ -5,6 +5,7 @@
 //! else reports that there is no host.
 
 pub mod evaluation;
+pub(crate) mod files;
 pub(crate) mod inferred;
 
 use crate::ir::storage::body_handle::{Body, BodyHdr};

@@ -2,12 +2,14 @@
 
 pub mod config;
 pub mod contracts;
+pub mod formats;
 pub mod instruments;
 
 use crate::pipeline::{Named, Pipeline, PipelineError, Stage};
+use formats::Direction;
 use instruments::InstrumentId;
 use passhost_lang::metadata::{
-    CompositeInfo, ConfigInfo, Granularity, InstrumentInfo, OpInfo, PassInfo, PluginMeta, PropertyInfo,
+    CompositeInfo, ConfigInfo, FormatInfo, Granularity, InstrumentInfo, OpInfo, PassInfo, PluginMeta, PropertyInfo,
 };
 use passhost_lang::names::syntax::is_record_of;
 use passhost_lang::names::{did_you_mean, listed, nearest, short_name};
@@ -190,6 +192,28 @@ pub enum RegistryError {
         /// Full names.
         candidates: Vec<String>,
     },
+    /// No format of that name.
+    #[error("no {direction} `{name}`{}; formats there are: {}", did_you_mean(.near), listed(known))]
+    UnknownFormat {
+        /// Whether it should be read or written.
+        direction: Direction,
+        /// Name that was asked for.
+        name: String,
+        /// Nearest names.
+        near: Vec<String>,
+        /// All names.
+        known: Vec<String>,
+    },
+    /// Several readers or writers for one file.
+    #[error("more than one {direction} is for {files}: {}", listed(candidates))]
+    AmbiguousFormat {
+        /// Whether the file is read or written.
+        direction: Direction,
+        /// Which files.
+        files: String,
+        /// Each with its owner.
+        candidates: Vec<String>,
+    },
     /// A short name that is not unique.
     #[error("`{name}` is short for more than one {what}: {}; write one of these", listed(candidates))]
     Ambiguous {
@@ -217,6 +241,10 @@ pub struct Brought {
     pub composites: Vec<CompositeInfo>,
     /// Instruments.
     pub instruments: Vec<InstrumentInfo>,
+    /// Readers.
+    pub readers: Vec<FormatInfo>,
+    /// Writers.
+    pub writers: Vec<FormatInfo>,
 }
 
 impl Brought {
@@ -231,7 +259,8 @@ impl From<&PluginMeta> for Brought {
         let (passes, operators) = (meta.passes.clone(), meta.operators.clone());
         let (config, properties) = (meta.config.clone(), meta.properties.clone());
         let (composites, instruments) = (meta.composites.clone(), meta.instruments.clone());
-        Brought { passes, operators, config, properties, composites, instruments }
+        let (readers, writers) = (meta.readers.clone(), meta.writers.clone());
+        Brought { passes, operators, config, properties, composites, instruments, readers, writers }
     }
 }
 
@@ -295,6 +324,8 @@ pub struct Registry {
     properties: Names<PropertyInfo>,
     pub(crate) instruments: Names<InstrumentInfo>,
     short_instruments: HashMap<String, Vec<InstrumentId>>,
+    readers: Names<FormatInfo>,
+    writers: Names<FormatInfo>,
     /// Keys of config options, each before those that continue it.
     config_keys: BTreeSet<Key>,
     /// Passes that establish a property.
@@ -369,6 +400,12 @@ impl Registry {
             self.short_instruments.entry(short_name(&instrument.name).to_string()).or_default().push(at);
             self.instruments.add(&instrument.name.clone(), instrument, id);
         }
+        for reader in brought.readers {
+            self.readers.add(&reader.name.clone(), reader, id);
+        }
+        for writer in brought.writers {
+            self.writers.add(&writer.name.clone(), writer, id);
+        }
         Ok(id)
     }
 
@@ -423,6 +460,8 @@ impl Registry {
         }
         self.check_config(owner, &brought.config)?;
         self.check_instruments(owner, &brought.instruments)?;
+        self.check_formats(owner, Direction::Read, &brought.readers)?;
+        self.check_formats(owner, Direction::Write, &brought.writers)?;
         let members = |composite: &CompositeInfo| {
             let stages = composite.members.iter().map(|member| Pipeline::one(member));
             stages.collect::<Result<Vec<Stage>, _>>().map_err(|error| RegistryError::BadMember {

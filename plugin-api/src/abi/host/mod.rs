@@ -7,8 +7,11 @@ mod tracing_sink;
 
 use crate::PassError;
 use crate::abi::entry::{
-    ENTRY_MAGIC, Entry, FAILED, OK, PANICKED, REFUSED_OPTION, failures_in, option_bytes, read_error, read_failures,
+    ENTRY_MAGIC, Entry, EntryOf1_1, FAILED, OK, PANICKED, REFUSED_OPTION, RunResult, failures_in, option_bytes,
+    read_error, read_failures,
 };
+pub use crate::abi::formats::FileFacts;
+use crate::abi::formats::Formats;
 pub use crate::abi::host::log::{
     LogEvent, LogSink, LogSpan, Parent, TracingSink, log_sink, max_level, set_log_sink, set_max_level,
 };
@@ -62,6 +65,11 @@ pub trait HostServices {
     fn print(&self, body: &Body) -> String;
     /// Returns the value of a config key, or its default if it is not set.
     fn config(&self, key: &str) -> Option<OptionValue>;
+    /// Takes the next bytes of a file that a writer writes: beside the output, if it has a name, else of the output itself.
+    /// Returns false if it does not. Without this, nothing is written.
+    fn put(&self, _name: &str, _bytes: &[u8]) -> bool {
+        false
+    }
     /// Returns the name of the running pass.
     fn pass_name(&self) -> String;
     /// Returns the number under which plugins cache analyses. It is never reused: each run has a new one, and
@@ -341,6 +349,8 @@ pub struct OpenPlugin {
     pub(in crate::abi) own: *const Entry,
     /// The host's copy of the table.
     pub(in crate::abi) entry: &'static Entry,
+    /// Readers and writers, of a plugin of 1.1.
+    pub(in crate::abi) formats: Option<Formats>,
 }
 
 // SAFETY: the tables are immutable and live as long as the process.
@@ -365,7 +375,7 @@ impl OpenPlugin {
     ) -> Result<OpenPlugin, OpenError> {
         // SAFETY: guaranteed by the caller. Start and size are checked before anything else, through pointers to
         // fields whose offsets never change.
-        let (own, entry) = unsafe {
+        let (own, entry, formats) = unsafe {
             let own = symbol().cast::<Entry>();
             if own.is_null() {
                 return Err(OpenError::NoTable);
@@ -375,11 +385,18 @@ impl OpenPlugin {
                 return Err(OpenError::Magic { found });
             }
             let found = (&raw const (*own).size).read_unaligned() as usize;
-            let needed = size_of::<Entry>();
+            let needed = EntryOf1_1::size_in(meta.api.minor);
             if found != needed {
                 return Err(OpenError::Size { found, needed });
             }
-            (own, Entry::checked(own).map_err(|what| OpenError::Null { what })?)
+            let null = |what| OpenError::Null { what };
+            match meta.api.minor {
+                0 => (own, Entry::checked(own).map_err(null)?, None),
+                _ => {
+                    let EntryOf1_1 { first, read, write } = EntryOf1_1::checked(own).map_err(null)?;
+                    (own, first, Some(Formats { read, write }))
+                }
+            }
         };
         compare(&entry, meta)?;
         // SAFETY: the fingerprint covers the layout of `TypeLayout`, so the plugin's is one.
@@ -390,7 +407,7 @@ impl OpenPlugin {
         let (status, text) = Sink::to(|sink| (entry.init)(&crate::abi::host::table::SERVICES, sink));
         match status {
             // One table for each plugin of the process.
-            OK => Ok(OpenPlugin { own, entry: Box::leak(Box::new(entry)) }),
+            OK => Ok(OpenPlugin { own, entry: Box::leak(Box::new(entry)), formats }),
             FAILED => Err(OpenError::Init(String::from_utf8_lossy(&text).into_owned())),
             PANICKED => Err(OpenError::InitPanic(String::from_utf8_lossy(&text).into_owned())),
             other => Err(OpenError::InitStatus(other)),
@@ -408,22 +425,7 @@ impl OpenPlugin {
         let ctx = current();
         let _call = spans::Call::begin();
         let run = |sink| (self.entry.run_module)(self.own, pass as u32, module.as_ptr(), options, ctx, sink);
-        let outer = NO_MODULE.take();
-        let owners = module.owners();
-        let (result, error) = Sink::to(run);
-        let refused = NO_MODULE.replace(outer);
-        if result.status != OK {
-            return Err(RunFailure::read(result.status, &error));
-        }
-        let protocol = |why: &str| RunFailure::Protocol(refused.unwrap_or_else(|| why.to_string()));
-        if !result.handle.is_null() && !ModuleHdr::is_live(result.handle) {
-            return Err(protocol("returned a module that this host did not make"));
-        }
-        if result.handle == module.as_ptr() && module.owners() <= owners {
-            return Ok(module.clone());
-        }
-        // SAFETY: null, or a handle of a live module whose ownership the plugin transfers.
-        unsafe { Module::from_ptr(result.handle) }.ok_or_else(|| protocol("returned no module"))
+        made_module(Some(module), run)
     }
 
     /// Runs a function, PrimFunc or dataflow-block pass on each function, with the values of all its options, in
@@ -508,6 +510,29 @@ impl OpenPlugin {
         let function = unsafe { Body::from_ptr(function) };
         services::read_legalized(status, &bytes, function, call)?.map(|answer| answer.checked(call)).transpose()
     }
+}
+
+/// Takes the module that plugin code returns, which may be the one that it was lent.
+pub(in crate::abi) fn made_module(
+    lent: Option<&Module>,
+    run: impl FnOnce(Sink) -> RunResult,
+) -> Result<Module, RunFailure> {
+    let outer = NO_MODULE.take();
+    let owners = lent.map(Module::owners);
+    let (result, error) = Sink::to(run);
+    let refused = NO_MODULE.replace(outer);
+    if result.status != OK {
+        return Err(RunFailure::read(result.status, &error));
+    }
+    let protocol = |why: &str| RunFailure::Protocol(refused.unwrap_or_else(|| why.to_string()));
+    if !result.handle.is_null() && !ModuleHdr::is_live(result.handle) {
+        return Err(protocol("returned a module that this host did not make"));
+    }
+    if let Some(lent) = lent.filter(|lent| lent.as_ptr() == result.handle && Some(lent.owners()) <= owners) {
+        return Ok(lent.clone());
+    }
+    // SAFETY: null, or a handle whose ownership the plugin gives, and whose module lives.
+    unsafe { Module::from_ptr(result.handle) }.ok_or_else(|| protocol("returned no module"))
 }
 
 /// Makes the functions, and their results so far, available in the current context while `f` processes them.
@@ -621,5 +646,7 @@ fn compare(entry: &Entry, meta: &PluginMeta) -> Result<(), OpenError> {
     let what = what.or_else(|| (own.properties != meta.properties).then(|| "the properties".to_string()));
     let what = what.or_else(|| (own.composites != meta.composites).then(|| "the composite passes".to_string()));
     let what = what.or_else(|| (own.instruments != meta.instruments).then(|| "its instruments".to_string()));
+    let what = what.or_else(|| (own.readers != meta.readers).then(|| "its readers".to_string()));
+    let what = what.or_else(|| (own.writers != meta.writers).then(|| "its writers".to_string()));
     what.map_or(Ok(()), |what| Err(OpenError::Differs { what }))
 }

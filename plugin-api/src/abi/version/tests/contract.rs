@@ -1,13 +1,14 @@
 //! The contract of the present code, as text: a line for each fact that both sides must agree on.
 
-use super::super::super::entry::{Entry, RunResult};
-use super::super::super::layout::{RECORDS, records};
+use super::super::super::entry::{Entry, EntryOf1_1, RunResult};
+use super::super::super::layout::{RECORDS, records, records_of_1_1};
 use crate::ir::records::*;
 use crate::ir::storage::body_handle::BodyHdr;
 use crate::ir::storage::layout::Layout;
 use crate::ir::storage::module_handle::{FuncEntry, ModuleHdr};
 use crate::ir::storage::sections::{RawSlice, RawView, SECTIONS};
 use crate::ir::storage::tensor::TensorHdr;
+use crate::services::files::Files;
 use crate::services::*;
 use abi_stable::StableAbi;
 use abi_stable::type_layout::TLField;
@@ -37,6 +38,7 @@ pub(super) fn contract() -> String {
         ($($field:ident: $ty:ty),* $(,)?) => { $(record::<$ty>(&mut text, &mut types, stringify!($ty));)* };
     }
     records!(list);
+    records_of_1_1!(list);
     sources().values().for_each(|source| numbers(&mut text, source));
     text.push_str(&types);
     SECTIONS.iter().for_each(|(slot, name, record)| text.push_str(&format!("section {slot} {name}: {record}\n")));

@@ -3,10 +3,12 @@
 
 use crate::PassError;
 use crate::abi::entry::{FAILED, PANICKED, error_bytes, option_bytes, put_failure, read_error, read_failures};
+use crate::abi::formats::{file_bytes, read_file};
 use crate::abi::instrument::{facts_bytes, with_facts};
 use crate::abi::log::{Text, describe};
 use crate::declare::contributions::*;
 use crate::declare::declarations::{Built, OptionDecl, PassDecl, PluginDecl, RunFn, write_default, write_plugin};
+use crate::declare::formats::{FormatDecl, ReaderDecl, WriterDecl};
 use crate::declare::instrument::PassFacts;
 use crate::declare::range::RangeDecl;
 use crate::ir::records::{flag, prim};
@@ -20,6 +22,7 @@ use crate::services::inferred::{decode_inferred, encode_inferred};
 use crate::services::{NO_NODE, Sink, function_key, read_function_key};
 use crate::typing::legalized::{Legalized, LegalizedArg, decode_legalized, encode_legalized};
 use crate::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, Inferred, OpDecl};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -28,6 +31,7 @@ pub(super) fn all(text: &mut String) {
     values(text);
     metadata(text);
     instruments(text);
+    files(text);
     answers(text);
     errors(text);
     logs(text);
@@ -236,6 +240,21 @@ static MORE: Contributions = Contributions {
         }],
         new: |_, _| Err(PassError::new("is never made")),
     }],
+    readers: &[&ReaderDecl {
+        format: FormatDecl {
+            name: "f",
+            doc: " d",
+            extensions: &["e", "x"],
+            options: &[option("i", OptionType::Int, DefaultDecl::Int(1))],
+            example: "a",
+        },
+        begins: &[b"b"],
+        read: |_, _, _| Err(PassError::new("reads nothing")),
+    }],
+    writers: &[&WriterDecl {
+        format: FormatDecl { name: "g", doc: " d", extensions: &["e"], options: &[], example: "" },
+        write: |_, _, _, _| Ok(()),
+    }],
 };
 
 static PLUGIN: PluginDecl =
@@ -260,6 +279,8 @@ fn metadata(text: &mut String) {
             tag::PROPERTY => "property",
             tag::COMPOSITE => "composite",
             tag::INSTRUMENT => "instrument",
+            tag::READER => "reader",
+            tag::WRITER => "writer",
             tag::OPTION => "option",
             tag::ARG => "arg",
             tag::ATTR => "attr",
@@ -281,6 +302,13 @@ fn metadata(text: &mut String) {
     let (from, to) = (OptionValue::Float(-1.0), OptionValue::Float(2.0));
     assert_eq!(read.config[1].allowed, Allowed::Range(Some(from), Some(to)));
     assert_eq!(read.instruments[0].options[0].allowed, Allowed::OneOf(vec![OptionValue::Int(1), OptionValue::Int(2)]));
+}
+
+fn files(text: &mut String) {
+    let written = file_bytes("m.x", Some(Path::new("/m.x")));
+    form(text, "file", &written, no_records);
+    assert_eq!(read_file(&written), ("m.x", Some(Path::new("/m.x"))));
+    assert_eq!(read_file(&file_bytes("<stdin>", None)), ("<stdin>", None));
 }
 
 fn instruments(text: &mut String) {

@@ -1,0 +1,523 @@
+//! Readers and writers of file formats.
+
+use crate::PassError;
+use crate::declare::declarations::{OptionDecl, check_options, fail, is_blank, same, write_options};
+use crate::declare::pass::Ctx;
+use crate::ir::Module;
+use crate::metadata::OptionValue;
+use crate::metadata::wire::{Writer, tag};
+use crate::names::syntax::{TVMSCRIPT, TVMSCRIPT_EXTENSION, is_extension, is_format_name};
+use std::io;
+use std::path::Path;
+
+/// One reader: how files of a format become modules.
+#[derive(Clone, Copy)]
+pub struct ReaderDecl {
+    /// Name, documentation, extensions and options.
+    pub format: FormatDecl,
+    /// Bytes with which files of the format begin.
+    pub begins: &'static [&'static [u8]],
+    /// Its body.
+    pub read: ReadFn,
+}
+
+/// One writer: how modules become files of a format.
+#[derive(Clone, Copy)]
+pub struct WriterDecl {
+    /// Name, documentation, extensions and options.
+    pub format: FormatDecl,
+    /// Its body.
+    pub write: WriteFn,
+}
+
+/// The facts that readers and writers share.
+#[derive(Clone, Copy)]
+pub struct FormatDecl {
+    /// Name of the format, as in `onnx`.
+    pub name: &'static str,
+    /// Documentation; the first line is the summary.
+    pub doc: &'static str,
+    /// Extensions of its files, without the dot.
+    pub extensions: &'static [&'static str],
+    /// Options.
+    pub options: &'static [OptionDecl],
+    /// A command line as an example, or nothing.
+    pub example: &'static str,
+}
+
+/// Body of a reader. Options come in the order of their declaration.
+pub type ReadFn = fn(&Source<'_>, &[OptionValue], &Ctx) -> Result<Module, PassError>;
+
+/// Body of a writer. Options come in the order of their declaration.
+pub type WriteFn = fn(&Module, &mut Output<'_>, &[OptionValue], &Ctx) -> Result<(), PassError>;
+
+/// The file that a reader reads.
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// let source = Source::of("lines.txt", None, b"one\ntwo\n");
+/// assert_eq!(source.text().map(|text| text.lines().count()), Ok(2));
+/// assert_eq!((source.name(), source.path()), ("lines.txt", None));
+/// ```
+pub struct Source<'a> {
+    name: &'a str,
+    path: Option<&'a Path>,
+    bytes: &'a [u8],
+}
+
+impl<'a> Source<'a> {
+    /// A source without a host, for tests.
+    pub fn of(name: &'a str, path: Option<&'a Path>, bytes: &'a [u8]) -> Source<'a> {
+        Source { name, path, bytes }
+    }
+
+    /// Name of the file for messages: the path as the user wrote it, or `<stdin>`.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// Absolute path of the file; `None` if the bytes come from elsewhere, such as standard input. A reader needs it for
+    /// files that belong to this one. If the plugin is isolated, it may read the folder of the file.
+    pub fn path(&self) -> Option<&'a Path> {
+        self.path
+    }
+
+    /// The whole file. The host maps it, so bytes that the reader does not read take no memory.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The whole file as text.
+    ///
+    /// # Errors
+    /// If it is not UTF-8; the error has the line.
+    pub fn text(&self) -> Result<&'a str, PassError> {
+        std::str::from_utf8(self.bytes).map_err(|error| {
+            let at = error.valid_up_to();
+            let line = self.bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+            PassError::new(format!("line {line}: expected UTF-8, found other bytes at byte {at}"))
+        })
+    }
+}
+
+/// The file that a writer writes, and files beside it. Bytes go to the host as they come, so that a writer needs no copy of the
+/// whole file. The host keeps what was there before until the writer has returned without an error.
+///
+/// ```
+/// use plugin_api::prelude::*;
+/// use std::io::Write;
+///
+/// let mut files = Vec::new();
+/// let mut take = |name: &str, bytes: &[u8]| {
+///     files.push((name.to_string(), bytes.to_vec()));
+///     true
+/// };
+/// let mut output = Output::to("model.toy", None, &mut take);
+/// write!(output, "toy {}\n", 1).expect("is taken");
+/// output.put_beside("model.weights", &[1, 2]).expect("is taken");
+/// assert_eq!(files.last(), Some(&("model.weights".to_string(), vec![1, 2])));
+/// ```
+pub struct Output<'a> {
+    name: &'a str,
+    path: Option<&'a Path>,
+    take: &'a mut dyn FnMut(&str, &[u8]) -> bool,
+}
+
+impl<'a> Output<'a> {
+    /// An output without a host, for tests. `take` gets the name of a file beside the output, or nothing for the output
+    /// itself, and the bytes that come next in it.
+    pub fn to(name: &'a str, path: Option<&'a Path>, take: &'a mut dyn FnMut(&str, &[u8]) -> bool) -> Output<'a> {
+        Output { name, path, take }
+    }
+
+    /// Name of the file for messages: the path as the user wrote it, or `<stdout>`.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// Absolute path of the file; `None` if the bytes go elsewhere, such as to standard output.
+    pub fn path(&self) -> Option<&'a Path> {
+        self.path
+    }
+
+    /// Appends bytes to the file.
+    ///
+    /// # Errors
+    /// If the host does not take them, for example because the disk is full. The host reports why.
+    pub fn put(&mut self, bytes: &[u8]) -> Result<(), PassError> {
+        self.hand("", bytes)
+    }
+
+    /// Appends bytes to another file in the same folder, and creates it the first time. `name` is a file name without a folder.
+    ///
+    /// # Errors
+    /// As for [`Output::put`]; also if there is no such folder because the output is no file.
+    pub fn put_beside(&mut self, name: &str, bytes: &[u8]) -> Result<(), PassError> {
+        if name.is_empty() {
+            return Err(PassError::new("a file beside the output needs a name"));
+        }
+        self.hand(name, bytes)
+    }
+
+    fn hand(&mut self, name: &str, bytes: &[u8]) -> Result<(), PassError> {
+        if (self.take)(name, bytes) { Ok(()) } else { Err(PassError::new("the host does not take what is written")) }
+    }
+}
+
+impl io::Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.put(bytes).map(|()| bytes.len()).map_err(|error| io::Error::other(error.to_string()))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl ReaderDecl {
+    /// This declaration, if its names and texts are right.
+    pub const fn checked(self) -> ReaderDecl {
+        self.format.check("reader");
+        self
+    }
+}
+
+impl WriterDecl {
+    /// This declaration, if its names and texts are right.
+    pub const fn checked(self) -> WriterDecl {
+        self.format.check("writer");
+        self
+    }
+}
+
+impl FormatDecl {
+    const fn check(&self, what: &str) {
+        let name = self.name;
+        if !is_format_name(name) {
+            fail(&["`", name, "` is not the name of a ", what, ": write a word of lower-case letters, as in `onnx`"]);
+        }
+        if same(name, TVMSCRIPT) {
+            fail(&["`", name, "` is the name of the format that is built in; give the ", what, " another name"]);
+        }
+        if is_blank(self.doc) {
+            fail(&[what, " `", name, "` has no documentation: write `/// What it does.` above its declaration"]);
+        }
+        let mut i = 0;
+        while i < self.extensions.len() {
+            let extension = self.extensions[i];
+            let why = if !is_extension(extension) {
+                "` is not an extension: write lower-case letters and digits without a dot, as in `onnx`"
+            } else if same(extension, TVMSCRIPT_EXTENSION) {
+                "` is the extension of TVMScript, which is built in; remove it"
+            } else {
+                ""
+            };
+            if !why.is_empty() {
+                fail(&["`extensions` of ", what, " `", name, "`: `", extension, why]);
+            }
+            let mut j = 0;
+            while j < i {
+                if same(self.extensions[j], extension) {
+                    fail(&["`extensions` of ", what, " `", name, "` has `", extension, "` twice; remove one of them"]);
+                }
+                j += 1;
+            }
+            i += 1;
+        }
+        check_options(what, name, self.options);
+    }
+
+    const fn write<const N: usize>(&self, w: &mut Writer<N>) {
+        w.field(tag::NAME, self.name.as_bytes());
+        w.field(tag::DOC, self.doc.as_bytes());
+        crate::declare::declarations::write_strs(w, tag::EXTENSION, self.extensions);
+        write_options(w, self.options);
+        if !self.example.is_empty() {
+            w.field(tag::EXAMPLE, self.example.as_bytes());
+        }
+    }
+}
+
+/// Checks that the readers and the writers of a plugin have different names.
+pub(crate) const fn check(readers: &[&ReaderDecl], writers: &[&WriterDecl]) {
+    let mut i = 0;
+    while i < readers.len() {
+        let mut j = 0;
+        while j < i {
+            once("readers", readers[j].format.name, readers[i].format.name);
+            j += 1;
+        }
+        i += 1;
+    }
+    let mut i = 0;
+    while i < writers.len() {
+        let mut j = 0;
+        while j < i {
+            once("writers", writers[j].format.name, writers[i].format.name);
+            j += 1;
+        }
+        i += 1;
+    }
+}
+
+const fn once(what: &str, first: &str, second: &str) {
+    if same(first, second) {
+        fail(&["two ", what, " of the plugin are called `", first, "`; give one of them another name"]);
+    }
+}
+
+/// Writes the readers and writers of a plugin into its metadata.
+pub(crate) const fn write<const N: usize>(w: &mut Writer<N>, readers: &[&ReaderDecl], writers: &[&WriterDecl]) {
+    let mut i = 0;
+    while i < readers.len() {
+        let at = w.open(tag::READER);
+        readers[i].format.write(w);
+        let mut j = 0;
+        while j < readers[i].begins.len() {
+            w.field(tag::BEGINS, readers[i].begins[j]);
+            j += 1;
+        }
+        w.close(at);
+        i += 1;
+    }
+    let mut i = 0;
+    while i < writers.len() {
+        let at = w.open(tag::WRITER);
+        writers[i].format.write(w);
+        w.close(at);
+        i += 1;
+    }
+}
+
+/// Declares a reader: a file format, and the function that makes a module of a file.
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// declare_reader! {
+///     /// Reads lists of sizes.
+///     ///
+///     /// Each line becomes a function whose parameter is a tensor of this size.
+///     pub reader SIZES = "sizes" {
+///         extensions: ["sizes"],
+///         options: SizesOptions {
+///             /// More functions are refused.
+///             most: i64 in (1..) = 100,
+///         },
+///         example: "passhost run model.sizes -o model.py",
+///         run: read,
+///     }
+/// }
+///
+/// fn read(source: &Source, options: &SizesOptions, _: &Ctx) -> Result<Module, PassError> {
+///     let mut functions = Vec::new();
+///     for (at, line) in source.text()?.lines().enumerate() {
+///         let Ok(size) = line.parse::<i64>() else {
+///             bail!("line {}: expected a size, found `{line}`", at + 1);
+///         };
+///         let mut b = BodyBuilder::new();
+///         b.begin_function(0, AttrsId::NONE, None);
+///         let ty = b.ty(&Type::tensor([Dim::Int(size)], DType::F32));
+///         let x = b.param("x", ty);
+///         b.end_function(x, ty);
+///         functions.push((format!("f{at}"), b.finish()?));
+///     }
+///     if functions.len() as i64 > options.most {
+///         bail!("expected at most {} lines, found {}", options.most, functions.len());
+///     }
+///     Ok(Module::new(functions))
+/// }
+/// let source = Source::of("a.sizes", None, b"3\n4\n");
+/// let module = read(&source, &SizesOptions::default(), &Ctx::detached()).expect("two functions");
+/// assert_eq!(module.functions().count(), 2);
+/// ```
+///
+/// | fact | what |
+/// |---|---|
+/// | `extensions` | list of extensions, without the dot: such files are read by this reader |
+/// | `begins` | optional list of byte strings, `[b"SIZES"]`: files without a known extension that begin so are read by it, too |
+/// | `options` | as of [`declare_pass!`](crate::declare_pass); users write `--from 'sizes{most=3}'` |
+/// | `example` | optional command line for `passhost explain` |
+/// | `run` | a `fn(&Source, &Options, &Ctx) -> Result<Module, PassError>`; without `options` it has no such argument |
+///
+/// The host verifies the module. It puts the name of the file before errors and warnings, which name the place in the file. The
+/// declaration goes into the list `readers` of [`export_plugin!`](crate::export_plugin), and must have documentation.
+#[macro_export]
+macro_rules! declare_reader {
+    ($(#[doc = $doc:literal])* $vis:vis reader $NAME:ident = $name:literal { $($facts:tt)* }) => {
+        $crate::__format! { @facts reader { [$($doc)*] [$vis] $NAME $name } { [] [] [] [] [] } $($facts)* , }
+    };
+    ($($other:tt)*) => {
+        compile_error!(
+            "a reader is declared like `pub reader NAME = \"format\" { extensions: [\"ext\"], run: a_function }`"
+        );
+    };
+}
+
+/// Declares a writer: a file format, and the function that writes a module to a file.
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// declare_writer! {
+///     /// Writes the names of the functions, one in each line.
+///     pub writer NAMES = "names" { extensions: ["names"], run: write }
+/// }
+///
+/// fn write(module: &Module, output: &mut Output, _: &Ctx) -> Result<(), PassError> {
+///     module.functions().try_for_each(|(name, _)| output.put(format!("{name}\n").as_bytes()))
+/// }
+/// # let _ = (NAMES, write);
+/// ```
+///
+/// `extensions`, `options` and `example` are those of [`declare_reader!`]. `run` is a
+/// `fn(&Module, &mut Output, &Options, &Ctx) -> Result<(), PassError>`; without `options` it has no such argument. The
+/// declaration goes into the list `writers` of [`export_plugin!`](crate::export_plugin), and must have documentation.
+#[macro_export]
+macro_rules! declare_writer {
+    ($(#[doc = $doc:literal])* $vis:vis writer $NAME:ident = $name:literal { $($facts:tt)* }) => {
+        $crate::__format! { @facts writer { [$($doc)*] [$vis] $NAME $name } { [] [] [] [] [] } $($facts)* , }
+    };
+    ($($other:tt)*) => {
+        compile_error!(
+            "a writer is declared like `pub writer NAME = \"format\" { extensions: [\"ext\"], run: a_function }`"
+        );
+    };
+}
+
+/// Parts of [`declare_reader!`] and [`declare_writer!`]; not for direct use. `@facts` sorts the facts into slots: extensions,
+/// begins, options, example, run.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __format {
+    (@facts $k:ident $h:tt { [] $b:tt $o:tt $e:tt $r:tt } extensions: [$($v:literal),* $(,)?], $($rest:tt)*) => {
+        $crate::__format! { @facts $k $h { [[$($v),*]] $b $o $e $r } $($rest)* }
+    };
+    (@facts reader $h:tt { $x:tt [] $o:tt $e:tt $r:tt } begins: [$($v:literal),* $(,)?], $($rest:tt)*) => {
+        $crate::__format! { @facts reader $h { $x [[$($v),*]] $o $e $r } $($rest)* }
+    };
+    (@facts $k:ident $h:tt { $x:tt $b:tt [] $e:tt $r:tt } options: $v:ident $w:tt, $($rest:tt)*) => {
+        $crate::__format! { @facts $k $h { $x $b [$v $w] $e $r } $($rest)* }
+    };
+    (@facts $k:ident $h:tt { $x:tt $b:tt $o:tt [] $r:tt } example: $v:literal, $($rest:tt)*) => {
+        $crate::__format! { @facts $k $h { $x $b $o [$v] $r } $($rest)* }
+    };
+    (@facts $k:ident $h:tt { $x:tt $b:tt $o:tt $e:tt [] } run: $v:expr, $($rest:tt)*) => {
+        $crate::__format! { @facts $k $h { $x $b $o $e [$v] } $($rest)* }
+    };
+    (@facts $k:ident $h:tt $slots:tt $(,)?) => { $crate::__format! { @declare $k $h $slots } };
+    // A key that no arm above took: it is unknown, occurs twice, or its value is of another kind.
+    (@facts $k:ident $h:tt $slots:tt extensions $($rest:tt)*) => {
+        $crate::__format! { @once $k "extensions" "extensions: [\"onnx\"]" }
+    };
+    (@facts reader $h:tt $slots:tt begins $($rest:tt)*) => {
+        $crate::__format! { @once reader "begins" "begins: [b\"ONNX\"]" }
+    };
+    (@facts $k:ident $h:tt $slots:tt options $($rest:tt)*) => {
+        $crate::__format! { @once $k "options" "options: Options { /// How often.\n times: i64 = 1 }" }
+    };
+    (@facts $k:ident $h:tt $slots:tt example $($rest:tt)*) => {
+        $crate::__format! { @once $k "example" "example: \"passhost run model.onnx\"" }
+    };
+    (@facts $k:ident $h:tt $slots:tt run $($rest:tt)*) => { $crate::__format! { @once $k "run" "run: a_function" } };
+    (@facts reader $h:tt $slots:tt $key:ident $($rest:tt)*) => {
+        compile_error!(concat!(
+            "a reader has no fact `", stringify!($key), "`; it has `extensions`, `run`, `begins`, `options` and `example`"
+        ));
+    };
+    (@facts writer $h:tt $slots:tt $key:ident $($rest:tt)*) => {
+        compile_error!(concat!(
+            "a writer has no fact `", stringify!($key), "`; it has `extensions`, `run`, `options` and `example`"
+        ));
+    };
+    (@facts $k:ident $h:tt $slots:tt $($rest:tt)*) => {
+        compile_error!(concat!(
+            "found `", stringify!($($rest)*), "` where a fact of a ", stringify!($k), " is expected, as `run: a_function`"
+        ));
+    };
+    (@once $k:ident $key:literal $example:literal) => {
+        compile_error!(concat!("`", $key, "` may appear once in a ", stringify!($k), ", as `", $example, "`"));
+    };
+
+    (@declare $k:ident { $doc:tt $vis:tt $NAME:ident $name:literal } { [] $($slots:tt)* }) => {
+        compile_error!(concat!(
+            "`extensions` of ", stringify!($k), " `", $name, "` is missing; write, for example, `extensions: [\"", $name, "\"],`"
+        ));
+    };
+    (@declare $k:ident { $doc:tt $vis:tt $NAME:ident $name:literal } { $x:tt $b:tt $o:tt $e:tt [] }) => {
+        compile_error!(concat!(
+            "`run` of ", stringify!($k), " `", $name, "` is missing; it names the function that is its body"
+        ));
+    };
+    (@declare reader { [$($doc:literal)*] [$vis:vis] $NAME:ident $name:literal } {
+        [[$($extension:literal),*]] [$([$($begin:literal),*])?] [$($Options:ident $fields:tt)?] [$($example:literal)?] [$run:expr]
+    }) => {
+        $($crate::__options! { [$vis] $Options $name $fields })?
+
+        $(#[doc = $doc])*
+        $vis const $NAME: $crate::declare::formats::ReaderDecl = $crate::declare::formats::ReaderDecl {
+            format: $crate::declare::formats::FormatDecl {
+                name: $name,
+                doc: concat!($($doc, "\n"),*),
+                extensions: &[$($extension),*],
+                options: $crate::__pass!(@decls $($Options)?),
+                example: concat!($($example)?),
+            },
+            begins: &[$($($begin as &[u8]),*)?],
+            read: $crate::__format!(@read $run $(, $Options)?),
+        }
+        .checked();
+    };
+    (@declare writer { [$($doc:literal)*] [$vis:vis] $NAME:ident $name:literal } {
+        [[$($extension:literal),*]] $begins:tt [$($Options:ident $fields:tt)?] [$($example:literal)?] [$run:expr]
+    }) => {
+        $($crate::__options! { [$vis] $Options $name $fields })?
+
+        $(#[doc = $doc])*
+        $vis const $NAME: $crate::declare::formats::WriterDecl = $crate::declare::formats::WriterDecl {
+            format: $crate::declare::formats::FormatDecl {
+                name: $name,
+                doc: concat!($($doc, "\n"),*),
+                extensions: &[$($extension),*],
+                options: $crate::__pass!(@decls $($Options)?),
+                example: concat!($($example)?),
+            },
+            write: $crate::__format!(@write $run $(, $Options)?),
+        }
+        .checked();
+    };
+
+    (@read $run:expr) => {
+        |source, _, ctx| {
+            let run: fn(&$crate::declare::formats::Source<'_>, &$crate::declare::pass::Ctx)
+                -> Result<$crate::ir::Module, $crate::PassError> = $run;
+            run(source, ctx)
+        }
+    };
+    (@read $run:expr, $Options:ident) => {
+        |source, values, ctx| {
+            let run: fn(&$crate::declare::formats::Source<'_>, &$Options, &$crate::declare::pass::Ctx)
+                -> Result<$crate::ir::Module, $crate::PassError> = $run;
+            run(source, &$Options::from_values(values)?, ctx)
+        }
+    };
+    (@write $run:expr) => {
+        |module, output, _, ctx| {
+            let run: fn(&$crate::ir::Module, &mut $crate::declare::formats::Output<'_>, &$crate::declare::pass::Ctx)
+                -> Result<(), $crate::PassError> = $run;
+            run(module, output, ctx)
+        }
+    };
+    (@write $run:expr, $Options:ident) => {
+        |module, output, values, ctx| {
+            let run: fn(
+                &$crate::ir::Module,
+                &mut $crate::declare::formats::Output<'_>,
+                &$Options,
+                &$crate::declare::pass::Ctx,
+            ) -> Result<(), $crate::PassError> = $run;
+            run(module, output, &$Options::from_values(values)?, ctx)
+        }
+    };
+}

@@ -1,0 +1,12 @@
+use plugin_api::prelude::*;
+
+declare_reader! {
+    /// Reads toys.
+    pub reader TOY = "toy" { extensions: ["py"], run: read }
+}
+
+fn read(_: &Source, _: &Ctx) -> Result<Module, PassError> {
+    Ok(Module::new(Vec::<(String, Body)>::new()))
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+use plugin_api::prelude::*;
+
+declare_reader! {
+    /// Reads toys.
+    pub reader TOY = "acme.toy" { extensions: ["toy"], run: read }
+}
+
+fn read(_: &Source, _: &Ctx) -> Result<Module, PassError> {
+    Ok(Module::new(Vec::<(String, Body)>::new()))
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+use plugin_api::prelude::*;
+
+declare_reader! {
+    pub reader TOY = "toy" { extensions: ["toy"], run: read }
+}
+
+fn read(_: &Source, _: &Ctx) -> Result<Module, PassError> {
+    Ok(Module::new(Vec::<(String, Body)>::new()))
+}
+
+fn main() {}

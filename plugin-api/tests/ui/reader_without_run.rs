@@ -1,0 +1,8 @@
+use plugin_api::prelude::*;
+
+declare_reader! {
+    /// Reads toys.
+    pub reader TOY = "toy" { extensions: ["toy"] }
+}
+
+fn main() {}
