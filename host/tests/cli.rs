@@ -38,6 +38,9 @@ mod explain_match;
 #[path = "cli/failures.rs"]
 #[cfg(unix)]
 mod failures;
+#[path = "cli/formats.rs"]
+#[cfg(target_os = "linux")]
+mod formats;
 #[path = "cli/instruments.rs"]
 #[cfg(target_os = "linux")]
 mod instruments;
@@ -137,8 +140,8 @@ fn build_standard_crates() -> &'static Path {
         let case = Case::empty("standard crates");
         let entry = |name: &str| format!("[[plugin]]\ncrate = \"{}\"\n", root().join(name).display());
         let plugins = ["relax-ops", "relax-passes", "conv-grouping"].map(|name| format!("plugins/{name}"));
-        let crates =
-            plugins.iter().map(String::as_str).chain(["tests/bad-plugins/misbehaves", "tests/bad-plugins/miscompiles"]);
+        let crates = ["tests/bad-plugins/misbehaves", "tests/bad-plugins/miscompiles", "tests/toy-format"].into_iter();
+        let crates = plugins.iter().map(String::as_str).chain(crates);
         let case = case.file("passes.toml", crates.map(entry).collect::<String>());
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("standard-crates");
         for args in [&["lock"][..], &["build", "--locked"]] {

@@ -197,6 +197,25 @@ pub(super) struct ManifestArg {
     pub(super) manifest: Option<PathBuf>,
 }
 
+/// The module that a command reads.
+#[derive(Args, Clone)]
+pub(super) struct InputArgs {
+    /// The module: TVMScript, or a file in a format that a plugin reads (`passhost list` shows the formats). `-` reads standard
+    /// input.
+    pub(super) input: PathBuf,
+    /// Reads the module in this format: tvmscript, or that of a plugin, with options: onnx or 'onnx{key=value}'. Default: the
+    /// extension of the file decides, else its first bytes.
+    #[arg(long, value_name = "FORMAT")]
+    pub(super) from: Option<String>,
+}
+
+impl InputArgs {
+    /// A file whose format its extension says.
+    pub(super) fn of(input: PathBuf) -> InputArgs {
+        InputArgs { input, from: None }
+    }
+}
+
 #[derive(Args, Clone)]
 pub(super) struct Plugins {
     #[command(flatten)]
@@ -353,14 +372,18 @@ pub(super) fn rewrites(text: &str) -> Result<Rewrites, String> {
 
 #[derive(Args, Clone)]
 pub(super) struct RunArgs {
-    /// The module as TVMScript; `-` reads standard input.
-    pub(super) input: PathBuf,
+    #[command(flatten)]
+    pub(super) module: InputArgs,
     /// The file for the result. Default, or with `-`: standard output.
     ///
     /// The file is replaced atomically. If a step fails, the file does not change, and the module before that step is
     /// written next to it as NAME.failed.EXT.
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
+    /// Writes the result in this format: tvmscript, or that of a plugin, with options: toy or 'toy{key=value}'. Default: the
+    /// extension of the file decides.
+    #[arg(long, value_name = "FORMAT")]
+    pub(super) to: Option<String>,
     #[command(flatten)]
     pub(super) select: Select,
     #[command(flatten)]
@@ -443,12 +466,13 @@ pub(super) struct ReplayArgs {
 
 impl RunArgs {
     /// Returns the arguments of a run with this selection of passes, without other options.
-    pub(super) fn of(input: PathBuf, select: Select) -> RunArgs {
+    pub(super) fn of(module: InputArgs, select: Select) -> RunArgs {
         let (keep_going, strict, paranoid, validate, missed, deny_unknown_operators) = Default::default();
         let (provenance, limit) = Default::default();
         RunArgs {
-            input,
+            module,
             output: None,
+            to: None,
             select,
             look: instruments::LookArgs::default(),
             keep_going,
@@ -475,8 +499,8 @@ impl RunArgs {
 /// Arguments of all commands that execute a module.
 #[derive(Args)]
 pub(super) struct Executed {
-    /// The module as TVMScript; `-` reads standard input.
-    pub(super) input: PathBuf,
+    #[command(flatten)]
+    pub(super) module: InputArgs,
     /// Extent of a symbolic dimension of generated inputs: 'n=5'. May be repeated.
     ///
     /// Default: 8 for `exec`; `validate` tries several: 0, 1, 2, primes, extents around powers of two, and those above the
@@ -607,8 +631,8 @@ pub(super) enum Weights {
 
 #[derive(Args)]
 pub(super) struct EmitArgs {
-    /// The module as TVMScript; `-` reads standard input.
-    pub(super) input: PathBuf,
+    #[command(flatten)]
+    pub(super) module: InputArgs,
     /// What is written.
     #[arg(long, value_name = "KIND", value_enum)]
     pub(super) kind: EmitKind,
@@ -710,8 +734,8 @@ pub(super) struct ExplainArgs {
 pub(super) struct ExplainMatchArgs {
     /// The pass, with its options: acme.GroupConvolutions or 'acme.GroupConvolutions{through=[relax.nn.relu]}'.
     pub(super) pass: String,
-    /// The module as TVMScript; `-` reads standard input.
-    pub(super) input: PathBuf,
+    #[command(flatten)]
+    pub(super) module: InputArgs,
     /// The variable at which the pattern should match: the one that its outermost part describes.
     #[arg(long, value_name = "VARIABLE")]
     pub(super) at: String,
@@ -732,8 +756,8 @@ pub(super) struct ExplainMatchArgs {
 
 #[derive(Args)]
 pub(super) struct BlameArgs {
-    /// The module as TVMScript; `-` reads standard input.
-    pub(super) input: PathBuf,
+    #[command(flatten)]
+    pub(super) module: InputArgs,
     /// The variable of the module after all passes.
     #[arg(long, value_name = "VARIABLE")]
     pub(super) at: String,

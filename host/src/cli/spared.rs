@@ -55,7 +55,7 @@ fn refused(shown: &Path, option: &str, what: &str) -> Error {
 pub(super) fn check(args: &RunArgs) -> Result<Survey, Error> {
     let outputs = outputs(args)?;
     let survey = check_places(args, &outputs)?;
-    check_forms(&outputs)?;
+    check_forms(outputs.iter().filter(|place| place.option != "-o"))?;
     Ok(survey)
 }
 
@@ -64,7 +64,8 @@ fn check_places(args: &RunArgs, outputs: &[Place]) -> Result<Survey, Error> {
     if outputs.is_empty() && args.look.dump_folder().is_none() {
         return Ok(survey);
     }
-    if let Some(place) = outputs.iter().find(|place| place.option != "-o" && place.output.leads_to(&args.input)) {
+    if let Some(place) = outputs.iter().find(|place| place.option != "-o" && place.output.leads_to(&args.module.input))
+    {
         return Err(place.refused("is the input, and would be overwritten"));
     }
     let stdout = Place { shown: "-".into(), output: Output::Stdout, option: "-o", written: Written::Module };
@@ -100,8 +101,8 @@ pub(super) fn output(
 }
 
 /// Refuses outputs with extensions of other formats.
-fn check_forms(outputs: &[Place]) -> Result<(), Error> {
-    outputs.iter().try_for_each(|place| place.written.check(&place.shown))
+fn check_forms<'p>(outputs: impl IntoIterator<Item = &'p Place>) -> Result<(), Error> {
+    outputs.into_iter().try_for_each(|place| place.written.check(&place.shown))
 }
 
 /// Refuses two outputs in the same file, because one would be lost.

@@ -24,7 +24,7 @@ use registry::{Brought, ConfigError, Owner, OwnerId, PassId, Plan, Registry};
 use std::cell::Cell;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
@@ -436,13 +436,56 @@ impl Engine {
         }))
     }
 
+    /// A plugin whose reader reads a file. One with a process of its own gets another one, which may also read the folder of the
+    /// file.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    pub(crate) fn open_to_read(&self, owner: OwnerId, file: Option<&Path>) -> Result<ToRead<'_>, Error> {
+        self.try_unknown(owner)?;
+        let (plugin, folder) = (self.plugin(owner), file.and_then(Path::parent));
+        if let Some((plugin, folder)) = plugin.zip(folder)
+            && let Some(mut start) = self.start_of(plugin)?
+        {
+            start.limits.read.push(folder.to_path_buf());
+            return Opened::apart(&plugin.listed, start).map(ToRead::Own);
+        }
+        self.open(owner).map(ToRead::Shared)
+    }
+
     /// Tries out a plugin that is not open yet, if its library is not in the lockfile.
-    fn try_unknown(&self, owner: OwnerId) -> Result<(), Error> {
+    pub(crate) fn try_unknown(&self, owner: OwnerId) -> Result<(), Error> {
         let plugin = self.plugin(owner).filter(|plugin| plugin.opened.get().is_none());
         // An isolated plugin is tried out when it is opened.
         let plugin = plugin.filter(|plugin| !matches!(self.start_of(plugin), Ok(Some(_))));
         let unknown = plugin.filter(|plugin| self.lock.is_unknown(&plugin.listed.file));
         unknown.zip(self.trial.get()).map_or(Ok(()), |(plugin, trial)| trial(&plugin.listed))
+    }
+}
+
+/// A plugin that is open to read a file.
+pub(crate) enum ToRead<'e> {
+    Shared(&'e Opened),
+    /// In a process that ends afterwards.
+    Own(Opened),
+}
+
+impl std::ops::Deref for ToRead<'_> {
+    type Target = Opened;
+
+    fn deref(&self) -> &Opened {
+        match self {
+            ToRead::Shared(opened) => opened,
+            ToRead::Own(opened) => opened,
+        }
+    }
+}
+
+impl Drop for ToRead<'_> {
+    fn drop(&mut self) {
+        if let ToRead::Own(opened) = self {
+            opened.close().iter().for_each(|how| tracing::warn!("{how}"));
+        }
     }
 }
 

@@ -1,13 +1,15 @@
 //! The destination of a result: a file, the target of a link, a pipe or device, or standard output.
 
+pub(crate) mod mapped;
 pub(crate) mod stdio;
 
 use crate::process;
 use crate::report::error::Error;
 use anstream::AutoStream;
+use std::collections::BTreeMap;
 use std::fs::{File, FileType, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
 /// A destination for the result, checked before anything runs.
@@ -162,6 +164,57 @@ impl Output {
         // File names have at most 255 bytes, so the stem may have to be shortened.
         let room = stem.floor_char_boundary(255_usize.saturating_sub(end.len()));
         Some(shown.with_file_name(format!("{}{end}", &stem[..room])))
+    }
+}
+
+/// Files that a writer makes beside the output: they are there together, or not at all.
+pub(crate) struct Beside<'o> {
+    output: &'o Output,
+    files: BTreeMap<String, Temporary>,
+}
+
+impl<'o> Beside<'o> {
+    /// None yet.
+    pub(crate) fn of(output: &'o Output) -> Beside<'o> {
+        Beside { output, files: BTreeMap::new() }
+    }
+
+    /// Appends bytes to a file.
+    ///
+    /// # Errors
+    /// If the output is no file of its own, the name is none of a file in its folder, or is taken by a file in `spared`.
+    pub(crate) fn put(&mut self, name: &str, bytes: &[u8], spared: &[&Path]) -> io::Result<()> {
+        let wrong = |message: String| Err(io::Error::other(message));
+        let Output::File { path, .. } = self.output else {
+            return wrong(format!("`{name}` cannot be written beside it: name a file with -o"));
+        };
+        if !self.files.contains_key(name) {
+            let mut parts = Path::new(name).components();
+            let is_one = matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name);
+            let place = path.with_file_name(name);
+            if !is_one || place == *path {
+                return wrong(format!("`{name}` is not the name of another file in the same folder"));
+            }
+            if place.is_dir() || spared.iter().any(|spared| identity(spared) == identity(&place)) {
+                return wrong(format!("{} beside it would be overwritten", place.display()));
+            }
+            self.files.insert(name.to_string(), temporary(&place)?);
+        }
+        let file = self.files.get_mut(name).map(|temporary| temporary.file.as_file_mut());
+        file.map_or(Ok(()), |file| file.write_all(bytes))
+    }
+
+    /// Puts all of them in their places.
+    ///
+    /// # Errors
+    /// The first that cannot be put there.
+    pub(crate) fn keep(self) -> io::Result<()> {
+        let Output::File { path, .. } = self.output else { return Ok(()) };
+        for (name, Temporary { file, noted }) in self.files {
+            file.persist(from_start(&path.with_file_name(name))).map_err(|error| error.error)?;
+            drop(noted);
+        }
+        Ok(())
     }
 }
 
@@ -475,28 +528,54 @@ fn open_pipe(path: &Path) -> io::Result<File> {
 /// Maximum size of a module, because positions in its text are 32-bit numbers.
 const LARGEST: u64 = u32::MAX as u64;
 
-/// Reads a module from a file. Other kinds of files are read like [`read_stream`] does.
+/// Reads what is as long as a module can be from a file; from another kind of file as [`read_stream`] does.
 ///
 /// # Errors
 /// If it cannot be read, or is too long.
 pub(crate) fn read_large(path: &Path) -> io::Result<Vec<u8>> {
     let file = open_input(path)?;
     let found = file.metadata()?;
-    if found.is_file() && found.len() > LARGEST {
-        return Err(too_long());
-    }
-    if found.is_file() && found.len() > 0 { std::fs::read(path) } else { read_stream(file) }
+    if found.is_file() && found.len() > 0 { read_text(&file) } else { read_stream(file, false) }
 }
 
-/// Reads a module from a source of unknown length. If it does not begin with text, the rest is not read, because it may be endless.
+/// Reads the text of a module from a file.
 ///
 /// # Errors
-/// As for [`read_large`].
-pub(crate) fn read_stream(mut from: impl Read) -> io::Result<Vec<u8>> {
-    const START: u64 = 64 << 10;
+/// If it cannot be read, or is too long.
+pub(crate) fn read_text(mut file: &File) -> io::Result<Vec<u8>> {
+    let len = file.metadata()?.len();
+    if len > LARGEST {
+        return Err(too_long());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// How much of a file is looked at to find out its format.
+pub(crate) const START: u64 = 64 << 10;
+
+/// The first bytes of a file.
+///
+/// # Errors
+/// If they cannot be read.
+pub(crate) fn read_start(mut file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(START).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a module from what says nothing of its length. What begins with anything but text is read no further, unless all of
+/// it is wanted: it may have no end.
+///
+/// # Errors
+/// If it cannot be read, or is too long.
+pub(crate) fn read_stream(mut from: impl Read, all: bool) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.by_ref().take(START).read_to_end(&mut bytes)?;
-    if bytes.contains(&0) {
+    if bytes.contains(&0) && !all {
         return Ok(bytes);
     }
     from.take(LARGEST + 1 - bytes.len() as u64).read_to_end(&mut bytes)?;

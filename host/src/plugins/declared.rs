@@ -20,10 +20,15 @@ pub enum Kind {
     Composite,
     /// An instrument.
     Instrument,
+    /// A reader.
+    Reader,
+    /// A writer.
+    Writer,
 }
 
 impl Kind {
-    const ALL: [Kind; 5] = [Kind::Pass, Kind::Config, Kind::Property, Kind::Composite, Kind::Instrument];
+    const ALL: [Kind; 7] =
+        [Kind::Pass, Kind::Config, Kind::Property, Kind::Composite, Kind::Instrument, Kind::Reader, Kind::Writer];
 
     /// Returns its macro, its name in messages, and its list in `export_plugin!`.
     fn words(self) -> (&'static str, &'static str, &'static str) {
@@ -33,6 +38,8 @@ impl Kind {
             Kind::Property => ("declare_property!", "property", "properties"),
             Kind::Composite => ("declare_composite!", "composite pass", "composites"),
             Kind::Instrument => ("declare_instrument!", "instrument", "instruments"),
+            Kind::Reader => ("declare_reader!", "reader", "readers"),
+            Kind::Writer => ("declare_writer!", "writer", "writers"),
         }
     }
 
@@ -44,6 +51,8 @@ impl Kind {
             Kind::Property => meta.properties.iter().any(|property| property.name == name),
             Kind::Composite => meta.composites.iter().any(|composite| composite.name == name),
             Kind::Instrument => meta.instruments.iter().any(|instrument| instrument.name == name),
+            Kind::Reader => meta.readers.iter().any(|reader| reader.name == name),
+            Kind::Writer => meta.writers.iter().any(|writer| writer.name == name),
         }
     }
 }

@@ -85,12 +85,14 @@ pub(crate) enum Kind {
     Instrument = 5,
     /// Constructors and initialization of a plugin.
     Opening = 6,
+    /// A reader or a writer of a file format.
+    Format = 7,
 }
 
 impl Kind {
     fn read(value: u32) -> Option<Kind> {
         use Kind::*;
-        [Step, Pass, Rule, Checker, Instrument, Opening].into_iter().find(|kind| *kind as u32 == value)
+        [Step, Pass, Rule, Checker, Instrument, Opening, Format].into_iter().find(|kind| *kind as u32 == value)
     }
 }
 
@@ -99,7 +101,7 @@ pub(super) struct Frame {
     kind: AtomicU32,
     /// Number of the step, or 0.
     pub(super) step: AtomicU32,
-    /// Name of the pass, operator, property or instrument.
+    /// Name of the pass, operator, property, instrument or format.
     pub(super) name: Text<16>,
     /// The plugin that provides it.
     pub(super) plugin: Text<8>,

@@ -67,6 +67,7 @@ impl fmt::Display for Part<'_> {
             Some(Kind::Rule) => write!(f, "the rule of operator `{name}` of plugin `{plugin}`"),
             Some(Kind::Checker) => write!(f, "the checker of property `{name}` of plugin `{plugin}`"),
             Some(Kind::Instrument) => write!(f, "instrument `{name}` of plugin `{plugin}`, {about},"),
+            Some(Kind::Format) => write!(f, "the {about} `{name}` of plugin `{plugin}`"),
             Some(Kind::Opening) => write!(f, "plugin `{plugin}`, while it was opened,"),
             _ => write!(f, "pass `{name}` of plugin `{plugin}`"),
         }
@@ -217,7 +218,12 @@ fn error(board: &Board, end: End) -> Error {
             in_step(step, blame.code, format!("{message}{also}"))
         }
         (Some(frame), None) => {
-            let help = "the output is as it was; correct the plugin, or leave it out of the manifest".to_string();
+            let is_file = frame.kind() == Some(Kind::Format) && matches!(end, End::Signal(libc::SIGBUS));
+            let help = match is_file {
+                true => "a file that it read may have become shorter meanwhile; leave it alone while it is read",
+                false => "the output is as it was; correct the plugin, or leave it out of the manifest",
+            }
+            .to_string();
             Error::Ended { message: format!("{} {how}", Part(frame)), help, code: exit::PLUGIN }
         }
         // The host calls `exit` only at its regular end.

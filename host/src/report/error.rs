@@ -1,7 +1,7 @@
 //! All errors of the host, with their exit codes and reports.
 
 use crate::report::{Place, Report};
-use registry::{ConfigError, PlanError, RegistryError};
+use registry::{ConfigError, Direction, Owner, PlanError, RegistryError};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -175,6 +175,9 @@ pub enum Error {
     /// The rule of an operator failed while a module was read. The plugin is at fault; the place shows the call.
     #[error("{0}")]
     Rule(Box<Error>),
+    /// A reader or a writer of a file format failed.
+    #[error(transparent)]
+    Format(Box<FormatFailure>),
     /// A part of the module cannot be printed.
     #[error("the module cannot be written: {0}")]
     Unprintable(#[from] script::Unprintable),
@@ -277,6 +280,44 @@ pub enum Error {
     },
 }
 
+/// How a reader or a writer failed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{origin}: {direction} `{format}` of plugin `{}`: {message}", owner.name)]
+pub struct FormatFailure {
+    /// Whether the file was read or written.
+    pub direction: Direction,
+    /// Path, `<stdin>` or `<stdout>`.
+    pub origin: String,
+    /// Name of the format.
+    pub format: String,
+    /// The plugin.
+    pub owner: Owner,
+    /// Function, where one is known.
+    pub function: Option<String>,
+    /// What happened.
+    pub message: String,
+    /// What the text shows, the text, and the place in it.
+    pub place: Option<(String, Arc<str>, Range<usize>)>,
+    /// Exit code: of an input that is wrong, of a plugin that failed, or of a request with a wrong option.
+    pub code: u8,
+}
+
+impl FormatFailure {
+    /// What it is about, and what to do.
+    fn complete(&self, mut report: Report) -> Report {
+        report = report.about("format", &self.format).about_owner(&self.owner);
+        report.about.extend(self.function.clone().map(|name| ("function", name)));
+        if let Some((what, text, span)) = &self.place {
+            report = report.at(what, Arc::clone(text), span.clone(), "");
+        }
+        report.notes.extend(self.function.as_ref().map(|name| format!("in function `{name}`")));
+        let (is_plugin, file) = (self.code == exit::PLUGIN, &self.owner.file);
+        report.notes.extend(file.as_ref().filter(|_| is_plugin).map(|file| format!("plugin file {}", file.display())));
+        let help = format!("`passhost explain {}` shows what the {} takes", self.format, self.direction);
+        report.help(if is_plugin { RULE_HELP.to_string() } else { help })
+    }
+}
+
 /// Why a step failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -375,6 +416,7 @@ impl Error {
             | Error::Config { .. } => exit::REQUEST,
             Error::Output { .. } | Error::Lockfile { .. } => exit::REQUEST,
             Error::Plugin { .. } | Error::Build { .. } | Error::Instrument { .. } | Error::Rule(_) => exit::PLUGIN,
+            Error::Format(failure) => failure.code,
             Error::Step { code, .. } | Error::Ended { code, .. } | Error::Execution { code, .. } => *code,
             Error::Write { .. } | Error::ReaderLeft | Error::Unprintable(_) => exit::FAULT,
             Error::Entry { error, .. } => error.exit_code(),
@@ -501,6 +543,7 @@ impl Error {
                 report.notes.extend(notes.iter().cloned());
                 report.help(help)
             }
+            Error::Format(failure) => failure.complete(report),
             Error::Step { .. } => self.of_step(report),
             Error::Instrument { instrument, plugin, file, pass, kept, .. } => {
                 report = report.about("instrument", instrument).about("plugin", plugin).about_file(file.as_deref());

@@ -1,49 +1,59 @@
-//! Recognizes models in formats other than TVMScript, and explains how to convert them.
+//! Recognizes models in other formats than TVMScript: the name of the format, and how to convert the model if no plugin reads it.
 
 /// The recognized format of an input, and what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Foreign {
     /// The format, with its article: `an ONNX model`.
     pub(super) what: &'static str,
+    /// What a reader of it is called.
+    pub(super) format: Option<&'static str>,
     pub(super) help: &'static str,
 }
 
 const ONNX: Foreign = Foreign {
     what: "an ONNX model",
+    format: Some("onnx"),
     help: "convert it in Python: `mod = tvm.relax.frontend.onnx.from_onnx(onnx.load(\"model.onnx\"))`, then write \
            `mod.script(show_meta=True)` to a file",
 };
 const TORCH: Foreign = Foreign {
     what: "a PyTorch model or another zip archive",
+    format: Some("torch"),
     help: "convert it in Python: `mod = tvm.relax.frontend.torch.from_exported_program(torch.export.load(\"model.pt2\"))`, \
            then write `mod.script(show_meta=True)` to a file",
 };
 const TFLITE: Foreign = Foreign {
     what: "a TensorFlow Lite model",
+    format: Some("tflite"),
     help: "convert it in Python with `tvm.relax.frontend.tflite.from_tflite`, then write `mod.script(show_meta=True)` to a \
            file",
 };
 const LIBRARY: Foreign = Foreign {
     what: "a compiled library or program",
+    format: None,
     help: "name the module as TVMScript; `mod.script(show_meta=True)` returns it before the build; plugins are listed in \
            passes.toml",
 };
 const RELAY: Foreign = Foreign {
     what: "Relay text",
+    format: Some("relay"),
     help: "TVM has Relax in place of Relay: import the original model with a frontend of `tvm.relax.frontend`, then write \
            `mod.script(show_meta=True)` to a file",
 };
 const MLIR: Foreign = Foreign {
     what: "MLIR text",
+    format: Some("mlir"),
     help: "passhost reads TVMScript: import the original model, or its ONNX form, with a frontend of `tvm.relax.frontend`, \
            then write `mod.script(show_meta=True)` to a file",
 };
 const LLVM: Foreign = Foreign {
     what: "LLVM IR",
+    format: None,
     help: "name the module as TVMScript; `mod.script(show_meta=True)` returns it before the build",
 };
 const JSON: Foreign = Foreign {
     what: "JSON",
+    format: None,
     help: "if TVM saved it: load it in Python with `mod = tvm.ir.load_json(text)`, then write `mod.script(show_meta=True)` \
            to a file",
 };

@@ -1,155 +1,155 @@
-//! Reads text as a verified module, and prints modules. The command line and programs that embed passhost read modules here; there is no
-//! other way from a file to a verified module.
+//! Reads files as verified modules, and writes modules: as TVMScript, or by readers and writers of plugins. The command line and programs
+//! that embed passhost read modules here; there is no other way from a file to a verified module.
 
 mod foreign;
+mod formats;
+mod input;
+mod reader;
 mod rules;
+mod writer;
 
-use self::foreign::Foreign;
+use self::formats::Chosen;
+use self::input::Contents;
+pub use self::input::Input;
+pub(crate) use self::input::missing;
 use self::rules::Rules;
+pub(crate) use self::writer::WrittenAs;
+use crate::context::PassContext;
 use crate::engine::Engine;
-use crate::files::{read_large, read_stream};
 use crate::report::Report;
 use crate::report::error::{Error, input_warning};
 use crate::verify::{Violation, verify_module, verify_read};
 use passhost_lang::ir::Module;
-use script::ReadOptions;
-use std::io::{self, Read};
-use std::path::Path;
+use passhost_lang::names::syntax::TVMSCRIPT_EXTENSION;
+use std::ops::Range;
 use std::sync::Arc;
-
-/// The text of a module, with its name for messages.
-#[derive(Clone, Debug)]
-pub struct Input {
-    origin: String,
-    text: Arc<str>,
-    strict: bool,
-    options: ReadOptions,
-}
-
-impl Input {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// If it cannot be read, is too large, is not UTF-8, or is a model in another format, such as ONNX. The error explains how to convert it.
-    pub fn file(path: impl AsRef<Path>) -> Result<Input, Error> {
-        let (path, origin) = (path.as_ref(), path.as_ref().display().to_string());
-        match read_large(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(missing(path)),
-            bytes => Input::of_bytes(origin, bytes),
-        }
-    }
-
-    /// Reads a stream to its end. `origin` is its name in messages, such as `<stdin>`.
-    ///
-    /// # Errors
-    /// As for [`Input::file`].
-    pub fn stream(origin: impl Into<String>, stream: impl Read) -> Result<Input, Error> {
-        Input::of_bytes(origin.into(), read_stream(stream))
-    }
-
-    /// Uses a text of the program. `origin` is its name in messages.
-    pub fn text(origin: impl Into<String>, text: impl Into<Arc<str>>) -> Input {
-        Input { origin: origin.into(), text: text.into(), strict: false, options: ReadOptions::default() }
-    }
-
-    /// Returns its name in messages.
-    pub fn origin(&self) -> &str {
-        &self.origin
-    }
-
-    /// Returns the text.
-    pub(crate) fn contents(&self) -> &str {
-        &self.text
-    }
-
-    /// Sets whether a function is refused if its declared result type differs from the type that it returns. By default this is a warning, as
-    /// in TVM.
-    pub fn strict(self, strict: bool) -> Input {
-        Input { strict, ..self }
-    }
-
-    /// Sets how the text is read. If it is read unchecked, the module is not verified either.
-    pub fn options(self, options: ReadOptions) -> Input {
-        Input { options, ..self }
-    }
-
-    fn of_bytes(origin: String, bytes: io::Result<Vec<u8>>) -> Result<Input, Error> {
-        let wrong = |message: String, help: &str| {
-            Err(Error::InputFile { origin: origin.clone(), message, help: help.to_string() })
-        };
-        let bytes = match bytes {
-            Ok(bytes) => bytes,
-            Err(error) => return wrong(error.to_string(), NAME_ONE),
-        };
-        if let Some(foreign) = foreign::of_bytes(&bytes) {
-            return Err(in_another_form(origin, foreign));
-        }
-        let line_of = |bytes: &[u8], at: usize| bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-        if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
-            return wrong(format!("not a text: byte {at}, in line {}, is 0", line_of(&bytes, at)), UTF_8);
-        }
-        match String::from_utf8(bytes) {
-            Ok(text) => Ok(Input::text(origin, text)),
-            Err(error) => {
-                let at = error.utf8_error().valid_up_to();
-                let line = line_of(error.as_bytes(), at);
-                wrong(format!("not UTF-8: first at byte {at}, line {line}"), UTF_8)
-            }
-        }
-    }
-}
-
-const NAME_ONE: &str = "name a file with TVMScript, or `-` for standard input";
-const UTF_8: &str = "TVMScript is UTF-8 text";
 
 /// Returns true for a text that is probably TVMScript, although it is read as something else.
 pub(crate) fn looks_like_module(text: &str) -> bool {
     ["@I.ir_module", "@R.function", "@T.prim_func"].iter().any(|decorator| text.contains(decorator))
 }
 
-/// Builds the error that a file does not exist.
-pub(crate) fn missing(path: &Path) -> Error {
-    let (origin, message) = (path.display().to_string(), "no such file".to_string());
-    Error::InputFile { origin, message, help: NAME_ONE.to_string() }
-}
-
-fn in_another_form(origin: String, Foreign { what, help }: Foreign) -> Error {
-    Error::InputFile { origin, message: format!("looks like {what}, not TVMScript"), help: help.to_string() }
-}
-
-/// The result of reading a text: a module, or the reason why it could not be read; and the warnings of the reader.
+/// The result of reading an input: a module or an error, and the warnings of the reader.
 #[derive(Debug)]
 #[must_use]
 pub struct Reading {
-    /// The module, or all mistakes in the text. [`Error::reports`] shows them with lines and remedies.
+    /// The module, or all mistakes in the input. [`Error::reports`] shows it with lines and remedies.
     pub module: Result<Module, Error>,
     input: Input,
-    noticed: Vec<script::Diagnostic>,
+    noticed: Noticed,
+}
+
+/// Warnings of a reader.
+#[derive(Debug)]
+enum Noticed {
+    /// Those about a text, with their places.
+    Text(Arc<str>, Vec<script::Diagnostic>),
+    /// Those about a file of another format.
+    Reports(Vec<Report>),
 }
 
 impl Reading {
-    /// Returns reports on what the reader accepted with a warning, in the order of the text, with their places.
+    /// The warnings of the reader, in the order of the text: reports with their places.
     pub fn warnings(&self) -> impl ExactSizeIterator<Item = Report> + '_ {
-        let Input { origin, text, .. } = &self.input;
-        self.noticed.iter().map(move |warning| input_warning(origin, text, warning))
+        let n = match &self.noticed {
+            Noticed::Text(_, noticed) => noticed.len(),
+            Noticed::Reports(reports) => reports.len(),
+        };
+        (0..n).map(|at| match &self.noticed {
+            Noticed::Text(text, noticed) => input_warning(&self.input.origin, text, &noticed[at]),
+            Noticed::Reports(reports) => reports[at].clone(),
+        })
+    }
+
+    fn failed(input: &Input, error: Error) -> Reading {
+        Reading { module: Err(error), input: input.clone(), noticed: Noticed::Reports(Vec::new()) }
     }
 }
 
 impl Engine {
-    /// Reads a module as TVMScript and verifies it with the operators of this engine, as `passhost run` does. An ill-formed module is an
-    /// error, except for an [unchecked](ReadOptions::unchecked) input. If a rule of an operator fails, that is an error of its plugin.
+    /// Reads a module and verifies it with the operators of this engine, as `passhost run` does: as TVMScript, or by a reader of
+    /// a plugin. The input says which; else the extension of its file and its first bytes decide. A module that is ill-formed is
+    /// an error, except of an [unchecked](script::ReadOptions::unchecked) input. A rule of an operator that breaks is an error of
+    /// its plugin. A reader sees the [current context](crate::PassContext::current).
     pub fn read_module(&self, input: &Input) -> Reading {
+        self.read_module_in(input, &PassContext::current())
+    }
+
+    /// Reads a module with the given context for readers.
+    pub(crate) fn read_module_in(&self, input: &Input, context: &PassContext) -> Reading {
+        match self.chosen(input) {
+            Ok(Chosen::Text) => match self.text_of(input) {
+                Ok(text) => self.read_text(input, text),
+                Err(error) => Reading::failed(input, error),
+            },
+            Ok(Chosen::Reader(format, options)) => self.read_by(input, format, &options, context),
+            Err(error) => Reading::failed(input, error),
+        }
+    }
+
+    /// Tries the plugin that reads an input, if one does and the lockfile does not know it.
+    ///
+    /// # Errors
+    /// If no reader is for the input, or the plugin is refused.
+    pub(crate) fn prepare(&self, input: &Input) -> Result<(), Error> {
+        match self.chosen(input)? {
+            Chosen::Text => Ok(()),
+            Chosen::Reader(format, _) => self.try_unknown(format.owner),
+        }
+    }
+
+    /// Returns true if an input is read as TVMScript.
+    pub(crate) fn reads_text(&self, input: &Input) -> bool {
+        matches!(self.chosen(input), Ok(Chosen::Text))
+    }
+
+    /// The text of an input, or of the module that a reader makes of it.
+    ///
+    /// # Errors
+    /// If it is not a text, or cannot be read.
+    pub(crate) fn as_text(&self, input: &Input) -> Result<Arc<str>, Error> {
+        match self.chosen(input)? {
+            Chosen::Text => self.text_of(input),
+            Chosen::Reader(..) => Ok(self.print_module(&self.read_module(input).module?)?.into()),
+        }
+    }
+
+    fn read_text(&self, input: &Input, text: Arc<str>) -> Reading {
         let rules = Rules::of(self);
-        let (module, noticed) = match script::read_with(&input.text, &rules, input.options) {
+        let (module, noticed) = match script::read_with(&text, &rules, input.options) {
             Ok(read) if input.options.unchecked => (Ok(read.module), read.warnings),
             Ok(read) => (self.verified(input, read.module, &rules), read.warnings),
-            Err(error) => (Err(unreadable(input, error)), Vec::new()),
+            Err(error) => (Err(self.unreadable(input, &text, error)), Vec::new()),
         };
         let module = module.map_err(|error| match rules.broke() {
             true => Error::Rule(Box::new(error)),
             false => error,
         });
-        Reading { module, input: input.clone(), noticed }
+        Reading { module, input: input.clone(), noticed: Noticed::Text(text, noticed) }
+    }
+
+    /// The text that an input is.
+    fn text_of(&self, input: &Input) -> Result<Arc<str>, Error> {
+        if let Contents::Text(text) = &input.contents {
+            return Ok(Arc::clone(text));
+        }
+        let bytes = input.copied()?;
+        let wrong = |message: String| {
+            let (origin, help) = (input.origin.clone(), "TVMScript is UTF-8 text".to_string());
+            Error::InputFile { origin, message, help }
+        };
+        if let Some(form) = foreign::of_bytes(&bytes) {
+            return Err(self.in_another_form(input, form));
+        }
+        let line_of = |bytes: &[u8], at: usize| bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
+            return Err(wrong(format!("not a text: byte {at}, in line {}, is 0", line_of(&bytes, at))));
+        }
+        String::from_utf8(bytes).map(Arc::from).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let line = line_of(error.as_bytes(), at);
+            wrong(format!("not UTF-8: first at byte {at}, line {line}"))
+        })
     }
 
     /// Prints a module as TVMScript, which [`Engine::read_module`] and TVM can read.
@@ -171,20 +171,28 @@ impl Engine {
 
     /// Shows a violation in the printed module, because nodes have no place in the text that was read.
     fn ill_formed(&self, origin: &str, module: &Module, violation: &Violation) -> Error {
-        let place = || {
-            let printed = script::print_with_spans(module, self).ok()?;
-            let span = printed.spans.get(&violation.function)?.get(violation.node)?.clone();
-            (!span.is_empty()).then_some((printed.text, span))
-        };
-        Error::IllFormed { origin: origin.to_string(), message: violation.to_string(), place: place() }
+        let (origin, message) = (origin.to_string(), violation.to_string());
+        Error::IllFormed { origin, message, place: self.place_of(module, violation) }
     }
-}
 
-/// Explains why a text is not a module; it may be in another language.
-fn unreadable(Input { origin, text, .. }: &Input, error: script::ReadError) -> Error {
-    match foreign::of_text(text) {
-        Some(foreign) => in_another_form(origin.clone(), foreign),
-        None => Error::Input { origin: origin.clone(), text: Arc::clone(text), error },
+    /// The module as text, and the place of a violation in it.
+    fn place_of(&self, module: &Module, violation: &Violation) -> Option<(String, Range<usize>)> {
+        let printed = script::print_with_spans(module, self).ok()?;
+        let span = printed.spans.get(&violation.function)?.get(violation.node)?.clone();
+        (!span.is_empty()).then_some((printed.text, span))
+    }
+
+    /// Why a text is not a module: it may be one of another language.
+    fn unreadable(&self, input: &Input, text: &Arc<str>, error: script::ReadError) -> Error {
+        if let Some(form) = foreign::of_text(text) {
+            return self.in_another_form(input, form);
+        }
+        let own = ["txt", TVMSCRIPT_EXTENSION];
+        let is_tvmscript = ["I.ir_module", "R.function", "prim_func"].iter().any(|word| text.contains(word));
+        match input.extension().filter(|extension| !own.contains(&extension.as_str()) && !is_tvmscript) {
+            Some(extension) => self.in_no_form(input, &extension),
+            None => Error::Input { origin: input.origin.clone(), text: Arc::clone(text), error },
+        }
     }
 }
 
@@ -211,9 +219,14 @@ mod tests {
         for (bytes, expected) in [
             (&b"# a\nb\0"[..], "input a: not a text: byte 5, in line 2, is 0"),
             (b"# a\nb\xff", "input a: not UTF-8: first at byte 5, line 2"),
-            (b"\x7fELF", "input a: looks like a compiled library or program, not TVMScript"),
+            (
+                b"\x7fELF",
+                "input a: looks like a compiled library or program, which no plugin of the manifest reads (formats: tvmscript (.py))",
+            ),
         ] {
-            assert_eq!(Input::stream("a", bytes).expect_err("is refused").to_string(), expected);
+            let input = Input::stream("a", bytes).expect("can be read");
+            let error = Engine::default().read_module(&input).module.expect_err("is refused");
+            assert_eq!(error.to_string(), expected);
         }
     }
 }

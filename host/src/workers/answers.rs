@@ -57,6 +57,10 @@ pub(super) fn answer(
             let value = with_services(|services| services.config(key)).flatten();
             put_values(out, value.as_slice());
         }
+        ask::PUT => {
+            let (name, bytes) = (from.text()?, from.block()?);
+            out.byte(u8::from(with_services(|services| services.put(name, bytes)).unwrap_or(false)));
+        }
         ask::TARGET => out.maybe_text(with_services(|services| services.target()).flatten().as_deref()),
         ask::WANTED => {
             let function = from.maybe_text()?;

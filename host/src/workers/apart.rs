@@ -1,5 +1,6 @@
 //! A plugin in worker processes, with the same interface as a plugin loaded in this process.
 
+use super::Reads;
 use super::words::{call, event};
 use super::worker::{Death, Start, Worker};
 use crate::instruments::OfPlugin;
@@ -10,7 +11,7 @@ use passhost_lang::ir::{Body, Call, Module};
 use passhost_lang::metadata::OptionValue;
 use passhost_lang::typing::legalized::Legalized;
 use passhost_lang::typing::operators::{InferError, Inferred};
-use plugin_api::abi::host::RunFailure;
+use plugin_api::abi::host::{FileFacts, RunFailure};
 use plugin_api::abi::relay::{CallPart, Forged, Known, Outcome, Reader, Writer, put_values, take_inferred};
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use std::cell::RefCell;
@@ -188,6 +189,55 @@ impl Apart {
             Err(failure) => Ok(Err(failure)),
         };
         turn.worker.call(call::RUN_MODULE, put, take).map_err(ended)?
+    }
+
+    /// Reads a file. A worker maps one that has a path.
+    pub(crate) fn read(
+        &self,
+        reader: usize,
+        source: &Reads<'_>,
+        options: &[OptionValue],
+    ) -> Result<Result<Module, RunFailure>, Error> {
+        let bytes = if source.path.is_none() { Some((source.bytes)()?) } else { None };
+        let turn = match self.turn() {
+            Ok(turn) => turn,
+            Err(error) => return Ok(Err(not_started(error))),
+        };
+        let put = |_: &mut Known, out: &mut Writer| {
+            out.number(reader as u64);
+            put_values(out, options);
+            out.text(source.name);
+            out.byte(u8::from(source.path.is_some()));
+            match (source.path, &bytes) {
+                (Some(path), _) => out.block(path.as_os_str().as_encoded_bytes()),
+                (None, bytes) => out.block(bytes.as_deref().unwrap_or_default()),
+            }
+        };
+        let take = |known: &mut Known, from: &mut Reader<'_>| match outcome(from)? {
+            Ok(()) => known.take_module(from).map(Ok),
+            Err(failure) => Ok(Err(failure)),
+        };
+        Ok(turn.worker.call(call::READ, put, take).map_err(ended).and_then(|read| read))
+    }
+
+    /// Writes a module. Its bytes come back as questions.
+    pub(crate) fn write(
+        &self,
+        writer: usize,
+        module: &Module,
+        file: FileFacts<'_>,
+        options: &[OptionValue],
+    ) -> Result<(), RunFailure> {
+        let turn = self.turn().map_err(not_started)?;
+        let put = |known: &mut Known, out: &mut Writer| {
+            out.number(writer as u64);
+            put_values(out, options);
+            out.text(file.name);
+            out.byte(u8::from(file.path.is_some()));
+            out.block(file.path.map_or(&[][..], |path| path.as_os_str().as_encoded_bytes()));
+            known.put_module(out, module);
+        };
+        turn.worker.call(call::WRITE, put, |_, from| outcome(from)).map_err(ended)?
     }
 
     /// Runs a pass on each function. If the worker dies, only the function it was working on fails, or the first one if that is unknown.

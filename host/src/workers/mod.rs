@@ -34,6 +34,7 @@ pub(crate) use limits::Holding;
 pub use limits::Limits;
 pub(crate) use worker::{COMMAND, Fates, Start};
 
+use crate::files::mapped::Bytes;
 use crate::instruments::OfPlugin;
 use crate::plugins::loader::Listed;
 use crate::report::error::Error;
@@ -42,8 +43,8 @@ use passhost_lang::ir::{Body, Call, Module};
 use passhost_lang::metadata::OptionValue;
 use passhost_lang::typing::legalized::Legalized;
 use passhost_lang::typing::operators::{InferError, Inferred};
-use plugin_api::abi::host::{OpenPlugin, RunFailure};
-use std::path::PathBuf;
+use plugin_api::abi::host::{FileFacts, OpenPlugin, RunFailure, with_services};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use worker::Worker;
@@ -86,6 +87,27 @@ pub(crate) fn holding() -> Result<Vec<Holding>, String> {
     let output = worker.output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
     limits::read_holding(&text).ok_or_else(|| "a worker does not say it".to_string())
+}
+
+/// A file that a reader reads.
+pub(crate) struct Reads<'a> {
+    /// Its name for messages.
+    pub(crate) name: &'a str,
+    /// Its absolute path, if it is a file.
+    pub(crate) path: Option<&'a Path>,
+    /// Its bytes, for a reader in this process. In another one, a file is mapped there.
+    pub(crate) bytes: &'a dyn Fn() -> Result<Bytes, Error>,
+}
+
+impl Reads<'_> {
+    fn facts(&self) -> FileFacts<'_> {
+        FileFacts { name: self.name, path: self.path }
+    }
+}
+
+/// Gives bytes of a file to the current context; false if it does not take them.
+fn put_here(name: &str, bytes: &[u8]) -> bool {
+    with_services(|services| services.put(name, bytes)).unwrap_or(false)
 }
 
 /// Time limit for opening a plugin, which normally takes milliseconds.
@@ -134,6 +156,36 @@ impl Opened {
         match self {
             Opened::Here(plugin) => plugin.run_functions(pass, functions, options),
             Opened::Apart(plugin) => plugin.run_functions(pass, functions, options),
+        }
+    }
+
+    /// Reads a file by a reader. The outer error is about the file.
+    pub(crate) fn read(
+        &self,
+        reader: usize,
+        source: &Reads<'_>,
+        options: &[OptionValue],
+    ) -> Result<Result<Module, RunFailure>, Error> {
+        match self {
+            Opened::Here(plugin) => {
+                let bytes = (source.bytes)()?;
+                Ok(plugin.read(reader, source.facts(), &bytes, options))
+            }
+            Opened::Apart(plugin) => plugin.read(reader, source, options),
+        }
+    }
+
+    /// Writes a module by a writer. The current context takes the bytes.
+    pub(crate) fn write(
+        &self,
+        writer: usize,
+        module: &Module,
+        file: FileFacts<'_>,
+        options: &[OptionValue],
+    ) -> Result<(), RunFailure> {
+        match self {
+            Opened::Here(plugin) => plugin.write(writer, module, file, options, &mut put_here),
+            Opened::Apart(plugin) => plugin.write(writer, module, file, options),
         }
     }
 

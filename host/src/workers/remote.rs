@@ -200,6 +200,18 @@ impl HostServices for Remote<'_> {
         value
     }
 
+    fn put(&self, name: &str, bytes: &[u8]) -> bool {
+        // A message has a length that every host takes.
+        let one = |bytes: &[u8]| {
+            let put = |_: &mut Known, out: &mut Writer| {
+                out.text(name);
+                out.block(bytes);
+            };
+            self.ask(ask::PUT, put, |_, from| Ok(from.byte()? != 0))
+        };
+        if bytes.is_empty() { one(bytes) } else { bytes.chunks(PART).all(one) }
+    }
+
     fn pass_name(&self) -> String {
         self.header.pass.clone()
     }
@@ -255,6 +267,9 @@ impl HostServices for Remote<'_> {
         self.tell(&out);
     }
 }
+
+/// Bytes of a file in one message.
+const PART: usize = 16 << 20;
 
 /// Forwards the log events and spans of this process to the host.
 pub(super) fn start_log(channel: &'static Channel) {

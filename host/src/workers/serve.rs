@@ -4,6 +4,7 @@ use super::channel::{Channel, Frame, receive_files};
 use super::limits::{self, Spaces};
 use super::remote::{self, Header, Remote, Session};
 use super::words::{call, event, tell};
+use crate::files::mapped::map;
 use crate::plugins::library::Library;
 use crate::plugins::loader;
 use crate::process::{self, Kind};
@@ -11,7 +12,7 @@ use crate::report::error::{Error, exit};
 use passhost_lang::ir::Body;
 use passhost_lang::metadata::{Granularity, PluginMeta, Required};
 use plugin_api::abi::PluginInstrument;
-use plugin_api::abi::host::{OpenPlugin, RunFailure, with_current};
+use plugin_api::abi::host::{FileFacts, OpenPlugin, RunFailure, with_current};
 use plugin_api::abi::relay::{Forged, Outcome, Reader, Writer, put_inferred, put_legalized, take_call, take_values};
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use semver::VersionReq;
@@ -255,6 +256,8 @@ fn one_call(
             Outcome::put(out, &result);
             result.iter().for_each(|module| session.known().put_module(out, module));
         }
+        call::READ => read(session, opened, at, from, out)?,
+        call::WRITE => write(session, opened, at, from, out)?,
         call::RUN_FUNCTIONS => run_functions(session, opened, at, from, out)?,
         call::CHECK => {
             let name = from.text()?;
@@ -292,6 +295,43 @@ fn one_call(
         _ => return Err(Forged::new("the host calls what there is not")),
     }
     from.end()
+}
+
+/// Reads a file, which is mapped here if it has a path.
+fn read(session: &Session, opened: &Opened, at: usize, from: &mut Reader<'_>, out: &mut Writer) -> Result<(), Forged> {
+    let options = take_values(from)?;
+    let name = from.text()?;
+    let has_path = from.byte()? != 0;
+    let block = from.block()?;
+    let path = has_path.then(|| limits::path(block));
+    let mapped = path.as_ref().map(|path| File::open(path).and_then(|file| map(&file))).transpose();
+    let doing = doing(opened, Kind::Format, "", "reader");
+    let result = mapped.map_err(|error| RunFailure::Protocol(format!("cannot read the file in its worker: {error}")));
+    let result = result.and_then(|mapped| {
+        let facts = FileFacts { name, path: path.as_deref() };
+        opened.plugin.read(at, facts, mapped.as_deref().unwrap_or(block), &options)
+    });
+    drop(doing);
+    Outcome::put(out, &result);
+    result.iter().for_each(|module| session.known().put_module(out, module));
+    Ok(())
+}
+
+/// Writes a module; the host takes the bytes.
+fn write(session: &Session, opened: &Opened, at: usize, from: &mut Reader<'_>, out: &mut Writer) -> Result<(), Forged> {
+    let options = take_values(from)?;
+    let name = from.text()?;
+    let has_path = from.byte()? != 0;
+    let block = from.block()?;
+    let path = has_path.then(|| limits::path(block));
+    let module = session.known().take_module(from)?;
+    let doing = doing(opened, Kind::Format, "", "writer");
+    let facts = FileFacts { name, path: path.as_deref() };
+    let mut take = super::put_here;
+    let result = opened.plugin.write(at, &module, facts, &options, &mut take);
+    drop(doing);
+    Outcome::put(out, &result);
+    Ok(())
 }
 
 fn make_instrument(opened: &Opened, at: usize, from: &mut Reader<'_>, out: &mut Writer) -> Result<(), Forged> {

@@ -12,6 +12,8 @@ pub(super) mod call {
     pub(crate) const EVENT: u8 = 8;
     pub(crate) const DROP: u8 = 9;
     pub(crate) const QUIT: u8 = 10;
+    pub(crate) const READ: u8 = 11;
+    pub(crate) const WRITE: u8 = 12;
 }
 
 /// Questions from a worker.
@@ -23,6 +25,8 @@ pub(super) mod ask {
     pub(crate) const CONFIG: u8 = 5;
     pub(crate) const TARGET: u8 = 6;
     pub(crate) const WANTED: u8 = 7;
+    /// Whether the host takes bytes of a file that a writer writes.
+    pub(crate) const PUT: u8 = 8;
 }
 
 /// Reports from a worker.

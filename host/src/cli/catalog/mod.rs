@@ -1,18 +1,20 @@
 //! Lists the properties and config options of plugins, and explains single items by name.
 
+mod formats;
 mod operators;
 
 use super::instruments::explain_instrument;
 use super::show::{self, heading, or_dash, owner_rows, table};
 use crate::engine::Engine;
 use crate::report::error::Error;
+use formats::explain_format;
 use operators::explain_operator;
 pub(super) use operators::ops;
 use passhost_lang::metadata::{PassInfo, summary};
 use passhost_lang::names::{did_you_mean, nearest};
-use registry::{Owner, Registry, RegistryError};
+use registry::{Direction, Owner, Registry, RegistryError};
 
-/// Lists all properties and config options, for the end of the list of passes; empty if there are none.
+/// Lists all properties, config options and file formats, for the end of the list of passes; empty if there are none.
 pub(super) fn list(registry: &Registry) -> String {
     let mut out = String::new();
     if registry.properties().next().is_some() {
@@ -21,6 +23,7 @@ pub(super) fn list(registry: &Registry) -> String {
     if registry.config_options().next().is_some() {
         out.push_str(&format!("\n{}", config(registry)));
     }
+    out.push_str(&formats::list(registry));
     out
 }
 
@@ -63,7 +66,7 @@ pub(super) fn config(registry: &Registry) -> String {
     table(&rows)
 }
 
-/// Explains everything with this name: a pass, an instrument, a property, a config option, an operator.
+/// Explains everything with this name: a pass, an instrument, a property, a config option, an operator, a file format.
 pub(super) fn explain(engine: &Engine, name: &str) -> Result<String, Error> {
     let registry = engine.registry();
     let (pass, instrument) = (registry.find(name), registry.find_instrument(name));
@@ -74,6 +77,8 @@ pub(super) fn explain(engine: &Engine, name: &str) -> Result<String, Error> {
         explain_property(registry, name),
         explain_config(registry, name),
         operator.as_ref().ok().map(|operator| explain_operator(registry, *operator)),
+        explain_format(registry, Direction::Read, name),
+        explain_format(registry, Direction::Write, name),
     ]
     .into_iter()
     .flatten()
@@ -91,10 +96,12 @@ pub(super) fn explain(engine: &Engine, name: &str) -> Result<String, Error> {
     let properties = registry.properties().map(|(info, _)| info.name.as_str());
     let options = registry.config_options().map(|(info, _)| info.name.as_str());
     let operators = registry.operators().map(|(info, _)| info.name.as_str());
-    let known = passes.chain(instruments).chain(properties).chain(options).chain(operators);
+    let formats = [Direction::Read, Direction::Write].into_iter().flat_map(|direction| registry.formats(direction));
+    let formats = formats.map(|(info, _)| info.name.as_str());
+    let known = passes.chain(instruments).chain(properties).chain(options).chain(operators).chain(formats);
     let near = did_you_mean(&nearest(name, known));
     Err(Error::Request {
-        message: format!("no pass, instrument, property, config option or operator `{name}`{near}"),
+        message: format!("no pass, instrument, property, config option, operator or file format `{name}`{near}"),
         help: "`passhost list` and `passhost ops` show all of them".to_string(),
     })
 }

@@ -1,12 +1,18 @@
 //! The command `doctor`: shows what passhost found on this machine, and what each thing is used for.
 
 use crate::cli::arguments::DoctorArgs;
+use crate::cli::manifest_path;
 use crate::cli::show::table;
+use crate::engine::Engine;
 use crate::files::to_stdout;
+use crate::plugins::lock::Keeper;
+use crate::plugins::manifest::Manifest;
 use crate::report::error::Error;
 use crate::run::execute::backend::native_cache;
 use crate::workers::{Holding, holding};
 use native::Llvm;
+use passhost_lang::metadata::FormatInfo;
+use registry::{Direction, OwnerId};
 use std::process::{Command, Stdio};
 use std::thread::available_parallelism;
 
@@ -21,7 +27,8 @@ struct Finding {
 
 /// Shows the table of findings.
 pub(in crate::cli) fn doctor(args: &DoctorArgs) -> Result<(), Error> {
-    let findings = findings();
+    let mut findings = findings();
+    findings.push(formats());
     to_stdout(&if args.json { json(&findings) } else { text(&findings) })
 }
 
@@ -49,6 +56,18 @@ fn findings() -> Vec<Finding> {
     ];
     all.extend(isolation());
     all
+}
+
+/// Which file formats the plugins of the manifest read.
+fn formats() -> Finding {
+    let found = manifest_path(None).and_then(|path| {
+        let (engine, _) = Engine::list(&Manifest::load(&path)?, Keeper::off().builds_nothing(), &());
+        let registry = engine.registry();
+        let one = |(info, owner): (&FormatInfo, OwnerId)| format!("{} ({})", info.name, registry.owner(owner).name);
+        Ok(std::iter::once("tvmscript".to_string()).chain(registry.formats(Direction::Read).map(one)).collect())
+    });
+    let found: Vec<String> = found.unwrap_or_else(|_: Error| vec!["tvmscript; no manifest was found".to_string()]);
+    Finding { what: "formats", found: Ok(found.join(", ")), enables: "modules that commands read: `passhost list`" }
 }
 
 /// Returns the bounds that hold for the process of an isolated plugin.

@@ -20,7 +20,7 @@ pub(in crate::cli) fn emit(args: &EmitArgs, messages: Messages) -> Result<(), Er
                 None => Output::Stdout,
                 Some(shown) => {
                     let place = (shown.as_path(), "-o", args.kind.written());
-                    spared::output(&args.select, place, &[("the module", args.input.as_path())])?
+                    spared::output(&args.select, place, &[("the module", args.module.input.as_path())])?
                 }
             };
             let (module, executor) = ready(args, messages)?;
@@ -59,7 +59,7 @@ fn text_of(kind: EmitKind) -> Option<Text> {
 /// Returns the module after the passes, and the executor that compiles it.
 fn ready(args: &EmitArgs, messages: Messages) -> Result<(Module, Executor), Error> {
     let executor = Executor::new(Backend::Llvm)?;
-    let prepared = prepared(&args.input, &args.isolate, &args.select.or_no_passes(), messages)?;
+    let prepared = prepared(&args.module, &args.isolate, &args.select.or_no_passes(), messages)?;
     let report = prepared.run(prepared.runner(messages), messages)?;
     match report.error {
         Some(error) => Err(error),

@@ -36,7 +36,7 @@ impl Files {
             ));
         }
         let look = |shown: &Path, written: Written| {
-            spared::output(&args.select, (shown, "-o", written), &[("the module", args.input.as_path())])
+            spared::output(&args.select, (shown, "-o", written), &[("the module", args.module.input.as_path())])
         };
         let files = Files {
             code: (shown.to_path_buf(), look(shown, args.kind.written())?),

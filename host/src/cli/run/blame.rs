@@ -17,7 +17,7 @@ use std::fmt::Write;
 
 /// Runs the passes and shows the chain. Returns the exit code.
 pub(in crate::cli) fn blame(args: &BlameArgs, messages: Messages) -> Result<u8, Error> {
-    let prepared = prepared(&args.input, &args.isolate, &args.select, messages)?;
+    let prepared = prepared(&args.module, &args.isolate, &args.select, messages)?;
     let engine = &prepared.engine;
     let report = prepared.run(prepared.quiet_runner().provenance(true), messages)?;
     in_the_original_process()?;

@@ -62,7 +62,7 @@ impl Before<'_> {
     fn text(self, engine: &Engine) -> Result<String, Error> {
         match self {
             Before::Step(failure) => engine.print_module(&failure.before),
-            Before::Input(input) => Ok(input.contents().to_string()),
+            Before::Input(input) => Ok(engine.as_text(input)?.to_string()),
         }
     }
 
@@ -101,9 +101,9 @@ impl Bundling {
         self.first.borrow().clone()
     }
 
-    /// Records a failure before the first step. Writes a bundle only if the process of a plugin died.
+    /// Records a failure before the first step. Writes a bundle only if the process of a plugin died, and the module is a text.
     pub(super) fn failed_early(&self, error: &Error, input: &Input, asked: (&Asked, &Engine), messages: Messages) {
-        if asked.1.lost_a_worker() {
+        if asked.1.lost_a_worker() && asked.1.reads_text(input) {
             self.failed(error, Before::Input(input), asked, &[], messages);
         }
     }

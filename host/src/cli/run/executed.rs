@@ -4,7 +4,7 @@
 use super::bundling::{self, Before, Bundling};
 use super::{engine, open, read, read_input};
 use crate::bundle::Asked;
-use crate::cli::arguments::{Executed, IsolateArgs, RunArgs, Select};
+use crate::cli::arguments::{Executed, InputArgs, IsolateArgs, RunArgs, Select};
 use crate::cli::messages::Messages;
 use crate::cli::select::request;
 use crate::cli::{load, lock, show};
@@ -17,7 +17,6 @@ use passhost_lang::ir::Module;
 use registry::Plan;
 use runtime::vm::{Between, Bounds};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Default memory limit if the memory of the machine is unknown.
@@ -36,12 +35,12 @@ pub(in crate::cli) struct Prepared {
 
 /// Plans the requested passes, opens their plugins, and reads the module.
 pub(in crate::cli) fn prepared(
-    input: &Path,
+    input: &InputArgs,
     isolate: &IsolateArgs,
     select: &Select,
     messages: Messages,
 ) -> Result<Prepared, Error> {
-    let args = RunArgs { isolate: isolate.clone(), ..RunArgs::of(input.to_path_buf(), select.clone()) };
+    let args = RunArgs { isolate: isolate.clone(), ..RunArgs::of(input.clone(), select.clone()) };
     let (manifest, keeper) = load(&select.plugins, Mode::Update)?;
     let request = request(select, &manifest)?;
     let input = read_input(input)?;
@@ -52,8 +51,8 @@ pub(in crate::cli) fn prepared(
     lock::tell(engine.lock(), messages);
     let asked = bundling::asked(&args, &context, &written.pipeline, Vec::new());
     let early = |error: &Error| Bundling::default().failed_early(error, &input, (&asked, &engine), messages);
-    open(&engine, &plan, messages).inspect_err(early)?;
-    let module = read(&engine, &input, messages).inspect_err(early)?;
+    open(&engine, &plan, &input, messages).inspect_err(early)?;
+    let module = read(&engine, &context, &input, messages).inspect_err(early)?;
     Ok(Prepared { engine, context, plan, module, asked })
 }
 

@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages) -> Result<u8, Error> {
     check_order(args)?;
     let (manifest, keeper) = load(&args.plugins, Mode::Update)?;
-    let input = read_input(&args.input)?;
+    let input = read_input(&args.module)?;
     let engine = engine(&manifest, keeper, &args.isolate, messages)?;
     let mut select = select(args);
     let (_, written) = request(&select, &manifest)?.context(&manifest, &engine)?;
@@ -34,8 +34,8 @@ pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages)
     let (context, written) = request(&select, &manifest)?.context(&manifest, &engine)?;
     let plan = written.plan(&context, &engine)?;
     lock::tell(engine.lock(), messages);
-    open(&engine, &plan, messages)?;
-    let module = read(&engine, &input, messages)?;
+    open(&engine, &plan, &input, messages)?;
+    let module = read(&engine, &context, &input, messages)?;
     let question = Arc::new(Question::new(&pass, args.function.as_deref(), &args.at));
     let report = Runner::in_context(&engine, &context).asks(&question).run(&plan, module.clone())?;
     let Some(before) = question.module() else {

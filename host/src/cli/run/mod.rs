@@ -18,7 +18,7 @@ pub(super) mod validate;
 use self::bundling::{Before, Bundling};
 use self::expected::expected;
 use self::paging::Page;
-use super::arguments::{IsolateArgs, PlanArgs, RunArgs};
+use super::arguments::{InputArgs, IsolateArgs, PlanArgs, RunArgs};
 use super::building::Building;
 use super::messages::Messages;
 use super::select::{Asked, request};
@@ -33,8 +33,9 @@ use crate::report::Report;
 use crate::report::error::{Error, Kept, exit};
 use crate::run::validate::ChangedSteps;
 use crate::run::{Failure, Part, PassDiagnostic, Past, RunReport, Runner};
-use crate::text::{self, Input};
+use crate::text::{self, Input, WrittenAs};
 use passhost_lang::ir::Module;
+use passhost_lang::names::syntax::TVMSCRIPT_EXTENSION;
 use passhost_lang::names::{did_you_mean, listed, nearest};
 use registry::{PassId, Plan};
 use std::collections::BTreeSet;
@@ -63,11 +64,11 @@ pub(super) fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
     })
 }
 
-/// Reads the text of the input module.
-pub(super) fn read_input(path: &Path) -> Result<Input, Error> {
-    match path.as_os_str() == "-" {
-        true => Input::stream("<stdin>", std::io::stdin().lock()),
-        false => Input::file(path),
+/// Opens the input module.
+pub(super) fn read_input(args: &InputArgs) -> Result<Input, Error> {
+    match args.input.as_os_str() == "-" {
+        true => Input::stream_as("<stdin>", std::io::stdin().lock(), args.from.as_deref()),
+        false => Input::file_as(&args.input, args.from.as_deref()),
     }
 }
 
@@ -125,9 +126,30 @@ pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) 
     let bundling = Bundling::to(args.bundle.as_ref())?;
     let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
     let asked = request(&args.select, &manifest)?;
-    let input = read_input(&args.input)?.strict(args.strict);
+    let input = read_input(&args.module)?.strict(args.strict);
     let job = Job { manifest, keeper, asked, input, names: Names::default() };
     go(job, args, (&output, &bundling), seen, messages)
+}
+
+/// Where the result goes.
+struct Goal<'a> {
+    output: &'a Output,
+    format: WrittenAs<'a>,
+    context: &'a PassContext,
+    /// Files that nothing is written to.
+    spared: &'a [&'a Path],
+}
+
+/// How the result is written.
+fn format<'e>(engine: &'e Engine, args: &RunArgs) -> Result<WrittenAs<'e>, Error> {
+    let format = engine.written_as(args.output.as_deref(), args.to.as_deref())?;
+    match format {
+        WrittenAs::Writer(writer, _) if args.provenance => Err(Error::Request {
+            message: format!("--provenance writes comments, which `{}` files do not have", writer.info.name),
+            help: "write TVMScript: -o FILE.py".to_string(),
+        }),
+        format => Ok(format),
+    }
 }
 
 /// Runs the job of `run` or `replay`. Returns the exit code.
@@ -143,6 +165,8 @@ fn go(
     let engine = seen.timing.span("list plugins", || engine(&manifest, keeper, &args.isolate, messages))?;
     seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
     let (context, written) = asked.context(&manifest, &engine)?;
+    let spared = [args.module.input.as_path(), manifest.path.as_path()];
+    let to = Goal { output, format: format(&engine, args)?, context: &context, spared: &spared };
     let plan = seen.timing.span("plan", || written.plan(&context, &engine))?;
     messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
     let expected = expected(&args.expect.expect, &args.select, &manifest, &plan, engine.registry())?;
@@ -151,8 +175,8 @@ fn go(
     let looking = args.look.instruments(&engine, &plan, seen, messages)?;
     lock::tell(engine.lock(), messages);
     let early = |error: &Error| bundling.failed_early(error, &input, asked, messages);
-    seen.timing.span("open plugins", || open(&engine, &plan, messages)).inspect_err(early)?;
-    let module = seen.timing.span("read", || read(&engine, &input, messages)).inspect_err(early)?;
+    seen.timing.span("open plugins", || open(&engine, &plan, &input, messages)).inspect_err(early)?;
+    let module = seen.timing.span("read", || read(&engine, &context, &input, messages)).inspect_err(early)?;
     let page = args.look.report_path().map(Page::to).transpose()?;
     let steps = (args.validate || page.is_some()).then(ChangedSteps::default);
     let collecting = steps.iter().map(|steps| validate::collecting(steps, &engine));
@@ -179,7 +203,7 @@ fn go(
     let unmet: Vec<Error> =
         expected.iter().filter_map(|it| it.check(&report.statistics, engine.registry()).err()).collect();
     let said = if bundling.is_wanted() { report.diagnostics.clone() } else { Vec::new() };
-    let code = concluded(args, &engine, report, output, (seen, written_page), messages)?;
+    let code = concluded(args, &engine, report, &to, (seen, written_page), messages)?;
     let unmet = if code == exit::DONE { unmet } else { Vec::new() };
     unmet.first().into_iter().for_each(|error| fails(error, &whole, &said));
     let Some(checked) = checked else { return Error::unless_any(unmet, Ok(code)) };
@@ -212,11 +236,11 @@ fn concluded(
     args: &RunArgs,
     engine: &Engine,
     report: RunReport,
-    output: &Output,
+    to: &Goal<'_>,
     (seen, page): (&instruments::Seen, Option<Result<(), Error>>),
     messages: Messages,
 ) -> Result<u8, Error> {
-    let code = conclude(args, engine, report, output, seen, messages);
+    let code = conclude(args, engine, report, to, seen, messages);
     let lost = page.and_then(Result::err);
     if let (Err(_), Some(lost)) = (&code, &lost) {
         // The error that stopped the run is more important.
@@ -256,13 +280,15 @@ pub(super) fn engine(
     Ok(engine)
 }
 
-fn open(engine: &Engine, plan: &Plan, messages: Messages) -> Result<(), Error> {
+/// Opens the plugins of the plan, and tries the one that reads the input.
+fn open(engine: &Engine, plan: &Plan, input: &Input, messages: Messages) -> Result<(), Error> {
+    engine.prepare(input)?;
     engine.open_for(plan)?.iter().for_each(|warning| messages.report(warning));
     Ok(())
 }
 
-pub(super) fn read(engine: &Engine, input: &Input, messages: Messages) -> Result<Module, Error> {
-    let reading = engine.read_module(input);
+pub(super) fn read(engine: &Engine, context: &PassContext, input: &Input, messages: Messages) -> Result<Module, Error> {
+    let reading = engine.read_module_in(input, context);
     messages.reports(reading.warnings(), "warnings");
     reading.module
 }
@@ -281,7 +307,7 @@ fn conclude(
     args: &RunArgs,
     engine: &Engine,
     report: RunReport,
-    output: &Output,
+    to: &Goal<'_>,
     seen: &instruments::Seen,
     messages: Messages,
 ) -> Result<u8, Error> {
@@ -296,25 +322,36 @@ fn conclude(
     }
     let failures: Vec<Report> = report.failures.iter().flat_map(Error::reports).collect();
     messages.reports(failures.into_iter(), "failures; the summary has all");
-    let printed = seen.timing.span("print", || match report.provenance.as_ref().filter(|_| args.provenance) {
-        Some(provenance) => provenance.text(&report.module, engine),
-        None => engine.print_module(&report.module),
-    })?;
+    let printed = |report: &RunReport| {
+        seen.timing.span("print", || match report.provenance.as_ref().filter(|_| args.provenance) {
+            Some(provenance) => provenance.text(&report.module, engine),
+            None => engine.print_module(&report.module),
+        })
+    };
     let summarize = |report: &RunReport| {
         let registry = engine.registry();
         messages.table("summary", || show::summary(report, registry), || show::summary_json(report, registry));
         args.look.tables(seen, report, messages);
     };
     if report.error.is_some() {
+        let printed = printed(&report)?;
         summarize(&report);
-    }
-    if let Some(error) = report.error {
         seen.not_dumped().iter().for_each(|lost| {
             messages.error(lost);
         });
-        return Err(keep_last_good(error, output, &printed, messages));
+        return report.error.map_or(Ok(exit::DONE), |error| Err(keep_last_good(error, to, &printed, messages)));
     }
-    seen.timing.span("write", || output.write(&printed))?;
+    match &to.format {
+        WrittenAs::Text => {
+            let printed = printed(&report)?;
+            seen.timing.span("write", || to.output.write(&printed))?;
+        }
+        WrittenAs::Writer(writer, options) => {
+            let write = || engine.write_by(&report.module, (writer, options), to.output, to.spared, to.context);
+            let said = seen.timing.span("write", write)?;
+            messages.reports(said.into_iter(), "warnings");
+        }
+    }
     summarize(&report);
     // The result is written even if a module could not be dumped.
     if let Some(error) = seen.not_dumped() {
@@ -324,12 +361,15 @@ fn conclude(
 }
 
 /// Writes the module before the failed step beside the output, and adds its path to the error.
-fn keep_last_good(mut error: Error, output: &Output, printed: &str, messages: Messages) -> Error {
+fn keep_last_good(mut error: Error, to: &Goal<'_>, printed: &str, messages: Messages) -> Error {
     let kept = match &mut error {
         Error::Step { kept, .. } | Error::Instrument { kept: Some(kept), .. } => kept,
         _ => return error,
     };
-    let Some(path) = output.failed() else { return error };
+    let Some(mut path) = to.output.failed() else { return error };
+    if let WrittenAs::Writer(..) = to.format {
+        path.set_extension(TVMSCRIPT_EXTENSION);
+    }
     match Output::look(&path).and_then(|file| file.write(printed)) {
         Ok(()) => *kept = Kept::File(path),
         // The error that stopped the run is more important.

@@ -3,7 +3,9 @@
 use super::bundling::{Bundling, flags};
 use super::{Job, Names, go};
 use crate::bundle::Bundle;
-use crate::cli::arguments::{ExpectArg, IsolateArgs, ManifestArg, Plugins, ReplayArgs, RunArgs, Select, rewrites};
+use crate::cli::arguments::{
+    ExpectArg, InputArgs, IsolateArgs, ManifestArg, Plugins, ReplayArgs, RunArgs, Select, rewrites,
+};
 use crate::cli::messages::Messages;
 use crate::cli::select;
 use crate::cli::{instruments, manifest_path};
@@ -48,7 +50,7 @@ pub(in crate::cli) fn read(args: &ReplayArgs) -> Result<Replay, Error> {
             plugin_memory: bundle.asked.plugin_memory,
             plugin_cpu: bundle.asked.plugin_cpu,
         },
-        ..RunArgs::of(args.bundle.clone(), select)
+        ..RunArgs::of(InputArgs::of(args.bundle.clone()), select)
     };
     for text in &bundle.asked.rewrites {
         run.limit.rewrites.push(rewrites(text).map_err(|why| wrong(format!("`asked.rewrites`: {why}")))?);

@@ -103,7 +103,7 @@ pub(super) fn between(
 ) -> Result<(), Error> {
     let (old, new, folder) = (Side::read(old)?, Side::read(new)?, folder()?);
     let file = folder.path().join("first.py");
-    write(&file, read_input(&args.input)?.contents())?;
+    write(&file, &new.engine.as_text(&read_input(&args.module)?)?)?;
     let changed = lock::changed(&old.entries, &new.entries);
     let mixes = Mixes { old, new, changed, folder: folder.path() };
     let run = |n: usize| Ok::<_, Error>(passes(args, mixes.manifest(n)?, folder.path()));

@@ -72,7 +72,7 @@ pub(in crate::cli) fn bisect(args: &BisectArgs, messages: Messages) -> Result<()
     }
     let Some(until) = &args.until else { return Ok(()) };
     let output = args.output.as_deref().map(|shown| args.search.output(shown)).transpose()?;
-    let prepared = prepared(&args.search, until, &args.search.input, messages)?;
+    let prepared = prepared(&args.search, until, &args.search.module, messages)?;
     let predicate = as_it_is(&prepared)?;
     let first = prepared.folder.path().join("first.py");
     let steps = steps(&prepared, &first)?;

@@ -14,7 +14,7 @@ pub(super) use reduce::{ReduceArgs, reduce};
 pub(super) use tied::tied;
 
 use self::predicate::{Passes, Predicate, Until};
-use super::arguments::{IsolateArgs, Select};
+use super::arguments::{InputArgs, IsolateArgs, Select};
 use super::messages::Messages;
 use super::select::request;
 use super::{load, manifest_path, spared};
@@ -42,8 +42,8 @@ argument, fails. The search keeps to failures of the same pass and kind.";
 
 #[derive(Args)]
 pub(super) struct SearchArgs {
-    /// The module as TVMScript.
-    input: PathBuf,
+    #[command(flatten)]
+    module: InputArgs,
     /// Seconds that one run of the passes may take.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = within::<u64>(1..=i128::from(u64::MAX)))]
     timeout: u64,
@@ -60,7 +60,7 @@ pub(super) struct SearchArgs {
 impl SearchArgs {
     /// Checks the output file, which must not be an input of the search.
     fn output(&self, shown: &Path) -> Result<Output, Error> {
-        spared::output(&self.select, (shown, "-o", Written::Module), &[("the input", &self.input)])
+        spared::output(&self.select, (shown, "-o", Written::Module), &[("the input", &self.module.input)])
     }
 }
 
@@ -79,14 +79,14 @@ struct Prepared {
     folder: tempfile::TempDir,
 }
 
-fn prepared(args: &SearchArgs, until: &Until, input: &Path, messages: Messages) -> Result<Prepared, Error> {
+fn prepared(args: &SearchArgs, until: &Until, input: &InputArgs, messages: Messages) -> Result<Prepared, Error> {
     let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
     let request = request(&args.select, &manifest)?;
     let input = super::run::read_input(input)?;
     let engine = super::run::engine(&manifest, keeper, &IsolateArgs::default(), messages)?;
     let (context, written): (PassContext, _) = request.context(&manifest, &engine)?;
     let plan = written.plan(&context, &engine)?;
-    let module = super::run::read(&engine, &input, messages)?;
+    let module = super::run::read(&engine, &context, &input, messages)?;
     let text = engine.print_module(&module)?;
     let folder = folder()?;
     let mut passes = passes(args, manifest_path(args.select.plugins.manifest.manifest.as_ref())?, folder.path());

@@ -3,6 +3,7 @@
 use super::predicate::{Predicate, Shown, Until, until};
 use super::smaller::{Texts, WAYS, Way};
 use super::{Prepared, SearchArgs, UNTIL, prepared};
+use crate::cli::arguments::InputArgs;
 use crate::cli::messages::Messages;
 use crate::files::Output;
 use crate::plugins::amounts::within;
@@ -53,11 +54,11 @@ struct Search<'s> {
 pub(in crate::cli) fn reduce(args: &ReduceArgs, messages: Messages) -> Result<(), Error> {
     let output = args.output.as_deref().map_or_else(Output::stdout, |shown| args.search.output(shown))?;
     let input = match (&args.output, args.resume) {
-        (Some(path), true) if path.exists() => path.clone(),
-        _ => args.search.input.clone(),
+        (Some(path), true) if path.exists() => InputArgs::of(path.clone()),
+        _ => args.search.module.clone(),
     };
-    if input != args.search.input {
-        messages.report(&Report::remark(format!("continues with {}", input.display())));
+    if input.input != args.search.module.input {
+        messages.report(&Report::remark(format!("continues with {}", input.input.display())));
     }
     let prepared = prepared(&args.search, &args.until, &input, messages)?;
     let predicate = as_it_is(&prepared)?;

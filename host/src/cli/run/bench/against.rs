@@ -57,7 +57,7 @@ impl Opponent {
         match Session::start(function, values, constants, threads) {
             Ok(session) => Ok(Some(Opponent { session, weights: args.weights })),
             Err(SessionError::NotWritten(not)) => {
-                let origin = args.executed.input.display().to_string();
+                let origin = args.executed.module.input.display().to_string();
                 let known = crate::onnx::known().join(", ");
                 let help = format!("passhost writes these operators as ONNX: {known}");
                 let at = (args.function.as_str(), not.node);

@@ -69,7 +69,7 @@ pub(in crate::cli) fn bench(args: &BenchArgs, messages: Messages) -> Result<u8, 
     let html = args.html.as_deref().map(|path| page_at(args, path)).transpose()?;
     let (select, passes) = selected(&args.select)?;
     let dims = dims(&args.executed)?;
-    let prepared = prepared(&args.executed.input, &args.executed.isolate, &select, messages)?;
+    let prepared = prepared(&args.executed.module, &args.executed.isolate, &select, messages)?;
     let report = prepared.run(prepared.runner(messages), messages)?;
     if let Some(error) = report.error {
         return Err(error);
@@ -89,7 +89,7 @@ pub(in crate::cli) fn bench(args: &BenchArgs, messages: Messages) -> Result<u8, 
     progress.finish();
     in_the_original_process()?;
     let bench = Bench {
-        input: args.executed.input.display().to_string(),
+        input: args.executed.module.input.display().to_string(),
         function: args.function.clone(),
         passes,
         backend: executor.described(),
@@ -115,7 +115,7 @@ fn show(bench: &Bench, args: &BenchArgs, html: Option<Output>) -> Result<u8, Err
 
 /// Checks the file for the page.
 fn page_at(args: &BenchArgs, path: &Path) -> Result<Output, Error> {
-    let mut others = vec![("the module", args.executed.input.as_path())];
+    let mut others = vec![("the module", args.executed.module.input.as_path())];
     others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
     match spared::output(&args.select, (path, "--html", Written::Page), &others)? {
         Output::Stdout => {

@@ -24,7 +24,7 @@ use std::io::{BufWriter, Write};
 pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Error> {
     let output = output(args)?;
     let dims = dims(&args.executed)?;
-    let prepared = prepared(&args.executed.input, &args.executed.isolate, &args.select.or_no_passes(), messages)?;
+    let prepared = prepared(&args.executed.module, &args.executed.isolate, &args.select.or_no_passes(), messages)?;
     let report = prepared.run(prepared.runner(messages), messages)?;
     let (engine, module) = (&prepared.engine, report.module);
     if let Some(error) = report.error {
@@ -63,7 +63,7 @@ pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Er
 /// Checks the file for the results, if there is one.
 fn output(args: &ExecArgs) -> Result<Option<Output>, Error> {
     let Some(shown) = &args.output else { return Ok(None) };
-    let mut others = vec![("the module", args.executed.input.as_path())];
+    let mut others = vec![("the module", args.executed.module.input.as_path())];
     others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
     match spared::output(&args.select, (shown, "-o", Written::Arrays), &others)? {
         Output::Stdout => {

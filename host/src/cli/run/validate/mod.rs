@@ -44,7 +44,7 @@ pub(in crate::cli) fn validate(args: &ValidateArgs, messages: Messages) -> Resul
         inputs_per_size: args.inputs_per_size.into(),
         ..Validation::new(args.seed, memory(&args.executed))
     };
-    let prepared = prepared(&args.executed.input, &args.executed.isolate, &args.select, messages)?;
+    let prepared = prepared(&args.executed.module, &args.executed.isolate, &args.select, messages)?;
     known_function(args.function.as_deref(), &prepared.module)?;
     known_dims(how.dims.keys(), &prepared.module)?;
     known_params(how.bounds.by_name.keys(), "--range", &prepared.module)?;

@@ -1,0 +1,186 @@
+//! The source of a module, before its format is known.
+
+use crate::files::mapped::{Bytes, map};
+use crate::files::{START, from_start, read_start, read_stream, read_text};
+use crate::report::error::Error;
+use passhost_lang::metadata::OptionValue;
+use registry::registry::formats::asked;
+use registry::{Direction, PlanError, Stage};
+use script::ReadOptions;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The source of a module, with its name for messages: a file, a stream or a text.
+#[derive(Clone, Debug)]
+pub struct Input {
+    pub(super) origin: String,
+    pub(super) contents: Contents,
+    pub(super) strict: bool,
+    pub(super) options: ReadOptions,
+    /// Name of the requested format.
+    pub(super) format: Option<String>,
+    /// Options of its reader.
+    pub(super) format_options: Vec<(String, OptionValue)>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Contents {
+    Text(Arc<str>),
+    /// A regular file, with its absolute path.
+    File(PathBuf, Arc<File>),
+    /// The bytes of a stream.
+    Bytes(Arc<[u8]>),
+}
+
+impl Input {
+    /// Opens a file. [`Engine::read_module`](crate::Engine::read_module) reads it.
+    ///
+    /// # Errors
+    /// If there is no such file, or it cannot be opened.
+    pub fn file(path: impl AsRef<Path>) -> Result<Input, Error> {
+        Input::file_as(path, None)
+    }
+
+    /// Opens a file in a given format, such as `onnx{strict=true}`. `None` leaves the choice to extension and content.
+    ///
+    /// # Errors
+    /// As there; also if the format is written in another way.
+    pub fn file_as(path: impl AsRef<Path>, format: Option<&str>) -> Result<Input, Error> {
+        let (path, origin) = (path.as_ref(), path.as_ref().display().to_string());
+        let opened = File::open(path).and_then(|file| {
+            let found = file.metadata()?;
+            // A file of the system may have more than it says.
+            if found.is_file() && found.len() > 0 {
+                return Ok(Contents::File(from_start(path), Arc::new(file)));
+            }
+            read_stream(file, format.is_some()).map(|bytes| Contents::Bytes(bytes.into()))
+        });
+        match opened {
+            Ok(contents) => Input::of(origin, contents).in_format(format),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(missing(path)),
+            Err(error) => Err(unreadable(&origin, &error)),
+        }
+    }
+
+    /// Reads a stream to its end; `origin` is its name in messages, as `<stdin>`.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is too long.
+    pub fn stream(origin: impl Into<String>, stream: impl Read) -> Result<Input, Error> {
+        Input::stream_as(origin, stream, None)
+    }
+
+    /// Reads a stream in a given format, such as `onnx{strict=true}`. With `None`, a stream must be text.
+    ///
+    /// # Errors
+    /// As there; also if the format is written in another way.
+    pub fn stream_as(origin: impl Into<String>, stream: impl Read, format: Option<&str>) -> Result<Input, Error> {
+        let origin = origin.into();
+        let bytes = read_stream(stream, format.is_some()).map_err(|error| unreadable(&origin, &error))?;
+        Input::of(origin, Contents::Bytes(bytes.into())).in_format(format)
+    }
+
+    /// A text that the program has; `origin` is its name in messages.
+    pub fn text(origin: impl Into<String>, text: impl Into<Arc<str>>) -> Input {
+        Input::of(origin.into(), Contents::Text(text.into()))
+    }
+
+    fn of(origin: String, contents: Contents) -> Input {
+        let (strict, options, format, format_options) = Default::default();
+        Input { origin, contents, strict, options, format, format_options }
+    }
+
+    /// Its name in messages.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Refuses a function whose declared result type differs from the type that it returns. Without it, that is a warning, as in
+    /// TVM.
+    pub fn strict(self, strict: bool) -> Input {
+        Input { strict, ..self }
+    }
+
+    /// Sets how TVMScript is read. If it is read unchecked, the module is not verified either.
+    pub fn options(self, options: ReadOptions) -> Input {
+        Input { options, ..self }
+    }
+
+    /// Options of the reader, in addition to those that are given with the format.
+    pub fn format_options(mut self, options: impl IntoIterator<Item = (String, OptionValue)>) -> Input {
+        self.format_options.extend(options);
+        self
+    }
+
+    fn in_format(mut self, format: Option<&str>) -> Result<Input, Error> {
+        if let Some(format) = format {
+            let wrong = |error| Error::from(PlanError::Pipeline { error, span: None });
+            let Stage { name, options, .. } = asked(Direction::Read, format).map_err(wrong)?;
+            (self.format, self.format_options) = (Some(name), options);
+        }
+        Ok(self)
+    }
+
+    /// The absolute path, if it is a file.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match &self.contents {
+            Contents::File(path, _) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The extension of the file, in lower case.
+    pub(super) fn extension(&self) -> Option<String> {
+        self.path()?.extension()?.to_str().map(str::to_lowercase)
+    }
+
+    /// Returns true if it is a text of the program.
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self.contents, Contents::Text(_))
+    }
+
+    /// Its first bytes.
+    pub(super) fn start(&self) -> Result<Vec<u8>, Error> {
+        match &self.contents {
+            Contents::Text(text) => Ok(first(text.as_bytes())),
+            Contents::Bytes(bytes) => Ok(first(bytes)),
+            Contents::File(_, file) => read_start(file).map_err(|error| unreadable(&self.origin, &error)),
+        }
+    }
+
+    /// All of its bytes, as a reader of a plugin gets them.
+    pub(super) fn bytes(&self) -> Result<Bytes, Error> {
+        match &self.contents {
+            Contents::Text(text) => Ok(Bytes::Owned(text.as_bytes().to_vec())),
+            Contents::Bytes(bytes) => Ok(Bytes::Owned(bytes.to_vec())),
+            Contents::File(_, file) => map(file).map_err(|error| unreadable(&self.origin, &error)),
+        }
+    }
+
+    /// All of its bytes, as a text is made of them.
+    pub(super) fn copied(&self) -> Result<Vec<u8>, Error> {
+        match &self.contents {
+            Contents::File(_, file) => read_text(file).map_err(|error| unreadable(&self.origin, &error)),
+            Contents::Text(text) => Ok(text.as_bytes().to_vec()),
+            Contents::Bytes(bytes) => Ok(bytes.to_vec()),
+        }
+    }
+}
+
+fn first(bytes: &[u8]) -> Vec<u8> {
+    bytes[..bytes.len().min(START as usize)].to_vec()
+}
+
+const NAME_ONE: &str = "name a file with a module, or `-` for standard input";
+
+fn unreadable(origin: &str, error: &io::Error) -> Error {
+    Error::InputFile { origin: origin.to_string(), message: error.to_string(), help: NAME_ONE.to_string() }
+}
+
+/// Reports that there is no file at a path.
+pub(crate) fn missing(path: &Path) -> Error {
+    let (origin, message) = (path.display().to_string(), "no such file".to_string());
+    Error::InputFile { origin, message, help: NAME_ONE.to_string() }
+}

@@ -1,0 +1,270 @@
+//! Reads a file by a reader of a plugin, and verifies the module.
+
+use super::input::Input;
+use super::rules::Rules;
+use super::{Noticed, Reading};
+use crate::context::{PassContext, Settings};
+use crate::engine::Engine;
+use crate::process::{self, Kind};
+use crate::report::Report;
+use crate::report::error::{Error, FormatFailure, exit};
+use crate::report::said::ShownPlace;
+use crate::verify::{Violation, verify_module, verify_read};
+use crate::workers::Reads;
+use passhost_lang::PassError;
+use passhost_lang::ir::{Body, Call, Module};
+use passhost_lang::metadata::OptionValue;
+use passhost_lang::typing::legalized::Legalized;
+use passhost_lang::typing::operators::{Infer, InferError, Inferred};
+use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
+use plugin_api::declare::diagnostics::Severity;
+use registry::{Direction, Format, Owner};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// The host as a reader or a writer sees it.
+pub(super) struct Services<'a> {
+    engine: &'a Engine,
+    rules: Rules<'a>,
+    settings: Arc<Settings>,
+    /// Name of the format.
+    format: &'a str,
+    said: RefCell<Vec<Said>>,
+    /// Takes the bytes of a writer.
+    take: Option<RefCell<&'a mut Take<'a>>>,
+}
+
+/// Takes the name of a file beside the output, or nothing for the output itself, and the bytes that come next in it.
+pub(super) type Take<'a> = dyn FnMut(&str, &[u8]) -> bool + 'a;
+
+/// A diagnostic of a reader.
+struct Said {
+    severity: Severity,
+    function: Option<String>,
+    node: Option<usize>,
+    message: String,
+    /// Other places, and what to write there.
+    labels: Vec<(Option<String>, Option<usize>, String)>,
+}
+
+impl<'a> Services<'a> {
+    pub(super) fn new(engine: &'a Engine, format: &'a str, context: &PassContext) -> Services<'a> {
+        let settings = Arc::clone(context.settings());
+        Services { engine, rules: Rules::of(engine), settings, format, said: RefCell::default(), take: None }
+    }
+
+    /// Makes the services of a writer; `take` takes its bytes.
+    pub(super) fn writing(
+        engine: &'a Engine,
+        format: &'a str,
+        context: &PassContext,
+        take: &'a mut Take<'a>,
+    ) -> Services<'a> {
+        Services { take: Some(RefCell::new(take)), ..Services::new(engine, format, context) }
+    }
+
+    /// Runs code of a plugin with these services.
+    pub(super) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
+        with_current(self, self.settings.opt_level, f)
+    }
+
+    /// Builds reports of the diagnostics. Places are those of the module as it is printed.
+    pub(super) fn reports(
+        &self,
+        origin: &str,
+        owner: &Owner,
+        direction: Direction,
+        module: Option<&Module>,
+    ) -> Vec<Report> {
+        let said = self.said.take();
+        let has_place = |said: &Said| said.function.is_some() && said.node.is_some();
+        let printed = module.filter(|_| said.iter().any(has_place));
+        let printed = printed.and_then(|module| script::print_with_spans(module, self.engine).ok());
+        let what = format!("<{origin}, as read>");
+        let text: Option<(Arc<str>, _)> = printed.map(|printed| (printed.text.into(), printed.spans));
+        let place = |function: &Option<String>, node: Option<usize>| -> Option<ShownPlace> {
+            let (text, spans) = text.as_ref()?;
+            let span = spans.get(function.as_deref()?)?.get(node?)?.clone();
+            (!span.is_empty()).then(|| (what.clone(), Arc::clone(text), span))
+        };
+        let report = |said: Said| {
+            let title = format!("{origin}: {}", said.message);
+            let mut report = match said.severity {
+                Severity::Error => Report::error(title),
+                Severity::Warning => Report::warning(title),
+                _ => Report::remark(title),
+            };
+            if let Some((what, text, span)) = place(&said.function, said.node) {
+                let others = said.labels.iter().filter_map(|(function, node, label)| {
+                    place(function, *node).map(|(_, _, span)| (span, label.clone()))
+                });
+                report = report.at(what, text, span, "").with_places(others);
+            }
+            let function = said.function.as_ref().map_or(String::new(), |name| format!(", function `{name}`"));
+            report = report.note(format!("from {direction} `{}` of plugin `{}`{function}", self.format, owner.name));
+            report = report.about("format", self.format).about_owner(owner);
+            report.about.extend(said.function.map(|name| ("function", name)));
+            report
+        };
+        said.into_iter().map(report).collect()
+    }
+}
+
+impl HostServices for Services<'_> {
+    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
+        self.rules.infer(call)
+    }
+
+    fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
+        self.engine.legalize(call)
+    }
+
+    fn print(&self, body: &Body) -> String {
+        script::print_function("main", body, self.engine).unwrap_or_else(|error| format!("# {error}\n"))
+    }
+
+    fn config(&self, key: &str) -> Option<OptionValue> {
+        self.settings.config(key, self.engine)
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> bool {
+        self.take.as_ref().is_some_and(|take| (take.borrow_mut())(name, bytes))
+    }
+
+    fn pass_name(&self) -> String {
+        self.format.to_string()
+    }
+
+    fn target(&self) -> Option<String> {
+        self.settings.target()
+    }
+
+    fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
+        // Nobody asks a reader what it misses.
+        if !matches!(diagnostic.severity, Severity::Missed | Severity::Matched) {
+            self.said.borrow_mut().push(Said {
+                severity: diagnostic.severity,
+                function: diagnostic.function.map(str::to_string),
+                node: diagnostic.node,
+                message: diagnostic.message.to_string(),
+                labels: Vec::new(),
+            });
+        }
+    }
+
+    fn label(&self, label: &Diagnostic<'_>) {
+        if let Some(said) = self.said.borrow_mut().last_mut() {
+            said.labels.push((label.function.map(str::to_string), label.node, label.message.to_string()));
+        }
+    }
+
+    fn show_module(&self, module: &Module, header: &str) {
+        let header = passhost_lang::names::visible::visible(header);
+        let mut text: String = header.lines().map(|line| format!("# {}\n", line.trim_end())).collect();
+        text.push_str(&script::print(module, self.engine).unwrap_or_else(|error| format!("# {error}\n")));
+        text.push('\n');
+        self.engine.print(&text);
+    }
+}
+
+impl Engine {
+    /// Reads an input by a reader, and verifies the module.
+    pub(super) fn read_by(
+        &self,
+        input: &Input,
+        format: Format<'_>,
+        options: &[OptionValue],
+        context: &PassContext,
+    ) -> Reading {
+        let owner = self.registry().owner(format.owner);
+        let services = Services::new(self, &format.info.name, context);
+        let module = self.asked_reader(input, format, options, &services);
+        let shown = module.as_ref().ok();
+        let reports = services.reports(input.origin(), owner, Direction::Read, shown);
+        let module = module.and_then(|module| {
+            let rules = &services.rules;
+            self.verified_of(input, module, rules, format).map_err(|error| match rules.broke() {
+                true => Error::Rule(Box::new(error)),
+                false => error,
+            })
+        });
+        Reading { module, input: input.clone(), noticed: Noticed::Reports(reports) }
+    }
+
+    fn asked_reader(
+        &self,
+        input: &Input,
+        format: Format<'_>,
+        options: &[OptionValue],
+        services: &Services<'_>,
+    ) -> Result<Module, Error> {
+        let owner = self.registry().owner(format.owner);
+        let name = &format.info.name;
+        let plugin = self.open_to_read(format.owner, input.path())?;
+        let _span = self.span("read", "read the input", || serde_json::json!({ "format": name }));
+        let file = owner.file.as_ref().map_or(&b""[..], |file| file.as_os_str().as_encoded_bytes());
+        let call = process::Call {
+            kind: Kind::Format,
+            step: 0,
+            name,
+            plugin: &owner.name,
+            file,
+            about: &Direction::Read.to_string(),
+        };
+        let doing = process::begin(&call);
+        let source = Reads { name: input.origin(), path: input.path(), bytes: &|| input.bytes() };
+        let read = services.run(|| plugin.read(format.at, &source, options));
+        drop(doing);
+        read?.map_err(|failure| failed(Direction::Read, input.origin(), name, owner, failure))
+    }
+
+    /// The module that a reader gave, if it holds together.
+    fn verified_of(
+        &self,
+        input: &Input,
+        module: Module,
+        rules: &Rules<'_>,
+        format: Format<'_>,
+    ) -> Result<Module, Error> {
+        if input.options.unchecked {
+            return Ok(module);
+        }
+        let _span = self.span("verification", "verify", || serde_json::json!({}));
+        let verify = if input.strict { verify_module } else { verify_read };
+        verify(&module, rules).map(|()| module.clone()).map_err(|violation: Violation| {
+            let place = self.place_of(&module, &violation);
+            let origin = input.origin();
+            Error::Format(Box::new(FormatFailure {
+                direction: Direction::Read,
+                origin: origin.to_string(),
+                format: format.info.name.clone(),
+                owner: self.registry().owner(format.owner).clone(),
+                function: Some(violation.function.clone()).filter(|name| !name.is_empty()),
+                message: format!("returned an ill-formed module: {violation}"),
+                place: place.map(|(text, span)| (format!("<{origin}, as read>"), text.into(), span)),
+                code: exit::PLUGIN,
+            }))
+        })
+    }
+}
+
+/// The error of a reader or a writer.
+pub(super) fn failed(direction: Direction, origin: &str, format: &str, owner: &Owner, failure: RunFailure) -> Error {
+    let (message, function, code) = match failure {
+        RunFailure::Error(PassError { message, function, is_of_option, .. }) => {
+            (message, function, if is_of_option { exit::REQUEST } else { exit::INPUT })
+        }
+        RunFailure::Ended { message, function } => (message, function, exit::PLUGIN),
+        other => (other.to_string(), None, exit::PLUGIN),
+    };
+    Error::Format(Box::new(FormatFailure {
+        direction,
+        origin: origin.to_string(),
+        format: format.to_string(),
+        owner: owner.clone(),
+        function,
+        message,
+        place: None,
+        code,
+    }))
+}
