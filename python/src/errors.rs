@@ -21,6 +21,8 @@ fn class(error: &Error) -> &'static str {
         Error::Config { .. } => "config",
         Error::Input { .. } | Error::InputFile { .. } => "text",
         Error::IllFormed { .. } => "ill-formed",
+        Error::Format(failure) if failure.code == passhost::report::error::exit::INPUT => "text",
+        Error::Format(failure) if failure.code == passhost::report::error::exit::PLUGIN => "plugin",
         Error::Step { .. } => "step",
         Error::Instrument { .. } => "instrument",
         Error::Execution { .. } => "execution",

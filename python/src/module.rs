@@ -3,9 +3,10 @@
 use crate::engine;
 use crate::errors::raised;
 use crate::executors::Executors;
+use crate::values::Given;
 use passhost::plugin_api::ir;
 use passhost::script::ReadOptions;
-use passhost::{Engine, Input};
+use passhost::{Engine, Error, Input};
 use pyo3::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
@@ -128,25 +129,39 @@ fn hash_of(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Reads a module from a text, or from a file if there is no text. Gives the module and what the reader warns of, as
-/// lines of JSON. If it is `unchecked`, types may contradict each other, and the module is not verified.
+/// Reads a module from a text. Gives the module and what the reader warns of, as lines of JSON. If it is `unchecked`, types may
+/// contradict each other, and the module is not verified.
 #[pyfunction]
-#[pyo3(signature = (origin, text = None, strict = false, unchecked = false))]
+#[pyo3(signature = (origin, text, strict = false, unchecked = false))]
 pub(crate) fn read_module(
     py: Python<'_>,
     origin: &str,
-    text: Option<&str>,
+    text: &str,
     strict: bool,
     unchecked: bool,
 ) -> PyResult<(Module, Vec<String>)> {
+    let options = ReadOptions { unchecked, matched_parameters: true };
+    read_input(py, || Ok(Input::text(origin, text).strict(strict).options(options)))
+}
+
+/// Reads a module from a file in any format: as `format` says, else as its name or content does. `options` are those of the reader.
+#[pyfunction]
+#[pyo3(signature = (path, format = None, strict = false, options = Vec::new()))]
+pub(crate) fn load_model(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<&str>,
+    strict: bool,
+    options: Vec<(String, Given)>,
+) -> PyResult<(Module, Vec<String>)> {
+    let options = options.into_iter().map(|(name, value)| (name, value.0));
+    read_input(py, || Ok(Input::file_as(path, format)?.strict(strict).format_options(options)))
+}
+
+fn read_input(py: Python<'_>, input: impl FnOnce() -> Result<Input, Error> + Send) -> PyResult<(Module, Vec<String>)> {
     let engine = engine::current(py)?;
     let read = py.detach(|| {
-        let input = match text {
-            Some(text) => Input::text(origin, text),
-            None => Input::file(PathBuf::from(origin))?,
-        };
-        let reading =
-            engine.read_module(&input.strict(strict).options(ReadOptions { unchecked, matched_parameters: true }));
+        let reading = engine.read_module(&input()?);
         let warnings: Vec<String> = reading.warnings().map(|warning| warning.json()).collect();
         Ok((Module::of(reading.module?), warnings))
     });

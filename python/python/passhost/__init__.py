@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from passhost import error, instrument, ir, relax, runtime, s_tir, script, tirx, transform
+from passhost._models import load_model
 from passhost._plugins import load
 from passhost._validate import validate
 from passhost.ir.diff import diff
@@ -32,6 +33,7 @@ __all__ = [
     "instrument",
     "ir",
     "load",
+    "load_model",
     "passes",
     "relax",
     "runtime",

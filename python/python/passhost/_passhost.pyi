@@ -31,6 +31,7 @@ __all__ = [
     "function_attrs",
     "libraries",
     "load",
+    "load_model",
     "module_attrs",
     "module_infos",
     "normalized",
@@ -177,7 +178,13 @@ def config_options() -> list[dict[str, Any]]: ...
 def check_config(key: str, value: Any) -> None: ...
 def operators() -> list[dict[str, Any]]: ...
 def read_module(
-    origin: str, text: str | None = None, strict: bool = False, unchecked: bool = False
+    origin: str, text: str, strict: bool = False, unchecked: bool = False
+) -> tuple[Module, list[str]]: ...
+def load_model(
+    path: str | PathLike[str],
+    format: str | None = None,
+    strict: bool = False,
+    options: Sequence[tuple[str, Any]] = (),
 ) -> tuple[Module, list[str]]: ...
 def print_module(module: Module) -> str: ...
 

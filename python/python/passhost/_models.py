@@ -1,0 +1,28 @@
+"""Models in files, in the formats that plugins read."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+from passhost import _passhost, _plugins
+from passhost.error import Diagnostic
+from passhost.ir.module import IRModule
+
+
+def load_model(
+    path: str | os.PathLike[str], *, format: str | None = None, strict: bool = False, **options: Any
+) -> IRModule:
+    """Reads a module from a file: TVMScript, or a format that a plugin reads.
+
+    The extension of the file decides, else its first bytes; `format` names another one. `options` are those of the reader, which
+    `passhost explain FORMAT` shows. Raises `ScriptError` if the file is wrong, and `PluginError` if its reader fails.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path is the name of a file, not an object of {type(path).__module__}.{type(path).__qualname__}")
+    _plugins.ensure_loaded()
+    handle, said = _passhost.load_model(os.fspath(path), format, strict, list(options.items()))
+    for line in said:
+        warnings.warn(str(Diagnostic.of_json(line)), stacklevel=2)
+    return IRModule._of(handle)
