@@ -6,7 +6,7 @@ use super::tree::expr::{Buf, Ex, all_of};
 use super::tree::{Id, Iter, Loop, Tree, plus};
 use super::{BlockRef, LoopRef, Schedule};
 use passhost_lang::arith::{Analyzer, prim};
-use passhost_lang::ir::Dim;
+use passhost_lang::ir::{Dim, loop_kind};
 use passhost_lang::{PassError, pass_error};
 
 impl Schedule {
@@ -102,7 +102,7 @@ impl Tree {
         if self.scope_of(id) != self.scope_of(at) {
             return Err(format!("loop `{of}` is in another block than block `{name}`"));
         }
-        let in_order = |of: &&Loop| of.is_checked || of.kind == "serial" || of.kind == "unroll";
+        let in_order = |of: &&Loop| of.is_checked || of.kind == loop_kind::SERIAL || of.kind == loop_kind::UNROLL;
         let mut around = std::iter::once(at).chain(self.around(at)).filter_map(|id| self.as_loop(id));
         if let Some(outer) = around.find(|of| !in_order(of)) {
             return Err(format!("loop `{}` is {}, and nothing is known of its iterations", outer.name, outer.kind));

@@ -3,6 +3,7 @@
 use super::depend::order::{Moved, Wanted};
 use super::tree::{Id, Tree, What};
 use super::{LoopRef, Schedule};
+use passhost_lang::ir::loop_kind;
 use passhost_lang::{PassError, bail, pass_error};
 
 impl Schedule {
@@ -12,7 +13,7 @@ impl Schedule {
     /// If its extent is not constant, if the range of an inner loop depends on it, or if its iterations depend on each other: for every statement,
     /// each iteration must write different elements.
     pub fn vectorize(&mut self, of: LoopRef) -> Result<(), PassError> {
-        self.set_kind("vectorize", of, "vectorized")
+        self.set_kind("vectorize", of, loop_kind::VECTORIZED)
     }
 
     /// Runs the iterations of a loop on several threads.
@@ -44,7 +45,7 @@ impl Schedule {
     /// If iterations write the same elements, or read elements that other iterations write. All iterations may write a buffer that is used only in
     /// this loop, because each gets its own copy.
     pub fn parallel(&mut self, of: LoopRef) -> Result<(), PassError> {
-        self.set_kind("parallel", of, "parallel")
+        self.set_kind("parallel", of, loop_kind::PARALLEL)
     }
 
     /// Unrolls a loop.
@@ -52,7 +53,7 @@ impl Schedule {
     /// # Errors
     /// If the loop runs on threads.
     pub fn unroll(&mut self, of: LoopRef) -> Result<(), PassError> {
-        self.set_kind("unroll", of, "unroll")
+        self.set_kind("unroll", of, loop_kind::UNROLL)
     }
 
     fn set_kind(&mut self, primitive: &str, of: LoopRef, kind: &str) -> Result<(), PassError> {
@@ -60,11 +61,11 @@ impl Schedule {
         let mut tree = self.tree.clone();
         let name = tree.loop_name(id).to_string();
         let of = tree.loop_mut(id)?;
-        if of.kind == "thread_binding" {
+        if of.kind == loop_kind::THREAD_BINDING {
             bail!("`{primitive}` of `{name}`: it runs on threads");
         }
         of.kind = kind.to_string();
-        of.is_checked = kind != "unroll";
+        of.is_checked = kind != loop_kind::UNROLL;
         tree.kind_is_right(id).map_err(|why| pass_error!("`{primitive}` of `{name}`: {why}"))?;
         let args = vec![self.loop_arg(id)];
         self.commit(primitive, tree)?;
@@ -92,8 +93,8 @@ impl Tree {
     pub(crate) fn kind_is_right(&self, id: Id) -> Result<(), String> {
         let Some(of) = self.as_loop(id) else { return Ok(()) };
         let wanted = match of.kind.as_str() {
-            "parallel" => Wanted::AtOnce,
-            "vectorized" => Wanted::InLanes,
+            loop_kind::PARALLEL => Wanted::AtOnce,
+            loop_kind::VECTORIZED => Wanted::InLanes,
             _ => return Ok(()),
         };
         if wanted == Wanted::InLanes {

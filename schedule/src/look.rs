@@ -3,7 +3,7 @@
 use super::tree::expr::Ex;
 use super::tree::{Access, Id, Iter, Tree, What};
 use super::{BlockRef, LoopRef, Schedule};
-use passhost_lang::ir::{BufferType, Dim};
+use passhost_lang::ir::{BufferType, Dim, loop_kind};
 use passhost_lang::names::{did_you_mean, nearest};
 use passhost_lang::{PassError, bail, pass_error};
 
@@ -273,7 +273,7 @@ impl Schedule {
     /// If the loop does not exist.
     pub fn loop_kind(&self, of: LoopRef) -> Result<&str, PassError> {
         let id = self.loop_id("loop_kind", of)?;
-        Ok(self.tree.as_loop(id).map_or("serial", |of| of.kind.as_str()))
+        Ok(self.tree.as_loop(id).map_or(loop_kind::SERIAL, |of| of.kind.as_str()))
     }
 
     /// Returns the common kind of all block iterators that the loop binds.

@@ -7,7 +7,7 @@ use super::tree::{Id, Loop, Tree, What};
 use super::{LoopRef, Schedule};
 use passhost_lang::arith::prim;
 use passhost_lang::ir::records::kind;
-use passhost_lang::ir::{DType, Dim};
+use passhost_lang::ir::{DType, Dim, loop_kind};
 use passhost_lang::{PassError, bail, pass_error};
 
 impl Schedule {
@@ -257,7 +257,7 @@ impl Tree {
     /// Returns the extent of a loop, which must start at 0, be serial and contain no `break`.
     fn plain_loop(&self, id: Id) -> Result<Dim, String> {
         let of = self.as_loop(id).ok_or("this is no loop")?;
-        if of.kind != "serial" {
+        if of.kind != loop_kind::SERIAL {
             return Err(format!("`{}` is {}; do this before", of.name, of.kind));
         }
         if of.min.as_int() != Some(0) || of.step.is_some() || of.var_of.is_some() {
@@ -320,7 +320,7 @@ impl Tree {
             min: Ex::Dim(Dim::int(0, var.dtype)),
             extent: Ex::Dim(extent),
             step: None,
-            kind: "serial".to_string(),
+            kind: loop_kind::SERIAL.to_string(),
             old: None,
             var_of: None,
             is_checked: false,

@@ -6,6 +6,7 @@ pub mod body;
 mod buffer;
 pub mod constant;
 pub mod erase;
+pub mod loop_kind;
 #[doc(hidden)]
 pub mod make;
 pub mod module;

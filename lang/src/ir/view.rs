@@ -2,6 +2,7 @@
 
 use crate::ir::Tensor;
 use crate::ir::attrs::AttrView;
+use crate::ir::loop_kind;
 use crate::ir::records::*;
 use crate::ir::types::{DType, Ty};
 use crate::ir::value::{Call, Function, Value};
@@ -146,7 +147,7 @@ pub enum Stmt<'a> {
         min: Value<'a>,
         /// The number of iterations.
         extent: Value<'a>,
-        /// `serial`, `parallel`, `vectorized`, `unroll` or `thread_binding`.
+        /// One of [`loop_kind`](crate::ir::loop_kind): `serial`, `parallel`, `vectorized`, `unroll` or `thread_binding`.
         kind: &'a str,
     },
     /// Schedulable block.
@@ -269,7 +270,7 @@ impl<'a> Value<'a> {
                 var: var()?,
                 min: self.operand(0)?,
                 extent: self.operand(1)?,
-                kind: text("kind").unwrap_or("serial"),
+                kind: text("kind").unwrap_or(loop_kind::SERIAL),
             },
             kind::SBLOCK => Stmt::Block,
             kind::STORE => Stmt::Store { buffer: self.operand(0)?, value: self.operand(1)? },

@@ -5,7 +5,7 @@ use super::Tir;
 use crate::PassError;
 use crate::arith::substitute;
 use crate::ir::records::{buffer_of, flag, kind, prim};
-use crate::ir::{Attr, AttrsId, Body, DType, Dim, DimExpr, NodeSpec, Sym, Type, TypeId, V, Value};
+use crate::ir::{Attr, AttrsId, Body, DType, Dim, DimExpr, NodeSpec, Sym, Type, TypeId, V, Value, loop_kind};
 use crate::rewrite::Edit;
 use crate::walk::users::Users;
 use std::collections::{HashMap, HashSet};
@@ -587,7 +587,7 @@ impl<'b> Again<'b> {
         self.loop_with(old, AttrsId(old.attrs().id()), (min, extent), content)
     }
 
-    /// Like [`Again::loop_like`], with another kind: `serial`, `unroll` and so on.
+    /// Like [`Again::loop_like`], with another kind, from [`loop_kind`](crate::ir::loop_kind).
     ///
     /// # Errors
     /// The errors of `content`.
@@ -600,7 +600,7 @@ impl<'b> Again<'b> {
     ) -> Result<(), PassError> {
         let kept = old.attrs().iter().filter(|(key, _)| !matches!(*key, "kind" | "thread"));
         let mut entries: Vec<(&str, Attr)> = kept.map(|(key, attr)| (key, attr.to_owned())).collect();
-        if kind != "serial" {
+        if kind != loop_kind::SERIAL {
             entries.push(("kind", Attr::from(kind)));
         }
         let attrs = self.edit.builder().attrs(entries);

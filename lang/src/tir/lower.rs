@@ -4,7 +4,7 @@ use super::expr::Write;
 use super::{Buffer, ExprArg, PrimExpr, Tir};
 use crate::arith::atom_of;
 use crate::ir::records::{buffer_of, flag, kind};
-use crate::ir::{Attr, AttrsId, BufferType, DType, Dim, Expr, NodeSpec, Stmt, Type, V, Value};
+use crate::ir::{Attr, AttrsId, BufferType, DType, Dim, Expr, NodeSpec, Stmt, Type, V, Value, loop_kind};
 use crate::rewrite::Edit;
 use crate::{PassError, pass_error};
 
@@ -229,7 +229,7 @@ impl Edit<'_> {
 
     /// Turns a loop over threads into a launch of these threads. Other loops are not changed.
     pub fn to_launch(&mut self, stmt: Value<'_>) {
-        let Some(Stmt::For { extent, kind: "thread_binding", .. }) = stmt.stmt() else { return };
+        let Some(Stmt::For { extent, kind: loop_kind::THREAD_BINDING, .. }) = stmt.stmt() else { return };
         let thread = stmt.attr("thread").map_or(Attr::from(""), |thread| thread.to_owned());
         let v = self.v(stmt);
         self.set_operands(v, &[self.v(extent)]);

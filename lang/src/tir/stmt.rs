@@ -3,7 +3,7 @@
 use super::expr::Write;
 use super::{ExprArg, PrimExpr, Tir};
 use crate::ir::records::{flag, kind};
-use crate::ir::{Attr, NodeSpec, Type, V};
+use crate::ir::{Attr, NodeSpec, Type, V, loop_kind};
 
 /// The execution of the iterations of a loop.
 ///
@@ -45,11 +45,11 @@ impl LoopKind<'_> {
         let named = |name: &str| vec![("kind", Attr::from(name))];
         match self {
             LoopKind::Serial => Vec::new(),
-            LoopKind::Parallel => named("parallel"),
-            LoopKind::Vectorized => named("vectorized"),
-            LoopKind::Unroll => named("unroll"),
+            LoopKind::Parallel => named(loop_kind::PARALLEL),
+            LoopKind::Vectorized => named(loop_kind::VECTORIZED),
+            LoopKind::Unroll => named(loop_kind::UNROLL),
             LoopKind::ThreadBinding(thread) => {
-                vec![("kind", Attr::from("thread_binding")), ("thread", Attr::from(thread))]
+                vec![("kind", Attr::from(loop_kind::THREAD_BINDING)), ("thread", Attr::from(thread))]
             }
         }
     }

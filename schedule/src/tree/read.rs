@@ -8,7 +8,7 @@ use passhost_lang::PassError;
 use passhost_lang::arith::{FIRST_ATOM, dtype_of, symbol_of};
 use passhost_lang::ir::purity::can_be_left_out;
 use passhost_lang::ir::records::{buffer_of, flag, kind, leaf};
-use passhost_lang::ir::{Body, BodyKind, Expr, Stmt, Type, Value};
+use passhost_lang::ir::{Body, BodyKind, Expr, Stmt, Type, Value, loop_kind};
 use passhost_lang::pass_error;
 use passhost_lang::walk::users::Users;
 use std::collections::{HashMap, HashSet};
@@ -36,7 +36,9 @@ pub(crate) fn tree(body: &Body) -> Result<Tree, PassError> {
         tree.buffers[buffer.0 as usize].is_allocated = true;
     }
     // Loops that are provably safe to run concurrently must remain so.
-    let at_once = |id: &Id| tree.as_loop(*id).is_some_and(|of| of.kind == "parallel" || of.kind == "vectorized");
+    let at_once = |id: &Id| {
+        tree.as_loop(*id).is_some_and(|of| of.kind == loop_kind::PARALLEL || of.kind == loop_kind::VECTORIZED)
+    };
     let checked: Vec<Id> =
         tree.subtree(Tree::ROOT).into_iter().filter(at_once).filter(|id| tree.kind_is_right(*id).is_ok()).collect();
     for id in checked {

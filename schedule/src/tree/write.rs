@@ -5,7 +5,7 @@ use super::{Access, Block, Id, Loop, Other, Store, Tree, What};
 use passhost_lang::PassError;
 use passhost_lang::arith::value_of_atom;
 use passhost_lang::ir::records::{buffer_of, flag, kind};
-use passhost_lang::ir::{Attr, AttrsId, Body, DType, Dim, NodeSpec, Sym, Type, TypeId, V, Value};
+use passhost_lang::ir::{Attr, AttrsId, Body, DType, Dim, NodeSpec, Sym, Type, TypeId, V, Value, loop_kind};
 use passhost_lang::rewrite::Edit;
 use passhost_lang::tir::regions::complete_regions;
 use passhost_lang::{bail, pass_error};
@@ -112,13 +112,13 @@ impl Write<'_, '_> {
         let (kind, mut entries) = (had.get("kind").map(|attr| attr.to_owned()), Vec::new());
         let is = match &kind {
             Some(Attr::Str(kind)) => kind.as_str(),
-            _ => "serial",
+            _ => loop_kind::SERIAL,
         };
         if is == of.kind {
             return old;
         }
         entries.extend(had.iter().filter(|(key, _)| *key != "kind").map(|(key, attr)| (key, attr.to_owned())));
-        if of.kind != "serial" {
+        if of.kind != loop_kind::SERIAL {
             entries.push(("kind", Attr::from(of.kind.as_str())));
         }
         if entries.is_empty() { AttrsId::NONE } else { self.edit.builder().attrs(entries) }

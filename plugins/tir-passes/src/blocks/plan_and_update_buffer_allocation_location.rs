@@ -4,6 +4,7 @@ mod carried;
 
 use carried::CarriedValues;
 use plugin_api::arith::value_of_atom;
+use plugin_api::ir::loop_kind;
 use plugin_api::prelude::*;
 use plugin_api::tir::regions::region::Range;
 use plugin_api::tir::regions::{Accessed, BufferRegion, Detector};
@@ -89,7 +90,7 @@ fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 /// iterations of a parallel loop each need their own buffer.
 fn runs_in_order(scope: Value<'_>) -> bool {
     match scope.stmt() {
-        Some(Stmt::For { kind, .. }) => matches!(kind, "serial" | "unroll"),
+        Some(Stmt::For { kind, .. }) => matches!(kind, loop_kind::SERIAL | loop_kind::UNROLL),
         _ => true,
     }
 }

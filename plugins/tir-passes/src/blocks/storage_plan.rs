@@ -2,7 +2,7 @@
 //! scope of its allocation.
 
 use super::in_place::is_in_place;
-use plugin_api::ir::BufferType;
+use plugin_api::ir::{BufferType, loop_kind};
 use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +76,7 @@ pub(super) fn plan<'b>(body: &'b Body, stay: &ValueSet<'b>) -> Result<Vec<Storag
 fn has_own_storage(stmt: Value<'_>, around: Option<Value<'_>>) -> bool {
     match stmt.stmt() {
         Some(Stmt::Launch { .. }) => true,
-        Some(Stmt::For { kind: "parallel", .. }) => around.is_none(),
+        Some(Stmt::For { kind: loop_kind::PARALLEL, .. }) => around.is_none(),
         _ => false,
     }
 }
@@ -133,7 +133,7 @@ impl<'b, 's> Linear<'b, 's> {
             self.touch(buffer);
         }
         let Some(stmt) = value.stmt() else { return Ok(()) };
-        if matches!(stmt, Stmt::For { kind: "vectorized", .. }) {
+        if matches!(stmt, Stmt::For { kind: loop_kind::VECTORIZED, .. }) {
             bail!(at value, "a vectorized loop; run tirx.VectorizeLoop before");
         }
         if value.is_allocation() || !self.is_scope(value) {

@@ -1,7 +1,7 @@
 //! Joins the rows of a buffer into one long row.
 
 use plugin_api::arith::prim;
-use plugin_api::ir::BufferType;
+use plugin_api::ir::{BufferType, loop_kind};
 use plugin_api::prelude::*;
 
 declare_pass! {
@@ -81,7 +81,7 @@ impl<'b> Rows<'b> {
     /// Finds the pair of the block in a loop nest.
     fn add_nest(&mut self, nest: Value<'b>) -> Option<()> {
         let (mut loops, mut at) = (Vec::new(), nest);
-        while let Some(Stmt::For { var, min, extent, kind: "serial" }) = at.stmt() {
+        while let Some(Stmt::For { var, min, extent, kind: loop_kind::SERIAL }) = at.stmt() {
             let is_plain = number(min) == Some(0) && at.annotations().is_empty();
             loops.push((at, var, number(extent).filter(|_| is_plain)?));
             at = only(at.statements())?;

@@ -5,6 +5,7 @@
 
 use super::tile::Tile;
 use super::tiled::tiled;
+use plugin_api::ir::loop_kind;
 use plugin_api::prelude::*;
 use plugin_api::schedule::{BlockInfo, BlockRef, IterKind, LoopRef, Schedule};
 use std::collections::HashSet;
@@ -141,7 +142,7 @@ fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -
 fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> Result<(), PassError> {
     let info = schedule.block_info(block)?;
     let loops = schedule.get_loops(block)?;
-    if loops.iter().any(|of| schedule.loop_kind(*of).is_ok_and(|kind| kind != "serial")) {
+    if loops.iter().any(|of| schedule.loop_kind(*of).is_ok_and(|kind| kind != loop_kind::SERIAL)) {
         bail!("scheduled already");
     }
     let mut spatial = Vec::new();

@@ -6,6 +6,7 @@
 mod interval;
 
 use interval::{Interval, Solver};
+use plugin_api::ir::loop_kind;
 use plugin_api::prelude::*;
 use plugin_api::tir::{Again, TirRewrite, has_jumps};
 use std::collections::{HashMap, HashSet};
@@ -196,7 +197,7 @@ impl<'b> Partition<'b> {
             None => {
                 let points = !solved.is_empty() && solved.iter().all(|(_, _, interval)| interval.is_point());
                 let unroll = hint && self.unrolls && part.max > part.min && !solved.is_empty() && !points;
-                self.single(part, if unroll { Some("unroll") } else { None }, w)
+                self.single(part, if unroll { Some(loop_kind::UNROLL) } else { None }, w)
             }
         }
     }

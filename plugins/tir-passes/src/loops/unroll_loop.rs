@@ -4,6 +4,7 @@
 //! *Never* changes what a loop computes.
 
 use plugin_api::arith::Analyzer;
+use plugin_api::ir::loop_kind;
 use plugin_api::prelude::*;
 use plugin_api::tir::{Again, TirRewrite, has_jumps};
 use std::collections::{HashMap, HashSet};
@@ -176,7 +177,7 @@ impl<'b> Choice<'b> {
         let mut count = self.content(stmt)?;
         let known = self.analyzer.index_bounds(extent).constant();
         let n = known.filter(|n| (0..=i64::from(i32::MAX)).contains(n));
-        let marked = kind == "unroll";
+        let marked = kind == loop_kind::UNROLL;
         if let Some(n) = known.filter(|n| marked && *n > i64::from(i32::MAX)) {
             return Err(too_many(stmt, var, n, i64::MAX));
         }
@@ -196,7 +197,7 @@ impl<'b> Choice<'b> {
         }
         let short = n.is_some_and(|n| n.saturating_mul(count.steps) <= max_step || n <= max_extent);
         let local = local_access && n.is_some_and(|n| n > 0) && self.local.contains(&var);
-        let auto = kind == "serial" && count.kept == 0 && count.unrolled <= max_depth && short;
+        let auto = kind == loop_kind::SERIAL && count.kept == 0 && count.unrolled <= max_depth && short;
         let unrolls = auto || marked || local;
         if unrolls {
             count.steps = count.steps.saturating_mul(n.unwrap_or(0));
@@ -270,7 +271,7 @@ impl<'b> TirRewrite<'b> for Unroll<'b> {
             }
             _ => {
                 let extent = self.expr(extent, w)?;
-                w.loop_as(stmt, "unroll", (min, extent), |w, new| {
+                w.loop_as(stmt, loop_kind::UNROLL, (min, extent), |w, new| {
                     w.set(var, new);
                     w.iteration(self, stmt, var)
                 })?;

@@ -10,6 +10,7 @@ mod predicates;
 use in_lanes::InLanes;
 use lanes::{Lanes, elements};
 use plugin_api::arith::prim;
+use plugin_api::ir::loop_kind;
 use plugin_api::prelude::*;
 use plugin_api::tir::{Again, TirRewrite, has_jumps};
 use predicates::Mask;
@@ -49,7 +50,7 @@ declare_config! {
 }
 
 fn vectorize_loop(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
-    let marked = |value: Value<'_>| matches!(value.stmt(), Some(Stmt::For { kind: "vectorized", .. }));
+    let marked = |value: Value<'_>| matches!(value.stmt(), Some(Stmt::For { kind: loop_kind::VECTORIZED, .. }));
     if !body.values().any(marked) {
         return Ok(body.clone());
     }
@@ -74,7 +75,7 @@ struct Serial;
 impl<'b> TirRewrite<'b> for Serial {
     fn stmt(&mut self, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
         match stmt.stmt() {
-            Some(Stmt::For { kind: "vectorized", .. }) => as_serial(self, stmt, w),
+            Some(Stmt::For { kind: loop_kind::VECTORIZED, .. }) => as_serial(self, stmt, w),
             _ => w.stmt(self, stmt),
         }
     }
@@ -84,7 +85,7 @@ impl<'b> TirRewrite<'b> for Serial {
 fn as_serial<'b, R: TirRewrite<'b>>(r: &mut R, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
     let Some(Stmt::For { var, min, extent, .. }) = stmt.stmt() else { return w.stmt(r, stmt) };
     let range = (r.expr(min, w)?, r.expr(extent, w)?);
-    w.loop_as(stmt, "serial", range, |w, new| {
+    w.loop_as(stmt, loop_kind::SERIAL, range, |w, new| {
         w.set(var, new);
         w.iteration(r, stmt, var)
     })
@@ -115,7 +116,8 @@ struct Vectorize<'b> {
 
 impl<'b> TirRewrite<'b> for Vectorize<'b> {
     fn stmt(&mut self, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
-        if let (None, Some(Stmt::For { var, min, extent, kind: "vectorized", .. })) = (self.along, stmt.stmt()) {
+        if let (None, Some(Stmt::For { var, min, extent, kind: loop_kind::VECTORIZED, .. })) = (self.along, stmt.stmt())
+        {
             if min.dim().and_then(|min| min.as_int()) != Some(0) {
                 let name = var.name().unwrap_or("_");
                 bail!(at stmt, "the vectorized loop over `{name}` does not begin at 0; let it, and add its begin to the indices");

@@ -6,7 +6,7 @@ use crate::fault::Fault;
 use crate::program::{Affine, Binary, Instr, Loop, LoopKind, Reg, Scalar, Unary};
 use passhost_lang::arith::{index_to_dim, symbol_of};
 use passhost_lang::ir::records::{kind, prim};
-use passhost_lang::ir::{Dim, Expr, Stmt, Value};
+use passhost_lang::ir::{Dim, Expr, Stmt, Value, loop_kind};
 use passhost_lang::tir::BlockIter;
 
 /// The attribute of statements that are not executed.
@@ -77,10 +77,10 @@ impl Lower {
             };
         }
         let kind = match kind {
-            "parallel" => LoopKind::Parallel,
-            "vectorized" => LoopKind::Vectorized,
-            "unroll" => LoopKind::Unrolled,
-            "thread_binding" => LoopKind::ThreadBinding,
+            loop_kind::PARALLEL => LoopKind::Parallel,
+            loop_kind::VECTORIZED => LoopKind::Vectorized,
+            loop_kind::UNROLL => LoopKind::Unrolled,
+            loop_kind::THREAD_BINDING => LoopKind::ThreadBinding,
             _ => LoopKind::Serial,
         };
         match step {

@@ -5,7 +5,7 @@ use crate::print::text::python_string;
 use crate::print::tir::Tir;
 use crate::print::tir::expr::inverts_bits;
 use passhost_lang::ir::records::{axis, buffer_of, flag, kind};
-use passhost_lang::ir::{AttrView, DType, Value};
+use passhost_lang::ir::{AttrView, DType, Value, loop_kind};
 use std::fmt::Write;
 
 /// Returns true if a node is a statement in TVM. Nodes that the printer only inserts are not.
@@ -216,9 +216,9 @@ impl<'b> Tir<'_, '_, 'b> {
             self.name_node(var);
             self.push_name(var);
         }
-        let kind = value.attr("kind").and_then(|kind| kind.as_str()).unwrap_or("serial");
+        let kind = value.attr("kind").and_then(|kind| kind.as_str()).unwrap_or(loop_kind::SERIAL);
         let annotations = value.attr("annotations").and_then(AttrView::as_dict).filter(|dict| !dict.is_empty());
-        let range = kind == "serial" && annotations.is_none();
+        let range = kind == loop_kind::SERIAL && annotations.is_none();
         self.push(" in ");
         self.push(if range { "range" } else { "T." });
         self.push(if range { "" } else { kind });
