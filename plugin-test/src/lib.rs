@@ -69,9 +69,9 @@
 //! /// ```
 //! ````
 //!
-//! An example is a module, or functions of one. The pass runs with its default options over the first text. Its
-//! result and the second text must be equal when printed: types and defaults may be omitted, but names matter. The
-//! examples come from the metadata of the built library; `passhost explain` shows them.
+//! An example is a module, or functions of one. The pass runs over the first text with its default options, or with those in its
+//! first line, such as `# options: {times=2}`. Its result and the second text must be equal when printed: types and defaults may be
+//! omitted, but names matter. The examples come from the metadata of the built library; `passhost explain` shows them.
 //!
 //! # Declarations that are not exported
 //!
@@ -93,7 +93,7 @@ mod outcome;
 mod tests;
 
 use outcome::{Outcome, Setup};
-use passhost::plugins::declared::{self, UnknownInPattern};
+use passhost::plugins::declared::{self, UnknownOperator};
 use passhost::{Engine, Manifest, create_module_pass};
 use plugin_api::declare::declarations::PluginDecl;
 use plugin_api::metadata::PassInfo;
@@ -198,7 +198,7 @@ fn problems(folder: &Path, plugin: &'static PluginDecl, only: Option<&str>) -> V
         return vec![format!("passes.toml lists no plugin `{}` with passes; add `crate = \".\"` to it", plugin.name)];
     }
     let missing = unexported(&tested.engine, plugin, folder);
-    let missing = missing.into_iter().chain(unknown_in_patterns(&tested.engine, folder));
+    let missing = missing.into_iter().chain(unknown_operators(&tested.engine, folder));
     let mut problems: Vec<Problem> = missing.map(Problem::of).collect();
     let mut stems: BTreeMap<String, &str> = BTreeMap::new();
     for (id, info) in own.into_iter().filter(|(_, info)| is_wanted(&stem(&info.name))) {
@@ -242,10 +242,10 @@ fn unexported(engine: &Engine, plugin: &PluginDecl, folder: &Path) -> Vec<String
     found.iter().map(|found| format!("{found}; {}", found.remedy())).collect()
 }
 
-/// Returns a problem for each undeclared operator in a pattern, because such a pattern never matches.
-fn unknown_in_patterns(engine: &Engine, folder: &Path) -> Vec<String> {
-    let found = declared::unknown_in_patterns(folder, engine.registry());
-    found.iter().map(|found| format!("{found}; {}", UnknownInPattern::REMEDY)).collect()
+/// Returns a problem for each undeclared operator in a pattern or a call, because such a pattern never matches.
+fn unknown_operators(engine: &Engine, folder: &Path) -> Vec<String> {
+    let found = declared::unknown_operators(folder, engine.registry());
+    found.iter().map(|found| format!("{found}; {}", UnknownOperator::REMEDY)).collect()
 }
 
 /// Returns the instruments of a plugin, by name.

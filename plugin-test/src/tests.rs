@@ -52,19 +52,21 @@ fn a_golden_that_differs_is_shown_as_a_diff() {
 }
 
 #[test]
-fn a_misspelt_operator_in_a_pattern_is_named() {
+fn a_misspelt_operator_in_a_pattern_or_call_is_named() {
     let folder = folder(str::to_string);
     std::fs::create_dir(folder.path().join("src")).expect("a folder");
-    let source = "fn p() -> Pattern {\n    is_op(\"relax.ad\", [is_op(\"relax.nn.relu\", ..), is_op(\"relax.qqqqqqqqqqqqqqqqqqqq\", ..)])\n}\n";
+    let source = "fn p() -> Pattern {\n    is_op(\"relax.ad\", [is_op(\"relax.nn.relu\", ..), is_op(\"relax.qqqqqqqqqqqqqqqqqqqq\", ..)]);\n    rw.call_op(ctx, \"relax.subtrac\", &[x], &[])\n}\n";
     std::fs::write(folder.path().join("src/lib.rs"), source).expect("a file");
     let found = problems_of(&template_plugin::__PASSHOST_PLUGIN, &folder);
-    assert_eq!(found.len(), 2, "{found:?}");
-    let near =
-        "src/lib.rs:2 has a pattern with the operator `relax.ad`, which no plugin declares; did you mean `relax.add`";
+    assert_eq!(found.len(), 3, "{found:?}");
+    let near = "src/lib.rs:2 uses the operator `relax.ad`, which no plugin declares; did you mean `relax.add`";
     assert!(found[0].starts_with(near), "{}", found[0]);
-    let far = "src/lib.rs:2 has a pattern with the operator `relax.qqqqqqqqqqqqqqqqqqqq`, which no plugin declares; correct the name, or list \
+    let far = "src/lib.rs:2 uses the operator `relax.qqqqqqqqqqqqqqqqqqqq`, which no plugin declares; correct the name, or list \
                the plugin that declares the operator";
     assert_eq!(found[1], far);
+    let call =
+        "src/lib.rs:3 uses the operator `relax.subtrac`, which no plugin declares; did you mean `relax.subtract`";
+    assert!(found[2].starts_with(call), "{}", found[2]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::messages::Messages;
 use super::select::{Written, checked_settings, selection};
 use crate::engine::Engine;
 use crate::files::to_stdout;
-use crate::plugins::declared::{Unexported, UnknownInPattern};
+use crate::plugins::declared::{Unexported, UnknownOperator};
 use crate::plugins::lock::{Keeper, Mode};
 use crate::plugins::manifest::{Manifest, NamedPipeline};
 use crate::report::Report;
@@ -55,7 +55,7 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) 
     if complete {
         errors.extend(few_suggestions(|| wrong_passes(checker, &errors)));
         errors.extend(few_suggestions(|| unknown_names(registry, messages)));
-        errors.extend(few_suggestions(|| unknown_in_patterns(&engine)));
+        errors.extend(few_suggestions(|| unknown_operators(&engine)));
         let all = std::iter::once(&manifest.settings).chain(manifest.pipelines.values().map(|named| &named.settings));
         let problems =
             few_suggestions(|| all.flat_map(|settings| checked_settings(&settings.config, &engine).1).collect());
@@ -119,15 +119,15 @@ fn unknown_names(registry: &Registry, messages: Messages) -> Vec<Error> {
     wrong.into_iter().map(|unknown| Error::Request { message: unknown.to_string(), help: help() }).collect()
 }
 
-/// Returns errors for operators in patterns that no plugin declares.
-fn unknown_in_patterns(engine: &Engine) -> Vec<Error> {
+/// Returns errors for operators in the sources of plugins that no plugin declares.
+fn unknown_operators(engine: &Engine) -> Vec<Error> {
     let of_owner = |(id, owner): (OwnerId, &Owner)| -> Vec<Error> {
-        let message = |found: &UnknownInPattern| format!("plugin `{}`: {found}", owner.name);
-        let error = |found: &UnknownInPattern| Error::Request {
+        let message = |found: &UnknownOperator| format!("plugin `{}`: {found}", owner.name);
+        let error = |found: &UnknownOperator| Error::Request {
             message: message(found),
-            help: UnknownInPattern::REMEDY.to_string(),
+            help: UnknownOperator::REMEDY.to_string(),
         };
-        engine.unknown_in_patterns(id).iter().map(error).collect()
+        engine.unknown_operators(id).iter().map(error).collect()
     };
     engine.registry().owners().flat_map(of_owner).collect()
 }

@@ -6,7 +6,7 @@ use crate::engine::made::{Code, MadePass};
 use crate::files::{Identity, identity};
 use crate::instruments::trace::{self, Trace};
 use crate::plugins::crates::{Found, Watcher};
-use crate::plugins::declared::{self, Unexported, UnknownInPattern};
+use crate::plugins::declared::{self, Unexported, UnknownOperator};
 use crate::plugins::library::Library;
 use crate::plugins::loader::{self, Listed};
 use crate::plugins::lock::{Compared, CratePin, Keeper, Mode};
@@ -317,10 +317,10 @@ impl Engine {
         declared::unexported(folder, &listed.meta)
     }
 
-    /// Returns operators in the patterns of a plugin's sources that no plugin declares.
-    pub fn unknown_in_patterns(&self, owner: OwnerId) -> Vec<UnknownInPattern> {
+    /// Returns operators in the patterns and calls of a plugin's sources that no plugin declares.
+    pub fn unknown_operators(&self, owner: OwnerId) -> Vec<UnknownOperator> {
         let Some((_, folder)) = self.sources(owner) else { return Vec::new() };
-        declared::unknown_in_patterns(folder, &self.registry)
+        declared::unknown_operators(folder, &self.registry)
     }
 
     /// Returns a plugin that is listed as a crate, and its source folder, unless the sources are newer than its library.

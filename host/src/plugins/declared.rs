@@ -1,5 +1,5 @@
 //! Finds mistakes in plugin sources that the compiler cannot find: declarations that the plugin does not export, and undeclared operators in
-//! patterns.
+//! patterns and calls.
 
 use plugin_api::metadata::PluginMeta;
 use plugin_api::names::did_you_mean;
@@ -103,9 +103,9 @@ fn unexported_of(folder: &Path, is_exported: impl Fn(Kind, &str) -> bool) -> Vec
     found
 }
 
-/// An operator in a pattern that no plugin declares. Such a pattern never matches.
+/// An operator in a pattern or a call that no plugin declares. Such a pattern never matches, and such a call has no type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownInPattern {
+pub struct UnknownOperator {
     /// Its name.
     pub name: String,
     /// The file, relative to the crate's folder.
@@ -116,52 +116,69 @@ pub struct UnknownInPattern {
     pub near: Vec<String>,
 }
 
-impl UnknownInPattern {
+impl UnknownOperator {
     /// Advice on what to do.
     pub const REMEDY: &'static str = "correct the name, or list the plugin that declares the operator";
 }
 
-impl fmt::Display for UnknownInPattern {
+impl fmt::Display for UnknownOperator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let UnknownInPattern { name, file, line, near } = self;
+        let UnknownOperator { name, file, line, near } = self;
         let near = did_you_mean(near);
-        write!(f, "{}:{line} has a pattern with the operator `{name}`, which no plugin declares{near}", file.display())
+        write!(f, "{}:{line} uses the operator `{name}`, which no plugin declares{near}", file.display())
     }
 }
 
-/// Returns undeclared operators in the patterns of a crate's sources, in the order of the files. Operators in a namespace without any
+/// Returns undeclared operators in the patterns and calls of a crate's sources, in the order of the files. Operators in a namespace without any
 /// declarations are left out, unless their name resembles another, because their plugin may not be listed.
-pub fn unknown_in_patterns(folder: &Path, registry: &Registry) -> Vec<UnknownInPattern> {
+pub fn unknown_operators(folder: &Path, registry: &Registry) -> Vec<UnknownOperator> {
     let namespace = |name: &str| name.split('.').next().unwrap_or_default().to_string();
     let mut found = Vec::new();
     for (file, text) in texts(folder) {
-        for (name, line) in in_patterns(&text).into_iter().filter(|(name, _)| registry.operator(name).is_none()) {
+        for (name, line) in used(&text).into_iter().filter(|(name, _)| registry.operator(name).is_none()) {
             let near = registry.near_operators(&name);
             if !near.is_empty() || registry.operators().any(|(op, _)| namespace(&op.name) == namespace(&name)) {
-                found.push(UnknownInPattern { name, file: file.clone(), line, near });
+                found.push(UnknownOperator { name, file: file.clone(), line, near });
             }
         }
     }
     found
 }
 
-/// Returns the operators in the patterns of a text, with their lines. Comments, and the tests at the end, are skipped.
-fn in_patterns(text: &str) -> Vec<(String, usize)> {
+/// Functions that take the name of an operator as their first or second argument. Other functions called `call` exist, so the names in its calls must
+/// have a namespace.
+const TAKE_OPERATORS: [&str; 6] = ["is_op(", "is_commutative(", "as_call_to(", "call(", "call_op(", "emit_op("];
+
+/// Returns the operators in the patterns and calls of a text, with their lines. Comments, and the tests at the end, are skipped.
+fn used(text: &str) -> Vec<(String, usize)> {
     let code = text.lines().take_while(|line| line.trim() != "#[cfg(test)]");
     let code: Vec<&str> = code.map(|line| if line.trim_start().starts_with('/') { "" } else { line }).collect();
     let code = code.join("\n");
     let mut found = Vec::new();
-    for start in ["is_op(", "is_commutative("] {
+    for start in TAKE_OPERATORS {
         for (at, _) in code.match_indices(start) {
             let is_longer = code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_');
-            let name = code[at + start.len()..].trim_start();
-            let place = code.len() - name.len();
-            let name = name.strip_prefix('"').and_then(|name| name.split_once('"')).filter(|_| !is_longer);
-            found.extend(name.map(|(name, _)| (name.to_string(), 1 + code[..place].matches('\n').count())));
+            let rest = &code[at + start.len()..];
+            let Some((before, after)) = rest.split_once('"').filter(|(before, _)| !is_longer && is_skipped(before))
+            else {
+                continue;
+            };
+            let name = after.split_once('"').map(|(name, _)| name);
+            let place = at + start.len() + before.len();
+            let name = name.filter(|name| start.starts_with("is_") || name.contains('.'));
+            found.extend(name.map(|name| (name.to_string(), 1 + code[..place].matches('\n').count())));
         }
     }
     found.sort_by_key(|(_, line)| *line);
     found
+}
+
+/// Returns true if the text between a parenthesis and a string is empty, or one argument that is a path, such as `self.ctx`.
+fn is_skipped(before: &str) -> bool {
+    let argument = before.trim();
+    let path = argument.strip_suffix(',').unwrap_or(argument);
+    argument.is_empty()
+        || path.len() < argument.len() && path.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '&'))
 }
 
 /// Returns the declarations in a text, with their lines. Comments are skipped, because they contain examples.
@@ -245,11 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn operators_in_patterns_are_found() {
+    fn operators_in_patterns_and_calls_are_found() {
         let text = "let a = is_op(\"relax.add\", [wildcard()]);\n// is_op(\"no\", ..)\nlet b = is_commutative(\n    \
-                    \"relax.multiply\", a, is_op(NAME, ..));\nthis_op(\"no\");\n    #[cfg(test)]\nis_op(\"no\", ..);\n";
-        let found = in_patterns(text);
-        assert_eq!(found, [("relax.add".to_string(), 1), ("relax.multiply".to_string(), 4)]);
+                    \"relax.multiply\", a, is_op(NAME, ..));\nthis_op(\"no\");\nrw.emit_op(self.ctx, \"relax.exp\", &[x], &[]);\n\
+                    rw.call_op(ctx, name(\"relax.no\"), &[x], &[]);\nlog.call(\"no\");\nvalue.as_call_to(\"relax.abs\");\n    \
+                    #[cfg(test)]\nis_op(\"no\", ..);\n";
+        let found = used(text);
+        let expected = [("relax.add", 1), ("relax.multiply", 4), ("relax.exp", 6), ("relax.abs", 9)];
+        assert_eq!(found, expected.map(|(name, line)| (name.to_string(), line)));
     }
 
     #[test]
