@@ -12,6 +12,7 @@
 ///     pub function pass NOTHING = "acme.Nothing" {
 ///         opt_level: 0,
 ///         required: ["relax.Normalize (>= 0.1)"],
+///         preserves: [keeps_form, "acme.sorted"],
 ///         options: Options {
 ///             /// How often.
 ///             times: i64 in (0..) = 1,
@@ -31,6 +32,7 @@
 ///     Ok(function.clone())
 /// }
 /// # assert_eq!(Options::default().entry_functions, ["main"]);
+/// # assert_eq!(NOTHING.preserves, ["relax.Normalize", "relax.anf", "relax.no_dataflow", "acme.sorted"]);
 /// ```
 ///
 /// | granularity | body |
@@ -47,10 +49,14 @@
 /// `in (0..)` or `in (0..=9)`; an `i64` or `String` may be one of a list: `in [8, 16]`. The host refuses other
 /// types and values before anything runs.
 ///
+/// A pass whose result has the form of its input, as most do, declares `preserves: [keeps_form]`. In `preserves`, the word stands for
+/// `relax.Normalize`, `relax.anf` and `relax.no_dataflow`: normalized functions stay normalized, and the pass creates no
+/// dataflow blocks. It comes first, and names of passes and properties may follow: `[keeps_form, "acme.sorted"]`.
+///
 /// The name of an option consists of letters, digits and `_`, and must be unique. The pass and each option must
 /// have documentation. A pair of blocks in the documentation of the pass, ````
 /// ```relax before ```` and ```` ```relax after ````, is an example: the crate `plugin-test` runs it, and
-/// `passhost explain` shows it.
+/// `passhost explain` shows it. If the first line of the first block is `# options: {times=2}`, the pass runs with these options.
 #[macro_export]
 macro_rules! declare_pass {
     (
@@ -173,6 +179,14 @@ macro_rules! __pass {
 
     (@list $key:ident) => { &[] };
     (@list $key:ident [$($item:literal),* $(,)?]) => { &[$($item),*] };
+    (@list preserves [keeps_form $(, $item:literal)* $(,)?]) => {
+        &["relax.Normalize", "relax.anf", "relax.no_dataflow" $(, $item)*]
+    };
+    (@list preserves $($other:tt)*) => {
+        compile_error!(
+            "`preserves` is a list of strings, before which `keeps_form` may stand, as `preserves: [keeps_form, \"acme.sorted\"]`"
+        )
+    };
     (@list $key:ident $($other:tt)*) => {
         compile_error!(concat!(
             "`", stringify!($key), "` is a list of strings, as `", stringify!($key), ": [\"relax.Normalize\"]`"
