@@ -45,7 +45,7 @@ declare_pass! {
     pub module pass GROUP_CONVOLUTIONS = "acme.GroupConvolutions" {
         opt_level: 0,
         required: ["relax.Normalize", "relax.DeadCodeElimination"],
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         options: Options {
             /// Operators that may be between the two; `relax.add` only with a bias, `relax.nn.batch_norm` only where
             /// nothing but its first result is used.

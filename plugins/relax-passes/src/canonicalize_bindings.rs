@@ -33,7 +33,7 @@ declare_pass! {
     /// ```
     pub function pass CANONICALIZE_BINDINGS = "relax.CanonicalizeBindings" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: canonicalize,
     }
 }

@@ -30,7 +30,7 @@ declare_pass! {
     /// ```
     pub module pass DEAD_CODE_ELIMINATION = "relax.DeadCodeElimination" {
         opt_level: 1,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         options: Options {
             /// Private functions that are called from outside all the same: they stay, with what they call.
             entry_functions: Vec<String> = [],

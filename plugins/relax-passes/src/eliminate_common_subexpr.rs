@@ -30,7 +30,7 @@ declare_pass! {
     /// ```
     pub module pass ELIMINATE_COMMON_SUBEXPR = "relax.EliminateCommonSubexpr" {
         opt_level: 1,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         options: Options {
             /// Only calls are looked at, not tuples and their elements.
             call_only: bool = false,

@@ -35,7 +35,7 @@ declare_pass! {
     /// ```
     pub function pass FOLD_CONSTANT = "relax.FoldConstant" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         options: Options {
             /// Bytes by which the constants of a function may grow. Constants that nothing uses afterwards count as freed.
             max_growth: i64 in (0..) = 16_777_216,

@@ -28,7 +28,7 @@ declare_pass! {
     /// ```
     pub dataflow pass SHARE_CALLS = "template_plugin.ShareCalls" {
         opt_level: 1,
-        preserves: ["relax.Normalize", "relax.anf"],
+        preserves: [keeps_form],
         options: Options {
             /// Operators whose calls are looked at; empty: all.
             operators: Vec<String> = [],

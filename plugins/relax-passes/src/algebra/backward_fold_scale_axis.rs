@@ -28,7 +28,7 @@ declare_pass! {
     /// ```
     pub function pass BACKWARD_FOLD_SCALE_AXIS = "relax.BackwardFoldScaleAxis" {
         opt_level: 2,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         tolerance: Tolerance::Reassociated { rtol: 1e-5, atol: 1e-6 },
         run: backward_fold_scale_axis,
     }

@@ -37,7 +37,7 @@ declare_pass! {
     /// ```
     pub function pass COMBINE_PARALLEL_MATMUL = "relax.CombineParallelMatmul" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: combine_parallel_matmul,
     }
 }

@@ -30,7 +30,7 @@ declare_pass! {
     /// ```
     pub module pass DECOMPOSE_OPS_FOR_INFERENCE = "relax.DecomposeOpsForInference" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         options: Options {
             /// The only function that is changed; all of them if it is empty.
             func_name: String = "",

@@ -31,7 +31,7 @@ declare_pass! {
     /// ```
     pub module pass DECOMPOSE_OPS_FOR_TRAINING = "relax.DecomposeOpsForTraining" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         options: Options {
             /// The only function that is changed; all of them if it is empty.
             func_name: String = "",

@@ -31,7 +31,7 @@ declare_pass! {
     /// ```
     pub function pass EXPAND_MATMUL_OF_SUM = "relax.ExpandMatmulOfSum" {
         opt_level: 1,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         tolerance: Tolerance::Reassociated { rtol: 1e-5, atol: 1e-6 },
         run: expand_matmul_of_sum,
     }

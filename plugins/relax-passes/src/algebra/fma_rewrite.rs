@@ -28,7 +28,7 @@ declare_pass! {
     /// ```
     pub dataflow pass FMA_REWRITE = "relax.FMARewrite" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         tolerance: Tolerance::Reassociated { rtol: 1e-6, atol: 1e-7 },
         run: fma_rewrite,
     }

@@ -27,7 +27,7 @@ declare_pass! {
     /// ```
     pub function pass REMOVE_REDUNDANT_RESHAPE = "relax.RemoveRedundantReshape" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: remove_redundant_reshape,
     }
 }

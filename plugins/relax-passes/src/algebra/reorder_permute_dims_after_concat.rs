@@ -29,7 +29,7 @@ declare_pass! {
     /// ```
     pub function pass REORDER_PERMUTE_DIMS_AFTER_CONCAT = "relax.ReorderPermuteDimsAfterConcat" {
         opt_level: 1,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: reorder_permute_dims_after_concat,
     }
 }

@@ -29,7 +29,7 @@ declare_pass! {
     /// ```
     pub function pass REORDER_TAKE_AFTER_MATMUL = "relax.ReorderTakeAfterMatmul" {
         opt_level: 1,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: reorder_take_after_matmul,
     }
 }

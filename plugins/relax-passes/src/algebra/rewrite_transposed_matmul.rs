@@ -26,7 +26,7 @@ declare_pass! {
     /// ```
     pub function pass REWRITE_TRANSPOSED_MATMUL = "relax.RewriteTransposedMatmul" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: rewrite_transposed_matmul,
     }
 }

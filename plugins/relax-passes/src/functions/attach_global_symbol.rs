@@ -22,7 +22,7 @@ declare_pass! {
     /// ```
     pub module pass ATTACH_GLOBAL_SYMBOL = "relax.AttachGlobalSymbol" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: attach_global_symbol,
     }
 }

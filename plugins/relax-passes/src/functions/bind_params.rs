@@ -25,7 +25,7 @@ declare_pass! {
     /// ```
     pub module pass BIND_PARAMS = "relax.BindParams" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         options: Options {
             /// The function.
             func_name: String = "main",

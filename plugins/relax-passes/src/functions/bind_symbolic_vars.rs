@@ -24,7 +24,7 @@ declare_pass! {
     /// ```
     pub module pass BIND_SYMBOLIC_VARS = "relax.BindSymbolicVars" {
         opt_level: 1,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         options: Options {
             /// The variables, each with its value, such as `n=16`.
             binding_map: Vec<String> = [],

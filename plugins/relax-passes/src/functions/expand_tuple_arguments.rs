@@ -41,7 +41,7 @@ declare_pass! {
     /// ```
     pub module pass EXPAND_TUPLE_ARGUMENTS = "relax.ExpandTupleArguments" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: expand_tuple_arguments,
     }
 }

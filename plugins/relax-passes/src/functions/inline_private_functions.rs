@@ -36,7 +36,7 @@ declare_pass! {
     /// ```
     pub module pass INLINE_PRIVATE_FUNCTIONS = "relax.InlinePrivateFunctions" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: inline_private_functions,
     }
 }

@@ -37,7 +37,7 @@ declare_pass! {
     /// ```
     pub module pass LAMBDA_LIFT = "relax.LambdaLift" {
         opt_level: 1,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: lambda_lift,
     }
 }

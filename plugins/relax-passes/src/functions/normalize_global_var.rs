@@ -20,7 +20,7 @@ declare_pass! {
     /// ```
     pub module pass NORMALIZE_GLOBAL_VAR = "relax.NormalizeGlobalVar" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: normalize_global_var,
     }
 }

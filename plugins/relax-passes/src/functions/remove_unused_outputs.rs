@@ -42,7 +42,7 @@ declare_pass! {
     /// ```
     pub module pass REMOVE_UNUSED_OUTPUTS = "relax.RemoveUnusedOutputs" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: remove_unused_outputs,
     }
 }

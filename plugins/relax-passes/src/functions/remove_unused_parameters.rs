@@ -39,7 +39,7 @@ declare_pass! {
     /// ```
     pub module pass REMOVE_UNUSED_PARAMETERS = "relax.RemoveUnusedParameters" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: remove_unused_parameters,
     }
 }

@@ -40,7 +40,7 @@ declare_pass! {
     /// ```
     pub module pass SPECIALIZE_PRIM_FUNC_BASED_ON_CALL_SITE = "relax.SpecializePrimFuncBasedOnCallSite" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: specialize_prim_func_based_on_call_site,
     }
 }

@@ -57,7 +57,7 @@ declare_pass! {
     /// ```
     pub module pass FUSE_OPS = "relax.FuseOps" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         options: Options {
             /// How much is fused: nothing at 0; -1 means the opt_level of the run.
             fuse_opt_level: i64 in (-1..) = -1,

@@ -41,7 +41,7 @@ declare_pass! {
     /// ```
     pub module pass FUSE_OPS_BY_PATTERN = "relax.FuseOpsByPattern" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         options: Options {
             /// Names of patterns, each with the compiler that it is for, such as `acme.conv2d_relu`; the first that matches wins.
             patterns: Vec<String> = [],

@@ -73,7 +73,7 @@ declare_pass! {
     /// ```
     pub module pass FUSE_TIR = "relax.FuseTIR" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: fuse_tir,
     }
 }

@@ -59,7 +59,7 @@ declare_pass! {
     /// ```
     pub module pass MERGE_COMPOSITE_FUNCTIONS = "relax.MergeCompositeFunctions" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: merge_composite_functions,
     }
 }

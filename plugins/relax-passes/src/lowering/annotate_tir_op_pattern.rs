@@ -40,7 +40,7 @@ declare_pass! {
     /// ```
     pub prim_func pass ANNOTATE_TIR_OP_PATTERN = "relax.AnnotateTIROpPattern" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: annotate_tir_op_pattern,
     }
 }

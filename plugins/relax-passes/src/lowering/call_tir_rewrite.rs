@@ -28,7 +28,7 @@ declare_pass! {
     /// ```
     pub module pass CALL_TIR_REWRITE = "relax.CallTIRRewrite" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: call_tir_rewrite,
     }
 }

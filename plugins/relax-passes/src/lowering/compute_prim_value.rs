@@ -35,7 +35,7 @@ declare_pass! {
     /// ```
     pub module pass COMPUTE_PRIM_VALUE = "relax.ComputePrimValue" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: compute_prim_value,
     }
 }

@@ -25,7 +25,7 @@ declare_pass! {
     /// ```
     pub function pass REMOVE_PURITY_CHECKING = "relax.RemovePurityChecking" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: remove_purity_checking,
     }
 }

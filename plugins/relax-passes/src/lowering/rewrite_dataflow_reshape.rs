@@ -51,7 +51,7 @@ declare_pass! {
     /// ```
     pub module pass REWRITE_DATAFLOW_RESHAPE = "relax.RewriteDataflowReshape" {
         opt_level: 0,
-        preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
+        preserves: [keeps_form],
         run: rewrite_dataflow_reshape,
     }
 }
