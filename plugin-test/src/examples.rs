@@ -7,6 +7,8 @@ use plugin_api::metadata::PassInfo;
 /// One example: functions or a module, before and after the pass.
 #[derive(Debug, PartialEq, Eq)]
 struct Example {
+    /// Options of the pass as in a pipeline, such as `{times=2}`; empty for the defaults.
+    options: String,
     before: String,
     after: String,
 }
@@ -33,8 +35,8 @@ pub(crate) fn check(tested: &Tested, info: &PassInfo, is_composite: bool) -> Vec
 
 fn run(tested: &Tested, pass: &str, example: &Example) -> Result<(), String> {
     let after = tested.read(&whole(&example.after)).map_err(|error| format!("after: {error}"))?;
-    let outcome =
-        tested.outcome(&Setup::of(pass), &whole(&example.before)).map_err(|error| format!("before: {error}"))?;
+    let setup = Setup::of(&format!("{pass}{}", example.options));
+    let outcome = tested.outcome(&setup, &whole(&example.before)).map_err(|error| format!("before: {error}"))?;
     let Some(found) = outcome.printed else { return Err(outcome.golden.trim_end().to_string()) };
     let expected = tested.print(&after)?;
     if expected == found {
@@ -70,7 +72,9 @@ fn examples<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Vec<Example>, St
         let words: Vec<&str> = info.split_whitespace().collect();
         match (words.as_slice(), before.take()) {
             (["relax", "before"], None) => before = Some(text),
-            (["relax", "after"], Some(before)) => examples.push(Example { before, after: text }),
+            (["relax", "after"], Some(before)) => {
+                examples.push(Example { options: options(&before)?, before, after: text });
+            }
             (["relax", "after"], None) => {
                 return Err("```relax after without ```relax before in front of it".to_string());
             }
@@ -85,6 +89,21 @@ fn examples<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Vec<Example>, St
         Some(_) => Err("```relax before without ```relax after it".to_string()),
         None => Ok(examples),
     }
+}
+
+/// Returns the options in the first line of an example, `# options: {times=2}`.
+///
+/// # Errors
+/// If the line is similar, but has another form.
+fn options(before: &str) -> Result<String, String> {
+    let first = before.lines().next().unwrap_or_default();
+    let comment = first.strip_prefix('#').map(str::trim_start).filter(|comment| comment.starts_with("option"));
+    let Some(comment) = comment else { return Ok(String::new()) };
+    let options = comment.strip_prefix("options:").map(str::trim);
+    let options = options.filter(|options| options.starts_with('{') && options.ends_with('}'));
+    options
+        .map(str::to_string)
+        .ok_or_else(|| format!("expected options such as `# options: {{times=2}}`, found `{first}`"))
 }
 
 #[cfg(test)]
@@ -104,27 +123,43 @@ mod tests {
         let head = "@R.function\ndef main(x: R.Tensor((2,), \"float32\")):\n    a = R.nn.relu(x)\n";
         let function = |result: &str| format!("{head}    b = {result}\n    return b\n");
         let pass = "template_plugin.FoldRepeated";
-        let of = |before: &str, after: &str| {
-            run(&tested, pass, &Example { before: function(before), after: function(after) })
+        let of = |options: &str, before: &str, after: &str| {
+            let (before, after) = (function(before), function(after));
+            run(&tested, pass, &Example { options: options.to_string(), before, after })
         };
-        assert_eq!(of("R.exp(a)", "R.exp(a)"), Ok(()));
-        let wrong = of("R.exp(a)", "R.exp(x)").expect_err("another result");
+        assert_eq!(of("", "R.exp(a)", "R.exp(a)"), Ok(()));
+        let wrong = of("", "R.exp(a)", "R.exp(x)").expect_err("another result");
         assert!(
             wrong.starts_with("it does not hold; correct the pass, or the text above its declaration\n"),
             "{wrong}"
         );
         assert!(wrong.contains("-        b: R.Tensor((2,), dtype=\"float32\") = R.exp(x)\n"), "{wrong}");
         assert!(wrong.contains("+        b: R.Tensor((2,), dtype=\"float32\") = R.exp(a)\n"), "{wrong}");
-        let wrong = of("R.exp(y)", "R.exp(a)").expect_err("an unknown variable");
+        let wrong = of("", "R.exp(y)", "R.exp(a)").expect_err("an unknown variable");
         assert!(wrong.starts_with("before: "), "{wrong}");
+        // The default would fold the calls.
+        assert_eq!(of("{operators=[relax.abs]}", "R.nn.relu(a)", "R.nn.relu(a)"), Ok(()));
+        let wrong = of("{operator=[relax.abs]}", "R.nn.relu(a)", "R.nn.relu(a)").expect_err("an unknown option");
+        assert!(wrong.starts_with("before: ") && wrong.contains("operators"), "{wrong}");
     }
 
     #[test]
     fn pairs_are_found() {
         let text = "Does it.\n\n```relax before\na\n  b\n```\nbecomes\n```text\nno\n```\n```relax after\nc\n```\nMore.";
-        let example = Example { before: "a\n  b\n".to_string(), after: "c\n".to_string() };
+        let example = Example { options: String::new(), before: "a\n  b\n".to_string(), after: "c\n".to_string() };
         assert_eq!(of(text), Ok(vec![example]));
         assert_eq!(of("Nothing.\n"), Ok(vec![]));
+    }
+
+    #[test]
+    fn options_are_the_first_line_of_an_example() {
+        assert_eq!(options("# options: {times=2}\na\n"), Ok("{times=2}".to_string()));
+        assert_eq!(options("a\n# options: {times=2}\n"), Ok(String::new()));
+        assert_eq!(options("# from tvm.script import relax as R\n"), Ok(String::new()));
+        for wrong in ["# option: {times=2}", "# options: times=2", "# options {times=2}", "#options: {times=2"] {
+            let text = format!("expected options such as `# options: {{times=2}}`, found `{wrong}`");
+            assert_eq!(options(wrong), Err(text));
+        }
     }
 
     /// A misspelt example must not be ignored.

@@ -22,10 +22,24 @@ declare_pass! {
     ///     c = R.exp(a)
     ///     return c
     /// ```
+    ///
+    /// With the operator `relax.abs` instead of the default:
+    ///
+    /// ```relax before
+    /// # options: {operators=[relax.abs]}
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     return R.abs(R.abs(R.nn.relu(R.nn.relu(x))))
+    /// ```
+    /// ```relax after
+    /// @R.function
+    /// def main(x: R.Tensor((2, 3), "float32")):
+    ///     return R.abs(R.nn.relu(R.nn.relu(x)))
+    /// ```
     pub function pass FOLD_REPEATED = "template_plugin.FoldRepeated" {
         opt_level: 1,
         required: ["relax.Normalize"],
-        preserves: ["relax.Normalize", "relax.anf"],
+        preserves: [keeps_form],
         options: Options {
             /// Operators that give the same when they are applied again.
             operators: Vec<String> = ["relax.nn.relu"],
@@ -41,7 +55,7 @@ fn fold_repeated(body: &Body, options: &Options, _: &Ctx) -> Result<Body, PassEr
     let folded = body.rewrite(|value, rw| {
         let Some((outer, inner)) = repeated(value, &options.operators) else { return Action::Keep };
         if inner.value().is_dataflow_var() && !value.is_dataflow_var() {
-            // A dataflow block's variable is not visible outside of it; an output needs its own call.
+            // To keep the name of the output, write its call again. Otherwise, the inner value would become the output.
             let args: Vec<V> = inner.args().map(|arg| rw.v(arg)).collect();
             return Action::Replace(rw.call_like(outer, &args));
         }
