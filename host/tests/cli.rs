@@ -239,7 +239,7 @@ impl Case {
         let target = Path::new(env!("CARGO_BIN_EXE_passhost")).parent().unwrap_or(Path::new("/"));
         let text = shortened(&text, &target.to_string_lossy(), "$TARGET");
         let text = shortened(&text, &root().to_string_lossy(), "$ROOT");
-        let progress = ["passhost: building ", "passhost: another cargo is at work: "];
+        let progress = ["passhost: building ", "passhost: waiting for another cargo: "];
         let lines = text.lines().filter(|line| !progress.iter().any(|start| line.starts_with(start)));
         let mut out = String::new();
         for line in lines {

@@ -137,7 +137,7 @@ impl Native {
 }
 
 fn refused(error: &LlvmError) -> Fault {
-    Fault::unsupported(format!("this function as native code: {error}"))
+    Fault::unsupported(format!("the native code of this function: {error}"))
 }
 
 impl Backend for Native {
@@ -250,7 +250,8 @@ impl Compiled {
         let cell = if watched { &self.watched } else { &self.plain };
         let make = || {
             let made = self.shared.code(self.ready(), watched);
-            made.inspect_err(|fault| tracing::debug!("`{}` is interpreted: {fault}", self.program.name)).ok()
+            made.inspect_err(|fault| tracing::debug!("`{}` falls back to the interpreter: {fault}", self.program.name))
+                .ok()
         };
         cell.get_or_init(make).as_ref()
     }

@@ -68,7 +68,7 @@ impl Cache {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
-                tracing::warn!("{} in the cache of native code is not used: {error}", path.display());
+                tracing::warn!("{} in the cache of native code is ignored: {error}", path.display());
                 return None;
             }
         };
@@ -76,7 +76,7 @@ impl Cache {
         if hash.is_some_and(|hash| is_same(&hash, &secret.hash(key, &bytes))) {
             return Some(bytes);
         }
-        tracing::warn!("{key} in the cache of native code is damaged or of another user, and is made again");
+        tracing::warn!("{key} in the cache of native code is damaged or belongs to another user; it is compiled again");
         None
     }
 
@@ -93,7 +93,7 @@ impl Cache {
             file.persist(&path).map(drop).map_err(|error| error.error)
         });
         if let Err(error) = written {
-            tracing::debug!("native code is not kept in {}: {error}", folder.display());
+            tracing::debug!("native code could not be stored in {}: {error}", folder.display());
         }
     }
 
@@ -108,11 +108,11 @@ impl Cache {
             Ok(secret) => Some(secret),
             // The cache is optional, but a folder of another user is dangerous.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && folder.is_dir() => {
-                tracing::warn!("the cache of native code {} is not used: {error}", folder.display());
+                tracing::warn!("the cache of native code {} is ignored: {error}", folder.display());
                 None
             }
             Err(error) => {
-                tracing::debug!("the cache of native code {} is not used: {error}", folder.display());
+                tracing::debug!("the cache of native code {} is ignored: {error}", folder.display());
                 None
             }
         };
@@ -176,7 +176,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     let data = file.metadata()?;
     own(&data, "it")?;
-    let too_large = || io::Error::other(format!("it has more than {} MiB", LARGEST >> 20));
+    let too_large = || io::Error::other(format!("it is larger than {} MiB", LARGEST >> 20));
     if data.len() > LARGEST {
         return Err(too_large());
     }
@@ -216,11 +216,11 @@ fn own(data: &Metadata, what: &str) -> io::Result<()> {
     let (owner, user) = (data.uid(), user());
     if owner != user {
         return denied(format!(
-            "{what} belongs to user {owner}, and this is user {user}; name another folder in XDG_CACHE_HOME"
+            "{what} belongs to user {owner}, but the current user is {user}; set XDG_CACHE_HOME to another folder"
         ));
     }
     if data.mode() & 0o022 != 0 {
-        return denied(format!("other users can write to {what}; `chmod go-w` prevents that"));
+        return denied(format!("other users can write to {what}; run `chmod go-w` on it"));
     }
     Ok(())
 }

@@ -52,7 +52,7 @@ impl Native {
 
 fn exported(llvm: &Arc<Llvm>, name: &str, body: &Body) -> Result<Exported, (String, String)> {
     let name = name.to_string();
-    let program = lower(body).map_err(|fault| (name.clone(), format!("becomes no code: {fault}")))?;
+    let program = lower(body).map_err(|fault| (name.clone(), format!("cannot be compiled: {fault}")))?;
     let symbols = emit::names_of_symbols(&program, |id| body.sym_name(id));
     let ready = Ready::of(&program);
     let mut purpose = ready.purpose(llvm, false);

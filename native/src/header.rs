@@ -6,12 +6,12 @@ use std::fmt::Write;
 
 /// The beginning of all headers.
 const HEAD: &str = "\
-/* Functions that passhost made of PrimFuncs.
+/* Functions that passhost compiled from PrimFuncs.
  *
- * Each returns NULL if all is well, or else a text that says what is wrong. The text belongs to the library, and is never
- * freed. Arguments are checked before anything is written; after another error, what is written is not complete.
- * Tensors are in the memory of the CPU, without gaps, and aligned to their elements. What is written must not share memory with
- * another argument. A function runs in the thread that calls it. Several threads may call it at once.
+ * Each returns NULL on success, and an error message otherwise. The message belongs to the library; do not free it.
+ * Arguments are checked before anything is written; after any other error, the written tensors are incomplete.
+ * Tensors must be contiguous, in CPU memory, and aligned to their elements. A written tensor must not share memory with
+ * another argument. A function runs in the calling thread. Several threads may call it at the same time.
  *
  * TVM-FFI finds the same functions by their names in the module. */
 #pragma once
@@ -73,7 +73,7 @@ fn describe(of: &Exported, param: &Param, out: &mut String) {
             )
         }
         ParamKind::Scalar(reg) => {
-            write!(out, "\n *   {}: a number of {}", param.name, of.program.registers[reg.index()])
+            write!(out, "\n *   {}: a scalar of {}", param.name, of.program.registers[reg.index()])
         }
         ParamKind::Handle { .. } => Ok(()),
     };

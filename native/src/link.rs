@@ -12,13 +12,13 @@ use std::process::{Command, Stdio};
 #[non_exhaustive]
 pub enum LinkError {
     /// The libraries of this system are of another kind.
-    #[error("shared libraries are made on Linux, macOS and other Unix systems")]
+    #[error("shared libraries can only be built on Linux, macOS and other Unix systems")]
     System,
     /// No linker was found.
-    #[error("no linker was found: none of {0} is on the PATH")]
+    #[error("no linker was found; install one of {0}, or add it to PATH")]
     NotFound(String),
     /// A linker rejected the code.
-    #[error("{program} made no library: {message}")]
+    #[error("{program} failed: {message}")]
     Refused {
         /// The name of the linker.
         program: String,
@@ -26,7 +26,7 @@ pub enum LinkError {
         message: String,
     },
     /// A temporary file could not be used.
-    #[error("the files of the linker cannot be written to {folder}: {error}", folder = folder.display())]
+    #[error("cannot write the linker's files to {folder}: {error}", folder = folder.display())]
     File {
         /// The folder for temporary files.
         folder: PathBuf,

@@ -139,7 +139,7 @@ fn a_shared_library_has_the_interpreters_bits_and_checks_its_arguments() {
         " *   A: float32, shape [24, 40], read",
         " *   C: float32, shape [24, 33], written */",
         " *   a: float64, shape [n], read",
-        " *   shift: a number of int32 */",
+        " *   shift: a scalar of int32 */",
         "const char *passhost_gather(const passhost_tensor *, const passhost_tensor *, const passhost_tensor *, double, int64_t);",
     ] {
         assert!(opened.header.lines().any(|found| found == line), "{line}\n{}", opened.header);
@@ -176,7 +176,7 @@ fn products(opened: &Opened) {
     let same = DlTensor { data: c.data, ..b.clone() };
     // SAFETY: as above.
     let found = said(unsafe { matmul(&raw const a, &raw const same, &raw const c) });
-    assert_eq!(found, "`matmul_relu`: parameter `C` is written, but its argument shares memory with that of `B`");
+    assert_eq!(found, "`matmul_relu`: the argument for `C`, which is written, shares memory with the argument for `B`");
     assert_eq!(bits(&out), expected, "nothing was written");
 
     let mut again = zs.clone();
@@ -211,25 +211,19 @@ fn refuses(matmul: Matmul, [a, b, c, wide]: [&DlTensor; 4]) {
     let odd = DlTensor { offset: 2, ..a.clone() };
     let cases = [
         (null(), "the argument is NULL"),
-        (wide, "extent 0 of the argument is another one"),
-        (
-            &raw const transposed,
-            "the elements of the argument do not follow each other in the order of the indices, without gaps",
-        ),
+        (wide, "extent 0 of the argument differs"),
+        (&raw const transposed, "the elements of the argument are not contiguous in row-major order"),
         (&raw const odd, "the data of the argument is not aligned to 4 bytes"),
-        (&DlTensor { ndim: 3, ..a.clone() }, "the argument has another number of dimensions"),
-        (&DlTensor { bits: 64, ..a.clone() }, "the argument has another data type"),
-        (&DlTensor { code: 0, ..a.clone() }, "the argument has another data type"),
-        (&DlTensor { device: [2, 0], ..a.clone() }, "the argument is not in the memory of the CPU"),
+        (&DlTensor { ndim: 3, ..a.clone() }, "the argument has a different number of dimensions"),
+        (&DlTensor { bits: 64, ..a.clone() }, "the argument has a different data type"),
+        (&DlTensor { code: 0, ..a.clone() }, "the argument has a different data type"),
+        (&DlTensor { device: [2, 0], ..a.clone() }, "the argument is not in CPU memory"),
         (&DlTensor { data: null(), ..a.clone() }, "the data of the argument is NULL"),
         (&DlTensor { data: null(), offset: 64, ..a.clone() }, "the data of the argument is NULL"),
         (&DlTensor { shape: null(), ..a.clone() }, "the shape of the argument is NULL"),
-        (&DlTensor { ndim: -1, shape: null(), ..a.clone() }, "the argument has another number of dimensions"),
-        (&DlTensor { ndim: i32::MAX, shape: null(), ..a.clone() }, "the argument has another number of dimensions"),
-        (
-            &DlTensor { offset: u64::MAX - 63, ..a.clone() },
-            "the data of the argument ends beyond the memory of the process",
-        ),
+        (&DlTensor { ndim: -1, shape: null(), ..a.clone() }, "the argument has a different number of dimensions"),
+        (&DlTensor { ndim: i32::MAX, shape: null(), ..a.clone() }, "the argument has a different number of dimensions"),
+        (&DlTensor { offset: u64::MAX - 63, ..a.clone() }, "the data of the argument exceeds the address space"),
     ];
     for (given, why) in cases {
         // SAFETY: the error is found before memory is accessed.
@@ -260,7 +254,10 @@ fn gathers(opened: &Opened) {
     assert_eq!(call([3, 0, 1], -2), "");
     let bad = call([0, 4, 1], 0);
     assert!(bad.starts_with("`gather`: an index is outside of `A`; at "), "{bad}");
-    assert_eq!(call([0, 1, 2], 1 << 40), "`gather`: parameter `shift` is a number of int32, but the argument is none");
+    assert_eq!(
+        call([0, 1, 2], 1 << 40),
+        "`gather`: parameter `shift` is a scalar of int32, but the argument does not fit it"
+    );
     assert_eq!(out, [0.75, -1.25, -0.75], "what was written before the index that is wrong");
 }
 
@@ -270,6 +267,6 @@ fn what_has_passhosts_bits_alone_is_refused() {
     let error = native().export(&[("exps", module.get("exps").expect("a function"))]).expect_err("it is refused");
     assert_eq!(
         error.to_string(),
-        "`exps` calls `pow`, which passhost computes itself; those of other programs have other bits"
+        "`exps` calls `pow`, which passhost implements itself, because other implementations give different bits"
     );
 }

@@ -72,12 +72,15 @@ fn files_that_are_no_llvm_are_named() {
     for part in [own.len() / 2, own.len() - 1] {
         fs::write(&text, &own[..part]).expect("a file");
         let message = refused(&text).to_string();
-        assert!(message.contains("cannot be opened: it is no whole library: "), "{message}");
+        assert!(message.contains("cannot be opened: the library file is truncated: "), "{message}");
     }
     #[cfg(target_os = "linux")]
     {
         let other = refused(Path::new("libm.so.6")).to_string();
-        assert_eq!(other, "libm.so.6 (PASSHOST_LLVM) is not LLVM 16 or newer: it has no function `LLVMGetVersion`");
+        assert_eq!(
+            other,
+            "libm.so.6 (PASSHOST_LLVM) is not LLVM 16 or newer: the function `LLVMGetVersion` is missing"
+        );
     }
 }
 

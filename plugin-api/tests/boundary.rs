@@ -360,7 +360,7 @@ fn without_a_context_nothing_is_known() {
     let (plugin, meta) = open("every_kind");
     let (pass, _) = default_options(&meta, "example.Talk");
     let failure = plugin.run_module(pass, &module(), &[]).unwrap_err();
-    assert_eq!(failure.to_string(), "no host: printing needs one");
+    assert_eq!(failure.to_string(), "printing needs a host");
 }
 
 #[test]

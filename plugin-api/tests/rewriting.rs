@@ -258,7 +258,7 @@ fn outlined(body: &Body, groups: &[&[&str]]) -> Result<(Module, Body), PassError
 fn groups_have_no_binding_in_common() {
     let error = outlined(&chain(), &[&["lv", "lv1"], &["lv1"]]).expect_err("`lv1` is in both");
     let expected =
-        "`lv1` is already in another group, or was moved after one; outline groups that have no binding in common";
+        "`lv1` is already in another group, or was moved after one; outline groups that do not share bindings";
     assert_eq!(error.message, expected);
 }
 

@@ -109,9 +109,9 @@ fn read_setting(setup: &mut Setup, line: &str) -> Result<(), String> {
         "instrument" => setup.instruments.push(value),
         "requires" => setup.requires.push(value),
         "missed" if value == "all" => setup.missed = true,
-        "missed" => return Err("`missed: all`, which shows all that passes report as missed".to_string()),
+        "missed" => return Err("`missed: all`, which shows everything that passes report as missed".to_string()),
         "statistics" if value == "all" => setup.statistics = true,
-        "statistics" => return Err("`statistics: all`, which shows all that passes count".to_string()),
+        "statistics" => return Err("`statistics: all`, which shows all statistics of passes".to_string()),
         "opt_level" => {
             let level = value.parse().map_err(|_| "a number after `opt_level:`".to_string())?;
             setup.opt_level = Some(level);

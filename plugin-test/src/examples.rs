@@ -43,7 +43,7 @@ fn run(tested: &Tested, pass: &str, example: &Example) -> Result<(), String> {
         return Ok(());
     }
     let diff = diff(("documentation", &expected), ("now", &found));
-    Err(format!("it does not hold; correct the pass, or the text above its declaration\n{diff}"))
+    Err(format!("the example does not hold; correct the pass, or the text above its declaration\n{diff}"))
 }
 
 /// Wraps functions in a module.
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(of("", "R.exp(a)", "R.exp(a)"), Ok(()));
         let wrong = of("", "R.exp(a)", "R.exp(x)").expect_err("another result");
         assert!(
-            wrong.starts_with("it does not hold; correct the pass, or the text above its declaration\n"),
+            wrong.starts_with("the example does not hold; correct the pass, or the text above its declaration\n"),
             "{wrong}"
         );
         assert!(wrong.contains("-        b: R.Tensor((2,), dtype=\"float32\") = R.exp(x)\n"), "{wrong}");

@@ -195,7 +195,10 @@ fn problems(folder: &Path, plugin: &'static PluginDecl, only: Option<&str>) -> V
     let own: Vec<_> = registry.passes().filter(|(id, _)| registry.pass_owner(*id).name == plugin.name).collect();
     let is_composite = |id: PassId| registry.members(id).is_some();
     if !own.iter().any(|(id, _)| !is_composite(*id)) {
-        return vec![format!("passes.toml lists no plugin `{}` with passes; add `crate = \".\"` to it", plugin.name)];
+        return vec![format!(
+            "passes.toml does not list a plugin `{}` with passes; add `crate = \".\"` to it",
+            plugin.name
+        )];
     }
     let missing = unexported(&tested.engine, plugin, folder);
     let missing = missing.into_iter().chain(unknown_operators(&tested.engine, folder));
@@ -216,7 +219,7 @@ fn problems(folder: &Path, plugin: &'static PluginDecl, only: Option<&str>) -> V
         n_files += 1;
         if stems.remove(&name).is_none() && !others.contains(&name) {
             let (path, plugin) = (path.display(), plugin.name);
-            let text = format!("{path}: no pass, instrument or property of `{plugin}` has this name");
+            let text = format!("{path}: `{plugin}` does not have a pass, instrument or property of this name");
             problems.push(Problem::of(text));
         }
         problems.extend(cases::check(&tested, &path, &mut used));

@@ -77,7 +77,9 @@ impl Tested {
         let (through_library, process) = (self.show(&library)?, self.show(&in_process)?);
         if through_library != process {
             let diff = diff(("through the library", &through_library), ("in-process", &process));
-            return Err(format!("the two ways differ; a pass must not depend on state of its own process\n{diff}"));
+            return Err(format!(
+                "the library and the in-process run differ; a pass must not depend on state of its own process\n{diff}"
+            ));
         }
         let registry = self.engine.registry();
         let instruments = plan.instruments.iter().map(|planned| registry.instrument(planned.instrument).name.clone());
@@ -126,7 +128,7 @@ impl Tested {
         let known = self.engine.registry().property(property).is_some_and(|(info, ..)| info.checked);
         match known {
             true => Ok(requirement(property)),
-            false => Err(format!("`requires: {property}`: no plugin declares a property of this name with a checker")),
+            false => Err(format!("`requires: {property}`: a property of this name with a checker is not declared")),
         }
     }
 

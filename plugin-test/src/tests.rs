@@ -86,7 +86,8 @@ fn goldens_and_passes_belong_together() {
     let found = problems_of(&template_plugin::__PASSHOST_PLUGIN, &folder);
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(
-        found[0].ends_with("mark_leafs.txt: no pass, instrument or property of `template-plugin` has this name"),
+        found[0]
+            .ends_with("mark_leafs.txt: `template-plugin` does not have a pass, instrument or property of this name"),
         "{}",
         found[0]
     );

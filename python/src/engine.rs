@@ -25,7 +25,7 @@ pub(crate) fn loads() -> u64 {
 /// Returns the engine; a run keeps it alive until it ends.
 pub(crate) fn current(_: Python<'_>) -> PyResult<Arc<Engine>> {
     let engine = ENGINE.read().unwrap_or_else(PoisonError::into_inner);
-    engine.clone().ok_or_else(|| PyRuntimeError::new_err("no manifest was loaded"))
+    engine.clone().ok_or_else(|| PyRuntimeError::new_err("load a manifest first"))
 }
 
 /// Loads the metadata of a manifest's plugins. A plugin that requests its own process is an error, because here all
@@ -38,9 +38,9 @@ fn listed(path: &Path, text: Option<&str>) -> Result<Engine, Error> {
     let isolated = manifest.plugins.iter().filter(|plugin| plugin.isolate);
     let problems: Vec<Problem> = isolated
         .map(|plugin| Problem {
-            message: format!("`{}` asks for a process of its own, which Python does not give to plugins", plugin.from),
+            message: format!("`{}` is isolated, but Python runs plugins in its own process", plugin.from),
             span: Some(plugin.span.clone()),
-            help: "use the command line, `python -m passhost run`, or leave out `isolate`".to_string(),
+            help: "use the command line, `python -m passhost run`, or remove `isolate`".to_string(),
         })
         .collect();
     if !problems.is_empty() {
@@ -49,8 +49,8 @@ fn listed(path: &Path, text: Option<&str>) -> Result<Engine, Error> {
     Engine::new(&manifest)
 }
 
-/// Lists the plugins of a manifest and makes them those of the process. Passes that Python made before are forgotten.
-/// `text` is that of the manifest where it is not in the file.
+/// Loads the plugins of a manifest into this process, and discards passes registered from Python. `text` is the content
+/// of the manifest if it is not in the file.
 #[pyfunction]
 #[pyo3(signature = (manifest, text = None))]
 pub(crate) fn load(py: Python<'_>, manifest: PathBuf, text: Option<&str>) -> PyResult<()> {
@@ -60,16 +60,16 @@ pub(crate) fn load(py: Python<'_>, manifest: PathBuf, text: Option<&str>) -> PyR
     Ok(())
 }
 
-/// The libraries of a manifest, in its order. They are opened to be checked.
+/// Returns the libraries of a manifest, in its order. Each is opened to check it.
 #[pyfunction]
 pub(crate) fn libraries(py: Python<'_>, manifest: PathBuf) -> PyResult<Vec<PathBuf>> {
     let engine = py.detach(|| listed(&manifest, None)).map_err(|error| raised(py, &error))?;
     Ok(engine.registry().owners().filter_map(|(_, owner)| owner.file.clone()).collect())
 }
 
-/// Adds a pass over modules that is a function of Python, and gives its full name: `name`, if that has a namespace, else
-/// one in the namespace `python`. If the name is taken, `strict` and with a namespace, the pass takes the place of an earlier
-/// one of Python, and a pass of a plugin is an error; else the pass gets a number.
+/// Adds a module pass that is a Python function, and returns its full name: `name` if that has a namespace, and
+/// otherwise one in the namespace `python`. If the name is taken and has a namespace, with `strict`, the pass replaces
+/// an earlier pass from Python, and raises an error for the pass of a plugin; otherwise a number is added to the name.
 #[pyfunction]
 pub(crate) fn register(
     py: Python<'_>,
@@ -86,7 +86,7 @@ pub(crate) fn register(
     });
     let required = required.collect::<PyResult<Vec<Required>>>()?;
     let mut engine = ENGINE.write().unwrap_or_else(PoisonError::into_inner);
-    let engine = engine.as_mut().ok_or_else(|| PyRuntimeError::new_err("no manifest was loaded"))?;
+    let engine = engine.as_mut().ok_or_else(|| PyRuntimeError::new_err("load a manifest first"))?;
     let name = full_name(engine, name, strict);
     let info = PassInfo { opt_level, required, doc, ..PassInfo::new(&name) };
     let (made, engine) = (python_pass::made(info, function), Arc::make_mut(engine));
@@ -109,7 +109,7 @@ fn full_name(engine: &Engine, name: &str, strict: bool) -> String {
     (2..).map(|number| format!("{name}_{number}")).find(|name| !is_taken(name)).unwrap_or(name)
 }
 
-/// Whether a config option has this key and takes this value.
+/// Checks that a config option with this key exists and accepts this value.
 #[pyfunction]
 pub(crate) fn check_config(py: Python<'_>, key: &str, value: Given) -> PyResult<()> {
     let engine = current(py)?;
@@ -117,7 +117,7 @@ pub(crate) fn check_config(py: Python<'_>, key: &str, value: Given) -> PyResult<
     checked.map(drop).map_err(|error| raised(py, &Error::Config { of: "PassContext", error }))
 }
 
-/// Full name of a pass, from its full or short name.
+/// Returns the full name of a pass, from its full or short name.
 #[pyfunction]
 pub(crate) fn find_pass(py: Python<'_>, name: &str) -> PyResult<String> {
     let engine = current(py)?;
@@ -125,13 +125,13 @@ pub(crate) fn find_pass(py: Python<'_>, name: &str) -> PyResult<String> {
     Ok(engine.registry().pass(found).name.clone())
 }
 
-/// Full names of all passes, in the order of the manifest.
+/// Returns the full names of all passes, in the order of the manifest.
 #[pyfunction]
 pub(crate) fn pass_names(py: Python<'_>) -> PyResult<Vec<String>> {
     Ok(current(py)?.registry().passes().map(|(_, info)| info.name.clone()).collect())
 }
 
-/// Facts of a pass, by its full or short name.
+/// Returns the facts of a pass, by its full or short name.
 #[pyfunction]
 pub(crate) fn pass_facts<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
     let engine = current(py)?;
@@ -172,7 +172,7 @@ fn described<'py>(
     Ok(facts)
 }
 
-/// Keys, types, defaults and documentation of all config options.
+/// Returns the keys, types, defaults and documentation of all config options.
 #[pyfunction]
 pub(crate) fn config_options(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let engine = current(py)?;
@@ -180,7 +180,8 @@ pub(crate) fn config_options(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>>
     options.map(|(info, _)| described(py, &info.name, &info.ty, info.default.as_ref(), &info.doc)).collect()
 }
 
-/// Facts of all operators: name, arguments with their kinds, attributes with types and defaults, purity, documentation.
+/// Returns the facts of all operators: name, arguments with their kinds, attributes with types and defaults, purity,
+/// and documentation.
 #[pyfunction]
 pub(crate) fn operators(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let engine = current(py)?;

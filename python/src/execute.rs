@@ -28,8 +28,8 @@ impl Array {
     }
 }
 
-/// Memory of an array that NumPy reads and writes, and keeps alive. The host does neither any more: `Tensor.numpy` forgets the
-/// array that it asked for its memory.
+/// Memory of an array that NumPy reads, writes and keeps alive. The host no longer reads or writes it, because
+/// `Tensor.numpy` drops the array from which it took the memory.
 #[pyclass(frozen, module = "passhost._passhost")]
 pub(crate) struct Memory {
     tensor: Tensor,
@@ -38,7 +38,7 @@ pub(crate) struct Memory {
 
 #[pymethods]
 impl Memory {
-    /// For NumPy: bytes that can be written.
+    /// The array interface of NumPy: writable bytes.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let interface = PyDict::new(py);
@@ -86,12 +86,12 @@ impl Array {
         PyBytes::new(py, self.0.bytes())
     }
 
-    /// Writes the bytes to a buffer of as many.
+    /// Copies the bytes to a buffer of the same size.
     fn copy_to(&self, py: Python<'_>, to: PyBuffer<u8>) -> PyResult<()> {
         to.copy_from_slice(py, self.0.bytes())
     }
 
-    /// Its memory, if nothing else in the host has it.
+    /// Returns its memory, unless something else in the host uses it.
     fn memory(&self) -> Option<Memory> {
         Some(Memory { address: self.0.address()?, tensor: self.0.clone() })
     }
@@ -101,7 +101,7 @@ impl Array {
     }
 }
 
-/// Extents.
+/// The extents.
 #[pyclass(frozen, module = "passhost._passhost")]
 pub(crate) struct Shape(Vec<i64>);
 
@@ -118,7 +118,7 @@ impl Shape {
     }
 }
 
-/// A number of a data type.
+/// A scalar of a data type.
 #[pyclass(frozen, module = "passhost._passhost")]
 pub(crate) struct Scalar {
     #[pyo3(get)]
@@ -190,9 +190,7 @@ fn given(value: &Bound<'_, PyAny>, dtype: Option<DType>, mut arrays: Option<&mut
         return Ok(Value::Null);
     }
     let found = value.get_type().name()?;
-    Err(PyTypeError::new_err(format!(
-        "a {found} is no value of a module; arrays, numbers, shapes, strings and tuples are"
-    )))
+    Err(PyTypeError::new_err(format!("expected an array, number, shape, string or tuple, found {found}")))
 }
 
 /// Converts a value of the virtual machine for Python. A tensor that is one of the arrays becomes that object.
@@ -217,7 +215,7 @@ fn taken<'py>(py: Python<'py>, value: &Value, arrays: &[Py<Array>]) -> PyResult<
         Value::DType(dtype) => PyString::new(py, &dtype.to_string()).into_any(),
         Value::Null | Value::Storage(_) => PyNone::get(py).to_owned().into_any(),
         other => {
-            let message = format!("{} has no form outside of the module", other.described());
+            let message = format!("{} cannot be converted to Python", other.described());
             return Err(PyTypeError::new_err(message));
         }
     })
@@ -267,7 +265,7 @@ fn fill(py: Python<'_>, function: &Py<PyAny>, args: &[Value], outputs: &mut [Ten
     for (output, filled) in outputs.iter_mut().zip(&filled) {
         let filled = &filled.get().0;
         if (filled.dtype(), filled.shape()) != (output.dtype(), output.shape()) {
-            return Err(PyValueError::new_err("an output has another shape or data type than before"));
+            return Err(PyValueError::new_err("the shape or data type of an output has changed"));
         }
         output.bytes_mut().copy_from_slice(filled.bytes());
     }
@@ -310,9 +308,10 @@ impl Observer for Watching {
 /// The result of a call, the arrays that were written to with their new values, and an optional message about the call.
 type Executed = (Py<PyAny>, Vec<(Py<Array>, Array)>, Option<String>);
 
-/// Calls a Relax function of a module: gives the result, and arrays that were written to, each with what it is now.
-/// An argument in the result is the same object. A result that depends on memory that nothing wrote to is an error, unless
-/// functions of Python take part: these are not called twice. `limits` are a number of bytes, and one of units of work.
+/// Calls a Relax function of a module. Returns the result, and the arrays that were written to, each with its new
+/// value. An argument in the result is the same object. Raises an error if a result depends on uninitialized memory,
+/// unless Python functions take part, because these are not called twice. `limits` are a number of bytes and a number
+/// of units of work.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "Python calls it, with a name for each")]
 pub(crate) fn execute(

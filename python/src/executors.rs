@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A backend, given by name.
+/// A backend, selected by name.
 #[derive(Clone, Copy)]
 pub(crate) struct Named(Backend);
 
@@ -19,7 +19,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Named {
             "auto" => Backend::Auto,
             "llvm" => Backend::Llvm,
             "interpreter" => Backend::Interpreter,
-            other => return Err(PyValueError::new_err(format!("no backend `{other}`"))),
+            other => return Err(PyValueError::new_err(format!("unknown backend `{other}`"))),
         }))
     }
 }

@@ -75,7 +75,7 @@ impl Module {
         Module::of(ir::Module::new(functions.into_iter().map(|(name, body)| (name, body.0.clone()))))
     }
 
-    /// Names and functions, in order.
+    /// Returns the names and functions, in order.
     fn functions(&self) -> Vec<(String, Body)> {
         self.0.functions().map(|(name, body)| (name.to_string(), Body(body.clone()))).collect()
     }
@@ -84,7 +84,8 @@ impl Module {
         self.0.get(name).cloned().map(Body)
     }
 
-    /// This module with other functions: a name with a function adds or replaces one, a name without removes one.
+    /// Returns this module with changed functions: a name with a function adds or replaces one, and a name without a
+    /// function removes one.
     fn updated(&self, changes: Vec<(String, Option<PyRef<'_, Body>>)>) -> Module {
         let mut edit = self.0.edit();
         for (name, body) in changes {
@@ -104,7 +105,7 @@ impl Module {
         hash_of(&self.0.addr())
     }
 
-    /// How many bindings its functions have; they are counted once.
+    /// Returns the number of bindings in its functions, which are counted once.
     #[getter]
     fn n_bindings(&self) -> usize {
         *self.1.get_or_init(|| self.0.n_bindings())
@@ -129,8 +130,8 @@ fn hash_of(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Reads a module from a text. Gives the module and what the reader warns of, as lines of JSON. If it is `unchecked`, types may
-/// contradict each other, and the module is not verified.
+/// Reads a module from a text. Returns the module and the warnings of the reader, as lines
+/// of JSON. With `unchecked`, types may contradict each other, and the module is not verified.
 #[pyfunction]
 #[pyo3(signature = (origin, text, strict = false, unchecked = false))]
 pub(crate) fn read_module(
@@ -168,14 +169,14 @@ fn read_input(py: Python<'_>, input: impl FnOnce() -> Result<Input, Error> + Sen
     read.map_err(|error| raised(py, &error))
 }
 
-/// The module as TVMScript.
+/// Prints the module as TVMScript.
 #[pyfunction]
 pub(crate) fn print_module(py: Python<'_>, module: &Module) -> PyResult<String> {
     let engine: Arc<Engine> = engine::current(py)?;
     py.detach(|| engine.print_module(&module.0)).map_err(|error| raised(py, &error))
 }
 
-/// The lines that differ in two texts, as `diff -u` shows them.
+/// Returns the differing lines of two texts, in the format of `diff -u`.
 #[pyfunction]
 pub(crate) fn unified(py: Python<'_>, before: &str, after: &str) -> String {
     py.detach(|| passhost::report::diff::unified(before, after))

@@ -76,7 +76,7 @@ type Row = (usize, String, String, String, f64, f64, (usize, usize));
 /// (pass, counter, sum).
 pub(crate) type Ran = (Module, Vec<String>, Vec<String>, Vec<Row>, Vec<(String, String, u64)>);
 
-/// Runs a pass or Sequential over a module. If the pass was `called` before, what came of that is taken instead of a call.
+/// Runs a pass or Sequential on a module. If the pass was already `called`, its result is used instead of a call.
 #[pyfunction]
 #[pyo3(signature = (module, asked, settings, called = None))]
 pub(crate) fn run(

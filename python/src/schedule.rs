@@ -16,7 +16,7 @@ pub(crate) struct ScheduleBlock(BlockRef);
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct ScheduleLoop(LoopRef);
 
-/// A PrimFunc that is being scheduled. What the library refuses is a `ScheduleError`.
+/// A PrimFunc that is being scheduled. Rejected primitives raise a `ScheduleError`.
 #[pyclass(module = "passhost._passhost")]
 pub(crate) struct Schedule(schedule::Schedule);
 
@@ -57,7 +57,7 @@ impl Schedule {
         py.detach(|| schedule::Schedule::new(&body.0)).map(Schedule).map_err(|error| not_scheduled(py, &error))
     }
 
-    /// Another one, in which the same blocks and loops are good.
+    /// Returns a copy, for which the same blocks and loops are valid.
     fn copy(&self) -> Schedule {
         Schedule(self.0.clone())
     }
@@ -70,7 +70,7 @@ impl Schedule {
         self.0.trace().to_string()
     }
 
-    /// Does what a trace says.
+    /// Applies a trace.
     fn apply(&mut self, py: Python<'_>, trace: &str) -> PyResult<()> {
         self.with(py, |own| {
             let mut changed = own.clone();
@@ -80,17 +80,17 @@ impl Schedule {
         })
     }
 
-    /// The block of a name. If there is none, the error names those that are similar; several are none, too.
+    /// Returns the block with a name. Raises an error, which lists similar names, if there is none, or more than one.
     fn get_block(&mut self, py: Python<'_>, name: &str) -> PyResult<ScheduleBlock> {
         let number = self.0.blocks().iter().filter(|block| block.name == name).count();
         self.with(py, |own| match number {
             0 | 1 => own.get_block(name),
-            _ => Err(PassError::new(format!("`get_sblock`: there are {number} blocks `{name}`"))),
+            _ => Err(PassError::new(format!("`get_sblock`: {number} blocks are called `{name}`"))),
         })
         .map(ScheduleBlock)
     }
 
-    /// Names of the buffers that a block reads, and of those that it writes.
+    /// Returns the names of the buffers that a block reads, and of those that it writes.
     fn buffers(&mut self, py: Python<'_>, block: &ScheduleBlock) -> PyResult<(Vec<String>, Vec<String>)> {
         let info = self.with(py, |own| own.block_info(block.0))?;
         let names = |of: &[BufferInfo]| of.iter().map(|buffer| buffer.name.clone()).collect();

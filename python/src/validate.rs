@@ -39,7 +39,7 @@ impl How {
         }
         let known = symbolic_dims(&module.0);
         if let Some(name) = dims.keys().find(|name| !known.contains(*name)) {
-            let message = format!("no parameter of the module has a symbolic dimension `{name}`");
+            let message = format!("the parameters of the module do not have a symbolic dimension `{name}`");
             return Err(PyValueError::new_err(message));
         }
         if let Some((name, extent)) = dims.iter().find(|(_, extent)| **extent < 0) {
@@ -49,7 +49,7 @@ impl How {
         let named = inputs.keys().chain(ranges.iter().filter_map(|(name, ..)| name.as_ref()));
         if let Some(name) = named.into_iter().find(|name| !params.contains(*name)) {
             let near = did_you_mean(&nearest(name, params.iter().map(String::as_str)));
-            let message = format!("no function of the module has a parameter `{name}`{near}");
+            let message = format!("the functions of the module do not have a parameter `{name}`{near}");
             return Err(PyValueError::new_err(message));
         }
         let mut bounds = Bounds::default();
@@ -68,8 +68,8 @@ impl How {
     }
 }
 
-/// Runs a pass or Sequential, and validates each pass that ran: what a run gives, and a line of JSON with a summary for
-/// each pass.
+/// Runs a pass or Sequential, and validates each pass that ran. Returns the result of the run, and a line of JSON with
+/// a summary for each pass.
 #[pyfunction]
 pub(crate) fn validate(
     py: Python<'_>,

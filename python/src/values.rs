@@ -17,7 +17,7 @@ impl<'py> FromPyObject<'_, 'py> for Given {
         }
         if value.is_instance_of::<PyInt>() {
             let number =
-                value.extract().map_err(|_| PyOverflowError::new_err(format!("{} has no place in 64 bits", *value)));
+                value.extract().map_err(|_| PyOverflowError::new_err(format!("{} does not fit 64 bits", *value)));
             return Ok(Given(OptionValue::Int(number?)));
         }
         if value.is_instance_of::<PyFloat>() {
@@ -32,7 +32,7 @@ impl<'py> FromPyObject<'_, 'py> for Given {
             return Ok(Given(OptionValue::List(items?.into_iter().collect())));
         }
         let found = value.get_type().name()?;
-        Err(PyTypeError::new_err(format!("an option is a bool, int, float, str or list of these, not {found}")))
+        Err(PyTypeError::new_err(format!("an option must be a bool, int, float, str or list of these, not {found}")))
     }
 }
 

@@ -157,7 +157,7 @@ def test_a_pass_that_is_made_again_takes_the_place_of_the_first(mod):
     assert passhost._passhost.pass_facts("test.Again")["opt_level"] == 1
     user = module_pass(opt_level=0, required=["test.Again"], name="test.UsesAgain")(lambda mod, ctx: mod)
     user(mod)
-    # An object that is still in use keeps its behavior, under a name of its own.
+    # An object that is still in use keeps its behavior, under a name.
     before(mod)
     first(mod)
     Sequential([second])(mod)

@@ -244,9 +244,9 @@ def test_executables_as_files(mod, tmp_path):
         ({"limit_memory": "x"}, TypeError, "limit_memory is an integer, not 'x'"),
         ({"limit_memory": -1}, ValueError, "limit_memory is an integer from 0 to"),
         ({"limit_work": 0.5}, TypeError, "limit_work is an integer, not 0.5"),
-        ({"limit_memory": 1}, ExecutionError, "a larger limit_memory allows more"),
-        ({"limit_work": np.int64(1)}, ExecutionError, "a larger limit_work allows more, if"),
-        ({"function": "other"}, ExecutionError, "function= names a Relax function"),
+        ({"limit_memory": 1}, ExecutionError, "use a larger limit_memory"),
+        ({"limit_work": np.int64(1)}, ExecutionError, "use a larger limit_work, unless"),
+        ({"function": "other"}, ExecutionError, "use function= with a Relax function"),
         ({"args": ()}, ExecutionError, "give arguments that fit"),
     ],
 )
@@ -363,10 +363,10 @@ with warnings.catch_warnings(record=True) as caught:
 print(caught[0].category.__name__, caught[0].message)
 """
     lines = in_a_process(program, PASSHOST_LLVM=str(tmp_path / "no_library"))
-    assert lines[0].startswith("error: no native code: ")
+    assert lines[0].startswith("error: native code is not available: ")
     assert "no_library" in lines[0]
     assert lines[-2] == "128.0"
-    assert lines[-1].startswith("RuntimeWarning functions that take long were interpreted: ")
+    assert lines[-1].startswith("RuntimeWarning slow functions were interpreted: ")
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def test_what_validate_refuses(mod):
         passhost.validate(3, relax.Normalize())
     with pytest.raises(ValueError, match="the module has no function `other`"):
         passhost.validate(mod, relax.Normalize(), function="other")
-    with pytest.raises(ValueError, match="no parameter of the module has a symbolic dimension `n`"):
+    with pytest.raises(ValueError, match="the parameters of the module do not have a symbolic dimension `n`"):
         passhost.validate(mod, relax.Normalize(), dims={"n": 3})
     with pytest.raises(TypeError, match="Expected passes to be a list of Pass objects"):
         passhost.validate(mod, [3])
@@ -148,9 +148,9 @@ def test_inputs_for_each_size():
 
 def test_what_the_options_of_inputs_refuse():
     mod, passes = passhost.script.from_source(COPY), relax.LegalizeOps()
-    with pytest.raises(ValueError, match="no function of the module has a parameter `z`"):
+    with pytest.raises(ValueError, match="the functions of the module do not have a parameter `z`"):
         passhost.validate(mod, passes, inputs={"z": np.zeros(3, "float32")})
-    with pytest.raises(ValueError, match="no function of the module has a parameter `z`"):
+    with pytest.raises(ValueError, match="the functions of the module do not have a parameter `z`"):
         passhost.validate(mod, passes, ranges={"z": (0, 1)})
     with pytest.raises(TypeError, match="inputs is a dict of arrays"):
         passhost.validate(mod, passes, inputs=[1])

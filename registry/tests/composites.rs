@@ -188,7 +188,7 @@ fn members_of_what_is_needed_are_needed() {
         "  1  t.All       required by t.U (passes), unless still valid\n  \
            2    t.A       part of t.All\n  \
            3    t.Some    part of t.All\n  \
-           4      t.Late  part of t.Some, in spite of opt_level 3 > 2\n  \
+           4      t.Late  part of t.Some, although opt_level 3 > 2\n  \
            5  t.U         asked\n"
     );
     assert_eq!(plan.passes(&registry).len(), 3);

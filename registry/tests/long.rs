@@ -156,7 +156,7 @@ fn composite_passes_in_composite_passes_have_a_greatest_depth() {
     let message = Plan::new(&request(&format!("t.C{}", MANY - 1)), &registry).unwrap_err().to_string();
     assert_eq!(
         message,
-        "composite pass `t.C64` (t) has composite passes nested more than 64 deep in its members and what they require; \
+        "composite pass `t.C64` (t) has composite passes nested more than 64 deep in its members and requirements; \
          put some of them side by side"
     );
     assert_eq!(Checker::new(Selection::default(), &registry).0.passes().len(), 1);

@@ -115,7 +115,7 @@ fn row_05_a_needed_pass_runs_whatever_its_level_and_the_plan_says_why() {
     request.selections = vec![selection(Some(0), &[], &[])];
     let plan = Plan::new(&request, &registry).expect("a plan");
     let text = plan.render(&registry);
-    assert!(text.contains("required by t.B (plugin_B), unless still valid, in spite of opt_level 3 > 0"), "{text}");
+    assert!(text.contains("required by t.B (plugin_B), unless still valid, although opt_level 3 > 0"), "{text}");
     assert_eq!(drive(&registry, &plan, &[]).0.len(), 2);
 }
 
@@ -219,7 +219,7 @@ fn row_18_a_list_is_satisfied_once_and_undoing_is_a_warning() {
     assert_eq!(ran(&registry, "t.C", &["A", "B"]), ["A", "B", "C"]);
     let plan = Plan::new(&request("t.C"), &registry).expect("a plan");
     let warnings = drive(&registry, &plan, &["A", "B"]).1;
-    assert_eq!(warnings, ["`t.C` requires `t.A`, which a later requirement of it undid; it runs all the same"]);
+    assert_eq!(warnings, ["`t.C` requires `t.A`, which a later requirement invalidated; it runs anyway"]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::time::Instant;
 fn arguments(program: &Program, limits: &Limits) -> Result<Vec<Tensor>, Box<dyn Error>> {
     let mut out = Vec::new();
     for (seed, param) in program.params.iter().enumerate() {
-        let ParamKind::Tensor(of) = &param.kind else { return Err("a parameter that is no tensor".into()) };
+        let ParamKind::Tensor(of) = &param.kind else { return Err("a parameter that is not a tensor".into()) };
         let shape: Vec<i64> = of.shape.iter().map(|dim| dim.as_int().unwrap_or(3)).collect();
         out.push(Tensor::random(of.dtype, &shape, seed as u64, limits)?);
     }

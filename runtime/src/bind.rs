@@ -51,7 +51,7 @@ pub fn bind<'m>(program: &Program, args: &'m mut [Arg<'_>], limits: &Limits) -> 
     shapes(program, args, &mut symbols)?;
     for symbol in &program.symbols {
         let value = symbols.get(&symbol.id).copied();
-        let value = value.ok_or_else(|| Fault::unsupported("a variable of shapes that no argument binds"))?;
+        let value = value.ok_or_else(|| Fault::unsupported("a shape variable that the arguments do not bind"))?;
         bound.ints.push((symbol.reg, value));
     }
     for (param, arg) in program.params.iter().zip(args) {
@@ -74,8 +74,8 @@ fn described(arg: &Arg<'_>) -> String {
     match arg {
         Arg::In(of) => tensor(of),
         Arg::Out(of) => tensor(of),
-        Arg::Int(value) => format!("the number {value}"),
-        Arg::Float(value) => format!("the number {value:?}"),
+        Arg::Int(value) => format!("the scalar {value}"),
+        Arg::Float(value) => format!("the scalar {value:?}"),
     }
 }
 
@@ -87,7 +87,7 @@ fn scalar(
     bound: &mut Bound<'_>,
     symbols: &mut BTreeMap<u32, i64>,
 ) -> Result<(), Fault> {
-    let misfit = || wrong(param, format!("a number of {of}"), described(arg));
+    let misfit = || wrong(param, format!("a scalar of {of}"), described(arg));
     match (arg, of.is_float()) {
         (Arg::Int(value), false) => {
             let (low, high) = of.range();
@@ -158,7 +158,7 @@ fn shapes(program: &Program, args: &[Arg<'_>], symbols: &mut BTreeMap<u32, i64>)
             .zip(found.shape())
             .all(|((dim, stride), extent)| *extent <= 1 || value_of(dim, symbols) == Some(*stride));
         if !strides_fit || value_of(&of.offset, symbols) != Some(0) {
-            return Err(wrong(param, "a tensor with gaps between its elements or before them", "one without gaps"));
+            return Err(wrong(param, "a tensor that is not contiguous or has an offset", "a contiguous one"));
         }
     }
     Ok(())
@@ -215,7 +215,7 @@ fn value_of(dim: &Dim, symbols: &BTreeMap<u32, i64>) -> Option<i64> {
 
 fn memory<'m>(param: &Param, is_written: bool, arg: &'m mut Arg<'_>, limits: &Limits) -> Result<Given<'m>, Fault> {
     match arg {
-        Arg::In(_) if is_written => Err(wrong(param, "written by the function", "an input, which must not change")),
+        Arg::In(_) if is_written => Err(wrong(param, "written by the function", "read-only")),
         Arg::In(tensor) => Ok(Given::Read(tensor.words(), tensor.nbytes())),
         Arg::Out(tensor) => {
             let bytes = tensor.nbytes();

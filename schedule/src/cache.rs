@@ -79,14 +79,14 @@ impl Tree {
         for user in self.blocks_using(buffer) {
             if self.as_block(user).is_none() || self.scope_of(user) != scope {
                 return Err(format!(
-                    "`{name}` is used outside of the block that block `{}` is in",
+                    "`{name}` is used outside the block that contains block `{}`",
                     self.block_name(id)
                 ));
             }
             let facts = self.facts(user)?;
             match (facts.writes(buffer), facts.reads(buffer)) {
                 (true, _) if user == id => {
-                    return Err(format!("block `{}` writes `{name}`, too", self.block_name(id)));
+                    return Err(format!("block `{}` also writes `{name}`", self.block_name(id)));
                 }
                 (true, _) => place = self.place_after(scope, user)?,
                 (false, true) => readers.push(facts),
@@ -96,7 +96,7 @@ impl Tree {
         for reader in &readers {
             if self.place_after(scope, reader.id)? <= place {
                 return Err(format!(
-                    "block `{}` reads `{name}` in a loop in which it is written, or before that",
+                    "block `{}` reads `{name}` inside the loop that writes it, or before it is written",
                     self.block_name(reader.id)
                 ));
             }
@@ -117,16 +117,16 @@ impl Tree {
         for user in self.blocks_using(buffer).into_iter().filter(|user| *user != id) {
             if self.as_block(user).is_none() || self.scope_of(user) != scope {
                 return Err(format!(
-                    "`{name}` is used outside of the block that block `{}` is in",
+                    "`{name}` is used outside the block that contains block `{}`",
                     self.block_name(id)
                 ));
             }
             if self.facts(user)?.writes(buffer) {
-                return Err(format!("block `{}` writes `{name}`, too", self.block_name(user)));
+                return Err(format!("block `{}` also writes `{name}`", self.block_name(user)));
             }
             if self.place_after(scope, user)? <= place {
                 return Err(format!(
-                    "block `{}` reads `{name}` in a loop in which it is written, or before that",
+                    "block `{}` reads `{name}` inside the loop that writes it, or before it is written",
                     self.block_name(user)
                 ));
             }
@@ -134,7 +134,7 @@ impl Tree {
         let whole = self.as_block(id).is_some_and(|block| block.guards_domain_only) && facts.writes_all;
         if !whole || self.needs_what_was(&facts, buffer) {
             return Err(format!(
-                "block `{}` does not write each element of `{name}` that would be copied",
+                "block `{}` does not write every element of `{name}` that would be copied",
                 self.block_name(id)
             ));
         }
@@ -144,7 +144,10 @@ impl Tree {
         }
         let is_dense = facts.place(buffer).is_some_and(|_| self.fills(&facts, buffer, scope));
         if !is_dense {
-            return Err(format!("block `{}` is not known to write all of a part of `{name}`", self.block_name(id)));
+            return Err(format!(
+                "block `{}` may leave gaps in the part of `{name}` that it writes",
+                self.block_name(id)
+            ));
         }
         let copy = self.copied_buffer(buffer, memory, scope);
         self.use_instead(id, buffer, copy);
@@ -159,18 +162,18 @@ impl Tree {
 
     /// Returns the buffer of the `nth` declared read or write of a block.
     pub(super) fn accessed(&self, id: Id, nth: usize, write: bool) -> Result<Buf, String> {
-        let block = self.as_block(id).ok_or("this is no block")?;
+        let block = self.as_block(id).ok_or("expected a block")?;
         let mut accesses = block.accesses.iter().filter(|access| access.write == write);
         let n = accesses.clone().count();
         let buffer = accesses.nth(nth).map(|access| access.buffer).ok_or_else(|| {
             format!(
-                "block `{}` {} {n} buffers, so there is no number {nth}",
+                "block `{}` {} {n} buffers; index {nth} is out of range",
                 block.name,
                 if write { "writes" } else { "reads" }
             )
         })?;
         match self.buffer(buffer).is_view {
-            true => Err(format!("`{}` is a part of another buffer", self.buffer(buffer).name)),
+            true => Err(format!("`{}` is a view of another buffer", self.buffer(buffer).name)),
             false => Ok(buffer),
         }
     }

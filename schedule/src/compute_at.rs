@@ -78,7 +78,8 @@ impl Tree {
         let readers = self.readers_under(&facts, at)?;
         self.inputs_stay(&facts)?;
         let first = readers.iter().map(|reader| reader.id).reduce(|a, b| if self.comes_before(a, b) { a } else { b });
-        let first = first.ok_or_else(|| format!("no block in loop `{}` reads block `{name}`", self.loop_name(at)))?;
+        let first = first
+            .ok_or_else(|| format!("no block in loop `{}` reads the results of block `{name}`", self.loop_name(at)))?;
         let before = self.child_towards(at, first).ok_or("the place is not in the loop")?;
         let mut domains: Vec<Domain> = vec![None; self.as_block(id).map_or(0, |block| block.iters.len())];
         let mut analyzer = self.analyzer_within(at);
@@ -97,32 +98,37 @@ impl Tree {
     fn movable(&self, id: Id, at: Id) -> Result<Facts, String> {
         let (name, of) = (self.block_name(id), self.loop_name(at));
         if self.is_under(id, at) {
-            return Err(format!("block `{name}` is in loop `{of}` already"));
+            return Err(format!("block `{name}` is already in loop `{of}`"));
         }
         if self.scope_of(id) != self.scope_of(at) {
-            return Err(format!("loop `{of}` is in another block than block `{name}`"));
+            return Err(format!("loop `{of}` and block `{name}` are in different blocks"));
         }
         let in_order = |of: &&Loop| of.is_checked || of.kind == loop_kind::SERIAL || of.kind == loop_kind::UNROLL;
         let mut around = std::iter::once(at).chain(self.around(at)).filter_map(|id| self.as_loop(id));
         if let Some(outer) = around.find(|of| !in_order(of)) {
-            return Err(format!("loop `{}` is {}, and nothing is known of its iterations", outer.name, outer.kind));
+            return Err(format!(
+                "loop `{}` is {}; the loops around the new place must be serial, unrolled or checked",
+                outer.name, outer.kind
+            ));
         }
         let facts = self.facts(id)?;
         if matches!(facts.effect, Effect::InPlace | Effect::Update) {
-            return Err(format!("block `{name}` reads what it writes, so it cannot be executed at other times"));
+            return Err(format!("block `{name}` reads what it writes, so it cannot be moved"));
         }
         if !self.as_block(id).is_some_and(|block| block.guards_domain_only) {
-            return Err(format!("the condition of block `{name}` excludes more than what is outside of its iterators"));
+            return Err(format!(
+                "the condition of block `{name}` excludes instances within the domain of its iterators"
+            ));
         }
         for buffer in facts.written() {
             for user in self.users_of(buffer) {
                 let block = if self.as_block(user).is_some() { user } else { self.scope_of(user) };
                 let buffer_name = &self.buffer(buffer).name;
                 if self.as_block(block).is_none() {
-                    return Err(format!("`{buffer_name}` is used outside of blocks"));
+                    return Err(format!("`{buffer_name}` is used outside blocks"));
                 }
                 if block != id && self.facts(block)?.writes(buffer) {
-                    return Err(format!("block `{}` writes `{buffer_name}`, too", self.block_name(block)));
+                    return Err(format!("block `{}` also writes `{buffer_name}`", self.block_name(block)));
                 }
             }
         }
@@ -136,7 +142,7 @@ impl Tree {
             let written = self.buffer(buffer);
             if !written.is_allocated {
                 return Err(format!(
-                    "`{}` is not allocated in the function, and all of it is needed outside of loop `{of}`",
+                    "`{}` is not allocated in the function, so all of it is needed outside loop `{of}`",
                     written.name
                 ));
             }
@@ -144,7 +150,7 @@ impl Tree {
                 let user_name = self.block_name(user);
                 if !self.is_under(user, at) {
                     return Err(format!(
-                        "block `{name}` is read by block `{user_name}`, which is not under loop `{of}`"
+                        "the results of block `{name}` are read by block `{user_name}`, which is not in loop `{of}`"
                     ));
                 }
                 if !self.comes_before(facts.id, user) {
@@ -189,8 +195,8 @@ impl Tree {
 
     /// Restricts the domains of iterators to those for which a block writes a region.
     fn add_domains(&self, facts: &Facts, buffer: Buf, region: &Hull, domains: &mut [Domain]) -> Result<(), String> {
-        let Some(block) = self.as_block(facts.id) else { return Err("this is no block".to_string()) };
-        let place = facts.place(buffer).ok_or("the indices are not known")?;
+        let Some(block) = self.as_block(facts.id) else { return Err("expected a block".to_string()) };
+        let place = facts.place(buffer).ok_or("the indices of a store are not arithmetic on integers")?;
         for (index, (min, max)) in place.iter().zip(&region.0) {
             let Some((at, offset)) = iter_and_offset(index, &block.iters) else { continue };
             let like = Dim::Var(block.iters[at].var);
@@ -265,7 +271,7 @@ impl Tree {
             any |= self.add_producers(&facts, buffer, &writers, at, &mut domains)?;
         }
         if !any {
-            return Err(format!("block `{name}` reads nothing that is written in loop `{}`", self.loop_name(at)));
+            return Err(format!("block `{name}` reads nothing that loop `{}` writes", self.loop_name(at)));
         }
         self.outputs_can_be_early(&facts)?;
         let mut analyzer = self.analyzer_within(at);
@@ -316,7 +322,7 @@ impl Tree {
         let write = writer.touches.iter().find(|touch| touch.buffer == buffer && touch.write);
         let region = write.and_then(|write| self.hull(writer, write, at)).ok_or_else(|| {
             format!(
-                "what block `{}` writes of `{buffer_name}` in an iteration of `{of}` is not known",
+                "the part of `{buffer_name}` that block `{}` writes in one iteration of `{of}` is unknown",
                 self.block_name(writer.id)
             )
         })?;
@@ -330,16 +336,16 @@ impl Tree {
         let (buffer_name, writer_name) = (&self.buffer(buffer).name, self.block_name(writer.id));
         if let Some(reduced) = self.reduced_outside(writer, at) {
             return Err(format!(
-                "block `{name}` reads `{buffer_name}`, but `{reduced}` is a reduction of block `{writer_name}`: its sums are \
-                 not complete in an iteration of `{of}`"
+                "block `{name}` reads `{buffer_name}`, but block `{writer_name}` reduces over `{reduced}`, so its sums are incomplete within one \
+                 iteration of `{of}`"
             ));
         }
         if !self.is_final(writer, at) {
-            return Err(format!("block `{name}` reads `{buffer_name}`, which block `{writer_name}` changes in place"));
+            return Err(format!("block `{name}` reads `{buffer_name}`, which block `{writer_name}` updates in place"));
         }
         if !self.fills(writer, buffer, at) {
             return Err(format!(
-                "block `{writer_name}` is not known to write all of a part of `{buffer_name}` in an iteration of `{of}`"
+                "block `{writer_name}` may leave gaps in the part of `{buffer_name}` that it writes in one iteration of `{of}`"
             ));
         }
         match self.comes_before(writer.id, facts.id) {
@@ -355,7 +361,7 @@ impl Tree {
         match whole && self.as_block(update.id).is_some_and(|block| block.guards_domain_only) {
             true => Ok(()),
             false => Err(format!(
-                "block `{}` is not known to complete elements of `{}` in an iteration of `{}`",
+                "block `{}` may not complete elements of `{}` within one iteration of `{}`",
                 self.block_name(update.id),
                 self.buffer(buffer).name,
                 self.loop_name(at)
@@ -371,9 +377,10 @@ impl Tree {
         region: &Hull,
         domains: &mut [Domain],
     ) -> Result<(), String> {
-        let Some(block) = self.as_block(facts.id) else { return Err("this is no block".to_string()) };
+        let Some(block) = self.as_block(facts.id) else { return Err("expected a block".to_string()) };
         let (name, buffer_name) = (&block.name, &self.buffer(buffer).name);
-        let other_index = || format!("block `{name}` reads `{buffer_name}` at an index that is no iterator of its own");
+        let other_index =
+            || format!("block `{name}` reads `{buffer_name}` at an index that is not a distinct iterator");
         let mut reads = facts.touches.iter().filter(|touch| touch.buffer == buffer && !touch.write);
         let index = reads.next().and_then(|touch| touch.known()).ok_or_else(other_index)?;
         if reads.any(|touch| touch.known().as_ref() != Some(&index)) {
@@ -383,7 +390,7 @@ impl Tree {
         let write = writer.touches.iter().find(|touch| touch.buffer == buffer && touch.write);
         let whole = write.and_then(|write| self.hull(writer, write, scope)).ok_or_else(other_index)?;
         if !self.buffer(buffer).is_allocated && !self.fills(writer, buffer, scope) {
-            return Err(format!("block `{name}` reads more of `{buffer_name}` than is known to be written"));
+            return Err(format!("block `{name}` may read elements of `{buffer_name}` that are never written"));
         }
         let mut analyzer = self.analyzer_at(facts.id);
         for ((index, (min, max)), whole) in index.iter().zip(&region.0).zip(&whole.0) {
@@ -399,7 +406,7 @@ impl Tree {
                 analyzer.can_prove(&Dim::binary(prim::LE, as_type_of(&whole.0, &like), plus(&all.0, offset)))
                     && analyzer.can_prove(&Dim::binary(prim::GE, as_type_of(&whole.1, &like), plus(&all.1, offset)));
             if !is_written {
-                return Err(format!("block `{name}` reads more of `{buffer_name}` than is written"));
+                return Err(format!("block `{name}` reads elements of `{buffer_name}` that are not written"));
             }
             let domain = (plus(&as_type_of(min, &like), -offset), plus(&as_type_of(max, &like), -offset));
             match &domains[at] {
@@ -421,7 +428,7 @@ impl Tree {
                 analyzer.prove_equal(min, &all.0) == Some(true) && analyzer.prove_equal(max, &all.1) == Some(true);
             if !whole {
                 return Err(format!(
-                    "in an iteration, only a part of the reduction `{}` of block `{}` could be executed",
+                    "an iteration would execute only a part of the reduction `{}` of block `{}`",
                     iter.name, block.name
                 ));
             }
@@ -445,7 +452,7 @@ impl Tree {
             });
             if !is_whole && analyzer.simplify(&(max.clone() - min.clone())).as_int().is_none() {
                 return Err(format!(
-                    "how much of `{}` block `{}` would execute in an iteration of `{}` is no number",
+                    "the range of `{}` that block `{}` would execute in one iteration of `{}` does not have a constant size",
                     iter.name,
                     block.name,
                     self.loop_name(at)

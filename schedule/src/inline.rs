@@ -75,25 +75,27 @@ struct Single {
 impl Tree {
     fn single(&self, id: Id) -> Result<Single, String> {
         let facts = self.facts(id)?;
-        let Some(block) = self.as_block(id) else { return Err("this is no block".to_string()) };
+        let Some(block) = self.as_block(id) else { return Err("expected a block".to_string()) };
         let name = &block.name;
         if facts.effect != Effect::Complete {
             return Err(format!("block `{name}` reads what it writes, or has a reduction"));
         }
         if !block.guards_domain_only {
-            return Err(format!("the condition of block `{name}` excludes more than what is outside of its iterators"));
+            return Err(format!(
+                "the condition of block `{name}` excludes instances within the domain of its iterators"
+            ));
         }
         let kids = &self.node(id).kids;
-        let [kid] = kids[..] else { return Err(format!("block `{name}` is more than one store")) };
+        let [kid] = kids[..] else { return Err(format!("block `{name}` is not a single store")) };
         match &self.node(kid).what {
             What::Store(store) if facts.writes_all => Ok(Single { facts, store: store.clone() }),
-            _ => Err(format!("block `{name}` is more than one store")),
+            _ => Err(format!("block `{name}` is not a single store")),
         }
     }
 
     /// Returns the iterator used in each dimension of the buffer that a block accesses at these indices.
     fn iters_of(&self, id: Id, place: &[Dim], buffer: Buf) -> Result<Vec<Option<usize>>, String> {
-        let Some(block) = self.as_block(id) else { return Err("this is no block".to_string()) };
+        let Some(block) = self.as_block(id) else { return Err("expected a block".to_string()) };
         let mut used = vec![false; block.iters.len()];
         let mut dims = Vec::new();
         for dim in place {
@@ -106,7 +108,7 @@ impl Tree {
                 None if dim.as_int().is_some() => dims.push(None),
                 _ => {
                     return Err(format!(
-                        "block `{}` accesses `{}` at an index that is no iterator of its own",
+                        "block `{}` accesses `{}` at an index that is not a distinct iterator",
                         block.name,
                         self.buffer(buffer).name
                     ));
@@ -115,7 +117,7 @@ impl Tree {
         }
         match block.iters.iter().zip(used).find(|(iter, used)| !used && iter.extent.as_int() != Some(1)) {
             Some((iter, _)) => Err(format!(
-                "`{}` of block `{}` is in no index of `{}`",
+                "iterator `{}` of block `{}` does not occur in the indices of `{}`",
                 iter.name,
                 block.name,
                 self.buffer(buffer).name
@@ -128,25 +130,25 @@ impl Tree {
     fn is_between(&self, buffer: Buf, writer: Id) -> Result<(), String> {
         let of = self.buffer(buffer);
         if !of.is_allocated {
-            return Err(format!("`{}` is not allocated in the function: its values are needed outside", of.name));
+            return Err(format!("`{}` is not allocated in the function, so its values are needed outside", of.name));
         }
         for user in self.users_of(buffer) {
             let block = if self.as_block(user).is_some() { user } else { self.scope_of(user) };
             if self.as_block(block).is_none() {
-                return Err(format!("`{}` is used outside of blocks", of.name));
+                return Err(format!("`{}` is used outside blocks", of.name));
             }
             if block == writer {
                 continue;
             }
             if self.scope_of(block) != self.scope_of(writer) {
                 return Err(format!(
-                    "block `{}`, which uses `{}`, is in another block",
+                    "block `{}`, which uses `{}`, is inside a different block",
                     self.block_name(block),
                     of.name
                 ));
             }
             if matches!(&self.node(user).what, What::Store(store) if store.buffer == buffer) {
-                return Err(format!("block `{}` writes `{}`, too", self.block_name(block), of.name));
+                return Err(format!("block `{}` also writes `{}`", self.block_name(block), of.name));
             }
             if !self.comes_before(writer, block) {
                 let (user, writer) = (self.block_name(block), self.block_name(writer));
@@ -167,7 +169,7 @@ impl Tree {
         }
         match uses == loads {
             true => Ok(()),
-            false => Err(format!("`{}` is used in another way than by loads", self.buffer(buffer).name)),
+            false => Err(format!("`{}` is used other than by loads", self.buffer(buffer).name)),
         }
     }
 
@@ -192,8 +194,8 @@ impl Tree {
                 if !self.facts(*writer).is_ok_and(covers) {
                     let (writer, common) = (self.block_name(*writer), self.loop_name(common));
                     return Err(format!(
-                        "block `{name}` reads elements of `{buffer_name}` which block `{writer}` is not known to write before in \
-                         the same iteration of `{common}`"
+                        "block `{name}` reads elements of `{buffer_name}` that block `{writer}` may not write earlier in the same iteration of \
+                         `{common}`"
                     ));
                 }
             }
@@ -205,9 +207,9 @@ impl Tree {
         let Single { facts, store } = self.single(id)?;
         self.is_between(store.buffer, id)?;
         self.inputs_stay(&facts)?;
-        let place = facts.place(store.buffer).ok_or("the indices are not known")?;
+        let place = facts.place(store.buffer).ok_or("the indices of a store are not arithmetic on integers")?;
         let dims = self.iters_of(id, &place, store.buffer)?;
-        let block = self.as_block(id).ok_or("this is no block")?.clone();
+        let block = self.as_block(id).ok_or("expected a block")?.clone();
         let inlined = Inlined {
             buffer: store.buffer,
             value: store.value.clone(),
@@ -259,18 +261,19 @@ impl Tree {
         let producer = self.single(producer)?;
         self.is_between(buffer, producer.facts.id)?;
         if let Some(other) = self.blocks_using(buffer).into_iter().find(|at| *at != id && *at != producer.facts.id) {
-            return Err(format!("block `{}` reads `{}`, too", self.block_name(other), self.buffer(buffer).name));
+            return Err(format!("block `{}` also reads `{}`", self.block_name(other), self.buffer(buffer).name));
         }
         self.can_move_up(&consumer.facts, producer.facts.id, buffer)?;
         let read = consumer.facts.touches.iter().find(|touch| touch.buffer == buffer).and_then(|touch| touch.known());
-        let read = read.ok_or_else(|| format!("block `{name}` reads at an index that is no arithmetic of integers"))?;
+        let read =
+            read.ok_or_else(|| format!("block `{name}` reads at an index that is not arithmetic on integers"))?;
         let same =
             |touch: &super::depend::facts::Touch| touch.buffer != buffer || touch.known().as_ref() == Some(&read);
         if !consumer.facts.touches.iter().all(same) {
             return Err(format!("block `{name}` reads several elements of `{}`", self.buffer(buffer).name));
         }
         let dims = self.iters_of(id, &read, buffer)?;
-        let place = producer.facts.place(buffer).ok_or("the indices are not known")?;
+        let place = producer.facts.place(buffer).ok_or("the indices of a store are not arithmetic on integers")?;
         let (meanings, conditions) = self.iters_in_producer(id, &producer, &place, &dims)?;
         let value = consumer.store.value.replaced(&mut |part| match part.as_load() {
             Some((used, _)) if used == buffer => Some(producer.store.value.clone()),
@@ -307,7 +310,7 @@ impl Tree {
             match writers[..] {
                 [] => {}
                 [writer] if found.is_none() => found = Some((buffer, writer)),
-                _ => return Err(format!("block `{name}` reads what several blocks write")),
+                _ => return Err(format!("block `{name}` reads buffers that several blocks write")),
             }
         }
         found.ok_or_else(|| format!("block `{name}` reads nothing that another block writes"))
@@ -369,10 +372,10 @@ impl Tree {
     ) -> Result<(Meanings, Vec<Dim>), String> {
         let not_all = || {
             let (consumer, producer) = (self.block_name(consumer), self.block_name(producer.facts.id));
-            format!("block `{consumer}` is not known to read exactly what block `{producer}` writes")
+            format!("block `{consumer}` may not read exactly the elements that block `{producer}` writes")
         };
-        let block = self.as_block(consumer).ok_or("this is no block")?;
-        let from = self.as_block(producer.facts.id).ok_or("this is no block")?;
+        let block = self.as_block(consumer).ok_or("expected a block")?;
+        let from = self.as_block(producer.facts.id).ok_or("expected a block")?;
         let bindings = Tree::bindings(from);
         let (mut meanings, mut conditions) = (Meanings::default(), Vec::new());
         block.iters.iter().for_each(|iter| meanings.set(iter.var, iter.min.clone()));

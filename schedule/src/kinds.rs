@@ -62,7 +62,7 @@ impl Schedule {
         let name = tree.loop_name(id).to_string();
         let of = tree.loop_mut(id)?;
         if of.kind == loop_kind::THREAD_BINDING {
-            bail!("`{primitive}` of `{name}`: it runs on threads");
+            bail!("`{primitive}` of `{name}`: the loop is bound to threads");
         }
         of.kind = kind.to_string();
         of.is_checked = kind != loop_kind::UNROLL;
@@ -79,7 +79,7 @@ impl Schedule {
             let What::Loop(of) = &node.what else { continue };
             if node.live && of.is_checked {
                 tree.kind_is_right(Id(at as u32)).map_err(|why| {
-                    pass_error!("`{primitive}`: `{}` could not be {} any more: {why}", of.name, of.kind)
+                    pass_error!("`{primitive}`: loop `{}` could no longer be {}: {why}", of.name, of.kind)
                 })?;
             }
         }
@@ -99,11 +99,11 @@ impl Tree {
         };
         if wanted == Wanted::InLanes {
             if of.extent.as_int().is_none() {
-                return Err("its extent is no number".to_string());
+                return Err("its extent is not constant".to_string());
             }
             let depends = |at: &Id| self.as_loop(*at).is_some() && self.own(*at).iter().any(|ex| ex.mentions(of.var));
             if let Some(inner) = self.subtree(id).into_iter().find(|at| *at != id && depends(at)) {
-                return Err(format!("the range of `{}` depends on it", self.loop_name(inner)));
+                return Err(format!("the range of the inner loop `{}` depends on it", self.loop_name(inner)));
             }
         }
         self.are_independent(&Moved { loops: &[id], at: id, wanted })

@@ -71,22 +71,22 @@ impl Tree {
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
         if !sorted.into_iter().eq(0..rank) {
-            return Err(format!("{order:?} does not have each of the {rank} dimensions of `{name}` once"));
+            return Err(format!("{order:?} must list each of the {rank} dimensions of `{name}` once"));
         }
         if !of.is_allocated {
-            return Err(format!("the caller of the function sees the layout of `{name}`"));
+            return Err(format!("callers of the function depend on the layout of `{name}`"));
         }
         let mut is_plain = of.ty.strides.is_empty() && of.ty.elem_offset.is_none();
         // The analysis of a block succeeds only if it uses its buffers through loads and stores alone.
         for user in self.blocks_using(buffer) {
             if self.as_block(user).is_none() {
-                return Err(format!("`{name}` is used outside of blocks"));
+                return Err(format!("`{name}` is used outside blocks"));
             }
             let facts = self.facts(user)?;
             is_plain &= facts.touches.iter().filter(|touch| touch.buffer == buffer).all(is_element);
         }
         if !is_plain {
-            return Err(format!("`{name}` is not only loaded and stored element by element"));
+            return Err(format!("`{name}` must only be loaded and stored element by element"));
         }
         let shape = &mut self.buffers[buffer.0 as usize].ty.shape;
         *shape = ordered(shape, order);

@@ -121,23 +121,23 @@ impl Schedule {
     /// Returns the node of a block, which must exist.
     fn block_id(&self, primitive: &str, block: BlockRef) -> Result<Id, PassError> {
         let known = self.live(primitive, block.of, block.id, "block")?;
-        self.tree.as_block(known).map(|_| known).ok_or_else(|| pass_error!("`{primitive}`: this is no block"))
+        self.tree.as_block(known).map(|_| known).ok_or_else(|| pass_error!("`{primitive}`: expected a block"))
     }
 
     /// Returns the node of a loop, which must exist.
     fn loop_id(&self, primitive: &str, of: LoopRef) -> Result<Id, PassError> {
         let known = self.live(primitive, of.of, of.id, "loop")?;
-        self.tree.as_loop(known).map(|_| known).ok_or_else(|| pass_error!("`{primitive}`: this is no loop"))
+        self.tree.as_loop(known).map(|_| known).ok_or_else(|| pass_error!("`{primitive}`: expected a loop"))
     }
 
     fn live(&self, primitive: &str, of: u32, id: Id, what: &str) -> Result<Id, PassError> {
         if of != self.number {
-            return Err(pass_error!("`{primitive}`: the {what} is of another schedule"));
+            return Err(pass_error!("`{primitive}`: the {what} belongs to another schedule"));
         }
         match self.tree.nodes.get(id.0 as usize) {
             Some(node) if node.live => Ok(id),
             _ => Err(pass_error!(
-                "`{primitive}`: the {what} is not there any more; ask for it again with `get_block` and `get_loops`"
+                "`{primitive}`: the {what} no longer exists; look it up again with `get_block` and `get_loops`"
             )),
         }
     }

@@ -86,7 +86,7 @@ impl Schedule {
             return Ok(self.block_ref(*id));
         }
         let hint = did_you_mean(&nearest(name, blocks.iter().map(|id| self.tree.block_name(*id))));
-        bail!("`get_block`: there is no block `{name}`{hint}")
+        bail!("`get_block`: block `{name}` does not exist{hint}")
     }
 
     /// Returns all blocks, in the order of the text.
@@ -162,7 +162,7 @@ impl Schedule {
     /// If the block does not exist.
     pub fn block_info(&self, block: BlockRef) -> Result<BlockInfo, PassError> {
         let id = self.block_id("block_info", block)?;
-        self.info(id).ok_or_else(|| pass_error!("`block_info`: this is no block"))
+        self.info(id).ok_or_else(|| pass_error!("`block_info`: expected a block"))
     }
 
     /// Returns the blocks that write the inputs of a block, in the order of the text.
@@ -235,7 +235,7 @@ impl Schedule {
         let name = self.tree.block_name(self.block_id("loops", block)?);
         let loops = self.get_loops(block)?;
         let found = loops.len();
-        loops.try_into().map_err(|_| pass_error!("`loops`: the block `{name}` is in {found} loops, expected {N}"))
+        loops.try_into().map_err(|_| pass_error!("`loops`: block `{name}` is in {found} loops, expected {N}"))
     }
 
     /// Returns the blocks in a loop, in the order of the text.
@@ -255,7 +255,7 @@ impl Schedule {
         let id = self.loop_id("loop_extent", of)?;
         let extent = self.tree.as_loop(id).and_then(|of| of.extent.as_dim()).cloned();
         extent.ok_or_else(|| {
-            pass_error!("`loop_extent`: the extent of `{}` is no arithmetic of integers", self.tree.loop_name(id))
+            pass_error!("`loop_extent`: the extent of `{}` is not arithmetic on integers", self.tree.loop_name(id))
         })
     }
 

@@ -42,7 +42,7 @@ impl Schedule {
     /// statement outside of any block.
     pub fn split<const N: usize>(&mut self, of: LoopRef, factors: [Option<i64>; N]) -> Result<[LoopRef; N], PassError> {
         let loops = self.split_by(of, &factors)?;
-        loops.try_into().map_err(|_| pass_error!("`split`: another number of loops than {N}"))
+        loops.try_into().map_err(|_| pass_error!("`split`: the number of loops is not {N}"))
     }
 
     /// Like [`Schedule::split`], for a number of loops that is only known at run time.
@@ -92,8 +92,8 @@ impl Schedule {
     pub(super) fn loop_ids(&self, primitive: &str, loops: &[LoopRef]) -> Result<Vec<Id>, PassError> {
         let ids = loops.iter().map(|of| self.loop_id(primitive, *of)).collect::<Result<Vec<Id>, _>>()?;
         match ids.iter().enumerate().find(|(at, id)| ids[..*at].contains(id)) {
-            Some((_, id)) => bail!("`{primitive}`: the loop `{}` comes twice", self.tree.loop_name(*id)),
-            None if ids.is_empty() => bail!("`{primitive}`: no loops are given"),
+            Some((_, id)) => bail!("`{primitive}`: loop `{}` is given twice", self.tree.loop_name(*id)),
+            None if ids.is_empty() => bail!("`{primitive}`: at least one loop is needed"),
             None => Ok(ids),
         }
     }
@@ -102,7 +102,7 @@ impl Schedule {
 impl Tree {
     fn split(&mut self, id: Id, factors: &[Option<i64>]) -> Result<Vec<Id>, String> {
         let extent = self.plain_loop(id)?;
-        let of = self.as_loop(id).ok_or("this is no loop")?.clone();
+        let of = self.as_loop(id).ok_or("expected a loop")?.clone();
         let (extents, exact) = self.extents(id, &extent, factors)?;
         if !exact {
             self.needs_blocks(id)?;
@@ -116,7 +116,7 @@ impl Tree {
         }
         let index = self.analyzer_of(&loops).simplify(&index);
         self.nest(id, &loops);
-        let last = *loops.last().ok_or("no factors are given")?;
+        let last = *loops.last().ok_or("at least one factor is needed")?;
         self.substitute(last, &Meanings::one(of.var, index.clone()));
         if !exact {
             self.guard(last, &Dim::binary(prim::LT, index, extent));
@@ -130,10 +130,13 @@ impl Tree {
         let name = self.loop_name(id);
         let known: Vec<i64> = factors.iter().flatten().copied().collect();
         if factors.is_empty() || factors.len() > known.len() + 1 {
-            return Err(format!("`{name}` is split by {} factors; at most one of them may be `None`", factors.len()));
+            return Err(format!(
+                "`{name}` is split by {} factors; give at least one, of which at most one is `None`",
+                factors.len()
+            ));
         }
         if let Some(factor) = known.iter().find(|factor| **factor < 1) {
-            return Err(format!("`{name}` is split by {factor}, which is not positive"));
+            return Err(format!("`{name}` is split by {factor}; factors must be positive"));
         }
         let product = known.iter().try_fold(1i64, |product, factor| product.checked_mul(*factor));
         let product = product.filter(|product| extent.dtype().has_integer((*product).into()));
@@ -149,8 +152,10 @@ impl Tree {
         let whole = if complete { number(product) } else { mul(inferred, number(product)) };
         if complete && !analyzer.can_prove(&Dim::binary(prim::LE, extent.clone(), whole.clone())) {
             return Err(match extent.as_int() {
-                Some(extent) => format!("`{name}` has {extent} iterations, but the factors make {product}"),
-                None => format!("`{name}` may have more iterations than the {product} that the factors make"),
+                Some(extent) => {
+                    format!("`{name}` has {extent} iterations, but the product of the factors is only {product}")
+                }
+                None => format!("`{name}` may have more iterations than the product of the factors, {product}"),
             });
         }
         let exact = analyzer.prove_equal(&whole, extent) == Some(true);
@@ -164,16 +169,20 @@ impl Tree {
             if let Some(next) = ids.get(at + 1)
                 && self.node(*id).kids != [*next]
             {
-                return Err(format!("`{}` is not all that `{}` does", self.loop_name(*next), self.loop_name(*id)));
+                return Err(format!(
+                    "loop `{}` must be the only content of loop `{}`",
+                    self.loop_name(*next),
+                    self.loop_name(*id)
+                ));
             }
             self.range_is_free_of(*id, &ids[..at])?;
         }
         let name = ids.iter().map(|id| self.loop_name(*id)).collect::<Vec<_>>().join("_");
         let dtype = extents.iter().map(Dim::dtype).max_by_key(|dtype| dtype.bits()).unwrap_or(DType::I32);
         if ids.iter().filter_map(|id| self.as_loop(*id)).any(|of| of.var.dtype != dtype) {
-            return Err(format!("`{name}` are loops of several data types"));
+            return Err(format!("`{name}` are loops with different data types"));
         }
-        let whole = extents.iter().cloned().reduce(mul).ok_or("no loops are given")?;
+        let whole = extents.iter().cloned().reduce(mul).ok_or("at least one loop is needed")?;
         let whole = self.analyzer_at(ids[0]).simplify(&whole);
         let var = self.fresh(dtype);
         let fused = self.new_loop(var, &format!("{name}_fused"), whole);
@@ -205,7 +214,7 @@ impl Tree {
         }
         let at = before[before.len() - 1];
         if self.subtree(at).into_iter().any(|id| self.jumps(id)) {
-            return Err(format!("there is a `break`, a `continue` or a `return` in `{}`", self.loop_name(at)));
+            return Err(format!("loop `{}` contains a `break`, `continue` or `return`", self.loop_name(at)));
         }
         self.keeps_reductions(&before, &after)?;
         self.are_independent(&Moved { loops: &before, at, wanted: Wanted::Order })?;
@@ -224,15 +233,19 @@ impl Tree {
     /// Returns the loops from the outermost to the innermost of the given ones, which must be perfectly nested.
     fn chain(&self, ids: &[Id]) -> Result<Vec<Id>, String> {
         let depth = |id: &Id| self.around(*id).count();
-        let top = *ids.iter().min_by_key(|id| depth(id)).ok_or("no loops are given")?;
-        let bottom = *ids.iter().max_by_key(|id| depth(id)).ok_or("no loops are given")?;
+        let top = *ids.iter().min_by_key(|id| depth(id)).ok_or("at least one loop is needed")?;
+        let bottom = *ids.iter().max_by_key(|id| depth(id)).ok_or("at least one loop is needed")?;
         let mut chain = vec![bottom];
         while let Some(inner) = chain.last().copied().filter(|inner| *inner != top) {
             let outer = self.node(inner).parent.filter(|outer| self.as_loop(*outer).is_some());
             let outer =
                 outer.ok_or_else(|| format!("`{}` is not in `{}`", self.loop_name(bottom), self.loop_name(top)))?;
             if self.node(outer).kids != [inner] {
-                return Err(format!("`{}` is not all that `{}` does", self.loop_name(inner), self.loop_name(outer)));
+                return Err(format!(
+                    "loop `{}` must be the only content of loop `{}`",
+                    self.loop_name(inner),
+                    self.loop_name(outer)
+                ));
             }
             chain.push(outer);
         }
@@ -256,18 +269,18 @@ impl Tree {
 
     /// Returns the extent of a loop, which must start at 0, be serial and contain no `break`.
     fn plain_loop(&self, id: Id) -> Result<Dim, String> {
-        let of = self.as_loop(id).ok_or("this is no loop")?;
+        let of = self.as_loop(id).ok_or("expected a loop")?;
         if of.kind != loop_kind::SERIAL {
-            return Err(format!("`{}` is {}; do this before", of.name, of.kind));
+            return Err(format!("loop `{}` is already {}; apply this primitive before that", of.name, of.kind));
         }
         if of.min.as_int() != Some(0) || of.step.is_some() || of.var_of.is_some() {
             return Err(format!("`{}` does not run from 0 in steps of 1", of.name));
         }
         if self.subtree(id).into_iter().any(|id| self.jumps(id)) {
-            return Err(format!("there is a `break`, a `continue` or a `return` in `{}`", of.name));
+            return Err(format!("loop `{}` contains a `break`, `continue` or `return`", of.name));
         }
         let extent = of.extent.as_dim().cloned();
-        extent.ok_or_else(|| format!("the extent of `{}` is no arithmetic of integers", of.name))
+        extent.ok_or_else(|| format!("the extent of `{}` is not arithmetic on integers", of.name))
     }
 
     fn jumps(&self, id: Id) -> bool {
@@ -289,7 +302,7 @@ impl Tree {
             |at: &Id| matches!(self.node(*at).what, What::Store(_) | What::Other(_)) && self.scope_of(*at) == scope;
         match self.subtree(id).iter().any(is_bare) {
             true => Err(format!(
-                "the factors do not divide the extent of `{}`, and a statement in it is in no block that could have a condition",
+                "the factors do not divide the extent of `{}`, and a statement in it is outside any block that could take a condition",
                 self.loop_name(id)
             )),
             false => Ok(()),

@@ -54,7 +54,7 @@ impl Schedule {
 impl Tree {
     fn decompose(&mut self, id: Id, at: Id) -> Result<Id, String> {
         let facts = self.facts(id)?;
-        let block = self.as_block(id).ok_or("this is no block")?.clone();
+        let block = self.as_block(id).ok_or("expected a block")?.clone();
         if facts.effect != Effect::Reduction {
             return Err(format!("block `{}` has no initialization", block.name));
         }
@@ -91,7 +91,7 @@ impl Tree {
         if let Some(outer) = loops[..place].iter().find(|id| reduces(self, **id)) {
             let (outer, at) = (self.loop_name(*outer), self.loop_name(at));
             return Err(format!(
-                "loop `{outer}` is a reduction of block `{name}`, and outside of `{at}`: sums would begin again in it"
+                "loop `{outer}` is a reduction of block `{name}` and encloses `{at}`, so each of its iterations would restart the sums"
             ));
         }
         let mut spatial = Vec::new();
@@ -104,7 +104,7 @@ impl Tree {
                 (true, false) => spatial.push(*id),
                 (false, false) if !self.is_unit(*id) => {
                     let of = self.loop_name(*id);
-                    return Err(format!("block `{name}` begins its sums again in each iteration of `{of}`"));
+                    return Err(format!("block `{name}` restarts its sums in each iteration of `{of}`"));
                 }
                 _ => {}
             }
@@ -115,10 +115,12 @@ impl Tree {
         let told = Digits::new(&values, &runs).told();
         if let Some((of, _)) = spatial.iter().zip(told).find(|(_, told)| !told) {
             let of = self.loop_name(*of);
-            return Err(format!("an element of block `{name}` may begin its sum in several iterations of `{of}`"));
+            return Err(format!("several iterations of `{of}` may initialize the same element of block `{name}`"));
         }
         if !block.guards_domain_only {
-            return Err(format!("the condition of block `{name}` excludes more than what is outside of its iterators"));
+            return Err(format!(
+                "the condition of block `{name}` excludes instances within the domain of its iterators"
+            ));
         }
         let reduced = block.iters.iter().find(|iter| !iter.is_spatial() && self.init_mentions(block, iter));
         if let Some(iter) = reduced {
@@ -139,9 +141,7 @@ impl Tree {
             let begins = value.zip(iter.min.as_dim().cloned()).and_then(|(a, b)| analyzer.prove_equal(&a, &b));
             if begins != Some(true) {
                 let (name, iter) = (&block.name, &iter.name);
-                return Err(format!(
-                    "the first iteration is not known to be that in which the reduction `{iter}` of block `{name}` begins"
-                ));
+                return Err(format!("the reduction `{iter}` of block `{name}` may not start in the first iteration"));
             }
         }
         Ok(())
@@ -173,13 +173,12 @@ impl Tree {
                 let (user_name, buffer_name) = (self.block_name(user), &self.buffer(buffer).name);
                 let other = self.facts(user)?;
                 if other.writes(buffer) {
-                    return Err(format!("block `{user_name}` writes `{buffer_name}`, too"));
+                    return Err(format!("block `{user_name}` also writes `{buffer_name}`"));
                 }
                 let common = self.around(user).find(|id| self.is_under(facts.id, *id)).unwrap_or(Tree::ROOT);
                 if self.is_under(user, at) && !self.covers(facts, &other, buffer, common) {
                     return Err(format!(
-                        "block `{user_name}` in loop `{}` reads elements of `{buffer_name}` that block `{name}` is not known \
-                         to have completed",
+                        "block `{user_name}` in loop `{}` reads elements of `{buffer_name}` that block `{name}` may not have completed",
                         self.loop_name(at)
                     ));
                 }

@@ -152,7 +152,7 @@ impl Trace {
             let made = apply(step, schedule, &known)
                 .map_err(|error| pass_error!("line {} of the trace, `{step}`: {}", at + 1, error.message))?;
             if made.len() != step.outs.len() {
-                bail!("line {} of the trace, `{step}`: it makes {} blocks or loops", at + 1, made.len());
+                bail!("line {} of the trace, `{step}`: it returns {} blocks or loops", at + 1, made.len());
             }
             known.extend(step.outs.iter().map(String::as_str).zip(made));
         }
@@ -176,59 +176,61 @@ struct Args<'s> {
 impl Args<'_> {
     fn handle(&self, name: &str) -> Result<Handle, PassError> {
         let handle = self.known.get(name).copied();
-        handle.ok_or_else(|| pass_error!("no line before it makes `{name}`"))
+        handle.ok_or_else(|| pass_error!("`{name}` is not defined on an earlier line"))
     }
 
     fn block(&self, at: usize) -> Result<BlockRef, PassError> {
         match self.step.args.get(at) {
             Some(Arg::Name(name)) => match self.handle(name)? {
                 Handle::Block(block) => Ok(block),
-                Handle::Loop(_) => Err(pass_error!("`{name}` is a loop, and a block is wanted")),
+                Handle::Loop(_) => Err(pass_error!("expected a block, but `{name}` is a loop")),
             },
-            _ => Err(pass_error!("argument {at} is no block")),
+            _ => Err(pass_error!("argument {at} must be a block")),
         }
     }
 
     fn a_loop(&self, at: usize) -> Result<LoopRef, PassError> {
         match self.step.args.get(at) {
             Some(Arg::Name(name)) => self.loop_called(name),
-            _ => Err(pass_error!("argument {at} is no loop")),
+            _ => Err(pass_error!("argument {at} must be a loop")),
         }
     }
 
     fn loop_called(&self, name: &str) -> Result<LoopRef, PassError> {
         match self.handle(name)? {
             Handle::Loop(of) => Ok(of),
-            Handle::Block(_) => Err(pass_error!("`{name}` is a block, and a loop is wanted")),
+            Handle::Block(_) => Err(pass_error!("expected a loop, but `{name}` is a block")),
         }
     }
 
     fn loops(&self) -> Result<Vec<LoopRef>, PassError> {
         match self.step.args.first() {
             Some(Arg::Names(names)) => names.iter().map(|name| self.loop_called(name)).collect(),
-            _ => Err(pass_error!("argument 0 is no list of loops")),
+            _ => Err(pass_error!("argument 0 must be a list of loops")),
         }
     }
 
     fn int(&self, at: usize) -> Result<usize, PassError> {
         match self.step.args.get(at) {
-            Some(Arg::Int(value)) => usize::try_from(*value).map_err(|_| pass_error!("argument {at} is negative")),
+            Some(Arg::Int(value)) => {
+                usize::try_from(*value).map_err(|_| pass_error!("argument {at} must not be negative"))
+            }
             None => Ok(0),
-            _ => Err(pass_error!("argument {at} is no number")),
+            _ => Err(pass_error!("argument {at} must be an integer")),
         }
     }
 
     fn text(&self, at: usize) -> Result<&str, PassError> {
         match self.step.args.get(at) {
             Some(Arg::Text(text)) => Ok(text),
-            _ => Err(pass_error!("argument {at} is no text")),
+            _ => Err(pass_error!("argument {at} must be a string")),
         }
     }
 
     fn factors(&self) -> Result<&[Option<i64>], PassError> {
         match self.step.args.get(1) {
             Some(Arg::Factors(factors)) => Ok(factors),
-            _ => Err(pass_error!("argument 1 is no list of factors")),
+            _ => Err(pass_error!("argument 1 must be a list of factors")),
         }
     }
 
@@ -236,12 +238,12 @@ impl Args<'_> {
         match self.text(1)? {
             "read" => Ok(Accessed::Read(self.int(2)?)),
             "write" => Ok(Accessed::Write(self.int(2)?)),
-            other => Err(pass_error!("argument 1 is \"read\" or \"write\", not {other:?}")),
+            other => Err(pass_error!("argument 1 must be \"read\" or \"write\", found {other:?}")),
         }
     }
 
     fn order(&self) -> Result<Vec<usize>, PassError> {
-        let wrong = || pass_error!("argument 3 is no list of dimensions");
+        let wrong = || pass_error!("argument 3 must be a list of dimensions");
         let Some(Arg::Factors(order)) = self.step.args.get(3) else { return Err(wrong()) };
         order.iter().map(|at| at.and_then(|at| usize::try_from(at).ok()).ok_or_else(wrong)).collect()
     }
@@ -268,7 +270,7 @@ fn apply(step: &Step, sch: &mut Schedule, known: &HashMap<&str, Handle>) -> Resu
         "cache_read" => sch.cache_read(args.block(0)?, args.int(1)?, args.text(2)?).map(blocks),
         "cache_write" => sch.cache_write(args.block(0)?, args.int(1)?, args.text(2)?).map(blocks),
         "transform_layout" => sch.transform_layout(args.block(0)?, args.accessed()?, &args.order()?).map(nothing),
-        other => Err(pass_error!("there is no primitive `{other}`")),
+        other => Err(pass_error!("unknown primitive `{other}`")),
     }
 }
 

@@ -136,8 +136,8 @@ fn a_loop_with_break_or_continue_gets_no_other_loops() {
     };
     let message = |var: &str, word: &str| {
         format!(
-            "the content of the loop over `{var}` has a `{word}`, which would mean the innermost of the new loops; leave \
-             this loop alone if `tir::has_jumps` is true of it"
+            "the content of the loop over `{var}` has a `{word}`, which would then apply to the innermost new loop; \
+             skip this loop if `tir::has_jumps` returns true for it"
         )
     };
     let split = |body: &Body| Split { factor: 4 }.mutate(body);
@@ -265,19 +265,19 @@ fn faults_say_what_would_be_right() {
     let said = |f: &dyn Fn(&plugin_api::tir::Tir<'_, '_>)| prim_func(|t| f(t)).expect_err("a fault").message;
     assert_eq!(
         said(&|t| t.store(t.buffer_param("A", &[4, 4], DType::F32), [0], 1.0)),
-        "a buffer of 2 dimensions has as many indices, found 1"
+        "a buffer of 2 dimensions needs as many indices, found 1"
     );
     assert_eq!(
         said(&|t| t.evaluate(t.spatial("v", 4, 0))),
-        "an iteration variable outside of a block; write it directly into `block`"
+        "an iteration variable must be written directly into `block`"
     );
     assert_eq!(
         said(&|t| t.evaluate(t.param("a", DType::I32) + t.param("b", DType::U8))),
-        "an operation on int32 and uint8; bring both to one data type with `cast`"
+        "the operands have data types int32 and uint8; convert one with `cast`"
     );
     assert_eq!(
         said(&|t| t.if_(t.param("a", DType::I32), || ())),
-        "a condition of int32; compare it with something, as in `x.ne(0)`"
+        "a condition must be a bool, found int32; compare it with something, as in `x.ne(0)`"
     );
 }
 

@@ -69,21 +69,25 @@ fn a_fault_is_underlined_where_it_is() {
         let (found, said) = module(expression).expect_err(expression);
         assert_eq!((found.as_str(), said.as_str()), (at, message), "{expression}");
     };
-    fault("R.const([1, [2]])", "[2]", "expected a number, as before it; found a list");
-    fault("R.const([[1], 2])", "2", "expected a list, as before it; found a number");
-    fault("R.const([[1], [2, 3]])", "[2, 3]", "expected a list of 1 elements, as before it; found 2");
-    fault("R.const([7, 300], \"int8\")", "300", "this number does not fit int8, which has -128 to 127");
-    fault("R.const([-1], \"uint8\")", "-1", "this number does not fit uint8, which has 0 to 255");
-    fault("R.const([3000000000])", "3000000000", "this number does not fit int32, which has -2147483648 to 2147483647");
-    fault("R.const(300, \"int8\")", "300", "this number does not fit int8, which has -128 to 127");
-    fault("R.const([1.0], \"float23\")", "1.0", "constants of float23 are not written as numbers");
+    fault("R.const([1, [2]])", "[2]", "expected a number, as before; found a list");
+    fault("R.const([[1], 2])", "2", "expected a list, as before; found a number");
+    fault("R.const([[1], [2, 3]])", "[2, 3]", "expected a list of 1 elements, as before; found 2");
+    fault("R.const([7, 300], \"int8\")", "300", "the number does not fit int8, whose range is -128 to 127");
+    fault("R.const([-1], \"uint8\")", "-1", "the number does not fit uint8, whose range is 0 to 255");
+    fault(
+        "R.const([3000000000])",
+        "3000000000",
+        "the number does not fit int32, whose range is -2147483648 to 2147483647",
+    );
+    fault("R.const(300, \"int8\")", "300", "the number does not fit int8, whose range is -128 to 127");
+    fault("R.const([1.0], \"float23\")", "1.0", "constants of float23 cannot be written as numbers");
     fault(
         "R.const([1.0], \"flaot32\")",
         "\"flaot32\"",
-        "no data type `flaot32`; a data type is written like \"float32\", \"int64\", \"bool\"",
+        "unknown data type `flaot32`; data types are written like \"float32\", \"int64\", \"bool\"",
     );
     fault("R.const([x])", "x", "expected a number, True or False, or a list of these");
-    fault("R.const((1, 2))", "(1, 2)", "the outermost list of a constant is written in brackets");
+    fault("R.const((1, 2))", "(1, 2)", "a constant is written as a list in brackets");
     let deep = format!("R.const({}1{})", "[".repeat(65), "]".repeat(65));
     assert_eq!(module(&deep).expect_err("deep").1, "a constant has at most 64 dimensions");
 }

@@ -111,16 +111,16 @@ fn what_has_no_common_type_is_refused() {
         let found = said(text).expect_err(text);
         assert!(found.contains(message), "{text}: {found}");
     };
-    refused("T.Add(a, b)", "the operands of `+` are of one type, found int32 and int64");
-    refused("a == b", "the operands of `==` are of one type, found int32 and int64");
+    refused("T.Add(a, b)", "the operands of `+` must have one type, found int32 and int64");
+    refused("a == b", "the operands of `==` must have one type, found int32 and int64");
     refused("c & 300", "does not fit into int8");
     refused("T.int8(300)", "300 does not fit int8");
-    refused("T.Broadcast(f, 4) + T.Broadcast(f, 8)", "nothing is the type of both operands, float32x4 and float32x8");
+    refused("T.Broadcast(f, 4) + T.Broadcast(f, 8)", "the operands float32x4 and float32x8 do not have a common type");
     refused("f // f", "`//` takes integers, found float32");
     refused("h and a", "`and` takes bools, found int32");
-    refused("T.Select(h, a, b)", "the values of a Select are of one type, found int32 and int64");
-    refused("T.Shuffle([a, b], [0, 1])", "the vectors of a Shuffle are of one type, found int32 and int64");
-    refused("-d", "no value of uint8 is negative");
+    refused("T.Select(h, a, b)", "the values of a Select must have one type, found int32 and int64");
+    refused("T.Shuffle([a, b], [0, 1])", "the vectors of a Shuffle must have one type, found int32 and int64");
+    refused("-d", "values of uint8 cannot be negative");
     refused("T.Cast(\"float32x4\", f)", "would change the lanes");
     refused("T.Ramp(V[T.Ramp(0, 1, 4)], 1, 4)", "a vector is made of one value, found float32x4");
 }

@@ -68,17 +68,17 @@ fn faults_are_told_with_their_place() {
         "no expression `T.expp`; did you mean `T.exp`, `T.exp2` or `T.exp10`?",
         "T.expp",
     );
-    refused("for i in T.sequential(4):\n    T.evaluate(i)", "no loop `T.sequential`", "T.sequential");
-    refused("with T.sblok(\"b\"):\n    T.evaluate(n)", "`T.sblok` opens no scope", "T.sblok(\"b\")");
+    refused("for i in T.sequential(4):\n    T.evaluate(i)", "unknown kind of loop `T.sequential`", "T.sequential");
+    refused("with T.sblok(\"b\"):\n    T.evaluate(n)", "`T.sblok` cannot be used with `with`", "T.sblok(\"b\")");
     refused("with T.sblock(\"b\"):\n    vi = T.axis.remap(\"S\", [n])", "expected a loop variable", "n");
-    refused("with T.sblock(\"b\"):\n    vi = T.axis.sideways(4, n)", "no such kind of axis", "T.axis.sideways");
+    refused("with T.sblock(\"b\"):\n    vi = T.axis.sideways(4, n)", "unknown kind of axis", "T.axis.sideways");
     refused(
         "with T.sblock(\"b\"):\n    T.reads(A[0, 0])\n    T.evaluate(n)\n    T.reads(A[0, 1])",
         "says T.reads a second time",
         "T.reads(A[0, 1])",
     );
     refused("vi = T.axis.S(4, n)", "is outside a block", "T.axis.S");
-    refused("for i in T.thread_binding(4):\n    T.evaluate(i)", "which thread is not said", "T.thread_binding(4)");
+    refused("for i in T.thread_binding(4):\n    T.evaluate(i)", "`thread` is missing", "T.thread_binding(4)");
     refused("assert n == 4", "an assertion needs a message", "assert n == 4");
     refused("with T.launch_thread(n, 4):\n    T.evaluate(n)", "`n` is not a thread", "n");
     refused("T.evaluate(T.infinity(\"int32\"))", "T.infinity is not defined for int32", "\"int32\"");
@@ -99,9 +99,9 @@ fn faults_are_told_with_their_place() {
         let body = format!("with T.sblock(\"b\"):\n    C = {call}\n    C[0] = T.float32(0)");
         refused(&body, message, &call);
     };
-    matched("A[0, 0:4], (16,)", "dimension 0 of the region has an extent of 4, and of the buffer 16");
+    matched("A[0, 0:4], (16,)", "dimension 0 has extent 4 in the region, but 16 in the buffer");
     matched("A[0:2, 0:4], (4,)", "leaves out a dimension of the region whose extent is 2");
-    matched("A[0, 0:4], (4,), \"int32\"", "the region is of float32, and the buffer of int32");
+    matched("A[0, 0:4], (4,), \"int32\"", "the region is of float32, but the buffer is of int32");
 }
 
 /// Maps what authors write to how it is read.

@@ -74,7 +74,8 @@ fn computed<'t>(tensor: &'t TeTensor, step: &'t Step) -> &'t [TeTensor] {
 fn finished(b: BodyBuilder, te: &Te<'_>) -> Result<Body, InferError> {
     b.finish().map_err(|why| {
         let of = operand_types(te).join(", ");
-        let remedy = "convert the operands with R.astype, and report it, as this is a fault of the operator's plugin";
+        let remedy =
+            "convert the operands with R.astype, and report this, because it is a fault of the operator's plugin";
         InferError::wrong(format!("it cannot be legalized for operands of {of}: {why}; {remedy}"))
     })
 }

@@ -164,7 +164,8 @@ impl TeExpr {
         if self.depth <= MAX_NESTING {
             return self;
         }
-        let message = format!("an element that is nested more than {MAX_NESTING} deep; compute parts of it as tensors");
+        let message =
+            format!("an element is nested more than {MAX_NESTING} deep; compute parts of it as separate tensors");
         TeExpr::new(Node::Fault(message), self.dtype)
     }
 
@@ -230,7 +231,7 @@ impl TeExpr {
             Node::Unary(_, a) => a.inner_fault(),
             Node::Select(c, a, b) => [c, a, b].into_iter().find_map(TeExpr::inner_fault),
             Node::Reduce(_) | Node::Pair(_) | Node::Scatter(_) => {
-                Some("a reduction is the whole value of an element; compute it as a tensor".to_string())
+                Some("a reduction must be the whole value of an element; compute it as a separate tensor".to_string())
             }
         }
     }
@@ -261,7 +262,7 @@ impl TeExpr {
         let other = other.into().expr(self.dtype);
         if self.dtype != other.dtype {
             let message =
-                format!("an operation on {} and {}; bring both to one data type with `cast`", self.dtype, other.dtype);
+                format!("the operands have data types {} and {}; convert one with `cast`", self.dtype, other.dtype);
             return TeExpr::new(Node::Fault(message), self.dtype);
         }
         if let Some((name, wanted)) = not_defined(op, self.dtype) {
@@ -507,7 +508,7 @@ fn of_one_type(a: Operand, b: Operand) -> (TeExpr, TeExpr) {
     let (a, b) = (a.expr(like), b.expr(like));
     if a.dtype != b.dtype {
         let fault =
-            Node::Fault(format!("a choice of {} and {}; bring both to one data type with `cast`", a.dtype, b.dtype));
+            Node::Fault(format!("the choices have data types {} and {}; convert one with `cast`", a.dtype, b.dtype));
         return (TeExpr::new(fault, a.dtype), b);
     }
     (a, b)

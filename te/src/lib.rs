@@ -106,7 +106,7 @@ impl TeTensor {
         let indices: Vec<TeExpr> = indices.into_iter().map(|operand| index(operand.into())).collect();
         if indices.len() != self.ndim() {
             let message =
-                format!("a tensor of {} dimensions has as many indices, found {}", self.ndim(), indices.len());
+                format!("a tensor of {} dimensions needs as many indices, found {}", self.ndim(), indices.len());
             return TeExpr::new(Node::Fault(message), self.dtype);
         }
         TeExpr::new(Node::Load(self.clone(), indices), self.dtype).bounded()
@@ -268,10 +268,10 @@ impl<'c> Te<'c> {
 
     fn tensor(&self, ty: &Type, arg: LegalizedArg, name: &str, what: &str) -> Result<TeTensor, InferError> {
         let Type::Tensor(ty) = ty else {
-            return Err(InferError::wrong(format!("{what} is not a tensor")));
+            return Err(InferError::wrong(format!("{what} must be a tensor")));
         };
         let Some(shape) = ty.shape.as_ref().filter(|_| ty.dtype.is_known()) else {
-            return Err(InferError::wrong(format!("shape or data type of {what} are not known")));
+            return Err(InferError::wrong(format!("the shape or data type of {what} is unknown")));
         };
         Ok(self.add(shape, ty.dtype, Source::Input(arg, name.to_string())))
     }
@@ -423,7 +423,7 @@ impl<'c> Te<'c> {
         let next = match next.dtype == x.dtype {
             true => next,
             false => {
-                TeExpr::new(Node::Fault(format!("an element of {} that becomes {}", x.dtype, next.dtype)), x.dtype)
+                TeExpr::new(Node::Fault(format!("an element of {} that is stored as {}", x.dtype, next.dtype)), x.dtype)
             }
         };
         let scatter = Scatter { start: x.at(&indices), place: place.to_vec(), next, axes: symbols(over) };

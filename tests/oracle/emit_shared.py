@@ -120,7 +120,7 @@ def main():
     matmul, halves, gather = library["matmul_relu"], library["halves"], library["gather"]
     refused(matmul, [x, y], TypeError, "takes 3 arguments")
     refused(matmul, [x, y, 5], TypeError, "parameter `C` is a tensor, but the argument is another kind of value")
-    refused(matmul, [y, y, out], ValueError, "extent 0 of the argument is another one")
+    refused(matmul, [y, y, out], ValueError, "extent 0 of the argument differs")
     refused(matmul, [x.astype("float64"), y, out], ValueError, "another data type")
     refused(matmul, [np.asfortranarray(x), y, out], ValueError, "without gaps")
     refused(matmul, [x[0], y, out], ValueError, "another number of dimensions")

@@ -91,8 +91,8 @@ fn a_result_has_functions_only() {
         edit.set("meta", module.meta().expect("it has attributes").clone());
         Ok(edit.finish())
     };
-    let why = "returned an ill-formed module: is the attributes of a module; a module holds Relax functions, PrimFuncs \
-               and external functions";
+    let why = "returned an ill-formed module: is the attributes of a module; a module can only contain Relax functions, \
+               PrimFuncs and external functions";
     assert_eq!(refused(meta_as_function), why);
     let report = run_of(Box::new(meta_as_function), false, true);
     assert!(report.error.is_some_and(|error| error.to_string().contains(why)), "with --paranoid");
@@ -139,14 +139,14 @@ fn what_no_text_says_is_refused() {
             }),
         ),
         (
-            "`y` has the mark of a region that is a value, read without it",
+            "`y` has the flag of a region that is a value, read without it",
             Box::new(move |sections| {
                 let at = y(sections);
                 sections.nodes[at].flags |= flag::OWNER;
             }),
         ),
         (
-            "the type of the function has flags or a number of parts that no text says",
+            "the type of the function has flags or a number of parts that text cannot express",
             Box::new(|sections| {
                 let callable = sections.types.iter_mut().find(|ty| ty.kind == tykind::CALLABLE).expect("there is one");
                 callable.ndim = 5;
@@ -157,7 +157,7 @@ fn what_no_text_says_is_refused() {
             Box::new(|sections| sections.nodes[0].ty = u32::MAX),
         ),
         (
-            "the type of `x` has flags or a number of parts that no text says",
+            "the type of `x` has flags or a number of parts that text cannot express",
             Box::new(|sections| sections.types[0].flags |= 128),
         ),
         (
@@ -193,8 +193,8 @@ fn attributes_that_read_otherwise_are_named() {
     let said = |of: &str| {
         let (one, other) = (r#"Object("T.int64", [(None, Int(1))])"#, "Dim(Int(1))");
         format!(
-            "element 1 of attribute `sizes`{of} is `{one}`, read as `{other}`; return what is read, or something else that \
-             a text can say"
+            "element 1 of attribute `sizes`{of} is `{one}`, read as `{other}`; return the module as it is read, or one \
+             that text can express"
         )
     };
     let why = refused(move |module| {
@@ -211,7 +211,7 @@ fn attributes_that_read_otherwise_are_named() {
         edit.set_attrs(vec![("kept".into(), Attr::Int(1)), ("sizes".into(), odd())], Vec::new())?;
         Ok(edit.finish())
     });
-    let expected = "returned an ill-formed module: attributes of the module: their text reads as others: ";
+    let expected = "returned an ill-formed module: attributes of the module: their text reads differently: ";
     assert_eq!(why, format!("{expected}{}", said("")));
 }
 
@@ -246,7 +246,7 @@ fn attributes_of_functions_are_of_their_kind() {
     };
     for value in kinds().into_iter().chain([Attr::Int(1), Attr::Bool(true)]) {
         let why = main(Some(("global_symbol", value.clone())), None);
-        assert!(why.contains("has a global_symbol that is not a string: set it to \"main\""), "{value:?}: {why}");
+        assert!(why.contains("has a global_symbol that is not a string; set it to \"main\""), "{value:?}: {why}");
         let why = main(None, Some(("global_symbol", value)));
         assert!(why.contains("is inside another function, but has a global_symbol"), "{why}");
     }
@@ -287,8 +287,8 @@ fn the_global_symbol_of_a_prim_func_is_a_string() {
         })
     };
     for value in [Attr::Int(1), Attr::None, Attr::list(["f"])] {
-        assert!(prim_func(&value, false).contains("has a global_symbol that is not a string: set it to \"f\""));
-        assert!(prim_func(&value, true).contains("is private, but has the global_symbol: remove one of them"));
+        assert!(prim_func(&value, false).contains("has a global_symbol that is not a string; set it to \"f\""));
+        assert!(prim_func(&value, true).contains("is private, but has the global_symbol; remove one of them"));
     }
     assert!(prim_func(&Attr::from("f"), true).contains("is private, but has the global_symbol \"f\""));
     for name in ["f", "other"] {
@@ -308,8 +308,8 @@ fn targets_are_those_of_tvm() {
             Ok(edit.finish())
         })
     };
-    assert!(target(Attr::Int(1)).contains("a target is a string or a dict"));
-    assert!(target(Attr::dict([("kind", 1i64)])).contains("a target needs a `kind`, which is a string"));
+    assert!(target(Attr::Int(1)).contains("a target must be a string or a dict"));
+    assert!(target(Attr::dict([("kind", 1i64)])).contains("a target needs a `kind`, a string"));
     assert!(target(Attr::from("llvm -mcpu=x")).contains("`llvm -mcpu=x` is not the name of a target"));
     assert!(target(Attr::dict([("kind", "llvm")])).starts_with("not refused"));
 }
@@ -382,9 +382,9 @@ fn names_that_python_spells_otherwise_are_refused_in_a_text() {
     };
     let why = |text: &str| script::read(text, &script::NoOps).expect_err("another spelling").to_string();
     let declared = why(&text("ｎ, n", "ｎ = TypeVar(\"ｎ\")\nn = TypeVar(\"n\")\n"));
-    assert!(declared.contains("Python takes `ｎ` for `n`"), "{declared}");
+    assert!(declared.contains("Python reads `ｎ` as `n`"), "{declared}");
     let quoted = why(&text("\"ｎ\", \"n\"", ""));
-    assert!(quoted.contains("Python takes `ｎ` for `n`"), "{quoted}");
+    assert!(quoted.contains("Python reads `ｎ` as `n`"), "{quoted}");
     script::read(&text("\"n\", \"π\"", ""), &script::NoOps).expect("two names");
 }
 
@@ -401,7 +401,7 @@ fn a_constant_is_as_long_as_its_type_says() {
             })?;
             Ok(with_main(module, main))
         });
-        assert!(why.contains("constant 0: its data is not as long as its type says"), "{why}");
+        assert!(why.contains("constant 0: the length of its data contradicts its type"), "{why}");
     }
 }
 

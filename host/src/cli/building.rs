@@ -37,7 +37,7 @@ impl Watcher for Building {
     fn says(&self, line: &str) {
         // Without the bar, this line explains why nothing happens.
         if self.bar.borrow().is_none() && line.starts_with("Blocking") {
-            self.messages.tell(&format!("passhost: another cargo is at work: {}", visible_line(line)));
+            self.messages.tell(&format!("passhost: waiting for another cargo: {}", visible_line(line)));
         }
         self.bar.borrow().iter().for_each(|bar| bar.set_message(line.to_string()));
     }

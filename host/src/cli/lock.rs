@@ -35,11 +35,11 @@ pub(super) fn tell(lock: &Compared, messages: Messages) {
     let path = lock.path().display();
     let (edited, changes): (Vec<_>, Vec<_>) = lock.changes().into_iter().partition(|change| change.edited);
     for change in edited {
-        tracing::info!(plugin = %change.name, "the sources differ from {path}, which is updated");
+        tracing::info!(plugin = %change.name, "the sources differ from {path}, which is now updated");
     }
     for change in changes {
         let title = format!("plugin `{}` differs from {path}: {}", change.name, change.what.join(", "));
-        let help = "the lockfile is updated after the plugin was opened; --locked refuses changed plugins";
+        let help = "the lockfile is updated after the plugin was opened; use --locked to refuse changed plugins";
         messages.report(&Report::remark(title).help(help));
     }
 }
@@ -48,7 +48,7 @@ pub(super) fn tell(lock: &Compared, messages: Messages) {
 pub(super) fn tell_stale(lock: &Compared, messages: Messages) {
     for folder in lock.stale() {
         let title = format!("plugin crate {} changed since its library was built", folder.display());
-        let help = "this command builds nothing and shows the old library; `passhost build` builds the new one";
+        let help = "this command does not build, and shows the old library; run `passhost build` to build the new one";
         messages.report(&Report::warning(title).help(help));
     }
 }
@@ -74,7 +74,7 @@ pub(super) fn try_out(listed: &Listed) -> Result<(), Error> {
     match workers::try_out(listed, None) {
         // A missing worker is not the plugin's fault.
         Err(Error::Request { message, .. }) => {
-            tracing::warn!(%message, file = %listed.file.display(), "not tried in a process of its own");
+            tracing::warn!(%message, file = %listed.file.display(), "not tested in its own process");
             Ok(())
         }
         tried => tried,

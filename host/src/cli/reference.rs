@@ -76,7 +76,7 @@ fn block(root: &Command, name: &str) -> String {
     let Some(name) = name.strip_prefix("passhost ") else {
         return options(root.get_arguments(), None);
     };
-    let command = root.find_subcommand(name).unwrap_or_else(|| panic!("there is no command `{name}`"));
+    let command = root.find_subcommand(name).unwrap_or_else(|| panic!("unknown command `{name}`"));
     let about = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
@@ -116,5 +116,5 @@ fn the_reference_has_every_option_and_no_other() {
         std::fs::write(&path, text).expect("docs/command-line.md can be written");
         return;
     }
-    assert!(text == found, "docs/command-line.md is not what the options say; BLESS=1 cargo test rewrites it");
+    assert!(text == found, "docs/command-line.md does not match the options; run BLESS=1 cargo test to rewrite it");
 }

@@ -296,8 +296,10 @@ impl PassContext {
     /// names none itself.
     pub(crate) fn begin(&self, run: Option<Asked<'_>>) -> Result<ContextScope, Error> {
         if ENTERED.with_borrow(Vec::len) >= DEEPEST {
-            let message = format!("runs and contexts are entered inside each other, {DEEPEST} deep");
-            let help = "a pass that runs others must not lead back to itself; leave contexts that are done".to_string();
+            let message = format!("runs and contexts are nested more than {DEEPEST} deep");
+            let help =
+                "a pass that runs other passes must not lead back to itself; leave contexts that are no longer needed"
+                    .to_string();
             return Err(Error::Request { message, help });
         }
         if self.scope.entered.get() == 0 {
@@ -367,7 +369,7 @@ impl PassContext {
     pub fn override_instruments(&self, others: Vec<Instrument>) -> Result<(), Error> {
         let busy = || Error::Request {
             message: "instruments cannot be replaced while a pass runs in their context".to_string(),
-            help: "replace them between passes, or enter a context of its own inside the pass".to_string(),
+            help: "replace them between passes, or enter a separate context inside the pass".to_string(),
         };
         let Ok(mut instruments) = self.instruments().try_borrow_mut() else { return Err(busy()) };
         if instruments.is_watching() {
@@ -411,8 +413,8 @@ impl Settings {
 
 fn being_called() -> Error {
     Error::Request {
-        message: "an instrument runs a pass in the context that it watches".to_string(),
-        help: "run it in a context of its own".to_string(),
+        message: "an instrument runs a pass in the context that it observes".to_string(),
+        help: "run the pass in a separate context".to_string(),
     }
 }
 
@@ -455,7 +457,7 @@ impl ContextScope {
         if in_order {
             return exited;
         }
-        let message = "a context was left while one inside it is still entered".to_string();
+        let message = "a context was left before one inside it".to_string();
         let error =
             Error::Request { message, help: "leave contexts in the reverse order of entering them".to_string() };
         (Err(error), exited.0.err().into_iter().chain(exited.1).collect())
@@ -478,7 +480,7 @@ impl Drop for ContextScope {
         let (exited, beside) = context.with_services(|| self.leave());
         for error in exited.err().into_iter().chain(beside) {
             // A destructor cannot return errors; `exit` can.
-            tracing::error!("leaving a context: {error}");
+            tracing::error!("cannot leave a context: {error}");
         }
     }
 }

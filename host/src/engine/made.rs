@@ -108,5 +108,5 @@ impl Code<'_> {
 }
 
 fn other_granularity() -> RunFailure {
-    RunFailure::Protocol("works at another granularity than its facts say".to_string())
+    RunFailure::Protocol("works at a granularity other than the declared one".to_string())
 }

@@ -417,7 +417,7 @@ impl Instruments {
                 Err(PassError::new(failure.to_string()))
             }),
             Ok(What::Plugins(instrument)) => f(instrument.as_mut()),
-            Err(_) => Err(PassError::new("is called while it is being called; an instrument must not run passes")),
+            Err(_) => Err(PassError::new("is called recursively; an instrument must not run passes")),
         };
         drop(doing);
         drop(span);

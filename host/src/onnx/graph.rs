@@ -110,7 +110,7 @@ impl Given {
 
 /// Returns the message for something that ONNX or this writer does not support.
 pub(super) fn no_counterpart(what: &str) -> String {
-    format!("{what} has no counterpart among the ONNX operators that passhost writes")
+    format!("{what} cannot be written with the ONNX operators that passhost supports")
 }
 
 /// A graph that is being written.
@@ -171,7 +171,7 @@ impl Writer {
         if let Some(given) = self.values.get(&value.word()) {
             return Ok(given.clone());
         }
-        let Some(constant) = value.as_constant() else { return Err(no_counterpart("an operand that is no tensor")) };
+        let Some(constant) = value.as_constant() else { return Err(no_counterpart("an operand that is not a tensor")) };
         let name = self.constant(constant.dtype(), constant.shape(), constant.bytes())?;
         self.values.insert(value.word(), Given::Tensor(name.clone()));
         Ok(Given::Tensor(name))

@@ -144,7 +144,7 @@ fn check_dtype(call: Call<'_>) -> Result<(), String> {
     let of_argument = call.arg(0).map(|arg| arg.ty().dtype());
     match of_argument == Some(call.ty().dtype()) {
         true => Ok(()),
-        false => refused(call, "another data type of the result"),
+        false => refused(call, "a different data type of the result"),
     }
 }
 
@@ -180,7 +180,7 @@ fn pool(writer: &mut Writer, call: Call<'_>, op: &str, n: usize) -> Result<Given
 /// Writes a batch normalization. The moving mean and variance are those of the arguments, except in training.
 fn batch_norm(writer: &mut Writer, call: Call<'_>) -> Result<Given, String> {
     if int_of(call, "axis") != Some(1) {
-        return refused(call, "another axis than 1");
+        return refused(call, "an axis other than 1");
     }
     if let Some(key) = ["center", "scale"].into_iter().find(|key| !flag_of(call, key)) {
         return refused(call, &format!("{key}=False"));

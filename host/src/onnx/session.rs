@@ -34,7 +34,7 @@ pub(crate) enum SessionError {
         error: io::Error,
     },
     /// A Python module is missing, or cannot be used.
-    #[error("{} has no module `{module}`: {message}", program.display())]
+    #[error("{} does not have the module `{module}`: {message}", program.display())]
     Missing {
         /// The Python program.
         program: OsString,
@@ -47,7 +47,7 @@ pub(crate) enum SessionError {
     #[error("onnxruntime failed: {0}")]
     Failed(String),
     /// A file or pipe failed.
-    #[error("the files for onnxruntime: {0}")]
+    #[error("cannot write the files for onnxruntime: {0}")]
     Io(#[from] io::Error),
 }
 
@@ -183,7 +183,7 @@ impl Session {
         self.commands = None;
         let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         let errors = std::fs::read_to_string(self.folder.path().join("errors")).unwrap_or_default();
-        let last = errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it wrote no reason");
+        let last = errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it did not report a reason");
         format!("the process ended ({status}): {last}")
     }
 }
@@ -198,11 +198,11 @@ impl Drop for Session {
 
 /// Returns the error text of an answer.
 fn said(answer: &Json) -> String {
-    answer["error"].as_str().unwrap_or("it gave no reason").to_string()
+    answer["error"].as_str().unwrap_or("it did not give a reason").to_string()
 }
 
 fn tensors(args: &[Value]) -> Result<Vec<&Tensor>, NotWritten> {
-    let none = || NotWritten { node: None, why: no_counterpart("a parameter that is no tensor") };
+    let none = || NotWritten { node: None, why: no_counterpart("a parameter that is not a tensor") };
     args.iter().map(|arg| arg.as_tensor().ok_or_else(none)).collect()
 }
 

@@ -118,7 +118,7 @@ fn rendered(template: &str, values: minijinja::Value) -> Result<String, Error> {
         .add_template("page.html", template)
         .and_then(|()| environment.get_template("page.html")?.render(values));
     made.map_err(|error| Error::Ended {
-        message: format!("the page cannot be made: {error:#}"),
+        message: format!("cannot create the page: {error:#}"),
         help: "this is a bug in passhost; please report it".to_string(),
         code: crate::report::error::exit::FAULT,
     })

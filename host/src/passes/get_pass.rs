@@ -42,7 +42,7 @@ pub fn engine() -> Option<Arc<Engine>> {
 /// If no manifest was loaded and no pass was registered, or the name is unknown or ambiguous.
 pub fn get_pass(name: &str) -> Result<Pass, Error> {
     let engine = engine().ok_or_else(|| Error::Request {
-        message: format!("no pass `{name}`: no plugins were loaded"),
+        message: format!("unknown pass `{name}`: plugins were not loaded"),
         help: "call load_manifest first".to_string(),
     })?;
     Pass::find(&engine, name)

@@ -68,7 +68,9 @@ impl Library {
     pub(crate) fn private_copy(&self) -> io::Result<Library> {
         let len = self.0.file.metadata()?.len();
         if len > MAX_COPY {
-            return Err(io::Error::other(format!("it has {len} bytes; at most {MAX_COPY} are copied for --locked")));
+            return Err(io::Error::other(format!(
+                "it has {len} bytes, more than the {MAX_COPY} that can be copied for --locked"
+            )));
         }
         let (file, path, sha256) = copied(&self.0.file, &self.0.shown)?;
         let (shown, original, sha256) = (self.0.shown.clone(), self.original(), Some(sha256));
@@ -135,12 +137,12 @@ impl Library {
         match &self.0.path {
             Some(path) => Ok(path.to_path_buf()),
             None if self.0.sha256.is_some() => {
-                Err(io::Error::other("its private copy has no path, since /proc is not there"))
+                Err(io::Error::other("its private copy cannot be opened, because /proc is missing"))
             }
             // The system would search for a path without a folder.
             None => crate::files::from_start(&self.0.shown).canonicalize().and_then(|path| {
                 if own && crate::files::identity(&path) != self.identity() {
-                    return Err(io::Error::other("another file has its path by now"));
+                    return Err(io::Error::other("its path now refers to another file"));
                 }
                 Ok(path)
             }),

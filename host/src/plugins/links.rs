@@ -105,7 +105,7 @@ fn rest_from<P: ProgramHeader>(segment: &P, endian: P::Endian, address: u64) -> 
 fn elf_link<'d>(kind: &'static str, data: impl ReadRef<'d>, strings: Range<u64>, at: u64) -> Result<Link, Reason> {
     let from = strings.start.checked_add(at).filter(|from| *from < strings.end);
     let text = from.and_then(|from| data.read_bytes_at_until(from..strings.end, 0).ok());
-    let Some(text) = text else { return Err("an entry of its dynamic section has no text".into()) };
+    let Some(text) = text else { return Err("an entry of its dynamic section is not a string".into()) };
     let value = String::from_utf8_lossy(text).into_owned();
     // The loader searches the system libraries for a bare name. It expands `$LIB` and similar to paths with folders.
     let system = kind == "NEEDED" && !value.contains(['/', '$']);

@@ -82,7 +82,7 @@ fn covered(library: &Library, meta: &PluginMeta) -> Result<(), Error> {
     let links = links(library).map_err(|error| refuse(file, error.to_string(), error.help()))?;
     let Some(link) = links.iter().find(|link| link.is_outside()) else { return Ok(()) };
     let message = format!(
-        "plugin `{}` has the entry `{link}`: it loads, or looks for, libraries that --locked does not cover",
+        "plugin `{}` has the entry `{link}`, which loads or searches libraries that --locked does not cover",
         meta.name
     );
     let help = "link them statically, or link libraries of the system by their bare names, without rpath; \
@@ -94,16 +94,17 @@ fn covered(library: &Library, meta: &PluginMeta) -> Result<(), Error> {
 fn fits(file: &Path, plugin: &PluginHead, version: Option<&VersionReq>, api: Option<&VersionReq>) -> Result<(), Error> {
     let ours = fingerprint(&plugin.api).map_err(|error| refuse(file, error.to_string(), error.help()))?;
     if let Some(wanted) = api.filter(|wanted| !wanted.matches(&plugin.api)) {
-        let message = format!("was built against plugin API {}, the manifest wants {wanted}", plugin.api);
+        let message = format!("was built against plugin API {}, but the manifest requires {wanted}", plugin.api);
         return Err(refuse(file, message, "change `api` in the manifest, or rebuild the plugin"));
     }
     if let Some(wanted) = version.filter(|wanted| !wanted.matches(&plugin.version)) {
-        let message = format!("plugin `{}` has version {}, the manifest wants {wanted}", plugin.name, plugin.version);
+        let message =
+            format!("plugin `{}` has version {}, but the manifest requires {wanted}", plugin.name, plugin.version);
         return Err(refuse(file, message, "change `version` in the manifest, or list another build"));
     }
     if plugin.fingerprint != ours {
         let found = plugin.fingerprint;
-        let message = format!("its records have fingerprint {found:016x}, this host has {ours:016x}");
+        let message = format!("its records have fingerprint {found:016x}, but those of this host have {ours:016x}");
         return Err(refuse(file, message, "rebuild the plugin against the plugin API of this host"));
     }
     Ok(())
@@ -125,12 +126,12 @@ pub fn open(listed: &Listed) -> Result<OpenPlugin, Error> {
 pub(crate) fn open_as(listed: &Listed, library: &Library) -> Result<OpenPlugin, Error> {
     let file = &listed.file;
     let opened = library.to_load().map_err(|error| refuse(file, error.to_string(), error.help()))?;
-    let path = load_path(&opened).map_err(|error| refuse(file, error.to_string(), "build the plugin again"))?;
+    let path = load_path(&opened).map_err(|error| refuse(file, error.to_string(), "rebuild the plugin"))?;
     let library = load(&path).map_err(|error| {
         let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
         // The user knows the library by another path.
         let why = why.replace(&*path.to_string_lossy(), &file.to_string_lossy());
-        refuse(file, format!("cannot be loaded: {why}"), "install what it is linked to, or build it again")
+        refuse(file, format!("cannot be loaded: {why}"), "install the libraries that it needs, or rebuild it")
     })?;
     let library = ManuallyDrop::new(library);
     if !opened.is_as_it_was() {
@@ -142,8 +143,8 @@ pub(crate) fn open_as(listed: &Listed, library: &Library) -> Result<OpenPlugin, 
     // this signature.
     let symbol = unsafe { library.get::<Symbol>(ENTRY_SYMBOL.as_bytes()) };
     let symbol = symbol.map_err(|_| {
-        let message = format!("has metadata but no symbol `{ENTRY_SYMBOL}`");
-        refuse(file, message, "build it with `export_plugin!`, without stripping dynamic symbols")
+        let message = format!("has metadata, but the symbol `{ENTRY_SYMBOL}` is missing");
+        refuse(file, message, "build it with `export_plugin!`, and do not strip dynamic symbols")
     })?;
     // SAFETY: the library is never closed.
     unsafe { OpenPlugin::open(*symbol, &listed.meta) }.map_err(|error| refuse(file, error.to_string(), error.help()))

@@ -27,7 +27,7 @@ pub enum ObjectError {
     #[error("is not a shared library ({0})")]
     NotALibrary(String),
     /// The library is for another system.
-    #[error("is a library for {found}, this host runs on {host}")]
+    #[error("is a library for {found}, but this host runs on {host}")]
     Foreign {
         /// Format and architecture of the file.
         found: String,
@@ -35,7 +35,7 @@ pub enum ObjectError {
         host: String,
     },
     /// The file ends too early.
-    #[error("is cut off: {what} ends at byte {end}, the file at byte {len}")]
+    #[error("is truncated: {what} ends at byte {end}, but the file at byte {len}")]
     Truncated {
         /// The incomplete part of the file.
         what: String,
@@ -45,10 +45,10 @@ pub enum ObjectError {
         len: u64,
     },
     /// The metadata section is too large.
-    #[error("its section `.passhost` has {0} bytes, at most {MAX_METADATA} are read")]
+    #[error("its section `.passhost` has {0} bytes, more than {MAX_METADATA}")]
     TooLarge(u64),
     /// The metadata section is missing.
-    #[error("is not a passhost plugin: it has no section `.passhost`")]
+    #[error("is not a passhost plugin: the section `.passhost` is missing")]
     NoMetadata,
 }
 
@@ -57,9 +57,9 @@ impl ObjectError {
     pub fn help(&self) -> &'static str {
         match self {
             ObjectError::Open(_) => "correct the path in the manifest, or build the plugin first",
-            ObjectError::Changed => "run it again once the plugin is built",
+            ObjectError::Changed => "run the command again once the plugin is built",
             ObjectError::NotAFile(_) | ObjectError::NotALibrary(_) => {
-                "name the library that cargo builds for a crate of crate-type cdylib"
+                "give the library that cargo builds for a crate of crate-type cdylib"
             }
             ObjectError::Foreign { .. } => "build the plugin for this system, or list it as `crate`",
             ObjectError::Truncated { .. } | ObjectError::TooLarge(_) => "copy or build it again",

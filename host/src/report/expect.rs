@@ -123,9 +123,11 @@ impl Expectation {
         let found = split.find_map(|(name, counter)| Some((Source::find(name, registry)?, counter)));
         let (source, counter) = found.ok_or_else(|| self.of_nothing(registry))?;
         if source.is_composite(registry) {
-            let message =
-                format!("expectation `{self}`: `{}` is a composite pass, which counts nothing", source.name(registry));
-            return Err(Error::Request { message, help: "expect something of one of its members".to_string() });
+            let message = format!(
+                "expectation `{self}`: `{}` is a composite pass, which does not count anything itself",
+                source.name(registry)
+            );
+            return Err(Error::Request { message, help: "use the name of one of its members".to_string() });
         }
         Ok((source, counter))
     }
@@ -136,11 +138,11 @@ impl Expectation {
         let passes = registry.passes().map(|(_, info)| info.name.as_str());
         let near = nearest(name, passes.chain(registry.instruments().map(|(_, info)| info.name.as_str())));
         let message = format!(
-            "expectation `{self}`: it does not begin with the name of a pass or an instrument{}",
+            "expectation `{self}`: it does not start with the name of a pass or an instrument{}",
             did_you_mean(&near)
         );
-        let help = "write the full name of a pass or an instrument, a dot, and what it counts; `passhost list` shows all \
-                    passes and instruments";
+        let help = "write the full name of a pass or an instrument, a dot, and the name of a counter; `passhost list` shows all passes and \
+                    instruments";
         Error::Request { message, help: help.to_string() }
     }
 
@@ -164,20 +166,20 @@ impl Expectation {
         let names: BTreeSet<String> = all.iter().map(|statistic| format!("`{}`", statistic.name)).collect();
         let names: Vec<String> = names.into_iter().collect();
         let help = match (found().next(), names.as_slice(), source) {
-            (Some(_), ..) => "`--statistics` shows all that was counted".to_string(),
+            (Some(_), ..) => "use `--statistics` to show all counters".to_string(),
             (None, [], Source::Pass(_)) => {
-                format!("`{name}` counted nothing in this run: it is not in the pipeline, or counts nothing")
+                format!("`{name}` has no counters in this run: it is not in the pipeline, or does not count anything")
             }
             (None, [], Source::Instrument(_)) => {
-                format!("`{name}` counted nothing in this run; `--instrument {name}` adds it to a run")
+                format!("`{name}` has no counters in this run; use `--instrument {name}` to add it")
             }
-            (None, names, _) => format!("`{name}` counted {}, but no `{counter}`", listed(names)),
+            (None, names, _) => format!("`{name}` counted {}, but not `{counter}`", listed(names)),
         };
         let (expected, meant) = (self.bound(), did_you_mean(&near));
         let message = match self.holds(sum) {
             // For a counter that does not exist, an upper limit always holds.
-            true => format!("`{name}` counts no `{counter}`, of which {expected} is expected{meant}"),
-            false => format!("`{name}` counted {sum} of `{counter}`; expected: {expected}{meant}"),
+            true => format!("`{name}` does not have a counter `{counter}`, expected {expected}{meant}"),
+            false => format!("`{name}` counted {sum} for `{counter}`, expected {expected}{meant}"),
         };
         Err(Error::Unmet { message, help })
     }

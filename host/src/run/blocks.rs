@@ -77,7 +77,7 @@ fn compare(old: &Body, new: &Body) -> Result<(), Touched> {
         for output in old {
             let name = output.name().unwrap_or("_");
             let touched = |what: &str| Touched {
-                message: format!("{what} `{name}`, an output of a dataflow block, which lives outside of it"),
+                message: format!("{what} `{name}`, an output of a dataflow block, which is visible outside the block"),
                 node: output.index().unwrap_or(0),
             };
             let Some(same) = rest.find(|other| other.name() == output.name()) else { return Err(touched("dropped")) };
@@ -91,7 +91,7 @@ fn compare(old: &Body, new: &Body) -> Result<(), Touched> {
     }
     let kept: BTreeSet<&str> = after.symbols.iter().map(|(name, _)| name.as_str()).collect();
     if let Some((name, node)) = before.symbols.iter().find(|(name, _)| !kept.contains(name.as_str())) {
-        let message = format!("dropped the symbolic variable `{name}`, which lives outside of the dataflow block");
+        let message = format!("dropped the symbolic variable `{name}`, which is defined outside the dataflow block");
         return Err(Touched { message, node: *node });
     }
     outside(&before.outside, &after.outside, &mut now)
@@ -102,7 +102,7 @@ fn outside(before: &[Value<'_>], after: &[Value<'_>], now: &mut [Option<usize>])
     for (at, old) in before.iter().enumerate() {
         let name = old.name().map_or("an expression".to_string(), |name| format!("`{name}`"));
         let touched = |what: &str| Touched {
-            message: format!("{what} {name}, which lives outside of the dataflow blocks"),
+            message: format!("{what} {name}, which is outside the dataflow blocks"),
             node: old.index().unwrap_or(0),
         };
         let Some(new) = after.get(at).filter(|new| new.kind() == old.kind()) else { return Err(touched("dropped")) };
@@ -121,7 +121,7 @@ fn outside(before: &[Value<'_>], after: &[Value<'_>], now: &mut [Option<usize>])
         None => Ok(()),
         Some(added) => {
             let name = added.name().map_or("an expression".to_string(), |name| format!("`{name}`"));
-            let message = format!("added {name} outside of the dataflow blocks");
+            let message = format!("added {name} outside the dataflow blocks");
             Err(Touched { message, node: before.last().and_then(|last| last.index()).unwrap_or(0) })
         }
     }

@@ -10,7 +10,7 @@ use plugin_api::abi::host::RunFailure;
 use registry::{Owner, PassId, Unit};
 
 /// Replaces the message of a pass that returned an error without one.
-const NO_REASON: &str = "returned an error without a text; its author should make it say what it found";
+const NO_REASON: &str = "returned an error without a message; its author should add one";
 
 impl Run<'_> {
     /// Builds the error of a pass that failed.
@@ -35,7 +35,7 @@ impl Run<'_> {
 
     /// Builds the error of a pass that returned an ill-formed module.
     pub(super) fn violation(&self, pass: PassId, after: &Module, violation: &Violation) -> Error {
-        let place = self.place(after, &violation.function, violation.node, "what the pass returned");
+        let place = self.place(after, &violation.function, violation.node, "the module that the pass returned");
         let message = format!("returned an ill-formed module: {}", violation.message);
         // A fault in the attributes of the module is in no function.
         let function = Some(violation.function.clone()).filter(|name| !name.is_empty());

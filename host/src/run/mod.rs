@@ -181,8 +181,8 @@ impl<'e> Runner<'e> {
     /// context is already being called. An error in a later step is in the report.
     pub fn run(mut self, plan: &Plan, module: Module) -> Result<RunReport, Error> {
         if !plan.is_of(self.engine.registry()) {
-            let message = "the plan was made for an engine with other passes".to_string();
-            return Err(Error::Request { message, help: "plan again with the engine that runs it".to_string() });
+            let message = "the plan was made for an engine with different passes".to_string();
+            return Err(Error::Request { message, help: "plan again with the engine that runs the plan".to_string() });
         }
         verify_kinds(&module).map_err(not_a_module)?;
         self.context = self.context.at_level(plan.opt_level);
@@ -211,7 +211,7 @@ impl<'e> Runner<'e> {
 
 fn not_a_module(why: impl std::fmt::Display) -> Error {
     Error::Request {
-        message: format!("the module to run passes over: {why}"),
-        help: "make it of functions that were read, or built as functions".to_string(),
+        message: format!("the input module is invalid: {why}"),
+        help: "create it from functions that were read from text, or built with a builder".to_string(),
     }
 }

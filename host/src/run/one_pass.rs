@@ -124,7 +124,7 @@ impl<'r> Run<'r> {
         self.check_operators(pass, &affected, before, &after)?;
         let changed = changed(before, &after);
         if !changed && !before.same(&after) {
-            tracing::info!(target: LOG, "returned another module that equals its input, but for names of variables; return the input instead");
+            tracing::info!(target: LOG, "returned another module that equals its input except for names of variables; return the input instead");
         }
         self.check_claims(pass, before, &after, held, changed)?;
         self.services.marks.replaced(affected.iter().map(|affected| affected.body), &after);
@@ -177,7 +177,7 @@ impl<'r> Run<'r> {
         if found.is_empty() {
             return Ok(());
         }
-        let shown = Shown::new(self.engine, after, "what the pass returned");
+        let shown = Shown::new(self.engine, after, "the module that the pass returned");
         let place = |undeclared: &UndeclaredOperator| shown.place(&undeclared.function, undeclared.node);
         if let Some(first) = found.first().filter(|_| self.runner.deny_unknown) {
             return Err(self.step_error(pass, Some(first.function.clone()), first.to_string(), place(first)));
@@ -223,7 +223,7 @@ impl<'r> Run<'r> {
                 self.set_module(module);
                 message
             }
-            Err(error) => format!("{message}, and that cannot be put back: {error}"),
+            Err(error) => format!("{message}, which cannot be undone: {error}"),
         }
     }
 

@@ -209,7 +209,7 @@ impl Rest {
     pub(super) fn begins(&mut self, number: usize) -> Result<(), Error> {
         match self.first {
             Some(first) if !self.is_past() && first != number => {
-                Err(self.inconsistent(Some(first), &format!("with them, the run continues at step {number}")))
+                Err(self.inconsistent(Some(first), &format!("after them, the run continues at step {number}")))
             }
             Some(_) if !self.is_past() => {
                 self.first = None;
@@ -231,7 +231,7 @@ impl Rest {
     pub(super) fn has_begun(&self) -> Result<(), Error> {
         match self.first {
             None if !self.is_past() => Ok(()),
-            first => Err(self.inconsistent(first, "with them, nothing is left to run")),
+            first => Err(self.inconsistent(first, "after them, there are no steps left to run")),
         }
     }
 
@@ -241,7 +241,7 @@ impl Rest {
         Error::Unmet {
             message: format!("`past` has {entries}, but {failed}: {what}"),
             help:
-                "the bundle was changed or belongs to another plan; use the bundle as `passhost run --bundle` wrote it"
+                "the bundle was changed or belongs to another plan; use an unchanged bundle from `passhost run --bundle`"
                     .to_string(),
         }
     }
@@ -254,11 +254,11 @@ impl Rest {
     /// Returns the outcome to use instead of calling the next pass, and the reason; `None` if the pass is to be called.
     pub(super) fn instead(&mut self, pass: PassId) -> Option<(Past, &'static str)> {
         if let Some(past) = self.past.pop_front() {
-            return Some((past, "it ran before"));
+            return Some((past, "it has already run"));
         }
         let left_out = self.over || self.only.is_some_and(|only| only != pass);
         self.over |= self.until == Some(pass);
-        left_out.then_some((Past::Unchanged, "it is left out"))
+        left_out.then_some((Past::Unchanged, "it is omitted"))
     }
 }
 

@@ -50,7 +50,7 @@ impl Run<'_> {
                 self.claims.confirm(property, module.functions());
                 return Ok(());
             }
-            Verdict::Unknown => (None, "which nothing has established".to_string(), None),
+            Verdict::Unknown => (None, "which is not established".to_string(), None),
             Verdict::Fails(function, PassError { message, node, .. }) => {
                 let place = node.and_then(|node| self.place(module, &function, node, "before the pass"));
                 (Some(function), format!("which does not hold: {message}"), place)
@@ -172,7 +172,7 @@ impl Run<'_> {
         (function, PassError { message, node, .. }): (String, PassError),
         found: &str,
     ) -> Error {
-        let place = node.and_then(|node| self.place(module, &function, node, "what the pass returned"));
+        let place = node.and_then(|node| self.place(module, &function, node, "the module that the pass returned"));
         let message =
             format!("claims to {claim} the property `{property}`, which does not hold after it: {message}{found}");
         let mut error = self.step_error(pass, Some(function), message, place);
@@ -230,7 +230,7 @@ impl Run<'_> {
         };
         let name = &registry.owner(owner).name;
         if let Some(why) = self.marked_plugin(owner) {
-            return Ok(Verdict::Broken(format!("{why}, and is not called again")));
+            return Ok(Verdict::Broken(format!("{why}, and will not be called again")));
         }
         let linked = self.runner.linked.filter(|linked| linked.name == *name);
         let linked = linked.and_then(|plugin| plugin.more.properties.iter().find(|linked| linked.name == property));
@@ -269,16 +269,16 @@ impl Run<'_> {
             .map(|id| format!("`{}` ({})", registry.pass(id).name, registry.pass_owner(id).name))
             .collect();
         if !passes.is_empty() {
-            return format!("run a pass before it that establishes it: {}", passes.join(", "));
+            return format!("run a pass that establishes it first: {}", passes.join(", "));
         }
         if !own.is_empty() {
-            return "it establishes this property itself, and no other pass of the listed plugins does".to_string();
+            return "only the pass itself establishes this property".to_string();
         }
         let all = registry.passes().flat_map(|(_, info)| &info.contract.establishes).map(String::as_str);
         let known: std::collections::BTreeSet<&str> =
             all.chain(registry.properties().map(|(info, _)| info.name.as_str())).collect();
         let near = nearest(property, known.into_iter().filter(|name| *name != property));
-        format!("no pass of the listed plugins establishes it{}", did_you_mean(&near))
+        format!("it is not established by any pass of the listed plugins{}", did_you_mean(&near))
     }
 }
 
@@ -308,12 +308,12 @@ mod tests {
 
     #[test]
     fn a_pass_is_no_remedy_for_itself() {
-        let start = "requires the property `t.held`, which nothing has established; ";
+        let start = "requires the property `t.held`, which is not established; ";
         for (establish, hint) in [
-            (&["t.Gives"][..], "run a pass before it that establishes it: `t.Gives` (host)"),
-            (&["t.Needs", "t.Gives"], "run a pass before it that establishes it: `t.Gives` (host)"),
-            (&["t.Needs"], "it establishes this property itself, and no other pass of the listed plugins does"),
-            (&[], "no pass of the listed plugins establishes it"),
+            (&["t.Gives"][..], "run a pass that establishes it first: `t.Gives` (host)"),
+            (&["t.Needs", "t.Gives"], "run a pass that establishes it first: `t.Gives` (host)"),
+            (&["t.Needs"], "only the pass itself establishes this property"),
+            (&[], "it is not established by any pass of the listed plugins"),
         ] {
             let found = said(establish);
             assert!(found.ends_with(&format!("{start}{hint}")), "{found}");

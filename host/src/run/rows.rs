@@ -81,7 +81,7 @@ impl Run<'_> {
     pub(super) fn rows_of_vetoed(&mut self, ended: &[StepRun], by: String) {
         if let [user, .., needed] = ended {
             let [user, needed] = [user, needed].map(|step| step.unit.name(self.engine.registry()));
-            self.warn(format!("`{user}` is skipped: it needs `{needed}`, vetoed by {by}"));
+            self.warn(format!("`{user}` is skipped because it needs `{needed}`, vetoed by {by}"));
         }
         self.rows_of(ended, &Fate::Vetoed(by), |_| true);
     }
@@ -90,7 +90,7 @@ impl Run<'_> {
     pub(super) fn rows_of_lacking(&mut self, ended: &[StepRun], why: String) {
         if let Some(user) = ended.last() {
             let user = user.unit.name(self.engine.registry());
-            self.warn(format!("`{user}` is skipped: it {why}"));
+            self.warn(format!("`{user}` is skipped because it {why}"));
         }
         self.rows_of(ended, &Fate::Skipped(why), |_| true);
     }

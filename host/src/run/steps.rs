@@ -233,7 +233,7 @@ impl<'r> Run<'r> {
         if let Some((past, why)) = self.rest.instead(job.pass) {
             self.past.push(past);
             return match past {
-                Past::Vetoed => Err(Stop::Vetoed("an instrument of the run before".to_string())),
+                Past::Vetoed => Err(Stop::Vetoed("an instrument of the previous run".to_string())),
                 past => {
                     self.uncalled = Some(why);
                     driver.done(past == Past::Changed);
@@ -278,7 +278,7 @@ impl<'r> Run<'r> {
     /// Returns a reason if the pass already failed on the same module with the same options.
     fn failed_before(&self, job: &Job<'_>) -> Option<String> {
         let same = |(given, on): &&(Vec<OptionValue>, Module)| *given == *job.options && on.same(&self.module);
-        self.failed.get(&job.pass)?.iter().rev().find(same).map(|_| "it failed before on the same module".to_string())
+        self.failed.get(&job.pass)?.iter().rev().find(same).map(|_| "it already failed on the same module".to_string())
     }
 
     /// Returns the reason why the plugin of a pass is quarantined.

@@ -113,7 +113,9 @@ impl<'r> Run<'r> {
         } else if round >= limit {
             let passes = rounds.changed_after(round - 1, registry);
             let who = listed(&passes);
-            Some(format!("round {round} still changed the module, and the limit is {limit}; changed by {who}"))
+            Some(format!(
+                "round {round}, the last one allowed by the limit of {limit}, still changed the module; changed by {who}"
+            ))
         } else {
             None
         }

@@ -146,7 +146,7 @@ fn verify_globals(name: &str, body: &Body, module: &Module) -> Result<(), Violat
     match script::stale_callee(body, module) {
         Some(callee) => {
             let message = format!(
-                "calls `{callee}` as the type that it had; its type changed: infer the types of its callers again"
+                "calls `{callee}` with its former type; the type has changed: infer the types of its callers again"
             );
             Err(Violation { function: name.to_string(), node: 0, message })
         }

@@ -116,7 +116,7 @@ fn callee_fault(value: Value<'_>, module: &Module) -> Option<String> {
     }
     let (said, is) = (said.to_owned(), is.to_owned());
     match relation(&said, &is) {
-        Relation::Contradicts(why) => Some(format!("calls `{target}` as another type than it has: {why}")),
+        Relation::Contradicts(why) => Some(format!("calls `{target}` with a wrong type: {why}")),
         _ => None,
     }
 }
@@ -173,7 +173,10 @@ impl Check<'_> {
             _ => {}
         }
         if value.is_bound() && !value.ty().is_known() {
-            return Err(format!("`{}` has no type; run relax.Normalize or give the pass's result a type", name(value)));
+            return Err(format!(
+                "the type of `{}` is missing; run relax.Normalize, or give the result of the pass a type",
+                name(value)
+            ));
         }
         self.known_symbols(value)?;
         self.shown_type(value)
@@ -196,8 +199,7 @@ impl Check<'_> {
         all_symbols(&value.ty().to_owned(), &mut |id| hidden = hidden.or(inner.contains(&id).then_some(id)));
         match hidden {
             Some(id) => Err(format!(
-                "is seen outside of its dataflow block, but its type mentions `{}`, which is not: say less, or add it to \
-                 R.output",
+                "is visible outside its dataflow block, but its type refers to `{}`, which is not; use a less specific type, or add it to R.output",
                 self.body.sym_name(id).unwrap_or("?")
             )),
             None => Ok(()),
@@ -219,10 +221,10 @@ impl Check<'_> {
             && let Some(call) = first_effect(function)
         {
             return Err(format!(
-                "is declared pure, but has an effect: `{call}`; declare it with pure=False, or set relax.force_pure"
+                "is declared pure, but has side effects: `{call}`; declare it with pure=False, or set relax.force_pure"
             ));
         }
-        match self.fits(function.ret_ty(), result.ty(), "what it returns") {
+        match self.fits(function.ret_ty(), result.ty(), "the returned value") {
             Err(_) if self.before.body.is_some_and(contradicts_itself) => Ok(()),
             fits => fits,
         }
@@ -251,7 +253,7 @@ impl Check<'_> {
             }
         };
         if !pure && !value.has(flag::IMPURE) {
-            return Err(format!("calls `{}`, which has an effect, without the flag for it", callee_name(call)));
+            return Err(format!("calls `{}`, which has side effects, without the flag for them", callee_name(call)));
         }
         let said = value.ty().to_owned();
         let exact = said == ty;
@@ -295,7 +297,7 @@ impl Check<'_> {
         }
         if ty.children().len() != value.n_operands() {
             let (said, is) = (ty.children().len(), value.n_operands());
-            return Err(format!("a tuple of {is} elements has a type of {said}"));
+            return Err(format!("a tuple of {is} elements has a type with {said}"));
         }
         value.operands().zip(ty.children()).try_for_each(|(item, ty)| self.fits(ty, item.ty(), "an element"))
     }
@@ -320,7 +322,7 @@ impl Check<'_> {
         // TVM checks the value at run time.
         let can_be_true = matches!(ty.kind(), tykind::OBJECT | tykind::TENSOR | tykind::DTENSOR | tykind::PRIM);
         if ty.is_known() && !can_be_true {
-            return Err(format!("the condition of an If must be a tensor or scalar, `{}` is not", name(cond)));
+            return Err(format!("the condition of an If must be a tensor or scalar, but `{}` is not", name(cond)));
         }
         let Some((then, other)) = value.branches() else { return Ok(()) };
         for result in [then.result(), other.result()].into_iter().flatten() {
@@ -338,7 +340,7 @@ impl Check<'_> {
             if effect {
                 let calls = value.as_call().and_then(|call| call.op()).and_then(|op| op.strip_prefix("relax."));
                 let why = calls.map(|op| format!(": it calls `R.{op}`")).unwrap_or_default();
-                return Err(format!("a dataflow block contains `{}`, which has an effect{why}", name(value)));
+                return Err(format!("a dataflow block contains `{}`, which has side effects{why}", name(value)));
             }
         }
         Ok(())
@@ -374,7 +376,7 @@ impl Check<'_> {
             Some(id) => {
                 let symbol = self.body.sym_name(id).unwrap_or("?");
                 Err(format!(
-                    "symbolic variable `{symbol}` is used, but no parameter, scalar binding or match_cast defines it"
+                    "symbolic variable `{symbol}` is used, but not defined by a parameter, scalar binding or match_cast"
                 ))
             }
             None => Ok(()),

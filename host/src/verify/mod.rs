@@ -79,7 +79,7 @@ pub fn verify_kinds(module: &Module) -> Result<(), Violation> {
 fn verify_meta(module: &Module) -> Result<(), Violation> {
     match module.meta() {
         Some(meta) if meta.kind() != BodyKind::Module => Err(of_module(
-            "its attributes are a function; set them with `ModuleEdit::set_attrs`, or take those of another module"
+            "its attributes are a function; set them with `ModuleEdit::set_attrs`, or use those of another module"
                 .into(),
         )),
         _ => Ok(()),
@@ -90,9 +90,9 @@ fn verify_kind(name: &str, body: &Body) -> Result<(), Violation> {
     let what = match body.kind() {
         BodyKind::Function | BodyKind::PrimFunc | BodyKind::Extern => return Ok(()),
         BodyKind::Module => "the attributes of a module",
-        _ => "of an unknown kind",
+        _ => "another kind of function",
     };
-    let message = format!("is {what}; a module holds Relax functions, PrimFuncs and external functions");
+    let message = format!("is {what}; a module can only contain Relax functions, PrimFuncs and external functions");
     Err(Violation { function: name.to_string(), node: 0, message })
 }
 

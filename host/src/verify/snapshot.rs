@@ -55,7 +55,7 @@ impl Snapshot {
                 return Some(Written { function, part: "the name of the function".to_string() });
             }
             if let Some(section) = content.difference(body.raw()) {
-                return Some(Written { function, part: format!("the function that it got (section `{section}`)") });
+                return Some(Written { function, part: format!("the input function (section `{section}`)") });
             }
         }
         let section = self.meta.as_ref().and_then(|(body, content)| content.difference(body.raw()))?;
@@ -146,7 +146,7 @@ mod tests {
         snapshot.functions[1].2.sections.name_bytes[2] = b'y';
         let written = snapshot.written(&module).expect("it was written into");
         assert_eq!(written.function.as_deref(), Some("other"));
-        assert_eq!(written.part, "the function that it got (section `name_bytes`)");
+        assert_eq!(written.part, "the input function (section `name_bytes`)");
         let restored = snapshot.restore().expect("a module");
         let same = |name: &str| restored.get(name).zip(module.get(name)).map(|(a, b)| a.same(b));
         assert_eq!((same("main"), same("other")), (Some(true), Some(false)));

@@ -69,7 +69,7 @@ fn vector(n: &Dim) -> Type {
     Type::tensor([n.clone()], DType::F32)
 }
 
-const UNDEFINED: &str = "symbolic variable `m` is used, but no parameter, scalar binding or match_cast defines it";
+const UNDEFINED: &str = "symbolic variable `m` is used, but not defined by a parameter, scalar binding or match_cast";
 
 #[test]
 fn the_result_type_uses_what_the_parameters_define() {
@@ -160,7 +160,7 @@ fn what_is_called_without_a_known_purity_may_have_an_effect() {
     };
     for callee in [Type::Object, opaque(false)] {
         let error = verify_module(&module(&callee, 0), &First).expect_err("may have an effect");
-        assert_eq!(error.message, "calls `g`, which has an effect, without the flag for it");
+        assert_eq!(error.message, "calls `g`, which has side effects, without the flag for them");
         assert_eq!(verify_module(&module(&callee, flag::IMPURE), &First), Ok(()));
     }
     assert_eq!(verify_module(&module(&opaque(true), 0), &First), Ok(()));

@@ -27,7 +27,10 @@ pub(crate) fn check(body: &Body) -> Result<(), Fault> {
             && let Some(var) = value.operand(0)
             && !loops.insert(var.word())
         {
-            return Err((at, format!("{} is the variable of two loops; give one of them its own", called(var))));
+            return Err((
+                at,
+                format!("{} is the variable of two loops; use a separate variable for each", called(var)),
+            ));
         }
     }
     Ok(())
@@ -95,7 +98,7 @@ fn tensor_fits(buffer: Ty<'_>, given: Ty<'_>, known: &mut BTreeMap<Sym, Dim>) ->
     }
     let (takes, found) = (buffer.ndim(), given.ndim());
     if found >= 0 && takes != found {
-        return Err(format!("takes a buffer of {takes} dimensions, but relax.call_tir passes a tensor of {found}"));
+        return Err(format!("takes a buffer with {takes} dimensions, but relax.call_tir passes a tensor with {found}"));
     }
     let shape = buffer.prims();
     for (axis, (takes, found)) in shape.iter().zip(given.dims().into_iter().flatten()).enumerate() {
@@ -129,7 +132,7 @@ fn node(value: Value<'_>, parent: Option<Value<'_>>, parents: &[u32], body: &Bod
         _ => 0,
     };
     if value.n_operands() < least {
-        return Err(format!("{} needs {least} operands, has {}", called(value), value.n_operands()));
+        return Err(format!("{} needs {least} operands, found {}", called(value), value.n_operands()));
     }
     match value.kind() {
         kind::LOAD => element(value, 1),
@@ -152,11 +155,11 @@ fn node(value: Value<'_>, parent: Option<Value<'_>>, parents: &[u32], body: &Bod
             directly_in(value, parent, kind::SBLOCK, "a block")?;
             truth(value.operand(0), "the predicate of a block")
         }
-        kind::ASSERT => truth(value.operand(0), "what is asserted"),
+        kind::ASSERT => truth(value.operand(0), "the condition of an assertion"),
         kind::FOR => {
             let vars = value.region().children().filter(|child| child.kind() == kind::LOOP_VAR).count();
             if vars != 1 {
-                return Err(format!("a loop has exactly one variable, found {vars}"));
+                return Err(format!("a loop must have exactly one variable, found {vars}"));
             }
             (0..value.n_operands().min(2)).try_for_each(|i| index(value.operand(i), "a bound of the loop"))?;
             alike(value.operand(0), value.operand(1), "the start and the extent of the loop")
@@ -207,7 +210,7 @@ fn buffer(value: Option<Value<'_>>) -> Result<Value<'_>, String> {
     match value {
         Some(value) if value.ty().kind() == tykind::BUFFER && value.has(flag::BOUND) => Ok(value),
         Some(value) => Err(format!("{} is not a declared buffer", called(value))),
-        None => Err("no buffer is said".to_string()),
+        None => Err("a buffer is missing".to_string()),
     }
 }
 
@@ -259,7 +262,7 @@ fn access(value: Value<'_>, parent: Option<Value<'_>>) -> Result<(), String> {
 
 fn buffer_itself(value: Value<'_>) -> Result<(), String> {
     if value.ty().kind() != tykind::BUFFER {
-        return Err(format!("{} has no buffer type", called(value)));
+        return Err(format!("{} is not a buffer", called(value)));
     }
     for dim in value.ty().prims() {
         if !dim.dtype().is_int() {
@@ -269,7 +272,7 @@ fn buffer_itself(value: Value<'_>) -> Result<(), String> {
     }
     let of = value.node().map_or(0, |node| node.a);
     if matches!(of, buffer_of::PARAM | buffer_of::MATCH | buffer_of::DECL) && value.n_operands() == 0 {
-        return Err(format!("{} is made of nothing; give its handle, region or data", called(value)));
+        return Err(format!("{} lacks a handle, region or data", called(value)));
     }
     if of == buffer_of::VIEW { view(value) } else { Ok(()) }
 }
@@ -298,7 +301,10 @@ fn scope_ids(value: Value<'_>, body: &Body) -> Result<(), String> {
     };
     match whole {
         true => Ok(()),
-        false => Err(format!("{} is one of the variables of a T.{callee}, but not all are together", called(value))),
+        false => Err(format!(
+            "{} is one of the variables of a T.{callee}, which must all be defined together",
+            called(value)
+        )),
     }
 }
 
@@ -334,14 +340,14 @@ fn arith(value: Value<'_>) -> Result<(), String> {
             truth(value.operand(1), "an operand of `and` and `or`")
         }
         prim::SHL | prim::SHR => {
-            index(value.operand(0), "what is shifted")?;
+            index(value.operand(0), "the shifted value")?;
             index(value.operand(1), "the number of bits")
         }
         prim::ADD..=prim::BITXOR => match value.operand(1) {
             Some(_) => alike(value.operand(0), value.operand(1), "the operands"),
             None => Err("needs two operands".to_string()),
         },
-        _ => Err(format!("operation {op} is not known")),
+        _ => Err(format!("unknown operation {op}")),
     }
 }
 
@@ -350,7 +356,7 @@ fn truth(value: Option<Value<'_>>, what: &str) -> Result<(), String> {
     let Some(value) = value else { return Ok(()) };
     let found = dtype(value);
     if found.is_known() && found.code() != 6 {
-        return Err(format!("{what} must be a bool, found {found}: compare it with something"));
+        return Err(format!("{what} must be a bool, found {found}; compare it with something"));
     }
     Ok(())
 }
@@ -370,7 +376,7 @@ fn alike(a: Option<Value<'_>>, b: Option<Value<'_>>, what: &str) -> Result<(), S
     let (x, y) = (dtype(a), dtype(b));
     let known = x.is_known() && y.is_known() && a.ty().kind() == tykind::PRIM && b.ty().kind() == tykind::PRIM;
     if known && ((x.code(), x.bits()) != (y.code(), y.bits()) || lanes(a) != lanes(b)) {
-        return Err(format!("{what} must be of one type, found {x} and {y}"));
+        return Err(format!("{what} must have one type, found {x} and {y}"));
     }
     Ok(())
 }
@@ -459,7 +465,7 @@ mod tests {
             let zero = t.int(0);
             t.add(kind::STORE, 0, &[t.buffer, zero, zero, zero]);
         });
-        refused("has no buffer type", |t| {
+        refused("is not a buffer", |t| {
             t.named(kind::BUFFER, buffer_of::FREE, &[]);
         });
         refused("must be directly in a block", |t| {
@@ -482,7 +488,7 @@ mod tests {
         refused("a loop variable outside a loop", |t| {
             t.named(kind::LOOP_VAR, 0, &[]);
         });
-        refused("must be of one type, found int32 and int64", |t| {
+        refused("must have one type, found int32 and int64", |t| {
             let (zero, four) = (t.int(0), t.b.scalar(&Dim::Int(4)));
             t.region(kind::FOR, &[zero, four]);
             t.named(kind::LOOP_VAR, 0, &[]);
@@ -491,7 +497,7 @@ mod tests {
             let zero = t.int(0);
             t.named(kind::ITER_VAR, axis::SPATIAL, &[zero, zero, zero]);
         });
-        refused("needs 3 operands, has 2", |t| {
+        refused("needs 3 operands, found 2", |t| {
             let zero = t.int(0);
             t.region(kind::SBLOCK, &[]);
             t.named(kind::ITER_VAR, axis::SPATIAL, &[zero, zero]);
@@ -508,12 +514,12 @@ mod tests {
             let value = t.float();
             t.region(kind::COND, &[value]);
         });
-        refused("the operands must be of one type, found int32 and float32", |t| {
+        refused("the operands must have one type, found int32 and float32", |t| {
             let (zero, value) = (t.int(0), t.float());
             let sum = t.add(kind::ARITH, u32::from(prim::ADD), &[zero, value]);
             t.add(kind::EVALUATE, 0, &[sum]);
         });
-        refused("operation 999 is not known", |t| {
+        refused("unknown operation 999", |t| {
             let zero = t.int(0);
             let odd = t.add(kind::ARITH, 999, &[zero, zero]);
             t.add(kind::EVALUATE, 0, &[odd]);

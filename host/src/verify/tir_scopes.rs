@@ -118,8 +118,7 @@ impl<'b> Scopes<'b> {
                 kind::LOOP_VAR if self.loops.get(&operand.word()).is_some_and(|around| *around < depth) => {
                     let block = self.blocks.last().and_then(|block| block.name()).unwrap_or("");
                     return Err(format!(
-                        "block `{block}` uses {}, the variable of a loop around it; bind an iterator to it, as in \
-                         `v = T.axis.spatial(extent, {})`",
+                        "block `{block}` uses {}, the variable of a loop around it; bind an iterator to it, as in `v = T.axis.spatial(extent, {})`",
                         called(operand),
                         operand.name().unwrap_or("i")
                     ));
@@ -140,9 +139,9 @@ impl<'b> Scopes<'b> {
             return Ok(());
         }
         Err(match var.attr("thread").is_some_and(|thread| thread.kind() == attr::STR) {
-            true => format!("{} is a thread outside of its T.launch_thread", called(var)),
+            true => format!("{} is a thread outside its T.launch_thread", called(var)),
             false => {
-                format!("{} is declared, but nothing defines it: make it a parameter, or give it a value", called(var))
+                format!("{} is declared, but not defined; make it a parameter, or give it a value", called(var))
             }
         })
     }
@@ -154,7 +153,7 @@ impl<'b> Scopes<'b> {
         let Some(free) = self.free.get_mut(&var.word()) else { return Ok(()) };
         match (free.extent, extent) {
             (Some(before), Some(now)) if before != now => {
-                Err(format!("{} is launched with {now} threads here, and with {before} before", called(var)))
+                Err(format!("{} is launched with {now} threads here, but with {before} earlier", called(var)))
             }
             _ => {
                 free.extent = extent;

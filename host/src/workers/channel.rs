@@ -186,7 +186,7 @@ fn holds(memory: &File, len: u64) -> io::Result<bool> {
     Ok(facts.len() >= len && written >= len)
 }
 
-const SHORT: &str = "a message is longer than its memory";
+const SHORT: &str = "a message exceeds its shared memory";
 
 fn read_head(head: &[u8; HEAD], most: u64) -> io::Result<(Frame, bool, usize)> {
     let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -194,12 +194,12 @@ fn read_head(head: &[u8; HEAD], most: u64) -> io::Result<(Frame, bool, usize)> {
         1 => Frame::Call,
         2 => Frame::Reply,
         3 => Frame::Tell,
-        _ => return Err(lost("what it sends is no message")),
+        _ => return Err(lost("it sent an invalid message")),
     };
     let len = u64::from(word(12)) << 32 | u64::from(word(8));
     let far = word(4) != 0;
     if len > most || !far && len > MOST_INLINE {
-        return Err(lost(&format!("it announces a message of {len} bytes, which is too long")));
+        return Err(lost(&format!("it announced a message of {len} bytes, which is too long")));
     }
     Ok((kind, far, len as usize))
 }
@@ -222,7 +222,7 @@ pub(super) fn send_files(socket: &UnixStream, files: &[&File]) -> io::Result<()>
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !control.push(SendAncillaryMessage::ScmRights(&files)) {
-        return Err(lost("there is no room for so many files"));
+        return Err(lost("too many files for one message"));
     }
     sendmsg(socket, &[io::IoSlice::new(b"f")], &mut control, SendFlags::empty())?;
     Ok(())
@@ -270,12 +270,12 @@ mod tests {
     fn nonsense_and_memory_that_became_shorter_are_errors() {
         let (a, b) = pair();
         (&a.socket).write_all(&[9; 64]).expect("sent");
-        assert_eq!(b.wait().err().map(|error| error.to_string()).as_deref(), Some("what it sends is no message"));
+        assert_eq!(b.wait().err().map(|error| error.to_string()).as_deref(), Some("it sent an invalid message"));
         let (a, b) = pair();
         a.send(Frame::Call, &vec![1; 2 * INLINE]).expect("sent");
         a.outbox.set_len(5).expect("shorter");
         let error = b.wait().err().map(|error| error.to_string());
-        assert_eq!(error.as_deref(), Some("a message is longer than its memory"));
+        assert_eq!(error.as_deref(), Some("a message exceeds its shared memory"));
         let (a, b) = pair();
         let mut head = Vec::new();
         put(&mut head, Frame::Call, &[], true);
@@ -308,7 +308,7 @@ mod tests {
         b.set_most(long.len() as u64 - 1);
         a.send(Frame::Reply, &long).expect("sent");
         let error = b.wait().err().map(|error| error.to_string());
-        assert_eq!(error, Some(format!("it announces a message of {} bytes, which is too long", long.len())));
+        assert_eq!(error, Some(format!("it announced a message of {} bytes, which is too long", long.len())));
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl Said {
             };
         } else if before <= FLOOD {
             let size = amount(FLOOD);
-            tracing::warn!("{WORKER} wrote more than {size} to standard error; what else it writes is not shown");
+            tracing::warn!("{WORKER} wrote more than {size} to standard error; the rest is not shown");
         }
     }
 
@@ -158,9 +158,9 @@ impl Said {
         match (text(end), self.first_line()) {
             (last, _) if last.is_empty() => String::new(),
             (last, Some(first)) if self.in_call > end.len() + FIRST => {
-                format!("; it said: {}\n[...]\n{last}", text(first))
+                format!("; its output was: {}\n[...]\n{last}", text(first))
             }
-            (last, _) => format!("; it said: {last}"),
+            (last, _) => format!("; its output was: {last}"),
         }
     }
 

@@ -415,7 +415,7 @@ fn calls(limits: &Limits, spaces: Spaces) -> Result<(), String> {
         let made = lists.map(|list| SeccompRule::new(list).map_err(|error| error.to_string()));
         rules.insert(call, made.collect::<Result<_, _>>()?);
     }
-    let arch = std::env::consts::ARCH.try_into().map_err(|_| "this processor is not known".to_string())?;
+    let arch = std::env::consts::ARCH.try_into().map_err(|_| "this processor is not supported".to_string())?;
     let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, arch).map_err(|error| error.to_string())?;
     let program: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;

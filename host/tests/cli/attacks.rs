@@ -504,8 +504,8 @@ fn what_is_forged_costs_the_host_little() {
     let case = case("attacks_by_messages");
     let none = "its worker sent an answer that is none: ";
     for (how, what) in [
-        ("hole", format!("{none}a message is longer than its memory")),
-        ("long", format!("{none}it announces a message of 18446744073709551615 bytes, which is too long")),
+        ("hole", format!("{none}a message exceeds its shared memory")),
+        ("long", format!("{none}it announced a message of 18446744073709551615 bytes, which is too long")),
         ("count", format!("{none}a message announces 18446744073709551615 items")),
         ("unfinished", LATE.to_string()),
         ("questions", LATE.to_string()),
@@ -530,7 +530,7 @@ fn a_message_with_holes_takes_no_memory() {
     command.args(["-c", "ulimit -v 2000000; exec \"$0\" \"$@\""]).arg(env!("CARGO_BIN_EXE_passhost")).args(args);
     command.current_dir(case.folder.path()).env("TMPDIR", case.folder.path());
     let (_, said, code) = case.finish(command, b"");
-    assert!(code == 3 && said.contains("a message is longer than its memory"), "{code}: {said}");
+    assert!(code == 3 && said.contains("a message exceeds its shared memory"), "{code}: {said}");
 }
 
 /// Endless output is cut, with a line that says that the rest is not shown.

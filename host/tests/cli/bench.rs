@@ -111,7 +111,7 @@ fn figures_of_a_function_and_its_kernels() {
     let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();
     assert_eq!(words(lines[2]), words("TIME SHARE CALLS GF/s OF PEAK GB/s OF PEAK KERNEL"), "{stdout}");
     assert!(lines[3..6].iter().any(|line| line.ends_with("  R.matmul")), "{stdout}");
-    assert!(lines[6].ends_with("outside of kernels: memory for results, calls"), "{stdout}");
+    assert!(lines[6].ends_with("outside kernels: memory for results, calls"), "{stdout}");
 }
 
 #[test]

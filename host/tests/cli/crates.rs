@@ -73,7 +73,7 @@ fn crates_that_share_a_library_are_told() {
     command.env("CARGO_TARGET_DIR", case.path("target"));
     let (_, stderr, code) = case.finish(command, b"");
     assert_eq!(code, 3, "{stderr}");
-    assert!(stderr.contains("is that of the crate $CASE/a/nothing, too"), "{stderr}");
+    assert!(stderr.contains("is also that of the crate $CASE/a/nothing"), "{stderr}");
 }
 
 #[test]
@@ -144,8 +144,8 @@ fn a_build_without_a_network_says_so() {
     command.env_remove("CARGO_TARGET_DIR").env("CARGO_HOME", case.path("home")).env("CARGO_NET_OFFLINE", "true");
     let (_, said, code) = case.finish(command, b"");
     assert_eq!(code, 3, "{said}");
-    let remedy = "`cargo build` failed while building far; the crates that it depends on cannot be fetched: run `cargo \
-                  fetch` in its folder where there is a network, or list its built library with `path`";
+    let remedy = "`cargo build` failed while building far; its dependencies cannot be fetched: run `cargo fetch` \
+                  in its folder with network access, or list its built library with `path`";
     assert!(said.contains(remedy) && said.contains("no matching package named `serde`"), "{said}");
 }
 
@@ -162,7 +162,7 @@ fn a_build_that_waits_for_another_cargo_says_so() {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary runs");
     let mut said = BufReader::new(child.stderr.take().expect("a pipe")).lines().map(|line| line.expect("text"));
-    let waits = |line: &String| line.starts_with("passhost: another cargo is at work: Blocking waiting for file lock");
+    let waits = |line: &String| line.starts_with("passhost: waiting for another cargo: Blocking waiting for file lock");
     assert_eq!(said.next().as_deref(), Some("passhost: building nothing …"));
     assert!(said.next().is_some_and(|line| waits(&line)));
     lock.unlock().expect("it is held");

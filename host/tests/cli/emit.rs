@@ -80,7 +80,7 @@ int main(void) {
     let mut main = Command::new(case.path("main"));
     main.current_dir(case.folder.path());
     let (stdout, ..) = case.finish(main, b"");
-    let wrong = "parameter `b` is a tensor of float32 and shape [n, 3], but extent 0 of the argument is another one";
+    let wrong = "parameter `b` is a tensor of float32 and shape [n, 3], but extent 0 of the argument differs";
     assert_eq!(stdout, format!("fine 2 12\n`double`: {wrong}\n"));
 }
 

@@ -236,14 +236,14 @@ fn another_result_than_declared() {
     let (_, stderr, code) = case.run(&[&["run", "other.py", "-o", "out.py"], &passes[..]].concat(), b"");
     assert_eq!(code, 0, "{stderr}");
     assert!(
-        stderr.contains("the declared result contradicts what is returned: dimension 1 is 4 against 3"),
+        stderr.contains("the declared result type contradicts the returned value: dimension 1 is 4 against 3"),
         "{stderr}"
     );
     let out = std::fs::read_to_string(case.path("out.py")).expect("the result");
     assert!(out.contains("-> R.Tensor((2, 4)") && !out.contains("z = "), "{out}");
     let (_, stderr, code) = case.run(&[&["run", "other.py", "--strict"], &passes[..]].concat(), b"");
     assert_eq!(code, 1, "{stderr}");
-    assert!(stderr.contains("the type contradicts what it returns"), "{stderr}");
+    assert!(stderr.contains("the type contradicts the returned value"), "{stderr}");
 }
 
 /// An endless input is not read to its end if it is not text, or exceeds the maximum length of a module.

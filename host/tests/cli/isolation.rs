@@ -78,7 +78,7 @@ fn whatever_ends_a_worker_costs_its_step() {
 /// Actions that a single process would not survive or notice.
 const WORSE: &[(&str, &str)] = &[
     ("close pipes", "its worker closed its pipe, and did not end"),
-    ("nonsense", "its worker sent an answer that is none: what it sends is no message"),
+    ("nonsense", "its worker sent an answer that is none: it sent an invalid message"),
     ("forged reply", "its worker sent an answer that is none: "),
     ("endless", "its worker took longer than the 2 s that a call may take (timeout)"),
     ("endless destructor", "its worker took longer than the 2 s"),
@@ -369,7 +369,10 @@ fn limits_and_grants_without_effect() {
     let said = run(&[]);
     assert!(said.contains("`timeout`, `read`: without effect") && said.contains("add `isolate = true`"), "{said}");
     let said = run(&["--isolate"]);
-    assert!(said.contains("`read` grants no, which does not exist") && !said.contains("without effect"), "{said}");
+    assert!(
+        said.contains("`read` grants access to no, which does not exist") && !said.contains("without effect"),
+        "{said}"
+    );
     std::fs::write(case.path("passes.toml"), limited.replacen("timeout", "isolate = true\ntimeout", 1)).expect("it");
     let said = run(&limits);
     assert!(!said.contains("without effect") && !said.contains("no plugin runs"), "{said}");

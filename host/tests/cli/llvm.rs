@@ -25,10 +25,10 @@ fn a_library_that_misbehaves_while_it_is_loaded_is_named() {
     let case = Case::empty("llvm_misbehaves").file("passes.toml", "").file("m.py", DOUBLE);
     let library = example("talks");
     for (how, what) in [
-        ("forge", "it ended the process that loaded it, with exit code 0"),
-        ("forge everywhere", "it ended the process that loaded it, with exit code 0"),
-        ("crash", "it ended the process that loaded it, by signal 6"),
-        ("loop", "it was not loaded within 15 s"),
+        ("forge", "loading it ended the process, with exit code 0"),
+        ("forge everywhere", "loading it ended the process, with exit code 0"),
+        ("crash", "loading it ended the process, by signal 6"),
+        ("loop", "it did not load within 15 s"),
         ("", "is not LLVM 16 or newer: it has no function `LLVMGetVersion`"),
     ] {
         let run = |args: &[&str]| {

@@ -72,7 +72,7 @@ fn settings_of_cargo_are_locked() {
     write(&case, "mine/rust-toolchain.toml", "[toolchain]\nchannel = \"1.0\"\n");
     refused(&case, &[], "rust-toolchain.toml");
     write(&case, "mine/rust-toolchain.toml", "[toolchain]\npath = \"../tools\"\n");
-    refused(&case, &[], "cannot be locked: rust-toolchain.toml names the folder ../tools as toolchain");
+    refused(&case, &[], "cannot be locked: rust-toolchain.toml selects the folder ../tools as the toolchain");
     std::fs::remove_file(case.path("mine/rust-toolchain.toml")).expect("a file");
     // Settings that do not affect the build are not locked.
     write(&case, "mine/.cargo/config.toml", "[net]\nretry = 3\n[alias]\nb = \"build\"\n[build]\njobs = 1\n");
@@ -100,7 +100,7 @@ fn files_of_settings_are_locked() {
     write(&case, "mine/my tools/wrap.sh", format!("{wrapper}# More.\n"));
     refused(&case, &[], "/config.toml: my tools/wrap.sh) is ");
     std::fs::remove_file(case.path("mine/my tools/wrap.sh")).expect("a file");
-    refused(&case, &[], "cannot be locked: .cargo/config.toml names my tools/wrap.sh, but this file does not exist");
+    refused(&case, &[], "cannot be locked: .cargo/config.toml refers to my tools/wrap.sh, which does not exist");
     // The variable CARGO does not determine which program builds.
     std::fs::remove_dir_all(case.path("mine/.cargo")).expect("a folder");
     marking(&case, "cargo.sh");

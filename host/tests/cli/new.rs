@@ -333,5 +333,5 @@ fn a_current_folder_that_is_gone_has_no_folders() {
     ]);
     command.current_dir(case.path("."));
     let (_, stderr, code) = case.finish(command, b"");
-    assert!(code != 0 && stderr.contains("the current folder is gone"), "{code}\n{stderr}");
+    assert!(code != 0 && stderr.contains("the current folder no longer exists"), "{code}\n{stderr}");
 }

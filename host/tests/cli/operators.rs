@@ -29,7 +29,7 @@ fn operators_are_listed() {
     let cells: Vec<&str> = row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
     assert_eq!(
         cells,
-        ["relax.max", "passhost-relax-ops", "R.max(x, axis=None, keepdims=False)", "Largest element over axes."]
+        ["relax.max", "passhost-relax-ops", "R.max(x, axis=None, keepdims=False)", "The largest element over axes."]
     );
     let names: Vec<&str> = list.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
     assert!(names.is_sorted() && names.len() > 200, "{list}");

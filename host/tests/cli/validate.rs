@@ -168,8 +168,8 @@ fn validate_with_chosen_inputs() {
     assert_eq!(code, 5, "{out}{said}");
     assert!(out.contains("the given arrays cannot be used before the pass"), "{out}");
     for (more, message) in [
-        (["--inputs", "z.npz"], "--inputs: no function of the module has a parameter `z`"),
-        (["--range", "z=0:1"], "--range: no function of the module has a parameter `z`"),
+        (["--inputs", "z.npz"], "--inputs: the functions of the module do not have a parameter `z`"),
+        (["--range", "z=0:1"], "--range: the functions of the module do not have a parameter `z`"),
         (["--range", "2:1"], "--range 2:1: the least number comes first"),
         (["--range", "2"], "--range 2: two numbers are needed, the least and the greatest"),
         (["--range", "0:inf"], "--range 0:inf: both ends must be finite"),

@@ -42,7 +42,7 @@ impl<'i> BlockBuilder<'i> {
     pub fn function(&self, name: &str, f: impl FnOnce(&FunctionBuilder<'_, 'i>)) {
         if self.module.borrow().get(name).is_some() {
             return self
-                .fail(PassError::new(format!("there is a function `{name}` already; `update_func` replaces one")));
+                .fail(PassError::new(format!("function `{name}` already exists; use `update_func` to replace it")));
         }
         if !is_function_name(name) {
             let near = function_name(name);
@@ -61,7 +61,7 @@ impl<'i> BlockBuilder<'i> {
         let state = b.state.into_inner();
         if state.foreign && clean {
             // Further errors in this function may only be consequences of this one.
-            let message = "uses a value of another function; pass it as an argument";
+            let message = "the value belongs to another function; pass it as an argument";
             *self.error.borrow_mut() = Some(PassError::new(message).in_function(name));
         }
         match state.b.finish() {
@@ -108,7 +108,7 @@ impl<'i> BlockBuilder<'i> {
     /// Replaces a function.
     pub fn update_func(&self, name: &str, body: Body) {
         if self.module.borrow().get(name).is_none() {
-            return self.fail(PassError::new(format!("no function `{name}` to update; `add_func` adds one")));
+            return self.fail(PassError::new(format!("function `{name}` does not exist; use `add_func` to add it")));
         }
         self.module.borrow_mut().set(name, body);
     }
@@ -140,7 +140,7 @@ impl FunctionBuilder<'_, '_> {
     pub fn param(&self, name: &str, ty: impl Into<Type>) -> V {
         let (mut s, ty) = (self.state.borrow_mut(), ty.into());
         if s.b.pool.s.nodes.last().is_some_and(|last| !matches!(last.kind, kind::FUNC | kind::PARAM)) {
-            self.fail(PassError::new(format!("the parameter `{name}` comes after a binding: parameters come first")));
+            self.fail(PassError::new(format!("parameter `{name}` comes after a binding; declare parameters first")));
         }
         let id = s.b.ty(&ty);
         let v = s.b.param(name, id);
@@ -237,7 +237,9 @@ impl FunctionBuilder<'_, '_> {
             return *known;
         }
         let Some(body) = module.get(name) else {
-            self.fail(PassError::new(format!("no function `{name}` in the module; add it before it is named")));
+            self.fail(PassError::new(format!(
+                "the module does not have a function `{name}`; add it before you refer to it"
+            )));
             return s.b.op(name);
         };
         let ty = match body.kind() {
@@ -310,7 +312,7 @@ impl FunctionBuilder<'_, '_> {
         s.open_block();
         let v = s.b.tuple_get(tuple, index, None);
         if s.b.type_of(v) == TypeId::NONE {
-            let message = format!("no element {index} in a value of type {:?}", s.type_of(tuple));
+            let message = format!("element {index} does not exist in a value of type {:?}", s.type_of(tuple));
             self.fail_in(&mut s, v, PassError::new(message));
         }
         s.wait(v)
@@ -370,7 +372,7 @@ impl FunctionBuilder<'_, '_> {
     /// Binds an expression to a variable that is also visible after the open dataflow block.
     pub fn emit_output(&self, v: V) -> V {
         if !self.flows() {
-            self.fail(PassError::new("`emit_output` outside of a dataflow block; use `emit`"));
+            self.fail(PassError::new("`emit_output` was called outside a dataflow block; use `emit`"));
         }
         self.emit_as(v, false)
     }
@@ -415,7 +417,7 @@ impl FunctionBuilder<'_, '_> {
         let found = s.type_of(v);
         if !matches!(relation(ty, &found), Relation::Equal | Relation::Wider) {
             self.fail(PassError::new(format!(
-                "a value has type {found:?}, not {ty:?}; `match_cast` checks at run time"
+                "expected a value of type {ty:?}, found {found:?}; use `match_cast` to check at run time"
             )));
         }
         // A call is nested in the binding.
@@ -438,10 +440,9 @@ impl FunctionBuilder<'_, '_> {
         let mut s = self.state.borrow_mut();
         match s.frames.last().map(|frame| (frame.kind, frame.result)) {
             Some((kind::FUNC, None)) => {}
-            Some((kind::FUNC, Some(_))) => return self.fail(PassError::new("the function has a result already")),
+            Some((kind::FUNC, Some(_))) => return self.fail(PassError::new("the function already has a result")),
             _ => {
-                return self
-                    .fail(PassError::new("a function can return only at its end, outside of blocks and branches"));
+                return self.fail(PassError::new("a function can return only at its end, outside blocks and branches"));
             }
         }
         let v = s.own(v);
@@ -540,7 +541,7 @@ impl FunctionBuilder<'_, '_> {
             return s.b.end();
         }
         let result = result.unwrap_or_else(|| {
-            self.fail(PassError::new("a function without a result; call `emit_func_output` at its end"));
+            self.fail(PassError::new("the function does not have a result; call `emit_func_output` at its end"));
             s.b.tuple(&[], None)
         });
         let returned = s.returned(result);

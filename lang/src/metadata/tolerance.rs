@@ -115,13 +115,13 @@ impl fmt::Display for Tolerance {
         match self {
             Tolerance::Exact => f.write_str("bit-exact"),
             Tolerance::Reassociated { rtol, atol } => write!(f, "reassociated, rtol {rtol:e}, atol {atol:e}"),
-            Tolerance::Precision { rtol, atol } => write!(f, "another precision, rtol {rtol:e}, atol {atol:e}"),
+            Tolerance::Precision { rtol, atol } => write!(f, "different precision, rtol {rtol:e}, atol {atol:e}"),
             Tolerance::Inference { rtol, atol } => {
                 write!(f, "reassociated for inference, rtol {rtol:e}, atol {atol:e}")
             }
             Tolerance::Training { rtol, atol } => write!(f, "reassociated for training, rtol {rtol:e}, atol {atol:e}"),
-            Tolerance::Signature => f.write_str("bit-exact where signatures stay"),
-            Tolerance::Specialized => f.write_str("bit-exact for the inputs that are still taken"),
+            Tolerance::Signature => f.write_str("bit-exact for functions whose signatures stay"),
+            Tolerance::Specialized => f.write_str("bit-exact for inputs that are still accepted"),
             Tolerance::Unchecked => f.write_str("none"),
         }
     }

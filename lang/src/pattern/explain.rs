@@ -191,12 +191,12 @@ fn place(facts: &Facts<'_, '_>, role: Role) -> String {
         Role::Arg(call, i) => format!("argument {i} of {}: ", callee(call)),
         Role::Element(_, i) => format!("element {i} of the tuple: "),
         Role::TupleOf(_) => "the tuple: ".to_string(),
-        Role::UserOf(value) => format!("the user of {}: ", name_of(facts.value(value))),
+        Role::UserOf(value) => format!("a user of {}: ", name_of(facts.value(value))),
     }
 }
 
 fn name_of(value: Value<'_>) -> String {
-    value.name().map_or_else(|| "an expression without a name".to_string(), |name| format!("`{name}`"))
+    value.name().map_or_else(|| "an unnamed expression".to_string(), |name| format!("`{name}`"))
 }
 
 /// Returns true if a value is of the kind that a capture requires.
@@ -234,7 +234,7 @@ fn describe(value: Value<'_>) -> String {
         },
         Expr::Shape => "a shape".to_string(),
         Expr::Function(_) => "a function".to_string(),
-        _ => "a value of another kind".to_string(),
+        _ => "another kind of value".to_string(),
     }
 }
 
@@ -262,12 +262,12 @@ impl<'b> Words<'_, 'b> {
                 let one = matches!(fault, Fault::OnlyUser);
                 (self.users(), if one { "only one" } else { "a user" }.to_string())
             }
-            Fault::Refused => (describe(self.value), "another one: the pattern excludes this one".to_string()),
-            Fault::OtherBlock => ("values of several blocks".to_string(), "values of one block".to_string()),
+            Fault::Refused => (describe(self.value), "a different value; the pattern excludes this one".to_string()),
+            Fault::OtherBlock => ("values in several blocks".to_string(), "values in one block".to_string()),
             Fault::Check(why) => (format!("that {why}"), "a match that the pattern's check accepts".to_string()),
             Fault::TooManyWays => {
                 let found = format!("more than {MOST_RETRIES} ways to match");
-                (found, "fewer: use a shared capture in fewer alternatives".to_string())
+                (found, "fewer; use a shared capture in fewer alternatives".to_string())
             }
         }
     }
@@ -323,7 +323,8 @@ impl<'b> Words<'_, 'b> {
             Test::AttrIf(key, expected, _) => (found_attr(key), expected.clone()),
             Test::CalleeAttr(key, wanted) => {
                 let known = self.facts.module.is_some();
-                let found = if known { describe(self.value) } else { "a matcher without a module".to_string() };
+                let found =
+                    if known { describe(self.value) } else { "a call in a matcher without a module".to_string() };
                 (found, format!("a function with the attribute {key}={}", attr_text(wanted)))
             }
             Test::Type(wanted) => (format!("type {ty:?}"), format!("{wanted:?}")),
@@ -335,7 +336,7 @@ impl<'b> Words<'_, 'b> {
             }
             Test::Scalar(wanted) => (describe(self.value), format!("the constant {wanted}")),
             Test::UsedOnce => (self.users(), "only one".to_string()),
-            Test::Pure => (format!("{}, which has an effect", describe(self.value)), "one without".to_string()),
+            Test::Pure => (format!("{}, which has side effects", describe(self.value)), "one without".to_string()),
             Test::When(expected, _) => (describe(self.value), expected.clone()),
         }
     }
@@ -382,7 +383,7 @@ impl<'b> Words<'_, 'b> {
         let is_result = |at: &u32| self.facts.value(*at).kind() == kind::YIELD;
         match users {
             [] if self.value.is_leaf() => format!("{}, whose users are not counted", describe(self.value)),
-            [] => "a value that nothing uses".to_string(),
+            [] => "an unused value".to_string(),
             [one] if is_result(one) => "a result".to_string(),
             _ => {
                 let names: Vec<String> = users.iter().take(4).map(|at| self.user(*at)).collect();

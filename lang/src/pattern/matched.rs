@@ -44,7 +44,7 @@ impl<'b> Match<'b> {
     /// If the pattern has no capture of that name, or the capture is in a part that was not used in this match.
     pub fn get<K: CaptureKey>(&self, key: K) -> Result<K::Of<'b>, PassError> {
         let value = self.word(key.name())?;
-        let missing = || PassError::new(format!("the capture `{}` is of another kind", key.name()));
+        let missing = || PassError::new(format!("the capture `{}` has another kind", key.name()));
         key.of(Value::of_word(self.body, value)).ok_or_else(missing)
     }
 
@@ -106,12 +106,11 @@ impl<'b> Match<'b> {
         match self.captured.iter().find(|(known, _)| known == name) {
             Some((_, word)) if *word != NONE => Ok(*word),
             Some(_) => Err(PassError::new(format!(
-                "the capture `{}` is in a part of the pattern that did not take part in this match; `try_get` returns \
-                 `None` for it",
+                "the capture `{}` is in a part of the pattern that this match did not use; use `try_get`, which returns `None` for it",
                 name.trim_start_matches(DIM)
             ))),
             None => Err(PassError::new(format!(
-                "the pattern captures nothing as `{}`; it captures {}",
+                "the pattern does not capture `{}`; it captures {}",
                 name.trim_start_matches(DIM),
                 self.names()
             ))),

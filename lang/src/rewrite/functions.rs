@@ -43,7 +43,7 @@ impl Module {
             let symbol = body.root().attr("global_symbol").and_then(|attr| attr.as_str()).unwrap_or(name);
             if !taken.reserve(symbol) {
                 return Err(PassError::new(format!(
-                    "two public functions have the global symbol `{symbol}`; `{name}` is one of them: give it another one"
+                    "two public functions, one of them `{name}`, have the global symbol `{symbol}`; rename one of them"
                 )));
             }
             names.insert(name.to_string(), symbol.to_string());
@@ -88,7 +88,7 @@ impl Module {
             edit.rename_globals(changed);
             let new = changed(name).unwrap_or_else(|| name.to_string());
             if functions.insert(new.clone(), edit.finish()?).is_some() {
-                return Err(PassError::new(format!("two functions would be called `{new}`; rename one of them")));
+                return Err(PassError::new(format!("two functions would both be called `{new}`; rename one of them")));
             }
         }
         Ok(Module::with_meta(functions, self.meta().cloned()))

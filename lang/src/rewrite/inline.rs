@@ -14,10 +14,10 @@ impl Edit<'_> {
     pub fn inline_region(&mut self, value: Value<'_>, branch: usize) -> Result<(), PassError> {
         let branches: Vec<Value<'_>> = value.region().children().collect();
         let (true, Some(kept)) = (value.kind() == kind::IF, branches.get(branch).copied()) else {
-            return Err(PassError::new("only an If can be replaced by one of its two branches").at(value));
+            return Err(PassError::new("only an If can be replaced by one of its branches").at(value));
         };
         let Some(result) = kept.region().result() else {
-            return Err(PassError::new("the branch has no result").at(kept));
+            return Err(PassError::new("the branch must have a result").at(kept));
         };
         branches.iter().filter(|other| **other != kept).for_each(|other| self.discard(*other));
         self.dissolve(value);

@@ -126,7 +126,7 @@ impl Edit<'_> {
             let value = group.body.value_at(*taken);
             let what = value.name().map_or("an expression of the group".to_string(), |name| format!("`{name}`"));
             let message = format!(
-                "{what} is already in another group, or was moved after one; outline groups that have no binding in common"
+                "{what} is already in another group, or was moved after one; outline groups that do not share bindings"
             );
             return Err(PassError::new(message).at(value));
         }
@@ -252,8 +252,7 @@ impl Edit<'_> {
                 || value.has_effect()
                 || self.groups.moved.contains_key(&at)
             {
-                let message =
-                    format!("`{name}` needs the group before all of it was computed, and cannot be moved after it");
+                let message = format!("`{name}` needs a part of the group, and cannot be moved after it");
                 return Err(PassError::new(message).at(value));
             }
             work.extend(
@@ -262,7 +261,7 @@ impl Edit<'_> {
         }
         if let Some(late) = group.inputs.iter().find(|at| self.defined(body.value_at(**at)) >= limit) {
             let message =
-                format!("`{}` is computed too late for the group", body.value_at(*late).name().unwrap_or("_"));
+                format!("`{}` is computed after the group needs it", body.value_at(*late).name().unwrap_or("_"));
             return Err(PassError::new(message).at(body.value_at(*late)));
         }
         Ok(behind.into_iter().collect())
@@ -305,7 +304,7 @@ impl<'b> Group<'b> {
         while let Some(at) = work.pop() {
             let value = body.value_at(at);
             if value.has_effect() || parents[at] != header || !(value.is_binding() || value.is_nested()) {
-                let message = "only bindings of one block that have no effect can become a function";
+                let message = "only bindings of one block that are free of side effects can become a function";
                 return Err(PassError::new(message).at(value));
             }
             members.extend(at..value.end());
@@ -329,7 +328,7 @@ impl<'b> Group<'b> {
         group.outputs =
             group.members.iter().copied().filter(|at| group.outside(users.at(*at)).next().is_some()).collect();
         if group.outputs.is_empty() {
-            return Err(PassError::new("nothing uses the group; it has no result").at(group.last()));
+            return Err(PassError::new("the result of the group is unused").at(group.last()));
         }
         group.find_symbols(&facts.first_seen)?;
         Ok(group)
@@ -390,7 +389,7 @@ impl<'b> Group<'b> {
             });
             if let Some(sym) = inner {
                 let name = self.body.sym_name(sym.id).unwrap_or("?");
-                let message = format!("the symbolic variable `{name}` is defined in the group, and used outside");
+                let message = format!("the symbolic variable `{name}` is defined in the group, and used outside it");
                 return Err(PassError::new(message).at(output));
             }
         }
@@ -407,13 +406,14 @@ impl<'b> Group<'b> {
             let moves = between.into_iter().all(|other| in_place.may_move_to(value, other..other + 1));
             if !moves {
                 let name = value.name().unwrap_or("_");
-                let message =
-                    format!("a call between `{name}` and the rest of the group writes to what it reads; leave it out");
+                let message = format!(
+                    "a call between `{name}` and the rest of the group overwrites an input of `{name}`; leave `{name}` out"
+                );
                 return Err(PassError::new(message).at(value));
             }
         }
         if !in_place.writes_only_own(&self.statements().collect::<Vec<_>>()) {
-            let message = "the group writes to a value that it does not make; leave the call that writes out";
+            let message = "the group writes to a value from outside; leave out the call that writes";
             return Err(PassError::new(message).at(self.last()));
         }
         Ok(())
@@ -445,7 +445,8 @@ impl<'b> Group<'b> {
         let mut results = Vec::new();
         for value in self.statements() {
             let copied = importer.copy(&mut b, value);
-            let v = copied.ok_or_else(|| PassError::new("the group uses a value that it cannot reach").at(value))?;
+            let v =
+                copied.ok_or_else(|| PassError::new("the group uses a value that is not visible to it").at(value))?;
             let output = value.index().is_some_and(|at| self.outputs.contains(&at));
             if output || !flows {
                 b.clear_flags(v, flag::INNER);

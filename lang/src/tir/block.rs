@@ -37,7 +37,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     fn in_block(&self, what: &str, f: impl FnOnce(&mut Open)) {
         match self.blocks.borrow_mut().last_mut() {
             Some(open) => f(open),
-            None => self.fail(format!("{what} outside of a block; write it directly into `block`")),
+            None => self.fail(format!("{what} must be written directly into `block`")),
         }
     }
 
@@ -52,7 +52,7 @@ impl<'t, 'b> Tir<'t, 'b> {
 
     /// Declares that the innermost block has no reads and writes besides those declared.
     pub fn accesses_are_said(&self) {
-        self.in_block("what a block accesses", |open| (open.reads, open.writes) = (true, true));
+        self.in_block("the accesses of a block", |open| (open.reads, open.writes) = (true, true));
     }
 
     /// Declares that the innermost block reads a part of a buffer: start and extent in each dimension.
@@ -61,7 +61,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         buffer: Buffer,
         ranges: impl IntoIterator<Item = (A, E)>,
     ) {
-        self.in_block("what a block reads", |open| open.reads = true);
+        self.in_block("the reads of a block", |open| open.reads = true);
         self.access(0, buffer, ranges);
     }
 
@@ -71,7 +71,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         buffer: Buffer,
         ranges: impl IntoIterator<Item = (A, E)>,
     ) {
-        self.in_block("what a block writes", |open| open.writes = true);
+        self.in_block("the writes of a block", |open| open.writes = true);
         self.access(1, buffer, ranges);
     }
 
@@ -88,7 +88,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         }
         let found = (ops.len() - 1) / 2;
         if found != buffer.ndim() {
-            self.fail(format!("a buffer of {} dimensions has as many ranges, found {found}", buffer.ndim()));
+            self.fail(format!("a buffer of {} dimensions needs as many ranges, found {found}", buffer.ndim()));
         }
         self.edit.borrow_mut().node(NodeSpec::new(kind::ACCESS).a(what), &ops, None);
     }

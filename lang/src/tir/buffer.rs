@@ -54,7 +54,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         match ty {
             Type::Buffer(ty) => Buffer { v, dtype: ty.dtype, ndim: ty.shape.len() },
             other => {
-                self.fail(format!("a value of type {other:?} where a buffer is wanted"));
+                self.fail(format!("expected a buffer, found a value of type {other:?}"));
                 Buffer { v, dtype: DType::F32, ndim: 0 }
             }
         }
@@ -139,7 +139,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         ops.extend(indices.into_iter().map(|index| self.operand(index.into(), self.default).0));
         let found = ops.len() - from;
         if found != buffer.ndim {
-            self.fail(format!("a buffer of {} dimensions has as many indices, found {found}", buffer.ndim));
+            self.fail(format!("a buffer of {} dimensions needs as many indices, found {found}", buffer.ndim));
         }
     }
 }

@@ -129,7 +129,10 @@ impl<'t> PrimExpr<'t> {
     /// Reports an error if the expression is not a truth value.
     pub(super) fn is_condition(self) {
         if self.dtype != DType::BOOL {
-            self.tir.fail(format!("a condition of {}; compare it with something, as in `x.ne(0)`", self.dtype));
+            self.tir.fail(format!(
+                "a condition must be a bool, found {}; compare it with something, as in `x.ne(0)`",
+                self.dtype
+            ));
         }
     }
 
@@ -163,7 +166,7 @@ impl<'t> PrimExpr<'t> {
                 }
             }
             _ => {
-                self.tir.fail(format!("an operation on {a} and {b}; bring both to one data type with `cast`"));
+                self.tir.fail(format!("the operands have data types {a} and {b}; convert one with `cast`"));
                 a
             }
         };

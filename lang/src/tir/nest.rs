@@ -18,7 +18,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         let mut edit = self.edit.borrow_mut();
         if edit.is_dissolved(stmt) || edit.is_removed(stmt) {
             drop(edit);
-            return self.fail("the content of a statement can be written once".to_string());
+            return self.fail("the content of a statement can be written only once".to_string());
         }
         edit.dissolve(stmt);
         edit.after(stmt);
@@ -37,10 +37,10 @@ impl<'t, 'b> Tir<'t, 'b> {
         let mut around: Option<(Value<'b>, Value<'b>)> = None;
         for (stmt, index) in loops {
             let Some(Stmt::For { var, .. }) = stmt.stmt() else {
-                return self.fail(format!("{stmt:?} where a loop is wanted"));
+                return self.fail(format!("expected a loop, found {stmt:?}"));
             };
             if around.is_some_and(|(outer, outer_var)| !is_all_of(*stmt, outer, outer_var)) {
-                return self.fail(format!("the loop over {var:?} is not all that the loop around it does"));
+                return self.fail(format!("the loop over {var:?} must be the only content of the loop around it"));
             }
             if self.refuses_jumps(*stmt) {
                 return;
@@ -123,8 +123,8 @@ impl<'t, 'b> Tir<'t, 'b> {
             _ => "the statement".to_string(),
         };
         let message = format!(
-            "the content of {what} has a `{word}`, which would mean the innermost of the new loops; leave this {} \
-             alone if `tir::has_jumps` is true of it",
+            "the content of {what} has a `{word}`, which would then apply to the innermost new loop; skip this {} if `tir::has_jumps` returns \
+             true for it",
             if is_loop { "loop" } else { "statement" }
         );
         self.fail_with(PassError::new(message).at(stmt));
@@ -135,16 +135,16 @@ impl<'t, 'b> Tir<'t, 'b> {
     fn refuses(&self, from: Value<'b>, with: V, dtype: DType) -> bool {
         let why = match (from.ty().to_owned(), self.edit.borrow().with(with, |with| with.ty().to_owned())) {
             (Type::Buffer(a), Type::Buffer(b)) if a.shape.len() != b.shape.len() => {
-                format!("a buffer of {} dimensions in the place of one of {}", b.shape.len(), a.shape.len())
+                format!("expected a buffer of {} dimensions, found one of {}", b.shape.len(), a.shape.len())
             }
             (Type::Buffer(_), other) if !matches!(other, Type::Buffer(_)) => {
-                "a value in the place of a buffer".to_string()
+                "expected a buffer, found another value".to_string()
             }
             _ if from.ty().dtype() != dtype => {
-                format!("{dtype} in the place of {from:?}, which is {}; convert it with `cast`", from.ty().dtype())
+                format!("{dtype} cannot replace {from:?}, which is {}; convert it with `cast`", from.ty().dtype())
             }
             _ if from.symbol().is_some() && !matches!(from.ty().to_owned(), Type::Buffer(_)) => {
-                format!("shapes of buffers use {from:?}, so nothing else can take its place")
+                format!("{from:?} cannot be replaced, because shapes of buffers use it")
             }
             _ => return false,
         };

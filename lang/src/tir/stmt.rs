@@ -68,7 +68,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         let (extent, dtype) = self.operand(extent.into(), self.default);
         let (min, found) = self.operand(min.into(), dtype);
         if found != dtype {
-            self.fail(format!("a loop from {found} over {dtype}; bring both to one data type with `cast`"));
+            self.fail(format!("a loop over {dtype} starts from {found}; convert one with `cast`"));
         }
         self.region(kind::FOR, kind.attrs(), &[min, extent], || {
             let v = self.scalar(NodeSpec::new(kind::LOOP_VAR).flags(flag::INNER), &[], dtype, name);

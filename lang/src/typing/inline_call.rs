@@ -139,7 +139,7 @@ impl Edit<'_> {
         if let Some(block) = split {
             self.open(NodeSpec::new(block.kind()), &[], None);
         }
-        let lost = || PassError::new("the function has no result that can be used here").at(call);
+        let lost = || PassError::new("the result of the function cannot be used here").at(call);
         let result = function.result().ok_or_else(lost)?;
         let of_result = |child: &Value<'_>| child.is_nested() && child.kind() != kind::PARAM;
         for child in function.value().region().children().filter(of_result) {
@@ -156,7 +156,7 @@ impl Edit<'_> {
 
     /// Copies a value of another body, with its content, to the current place.
     fn copy_here(&mut self, importer: &mut Importer<'_>, value: Value<'_>) -> Result<V, PassError> {
-        let lost = || PassError::new("the function uses a value that is not in it");
+        let lost = || PassError::new("the function uses a value from outside");
         let node = value.node().ok_or_else(lost)?;
         if !node.has(flag::REGION) {
             let v = importer.copy(self.builder(), value).ok_or_else(lost)?;

@@ -157,7 +157,7 @@ impl Legalized {
             |why: String| Err(InferError::Panicked(format!("its legalization {why}; this is a fault of its plugin")));
         let is_before = |arg: &LegalizedArg| arg.word & LEAF_BIT != 0 || arg.word < call.value().word();
         if !self.args.iter().all(is_before) {
-            return fault("takes a value that is not known before the call".to_string());
+            return fault("takes a value that is not defined before the call".to_string());
         }
         if self.function.kind() != BodyKind::PrimFunc {
             return match self.replacement() {
@@ -170,7 +170,7 @@ impl Legalized {
         let results = if let Type::Tuple(fields) = &result { fields.to_vec() } else { vec![result] };
         let wanted = self.args.len() + results.len() + self.symbols.len();
         if params.len() != wanted {
-            return fault(format!("is a PrimFunc of {} parameters, for a call that needs {wanted}", params.len()));
+            return fault(format!("is a PrimFunc with {} parameters, for a call that needs {wanted}", params.len()));
         }
         // Scalars come between arguments and results.
         let scalars = self.symbols.iter().map(|_| Type::Object);
@@ -180,10 +180,10 @@ impl Legalized {
             let Type::Buffer(found) = found else { return fault(format!("has a parameter {i} that is not a buffer")) };
             let ndim = given.shape.as_ref().map(|shape| shape.len());
             if found.dtype != given.dtype || ndim.is_some_and(|ndim| ndim != found.shape.len()) {
-                let what = |dtype: DType, ndim: usize| format!("{dtype} of {ndim} dimensions");
+                let what = |dtype: DType, ndim: usize| format!("{dtype} with {ndim} dimensions");
                 let (found, given) =
                     (what(found.dtype, found.shape.len()), what(given.dtype, ndim.unwrap_or_default()));
-                return fault(format!("has a parameter {i} of {found}, for a value of {given}"));
+                return fault(format!("has a parameter {i} of {found}, for an argument of {given}"));
             }
         }
         Ok(self)

@@ -64,7 +64,7 @@ impl Body {
         // This must precede the import of the parameter types, which may use these variables.
         let dims: Vec<Dim> =
             symbols.iter().map(|sym| Dim::Var(same_symbol(self, *sym, &mut b, &mut importer))).collect();
-        let lost = |at: Value<'b>| PassError::new("the function uses a value that it cannot reach").at(at);
+        let lost = |at: Value<'b>| PassError::new("the function uses a value that is not visible to it").at(at);
         for param in function.params() {
             importer.copy(&mut b, param).ok_or_else(|| lost(param))?;
         }

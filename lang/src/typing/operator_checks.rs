@@ -14,7 +14,8 @@ use std::collections::HashSet;
 /// # Errors
 /// A description of the mismatch, with the signature of the operator.
 pub fn check_call(info: &OpInfo, call: Call<'_>) -> Result<(), InferError> {
-    fault(info, call).map_or(Ok(()), |fault| Err(InferError::wrong(format!("{fault}; it is {}", signature(info)))))
+    fault(info, call)
+        .map_or(Ok(()), |fault| Err(InferError::wrong(format!("{fault}; the signature is {}", signature(info)))))
 }
 
 /// Returns the signature of an operator as in the text: `R.nn.relu(data)`.
@@ -116,7 +117,7 @@ fn type_kind(kind: u16) -> &'static str {
         tykind::TUPLE => "a tuple",
         tykind::PRIM => "a scalar",
         tykind::CALLABLE => "a function",
-        _ => "a value of another type",
+        _ => "another kind of value",
     }
 }
 
@@ -378,7 +379,7 @@ mod tests {
         let said = |args: &[Type], attrs: &[(&str, Attr)]| check(args, attrs).unwrap_or_default();
         assert_eq!(said(std::slice::from_ref(&tensor), std::slice::from_ref(&dtype)), "");
         assert_eq!(said(&[Type::Object], std::slice::from_ref(&dtype)), "");
-        let signature = "; it is R.test(x, [shape], axis=None, dtype=…, keep=False)";
+        let signature = "; the signature is R.test(x, [shape], axis=None, dtype=…, keep=False)";
         let cases: &[(&[Type], &[(&str, Attr)], &str)] = &[
             (&[], &[], "relax.test takes 1 to 2 arguments, found 0"),
             (&[Type::tuple([])], &[], "argument `x` must be a tensor, found a tuple"),

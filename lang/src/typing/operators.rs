@@ -14,7 +14,7 @@ pub enum InferError {
     #[error("{0}")]
     Wrong(String),
     /// No loaded plugin declares the operator.
-    #[error("no operator `{name}`{}", did_you_mean(.near))]
+    #[error("unknown operator `{name}`{}", did_you_mean(.near))]
     UnknownOp {
         /// The name of the operator.
         name: String,
@@ -25,7 +25,7 @@ pub enum InferError {
     #[error("{0}")]
     Panicked(String),
     /// There is no host.
-    #[error("no host: type inference of `{0}` needs the plugin that declares the operator")]
+    #[error("there is not a host, and type inference of `{0}` needs the plugin that declares the operator")]
     NoHost(String),
 }
 
@@ -106,7 +106,7 @@ impl OpDecl {
         attrs: &[],
         pure: true,
         doc: "",
-        infer: |_| Err(InferError::wrong("the operator has no rule")),
+        infer: |_| Err(InferError::wrong("the operator does not have a rule")),
         legalize: None,
     };
 }
@@ -228,6 +228,6 @@ mod tests {
         let wrong = of(InferError::wrong("1 argument is missing"));
         assert_eq!((wrong.message.as_str(), wrong.node), ("`relax.exp`: 1 argument is missing", Some(0)));
         let unknown = of(InferError::UnknownOp { name: "relax.exp".to_string(), near: Vec::new() });
-        assert_eq!((unknown.message.as_str(), unknown.node), ("no operator `relax.exp`", Some(0)));
+        assert_eq!((unknown.message.as_str(), unknown.node), ("unknown operator `relax.exp`", Some(0)));
     }
 }

@@ -42,13 +42,13 @@ pub fn relation(said: &Type, found: &Type) -> Relation {
         (Type::DTensor(a), Type::DTensor(b)) if a.mesh == b.mesh && a.placement == b.placement => {
             tensors(&a.tensor, &b.tensor)
         }
-        (Type::DTensor(_), Type::DTensor(_)) => Relation::Contradicts("another mesh or placement".into()),
+        (Type::DTensor(_), Type::DTensor(_)) => Relation::Contradicts("a different mesh or placement".into()),
         // The distribution of an inferred tensor is unknown; a distributed tensor is a tensor.
         (Type::DTensor(a), Type::Tensor(b)) => tensors(&a.tensor, b).and(Relation::Unknown),
         (Type::Tensor(a), Type::DTensor(b)) => tensors(a, &b.tensor).and(Relation::Wider),
         (Type::Prim { dtype: a, value: x }, Type::Prim { dtype: b, value: y }) => {
             if a != b {
-                return Relation::Contradicts(format!("a scalar of {a} against one of {b}"));
+                return Relation::Contradicts(format!("a scalar of {a} against a scalar of {b}"));
             }
             optional(x.as_ref(), y.as_ref(), |x, y| dims_relation(x, y, "value"))
         }
@@ -57,21 +57,27 @@ pub fn relation(said: &Type, found: &Type) -> Relation {
         }
         (Type::Tuple(a), Type::Tuple(b)) => {
             if a.len() != b.len() {
-                return Relation::Contradicts(format!("a tuple of {} elements against one of {}", a.len(), b.len()));
+                return Relation::Contradicts(format!(
+                    "a tuple of {} elements against a tuple of {}",
+                    a.len(),
+                    b.len()
+                ));
             }
             a.iter().zip(b).map(|(a, b)| relation(a, b)).fold(Relation::Equal, Relation::and)
         }
         (Type::Callable { params: a, ret: r, pure: p }, Type::Callable { params: b, ret: s, pure: q }) => {
             if *p && !*q {
-                return Relation::Contradicts("a function without effects against one with effects".into());
+                return Relation::Contradicts("a pure function against an impure one".into());
             }
             let same = if p == q { Relation::Equal } else { Relation::Wider };
             // Both types have their own symbolic variables, so only the number of parameters is compared.
             let params = optional(a.as_ref(), b.as_ref(), |a, b| match a.len() == b.len() {
                 true => Relation::Equal,
-                false => {
-                    Relation::Contradicts(format!("a function of {} parameters against one of {}", a.len(), b.len()))
-                }
+                false => Relation::Contradicts(format!(
+                    "a function with {} parameters against one with {}",
+                    a.len(),
+                    b.len()
+                )),
             });
             same.and(params).and(match relation(&erase_unbound(r, &|_| true), &erase_unbound(s, &|_| true)) {
                 Relation::Contradicts(why) => Relation::Contradicts(format!("the result: {why}")),
@@ -112,7 +118,7 @@ fn ndims(said: i32, found: i32, what: &str) -> Relation {
         (a, b) if a == b => Relation::Equal,
         (-1, _) => Relation::Wider,
         (_, -1) => Relation::Unknown,
-        (a, b) => Relation::Contradicts(format!("{what} of {a} dimensions against one of {b}")),
+        (a, b) => Relation::Contradicts(format!("{what} with {a} dimensions against one with {b}")),
     }
 }
 
@@ -125,7 +131,7 @@ fn tensors(said: &TensorType, found: &TensorType) -> Relation {
     };
     let devices = optional(said.vdevice.as_ref(), found.vdevice.as_ref(), |a, b| match a == b {
         true => Relation::Equal,
-        false => Relation::Contradicts("another virtual device".into()),
+        false => Relation::Contradicts("a different virtual device".into()),
     });
     let shape = optional(said.shape.as_deref(), found.shape.as_deref(), shapes);
     ndims(said.ndim, found.ndim, "a tensor").and(dtype).and(devices).and(shape)
@@ -182,7 +188,7 @@ pub fn call_result(callee: &Type, args: &[Type]) -> Result<Type, InferError> {
     let with = |sym: Sym| bound.get(&sym).cloned();
     for (i, (param, arg)) in params.iter().zip(args).enumerate() {
         if let Relation::Contradicts(why) = relation(&substitute_type(param, &with), arg) {
-            return Err(InferError::wrong(format!("argument {i} does not fit its parameter: {why}")));
+            return Err(InferError::wrong(format!("argument {i} does not match its parameter: {why}")));
         }
     }
     let params_syms = symbols_of(params);

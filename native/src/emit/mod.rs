@@ -203,12 +203,10 @@ impl<'p> Module<'p> {
         let mut instructions = 0;
         each_instr(&self.program.body, &mut |_| instructions += 1);
         if instructions > MOST_INSTRUCTIONS || depth(&self.program.body) > DEEPEST {
-            return Err(Fault::unsupported("a function as large as this one in native code"));
+            return Err(Fault::unsupported("a function of this size in native code"));
         }
         if !self.purpose.half && self.program.registers.contains(&Scalar::F16) {
-            return Err(Fault::unsupported(
-                "numbers of float16 in native code on this machine, by this version of LLVM",
-            ));
+            return Err(Fault::unsupported("float16 in native code on this machine with this version of LLVM"));
         }
         stacker::grow(STACK, || self.entry())
     }

@@ -124,7 +124,7 @@ impl Held<'_> {
             let make = api.LLVMCreateTargetMachine;
             self.machine = make(llvm.target, texts[0], texts[1], texts[2], level, POSITION_INDEPENDENT, DEFAULT_MODEL);
             if self.machine.is_null() {
-                return Err(LlvmError::Refused("it makes no code for this machine".to_string()));
+                return Err(LlvmError::Refused("it cannot generate code for this machine".to_string()));
             }
             let layout = (api.LLVMCreateTargetDataLayout)(self.machine);
             (api.LLVMSetModuleDataLayout)(self.module, layout);

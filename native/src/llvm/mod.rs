@@ -46,7 +46,7 @@ pub enum LlvmError {
         message: String,
     },
     /// The library is not LLVM, or an LLVM that is too old.
-    #[error("{path} ({from}) is not LLVM 16 or newer: it has no function `{missing}`")]
+    #[error("{path} ({from}) is not LLVM 16 or newer: the function `{missing}` is missing")]
     NoLlvm {
         /// The library.
         path: String,
@@ -66,7 +66,7 @@ pub enum LlvmError {
         version: String,
     },
     /// The library cannot generate code for this machine.
-    #[error("{path} ({from}) makes no code for this machine: {message}")]
+    #[error("{path} ({from}) cannot generate code for this machine: {message}")]
     NoTarget {
         /// The library.
         path: String,
@@ -76,10 +76,10 @@ pub enum LlvmError {
         message: String,
     },
     /// No library was found.
-    #[error("no LLVM library was found: neither that of `rustc`, nor one of the system; {VARIABLE} names one")]
+    #[error("LLVM was not found, neither in `rustc` nor in the system; set {VARIABLE} to the path of its library")]
     NotFound,
     /// LLVM rejects a module, which is a defect of passhost.
-    #[error("LLVM refuses the code of a function: {0}")]
+    #[error("LLVM rejected the code of a function: {0}")]
     Refused(String),
     /// The code cannot be loaded.
     #[error("the code of a function cannot be loaded: {0}")]
@@ -100,11 +100,11 @@ fn damaged(path: &Path) -> Option<String> {
         matches!(kind, FileKind::Elf32 | FileKind::Elf64 | FileKind::MachO64 | FileKind::Pe32 | FileKind::Pe64);
     let library = match object::File::parse(&content) {
         Ok(library) => library,
-        Err(error) => return is_library.then(|| format!("it is no whole library: {error}")),
+        Err(error) => return is_library.then(|| format!("the library file is truncated: {error}")),
     };
     let ends = library.segments().map(|segment| segment.file_range()).map(|(first, bytes)| first.saturating_add(bytes));
     let end = ends.max().filter(|end| *end > metadata.len())?;
-    Some(format!("it is no whole library: it has {} bytes, and its parts end at {end}", metadata.len()))
+    Some(format!("the library file is truncated: it has {} bytes, but its segments end at {end}", metadata.len()))
 }
 
 /// Tries a library named by the user, if this system can fork the process.

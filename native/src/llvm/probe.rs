@@ -33,8 +33,8 @@ pub(super) fn failure(candidate: &Candidate) -> Option<String> {
             let end = wait(child);
             match answer {
                 Some(answer) if answer == token => None,
-                Some(_) => Some(format!("it ended the process that loaded it, {end}")),
-                None => Some(format!("it was not loaded within {} s", PATIENCE.as_secs())),
+                Some(_) => Some(format!("loading it ended the process, {end}")),
+                None => Some(format!("it did not load within {} s", PATIENCE.as_secs())),
             }
         }
     }

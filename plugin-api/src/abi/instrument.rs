@@ -101,7 +101,7 @@ pub(super) extern "C" fn make(
         // SAFETY: the host passes the plugin's own table, and bytes that live during the call.
         let (entry, options) = unsafe { (&*entry, read_options(options)?) };
         let Some(decl) = entry.decl().more.instruments.get(at as usize) else {
-            return Err(PassError::new("the host asked for an instrument that the plugin does not have"));
+            return Err(PassError::new("the host requested an instrument that the plugin does not have"));
         };
         (decl.new)(&options, &Ctx::current())
     };
@@ -140,7 +140,7 @@ pub(super) extern "C" fn call(
         // live during the call.
         let (instrument, module, facts) =
             unsafe { (&mut *state.cast::<Box<dyn PassInstrument>>(), Module::clone_ptr(module), facts.get()) };
-        let module = || module.as_ref().ok_or_else(|| PassError::new("the host passed no module"));
+        let module = || module.as_ref().ok_or_else(|| PassError::new("the host did not pass a module"));
         with_facts(facts, |pass, message| match what {
             event::ENTER => instrument.enter().map(|()| true),
             event::EXIT => instrument.exit().map(|()| true),
@@ -179,7 +179,7 @@ impl OpenPlugin {
             return Err(RunFailure::read(status, &error));
         }
         if state.is_null() {
-            return Err(RunFailure::Protocol("returned no instrument".to_string()));
+            return Err(RunFailure::Protocol("did not return an instrument".to_string()));
         }
         Ok(PluginInstrument { entry: self.entry, state, panicked: false, kept: Vec::new() })
     }

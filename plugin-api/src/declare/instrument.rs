@@ -51,7 +51,7 @@ impl<'a> PassFacts<'a> {
 /// automatically, as are spans that any other method entered, at its own end.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an instrument: it does not implement `PassInstrument`",
-    label = "`new` of an instrument must give one",
+    label = "`new` of an instrument must return one",
     note = "write `impl PassInstrument for {Self} {{ … }}`; every method has a default"
 )]
 pub trait PassInstrument {
@@ -236,7 +236,7 @@ macro_rules! __instrument {
         compile_error!("`new` may appear once in an instrument, as `new: a_function`");
     };
     (@facts $h:tt $slots:tt $key:ident $($rest:tt)*) => {
-        compile_error!(concat!("an instrument has no fact `", stringify!($key), "`; it has `new` and `options`"));
+        compile_error!(concat!("an instrument has no fact `", stringify!($key), "`; it only has `new` and `options`"));
     };
     (@facts $h:tt $slots:tt $($rest:tt)*) => {
         compile_error!(concat!(
@@ -246,7 +246,7 @@ macro_rules! __instrument {
 
     (@declare { $doc:tt $vis:tt $NAME:ident $name:literal } { $o:tt [] }) => {
         compile_error!(concat!(
-            "`new` of instrument `", $name, "` is missing; it names the function that makes one for a run"
+            "`new` of instrument `", $name, "` is missing; name the function that creates the instrument for a run"
         ));
     };
     (@declare { [$($doc:literal)*] [$vis:vis] $NAME:ident $name:literal } {

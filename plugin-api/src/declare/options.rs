@@ -61,7 +61,7 @@ impl<'a> Values<'a> {
     ///
     /// # Errors
     /// Fails if the value is missing or has another type; the host checks both before a run.
-    #[expect(clippy::should_implement_trait, reason = "it is no iterator: each value has its own type")]
+    #[expect(clippy::should_implement_trait, reason = "not an iterator, because each value has its own type")]
     pub fn next<T: OptionField>(&mut self) -> Result<T, PassError> {
         let name = self.decls.next().map_or("", |decl| decl.name);
         let Some((value, rest)) = self.values.split_first() else {
@@ -78,7 +78,8 @@ impl<'a> Values<'a> {
     /// Fails if the host passed more values than there are options.
     pub fn end(self) -> Result<(), PassError> {
         let n = self.given - self.values.len();
-        let extra = || PassError::new(format!("the host passed {} option values; there are {n} options", self.given));
+        let extra =
+            || PassError::new(format!("the host passed {} option values, but there are only {n} options", self.given));
         if self.values.is_empty() { Ok(()) } else { Err(extra()) }
     }
 }

@@ -228,7 +228,7 @@ impl Ctx {
         if services::show_module(self.run, module, header) {
             return Ok(());
         }
-        Err(PassError::new("no host runs this pass, so nothing can show modules"))
+        Err(PassError::new("modules cannot be shown, because the pass does not run in a host"))
     }
 
     /// Prints the function as TVMScript.
@@ -236,7 +236,7 @@ impl Ctx {
     /// # Errors
     /// Fails without a host.
     pub fn print(&self, body: &Body) -> Result<String, PassError> {
-        services::print(body).ok_or_else(|| PassError::new("no host: printing needs one"))
+        services::print(body).ok_or_else(|| PassError::new("printing needs a host"))
     }
 }
 

@@ -218,7 +218,7 @@ impl EvaluationError {
     }
 
     pub(crate) fn no_host() -> EvaluationError {
-        EvaluationError::new(Reason::NoHost, "no host runs this code, so nothing is evaluated")
+        EvaluationError::new(Reason::NoHost, "calls cannot be evaluated, because the code does not run in a host")
     }
 }
 
@@ -249,12 +249,12 @@ pub(crate) fn closed<'v>(
             known(operand).map(|constant| constant.add_to(&mut b))
         };
         operands.push(v.ok_or_else(|| match i.checked_sub(1) {
-            Some(argument) => unknown(format!("argument {argument} of the call is not known")),
-            None => unknown("the function of the call is not known".to_string()),
+            Some(argument) => unknown(format!("argument {argument} of the call is not constant")),
+            None => unknown("the function of the call is not constant".to_string()),
         })?);
     }
-    let wrong = |why: &dyn fmt::Display| EvaluationError::new(Reason::Wrong, format!("the call is not valid: {why}"));
-    let v = importer.copy_with(&mut b, value, &operands).ok_or_else(|| wrong(&"it is no call"))?;
+    let wrong = |why: &dyn fmt::Display| EvaluationError::new(Reason::Wrong, format!("the call is invalid: {why}"));
+    let v = importer.copy_with(&mut b, value, &operands).ok_or_else(|| wrong(&"the value is not a call"))?;
     b.bind(v, value.name().unwrap_or("y"));
     // The variable may be internal to a dataflow block, which this block is not.
     b.clear_flags(v, flag::INNER);
@@ -301,6 +301,6 @@ pub(crate) fn decode_evaluation(
         Some(String::from_utf8_lossy(text).into_owned())
     };
     let (message, function, statement) = (text(), text(), text());
-    let message = message.unwrap_or_else(|| "the host's answer cannot be read".to_string());
+    let message = message.unwrap_or_else(|| "the host sent an invalid result".to_string());
     Err(EvaluationError { reason: Reason::of(status), message, function, statement, work: u64::from_le_bytes(*work) })
 }

@@ -41,7 +41,7 @@ pub(crate) fn decode_inferred(status: u32, bytes: &[u8]) -> Result<Inferred, Inf
         OK_PURE | OK_IMPURE => match decode_type(bytes) {
             Some(ty) => Ok(Inferred { ty, pure: status == OK_PURE }),
             None => {
-                Err(InferError::wrong("the type that inference returned cannot be read; this is a fault of its plugin"))
+                Err(InferError::wrong("type inference returned invalid data; this is a fault of the operator's plugin"))
             }
         },
         UNKNOWN_OP => {

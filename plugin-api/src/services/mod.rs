@@ -402,7 +402,8 @@ pub(crate) fn read_legalized(
     function: Option<Body>,
     call: Call<'_>,
 ) -> Result<Option<Legalized>, InferError> {
-    let unreadable = || InferError::wrong("the legalization cannot be read; this is a fault of the operator's plugin");
+    let unreadable =
+        || InferError::wrong("the legalization returned invalid data; this is a fault of the operator's plugin");
     match (status, function) {
         (inferred::NOT_LEGALIZED, _) => Ok(None),
         (inferred::OK_PURE, Some(function)) => decode_legalized(bytes, function, call).map(Some).ok_or_else(unreadable),

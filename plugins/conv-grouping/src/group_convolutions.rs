@@ -8,12 +8,12 @@ use plugin_api::prelude::*;
 declare_pass! {
     /// Groups two successive convolutions into a private function.
     ///
-    /// Two convolutions succeed each other directly, or through operators that nothing else uses. Groups are formed
-    /// from the front, without overlap. A convolution is `R.nn.conv2d` (the function is marked `Composite`), or
-    /// `R.call_tir` of a PrimFunc with `my_op_kind = "convolution"` (marked `Primitive`).
+    /// One convolution follows another directly, or through operators whose results have no other users. Groups are
+    /// formed from the front, without overlap. A convolution is `R.nn.conv2d` (the function is then marked
+    /// `Composite`), or `R.call_tir` of a PrimFunc with `my_op_kind = "convolution"` (marked `Primitive`).
     ///
-    /// Expects functions in A-normal form without dead bindings. Keeps what is computed. Never puts a value into a group
-    /// that something outside needs, but for the last one.
+    /// Expects functions in A-normal form without dead bindings. Results do not change. A value that is used outside
+    /// its group is never part of the group, unless it is the last one.
     ///
     /// ```relax before
     /// @R.function
@@ -47,7 +47,7 @@ declare_pass! {
         required: ["relax.Normalize", "relax.DeadCodeElimination"],
         preserves: [keeps_form],
         options: Options {
-            /// Operators that may be between the two; `relax.add` only with a bias, `relax.nn.batch_norm` only where
+            /// Operators that may be between the two; `relax.add` only with a bias, `relax.nn.batch_norm` only if
             /// nothing but its first result is used.
             through: Vec<String> = ["relax.add", "relax.nn.relu"],
         },
@@ -56,9 +56,9 @@ declare_pass! {
 }
 
 declare_config! {
-    /// Most groups that are formed in one function; without it, as many as there are.
+    /// The maximum number of groups in one function; by default, unlimited.
     ///
-    /// To find the group that makes a difference.
+    /// Use it to find the group that makes a difference.
     pub MOST: i64 = "acme.group_convolutions.most" { range: 0.. }
 }
 

@@ -18,7 +18,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.call_tir",
         documented!(
-            "Calls a PrimFunc; the result has the type that is given.",
+            "Calls a PrimFunc; the result has the given type.",
             GIVEN,
             r#"x: R.Tensor((2, 3), "float32")"#,
             r#"R.call_tir(cls.f, (x,), out_ty=R.Tensor((2, 3), "float32"))"#,
@@ -31,7 +31,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.call_dps_packed",
         documented!(
-            "Calls a packed function that fills its last arguments.",
+            "Calls a packed function that writes its results to its last arguments.",
             GIVEN,
             r#"x: R.Tensor((2, 3), "float32")"#,
             r#"R.call_dps_packed("my.kernel", (x,), out_ty=R.Tensor((2, 3), "float32"))"#,
@@ -44,7 +44,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.call_pure_packed",
         documented!(
-            "Calls a packed function without effects.",
+            "Calls a packed function without side effects.",
             GIVEN_PACKED,
             r#"x: R.Tensor((2, 3), "float32")"#,
             r#"R.call_pure_packed("my.function", x, ty_args=(R.Tensor((2, 3), "float32"),))"#,
@@ -57,7 +57,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.call_tir_inplace",
         documented!(
-            "Calls a PrimFunc that writes results into some of its arguments.",
+            "Calls a PrimFunc that writes results to some of its arguments.",
             GIVEN,
             r#"x: R.Tensor((2, 3), "float32")"#,
             r#"R.call_tir_inplace(cls.f, (x,), inplace_indices=[0], out_ty=R.Tensor((2, 3), "float32"))"#,
@@ -70,7 +70,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.call_tir_with_grad",
         documented!(
-            "Calls a PrimFunc whose gradient is named.",
+            "Calls a PrimFunc with a named gradient.",
             GIVEN,
             r#"x: R.Tensor((2, 3), "float32")"#,
             r#"R.call_tir_with_grad(cls.f, (x,), out_ty=R.Tensor((2, 3), "float32"), te_grad_name="my_grad")"#,
@@ -83,7 +83,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.call_inplace_packed",
         documented!(
-            "Calls a packed function that writes results into some of its arguments.",
+            "Calls a packed function that writes results to some of its arguments.",
             GIVEN_PACKED,
             r#"x: R.Tensor((2, 3), "float32")"#,
             r#"R.call_inplace_packed("my.function", x, inplace_indices=[0], ty_args=(R.Tensor((2, 3), "float32"),))"#,
@@ -148,7 +148,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.invoke_pure_closure",
         documented!(
-            "Calls a closure without effects.",
+            "Calls a closure without side effects.",
             GIVEN_PACKED,
             r#"closure: R.Object, x: R.Tensor((2, 3), "float32")"#,
             r#"R.invoke_pure_closure(closure, (x,), ty_args=(R.Tensor((2, 3), "float32"),))"#,
@@ -161,7 +161,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     impure(op(
         "relax.print",
         documented!(
-            "Prints values when run.",
+            "Prints values at run time.",
             NOTHING,
             r#"x: R.Tensor((2, 3), "float32")"#,
             r#"R.print(x, format="x = {}")"#,
@@ -174,7 +174,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     impure(op(
         "relax.assert_op",
         documented!(
-            "Fails when run if the condition does not hold.",
+            "Fails at run time if the condition is false.",
             NOTHING,
             r#"condition: R.Tensor((), "bool")"#,
             r#"R.assert_op(condition, format="the condition does not hold")"#,
@@ -231,12 +231,12 @@ fn in_place(call: Call<'_>) -> Inferred {
             || relation(result, arg) != Relation::Equal
         {
             return wrong(format!(
-                "result {i} is written in place of argument {index}, but they are not tensors of one known shape and data type"
+                "result {i} is written in place of argument {index}, but the two must be tensors of the same known shape and data type"
             ));
         }
     }
     if indices.iter().all(|index| *index == -1) {
-        return wrong("no result is written in place: use relax.call_tir".to_string());
+        return wrong("at least one result must be written in place; otherwise use relax.call_tir".to_string());
     }
     Ok(ty)
 }

@@ -53,7 +53,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.full",
         documented!(
             "A tensor of one value.",
-            "the shape that is given, with elements of `dtype`, else of the value",
+            "the given shape, with elements of `dtype`, or of the value without one",
             r#"value: R.Tensor((), "float32")"#,
             "R.full(R.shape([2, 3]), value)",
             r#"R.Tensor((2, 3), "float32")"#
@@ -65,7 +65,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.zeros_like",
         documented!(
-            "Zeros in the shape of a tensor.",
+            "Zeros in the shape of another tensor.",
             LIKE,
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.zeros_like(x)",
@@ -78,7 +78,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.ones_like",
         documented!(
-            "Ones in the shape of a tensor.",
+            "Ones in the shape of another tensor.",
             LIKE,
             r#"x: R.Tensor((2, 3), "float32")"#,
             r#"R.ones_like(x, dtype="int32")"#,
@@ -91,7 +91,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.full_like",
         documented!(
-            "One value in the shape of a tensor.",
+            "One value in the shape of another tensor.",
             LIKE,
             r#"x: R.Tensor((2, 3), "float32"), value: R.Tensor((), "float32")"#,
             "R.full_like(x, value)",
@@ -104,7 +104,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.arange",
         documented!(
-            "Numbers from a start to before an end, a step apart.",
+            "Numbers in steps from a start up to, but without, an end.",
             "one dimension, as long as the range has steps; elements of `dtype`",
             r#"R.arange(0, 10, 3, dtype="int64")"#,
             r#"R.Tensor((4,), "int64")"#
@@ -116,7 +116,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.eye",
         documented!(
-            "Ones on a diagonal of a matrix, 0 elsewhere.",
+            "A matrix with ones on a diagonal and zeros elsewhere.",
             "`n` rows and `m` columns, with elements of `dtype`",
             r#"R.eye(3, 4, 0, dtype="float32")"#,
             r#"R.Tensor((3, 4), "float32")"#
@@ -128,7 +128,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.eye_like",
         documented!(
-            "Ones on a diagonal, 0 elsewhere, in the shape of a matrix.",
+            "Ones on a diagonal and zeros elsewhere, in the shape of another matrix.",
             LIKE,
             r#"x: R.Tensor((3, 4), "float32")"#,
             "R.eye_like(x, 0)",
@@ -166,7 +166,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.size",
         documented!(
-            "Number of elements of a tensor.",
+            "The number of elements of a tensor.",
             "a scalar of int64",
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.size(x)",
@@ -179,7 +179,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.shape_to_tensor",
         documented!(
-            "A shape as a tensor of int64.",
+            "A shape converted to a tensor of int64.",
             "one dimension of int64, as long as the shape",
             "R.shape_to_tensor(R.shape([2, 3]))",
             r#"R.Tensor((2,), "int64")"#
@@ -191,7 +191,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.tensor_to_shape",
         documented!(
-            "A tensor of int64 as a shape.",
+            "A tensor of int64 converted to a shape.",
             "a shape with as many dimensions as the tensor has elements",
             r#"x: R.Tensor((3,), "int64")"#,
             "R.tensor_to_shape(x)",
@@ -217,7 +217,9 @@ fn fill(call: Call<'_>) -> Result<TensorType, InferError> {
     let value = tensor(call, 1)?;
     match value.ndim {
         0 => Ok(value),
-        -1 => wrong("fill_value must be a tensor without dimensions, found one of unknown number".to_string()),
+        -1 => {
+            wrong("fill_value must be a tensor without dimensions, but its number of dimensions is unknown".to_string())
+        }
         n => wrong(format!("fill_value must be a tensor without dimensions, found {n}")),
     }
 }
@@ -278,7 +280,7 @@ fn steps(start: &Dim, end: &Dim, step: &Dim) -> Result<Option<Dim>, InferError> 
     let integers = [start, end, step].iter().all(|dim| dim.dtype().is_int());
     let Some(step) = step.as_int().filter(|_| integers) else { return Ok(None) };
     if step == 0 {
-        return wrong("a step of 0 never ends".to_string());
+        return wrong("the step must not be 0".to_string());
     }
     let bounds = if step > 0 { (start, end) } else { (end, start) };
     Ok(Some(steps_between(bounds, if step > 0 { step } else { step.saturating_neg() })))

@@ -170,7 +170,7 @@ pub(crate) fn elements(dims: &[Dim]) -> Result<Dim, InferError> {
         return Ok(Dim::Int(0));
     }
     let fits = known.try_fold(1i64, i64::checked_mul).is_some();
-    if fits { Ok(product_of(dims)) } else { wrong("has more elements than a number of 64 bits counts".to_string()) }
+    if fits { Ok(product_of(dims)) } else { wrong("the number of elements exceeds 64 bits".to_string()) }
 }
 
 /// Multiplies dimensions in order; adjacent constants are folded.

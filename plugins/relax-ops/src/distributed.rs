@@ -20,7 +20,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.dist.annotate_sharding",
         documented!(
-            "Says how a tensor lies on a device mesh.",
+            "Annotates how a tensor is distributed over a device mesh.",
             SAME,
             r#"input: R.Tensor((8, 3), "float32")"#,
             r#"R.dist.annotate_sharding(input, device_mesh="mesh[0]", placement="S[0]")"#,
@@ -37,8 +37,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.dist.redistribute",
         documented!(
-            "Brought to another mesh or placement.",
-            "that of the tensor, with the mesh and the placement that are given",
+            "Redistributed to another device mesh or placement.",
+            "that of the tensor, with the given device mesh and placement",
             r#"x: R.DTensor((8, 3), "float32", "mesh[0]", "R")"#,
             r#"R.dist.redistribute(x, device_mesh="mesh[0]", placement="S[0]")"#,
             r#"R.DTensor((8, 3), "float32", "mesh[0]", "S[0]")"#
@@ -64,7 +64,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.dist.redistribute_replica_to_shard",
         documented!(
             "The part of each worker along an axis.",
-            "that of the tensor, shorter by the number of workers along the axis; on a mesh, the placement names the axis instead",
+            "that of the tensor, shorter by the number of workers along the axis, or along the axis that the placement of the mesh names",
             r#"input: R.Tensor((8, 3), "float32")"#,
             "R.dist.redistribute_replica_to_shard(input, num_workers=4, axis=0)",
             r#"R.Tensor((2, 3), "float32")"#
@@ -76,8 +76,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.layout_transform",
         documented!(
-            "Rearranged by a map of indices.",
-            "the data type of `x`, in the shape that the map makes of its own",
+            "Rearranged by an index map.",
+            "the data type of `x`, in the shape that the map computes from its shape",
             r#"x: R.Tensor((8, 12), "float32")"#,
             "R.layout_transform(x, index_map=T.index_map(lambda i, j: (i, j // 4, j % 4)))",
             r#"R.Tensor((8, 3, 4), "float32")"#
@@ -89,7 +89,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.image.affine_grid",
         documented!(
-            "The places of the pixels of transformed images.",
+            "The coordinates from which an affine transformation takes each pixel of images.",
             "two coordinates for each pixel: batch, 2, height, width",
             r#"data: R.Tensor((1, 2, 3), "float32")"#,
             "R.image.affine_grid(data, R.shape([16, 20]))",
@@ -127,12 +127,12 @@ fn on_mesh(call: Call<'_>) -> Option<DTensorType> {
 
 fn redistribute(call: Call<'_>) -> Inferred {
     let Some(x) = on_mesh(call) else {
-        return wrong("needs a tensor on a device mesh; R.dist.annotate_sharding is for others".to_string());
+        return wrong("needs a tensor on a device mesh; use R.dist.annotate_sharding for other tensors".to_string());
     };
     let mesh = text(call, "device_mesh").unwrap_or("");
     let number = mesh.strip_prefix("mesh[").and_then(|rest| rest.strip_suffix(']')?.parse().ok());
     let Some(number) = number else {
-        return wrong(format!("device_mesh must be one such as \"mesh[0]\", found {mesh:?}"));
+        return wrong(format!("device_mesh must have a form like \"mesh[0]\", found {mesh:?}"));
     };
     let placement = placement(text(call, "placement").unwrap_or(""))?;
     Ok(Type::DTensor(DTensorType { mesh: number, placement, ..x }))
@@ -146,7 +146,7 @@ fn placement(text: &str) -> Result<Vec<Option<u32>>, InferError> {
         part => part.strip_prefix("S[")?.strip_suffix(']')?.parse().ok().map(Some),
     };
     let all = text.split(',').map(axis).collect::<Option<Vec<_>>>();
-    all.ok_or_else(|| InferError::wrong(format!("placement must be one such as \"S[0], R\", found {text:?}")))
+    all.ok_or_else(|| InferError::wrong(format!("placement must have a form like \"S[0], R\", found {text:?}")))
 }
 
 fn shard(call: Call<'_>) -> Inferred {
@@ -176,7 +176,7 @@ fn shard(call: Call<'_>) -> Inferred {
 }
 
 fn uneven(at: usize, size: i64, workers: i64) -> Inferred {
-    wrong(format!("axis {at} has {size} elements, which {workers} workers cannot share evenly"))
+    wrong(format!("{workers} workers do not divide the {size} elements of axis {at} evenly"))
 }
 
 fn affine_grid(call: Call<'_>) -> Inferred {

@@ -62,13 +62,13 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     binary!("relax.multiply", "Product of two tensors, element by element, with broadcasting."),
     binary!("relax.divide", "Quotient of two tensors, with broadcasting."),
     binary!("relax.floor_divide", "Quotient rounded down, with broadcasting."),
-    binary!("relax.power", "First tensor to the power of the second, with broadcasting."),
+    binary!("relax.power", "The first tensor to the power of the second, with broadcasting."),
     binary!("relax.mod", "Remainder, with broadcasting."),
-    binary!("relax.floor_mod", "Remainder of the quotient rounded down, with broadcasting."),
-    binary!("relax.maximum", "Larger elements, with broadcasting."),
-    binary!("relax.minimum", "Smaller elements, with broadcasting."),
+    binary!("relax.floor_mod", "Remainder of the floor division, with broadcasting."),
+    binary!("relax.maximum", "The larger element of each pair, with broadcasting."),
+    binary!("relax.minimum", "The smaller element of each pair, with broadcasting."),
     binary!("relax.log_add_exp", "Logarithm of the sum of the exponentials, with broadcasting."),
-    binary!("relax.atan2", "Angle of two tensors, with broadcasting."),
+    binary!("relax.atan2", "Angle of the point with the two tensors as its coordinates, with broadcasting."),
     binary!("relax.bitwise_and", "Bitwise and, with broadcasting."),
     binary!("relax.bitwise_or", "Bitwise or, with broadcasting."),
     binary!("relax.bitwise_xor", "Bitwise exclusive or, with broadcasting."),
@@ -77,20 +77,20 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     binary!("relax.logical_and", "Logical and, with broadcasting."),
     binary!("relax.logical_or", "Logical or, with broadcasting."),
     binary!("relax.logical_xor", "Logical exclusive or, with broadcasting."),
-    compare!("relax.equal", "Whether elements are equal, as bool."),
-    compare!("relax.not_equal", "Whether elements differ, as bool."),
-    compare!("relax.less", "Whether elements of the first are smaller, as bool."),
-    compare!("relax.less_equal", "Whether elements of the first are not larger, as bool."),
-    compare!("relax.greater", "Whether elements of the first are larger, as bool."),
-    compare!("relax.greater_equal", "Whether elements of the first are not smaller, as bool."),
+    compare!("relax.equal", "True where elements are equal."),
+    compare!("relax.not_equal", "True where elements differ."),
+    compare!("relax.less", "True where elements of the first tensor are less than those of the second."),
+    compare!("relax.less_equal", "True where elements of the first tensor are at most those of the second."),
+    compare!("relax.greater", "True where elements of the first tensor are greater than those of the second."),
+    compare!("relax.greater_equal", "True where elements of the first tensor are at least those of the second."),
     unary!("relax.abs", "Absolute value."),
-    unary!("relax.negative", "Negated elements."),
+    unary!("relax.negative", "Elements negated."),
     unary!("relax.square", "Elements squared."),
     unary!("relax.sign", "-1, 0 or 1."),
-    unary!("relax.ceil", "Rounded up."),
-    unary!("relax.floor", "Rounded down."),
-    unary!("relax.round", "Rounded to the nearest."),
-    unary!("relax.trunc", "Rounded towards zero."),
+    unary!("relax.ceil", "Elements rounded up."),
+    unary!("relax.floor", "Elements rounded down."),
+    unary!("relax.round", "Elements rounded to the nearest integer."),
+    unary!("relax.trunc", "Elements rounded towards zero."),
     unary!("relax.bitwise_not", "Bitwise not."),
     unary!("relax.logical_not", "Logical not."),
     unary_float!("relax.exp", "Exponential."),
@@ -114,7 +114,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.isfinite",
         documented!(
-            "Whether elements are finite, as bool.",
+            "True where elements are finite.",
             BOOL,
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.isfinite(x)",
@@ -127,7 +127,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.isinf",
         documented!(
-            "Whether elements are infinite, as bool.",
+            "True where elements are infinite.",
             BOOL,
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.isinf(x)",
@@ -140,7 +140,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.isnan",
         documented!(
-            "Whether elements are not a number, as bool.",
+            "True where elements are NaN.",
             BOOL,
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.isnan(x)",
@@ -153,7 +153,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.relu",
         documented!(
-            "Elements, or 0 where they are negative.",
+            "Elements, with negative ones replaced by 0.",
             SAME,
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.nn.relu(data)",
@@ -179,7 +179,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.gelu_tanh",
         documented!(
-            "Gaussian error linear unit, by tanh.",
+            "Gaussian error linear unit, approximated with tanh.",
             SAME_FLOAT,
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.nn.gelu_tanh(data)",
@@ -218,7 +218,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.leakyrelu",
         documented!(
-            "Elements, or `alpha` times them where they are negative.",
+            "Elements, with negative ones multiplied by `alpha`.",
             SAME_FLOAT,
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.nn.leakyrelu(data, alpha=0.2)",
@@ -247,7 +247,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.prelu",
         documented!(
-            "Elements, or those of `alpha` along an axis times them where they are negative.",
+            "Elements, with negative ones multiplied by the element of `alpha` for their index along an axis.",
             "that of `data`, which has the axis",
             r#"data: R.Tensor((2, 3), "float32"), alpha: R.Tensor((3,), "float32")"#,
             "R.nn.prelu(data, alpha, axis=1)",
@@ -260,7 +260,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.tril",
         documented!(
-            "The lower triangle of matrices, from diagonal `k` on; 0 elsewhere.",
+            "The lower triangle of matrices, up to diagonal `k`, with zeros elsewhere.",
             TRIANGULAR,
             r#"x: R.Tensor((3, 4), "float32")"#,
             "R.tril(x, 0)",
@@ -273,7 +273,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.triu",
         documented!(
-            "The upper triangle of matrices, from diagonal `k` on; 0 elsewhere.",
+            "The upper triangle of matrices, from diagonal `k`, with zeros elsewhere.",
             TRIANGULAR,
             r#"x: R.Tensor((3, 4), "float32")"#,
             "R.triu(x, 1)",
@@ -286,7 +286,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.clip",
         documented!(
-            "Elements kept between two scalars.",
+            "Elements clamped between two scalars.",
             SAME,
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.clip(x, 0, 6)",
@@ -312,7 +312,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.where",
         documented!(
-            "Elements of `x1` where the condition holds, else of `x2`, with broadcasting.",
+            "Elements of `x1` where the condition is true, and of `x2` elsewhere, with broadcasting.",
             "the data type of `x1` and `x2`, in the shape to which all three broadcast; the condition is of bool",
             r#"condition: R.Tensor((2, 1), "bool"), x1: R.Tensor((2, 3), "float32"), x2: R.Tensor((3,), "float32")"#,
             "R.where(condition, x1, x2)",
@@ -326,7 +326,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.ewise_fma",
         documented!(
             "`x1 * x2 + x3`, element by element.",
-            "that of the three tensors, which have one shape and one data type",
+            "that of the three tensors, which have the same shape and data type",
             r#"x1: R.Tensor((2, 3), "float32"), x2: R.Tensor((2, 3), "float32"), x3: R.Tensor((2, 3), "float32")"#,
             "R.ewise_fma(x1, x2, x3)",
             r#"R.Tensor((2, 3), "float32")"#
@@ -412,12 +412,17 @@ fn fused_multiply_add(call: Call<'_>) -> Inferred {
     };
     let ndim = a.ndim.max(b.ndim).max(c.ndim);
     if let Some(other) = all.iter().find(|t| t.ndim >= 0 && t.ndim != ndim) {
-        return wrong(format!("tensors of {} and of {ndim} dimensions; all three must have one shape", other.ndim));
+        return wrong(format!(
+            "tensors of {} and of {ndim} dimensions; all three must have the same shape",
+            other.ndim
+        ));
     }
     let shape = match (&a.shape, &b.shape, &c.shape) {
         (Some(x), Some(y), Some(z)) => {
             if same_shape(x, y) != Some(true) || same_shape(x, z) != Some(true) {
-                return wrong("the three tensors must have one shape, and these cannot be shown to".to_string());
+                return wrong(
+                    "the three tensors must have the same shape, which cannot be proved for these".to_string(),
+                );
             }
             Some(x.clone())
         }

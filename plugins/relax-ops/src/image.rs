@@ -69,7 +69,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.quantize",
         documented!(
-            "Floats as integers, by scale and zero point.",
+            "Floats quantized to integers, by scale and zero point.",
             QUANTIZED,
             r#"data: R.Tensor((2, 3), "float32"), scale: R.Tensor((3,), "float32"), zero: R.Tensor((3,), "int8")"#,
             r#"R.quantize(data, scale, zero, out_dtype="int8", axis=1)"#,
@@ -86,7 +86,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.dequantize",
         documented!(
-            "Integers as floats, by scale and zero point.",
+            "Integers dequantized to floats, by scale and zero point.",
             QUANTIZED,
             r#"data: R.Tensor((2, 3), "int8"), scale: R.Tensor((3,), "float32"), zero: R.Tensor((3,), "int8")"#,
             r#"R.dequantize(data, scale, zero, out_dtype="float32", axis=1)"#,

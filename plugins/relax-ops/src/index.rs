@@ -32,7 +32,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.take",
         documented!(
-            "Elements (along an axis) at indices.",
+            "Elements at indices, along an axis or of the flattened tensor.",
             TAKEN,
             r#"x: R.Tensor((4, 5), "float32"), indices: R.Tensor((2, 3), "int64")"#,
             "R.take(x, indices, axis=0)",
@@ -48,7 +48,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.strided_slice",
         documented!(
-            "A range along axes, in steps.",
+            "A range along some axes, with a stride.",
             "that of `x`, along each axis as long as its range",
             r#"x: R.Tensor((8, 9), "float32")"#,
             "R.strided_slice(x, (1,), (0,), (9,), (2,))",
@@ -61,7 +61,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.dynamic_strided_slice",
         documented!(
-            "Ranges along all axes, known when run.",
+            "Ranges along all axes, known only at run time.",
             "the data type and the number of dimensions of `x`",
             r#"x: R.Tensor((8, 9), "float32"), begin: R.Tensor((2,), "int64"), end: R.Tensor((2,), "int64"), strides: R.Tensor((2,), "int64")"#,
             "R.dynamic_strided_slice(x, begin, end, strides)",
@@ -88,7 +88,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.gather_nd",
         documented!(
             "Slices at tuples of indices.",
-            "the shape of `indices` without its last axis, then the axes of `data` that an index leaves open",
+            "the shape of `indices` without its last axis, then the axes of `data` that are not indexed",
             r#"data: R.Tensor((4, 5, 6), "float32"), indices: R.Tensor((3, 2), "int64")"#,
             "R.gather_nd(data, indices)",
             r#"R.Tensor((3, 6), "float32")"#
@@ -100,7 +100,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.scatter_elements",
         documented!(
-            "Updates put at indices along an axis.",
+            "The data, with updates written at indices along an axis.",
             "that of `data`",
             r#"data: R.Tensor((4, 5), "float32"), indices: R.Tensor((2, 2), "int64"), updates: R.Tensor((2, 2), "float32")"#,
             "R.scatter_elements(data, indices, updates, axis=1)",
@@ -113,7 +113,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.scatter_nd",
         documented!(
-            "Updates put at tuples of indices.",
+            "The data, with updates written at tuples of indices.",
             "that of `data`",
             r#"data: R.Tensor((8,), "float32"), indices: R.Tensor((4, 1), "int64"), updates: R.Tensor((4,), "float32")"#,
             "R.scatter_nd(data, indices, updates)",
@@ -126,7 +126,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.one_hot",
         documented!(
-            "One value at the index, another elsewhere, along a new axis.",
+            "One value at the index, and another elsewhere, along a new axis.",
             "the shape of `indices` with one more axis of length `depth`; elements as the two values",
             r#"indices: R.Tensor((3,), "int32")"#,
             "R.one_hot(indices, R.prim_value(T.float32(1.0)), R.prim_value(T.float32(0.0)), depth=10, axis=-1)",
@@ -154,8 +154,8 @@ fn take(call: Call<'_>) -> Inferred {
     let at = match int(call, "axis") {
         Some(at) => axis(at, x.ndim)?,
         None if x.ndim != 1 => {
-            let found = if x.ndim < 0 { "one of unknown number".to_string() } else { x.ndim.to_string() };
-            return wrong(format!("axis=None is for tensors of one dimension, found {found}; name the axis"));
+            let found = if x.ndim < 0 { "an unknown number".to_string() } else { x.ndim.to_string() };
+            return wrong(format!("axis=None is only for tensors of one dimension, found {found}; name the axis"));
         }
         None => Some(0),
     };
@@ -216,7 +216,7 @@ fn strided_slice(call: Call<'_>) -> Inferred {
     for (k, axis) in at.into_iter().enumerate() {
         let Some(stride) = strides[k].as_int() else { return Ok(with_shape(&x, x.ndim, None)) };
         if stride == 0 {
-            return wrong("a stride of 0 never ends".to_string());
+            return wrong("the stride must not be 0".to_string());
         }
         out[axis] = slice_length(&dims[axis], &begin[k], &end[k], stride, inbound);
     }
@@ -276,7 +276,10 @@ fn gather_elements(call: Call<'_>) -> Inferred {
         return Ok(with_shape(&x, -1, None));
     }
     if x.ndim != indices.ndim {
-        return wrong(format!("data has {} dimensions and indices {}; they must have the same", x.ndim, indices.ndim));
+        return wrong(format!(
+            "data has {} dimensions and indices {}; the numbers must be equal",
+            x.ndim, indices.ndim
+        ));
     }
     Ok(with_shape(&x, x.ndim, indices.shape))
 }
@@ -297,7 +300,7 @@ fn gather_nd(call: Call<'_>) -> Inferred {
     if used > i64::from(x.ndim) {
         let ndim = x.ndim;
         return wrong(format!(
-            "{taken} indices after {batch} batch axes for a tensor of {ndim} dimensions; there are too many"
+            "{taken} indices after {batch} batch axes are too many for a tensor of {ndim} dimensions"
         ));
     }
     let ndim = indices.ndim - 1 + x.ndim - used as i32;
@@ -319,13 +322,13 @@ fn scatter_elements(call: Call<'_>) -> Inferred {
     axis(int(call, "axis").unwrap_or(0), x.ndim)?;
     for (what, t) in [("indices", &indices), ("updates", &updates)] {
         if x.ndim >= 0 && t.ndim >= 0 && x.ndim != t.ndim {
-            return wrong(format!("data has {} dimensions and {what} {}; they must have the same", x.ndim, t.ndim));
+            return wrong(format!("data has {} dimensions and {what} {}; the numbers must be equal", x.ndim, t.ndim));
         }
     }
     if let (Some(a), Some(b)) = (&indices.shape, &updates.shape)
         && same_shape(a, b) == Some(false)
     {
-        return wrong("indices and updates must have one shape".to_string());
+        return wrong("indices and updates must have the same shape".to_string());
     }
     Ok(Type::Tensor(x))
 }
@@ -342,12 +345,12 @@ fn scatter_nd(call: Call<'_>) -> Inferred {
     };
     let Some(taken) = taken.as_int() else { return Ok(Type::Tensor(x)) };
     let Some(rest) = usize::try_from(taken).ok().and_then(|taken| dims.get(taken..)) else {
-        return wrong(format!("{taken} indices for a tensor of {} dimensions; there are too many", dims.len()));
+        return wrong(format!("{taken} indices are too many for a tensor of {} dimensions", dims.len()));
     };
     let expected: Vec<Dim> = outer.iter().chain(rest).cloned().collect();
     match same_shape(&expected, found) {
         Some(false) => wrong(
-            "updates must have the shape of the indices without their last axis, then of a slice of the data"
+            "updates must have the shape of the indices without their last axis, followed by the shape of a slice of the data"
                 .to_string(),
         ),
         _ => Ok(Type::Tensor(x)),

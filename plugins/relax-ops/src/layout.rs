@@ -34,14 +34,14 @@ impl<'a> Layout<'a> {
                     factor = factor
                         .checked_mul(10)
                         .and_then(|f| f.checked_add(digit))
-                        .ok_or_else(|| bad("has a block too long"))?;
+                        .ok_or_else(|| bad("has too long a block"))?;
                     continue;
                 }
                 b'A'..=b'Z' if factor == 0 => (byte, 0),
                 b'a'..=b'z' if factor > 0 => (byte, factor),
                 b'A'..=b'Z' => return Err(bad("has a length before a capital letter")),
                 b'a'..=b'z' => return Err(bad("has a small letter without a length")),
-                _ => return Err(bad("has a character that is not an axis")),
+                _ => return Err(bad("has a character that does not name an axis")),
             };
             if layout.axes[..layout.len].iter().any(|(known, _)| *known == byte) {
                 return Err(bad("names an axis twice"));
@@ -52,7 +52,7 @@ impl<'a> Layout<'a> {
         let whole = |small: u8| layout.axes().iter().any(|(letter, _)| *letter == small.to_ascii_uppercase());
         match factor == 0 && layout.axes().iter().all(|(letter, _)| whole(*letter)) {
             true => Ok(layout),
-            false => Err(bad("has a block without its axis")),
+            false => Err(bad("has a block for a missing axis")),
         }
     }
 
@@ -62,7 +62,7 @@ impl<'a> Layout<'a> {
         let primal = layout.axes().iter().filter(|(letter, _)| letter.is_ascii_uppercase());
         let count = primal.clone().count();
         if count != like.len() || !primal.clone().all(|(letter, _)| like.as_bytes().contains(letter)) {
-            return wrong(format!("layout \"{text}\" does not fit: it must have the axes of \"{like}\", in any order"));
+            return wrong(format!("layout \"{text}\" must have the axes of \"{like}\", in any order"));
         }
         Ok(layout)
     }
@@ -88,7 +88,7 @@ impl<'a> Layout<'a> {
         match at.and_then(|at| dims.get(at)) {
             Some(dim) if self.block(letter) == 1 => Ok(dim.clone()),
             Some(dim) => Ok(apply(MUL, dim, &Dim::Int(self.block(letter)))),
-            None => wrong(format!("layout \"{}\" has no axis {}", self.text, letter as char)),
+            None => wrong(format!("layout \"{}\" does not have an axis {}", self.text, letter as char)),
         }
     }
 

@@ -11,7 +11,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.matmul",
         documented!(
-            "Matrix product of the last two axes, with broadcasting of the others; one axis counts as a vector.",
+            "Matrix product of the last two axes, with broadcasting of the others; a tensor of one dimension is a vector.",
             "the broadcast leading axes, then the rows of `x1` and the columns of `x2`; elements of `out_dtype`, else of the operands",
             r#"x1: R.Tensor((8, 2, 3), "float32"), x2: R.Tensor((3, 4), "float32")"#,
             "R.matmul(x1, x2)",
@@ -24,7 +24,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.outer",
         documented!(
-            "Products of each element of one vector with each of another.",
+            "Products of each element of one vector with each element of another.",
             "the lengths of both vectors, with their data type",
             r#"x1: R.Tensor((4,), "float32"), x2: R.Tensor((5,), "float32")"#,
             "R.outer(x1, x2)",
@@ -37,8 +37,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.einsum",
         documented!(
-            "Sum of products, with the dimensions named by letters; `...` stands for those that are broadcast.",
-            "the dimensions of the letters after `->`; without it those of `...`, then those of the letters that appear once, in order",
+            "Sum of products, with dimensions named by letters; `...` denotes the broadcast dimensions.",
+            "the dimensions of the letters after `->`; without it, those of `...`, then those of the letters that appear once, in order",
             r#"a: R.Tensor((2, 3), "float32"), b: R.Tensor((3, 4), "float32")"#,
             r#"R.einsum((a, b), subscripts="ij,jk->ik")"#,
             r#"R.Tensor((2, 4), "float32")"#
@@ -57,7 +57,7 @@ fn matmul(call: Call<'_>) -> Inferred {
     };
     let vdevice = same_device(&a, &b)?;
     if a.ndim == 0 || b.ndim == 0 {
-        return wrong("a tensor without dimensions has no matrix product".to_string());
+        return wrong("the matrix product needs tensors with dimensions".to_string());
     }
     let ndim = match (a.ndim, b.ndim) {
         (x, y) if x < 0 || y < 0 => -1,
@@ -80,7 +80,7 @@ fn matmul(call: Call<'_>) -> Inferred {
     };
     if prove_equal(inner, inner2) == Some(false) {
         return wrong(format!(
-            "columns of the first ({}) and rows of the second ({}) differ",
+            "the first tensor has {} columns, but the second has {} rows",
             show(inner),
             show(inner2)
         ));
@@ -130,25 +130,30 @@ impl Subscripts {
         for (term, ndim) in terms.iter().zip(ndims) {
             let letters = term.replacen("...", "", 1);
             if letters.contains('.') {
-                return Err(format!("\"{term}\" has dots that are no `...`"));
+                return Err(format!("\"{term}\" has dots that do not form `...`"));
             }
             if letters.len() == term.len() {
                 if let Some(ndim) = ndim.filter(|ndim| *ndim != term.len()) {
-                    return Err(format!("\"{term}\" stands for {} dimensions, found {ndim}", term.len()));
+                    return Err(format!("\"{term}\" names {} dimensions, but the operand has {ndim}", term.len()));
                 }
                 inputs.push(term.chars().collect());
                 continue;
             }
             let Some(ndim) = ndim else { return Ok(None) };
             let Some(more) = ndim.checked_sub(letters.len()) else {
-                return Err(format!("\"{term}\" stands for at least {} dimensions, found {ndim}", letters.len()));
+                return Err(format!(
+                    "\"{term}\" names at least {} dimensions, but the operand has {ndim}",
+                    letters.len()
+                ));
             };
             most = most.max(more);
             inputs.push(expanded(term, more));
         }
         let output = match output {
             Some(output) if most > 0 && !output.contains("...") => {
-                return Err(format!("the result \"{output}\" has no `...`, for which the operands have axes"));
+                return Err(format!(
+                    "the result \"{output}\" must contain `...`, because the operands have axes for it"
+                ));
             }
             Some(output) => expanded(output, most),
             None => {

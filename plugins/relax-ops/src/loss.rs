@@ -87,12 +87,15 @@ fn cross_entropy(call: Call<'_>) -> Inferred {
     let (a, b) = (tensor(call, 0)?, tensor(call, 1)?);
     let dtype = same_dtype(a.dtype, b.dtype)?;
     if a.ndim >= 0 && b.ndim >= 0 && a.ndim != b.ndim {
-        return wrong(format!("predictions have {} dimensions and labels {}; they must have the same", a.ndim, b.ndim));
+        return wrong(format!(
+            "predictions have {} dimensions and labels {}; the numbers must be equal",
+            a.ndim, b.ndim
+        ));
     }
     if let (Some(x), Some(y)) = (&a.shape, &b.shape)
         && same_shape(x, y) == Some(false)
     {
-        return wrong("predictions and labels must have one shape".to_string());
+        return wrong("predictions and labels must have the same shape".to_string());
     }
     let vdevice = same_device(&a, &b)?;
     Ok(with_shape(&TensorType { dtype, ndim: 0, shape: None, vdevice }, 0, None))
@@ -114,7 +117,7 @@ fn nll(call: Call<'_>) -> Inferred {
         let outer = x.iter().enumerate().filter(|(i, _)| *i != classes).map(|(_, dim)| dim);
         for (a, b) in outer.zip(y) {
             if prove_equal(a, b) == Some(false) {
-                return wrong(format!("predictions have {} elements where targets have {}", show(a), show(b)));
+                return wrong(format!("predictions have {} elements, but targets have {}", show(a), show(b)));
             }
         }
     }
@@ -127,7 +130,7 @@ fn nll(call: Call<'_>) -> Inferred {
         if let (Some(x), Some([n])) = (&p.shape, w.shape.as_deref())
             && prove_equal(&x[classes], n) == Some(false)
         {
-            return wrong(format!("{} weights for {} classes", show(n), show(&x[classes])));
+            return wrong(format!("{} weights were given for {} classes", show(n), show(&x[classes])));
         }
     }
     match text(call, "reduction") {
@@ -165,7 +168,7 @@ fn attention(call: Call<'_>) -> Inferred {
         ("sequence lengths", &k[1], &v[1]),
     ];
     if let Some((what, a, b)) = pairs.into_iter().find(|(_, a, b)| prove_equal(a, b) == Some(false)) {
-        return wrong(format!("{what} of {} and of {} do not fit", show(a), show(b)));
+        return wrong(format!("{what} of {} and of {} do not match", show(a), show(b)));
     }
     if let (Some(queries), Some(keys)) = (q[2].as_int(), k[2].as_int())
         && queries != keys

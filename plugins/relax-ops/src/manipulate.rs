@@ -20,7 +20,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.reshape",
         documented!(
             "The same elements in another shape.",
-            "the data type of `x`, in the shape that is given; one dimension may be -1, which is computed",
+            "the data type of `x`, in the given shape; one dimension may be -1, which is inferred",
             r#"x: R.Tensor((2, 6), "float32")"#,
             "R.reshape(x, R.shape([3, 4]))",
             r#"R.Tensor((3, 4), "float32")"#
@@ -32,8 +32,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.broadcast_to",
         documented!(
-            "Repeated along axes of length 1, to a shape.",
-            "the data type of `x`, in the shape that is given",
+            "Elements repeated along axes of length 1, to a shape.",
+            "the data type of `x`, in the given shape",
             r#"x: R.Tensor((2, 1), "float32")"#,
             "R.broadcast_to(x, R.shape([4, 2, 3]))",
             r#"R.Tensor((4, 2, 3), "float32")"#
@@ -45,8 +45,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.expand_dims",
         documented!(
-            "With axes of length 1 inserted.",
-            "that of `x` with an axis of length 1 at each of these places of the result",
+            "A tensor with axes of length 1 inserted.",
+            "that of `x`, with an axis of length 1 at each of the given places of the result",
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.expand_dims(x, axis=[0, 2])",
             r#"R.Tensor((1, 2, 1, 3), "float32")"#
@@ -58,8 +58,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.squeeze",
         documented!(
-            "Without axes of length 1.",
-            "that of `x` without these axes, or without all of length 1",
+            "A tensor with axes of length 1 removed.",
+            "that of `x` without the given axes, or without all axes of length 1",
             r#"x: R.Tensor((1, 2, 1, 3), "float32")"#,
             "R.squeeze(x, axis=[0])",
             r#"R.Tensor((2, 1, 3), "float32")"#
@@ -71,8 +71,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.permute_dims",
         documented!(
-            "With axes in another order; reversed where none is given.",
-            "that of `x` with its axes in this order",
+            "A tensor with axes in another order, by default reversed.",
+            "that of `x`, with its axes in the given order",
             r#"x: R.Tensor((2, 3, 4), "float32")"#,
             "R.permute_dims(x, axes=[2, 0, 1])",
             r#"R.Tensor((4, 2, 3), "float32")"#
@@ -84,7 +84,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.concat",
         documented!(
-            "Tensors one after the other along an axis.",
+            "Tensors concatenated along an axis.",
             "that of the tensors, with the sum of their lengths along the axis",
             r#"a: R.Tensor((2, 3), "float32"), b: R.Tensor((2, 5), "float32")"#,
             "R.concat((a, b), axis=1)",
@@ -97,8 +97,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.stack",
         documented!(
-            "Tensors side by side along a new axis.",
-            "that of the tensors with one more axis, as long as the tuple",
+            "Tensors stacked along a new axis.",
+            "that of the tensors, with a new axis as long as the tuple",
             r#"a: R.Tensor((2, 3), "float32"), b: R.Tensor((2, 3), "float32")"#,
             "R.stack((a, b), axis=1)",
             r#"R.Tensor((2, 2, 3), "float32")"#
@@ -110,8 +110,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.split",
         documented!(
-            "Parts along an axis: a number of equal ones, or cut at indices.",
-            "a tuple of tensors: as many as were asked for, or one more than there are indices",
+            "Parts along an axis: a number of equal parts, or a part between each two indices.",
+            "a tuple of tensors: as many as requested, or one more than there are indices",
             r#"x: R.Tensor((6, 4), "float32")"#,
             "R.split(x, indices_or_sections=[1, 4], axis=0)",
             r#"R.Tuple(R.Tensor((1, 4), "float32"), R.Tensor((3, 4), "float32"), R.Tensor((2, 4), "float32"))"#
@@ -123,7 +123,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.flatten",
         documented!(
-            "In one dimension.",
+            "A tensor flattened to one dimension.",
             "one dimension with all elements of `x`",
             r#"x: R.Tensor((2, 3, 4), "float32")"#,
             "R.flatten(x)",
@@ -136,8 +136,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.batch_flatten",
         documented!(
-            "In two dimensions, of which the first stays.",
-            "the first dimension of `data`, and one for all others",
+            "A tensor flattened to two dimensions, of which the first is unchanged.",
+            "the first dimension of `data`, and the product of all others",
             r#"data: R.Tensor((2, 3, 4), "float32")"#,
             "R.nn.batch_flatten(data)",
             r#"R.Tensor((2, 12), "float32")"#
@@ -149,8 +149,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.collapse_sum_to",
         documented!(
-            "Summed up over what broadcasting would repeat, to a shape.",
-            "the data type of `data`, in the shape that is given",
+            "Sums over the axes that broadcasting would expand, for a given shape.",
+            "the data type of `data`, in the given shape",
             r#"data: R.Tensor((4, 2, 3), "float32")"#,
             "R.collapse_sum_to(data, R.shape([2, 1]))",
             r#"R.Tensor((2, 1), "float32")"#
@@ -162,7 +162,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.collapse_sum_like",
         documented!(
-            "Summed up over what broadcasting would repeat, to the shape of another tensor.",
+            "Sums over the axes that broadcasting would expand, for the shape of another tensor.",
             "the data type of `data`, in the shape of the other tensor",
             r#"data: R.Tensor((4, 2, 3), "float32"), target: R.Tensor((2, 1), "float32")"#,
             "R.collapse_sum_like(data, target)",
@@ -175,7 +175,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.flip",
         documented!(
-            "In reverse order along an axis.",
+            "Elements in reverse order along an axis.",
             ALONG,
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.flip(data, axis=1)",
@@ -188,8 +188,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.repeat",
         documented!(
-            "Each element several times, along an axis or of the flattened tensor.",
-            "that of `data`, longer by the factor along the axis; without an axis, of one dimension",
+            "Each element repeated several times, along an axis or in the flattened tensor.",
+            "that of `data`, longer by the factor along the axis; without an axis, one dimension",
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.repeat(data, repeats=2, axis=1)",
             r#"R.Tensor((2, 6), "float32")"#
@@ -201,7 +201,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.tile",
         documented!(
-            "The whole tensor several times along axes.",
+            "The whole tensor repeated several times along axes.",
             "that of `data`, longer by the factor of each axis, counted from the last",
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.tile(data, repeats=[2, 1, 3])",
@@ -214,8 +214,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.pad",
         documented!(
-            "With elements added before and after each axis.",
-            "that of `data`, longer by what is added before and after each axis",
+            "A tensor padded before and after each axis.",
+            "that of `data`, longer by the padding of each axis",
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.nn.pad(data, pad_width=[0, 0, 1, 2])",
             r#"R.Tensor((2, 6), "float32")"#
@@ -231,7 +231,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.pixel_shuffle",
         documented!(
-            "Channels moved into the two last axes, which grow by a factor.",
+            "Channels moved to the last two axes, which grow by a factor.",
             "fewer channels by the square of the factor, and the last two axes longer by the factor",
             r#"data: R.Tensor((1, 8, 3, 5), "float32")"#,
             "R.nn.pixel_shuffle(data, upscale_factor=2)",
@@ -278,7 +278,7 @@ fn kept(from: Option<&[Dim]>, mut dims: Vec<Dim>) -> Result<Vec<Dim>, InferError
     let is_zero = |dim: &Dim| dim.as_int() == Some(0);
     let Some(axis) = dims.iter().position(is_zero) else { return Ok(dims) };
     let Some(from) = from else {
-        let message = "which keeps the dimension of the tensor, but the shape of the tensor is not known";
+        let message = "which keeps the dimension of the tensor, but the shape of the tensor is unknown";
         return wrong(format!("dimension {axis} of the shape is 0, {message}"));
     };
     let is_empty = from.iter().any(is_zero);
@@ -307,17 +307,19 @@ fn worked_out(from: Option<&[Dim]>, mut dims: Vec<Dim>) -> Result<Vec<Dim>, Infe
     }
     let Some(open) = dims.iter().position(is_open) else { return Ok(dims) };
     if dims[open + 1..].iter().any(is_open) {
-        return wrong("two dimensions of the shape are -1; only one can be worked out".to_string());
+        return wrong("two dimensions of the shape are -1; only one can be inferred".to_string());
     }
     let Some(from) = from else {
-        return wrong("a dimension of the shape is -1, but the shape of the tensor is not known".to_string());
+        return wrong("a dimension of the shape is -1, but the shape of the tensor is unknown".to_string());
     };
     let others: Vec<Dim> = dims.iter().filter(|dim| !is_open(dim)).cloned().collect();
     let (all, known) = (elements(from)?, elements(&others)?);
     let rest = match (all.as_int(), known.as_int()) {
-        (_, Some(0)) => return wrong(format!("dimension {open} of the shape is -1, and could be any beside a 0")),
+        (_, Some(0)) => {
+            return wrong(format!("dimension {open} of the shape is -1, which cannot be inferred next to a 0"));
+        }
         (Some(all), Some(known)) if all % known != 0 => {
-            return wrong(format!("{all} elements do not fit a shape of {known} and a dimension that is worked out"));
+            return wrong(format!("{all} elements do not fit a shape of {known} and an inferred dimension"));
         }
         _ => simplify(&apply(FLOORDIV, &all, &known)),
     };
@@ -335,7 +337,7 @@ fn broadcast_to(call: Call<'_>) -> Inferred {
         for (a, b) in from.iter().rev().zip(to.iter().rev()) {
             let differs = prove_equal(a, b) == Some(false) || b.as_int().is_some_and(|b| b < 0);
             if a.as_int() != Some(1) && differs {
-                return wrong("a dimension that is neither 1 nor that of the shape does not broadcast".to_string());
+                return wrong("a dimension must be 1 or that of the shape to broadcast".to_string());
             }
         }
     }
@@ -390,7 +392,7 @@ fn permute_dims(call: Call<'_>) -> Inferred {
     };
     let Some(order) = axes(&given, x.ndim)? else { return Ok(with_shape(&x, given.len() as i32, None)) };
     if order.len() as i32 != x.ndim {
-        return wrong(format!("{} axes for a tensor of {} dimensions; name each once", order.len(), x.ndim));
+        return wrong(format!("{} axes were given for a tensor of {} dimensions; name each once", order.len(), x.ndim));
     }
     let dims = x.shape.as_ref().map(|dims| order.iter().map(|i| dims[*i].clone()).collect());
     Ok(with_shape(&x, x.ndim, dims))
@@ -412,7 +414,7 @@ fn common(items: &[TensorType]) -> Result<TensorType, InferError> {
             out.dtype = DType::VOID;
         }
         if out.ndim >= 0 && item.ndim >= 0 && out.ndim != item.ndim {
-            return wrong(format!("tensors of {} and of {} dimensions; they must have the same", out.ndim, item.ndim));
+            return wrong(format!("tensors have {} and {} dimensions; the numbers must be equal", out.ndim, item.ndim));
         }
         out.ndim = out.ndim.max(item.ndim);
         out.vdevice = same_device(&out, item)?;
@@ -426,7 +428,7 @@ fn concat(call: Call<'_>) -> Inferred {
     let at = match int(call, "axis") {
         Some(at) => axis(at, out.ndim)?,
         None if out.ndim > 1 => {
-            return wrong(format!("axis=None is for tensors of one dimension, found {}; name the axis", out.ndim));
+            return wrong(format!("axis=None is only for tensors of one dimension, found {}; name the axis", out.ndim));
         }
         None => Some(0),
     };
@@ -517,7 +519,7 @@ fn collapses(from: &TensorType, to: Option<&[Dim]>, ndim: i32) -> Result<(), Inf
         if b.as_int() != Some(1) && prove_equal(a, b) != Some(true) {
             let (i, a, b) = (to.len() - 1 - i, show(a), show(b));
             return wrong(format!(
-                "{a} elements cannot be summed up to {b} (axis {i}); they must be equal, or the latter 1"
+                "{a} elements cannot be summed up to {b} (axis {i}); the numbers must be equal, or the latter 1"
             ));
         }
     }

@@ -24,7 +24,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.batch_norm",
         documented!(
-            "Normalized over all axes but one; returns the result, and mean and variance after the update.",
+            "Normalization over all axes except one; returns the result, and the updated mean and variance.",
             "a tuple: the type of `data`, then those of `moving_mean` and `moving_var`",
             r#"data: R.Tensor((2, 3, 8, 8), "float32"), channels: R.Tensor((3,), "float32")"#,
             "R.nn.batch_norm(data, channels, channels, channels, channels, axis=1)",
@@ -44,7 +44,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.layer_norm",
         documented!(
-            "Normalized over axes.",
+            "Normalization over axes.",
             NORMALIZED,
             r#"data: R.Tensor((2, 3), "float32"), gamma: R.Tensor((3,), "float32"), beta: R.Tensor((3,), "float32")"#,
             "R.nn.layer_norm(data, gamma, beta, axes=[-1])",
@@ -57,7 +57,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.group_norm",
         documented!(
-            "Normalized within groups of channels.",
+            "Normalization within groups of channels.",
             NORMALIZED,
             r#"data: R.Tensor((2, 4, 5, 5), "float32"), gamma: R.Tensor((4,), "float32"), beta: R.Tensor((4,), "float32")"#,
             "R.nn.group_norm(data, gamma, beta, num_groups=2, channel_axis=1, axes=[2, 3])",
@@ -77,7 +77,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.instance_norm",
         documented!(
-            "Normalized over axes, each channel of each sample for itself.",
+            "Normalization over axes, separately for each channel of each sample.",
             NORMALIZED,
             r#"data: R.Tensor((2, 4, 5, 5), "float32"), gamma: R.Tensor((4,), "float32"), beta: R.Tensor((4,), "float32")"#,
             "R.nn.instance_norm(data, gamma, beta, channel_axis=1, axes=[2, 3])",
@@ -90,7 +90,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.rms_norm",
         documented!(
-            "Divided by the root of the mean square over axes.",
+            "Elements divided by the root of the mean square over axes.",
             NORMALIZED,
             r#"data: R.Tensor((2, 3), "float32"), weight: R.Tensor((3,), "float32")"#,
             "R.nn.rms_norm(data, weight, axes=[-1])",
@@ -116,7 +116,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.softmax",
         documented!(
-            "Exponentials that sum up to 1 along an axis.",
+            "Exponentials, scaled to the sum 1 along an axis.",
             ALONG,
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.nn.softmax(data, axis=-1)",
@@ -153,7 +153,7 @@ fn normalized(call: Call<'_>, parameters: usize, given: &[i64]) -> Result<Tensor
         let parameter = tensor(call, i)?;
         if parameter.dtype != data.dtype {
             return wrong(format!(
-                "argument {i} is of {}, but the data of {}; they must be the same",
+                "argument {i} is of {}, but the data of {}; they must be equal",
                 parameter.dtype, data.dtype
             ));
         }
@@ -168,7 +168,9 @@ fn normalized(call: Call<'_>, parameters: usize, given: &[i64]) -> Result<Tensor
                 None => known = false,
                 Some(false) => {
                     let (data, found) = (show(&dims[*axis]), show(size));
-                    return wrong(format!("argument {i} has {found} elements for axis {axis}, but the data {data}"));
+                    return wrong(format!(
+                        "argument {i} has {found} elements for axis {axis}, but the data has {data}"
+                    ));
                 }
             }
         }

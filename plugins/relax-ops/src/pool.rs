@@ -45,7 +45,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.max_pool1d",
         documented!(
-            "Largest element of each window, over one axis.",
+            "The largest element of each window, over one axis.",
             POOL,
             r#"data: R.Tensor((1, 4, 8), "float32")"#,
             "R.nn.max_pool1d(data, pool_size=[2], strides=[2])",
@@ -58,7 +58,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.max_pool2d",
         documented!(
-            "Largest element of each window, over two axes.",
+            "The largest element of each window, over two axes.",
             POOL,
             r#"data: R.Tensor((1, 4, 8, 8), "float32")"#,
             "R.nn.max_pool2d(data, pool_size=[2, 2], strides=[2, 2])",
@@ -71,7 +71,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.max_pool3d",
         documented!(
-            "Largest element of each window, over three axes.",
+            "The largest element of each window, over three axes.",
             POOL,
             r#"data: R.Tensor((1, 4, 8, 8, 8), "float32")"#,
             "R.nn.max_pool3d(data, pool_size=[2, 2, 2], strides=[2, 2, 2])",
@@ -84,7 +84,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.avg_pool1d",
         documented!(
-            "Mean of each window, over one axis.",
+            "The mean of each window, over one axis.",
             POOL,
             r#"data: R.Tensor((1, 4, 8), "float32")"#,
             "R.nn.avg_pool1d(data, pool_size=[2], strides=[2])",
@@ -97,7 +97,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.avg_pool2d",
         documented!(
-            "Mean of each window, over two axes.",
+            "The mean of each window, over two axes.",
             POOL,
             r#"data: R.Tensor((1, 4, 8, 8), "float32")"#,
             "R.nn.avg_pool2d(data, pool_size=[2, 2], strides=[2, 2])",
@@ -110,7 +110,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.avg_pool3d",
         documented!(
-            "Mean of each window, over three axes.",
+            "The mean of each window, over three axes.",
             POOL,
             r#"data: R.Tensor((1, 4, 8, 8, 8), "float32")"#,
             "R.nn.avg_pool3d(data, pool_size=[2, 2, 2], strides=[2, 2, 2])",
@@ -123,7 +123,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.adaptive_avg_pool1d",
         documented!(
-            "Mean, to a given size of the spatial axis.",
+            "The means that reduce the spatial axis to a given size.",
             ADAPTIVE,
             r#"data: R.Tensor((1, 4, 8), "float32")"#,
             "R.nn.adaptive_avg_pool1d(data, output_size=[2])",
@@ -136,7 +136,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.adaptive_avg_pool2d",
         documented!(
-            "Mean, to given sizes of the spatial axes.",
+            "The means that reduce the spatial axes to given sizes.",
             ADAPTIVE,
             r#"data: R.Tensor((1, 4, 8, 8), "float32")"#,
             "R.nn.adaptive_avg_pool2d(data, output_size=[1, 1])",
@@ -149,7 +149,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.adaptive_avg_pool3d",
         documented!(
-            "Mean, to given sizes of the spatial axes.",
+            "The means that reduce the spatial axes to given sizes.",
             ADAPTIVE,
             r#"data: R.Tensor((1, 4, 8, 8, 8), "float32")"#,
             "R.nn.adaptive_avg_pool3d(data, output_size=[2, 2, 2])",

@@ -44,15 +44,15 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     reduction!("relax.sum", "Sum over axes."),
     reduction!("relax.mean", "Mean over axes."),
     reduction!("relax.prod", "Product over axes."),
-    reduction!("relax.max", "Largest element over axes."),
-    reduction!("relax.min", "Smallest element over axes."),
+    reduction!("relax.max", "The largest element over axes."),
+    reduction!("relax.min", "The smallest element over axes."),
     reduction!("relax.std", "Standard deviation over axes."),
     reduction!("relax.variance", "Variance over axes."),
     op(
         "relax.median",
         documented!(
-            "Median over axes; over one axis also where it was.",
-            "as for `relax.max`; over one axis a tuple of that and of the indices as int64",
+            "The median over axes; over one axis, also its index.",
+            "as for `relax.max`; over one axis, a tuple of that and of the indices as int64",
             r#"x: R.Tensor((2, 3, 4), "float32")"#,
             "R.median(x, axis=[1])",
             r#"R.Tuple(R.Tensor((2, 4), "float32"), R.Tensor((2, 4), "int64"))"#
@@ -64,7 +64,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.cumsum",
         documented!(
-            "Sums of all elements so far along an axis, or of the flattened tensor.",
+            "Cumulative sums along an axis, or of the flattened tensor.",
             ACCUMULATED,
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.cumsum(data, axis=1)",
@@ -77,7 +77,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.cumprod",
         documented!(
-            "Products of all elements so far along an axis, or of the flattened tensor.",
+            "Cumulative products along an axis, or of the flattened tensor.",
             ACCUMULATED,
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.cumprod(data)",
@@ -90,7 +90,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.argmax",
         documented!(
-            "Place of the largest element over one axis.",
+            "The index of the largest element over one axis.",
             ARG_REDUCED,
             r#"x: R.Tensor((2, 3, 4), "float32")"#,
             "R.argmax(x, axis=1)",
@@ -103,7 +103,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.argmin",
         documented!(
-            "Place of the smallest element over one axis.",
+            "The index of the smallest element over one axis.",
             ARG_REDUCED,
             r#"x: R.Tensor((2, 3, 4), "float32")"#,
             "R.argmin(x, axis=1, keepdims=True)",

@@ -35,7 +35,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.builtin.alloc_tensor",
         documented!(
-            "A tensor, not yet filled.",
+            "An uninitialized tensor.",
             ALLOCATED,
             r#"R.builtin.alloc_tensor(R.shape([2, 3]), R.dtype("float32"), R.prim_value(0))"#,
             r#"R.Tensor((2, 3), "float32")"#
@@ -47,7 +47,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.builtin.stop_lift_params",
         documented!(
-            "Marks what must not be lifted out of a function.",
+            "Marks a value that must not be lifted out of a function.",
             SAME,
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.builtin.stop_lift_params(x)",
@@ -85,7 +85,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     impure(op(
         "relax.memory.kill_storage",
         documented!(
-            "Ends the life of a piece of memory.",
+            "Ends the lifetime of a piece of memory.",
             NOTHING,
             "storage: R.Object",
             "R.memory.kill_storage(storage)",
@@ -98,7 +98,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     impure(op(
         "relax.memory.kill_tensor",
         documented!(
-            "Ends the life of a tensor.",
+            "Ends the lifetime of a tensor.",
             NOTHING,
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.memory.kill_tensor(x)",
@@ -111,7 +111,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.memory.ensure_zero_offset",
         documented!(
-            "The tensor, copied if it does not start its memory.",
+            "The tensor, copied unless it starts at the beginning of its memory.",
             SAME,
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.memory.ensure_zero_offset(x)",
@@ -124,8 +124,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.memory.view",
         documented!(
-            "The bytes of a tensor as another tensor.",
-            "the shape and the data type that are given, else those of the tensor",
+            "The bytes of a tensor viewed as another tensor.",
+            "the given shape and data type, by default those of the tensor",
             r#"x: R.Tensor((4, 3), "float32")"#,
             "R.memory.view(x, R.shape([2, 3]), R.tuple(), R.tuple())",
             r#"R.Tensor((2, 3), "float32")"#
@@ -162,7 +162,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     impure(op(
         "relax.vm.kill_object",
         documented!(
-            "Ends the life of a register's content.",
+            "Ends the lifetime of a register's value.",
             NOTHING,
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.vm.kill_object(x)",
@@ -175,7 +175,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     impure(op(
         "relax.vm.call_tir_dyn",
         documented!(
-            "Calls a PrimFunc with shapes known when run.",
+            "Calls a PrimFunc with shapes known only at run time.",
             NOTHING,
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.vm.call_tir_dyn(cls.f, (x,))",
@@ -195,7 +195,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.to_vdevice",
         documented!(
-            "Copied to a virtual device.",
+            "A copy on a virtual device.",
             "that of the tensor, on the other device",
             r#"data: R.Tensor((2, 3), "float32")"#,
             r#"R.to_vdevice(data, dst_vdevice=I.vdevice("llvm"))"#,
@@ -213,7 +213,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.hint_on_device",
         documented!(
-            "Says on which device a value should be.",
+            "Annotates the device of a value.",
             SAME,
             r#"data: R.Tensor((2, 3), "float32")"#,
             r#"R.hint_on_device(data, dst_vdevice=I.vdevice("llvm"))"#,
@@ -226,7 +226,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.wrap_param",
         documented!(
-            "A parameter as a tensor of another data type.",
+            "A parameter converted to another data type.",
             "the shape of the tensor, with elements of `dtype`",
             r#"data: R.Tensor((2, 3), "float16")"#,
             r#"R.wrap_param(data, dtype="float32")"#,

@@ -29,8 +29,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.unique",
         documented!(
-            "Each element (along an axis) once, and where they stood.",
-            "the data type of `x`, of unknown length; a tuple if more than the elements is asked for",
+            "Each distinct element or slice along an axis, and optionally its indices, inverse and counts.",
+            "the data type of `x`, of unknown length; a tuple if more than the elements is requested",
             r#"x: R.Tensor((8,), "float32")"#,
             "R.unique(x, True, False, False, False)",
             r#"R.Tensor(dtype="float32", ndim=1)"#
@@ -42,7 +42,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.bucketize",
         documented!(
-            "Between which boundaries each element lies.",
+            "The index of the interval between boundaries that contains each element.",
             "the shape of the first tensor, with elements of int64, or of int32 with `out_int32`",
             r#"x: R.Tensor((2, 3), "float32"), boundaries: R.Tensor((5,), "float32")"#,
             "R.bucketize(x, boundaries, out_int32=True)",
@@ -58,8 +58,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.index_tensor",
         documented!(
-            "Slices at indices, one tensor of them for each axis.",
-            "the shape to which the indices broadcast, then the axes of `data` without indices",
+            "Slices at indices, given as one tensor for each axis.",
+            "the shape to which the indices broadcast, then the axes of `data` that are not indexed",
             r#"data: R.Tensor((4, 5, 6), "float32"), rows: R.Tensor((3,), "int64"), columns: R.Tensor((3,), "int64")"#,
             "R.index_tensor(data, (rows, columns))",
             r#"R.Tensor((3, 6), "float32")"#
@@ -71,7 +71,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.slice_scatter",
         documented!(
-            "A tensor put into a range along an axis.",
+            "A tensor with another one written to a range along an axis.",
             "that of the first tensor",
             r#"x: R.Tensor((8, 9), "float32"), src: R.Tensor((3, 9), "float32")"#,
             "R.slice_scatter(x, src, 1, 4, 1, axis=0)",
@@ -126,7 +126,7 @@ fn index_tensor(call: Call<'_>) -> Inferred {
     }
     let taken = indices.len();
     if x.ndim >= 0 && taken > x.ndim as usize {
-        return wrong(format!("{taken} tensors of indices for a tensor of {} dimensions; there are too many", x.ndim));
+        return wrong(format!("{taken} tensors of indices are too many for a tensor of {} dimensions", x.ndim));
     }
     let Some(front) = together(&indices)? else { return Ok(with_shape(&x, -1, None)) };
     let ndim = if x.ndim < 0 { -1 } else { front.len() as i32 + x.ndim - taken as i32 };
@@ -153,7 +153,7 @@ fn slice_scatter(call: Call<'_>) -> Inferred {
     }
     let at = axis(int(call, "axis").unwrap_or(0), x.ndim)?;
     if src.ndim >= 0 && src.ndim != x.ndim {
-        return wrong(format!("the input has {} dimensions and src {}; they must have the same", x.ndim, src.ndim));
+        return wrong(format!("the input has {} dimensions and src {}; the numbers must be equal", x.ndim, src.ndim));
     }
     same_dtype(x.dtype, src.dtype)?;
     let (start, end, step) = (scalar(call, 2)?, scalar(call, 3)?, scalar(call, 4)?);
@@ -163,7 +163,7 @@ fn slice_scatter(call: Call<'_>) -> Inferred {
     if let Some((start, end)) = start.as_ref().and_then(Dim::as_int).zip(end.as_ref().and_then(Dim::as_int))
         && end < start
     {
-        return wrong(format!("the end lies {} before the start", start.abs_diff(end)));
+        return wrong(format!("the end is {} before the start", start.abs_diff(end)));
     }
     let by = step.as_ref().and_then(Dim::as_int);
     let length = start.zip(end).zip(by).map(|((start, end), by)| steps_between((&start, &end), by));
@@ -171,7 +171,7 @@ fn slice_scatter(call: Call<'_>) -> Inferred {
         for (i, (dim, put)) in dims.iter().zip(put).enumerate() {
             let (what, dim) = if i == at { ("the range", &length) } else { ("the input", dim) };
             if prove_equal(dim, put) == Some(false) {
-                return wrong(format!("axis {i} of src has {} elements, {what} has {}", show(put), show(dim)));
+                return wrong(format!("axis {i} of src has {} elements, but {what} has {}", show(put), show(dim)));
             }
         }
     }

@@ -14,7 +14,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.sort",
         documented!(
-            "Sorted along an axis.",
+            "Elements sorted along an axis.",
             ALONG,
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.sort(data, axis=-1, descending=True)",
@@ -41,7 +41,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.topk",
         documented!(
             "The `k` largest or smallest elements along an axis, their indices, or both.",
-            "a tuple of values and indices, of length `k` along the axis; one of both with another `ret_type`",
+            "a tuple of values and indices, of length `k` along the axis, or only one of the two, depending on `ret_type`",
             r#"data: R.Tensor((2, 8), "float32")"#,
             "R.topk(data, k=3, axis=-1)",
             r#"R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "int32"))"#
@@ -60,7 +60,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.nonzero",
         documented!(
             "Indices of the elements that are not 0, one row for each axis.",
-            "int64, with one row for each axis of `x`; the number of columns is known when run",
+            "int64, with one row for each axis of `x`; the number of columns is known only at run time",
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.nonzero(x)",
             r#"R.Tensor(dtype="int64", ndim=2)"#

@@ -34,7 +34,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.grad.no_grad",
         documented!(
-            "Has no gradient.",
+            "Stops gradients at a value.",
             SAME,
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.grad.no_grad(x)",
@@ -47,7 +47,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.grad.start_checkpoint",
         documented!(
-            "Starts what is computed again for gradients.",
+            "Marks the start of a part that is recomputed for gradients.",
             SAME,
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.grad.start_checkpoint(x)",
@@ -60,7 +60,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.grad.end_checkpoint",
         documented!(
-            "Ends what is computed again for gradients.",
+            "Marks the end of a part that is recomputed for gradients.",
             SAME,
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.grad.end_checkpoint(x)",
@@ -128,7 +128,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.ccl.allreduce",
         documented!(
-            "Reduced over all workers.",
+            "Elements reduced over all workers.",
             SAME,
             r#"x: R.Tensor((2, 3), "float32")"#,
             r#"R.ccl.allreduce(x, op_type="sum")"#,
@@ -141,7 +141,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.ccl.allgather",
         documented!(
-            "The tensors of all workers one after the other.",
+            "The tensors of all workers, concatenated.",
             "that of `x`, longer by the number of workers along the first axis",
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.ccl.allgather(x, num_workers=4)",
@@ -167,7 +167,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.ccl.scatter_from_worker0",
         documented!(
-            "The part of the first worker's tensor that is this worker's.",
+            "The part of the first worker's tensor that belongs to this worker.",
             "that of `x`, shorter by the number of workers along the axis",
             r#"x: R.Tensor((8, 3), "float32")"#,
             "R.ccl.scatter_from_worker0(x, num_workers=4, axis=0)",

@@ -31,7 +31,7 @@ fn asked(call: Call<'_>) -> Result<Option<DType>, InferError> {
         Expr::Call(call) if call.op() == Some("relax.null_value") => Ok(None),
         Expr::Str(name) => wrong(format!("the data type must be R.dtype({name:?}), found a string")),
         _ if matches!(value.ty().to_owned(), Type::Object) => Ok(Some(DType::VOID)),
-        _ => wrong("the data type must be one such as R.dtype(\"float32\"), or R.tuple() for the same".to_string()),
+        _ => wrong("the data type must be like R.dtype(\"float32\"), or R.tuple() to keep it".to_string()),
     }
 }
 
@@ -41,7 +41,7 @@ fn offset(call: Call<'_>) -> Result<Option<Dim>, InferError> {
     match value.ty().to_owned() {
         Type::Prim { dtype: DType::I64, value } => Ok(value),
         Type::Prim { dtype, .. } => wrong(format!("relative_byte_offset must be int64, found {dtype}")),
-        other => wrong(format!("relative_byte_offset must be a number of int64, found {}", kind_name(&other))),
+        other => wrong(format!("relative_byte_offset must be a scalar of int64, found {}", kind_name(&other))),
     }
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn view(call: Call<'_>) -> Inferred {
         },
     };
     match found {
-        true => wrong("the view goes beyond the tensor: make it or relative_byte_offset smaller".to_string()),
+        true => wrong("the view exceeds the tensor; reduce the view or relative_byte_offset".to_string()),
         false => Ok(with_shape(&like, ndim, dims)),
     }
 }

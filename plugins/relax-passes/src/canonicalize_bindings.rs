@@ -9,11 +9,11 @@ use plugin_api::prelude::*;
 use std::cell::LazyCell;
 
 declare_pass! {
-    /// Removes bindings that only give another name: aliases, elements of known tuples, casts that cannot fail.
+    /// Removes bindings that only rename a value: aliases, elements of known tuples, and casts that cannot fail.
     ///
-    /// Expects any function. Keeps what is computed. Never removes a call. Outputs of a dataflow block that nothing
-    /// outside uses become variables of the block. A symbolic variable that a match_cast defines as a known dimension is
-    /// replaced by it; two match_casts that contradict each other are an error.
+    /// Expects any function. Results do not change. Calls are never removed. Outputs of a dataflow block that are
+    /// unused outside become variables of the block. A symbolic variable that a match_cast defines as a known dimension
+    /// is replaced by that dimension; two match_casts that contradict each other are an error.
     ///
     /// ```relax before
     /// @R.function

@@ -4,26 +4,26 @@
 use plugin_api::prelude::*;
 
 declare_config! {
-    /// Whether the functions of a module are captured as CUDA graphs when it is built.
+    /// True to capture the functions of a module as CUDA graphs when it is built.
     pub USE_CUDA_GRAPH: bool = "relax.backend.use_cuda_graph" { default: false }
 }
 
 declare_config! {
-    /// Kind of device, as DLPack numbers them, on which values are that have no other.
+    /// The kind of device, by its DLPack number, for values without a device.
     pub FALLBACK_DEVICE_TYPE: i64 = "relax.fallback_device_type" { default: 1, range: 1.. }
 }
 
 declare_config! {
-    /// Most operators that operator fusion puts into one function.
+    /// The maximum number of operators in a fused function.
     pub FUSE_OPS_MAX_DEPTH: i64 = "relax.FuseOps.max_depth" { default: 256, range: 1.. }
 }
 
 declare_config! {
-    /// Whether a pass that makes calls of operators legalizes these at once.
+    /// True if a pass that creates calls of operators legalizes them at once.
     pub APPLY_LEGALIZE_OPS: bool = "relax.transform.apply_legalize_ops" { default: true }
 }
 
 declare_config! {
-    /// Whether a lifted function that transforms parameters gives up each of them once it is used.
+    /// True if a lifted function that transforms parameters releases each of them after its last use.
     pub CONSUME_PARAMS: bool = "relax.lift_transform_params.consume_params" { default: false }
 }

@@ -6,10 +6,10 @@
 use plugin_api::prelude::*;
 
 declare_pass! {
-    /// Gathers bindings without effects into dataflow blocks, then canonicalizes bindings.
+    /// Gathers bindings without side effects into dataflow blocks, then canonicalizes bindings.
     ///
-    /// Expects any function, best in A-normal form. Keeps the order of bindings. Never puts an If or anything with an
-    /// effect into a dataflow block.
+    /// Expects any function, preferably in A-normal form. The order of bindings does not change. Ifs and bindings with
+    /// side effects are never put into a dataflow block.
     ///
     /// ```relax before
     /// @R.function
@@ -31,7 +31,7 @@ declare_pass! {
         opt_level: 0,
         preserves: ["relax.Normalize", "relax.anf"],
         options: Options {
-            /// Least number of bindings in a new block.
+            /// The minimum number of bindings in a new block.
             min_size: i64 in (0..) = 2,
         },
         run: convert_to_dataflow,

@@ -9,11 +9,11 @@ use plugin_api::walk::in_place::WrittenParams;
 use std::collections::BTreeSet;
 
 declare_pass! {
-    /// Removes bindings whose value is never used, and functions that nothing calls.
+    /// Removes bindings whose value is never used, and functions that are never called.
     ///
-    /// Expects any module. Keeps everything with an effect, every match_cast, and functions that others can call.
-    /// Keeps a call that writes to its argument if that is used later, or comes from outside of the function.
-    /// Never changes the order of what stays.
+    /// Expects any module. Keeps everything with side effects, every match_cast, and functions that are visible outside
+    /// the module. Keeps a call that writes to its argument if the argument is used later, or comes from outside the
+    /// function. The order of the remaining bindings does not change.
     ///
     /// ```relax before
     /// @R.function
@@ -32,7 +32,8 @@ declare_pass! {
         opt_level: 1,
         preserves: [keeps_form],
         options: Options {
-            /// Private functions that are called from outside all the same: they stay, with what they call.
+            /// Private functions that are nevertheless called from outside; they are kept, with the functions that they
+            /// call.
             entry_functions: Vec<String> = [],
         },
         run: dead_code_elimination,

@@ -7,10 +7,10 @@ use plugin_api::prelude::*;
 use plugin_api::walk::in_place::WrittenParams;
 
 declare_pass! {
-    /// Computes equal values once: a binding that repeats an earlier value becomes another name for it.
+    /// Computes equal values once: a binding that repeats an earlier value becomes an alias of it.
     ///
-    /// Expects any function, best in A-normal form. Keeps effects, every binding and its name. Never uses a value where
-    /// it is not visible, or a value from before a call that writes to what it is computed from.
+    /// Expects any function, preferably in A-normal form. Keeps side effects, and every binding with its name. Never
+    /// uses a value where it is not visible, nor across a call that writes to its inputs.
     ///
     /// ```relax before
     /// @R.function
@@ -32,7 +32,7 @@ declare_pass! {
         opt_level: 1,
         preserves: [keeps_form],
         options: Options {
-            /// Only calls are looked at, not tuples and their elements.
+            /// True to consider only calls, not tuples and their elements.
             call_only: bool = false,
         },
         run: eliminate_common_subexpr,

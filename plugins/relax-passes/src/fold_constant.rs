@@ -10,11 +10,12 @@ use std::collections::HashMap;
 declare_pass! {
     /// Computes calls whose arguments are all constant, by executing them.
     ///
-    /// Calls of PrimFuncs are folded everywhere; calls of operators in dataflow blocks, through their legalizations.
-    /// Arguments may be constants, shapes, numbers, variables for these, tuples and their elements. Expects any function,
-    /// after ConvertToDataflow for the most. Keeps what has an effect or may differ each time, calls of packed functions,
-    /// calls without arguments, what another call may write to, large tensors that an operator makes of a shape alone,
-    /// and what fails when it is computed: `passhost run --missed` says why. Never lets the constants of a function grow beyond a budget.
+    /// Calls of PrimFuncs are folded everywhere; calls of operators only in dataflow blocks, through their
+    /// legalizations. Arguments may be constants, shapes, numbers, variables with such values, tuples and their
+    /// elements. Expects any function, preferably after ConvertToDataflow. Keeps calls with side effects, with results
+    /// that may differ each time, or without arguments; calls of packed functions; values that another call may write
+    /// to; large tensors that an operator creates from a shape alone; and calls that fail when they are computed.
+    /// `passhost run --missed` reports the reasons. The constants of a function never grow beyond a budget.
     ///
     /// ```relax before
     /// @R.function
@@ -37,11 +38,12 @@ declare_pass! {
         opt_level: 0,
         preserves: [keeps_form],
         options: Options {
-            /// Bytes by which the constants of a function may grow. Constants that nothing uses afterwards count as freed.
+            /// The number of bytes by which the constants of a function may grow. Constants that become unused count as
+            /// freed.
             max_growth: i64 in (0..) = 16_777_216,
-            /// Units of work that all evaluations of a function may take together: a second is about 15,000,000,000 of them.
+            /// Units of work for all evaluations of a function together. A second is about 15,000,000,000 units.
             max_work: i64 in (0..) = 100_000_000_000,
-            /// Whether calls of operators outside dataflow blocks are folded, too.
+            /// True to fold calls of operators outside dataflow blocks as well.
             outside_dataflow: bool = false,
         },
         run: fold_constant,
@@ -155,13 +157,13 @@ impl<'b> Folder<'b> {
             return Err("a call may write to its result".to_string());
         }
         if self.left.work == 0 {
-            return Err("the evaluations before it used up the work that `max_work` allows".to_string());
+            return Err("earlier evaluations used all the work that `max_work` allows".to_string());
         }
         let evaluated = self.ctx.evaluate_call(call, |argument| self.known.of(argument), self.left);
         let work = evaluated.as_ref().map_or_else(|error| error.work, |evaluated| evaluated.work);
         self.left.work = self.left.work.saturating_sub(work);
         let evaluated = evaluated.map_err(|error| match error.reason {
-            Reason::Work => format!("{error}; the option `max_work` allows more"),
+            Reason::Work => format!("{error}; increase the option `max_work`"),
             _ => error.to_string(),
         })?;
         let value = evaluated.value().ok_or("its result is not a constant")?;
@@ -175,21 +177,20 @@ impl<'b> Folder<'b> {
         let is_made_of_shape = || !call.args().any(|argument| self.known.has_tensor(argument));
         let why = match call.op() {
             _ if call.args().len() == 0 => "it has no arguments".to_string(),
-            _ if call.value().has_effect() => "it has an effect".to_string(),
-            _ if is_on_device(&call.ty().to_owned()) => "its result is on a device, where no constant is".to_string(),
-            None => "it calls a function, which can be inlined before".to_string(),
+            _ if call.value().has_effect() => "it has side effects".to_string(),
+            _ if is_on_device(&call.ty().to_owned()) => "its result is on a device, which cannot hold constants".to_string(),
+            None => "it calls a function; inline the function first".to_string(),
             Some(op) if RANDOM.contains(&op) => format!("the result of `{op}` may differ each time"),
             Some(op) => match elements(&call.ty().to_owned()) {
                 Some(n) if n > MOST_FROM_SHAPE && is_made_of_shape() => {
-                    format!("it makes {n} elements of a shape alone, which takes less than a constant of them")
+                    format!("it creates {n} elements from a shape, which takes less memory than a constant")
                 }
                 _ if op == "relax.call_tir" => return Ok(()),
                 _ if MORE_THAN_A_VALUE.iter().any(|start| op.starts_with(start)) => {
                     format!("`{op}` does more than compute a value")
                 }
                 _ if in_dataflow => return Ok(()),
-                _ => "operators are folded in dataflow blocks; run relax.ConvertToDataflow before, or set \
-                      `outside_dataflow`"
+                _ => "operators are folded only in dataflow blocks; run relax.ConvertToDataflow first, or set `outside_dataflow`"
                     .to_string(),
             },
         };
@@ -244,7 +245,7 @@ impl<'b> Folder<'b> {
         for fold in self.folds.drain(..n) {
             let bytes = fold.value.bytes();
             let why =
-                format!("with a constant of {bytes} bytes the function would grow by more than `max_growth` allows");
+                format!("with a constant of {bytes} bytes, the function would grow by more than `max_growth` allows");
             self.ctx.diagnostics().missed(fold.call, &format!("the call is not folded: {why}"));
         }
     }

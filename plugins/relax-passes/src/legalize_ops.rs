@@ -8,15 +8,15 @@ use plugin_api::typing::legalized::{LegalizedArg, Replacement};
 use std::collections::{BTreeMap, HashMap};
 
 declare_pass! {
-    /// Turns calls of operators into calls of PrimFuncs that compute them.
+    /// Replaces calls of operators by calls of PrimFuncs that compute them.
     ///
-    /// The plugin of an operator says what it computes. Calls whose results are the same function of their arguments share
-    /// one PrimFunc. Expects any module. Never changes what is computed.
+    /// The plugin of an operator declares what it computes. Calls that compute the same function of their arguments
+    /// share one PrimFunc. Expects any module. Results never change.
     ///
-    /// Keeps what calls are legalized to: `relax.call_*`, `relax.invoke_*`, `relax.make_closure`, `relax.builtin.*`,
-    /// `relax.memory.*` and `relax.vm.*`. Keeps `relax.cumprod`, `relax.cumsum` and `relax.ewise_fma`, which passes for a
-    /// target replace. Keeps operators whose plugin says nothing of what they compute, and calls whose shapes are not known;
-    /// a remark names each of them and says why.
+    /// Keeps calls to which others are legalized: `relax.call_*`, `relax.invoke_*`, `relax.make_closure`,
+    /// `relax.builtin.*`, `relax.memory.*` and `relax.vm.*`. Keeps `relax.cumprod`, `relax.cumsum` and
+    /// `relax.ewise_fma`, which passes for a target replace. Keeps operators without a legalization, and calls with
+    /// unknown shapes; a remark names each of them with the reason.
     ///
     /// ```relax before
     /// @R.function
@@ -45,9 +45,9 @@ declare_pass! {
         opt_level: 0,
         preserves: ["relax.no_dataflow"],
         options: Options {
-            /// Operators whose calls stay as they are, such as `relax.nn.conv2d`.
+            /// Operators whose calls are kept, such as `relax.nn.conv2d`.
             skip_ops: Vec<String> = [],
-            /// Warn of each call of an operator without a legalization, in place of a remark.
+            /// True to report a warning instead of a remark for each call of an operator without a legalization.
             enable_warning: bool = false,
         },
         run: legalize_ops,
@@ -112,7 +112,7 @@ fn legalization(
     (ctx, function): (&Ctx, &str),
 ) -> Result<Option<Legalized>, PassError> {
     let stays = |why: &str| {
-        ctx.diagnostics().in_function(function).remark(call.value(), &format!("`{op}` stays as it is: {why}"));
+        ctx.diagnostics().in_function(function).remark(call.value(), &format!("`{op}` is kept: {why}"));
         Ok(None)
     };
     if LATER.contains(&op) {
@@ -122,7 +122,7 @@ fn legalization(
         Ok(Some(legalized)) => Ok(Some(legalized)),
         Ok(None) if CALLS.iter().any(|prefix| op.starts_with(prefix)) => Ok(None),
         Ok(None) if options.enable_warning => {
-            let what = format!("`{op}` stays as it is: it has no legalization");
+            let what = format!("`{op}` is kept: it has no legalization");
             ctx.diagnostics().in_function(function).warning(call.value(), &what);
             Ok(None)
         }
@@ -152,8 +152,8 @@ fn with_result_type(body: Body) -> Result<Body, PassError> {
 fn no_function(value: Value<'_>, op: &str) -> PassError {
     pass_error!(
         at value,
-        "the legalization of `{op}` is neither a PrimFunc nor a function that returns an argument, a constant or an \
-         external function; this is a fault of its plugin"
+        "the legalization of `{op}` must be a PrimFunc, or a function that returns an argument, a constant or an external function; this is a \
+         fault of its plugin"
     )
 }
 

@@ -8,8 +8,8 @@ use plugin_api::typing::normalize::{first_not_normal, normalize};
 declare_pass! {
     /// Brings functions into A-normal form: nested calls become bindings.
     ///
-    /// Expects any function. Keeps the order of evaluation, blocks, names and types. Never changes what is computed.
-    /// Tuples, constants and shapes may stay where they are used.
+    /// Expects any function. Keeps the order of evaluation, blocks, names and types. Results never change. Tuples,
+    /// constants and shapes may stay where they are used.
     ///
     /// ```relax before
     /// @R.function
@@ -33,15 +33,15 @@ declare_pass! {
 }
 
 declare_property! {
-    /// A-normal form: every value that is computed has a name.
+    /// A-normal form: every computed value has a name.
     ///
-    /// Tuples, constants and shapes may be where they are used.
+    /// Tuples, constants and shapes may appear where they are used.
     pub ANF = "relax.anf" { check: is_normal }
 }
 
 fn is_normal(function: &Body, _: &Ctx) -> Result<(), PassError> {
     match first_not_normal(function) {
-        Some(value) => bail!(at value, "a value is computed inside another expression and has no name"),
+        Some(value) => bail!(at value, "a value inside another expression is unnamed"),
         None => Ok(()),
     }
 }

@@ -7,8 +7,8 @@ use plugin_api::prelude::*;
 declare_pass! {
     /// Prints the module as text on standard error of the host, at this point of the pipeline.
     ///
-    /// Above the text is `# transform.PrintIR: HEADER`. Expects any module and gives back the same one. `--print-after`
-    /// of `passhost run` does the same without a change of the pipeline.
+    /// The line above the text is `# transform.PrintIR: HEADER`. Expects any module, and returns the same one.
+    /// `--print-after` of `passhost run` has the same effect without changing the pipeline.
     ///
     /// ```relax before
     /// @R.function
@@ -24,7 +24,7 @@ declare_pass! {
         opt_level: 0,
         preserves: ["all"],
         options: Options {
-            /// A line above the text, which tells one text from another.
+            /// A line above the text, to identify it.
             header: String = "",
         },
         run: print_ir,

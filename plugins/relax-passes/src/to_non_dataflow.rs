@@ -6,7 +6,7 @@ use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::infer_types;
 
 declare_pass! {
-    /// Turns dataflow blocks into plain binding blocks.
+    /// Replaces dataflow blocks by plain binding blocks.
     ///
     /// Expects any function. Keeps bindings, their order and names. Never moves anything.
     ///
@@ -35,7 +35,7 @@ declare_pass! {
 }
 
 declare_property! {
-    /// All bindings are in plain blocks: there is no dataflow block.
+    /// All bindings are in plain blocks, so the module does not contain dataflow blocks.
     pub NO_DATAFLOW = "relax.no_dataflow" { check: no_dataflow }
 }
 

@@ -4,11 +4,12 @@ use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 declare_pass! {
-    /// Sorts the bindings of dataflow blocks in the order in which a search over what uses what meets them.
+    /// Sorts the bindings of dataflow blocks in the order of a search of the dependency graph.
     ///
-    /// The search starts at the parameters, or at the results. Expects any function. Keeps what is computed, all bindings
-    /// outside of dataflow blocks, and the order of a call that writes to its argument and of what reads that. A block stays as it is if it defines a local function, or if a symbolic
-    /// variable would be used before the match_cast that defines it.
+    /// The search starts at the parameters, or at the results. Expects any function. Results do not change. Keeps all
+    /// bindings outside dataflow blocks, and the order of a call that writes to its argument and of the calls that read
+    /// it. A block does not change if it defines a local function, or if a symbolic variable would be used before the
+    /// match_cast that defines it.
     ///
     /// ```relax before
     /// @R.function

@@ -3,9 +3,9 @@
 use plugin_api::prelude::*;
 
 declare_pass! {
-    /// Folds calls that are repeated: `f(f(x))` becomes `f(x)`, for operators of which that is true.
+    /// Folds repeated calls: `f(f(x))` becomes `f(x)`, for operators that do not change their own result.
     ///
-    /// Expects any function. Keeps what is computed, and the first call of each chain.
+    /// Expects any function. Results do not change, and the first call of each chain is kept.
     ///
     /// ```relax before
     /// @R.function
@@ -41,7 +41,7 @@ declare_pass! {
         required: ["relax.Normalize"],
         preserves: [keeps_form],
         options: Options {
-            /// Operators that give the same when they are applied again.
+            /// Operators that do not change their own result.
             operators: Vec<String> = ["relax.nn.relu"],
         },
         run: fold_repeated,

@@ -3,9 +3,9 @@
 use plugin_api::prelude::*;
 
 declare_pass! {
-    /// Marks functions that call no other function of the module with an attribute.
+    /// Adds an attribute to functions that do not call other functions of the module.
     ///
-    /// Expects any module. Keeps the content of all functions. Never changes an attribute that is there.
+    /// Expects any module. The content of functions and existing attributes do not change.
     ///
     /// ```relax before
     /// @R.function
@@ -22,9 +22,9 @@ declare_pass! {
         opt_level: 0,
         preserves: ["all"],
         options: Options {
-            /// Key of the attribute.
+            /// The key of the attribute.
             mark: String = "leaf",
-            /// Functions that others can call stay as they are.
+            /// True to keep functions that are visible outside the module unchanged.
             only_private: bool = false,
         },
         run: mark_leaves,

@@ -3,9 +3,9 @@
 use plugin_api::prelude::*;
 
 declare_pass! {
-    /// Shares equal calls of a dataflow block: what was computed once is used again.
+    /// Shares equal calls of a dataflow block, so that each is computed once.
     ///
-    /// Expects any dataflow block. Keeps outputs of the block, and all calls outside of dataflow blocks.
+    /// Expects any dataflow block. Keeps outputs of the block, and all calls outside dataflow blocks.
     ///
     /// ```relax before
     /// @R.function
@@ -30,7 +30,7 @@ declare_pass! {
         opt_level: 1,
         preserves: [keeps_form],
         options: Options {
-            /// Operators whose calls are looked at; empty: all.
+            /// The operators whose calls are shared; if empty, all operators.
             operators: Vec<String> = [],
         },
         run: share_calls,

@@ -224,12 +224,12 @@ def exec(
 
 
 _ADVICE = {
-    "--limit-memory SIZE allows more": "a larger limit_memory allows more",
-    "--limit-work N allows more": "a larger limit_work allows more",
-    "--random SEED makes inputs that fit; --inputs FILE must have arrays that do": "give arguments that fit",
-    "--function NAME names": "function= names",
+    "use --limit-memory SIZE to allow more": "use a larger limit_memory",
+    "use --limit-work N to allow more": "use a larger limit_work",
+    "use --random SEED to create inputs that fit, or correct the arrays of --inputs FILE": "give arguments that fit",
+    "use --function NAME with": "use function= with",
     "--backend llvm": 'backend="llvm"',
-    "; --trace shows": "; `passhost exec --trace` shows",
+    "; use --trace to show": "; use `passhost exec --trace` to show",
 }
 """Hints about command-line flags, and the Python equivalents."""
 

@@ -111,7 +111,7 @@ pub(crate) fn sealed(sealer: &mut Sealer, value: &Bound<'_, PyAny>, depth: usize
     }
     if value.is_instance_of::<PyInt>() {
         let number = value.extract();
-        return number.map(Attr::Int).map_err(|_| PyOverflowError::new_err(format!("{value} has no place in 64 bits")));
+        return number.map(Attr::Int).map_err(|_| PyOverflowError::new_err(format!("{value} does not fit 64 bits")));
     }
     if value.is_instance_of::<PyFloat>() {
         return Ok(Attr::Float(value.extract()?));
@@ -166,7 +166,7 @@ fn dict(
     depth: usize,
 ) -> PyResult<passhost::plugin_api::ir::Parts<(String, Attr)>> {
     let entries = value.cast::<PyDict>()?.iter().map(|(key, value)| {
-        let key: String = key.extract().map_err(|_| PyTypeError::new_err("the key of an attribute is a str"))?;
+        let key: String = key.extract().map_err(|_| PyTypeError::new_err("the key of an attribute must be a str"))?;
         Ok((key, sealed(sealer, &value, depth + 1)?))
     });
     Ok(entries.collect::<PyResult<Vec<_>>>()?.into())

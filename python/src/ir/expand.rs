@@ -34,8 +34,9 @@ struct Expander<'a, 'py> {
     open: Vec<Open<'a, 'py>>,
 }
 
-/// Parameters, body, type of the result, and whether it is pure, of a function of Relax. A variable of the name and type
-/// of one of `known`, by names, is that object; these are of the function that it was made of.
+/// Returns the parameters, the body, the result type and the purity of a Relax function. A variable with the name and
+/// type of one of `known`, a dict by name, becomes that object; these are the variables of the function from which this
+/// one was made.
 #[pyfunction]
 pub(crate) fn expand<'py>(
     py: Python<'py>,
@@ -63,7 +64,7 @@ fn called<'py>(
     Ok(if is_packed { (args.remove(0), args) } else { (callee, args) })
 }
 
-/// Attributes of a function under a name; a public one has that as its global symbol.
+/// Returns the attributes of a function under a name, which is the global symbol of a public function.
 #[pyfunction]
 pub(crate) fn function_attrs<'py>(py: Python<'py>, body: &Body, name: &str) -> PyResult<Bound<'py, PyDict>> {
     let attrs = entries(&mut Tables::default(), py, body.0.root().attrs(), body.0.raw())?;
@@ -73,7 +74,7 @@ pub(crate) fn function_attrs<'py>(py: Python<'py>, body: &Body, name: &str) -> P
     Ok(attrs)
 }
 
-/// A function as TVMScript.
+/// Prints a function as TVMScript.
 #[pyfunction]
 pub(crate) fn print_function(py: Python<'_>, name: &str, body: &Body) -> PyResult<String> {
     let engine = crate::engine::current(py)?;

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 /// Maximum number of cached nodes and types; beyond it, the cache is cleared.
 const KEPT: u32 = 100_000;
 
-/// Asks the operators for types of calls, and remembers what they said of equal ones.
+/// Infers the types of calls with the rules of their operators, and caches the results.
 #[pyclass(frozen, module = "passhost._passhost")]
 pub(crate) struct Inferrer(Mutex<State>);
 
@@ -35,7 +35,7 @@ impl Inferrer {
         Ok(Inferrer(Mutex::new(State::new(py)?)))
     }
 
-    /// The type of a call, whose arguments have types, and whether it is pure.
+    /// Returns the type and the purity of a call with typed arguments.
     fn infer<'py>(&self, py: Python<'py>, call: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, bool)> {
         let mut state = self.0.lock().map_err(|_| PyRuntimeError::new_err("an earlier inference failed"))?;
         if state.sealer.b.n_nodes() > KEPT || state.sealer.types.len() > KEPT as usize {

@@ -16,7 +16,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Attributes of a module.
+/// Returns the attributes of a module.
 #[pyfunction]
 pub(crate) fn module_attrs<'py>(py: Python<'py>, module: &Module) -> PyResult<Bound<'py, PyDict>> {
     let found = meta(py, module)?;
@@ -24,7 +24,7 @@ pub(crate) fn module_attrs<'py>(py: Python<'py>, module: &Module) -> PyResult<Bo
     Ok(found)
 }
 
-/// Facts of a module that types mention.
+/// Returns the facts of a module to which types refer.
 #[pyfunction]
 pub(crate) fn module_infos<'py>(py: Python<'py>, module: &Module) -> PyResult<Bound<'py, PyAny>> {
     Ok(meta(py, module)?.get_item(GLOBAL_INFOS)?.unwrap_or_else(|| PyDict::new(py).into_any()))
@@ -37,7 +37,7 @@ fn meta<'py>(py: Python<'py>, module: &Module) -> PyResult<Bound<'py, PyDict>> {
     }
 }
 
-/// A module with these attributes and facts.
+/// Returns the module with these attributes and facts.
 #[pyfunction]
 pub(crate) fn with_module_attrs(
     py: Python<'_>,
@@ -56,7 +56,7 @@ fn owned(sealer: &mut Sealer, entries: &Bound<'_, PyDict>) -> PyResult<Vec<(Stri
     entries.iter().map(|(key, value)| Ok((key.extract()?, sealed(sealer, &value, 0)?))).collect()
 }
 
-/// A function with these attributes, under a name.
+/// Returns a function with these attributes, under a name.
 #[pyfunction]
 pub(crate) fn with_function_attrs(
     py: Python<'_>,
@@ -81,7 +81,7 @@ pub(crate) fn with_function_attrs(
     edit.finish().map(Body).map_err(|error| ill_formed(py, &error.to_string()))
 }
 
-/// The symbol of an external function.
+/// Returns the symbol of an external function.
 #[pyfunction]
 pub(crate) fn extern_symbol(body: &Body) -> PyResult<String> {
     match body.0.root().operand(0).map(|operand| operand.view()) {
@@ -90,7 +90,7 @@ pub(crate) fn extern_symbol(body: &Body) -> PyResult<String> {
     }
 }
 
-/// An external function as one of a module, with its type if that is known.
+/// Creates an external function of a module, with its type if that is known.
 #[pyfunction]
 pub(crate) fn extern_function(py: Python<'_>, symbol: &str, ty: Option<Bound<'_, PyAny>>) -> PyResult<Body> {
     let mut sealer = Sealer::new(engine::current(py)?, true);
@@ -100,7 +100,7 @@ pub(crate) fn extern_function(py: Python<'_>, symbol: &str, ty: Option<Bound<'_,
     sealer.b.finish().map(Body).map_err(|error| ill_formed(py, &error.to_string()))
 }
 
-/// The type of a TIR function, as functions of Relax see it.
+/// Returns the type of a TIR function in Relax.
 #[pyfunction]
 pub(crate) fn prim_func_type<'py>(py: Python<'py>, body: &Body) -> PyResult<Bound<'py, PyAny>> {
     let mut sealer = Sealer::new(engine::current(py)?, true);
@@ -126,8 +126,8 @@ impl Infer for AsDeclared<'_> {
     }
 }
 
-/// Raises an error if a module contradicts itself, or the operators. Without `check_ty`, calls may have other types than
-/// their operators say.
+/// Raises an error if a module is inconsistent, or contradicts the operators. Without `check_ty`, the types of calls
+/// may differ from those that their operators infer.
 #[pyfunction]
 pub(crate) fn verify(py: Python<'_>, module: &Module, check_ty: bool) -> PyResult<()> {
     let engine = engine::current(py)?;
@@ -145,14 +145,14 @@ pub(crate) fn verify(py: Python<'_>, module: &Module, check_ty: bool) -> PyResul
     Ok(())
 }
 
-/// A function without bindings that nothing uses and that have no effect.
+/// Returns a function without unused bindings that are free of side effects.
 #[pyfunction]
 pub(crate) fn remove_all_unused(py: Python<'_>, body: &Body) -> PyResult<Body> {
     let made = passhost::plugin_api::prelude::remove_all_unused(&body.0);
     made.map(Body).map_err(|error| ill_formed(py, &error.to_string()))
 }
 
-/// A module whose functions of Relax are in A-normal form, as TVM's reader leaves them.
+/// Returns a module with its Relax functions in A-normal form, like those of TVM's reader.
 #[pyfunction]
 pub(crate) fn normalized(py: Python<'_>, module: &Module) -> PyResult<Module> {
     let engine = engine::current(py)?;

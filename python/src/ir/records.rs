@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::module::Body;
 
-/// The records of one section of a body, which nothing can write to.
+/// The records of one section of a body, read-only.
 #[pyclass(frozen, module = "passhost._passhost")]
 pub(crate) struct Records {
     body: ir::Body,
@@ -86,12 +86,12 @@ impl Records {
     fn new(body: &Body, section: &str) -> PyResult<Records> {
         let section = SECTIONS.iter().find(|known| known.name == section).ok_or_else(|| {
             let names: Vec<&str> = SECTIONS.iter().map(|known| known.name).collect();
-            PyValueError::new_err(format!("a function has no table {section:?}; it has {}", names.join(", ")))
+            PyValueError::new_err(format!("unknown table {section:?}; a function has {}", names.join(", ")))
         })?;
         Ok(Records { body: body.0.clone(), section })
     }
 
-    /// NumPy's description: address, number and columns of the records, and that they are read-only.
+    /// The array interface of NumPy: address, number and columns of the records, marked as read-only.
     #[getter(__array_interface__)]
     fn array_interface<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (address, length) = (self.section.found)(self.body.raw());
@@ -118,7 +118,7 @@ macro_rules! named {
 /// Names and numbers of node kinds, node flags, leaf kinds, and type kinds.
 type Kinds = Vec<(&'static str, Vec<(&'static str, u64)>)>;
 
-/// What the numbers in the tables mean.
+/// Returns the meanings of the numbers in the tables.
 #[pyfunction]
 pub(crate) fn record_kinds() -> Kinds {
     vec![

@@ -52,7 +52,7 @@ pub(crate) struct Sealer {
     left: usize,
 }
 
-/// A function of Relax under a name, in a module with these functions.
+/// Creates a Relax function under a name, in a module with these functions.
 #[pyfunction]
 pub(crate) fn seal(
     py: Python<'_>,

@@ -273,5 +273,5 @@ pub(crate) fn scalar_type(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, Py
 
 /// Returns the error for an inconsistent body, which sealed bodies never cause.
 pub(crate) fn broken() -> PyErr {
-    PyValueError::new_err("the function contradicts itself: a record points to a later one")
+    PyValueError::new_err("the function is inconsistent: a record refers to a later one")
 }

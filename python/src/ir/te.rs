@@ -33,7 +33,8 @@ struct Elements<'t, 'c> {
     tensors: HashMap<usize, TeTensor>,
 }
 
-/// The PrimFunc of some tensors: inputs with their names and types, computed tensors in order, and results.
+/// Creates the PrimFunc that computes tensors, from the inputs with their names and types, the computed tensors in
+/// order, and the results.
 #[pyfunction]
 pub(crate) fn te_function<'py>(
     py: Python<'py>,
@@ -112,7 +113,7 @@ impl Elements<'_, '_> {
 
     fn tensor(&self, tensor: &Bound<'_, PyAny>) -> PyResult<TeTensor> {
         let found = self.tensors.get(&(tensor.as_ptr() as usize)).cloned();
-        found.ok_or_else(|| PyValueError::new_err("a tensor is neither an argument nor computed of the arguments"))
+        found.ok_or_else(|| PyValueError::new_err("a tensor must be an argument, or be computed from the arguments"))
     }
 
     /// Converts the value of an element, which may be a reduction.
@@ -139,7 +140,7 @@ impl Elements<'_, '_> {
             "prod" => Ok(value.prod(&axes)),
             "max" => Ok(value.largest(&axes)),
             "min" => Ok(value.smallest(&axes)),
-            other => Err(PyValueError::new_err(format!("no reduction `{other}`"))),
+            other => Err(PyValueError::new_err(format!("unknown reduction `{other}`"))),
         }
     }
 
@@ -179,9 +180,9 @@ impl Elements<'_, '_> {
                 Ok(cond.select(self.expr(&then?, depth + 1)?, self.expr(&other?, depth + 1)?))
             }
             Some(Kind::Call) => self.call(expr, depth),
-            Some(Kind::Reduce) => {
-                Err(PyValueError::new_err("a reduction is the whole value of an element: compute it as a tensor"))
-            }
+            Some(Kind::Reduce) => Err(PyValueError::new_err(
+                "a reduction must be the whole value of an element; compute it as a separate tensor",
+            )),
             _ => self.binary(expr, kind, depth),
         }
     }
@@ -243,5 +244,5 @@ fn dim_of(extent: &TeExpr, axis: &Bound<'_, PyAny>, elements: &Elements<'_, '_>)
     let var = axis.getattr("extent")?;
     let sym = elements.syms.get(&(var.as_ptr() as usize));
     sym.map(|sym| Dim::Var(*sym))
-        .ok_or_else(|| PyValueError::new_err("the extent of a reduction is a number or a symbolic variable"))
+        .ok_or_else(|| PyValueError::new_err("the extent of a reduction must be a number or a symbolic variable"))
 }

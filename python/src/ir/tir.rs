@@ -43,7 +43,7 @@ struct Expander<'a, 'py> {
     module: Bound<'py, PyModule>,
 }
 
-/// Parameters and body of a function of TIR.
+/// Returns the parameters and the body of a TIR function.
 #[pyfunction]
 pub(crate) fn expand_prim_func<'py>(py: Python<'py>, body: &Body) -> PyResult<(Bound<'py, PyTuple>, Object<'py>)> {
     let body = &body.0;
@@ -333,7 +333,7 @@ impl<'a, 'py> Expander<'a, 'py> {
                 let ty = of_type(self)?;
                 self.module.call_method1(name, (PyTuple::new(py, operands)?, number, ty))?
             }
-            other => return Err(PyValueError::new_err(format!("a node of kind {other:#x} of TIR has no object yet"))),
+            other => return Err(PyValueError::new_err(format!("a TIR node of kind {other:#x} is not supported"))),
         })
     }
 
@@ -418,7 +418,7 @@ impl<'a, 'py> Expander<'a, 'py> {
                 self.module.call_method1("launch", (var, extent, self.text(header, "thread"), body))?
             }
             kind::SBLOCK => self.block(open, body)?,
-            other => return Err(PyValueError::new_err(format!("a region of kind {other:#x} has no object yet"))),
+            other => return Err(PyValueError::new_err(format!("a region of kind {other:#x} is not supported"))),
         };
         self.top()?.statements.push(statement);
         Ok(())

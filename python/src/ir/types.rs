@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Maximum nesting depth of Python types and scalar expressions.
 const DEPTH: usize = 500;
 
-/// The name of a data type as the host writes it.
+/// Returns the name of a data type in the form of the host.
 #[pyfunction]
 pub(crate) fn parse_dtype(name: &str) -> PyResult<String> {
     dtype_of_name(name).map(|dtype| dtype.to_string())

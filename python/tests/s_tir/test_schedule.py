@@ -106,7 +106,7 @@ def test_a_block_is_found_in_a_function(two):
         sch.work_on("nothing")
     with pytest.raises(TypeError, match="no function of TIR"):
         sch.work_on("main")
-    with pytest.raises(ScheduleError, match="there is no block `Bb`"):
+    with pytest.raises(ScheduleError, match="block `Bb` does not exist"):
         sch.get_sblock("Bb")
     only = s_tir.Schedule(two["second"])
     assert only.func_working_on.name_hint == "main"
@@ -189,15 +189,15 @@ def test_dimensions_of_a_buffer_change_their_order(two):
     passhost.ir.assert_structural_equal(sch.mod, by_name.mod)
     assert 'transform_layout(b1, "write", 0, [1, 0])' in str(sch.trace)
     for wrong, kind, message in [
-        (lambda i, j: (i, i), ScheduleError, "does not have each of the 2 dimensions"),
-        (lambda i: (i,), ScheduleError, "does not have each of the 2 dimensions"),
+        (lambda i, j: (i, i), ScheduleError, "must list each of the 2 dimensions"),
+        (lambda i: (i,), ScheduleError, "must list each of the 2 dimensions"),
         (lambda i, j: (i + j, j), ScheduleError, "has no other maps"),
         (lambda *all: all, ScheduleError, "a parameter for each index"),
         ([1, 0], TypeError, "index_map is a function"),
     ]:
         with pytest.raises(kind, match=message):
             sch.transform_layout(copy, ("write", 0), wrong)
-    with pytest.raises(ScheduleError, match="the caller of the function sees the layout of `A`"):
+    with pytest.raises(ScheduleError, match="callers of the function depend on the layout of `A`"):
         sch.transform_layout(copy, ("read", 0), lambda i, j: (j, i))
     with pytest.raises(TypeError, match="takes"):
         sch.transform_layout(copy, ("out", 0), lambda i, j: (j, i))

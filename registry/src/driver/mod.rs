@@ -376,7 +376,7 @@ impl<'p> Driver<'p> {
         let needs = user.step.needs(self.registry);
         if let Some(undone) = needs.iter().find(|req| !self.facts.is_valid(&req.name)) {
             let warning = format!(
-                "`{}` requires `{}`, which a later requirement of it undid; it runs all the same",
+                "`{}` requires `{}`, which a later requirement invalidated; it runs anyway",
                 user.step.unit.name(self.registry),
                 undone.name
             );

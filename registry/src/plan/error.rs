@@ -36,7 +36,7 @@ pub enum PlanError {
     },
     /// A word for several passes in such a list, which is not the name of a pass.
     #[error(
-        "{list} of {level}: no pass `{name}`; name the part of the pipeline that you mean, as in `{form}`, and list that name"
+        "{list} of {level}: unknown pass `{name}`; to name a part of the pipeline, name it as in `{form}`, and list that name"
     )]
     ListedForm {
         /// `disabled` or `required`.
@@ -190,8 +190,8 @@ pub enum PlanError {
     },
     /// A composite pass in which others are nested too deeply.
     #[error(
-        "composite pass `{composite}` ({plugin}) has composite passes nested more than {DEEPEST} deep in its members and \
-         what they require; put some of them side by side"
+        "composite pass `{composite}` ({plugin}) has composite passes nested more than {DEEPEST} deep in its members and requirements; put some \
+         of them side by side"
     )]
     TooDeep {
         /// The composite pass.
@@ -204,8 +204,7 @@ pub enum PlanError {
     TooManySteps,
     /// Two passes required together that declare to invalidate each other.
     #[error(
-        "`{by}` ({plugin}) requires both `{first}` and `{second}`, which declare that they invalidate each other; \
-         no order can satisfy it"
+        "`{by}` ({plugin}) requires both `{first}` and `{second}`, which invalidate each other, so no order satisfies both"
     )]
     Conflict {
         /// The pass that requires both.
@@ -321,8 +320,7 @@ impl fmt::Display for Warning {
             Warning::SkippedByLevel { name, level, context, can_be_required } => {
                 write!(
                     f,
-                    "`{name}` is in the pipeline, but is skipped: its opt_level is {level}, and that of the context is {context}; \
-                     use --opt-level {level}"
+                    "`{name}` is skipped because its opt_level, {level}, is higher than that of the context, {context}; use --opt-level {level}"
                 )?;
                 if *can_be_required { write!(f, " or --require {name}") } else { Ok(()) }
             }

@@ -70,7 +70,7 @@ impl Plan {
     fn despite(&self, about: About<'_>, registry: &Registry) -> String {
         let context = self.opt_level;
         match about.level_passed_over(registry) {
-            Some(level) if level > context => format!(", in spite of opt_level {level} > {context}"),
+            Some(level) if level > context => format!(", although opt_level {level} > {context}"),
             _ => String::new(),
         }
     }

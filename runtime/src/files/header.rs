@@ -27,28 +27,30 @@ impl Header {
         let damaged = |why: &str| FileError::damaged(name, why);
         let mut start = [0; 8];
         let ends = |error: io::Error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => damaged("it ends within its header"),
+            io::ErrorKind::UnexpectedEof => damaged("the file ends inside its header"),
             _ => damaged(&error.to_string()),
         };
         from.read_exact(&mut start).map_err(ends)?;
         if &start[..6] != MAGIC {
-            return Err(damaged("it does not begin as an .npy file does"));
+            return Err(damaged("the file does not start with the signature of .npy files"));
         }
         let mut length = [0; 4];
         let width = match start[6] {
             1 => 2,
             2 | 3 => 4,
-            version => return Err(damaged(&format!("its format has version {version}; 1 to 3 are known"))),
+            version => {
+                return Err(damaged(&format!("the format has version {version}; versions 1 to 3 are supported")));
+            }
         };
         from.read_exact(&mut length[..width]).map_err(ends)?;
         let length = u32::from_le_bytes(length);
         if length > LONGEST {
-            return Err(damaged("its header is too long"));
+            return Err(damaged("the header is too long"));
         }
         let mut text = vec![0; length as usize];
         from.read_exact(&mut text).map_err(ends)?;
-        let text = String::from_utf8(text).map_err(|_| damaged("its header is not UTF-8"))?;
-        Parser { rest: text.trim() }.header().ok_or_else(|| damaged("its header is not one of a tensor"))
+        let text = String::from_utf8(text).map_err(|_| damaged("the header is not UTF-8"))?;
+        Parser { rest: text.trim() }.header().ok_or_else(|| damaged("the header does not describe a tensor"))
     }
 
     /// Returns the bytes of a header, padded with blanks so that the data is aligned to 64 bytes.

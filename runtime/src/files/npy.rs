@@ -29,12 +29,12 @@ pub fn read_npy(name: &str, from: &mut impl Read, meant: &Meant<'_>, limits: &Li
     let fault = |fault| FileError::Fault { name: name.to_string(), fault };
     let mut tensor = Tensor::zeros(dtype, &header.shape, limits).map_err(fault)?;
     let ended = |error: io::Error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => FileError::damaged(name, "it ends before its last element"),
+        io::ErrorKind::UnexpectedEof => FileError::damaged(name, "the file ends before its last element"),
         _ => FileError::damaged(name, error.to_string()),
     };
     from.read_exact(tensor.bytes_mut()).map_err(ended)?;
     if from.read(&mut [0]).map_err(ended)? > 0 {
-        return Err(FileError::damaged(name, "it goes on after its last element"));
+        return Err(FileError::damaged(name, "the file continues after its last element"));
     }
     let width = dtype.bytes();
     if big_endian && width > 1 {
@@ -138,12 +138,12 @@ mod tests {
         let whole = file("<f4", false, &[2], &[0; 8]);
         for cut in [0, 5, 9, 30, whole.len() - 1] {
             let error = read(&whole[..cut]).expect_err("is cut").to_string();
-            assert!(error.starts_with("array `x` is damaged: it ends"), "{error}");
+            assert!(error.starts_with("array `x` is damaged: the file ends"), "{error}");
         }
         let long = [whole, vec![0]].concat();
         assert_eq!(
             read(&long).expect_err("is long").to_string(),
-            "array `x` is damaged: it goes on after its last element"
+            "array `x` is damaged: the file continues after its last element"
         );
         assert!(matches!(read(&file("<U4", false, &[2], &[0; 32])), Err(FileError::NoDType { .. })));
     }

@@ -97,7 +97,9 @@ pub fn read_npz(
         let mut file = files.by_index(at).map_err(archive)?;
         let name = file.name().map_err(archive)?.into_owned();
         let Some(name) = name.strip_suffix(".npy").map(str::to_string) else {
-            return Err(FileError::Archive { why: format!("it contains `{name}`, which is not an .npy file") });
+            return Err(FileError::Archive {
+                why: format!("the archive contains `{name}`, which is not an .npy file"),
+            });
         };
         let tensor = read_npy(&name, &mut file, meant, limits)?;
         out.insert(name, tensor);

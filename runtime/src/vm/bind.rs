@@ -57,14 +57,14 @@ impl<'s> Binder<'s> {
             (Type::Shape { .. }, _) => wrong("a shape".to_string()),
             (Type::Prim { dtype, value: dim }, Value::Scalar(scalar)) => {
                 if dtype.is_known() && *dtype != scalar.dtype {
-                    return wrong(format!("a number of {dtype}"));
+                    return wrong(format!("a scalar of {dtype}"));
                 }
                 match (dim, value.as_int()) {
                     (Some(dim), Some(found)) => self.dimension(what, None, dim, found),
                     _ => Ok(()),
                 }
             }
-            (Type::Prim { dtype, .. }, _) => wrong(format!("a number of {dtype}")),
+            (Type::Prim { dtype, .. }, _) => wrong(format!("a scalar of {dtype}")),
             (Type::Tuple(types), Value::Tuple(tuple)) => {
                 if types.len() != tuple.fields().len() {
                     return wrong(format!("a tuple of {} values", types.len()));

@@ -126,11 +126,11 @@ impl Frame {
         let tensor = match ty {
             Type::Tensor(tensor) => tensor,
             Type::DTensor(tensor) => &tensor.tensor,
-            _ => return Err(Cause::mismatch("a result of the call", "of another type", "a tensor")),
+            _ => return Err(Cause::mismatch("a result of the call", "of another kind", "a tensor")),
         };
         let dims: &[Dim] = match &tensor.shape {
             Some(dims) => dims,
-            None => return Err(Cause::mismatch("a result of the call", "of unknown shape", "a tensor of a known one")),
+            None => return Err(Cause::mismatch("a result of the call", "of unknown shape", "a tensor of known shape")),
         };
         Ok((tensor.dtype, self.symbols.extents(dims, &self.plan.body)?))
     }
@@ -146,7 +146,7 @@ pub(super) fn argument(value: &Value) -> Result<Arg<'_>, Cause> {
 }
 
 fn no_argument(value: &Value) -> Cause {
-    Cause::mismatch("an argument of the PrimFunc", value.described(), "a tensor or a number")
+    Cause::mismatch("an argument of the PrimFunc", value.described(), "a tensor or a scalar")
 }
 
 impl Scalar {
@@ -189,7 +189,7 @@ impl Machine<'_> {
     ) -> Result<Value, Cause> {
         let name = match call.arg(0).map(Node::view) {
             Some(Expr::GlobalVar(name)) => name,
-            _ => return Err(Fault::unsupported("a call of a PrimFunc that is not named").into()),
+            _ => return Err(Fault::unsupported("a call of a PrimFunc by a value other than its name").into()),
         };
         let function = self.prim_func(name)?;
         let args = arguments(frame, call)?;
@@ -279,7 +279,7 @@ impl Machine<'_> {
     /// Executes `R.call_dps_packed`: a packed function fills new tensors.
     pub(super) fn call_filling(&mut self, frame: &Frame, call: Call<'_>) -> Result<Value, Cause> {
         let Some(Expr::ExternFunc(name)) = call.arg(0).map(Node::view) else {
-            return Err(Fault::unsupported("a call of a packed function that is not named").into());
+            return Err(Fault::unsupported("a call of a packed function by a value other than its name").into());
         };
         let function = self.packed.filling(name)?;
         let args = arguments(frame, call)?;

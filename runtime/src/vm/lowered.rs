@@ -42,11 +42,11 @@ pub struct NoLegalization;
 
 impl Lower for NoLegalization {
     fn infer(&self, _: Call<'_>) -> Result<Type, String> {
-        Err("no plugin with operators is loaded".to_string())
+        Err("the loaded plugins do not declare operators".to_string())
     }
 
     fn lower(&self, _: Call<'_>) -> Result<Option<Legalized>, String> {
-        Err("no plugin with operators is loaded".to_string())
+        Err("the loaded plugins do not declare operators".to_string())
     }
 }
 
@@ -157,7 +157,7 @@ impl Machine<'_> {
         let v = b.call(op, &operands, attrs, TypeId::NONE, call.value().has_effect(), Some("y"));
         let inferred = b.with(v, |value| value.as_call().map(|call| self.lower.infer(call)));
         let why = |why: String| Cause::NotTaken { name: name.to_string(), why };
-        let ty = inferred.unwrap_or_else(|| Err("it is no call".to_string())).map_err(why)?;
+        let ty = inferred.unwrap_or_else(|| Err("the value is not a call".to_string())).map_err(why)?;
         let ty = b.ty(&ty);
         b.set_type(v, ty);
         b.end();
@@ -168,10 +168,10 @@ impl Machine<'_> {
 
     fn lowered_call(&self, alone: &Alone) -> Result<Lowered, Refused> {
         let value = Node::of_word(&alone.body, alone.call);
-        let Some(call) = value.as_call() else { return Err(Refused::Why("it is no call".to_string())) };
+        let Some(call) = value.as_call() else { return Err(Refused::Why("the value is not a call".to_string())) };
         let no_legalization = || Refused::Why(NO_LEGALIZATION.to_string());
         let legalized = self.lower.lower(call).map_err(Refused::Why)?.ok_or_else(no_legalization)?;
-        let unknown = || Refused::Why("its legalization has an argument that the call does not have".to_string());
+        let unknown = || Refused::Why("its legalization uses an argument that the call does not have".to_string());
         let source = |arg: LegalizedArg| alone.source(arg).ok_or_else(unknown);
         Ok(match legalized.replacement() {
             Some(Replacement::Argument(arg)) => Lowered::Argument(source(arg)?),

@@ -141,7 +141,7 @@ impl Frame {
 }
 
 fn unknown(node: Node<'_>) -> Cause {
-    Fault::unsupported(format!("the operand `{}`, which has no value here", node.name().unwrap_or("_"))).into()
+    Fault::unsupported(format!("the operand `{}`, which is undefined here", node.name().unwrap_or("_"))).into()
 }
 
 /// The outcome of a step.
@@ -281,7 +281,7 @@ impl<'m> Machine<'m> {
         observer: &mut dyn Observer,
     ) -> Result<Value, Failure> {
         if function.kind() != BodyKind::Function {
-            let (found, wanted) = ("no Relax function", "a Relax function");
+            let (found, wanted) = ("another kind of function", "a Relax function");
             return Err(Cause::OtherFunction { name: name.to_string(), found, wanted }.into());
         }
         let plan = Plan::new(&name.into(), function, 0).map_err(Cause::from)?;
@@ -481,7 +481,7 @@ impl<'m> Machine<'m> {
             Expr::TupleGet { tuple, index } => {
                 let tuple = frame.value(tuple)?;
                 let field = tuple.as_tuple().and_then(|fields| fields.get(index as usize));
-                let wanted = || format!("a tuple with an element {index}");
+                let wanted = || format!("a tuple with element {index}");
                 field.cloned().ok_or_else(|| Cause::mismatch("the operand", tuple.described(), wanted()))?
             }
             Expr::Alias(of) => frame.value(of)?,

@@ -119,7 +119,7 @@ fn of_floats(op: u16, x: f64, y: f64) -> Result<Number, Cause> {
         prim::LE => Number::Bool(x <= y),
         prim::GT => Number::Bool(x > y),
         prim::GE => Number::Bool(x >= y),
-        _ => return Err(Cause::NoExtent { why: "it mixes floats with an operation on integers".to_string() }),
+        _ => return Err(Cause::NoExtent { why: "it mixes floats and an operation on integers".to_string() }),
     })
 }
 

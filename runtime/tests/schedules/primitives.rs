@@ -111,10 +111,10 @@ fn a_layout_that_others_see_stays() {
     let mut sch = Schedule::new(&func).expect("a schedule");
     let block = sch.get_block("C").expect("a block");
     for (of, order, why) in [
-        (Accessed::Read(0), &[1, 0][..], "the caller of the function sees the layout of `A`"),
-        (Accessed::Write(0), &[0, 0], "[0, 0] does not have each of the 2 dimensions of `C` once"),
-        (Accessed::Write(0), &[0], "[0] does not have each of the 2 dimensions of `C` once"),
-        (Accessed::Write(1), &[1, 0], "block `C` writes 1 buffers, so there is no number 1"),
+        (Accessed::Read(0), &[1, 0][..], "callers of the function depend on the layout of `A`"),
+        (Accessed::Write(0), &[0, 0], "[0, 0] must list each of the 2 dimensions of `C` once"),
+        (Accessed::Write(0), &[0], "[0] must list each of the 2 dimensions of `C` once"),
+        (Accessed::Write(1), &[1, 0], "block `C` writes 1 buffers; index 1 is out of range"),
     ] {
         let error = sch.transform_layout(block, of, order).expect_err("refused").to_string();
         assert!(error.contains(why), "{error}");
@@ -224,9 +224,9 @@ fn handles_that_are_not_good_are_refused() {
     let [i, j, k] = sch.loops(block).expect("three loops");
     let message = |error: PassError| error.message;
     let foreign = other.loop_extent(i).map_err(message);
-    assert_eq!(foreign, Err("`loop_extent`: the loop is of another schedule".to_string()));
+    assert_eq!(foreign, Err("`loop_extent`: the loop belongs to another schedule".to_string()));
     let [i_0, _] = sch.split(i, [None, Some(4)]).expect("it is split");
-    let gone = "`parallel`: the loop is not there any more; ask for it again with `get_block` and `get_loops`";
+    let gone = "`parallel`: the loop no longer exists; look it up again with `get_block` and `get_loops`";
     assert_eq!(sch.parallel(i).map_err(message), Err(gone.to_string()));
     let fused = sch.fuse(&[j, k]).expect("they are fused");
     assert!(sch.loop_kind(j).is_err() && sch.loop_kind(k).is_err());

@@ -83,14 +83,17 @@ impl Facts {
 impl Tree {
     /// Returns the facts about a block; the error is the reason why its instances cannot be distinguished.
     pub(crate) fn facts(&self, id: Id) -> Result<Facts, String> {
-        let Some(block) = self.as_block(id) else { return Err("this is no block".to_string()) };
+        let Some(block) = self.as_block(id) else { return Err("expected a block".to_string()) };
         let name = &block.name;
         for iter in &block.iters {
             if !(iter.is_spatial() || iter.is_reduction()) {
-                return Err(format!("`{}` of block `{name}` runs in order", iter.name));
+                return Err(format!("iterator `{}` of block `{name}` is neither spatial nor a reduction", iter.name));
             }
             if [&iter.min, &iter.extent, &iter.value].iter().any(|ex| ex.as_dim().is_none()) {
-                return Err(format!("`{}` of block `{name}` is bound to something that is no index", iter.name));
+                return Err(format!(
+                    "iterator `{}` of block `{name}` is bound to an expression that is not arithmetic on integers",
+                    iter.name
+                ));
             }
         }
         let mut gather = Gather { tree: self, name, touches: Vec::new(), inner: Vec::new(), writes_all: true };
@@ -111,7 +114,10 @@ impl Tree {
                 let mut used = None;
                 ex.vars(&mut |var| used = used.take().or_else(|| is_outer(var.id)));
                 if let Some(of) = used {
-                    return Err(format!("block `{}` uses the variable of loop `{}` itself", block.name, of.name));
+                    return Err(format!(
+                        "block `{}` uses the variable of loop `{}` directly; it must use an iterator",
+                        block.name, of.name
+                    ));
                 }
             }
         }
@@ -123,17 +129,17 @@ impl Tree {
         for touch in touches.iter().filter(|touch| touch.write) {
             let buffer = &self.buffer(touch.buffer).name;
             let place = touch.known().ok_or_else(|| {
-                format!("block `{}` writes `{buffer}` at an index that is no arithmetic of integers", block.name)
+                format!("block `{}` writes `{buffer}` at an index that is not arithmetic on integers", block.name)
             })?;
             let other =
                 touches.iter().find(|other| other.buffer == touch.buffer && other.known().as_ref() != Some(&place));
             match other {
                 Some(other) if other.write => {
-                    return Err(format!("block `{}` writes `{buffer}` at several places", block.name));
+                    return Err(format!("block `{}` writes several elements of `{buffer}` per instance", block.name));
                 }
                 Some(_) => {
                     return Err(format!(
-                        "block `{}` reads elements of `{buffer}` that other instances of it write",
+                        "block `{}` reads elements of `{buffer}` that its other instances write",
                         block.name
                     ));
                 }
@@ -145,7 +151,7 @@ impl Tree {
                 .find(|iter| iter.is_reduction() && place.iter().any(|dim| Ex::Dim(dim.clone()).mentions(iter.var)));
             if let Some(iter) = reduced {
                 return Err(format!(
-                    "the reduction `{}` of block `{}` is in the index at which it writes `{buffer}`",
+                    "the reduction `{}` of block `{}` occurs in the index of its store to `{buffer}`",
                     iter.name, block.name
                 ));
             }
@@ -163,7 +169,7 @@ impl Tree {
         match spatial.iter().zip(told).find(|(_, told)| !told) {
             None => Ok(()),
             Some((iter, _)) => Err(format!(
-                "block `{}` is not known to write another element of `{buffer}` for each `{}`",
+                "block `{}` may write the same element of `{buffer}` for several values of `{}`",
                 block.name, iter.name
             )),
         }
@@ -307,7 +313,7 @@ impl Gather<'_> {
                     self.writes_all &= of.extent.as_int().is_some_and(|extent| extent > 0);
                     let from_zero = of.min.as_int() == Some(0) && of.step.is_none();
                     if !from_zero {
-                        return Err(format!("a loop in block `{}` does not start at 0", self.name));
+                        return Err(format!("a loop in block `{}` does not run from 0 in steps of 1", self.name));
                     }
                 }
                 What::Store(store) => self.store(store)?,
@@ -315,8 +321,13 @@ impl Gather<'_> {
                     self.writes_all = false;
                     other.ops.iter().try_for_each(|ex| self.expr(ex))?;
                 }
-                What::Block(of) => return Err(format!("block `{}` has the block `{}` in it", self.name, of.name)),
-                _ => return Err(format!("block `{}` has a statement that is no store", self.name)),
+                What::Block(of) => return Err(format!("block `{}` contains block `{}`", self.name, of.name)),
+                _ => {
+                    return Err(format!(
+                        "block `{}` contains a statement other than a store, a loop or an If",
+                        self.name
+                    ));
+                }
             }
         }
         Ok(())
@@ -334,7 +345,7 @@ impl Gather<'_> {
     fn touch(&mut self, buffer: Buf, indices: &[Ex], write: bool) -> Result<(), String> {
         if self.tree.buffer(buffer).is_view {
             let view = &self.tree.buffer(buffer).name;
-            return Err(format!("block `{}` uses `{view}`, which is a part of another buffer", self.name));
+            return Err(format!("block `{}` uses `{view}`, which is a view of another buffer", self.name));
         }
         let indices = indices.iter().map(|index| index.as_dim().cloned()).collect();
         self.touches.push(Touch { buffer, indices, write });
@@ -345,7 +356,7 @@ impl Gather<'_> {
         let Ex::Op(op) = ex else {
             return match ex {
                 Ex::Buffer(buffer) => Err(format!(
-                    "block `{}` uses `{}` in another way than by loads and stores",
+                    "block `{}` uses `{}` other than by loads and stores",
                     self.name,
                     self.tree.buffer(*buffer).name
                 )),
@@ -354,7 +365,7 @@ impl Gather<'_> {
         };
         match op.spec.kind {
             kind::LOAD => {
-                let Some((buffer, indices)) = ex.as_load() else { return Err("a load of no buffer".to_string()) };
+                let Some((buffer, indices)) = ex.as_load() else { return Err("a load without a buffer".to_string()) };
                 if op.spec.a == 1 {
                     return Err(format!("block `{}` has a load with a predicate", self.name));
                 }
@@ -365,7 +376,7 @@ impl Gather<'_> {
                 Some((Ex::Leaf(callee), args)) if !self.tree.effects.contains(callee) => {
                     args.iter().try_for_each(|arg| self.expr(arg))
                 }
-                _ => Err(format!("block `{}` has a call with an effect", self.name)),
+                _ => Err(format!("block `{}` has a call with side effects", self.name)),
             },
             kind::LET => Err(format!("block `{}` has a `T.Let`", self.name)),
             _ => op.ops.iter().try_for_each(|operand| self.expr(operand)),

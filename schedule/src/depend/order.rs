@@ -38,7 +38,7 @@ impl Tree {
                 _ => false,
             };
             if bare {
-                return Err(format!("a statement in loop `{}` is in no block", self.loop_name(at)));
+                return Err(format!("a statement in loop `{}` is outside any block", self.loop_name(at)));
             }
         }
         let blocks = self.blocks_in(at).into_iter().filter(|id| self.scope_of(*id) == scope);
@@ -84,7 +84,7 @@ impl Tree {
         }
         let writer = writers.iter().find(|writer| writer.id != reader.id).map_or("_", |w| self.block_name(w.id));
         Err(format!(
-            "block `{}` reads elements of `{}` which block `{writer}` is not known to write in the same iteration of `{}`",
+            "block `{}` reads elements of `{}` that block `{writer}` may not write in the same iteration of `{}`",
             self.block_name(reader.id),
             self.buffer(buffer).name,
             self.loop_name(moved.at)
@@ -102,7 +102,7 @@ impl Tree {
             _ => {
                 let names: Vec<String> = writers.iter().map(|w| format!("`{}`", self.block_name(w.id))).collect();
                 Err(format!(
-                    "blocks {} are not known to write the same elements of `{}` in an iteration of `{}`",
+                    "blocks {} may write different elements of `{}` in one iteration of `{}`",
                     names.join(" and "),
                     self.buffer(buffer).name,
                     self.loop_name(moved.at)
@@ -126,7 +126,7 @@ impl Tree {
             let place = self.place_text(writer, buffer);
             let name = self.loop_name(*id);
             return Err(format!(
-                "iterations of `{name}` all write `{place}` in block `{}`",
+                "several iterations of `{name}` write `{place}` in block `{}`",
                 self.block_name(writer.id)
             ));
         }
@@ -244,7 +244,7 @@ impl<'t> Sums<'t> {
         let both = self.reduces[x] && self.reduces[y];
         if both && !facts.combines {
             return Err(format!(
-                "`{a}` and `{b}` are reductions of block `{name}`, which is not known to combine in any order"
+                "`{a}` and `{b}` are reductions of block `{name}`, whose operation may depend on the order"
             ));
         }
         if !(self.reduces[x] || self.reduces[y]) {
@@ -252,7 +252,7 @@ impl<'t> Sums<'t> {
         }
         if !self.once {
             return Err(format!(
-                "`{a}` and `{b}` must stay in their order: block `{name}` is executed several times for an element"
+                "`{a}` and `{b}` must keep their order, because block `{name}` executes several times per element"
             ));
         }
         // The first instance for an element initializes it. It remains the first one if no loop is for both reduction and spatial iterators.
@@ -263,7 +263,7 @@ impl<'t> Sums<'t> {
         match stays || facts.effect != Effect::Reduction {
             true => Ok(()),
             false => Err(format!(
-                "`{a}` and `{b}` must stay in their order: they decide what block `{name}` begins a sum with"
+                "`{a}` and `{b}` must keep their order, because it determines where block `{name}` initializes a sum"
             )),
         }
     }

@@ -275,14 +275,14 @@ impl Tree {
     pub(crate) fn loop_mut(&mut self, id: Id) -> Result<&mut Loop, PassError> {
         match &mut self.node_mut(id).what {
             What::Loop(of) => Ok(of),
-            _ => Err(pass_error!("this is no loop any more")),
+            _ => Err(pass_error!("the node is no longer a loop")),
         }
     }
 
     pub(crate) fn block_mut(&mut self, id: Id) -> Result<&mut Block, PassError> {
         match &mut self.node_mut(id).what {
             What::Block(of) => Ok(of),
-            _ => Err(pass_error!("this is no block any more")),
+            _ => Err(pass_error!("the node is no longer a block")),
         }
     }
 

@@ -19,7 +19,7 @@ const MAX_STATEMENTS: u32 = 256;
 /// Returns the tree of a body.
 pub(crate) fn tree(body: &Body) -> Result<Tree, PassError> {
     if body.kind() != BodyKind::PrimFunc {
-        return Err(pass_error!("a schedule is of a PrimFunc; this is another kind of function"));
+        return Err(pass_error!("a schedule needs a PrimFunc; this is another kind of function"));
     }
     let root = Node { parent: None, kids: Vec::new(), what: What::Root(Root::default()), live: true };
     let next_var = FIRST_ATOM | u32::try_from(body.len()).unwrap_or(u32::MAX).min(FIRST_ATOM / 2);
@@ -106,7 +106,7 @@ impl Read {
 
     fn buffer(&mut self, value: Value<'_>) -> Result<Buf, PassError> {
         let Type::Buffer(ty) = value.ty().to_owned() else {
-            return Err(pass_error!(at value, "a buffer is wanted"));
+            return Err(pass_error!(at value, "expected a buffer"));
         };
         let ops = if value.kind() == kind::PARAM { Vec::new() } else { self.exprs(value)? };
         let of = value.node().filter(|node| node.kind == kind::BUFFER).map(|node| node.a);
@@ -151,8 +151,8 @@ impl Read {
             return Err(pass_error!(at value, "a loop without a range"));
         };
         let (step, var_of) = (ops.next(), self.exprs(var)?.into_iter().next());
-        let Some(Stmt::For { kind, .. }) = value.stmt() else { return Err(pass_error!(at value, "a loop is wanted")) };
-        let sym = symbol_of(var).ok_or_else(|| pass_error!(at var, "a variable is wanted"))?;
+        let Some(Stmt::For { kind, .. }) = value.stmt() else { return Err(pass_error!(at value, "expected a loop")) };
+        let sym = symbol_of(var).ok_or_else(|| pass_error!(at var, "expected a variable"))?;
         let (name, kind) = (var.name().unwrap_or("i").to_string(), kind.to_string());
         let old = Some((spec_of(value), spec_of(var)));
         let id =
@@ -178,7 +178,7 @@ impl Read {
             kind::ITER_VAR => {
                 let [min, extent, value] = <[Ex; 3]>::try_from(self.exprs(child)?)
                     .map_err(|_| pass_error!(at child, "an iterator without a range"))?;
-                let var = symbol_of(child).ok_or_else(|| pass_error!(at child, "a variable is wanted"))?;
+                let var = symbol_of(child).ok_or_else(|| pass_error!(at child, "expected a variable"))?;
                 let name = child.name().unwrap_or("v").to_string();
                 self.tree.block_mut(id)?.iters.push(Iter { var, name, spec: spec_of(child), min, extent, value });
             }
@@ -216,7 +216,7 @@ impl Read {
 
     fn access(&mut self, value: Value<'_>) -> Result<Access, PassError> {
         let mut ops = self.exprs(value)?.into_iter();
-        let Some(Ex::Buffer(buffer)) = ops.next() else { return Err(pass_error!(at value, "a buffer is wanted")) };
+        let Some(Ex::Buffer(buffer)) = ops.next() else { return Err(pass_error!(at value, "expected a buffer")) };
         let (mut ranges, mut rest) = (Vec::new(), ops);
         while let (Some(min), Some(extent)) = (rest.next(), rest.next()) {
             ranges.push((min, extent));
@@ -228,7 +228,7 @@ impl Read {
     fn store(&mut self, value: Value<'_>) -> Result<Id, PassError> {
         let mut ops = self.exprs(value)?.into_iter();
         let (Some(Ex::Buffer(buffer)), Some(stored)) = (ops.next(), ops.next()) else {
-            return Err(pass_error!(at value, "a buffer and a value are wanted"));
+            return Err(pass_error!(at value, "expected a buffer and a value"));
         };
         let store = Store { spec: spec_of(value), buffer, value: stored, indices: ops.collect() };
         Ok(self.tree.add(What::Store(store)))
@@ -276,7 +276,7 @@ impl Read {
             return Ok(Ex::Old(value.word()));
         }
         if value.has(flag::REGION) {
-            return Err(pass_error!(at value, "a reduction over pairs of values has no schedule"));
+            return Err(pass_error!(at value, "reductions over pairs of values are not supported"));
         }
         if let Some(call) = value.as_call()
             && !call.op().is_some_and(can_be_left_out)

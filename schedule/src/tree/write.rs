@@ -204,7 +204,7 @@ impl Write<'_, '_> {
     }
 
     fn buffer(&self, buffer: Buf) -> Result<V, PassError> {
-        let unknown = || pass_error!("the buffer `{}` is used outside of where it is", self.tree.buffer(buffer).name);
+        let unknown = || pass_error!("the buffer `{}` is used outside its scope", self.tree.buffer(buffer).name);
         self.buffers.get(&buffer).copied().ok_or_else(unknown)
     }
 
@@ -255,8 +255,8 @@ impl Write<'_, '_> {
         let known = value_of_atom(self.edit.old(), sym).or_else(|| self.edit.scalar_of(sym));
         match known {
             Some(value) if value.kind() == kind::PARAM => Ok(self.edit.v(value)),
-            Some(value) => bail!("the variable `{}` is used outside of where it is", value.name().unwrap_or("_")),
-            None if passhost_lang::arith::atom_of(sym).is_some() => bail!("a variable is used outside of where it is"),
+            Some(value) => bail!("the variable `{}` is used outside its scope", value.name().unwrap_or("_")),
+            None if passhost_lang::arith::atom_of(sym).is_some() => bail!("a variable is used outside its scope"),
             None => Ok(self.edit.builder().scalar(&Dim::Var(sym))),
         }
     }

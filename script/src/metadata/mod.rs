@@ -51,9 +51,9 @@ impl Metadata {
     /// Reads the graph; objects are read on demand.
     pub(crate) fn read(json: &str) -> Result<Metadata, String> {
         let mut graph: Value = serde_json::from_str(json).map_err(|error| format!("not JSON: {error}"))?;
-        let Value::Array(nodes) = graph["nodes"].take() else { return Err("no list `nodes`".into()) };
+        let Value::Array(nodes) = graph["nodes"].take() else { return Err("the list `nodes` is missing".into()) };
         let mut metadata = Metadata { nodes, tables: BTreeMap::new() };
-        let root = graph["root_index"].as_u64().ok_or("no number `root_index`")?;
+        let root = graph["root_index"].as_u64().ok_or("the number `root_index` is missing")?;
         let pairs = metadata.list(root as usize, "ffi.Map")?;
         for pair in pairs.chunks(2) {
             let &[key, list] = pair else { return Err("a map with a key without a value".into()) };
@@ -66,8 +66,8 @@ impl Metadata {
 
     /// Returns object `index` of a kind.
     pub(crate) fn object(&self, key: &str, index: usize) -> Result<Object, String> {
-        let table = self.tables.get(key).ok_or_else(|| format!("the metadata holds no `{key}`"))?;
-        let many = || format!("the metadata holds {} of `{key}`, not number {index}", table.len());
+        let table = self.tables.get(key).ok_or_else(|| format!("the metadata does not contain `{key}`"))?;
+        let many = || format!("the metadata contains {} of `{key}`; index {index} is out of range", table.len());
         let node = *table.get(index).ok_or_else(many)?;
         match key {
             CONST => self.constant(node),
@@ -75,13 +75,13 @@ impl Metadata {
             STRING => self.field(node, STRING, "value").and_then(|value| self.string(value)).map(Object::Str),
             PLAIN_STRING => self.string(node).map(Object::Str),
             TYPE => self.node(node, TYPE).map(|_| Object::Type),
-            _ => Err(format!("objects of kind `{key}` are not read")),
+            _ => Err(format!("objects of kind `{key}` are not supported")),
         }
     }
 
     /// Returns the data of a node of a type.
     fn node(&self, at: usize, ty: &str) -> Result<&Value, String> {
-        let node = self.nodes.get(at).ok_or_else(|| format!("no node {at} in the metadata"))?;
+        let node = self.nodes.get(at).ok_or_else(|| format!("the metadata does not contain node {at}"))?;
         match node["type"].as_str() {
             Some(found) if found == ty => Ok(&node["data"]),
             found => Err(format!("node {at} of the metadata is {}, not {ty}", found.unwrap_or("of no type"))),
@@ -91,7 +91,7 @@ impl Metadata {
     /// Returns the node that a field refers to.
     fn field(&self, at: usize, ty: &str, name: &str) -> Result<usize, String> {
         let field = self.node(at, ty)?[name].as_u64();
-        field.map(|field| field as usize).ok_or_else(|| format!("node {at} of the metadata has no `{name}`"))
+        field.map(|field| field as usize).ok_or_else(|| format!("node {at} of the metadata lacks `{name}`"))
     }
 
     fn list(&self, at: usize, ty: &str) -> Result<Vec<usize>, String> {
@@ -103,7 +103,7 @@ impl Metadata {
     /// Returns the text of a string node. The graph has two kinds of these.
     fn string(&self, at: usize) -> Result<String, String> {
         let text = self.node(at, PLAIN_STRING).or_else(|_| self.node(at, "str"))?;
-        text.as_str().map(str::to_string).ok_or_else(|| format!("node {at} of the metadata is not text"))
+        text.as_str().map(str::to_string).ok_or_else(|| format!("node {at} of the metadata is not a string"))
     }
 
     fn is_none(&self, at: usize) -> bool {
@@ -117,7 +117,7 @@ impl Metadata {
         let dims = self.field(said, "relax.TensorType", "shape").and_then(|shape| self.shape(shape))?;
         let dtype = self.field(said, "relax.TensorType", "dtype").and_then(|dtype| self.dtype(dtype))?;
         if Type::tensor(dims, dtype) != ty || !self.is_none(device) {
-            return Err(format!("the type of constant {at} of the metadata is not that of its tensor"));
+            return Err(format!("the type of constant {at} of the metadata contradicts its tensor"));
         }
         Ok(Object::Tensor(tensor, ty))
     }
@@ -133,7 +133,7 @@ impl Metadata {
 
     fn dtype(&self, at: usize) -> Result<DType, String> {
         let name = self.node(at, "ir.PrimType")?["dtype"].as_str();
-        let name = name.ok_or_else(|| format!("node {at} of the metadata names no data type"))?;
+        let name = name.ok_or_else(|| format!("node {at} of the metadata does not name a data type"))?;
         name.parse().map_err(|error| format!("{error}"))
     }
 
@@ -155,7 +155,7 @@ impl Metadata {
         let elements = dims.iter().try_fold(1usize, |n, dim| n.checked_mul(usize::try_from(*dim).ok()?));
         let size = elements.and_then(|elements| packed_size(elements, dtype));
         if size != Some(n) || rest.0.len() != n {
-            return Err(format!("{}: its data is not as long as its shape says", wrong()));
+            return Err(format!("{}: the length of its data contradicts its shape", wrong()));
         }
         Ok((Tensor::new(rest.0), Type::tensor(dims, dtype)))
     }
@@ -218,10 +218,10 @@ mod tests {
         assert_eq!(read(&json), Ok(()));
         for (from, to, why) in [
             ("ir.GenericConst\"", "ir.GenericConsts\"", "not ir.GenericConst"),
-            ("\"float32\"", "\"float16\"", "not that of its tensor"),
+            ("\"float32\"", "\"float16\"", "contradicts its tensor"),
             ("P6G0", "Q6G0", "is not a tensor"),
-            ("\"data\": 2", "\"data\": 3", "not that of its tensor"),
-            ("\"root_index\":", "\"root\":", "no number `root_index`"),
+            ("\"data\": 2", "\"data\": 3", "contradicts its tensor"),
+            ("\"root_index\":", "\"root\":", "the number `root_index` is missing"),
             ("ffi.Map", "ffi.Maps", "not ffi.Map"),
             ("{", "", "not JSON"),
         ] {

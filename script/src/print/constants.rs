@@ -13,7 +13,7 @@ impl Writer<'_, '_, '_> {
     /// Prints a scalar inline, as TVM does, and a larger constant as metadata.
     pub(super) fn constant(&mut self, value: Value<'_>) {
         let (Some(constant), ty) = (value.as_constant(), value.ty()) else {
-            return self.p.cannot("a constant of a type without a fixed shape");
+            return self.p.cannot("a constant without a fixed shape");
         };
         let number =
             scalar_text(&constant).or_else(|| list_text(&constant, &ty.to_owned()).filter(|_| self.p.with_values));
@@ -28,7 +28,7 @@ impl Writer<'_, '_, '_> {
                 let Expr::Const(tensor) = value.view() else { return };
                 match self.p.metadata.constant(tensor, &ty.to_owned()) {
                     Some(index) => self.p.metadata_ref(crate::metadata::CONST, index),
-                    None => self.p.cannot("a constant of a type without a fixed shape"),
+                    None => self.p.cannot("a constant without a fixed shape"),
                 }
             }
         }

@@ -192,7 +192,7 @@ impl<'a> Printer<'a> {
     /// Prints the name of an operator, constructor or argument.
     fn dotted(&mut self, name: &str, what: &str) {
         if !is_dotted_name(name) {
-            self.cannot(format!("{what} {name:?}, which is not a name of Python,"));
+            self.cannot(format!("{what} {name:?}, which is not a valid name in Python,"));
         }
         self.out.push_str(name);
     }
@@ -200,7 +200,7 @@ impl<'a> Printer<'a> {
     /// Prints the keyword of an argument.
     fn keyword(&mut self, name: &str) {
         if !is_identifier(name) {
-            self.cannot(format!("argument {name:?}, which is not a name of Python,"));
+            self.cannot(format!("argument {name:?}, which is not a valid name in Python,"));
         }
         self.out.push_str(name);
         self.out.push('=');
@@ -282,7 +282,7 @@ impl<'a> Printer<'a> {
     fn member(&mut self, name: &str, body: &Body) -> Option<Vec<Range<usize>>> {
         self.function.replace_range(.., name);
         if !is_function_name(name) {
-            self.cannot("a function whose name Python does not accept");
+            self.cannot("a function whose name is invalid in Python");
         }
         let places = match body.kind() {
             BodyKind::Function => Some(self.function_of_module(name, body)),
@@ -292,7 +292,7 @@ impl<'a> Printer<'a> {
                 None
             }
             _ => {
-                self.cannot("what is neither a Relax function nor a PrimFunc");
+                self.cannot("something other than a Relax function or a PrimFunc");
                 None
             }
         };
@@ -303,7 +303,7 @@ impl<'a> Printer<'a> {
     /// Prints the attributes and global infos of the module.
     fn module_facts(&mut self, module: &Module) {
         if module.meta().is_some_and(|meta| meta.kind() != BodyKind::Module) {
-            self.cannot("a function in the place of the attributes of the module");
+            self.cannot("attributes of the module that are a function");
         }
         let infos = module.attrs().and_then(|attrs| attrs.get(GLOBAL_INFOS));
         if infos.is_some_and(|infos| infos.as_dict().is_none()) {
@@ -334,7 +334,7 @@ impl<'a> Printer<'a> {
 
     fn external(&mut self, name: &str, body: &Body) {
         let Some(Expr::ExternFunc(symbol)) = body.root().operand(0).map(Value::view) else {
-            return self.cannot("an external function without its symbol");
+            return self.cannot("an external function without a symbol");
         };
         self.out.push_str(&format!("    {name} = R.ExternFunc("));
         python_string(&mut self.out, symbol);
@@ -487,7 +487,7 @@ impl<'a> Printer<'a> {
             Attr::Dim(v) => self.typed_value(v, sym),
             Attr::Tensor(v, ty) => match self.metadata.tensor(v, ty) {
                 Some(index) => self.metadata_ref(crate::metadata::TENSOR, index),
-                None => self.cannot("a tensor of a type without a fixed shape"),
+                None => self.cannot("a tensor without a fixed shape"),
             },
             _ => self.cannot("an attribute of an unknown kind"),
         }

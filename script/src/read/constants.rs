@@ -22,7 +22,7 @@ impl<'a> FnReader<'a> {
         match value {
             Expr::List(_) => self.list_constant(value, dtype),
             Expr::Tuple(_) => {
-                let fault = Diagnostic::new(span(value), "the outermost list of a constant is written in brackets");
+                let fault = Diagnostic::new(span(value), "a constant is written as a list in brackets");
                 Err(fault.help("R.const([1.0, 2.0], \"float32\"), as TVM reads it"))
             }
             _ => self.scalar_constant(value, dtype, None),
@@ -107,17 +107,17 @@ fn shape_of(list: &Expr) -> Read<Vec<i64>> {
 /// Collects the numbers of lists of this shape. At most [`MAX_NDIM`] lists are nested.
 fn collect<'e>(expr: &'e Expr, shape: &[i64], numbers: &mut Vec<(Scalar, &'e Expr)>) -> Read<()> {
     let Some((len, inner)) = shape.split_first() else {
-        let ragged = || Diagnostic::new(span(expr), "expected a number, as before it; found a list");
+        let ragged = || Diagnostic::new(span(expr), "expected a number, as before; found a list");
         let number = scalar(expr).ok_or_else(|| elements(expr).map_or_else(|| not_a_number(expr), |_| ragged()))?;
         numbers.push((number, expr));
         return Ok(());
     };
     let Some(items) = elements(expr) else {
-        return Err(Diagnostic::new(span(expr), "expected a list, as before it; found a number"));
+        return Err(Diagnostic::new(span(expr), "expected a list, as before; found a number"));
     };
     if items.len() as i64 != *len {
-        let message = format!("expected a list of {len} elements, as before it; found {}", items.len());
-        return Err(Diagnostic::new(span(expr), message).help("all lists of one depth have the same length"));
+        let message = format!("expected a list of {len} elements, as before; found {}", items.len());
+        return Err(Diagnostic::new(span(expr), message).help("all lists at one depth must have the same length"));
     }
     items.iter().try_for_each(|item| collect(item, inner, numbers))
 }
@@ -134,7 +134,7 @@ fn common_dtype(numbers: &[(Scalar, &Expr)]) -> DType {
 
 fn not_a_number(expr: &Expr) -> Diagnostic {
     Diagnostic::new(span(expr), "expected a number, True or False, or a list of these")
-        .help("large constants are kept in the metadata: metadata[\"ir.GenericConst\"][0]")
+        .help("large constants are stored in the metadata: metadata[\"ir.GenericConst\"][0]")
 }
 
 /// A number in the text.
@@ -168,9 +168,9 @@ impl Scalar {
                 let signed = dtype.code() == 0;
                 let (low, high) =
                     if signed { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
-                wrong(format!("this number does not fit {dtype}, which has {low} to {high}"))
+                wrong(format!("the number does not fit {dtype}, whose range is {low} to {high}"))
             }
-            _ => wrong(format!("constants of {dtype} are not written as numbers")).help(
+            _ => wrong(format!("constants of {dtype} cannot be written as numbers")).help(
                 "bool, int8 to int64, uint8 to uint64, float16, float32, float64, bfloat16, float8_e4m3fn, float8_e5m2",
             ),
         }

@@ -40,7 +40,10 @@ impl<'a> FnReader<'a> {
         } else {
             return Ok(v);
         };
-        Err(Diagnostic::new(at, message).help("nest fewer tuples, each holds the types of all its elements; give shapes that grow new variables with R.match_cast"))
+        Err(Diagnostic::new(at, message).help(
+            "use fewer nested tuples, because each holds the types of all its elements; use R.match_cast for \
+                                               shapes that keep gaining new variables",
+        ))
     }
 
     fn value(&mut self, expr: &'a Expr) -> Read<V> {
@@ -71,7 +74,7 @@ impl<'a> FnReader<'a> {
                     false => usize::MAX,
                 });
                 if index as usize >= n {
-                    let message = format!("element {index} of a tuple of {n}");
+                    let message = format!("element {index} does not exist in a tuple of {n}");
                     return Err(Diagnostic::new(span(&*subscript.slice), message));
                 }
                 Ok(self.b.tuple_get(tuple, index, None))
@@ -108,7 +111,7 @@ impl<'a> FnReader<'a> {
         }
         let Some((ty, n_syms)) = self.scope.globals.get(name) else {
             let near = did_you_mean(&nearest(name, self.scope.globals.keys().copied()));
-            return Err(Diagnostic::new(at, format!("no function `{name}` in the module{near}"))
+            return Err(Diagnostic::new(at, format!("the module does not contain a function `{name}`{near}"))
                 .help("define it in the module, or correct the name"));
         };
         // The callee's symbolic variables are separate; here they get numbers of this body.
@@ -220,7 +223,7 @@ impl<'a> FnReader<'a> {
         let mut entries: Vec<(String, Attr)> = Vec::with_capacity(dict.items.len());
         for item in &dict.items {
             let Some(key) = &item.key else {
-                return Err(Diagnostic::new(span(&item.value), "expected a string as key"));
+                return Err(Diagnostic::new(span(&item.value), "expected a string as the key"));
             };
             let name = self.scope.string(key)?;
             if entries.iter().any(|(known, _)| *known == name) {

@@ -126,8 +126,11 @@ pub(super) fn type_params(def: &StmtFunctionDef) -> Read<Vec<&str>> {
         match param {
             TypeParam::TypeVar(var) if var.bound.is_none() && var.default.is_none() => names.push(var.name.as_str()),
             other => {
-                return Err(Diagnostic::new(span(other), "a type parameter is the name of a symbolic variable")
-                    .help(format!("def {}[n](...), without bounds and default values", def.name)));
+                return Err(Diagnostic::new(
+                    span(other),
+                    "a type parameter must be a plain name, which becomes a symbolic variable",
+                )
+                .help(format!("def {}[n](...), without bounds and default values", def.name)));
             }
         }
     }
@@ -142,7 +145,7 @@ pub(super) fn is_implied(key: &str, value: &Attr, public: Option<&str>) -> bool 
 /// Refuses functions and parameters that the IR cannot represent.
 pub(super) fn plain_parameters(def: &StmtFunctionDef) -> Read<()> {
     if def.is_async {
-        let message = format!("function `{}` must be a plain `def`", def.name);
+        let message = format!("function `{}` must be defined with a plain `def`", def.name);
         return Err(Diagnostic::new(span(&def.name), message).help("remove `async`"));
     }
     let all = &def.parameters;
@@ -151,15 +154,15 @@ pub(super) fn plain_parameters(def: &StmtFunctionDef) -> Read<()> {
         if let Some(first) = seen.insert(name.as_str(), span(name)) {
             let message = format!("`{name}` is defined twice");
             let again = Diagnostic::new(span(name), message).label("again here").other(first, "first here");
-            return Err(again.help("give the second one another name"));
+            return Err(again.help("rename the second one"));
         }
     }
     let starred = all.vararg.as_deref().or(all.kwarg.as_deref()).map(span);
     let special = all.posonlyargs.first().or(all.kwonlyargs.first()).map(span);
     let default = all.args.iter().find_map(|param| param.default.as_deref()).map(span);
     match starred.or(special).or(default) {
-        Some(at) => Err(Diagnostic::new(at, "a function of the IR has plain parameters only")
-            .help("without `/`, `*`, `**` and default values")),
+        Some(at) => Err(Diagnostic::new(at, "the parameters of the function must be plain")
+            .help("do not use `/`, `*`, `**` or default values")),
         None => Ok(()),
     }
 }
@@ -254,7 +257,7 @@ impl<'a> FnReader<'a> {
     fn param_type(&mut self, param: &ruff_python_ast::Parameter) -> Read<Type> {
         match &param.annotation {
             Some(annotation) => self.ty(annotation),
-            None => Err(Diagnostic::new(span(&param.name), format!("parameter `{}` has no type", param.name))
+            None => Err(Diagnostic::new(span(&param.name), format!("parameter `{}` needs a type", param.name))
                 .help("R.Tensor((1, n), dtype=\"float32\")")),
         }
     }
@@ -268,7 +271,7 @@ impl<'a> FnReader<'a> {
             Some(sym) if sym.dtype == dtype => sym,
             Some(sym) => {
                 let message = format!("`{name}` is {dtype} here, and a dimension of {} before", sym.dtype);
-                return Err(Diagnostic::new(span(&param.name), message).help("give one of them another name"));
+                return Err(Diagnostic::new(span(&param.name), message).help("rename one of them"));
             }
             None => self.b.sym(name, dtype),
         };
@@ -379,9 +382,10 @@ impl<'a> FnReader<'a> {
         match name {
             None => Ok(ty),
             Some(name) => {
-                let message = format!("the result uses the symbolic variable `{name}`, which no parameter defines");
+                let message =
+                    format!("the result uses the symbolic variable `{name}`, which the parameters do not define");
                 Err(Diagnostic::new(span(ret), message)
-                    .help("use it in the type of a parameter, or say less: R.Tensor(ndim=2)"))
+                    .help("use it in the type of a parameter, or use a less specific type: R.Tensor(ndim=2)"))
             }
         }
     }
@@ -401,7 +405,7 @@ impl<'a> FnReader<'a> {
         {
             let at = def.returns.as_ref().map_or(span(&def.name), |ret| span(&**ret));
             // TVM accepts such functions, and some of its passes create them, so the declaration is kept.
-            let message = format!("the declared result contradicts what is returned: {why}");
+            let message = format!("the declared result type contradicts the returned value: {why}");
             let at_start = at.start;
             self.scope
                 .contradictions
@@ -437,7 +441,7 @@ impl<'a> FnReader<'a> {
                 self.define(def.name.as_str(), v, span(&def.name));
                 Ok(())
             }
-            Stmt::Return(_) => Err(unexpected(stmt, "`return` only at the end of the function")),
+            Stmt::Return(_) => Err(unexpected(stmt, "`return` at the end of the function only")),
             _ => Err(unexpected(stmt, "a binding, `with R.dataflow():`, `if`, a nested function or `return`")),
         }
     }
@@ -447,7 +451,7 @@ impl<'a> FnReader<'a> {
             match path_after(self.scope.text, &call.func, "R") {
                 Some("func_attr") => {
                     let (Some(function), [dict]) = (function, &*call.arguments.args) else {
-                        return Err(Diagnostic::new(span(call), "expected `R.func_attr({...})` in a function"));
+                        return Err(Diagnostic::new(span(call), "`R.func_attr({...})` is only allowed in a function"));
                     };
                     let mut entries = self.func_attrs.last().cloned().unwrap_or_default();
                     for (key, value) in self.attr_dict(dict)? {
@@ -562,9 +566,8 @@ impl<'a> FnReader<'a> {
         if self.parts <= most {
             return Ok(());
         }
-        let message =
-            format!("the types of the bindings down to this one have more than {most} parts when written out");
-        Err(Diagnostic::new(at.clone(), message).help("bind large tuples less often"))
+        let message = format!("the types of all bindings up to this one have more than {most} parts when written out");
+        Err(Diagnostic::new(at.clone(), message).help("bind fewer large tuples"))
     }
 
     /// Reads the declared type of a binding, and compares it with the inferred type. The second result is true if

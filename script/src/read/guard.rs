@@ -101,8 +101,8 @@ impl Scan {
         let prefix = &bytes[at - self.word..at];
         let formatted = matches!(prefix.to_ascii_lowercase().as_slice(), b"f" | b"fr" | b"rf" | b"t" | b"tr" | b"rt");
         if formatted {
-            return Err(Diagnostic::new(at - self.word..at + 1, "a formatted string has no place in a module")
-                .help("write the string as it shall be"));
+            return Err(Diagnostic::new(at - self.word..at + 1, "formatted strings are not allowed in a module")
+                .help("write the complete string"));
         }
         (self.blank, self.word) = (false, 0);
         Ok(())

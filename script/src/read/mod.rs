@@ -97,7 +97,7 @@ impl Scope<'_> {
         }
         match self.metadata(expr)? {
             Some(Object::Str(text)) => Ok(text),
-            _ => Err(Diagnostic::new(span(expr), "expected a string as key")),
+            _ => Err(Diagnostic::new(span(expr), "expected a string as the key")),
         }
     }
 }
@@ -226,8 +226,8 @@ fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -
 fn unknown_operator(name: &str, at: Range<usize>, calls: usize, ops: &dyn Operators) -> Diagnostic {
     let near = did_you_mean(&ops.near_ops(name));
     let label = if calls == 1 { "called here".to_string() } else { format!("called {calls} times, first here") };
-    Diagnostic::new(at, format!("no operator `{name}`{near}")).label(label).help(
-        "its calls are kept as they are; operators come from plugins: list the plugin that declares it in passes.toml",
+    Diagnostic::new(at, format!("unknown operator `{name}`{near}")).label(label).help(
+        "its calls are kept unchanged; operators come from plugins: list the plugin that declares it in passes.toml",
     )
 }
 
@@ -411,7 +411,7 @@ impl Said {
     /// Stores a dict. An empty one can be followed by another one.
     fn say(&mut self, what: &str, entries: Vec<(String, Attr)>, place: Range<usize>) -> Read<()> {
         if !self.entries.is_empty() {
-            return Err(Diagnostic::new(place, format!("a module has one `{what}`"))
+            return Err(Diagnostic::new(place, format!("a module has only one `{what}`"))
                 .label("again here")
                 .other(self.place.clone(), "first here")
                 .help("put all entries into one dict"));

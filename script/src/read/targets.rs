@@ -17,7 +17,7 @@ pub(super) fn check(call: &ExprCall, args: &[(Option<String>, Attr)]) -> Read<()
         [(None, target)] => (target, None),
         [(None, target), (None, host)] => (target, Some(host)),
         [(None, target), (Some(key), host)] if key == "host" => (target, Some(host)),
-        _ => return wrong("`T.target` takes a target, and perhaps its host".to_string()),
+        _ => return wrong("`T.target` takes a target, and optionally its host".to_string()),
     };
     for target in [Some(target), host].into_iter().flatten() {
         if let Some(why) = fault(target) {
@@ -35,16 +35,16 @@ fn fault(target: &Attr) -> Option<String> {
             Some(format!("the JSON of a target cannot be read: {error}"))
         }
         Attr::Str(name) if name.is_empty() || name.contains(char::is_whitespace) => {
-            Some(format!("`{name}` is not the name of a target; options are the entries of a dict"))
+            Some(format!("unknown target `{name}`; give options as entries of a dict"))
         }
         Attr::Dict(entries) => {
             let named =
                 |(key, value): &(String, Attr)| matches!(value, Attr::Str(_)) && matches!(key.as_str(), "kind" | "tag");
-            (!entries.iter().any(named)).then(|| "a target needs a `kind`, which is a string".to_string())
+            (!entries.iter().any(named)).then(|| "a target needs a `kind`, a string".to_string())
         }
         // A host can be a target itself.
         Attr::Str(_) | Attr::Object(..) => None,
-        _ => Some("a target is a string or a dict".to_string()),
+        _ => Some("a target must be a string or a dict".to_string()),
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) struct Top<'a> {
     pub(super) name: Range<usize>,
 }
 
-const USAGE: &str = "a module is written as `@I.ir_module class Module:` with functions in it";
+const USAGE: &str = "write a module as `@I.ir_module class Module:` with functions in it";
 const EXPECTED: &str = "`@I.ir_module class Module:`, one function or `n = TypeVar(\"n\")`";
 const DECORATORS: &[&[&str]] = &[&["I", "ir_module"], &["tvm", "script", "ir_module"], &["ir_module"]];
 
@@ -47,14 +47,14 @@ pub(super) fn read<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<Top<'a
         }
         _ => {
             let end = scope.text.trim_end().len();
-            Err(Diagnostic::new(end..end, "no module in the text").help(USAGE).into())
+            Err(Diagnostic::new(end..end, "the text does not contain a module").help(USAGE).into())
         }
     }
 }
 
 fn second(at: Range<usize>) -> ReadError {
-    let message = "a text holds one module, or one function";
-    Diagnostic::new(at, message).label("a second one").help("put several functions into one class").into()
+    let message = "a text must contain one module, or one function";
+    Diagnostic::new(at, message).label("a second one").help("put all functions into one class").into()
 }
 
 /// Reads `n = TypeVar("n")`, or the objects that the text refers to.
@@ -92,7 +92,7 @@ fn decorated(class: &StmtClassDef) -> Read<()> {
         return Err(undecorated(class));
     }
     if let Some(decorator) = other.first() {
-        let message = "only `@I.ir_module` decorates a module; what this would do to it is not known here";
+        let message = "only `@I.ir_module` can decorate a module; other decorators are not supported";
         return Err(Diagnostic::new(span(*decorator), message).help("remove it"));
     }
     if let Some(second) = module.get(1) {
@@ -154,7 +154,7 @@ fn plain(class: &StmtClassDef) -> Read<()> {
     let keyword = arguments.and_then(|all| all.keywords.first()).map(span);
     match base.or(keyword).or(class.type_params.as_deref().map(span)) {
         Some(at) => {
-            let message = "a module is a plain class: its bases, keywords and type parameters would be lost";
+            let message = "a module must be a plain class; bases, keywords and type parameters would be lost";
             Err(Diagnostic::new(at, message).help(format!("write `class {}:`", class.name)))
         }
         None => Ok(()),

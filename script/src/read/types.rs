@@ -107,8 +107,8 @@ impl<'a> FnReader<'a> {
         let dims = self.dims(expr)?;
         match ndim {
             Some(ndim) if ndim >= 0 && ndim as usize != dims.len() => {
-                let message = format!("the shape has {} dimensions, but `ndim` says {ndim}", dims.len());
-                Err(Diagnostic::new(span(expr), message).help("leave `ndim` out where the shape is known"))
+                let message = format!("the shape has {} dimensions, but `ndim` is {ndim}", dims.len());
+                Err(Diagnostic::new(span(expr), message).help("omit `ndim` if the shape is known"))
             }
             _ => Ok(dims),
         }
@@ -188,7 +188,7 @@ impl<'a> FnReader<'a> {
         let number = name.strip_prefix("mesh[").and_then(|rest| rest.strip_suffix(']'));
         let number = number.and_then(|number| number.parse::<u32>().ok());
         number.filter(|number| (*number as usize) < self.scope.meshes).ok_or_else(|| {
-            Diagnostic::new(at, format!("no device mesh `{name}` in the module"))
+            Diagnostic::new(at, format!("the module does not contain a device mesh `{name}`"))
                 .help("declare it with I.module_global_infos({\"mesh\": [R.device_mesh((2,), I.Range(0, 2))]})")
         })
     }
@@ -199,11 +199,11 @@ impl<'a> FnReader<'a> {
             let help = match devices.names() {
                 [] => "declare it with I.module_global_infos({\"vdevice\": [I.vdevice(...)]})".to_string(),
                 names => format!(
-                    "the module has {}: kind of target, number among the devices of that kind, memory scope",
+                    "the module has {}, each written as the kind of target, its number among the devices of that kind, and the memory scope",
                     listed(&names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>())
                 ),
             };
-            Diagnostic::new(at, format!("no virtual device `{name}` in the module")).help(help)
+            Diagnostic::new(at, format!("the module does not contain a virtual device `{name}`")).help(help)
         })
     }
 
@@ -304,8 +304,8 @@ impl<'a> FnReader<'a> {
                     return Ok(Dim::float(*a as f64 / *b as f64, DType::F64));
                 }
                 if op == prim::DIV && !has_float(&left) && !has_float(&right) {
-                    return Err(Diagnostic::new(span(expr), "two integers are divided by `/`")
-                        .help("write `//` to round down, or T.truncdiv(a, b)"));
+                    return Err(Diagnostic::new(span(expr), "`/` of two integers is not supported")
+                        .help("use `//` to round down, or T.truncdiv(a, b)"));
                 }
                 computed(op, left, right, span(expr))
             }
@@ -394,7 +394,7 @@ impl<'a> FnReader<'a> {
 
     /// Reads a dimension inside a string: `"n"`, `"n + 1"`.
     fn dim_text(&mut self, text: &str, at: std::ops::Range<usize>) -> Read<Dim> {
-        let wrong = |why: String| Diagnostic::new(at.clone(), format!("the dimension in this string: {why}"));
+        let wrong = |why: String| Diagnostic::new(at.clone(), format!("in the dimension in this string: {why}"));
         crate::read::guard::check(text).map_err(|inner| wrong(inner.message))?;
         let parsed = ruff_python_parser::parse_expression(text).map_err(|error| wrong(error.error.to_string()))?;
         crate::words::spelling::check_quoted(text, parsed.tokens()).map_err(wrong)?;
@@ -412,7 +412,7 @@ fn placement(text: &str, at: std::ops::Range<usize>) -> Read<Vec<Option<u32>>> {
         part => {
             let axis = part.strip_prefix("S[").and_then(|rest| rest.strip_suffix(']'));
             axis.and_then(|axis| axis.parse().ok()).map(Some).ok_or_else(|| {
-                Diagnostic::new(at.clone(), format!("no placement `{part}`")).help("\"R\", \"S[0]\", \"S[0], R\"")
+                Diagnostic::new(at.clone(), format!("unknown placement `{part}`")).help("\"R\", \"S[0]\", \"S[0], R\"")
             })
         }
     };
@@ -524,8 +524,8 @@ fn limit_of(limit: &str, expr: &Expr) -> Read<Dim> {
 fn no_bools(op: u16, a: &Dim, b: &Dim, at: &std::ops::Range<usize>) -> Read<()> {
     let arithmetic = matches!(op, prim::ADD..=prim::MAX | prim::DIV | prim::SHL | prim::SHR);
     if arithmetic && [a, b].iter().any(|operand| operand.dtype() == DType::BOOL) {
-        return Err(Diagnostic::new(at.clone(), "a bool is not a dimension, and is not calculated with")
-            .help("write the number, 0 or 1; T.Cast(\"int64\", n > 4) makes one of a comparison"));
+        return Err(Diagnostic::new(at.clone(), "a bool cannot be used as a dimension or in arithmetic")
+            .help("use 0 or 1, or convert a comparison with T.Cast(\"int64\", n > 4)"));
     }
     Ok(())
 }
@@ -630,7 +630,7 @@ pub(crate) fn accept(call: &ExprCall, positional: usize, names: &[&str], usage: 
         let name = keyword.arg.as_ref().map_or("**", |arg| arg.as_str());
         let place = names.iter().position(|known| *known == name);
         if place.is_none() {
-            return Err(Diagnostic::new(span(keyword), format!("no argument `{name}` here")).help(usage));
+            return Err(Diagnostic::new(span(keyword), format!("unexpected argument `{name}`")).help(usage));
         }
         if place.is_some_and(|place| place < call.arguments.args.len()) {
             return Err(Diagnostic::new(span(keyword), format!("argument `{name}` is given twice")).help(usage));
@@ -645,7 +645,7 @@ pub(crate) fn accept_named(call: &ExprCall, names: &[&str], usage: &str) -> Read
     match call.arguments.keywords.iter().find(unknown) {
         Some(keyword) => {
             let name = keyword.arg.as_ref().map_or("**", |arg| arg.as_str());
-            Err(Diagnostic::new(span(keyword), format!("no argument `{name}` here")).help(usage))
+            Err(Diagnostic::new(span(keyword), format!("unexpected argument `{name}`")).help(usage))
         }
         None => Ok(()),
     }

@@ -9,14 +9,14 @@ use std::fmt::Debug;
 
 /// Flags, and their meanings for a value.
 const FLAGS: [(u16, &str); 8] = [
-    (flag::BOUND, "a name of its own"),
+    (flag::BOUND, "a name"),
     (flag::REGION, "a region"),
-    (flag::DATAFLOW, "the mark of a dataflow block"),
-    (flag::TERM, "the mark of the end of a region"),
+    (flag::DATAFLOW, "the flag of a dataflow block"),
+    (flag::TERM, "the flag of the end of a region"),
     (flag::IMPURE, "an effect"),
-    (flag::OWNER, "the mark of a region that is a value"),
-    (flag::INNER, "the mark of a value that is visible only in its region"),
-    (flag::PRIVATE, "the mark of a private function"),
+    (flag::OWNER, "the flag of a region that is a value"),
+    (flag::INNER, "the flag of a value that is visible only in its region"),
+    (flag::PRIVATE, "the flag of a private function"),
 ];
 
 /// Returns the differences of two modules, if there are any: the first one of each function, each on a line.
@@ -27,8 +27,8 @@ pub fn difference(one: &Module, other: &Module) -> Option<String> {
     let of_function = |name: &&str| match (of_one.get(name), of_other.get(name)) {
         (Some(a), Some(b)) if a.structural_eq(b) => None,
         (Some(a), Some(b)) => Some(format!("function `{name}`: {}", of_bodies(a, b).1)),
-        (Some(_), None) => Some(format!("function `{name}` is missing in what is read")),
-        (None, _) => Some(format!("function `{name}` is only in what is read")),
+        (Some(_), None) => Some(format!("function `{name}` is missing in the read module")),
+        (None, _) => Some(format!("function `{name}` is only in the read module")),
     };
     let mut lines: Vec<String> = names.filter_map(of_function).collect();
     if !same_meta(one.meta(), other.meta()) {
@@ -64,10 +64,10 @@ fn of_type_records(body: &Body, again: &Body) -> (Option<usize>, String) {
     let differs = body.values().find(|value| value.index().is_some_and(|at| record(body, at) != record(again, at)));
     match differs {
         Some(value) => {
-            let what = format!("the type of {} has flags or a number of parts that no text says", named(value));
+            let what = format!("the type of {} has flags or a number of parts that text cannot express", named(value));
             (value.index(), what)
         }
-        None => (None, "a type in it has flags or symbolic variables that no text says".to_string()),
+        None => (None, "a type in it has flags or symbolic variables that text cannot express".to_string()),
     }
 }
 
@@ -75,8 +75,8 @@ fn of_type_records(body: &Body, again: &Body) -> (Option<usize>, String) {
 pub(super) fn of_meta(one: &Module, other: &Module) -> String {
     let what = match (one.attrs(), other.attrs()) {
         (Some(one), Some(other)) => Differences::default().of_dicts("", one, other),
-        (None, _) => Some("there are none, but there are some in what is read".to_string()),
-        (_, None) => Some("there are some, but none in what is read".to_string()),
+        (None, _) => Some("the original has none, but the read module has some".to_string()),
+        (_, None) => Some("the original has some, but the read module has none".to_string()),
     };
     what.unwrap_or_else(|| "their order differs".to_string())
 }
@@ -216,7 +216,7 @@ impl Differences {
             (Expr::TypeArg(a), Expr::TypeArg(b)) => Some((a.to_owned(), b.to_owned())),
             (Expr::Attr(a), Expr::Attr(b)) => return self.of_attrs(what, &a.to_owned(), &b.to_owned()),
             (Expr::Const(a), Expr::Const(b)) if a.bytes() != b.bytes() => {
-                return Some(format!("{what} is a constant that is read with other values"));
+                return Some(format!("{what} is a constant, read with different values"));
             }
             _ => None,
         };
@@ -313,9 +313,9 @@ class Module:
             ("up(x))", "up(y))", "argument 0 of a nested call of `b` is `x`, read as `y`"),
             ("up(x, y", "up(x", "`a` has 3 operands, read as 2"),
             ("a: R.Any", "a: R.Shape", "the type of `a` is `R.Any`, read as `R.Shape(ndim=-1)`"),
-            ("= (a, R.made.up(x))", "= R.made.up(x)", "a nested call of `b` is read with a name of its own"),
+            ("= (a, R.made.up(x))", "= R.made.up(x)", "a nested call of `b` is read with a name"),
             ("\"float32\"", "\"float16\"", "the type of the function is"),
-            ("def main", "def other", "is missing in what is read"),
+            ("def main", "def other", "is missing in the read module"),
             ("[1, 2]})", "[1, 2.5]})", "attributes of the module: element 1 of attribute `kept` is `Int(2)`"),
         ];
         let mut wrong = String::new();

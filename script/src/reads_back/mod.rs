@@ -14,7 +14,7 @@ use std::ops::Range;
 pub use difference::difference;
 
 /// The advice for a text that reads as something else.
-const REMEDY: &str = "return what is read, or something else that a text can say";
+const REMEDY: &str = "return the module as it is read, or one that text can express";
 
 /// The reason why a function differs from its text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +52,7 @@ pub fn reads_back(name: &str, body: &Body, module: &Module, ops: &dyn Operators)
             let (node, what) = difference::of_bodies(body, again);
             Err(Unfaithful { node, why: format!("its text reads as another function: {what}; {REMEDY}") })
         }
-        None => Err(Unfaithful::of("its text is that of a function of another name".to_string())),
+        None => Err(Unfaithful::of("its text contains a function with a different name".to_string())),
     }
 }
 
@@ -99,7 +99,7 @@ pub fn attributes_read_back(module: &Module, ops: &dyn Operators) -> Result<(), 
         true => Ok(()),
         false => {
             let what = difference::of_meta(&alone, &read);
-            Err(Unfaithful::of(format!("their text reads as others: {what}; {REMEDY}")))
+            Err(Unfaithful::of(format!("their text reads differently: {what}; {REMEDY}")))
         }
     }
 }

@@ -49,7 +49,7 @@ pub struct ReadError {
 }
 
 fn summary(diagnostics: &[Diagnostic]) -> String {
-    let first = diagnostics.first().map_or("the text is not a module", |d| d.message.as_str());
+    let first = diagnostics.first().map_or("the text does not contain a module", |d| d.message.as_str());
     match diagnostics.len() {
         0 | 1 => first.to_string(),
         n => format!("{first} (and {} more)", n - 1),

@@ -10,14 +10,15 @@ use std::ops::Range;
 pub(crate) fn check(text: &str, tokens: &Tokens) -> Result<(), Diagnostic> {
     first_other(text, tokens).map_or(Ok(()), |(spelt, at)| {
         let seen = as_python_sees(spelt);
-        Err(Diagnostic::new(at, format!("Python takes `{spelt}` for `{seen}`")).help(format!("write `{seen}`")))
+        Err(Diagnostic::new(at, format!("Python reads `{spelt}` as `{seen}`")).help(format!("write `{seen}`")))
     })
 }
 
 /// Refuses such names in a quoted expression.
 pub(crate) fn check_quoted(text: &str, tokens: &Tokens) -> Result<(), String> {
-    first_other(text, tokens)
-        .map_or(Ok(()), |(spelt, _)| Err(format!("Python takes `{spelt}` for `{}`; write that", as_python_sees(spelt))))
+    first_other(text, tokens).map_or(Ok(()), |(spelt, _)| {
+        Err(format!("Python reads `{spelt}` as `{}`; write that instead", as_python_sees(spelt)))
+    })
 }
 
 /// Returns the first name that Python normalizes, and its place.

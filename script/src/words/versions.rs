@@ -36,8 +36,8 @@ pub(crate) fn of_another(text: &str, body: &[Stmt]) -> Option<Diagnostic> {
     found.imports();
     found.visit_body(body);
     if let Some((at, spelling)) = found.after {
-        let message = format!("this text is written for a TVM after 0.27: it has `{spelling}`");
-        return Some(Diagnostic::new(at, message).label("the dialect `s_tir` is not in TVM 0.27").help(
+        let message = format!("this text is written for a TVM newer than 0.27: it contains `{spelling}`");
+        return Some(Diagnostic::new(at, message).label("TVM 0.27 does not have the dialect `s_tir`").help(
             "print the module with TVM 0.27, or write `T.prim_func(s_tir=True)`, `T.sblock`, `T.axis` and `T.reads` of `tirx`",
         ));
     }
@@ -48,9 +48,9 @@ pub(crate) fn of_another(text: &str, body: &[Stmt]) -> Option<Diagnostic> {
             names.push((old, new));
         }
     }
-    let renamed: Vec<String> = names.iter().map(|(old, new)| format!("`{old}` is `{new}`")).collect();
-    let message = format!("this text is written for a TVM before 0.27, such as 0.20: it has `{}`", first.0);
-    let help = format!("in TVM 0.27 {}; print the module with TVM 0.27, or correct the names", renamed.join(", "));
+    let renamed: Vec<String> = names.iter().map(|(old, new)| format!("`{old}` is now `{new}`")).collect();
+    let message = format!("this text is written for a TVM older than 0.27, such as 0.20: it contains `{}`", first.0);
+    let help = format!("in TVM 0.27, {}; print the module with TVM 0.27, or correct the names", renamed.join(", "));
     Some(Diagnostic::new(at, message).label("an older spelling").help(help))
 }
 

@@ -73,7 +73,7 @@ impl Folder {
 fn the_program_of_the_page_is_as_safe_as_the_command_line() {
     let folder = Folder::new();
     let (_, stderr, code) = folder.run(MODEL);
-    assert!(code == Some(2) && stderr.contains("passes.lock: not found, and --locked needs it"), "{code:?} {stderr}");
+    assert!(code == Some(2) && stderr.contains("passes.lock: not found, but --locked needs it"), "{code:?} {stderr}");
 
     let (engine, written) = Engine::write_lock(&folder.manifest(), &()).expect("a lockfile");
     assert!(written && engine.lock().changes().is_empty() && engine.lock().len() == 2, "{:?}", engine.lock());
@@ -93,7 +93,7 @@ fn the_program_of_the_page_is_as_safe_as_the_command_line() {
     std::fs::write(changed, bytes).expect("a library");
     let (stdout, stderr, code) = folder.run(MODEL);
     assert_eq!((stdout.as_str(), code), ("", Some(3)));
-    assert!(stderr.contains("is not the plugin of ") && stderr.contains(": its sha256 is "), "{stderr}");
+    assert!(stderr.contains("differs from the plugin in ") && stderr.contains(": its sha256 is "), "{stderr}");
     assert!(stderr.contains("or accept this one with `passhost lock`"), "{stderr}");
     // Like `passhost run` without --locked: the change is reported, and recorded after the plugin was opened.
     let engine = Engine::with_lock(&folder.manifest(), Mode::Update, &()).expect("the change is accepted");

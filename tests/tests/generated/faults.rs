@@ -52,7 +52,7 @@ const FAULTS: &[Fault] = &[
     fault("call_tir with an argument too many", "call_tir", call_tir_with_more),
     fault("an element beyond a tuple", "elements", beyond_tuple),
     fault("a condition that is no tensor or scalar", "must be a tensor or scalar", other_condition),
-    fault("another type of the result", "what it returns", other_result),
+    fault("another type of the result", "the returned value", other_result),
     fault("a binding without a type", "has no type", no_type),
     fault("too many arguments of a function", "arguments", too_many_arguments),
     fault("a store into what is no buffer", "is not a declared buffer", undeclared_buffer),

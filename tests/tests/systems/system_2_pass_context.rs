@@ -213,7 +213,7 @@ fn a_pass_that_runs_itself_without_end_is_stopped() {
     });
     let engine = shared.get_or_init(|| engine([made]));
     let error = pass(engine, "t.Itself").run(&module(engine, &["main"])).expect_err("it is stopped").to_string();
-    let limit = "runs and contexts are entered inside each other, 32 deep";
+    let limit = "runs and contexts are nested more than 32 deep";
     assert!(error.contains(limit), "{error}");
     // Each run ended and left its context, so all 32 contexts can be entered, and a run inside them cannot.
     let entered: Vec<_> = (0..32).map(|_| PassContext::current().enter().expect("all were left")).collect();
@@ -229,7 +229,7 @@ fn a_plan_is_of_its_engine() {
     let (one, other) = (engine([noted("t.A", 0, &[], &log)]), engine([noted("t.B", 0, &[], &log)]));
     let plan = pass(&one, "t.A").plan(&PassContext::current()).expect("a plan");
     let error = Runner::new(&other, BTreeMap::new()).run(&plan, module(&one, &["main"])).expect_err("another engine");
-    assert_eq!(error.to_string(), "the plan was made for an engine with other passes");
+    assert_eq!(error.to_string(), "the plan was made for an engine with different passes");
     Runner::new(&one, BTreeMap::new()).run(&plan, module(&one, &["main"])).expect("its engine");
     assert_eq!(log.take(), "t.A");
 }
@@ -241,7 +241,7 @@ fn scopes_are_left_in_reverse_order() {
     let (a, b) = (watched(&engine, &[("a", "")], &log), watched(&engine, &[("b", "")], &log));
     let (outer, inner) = (a.enter().expect("enters"), b.enter().expect("enters"));
     let error = outer.exit().expect_err("the other is still entered").to_string();
-    assert_eq!(error, "a context was left while one inside it is still entered");
+    assert_eq!(error, "a context was left before one inside it");
     assert!(PassContext::current().same(&b));
     drop(inner);
     assert_eq!(log.take(), "a.enter b.enter a.exit b.exit");

@@ -92,7 +92,7 @@ fn row_14_a_function_of_another_kind_is_an_error() {
     let engine = engine([create_function_pass(info("t.Other", 0, &[]), move |_, _| Ok(prim.clone()))]);
     let error = pass(&engine, "t.Other").run(&module(&engine, &["main"])).expect_err("another kind");
     let text = shown(&error);
-    assert!(text.contains("step 1, pass `t.Other` of plugin `host`: returned a function of another kind"), "{text}");
+    assert!(text.contains("step 1, pass `t.Other` of plugin `host`: returned another kind of function"), "{text}");
     assert!(text.contains("in function `main`"), "{text}");
 }
 
@@ -112,7 +112,7 @@ fn row_13_an_ill_formed_result_is_stopped_at_the_pass() {
     let before = module(&engine, &["main"]);
     let text = shown(&pass(&engine, "t.WrongType").run(&before).expect_err("ill-formed"));
     assert!(text.contains("step 1, pass `t.WrongType` of plugin `host`: returned an ill-formed module"), "{text}");
-    assert!(text.contains("<what the pass returned>:") && text.contains("^^"), "{text}");
+    assert!(text.contains("<the module that the pass returned>:") && text.contains("^^"), "{text}");
 }
 
 /// Runs a dataflow-block pass on `functions` and returns the host's report.
@@ -153,7 +153,7 @@ fn a_dataflow_block_pass_leaves_alone_what_lives_outside_of_its_block() {
     let dropped = block_error(&two, |edit, block| {
         block.region().bindings().nth(2).into_iter().for_each(|output| edit.remove(output));
     });
-    assert_eq!(dropped, said("dropped `hv`, an output of a dataflow block, which lives outside of it"));
+    assert_eq!(dropped, said("dropped `hv`, an output of a dataflow block, which is visible outside the block"));
     let outer = block_error(&two, |edit, _| {
         let body = edit.old();
         let mut outside = body.bindings().filter(|value| matches!(value.name(), Some("y" | "z")));
@@ -162,7 +162,7 @@ fn a_dataflow_block_pass_leaves_alone_what_lives_outside_of_its_block() {
             edit.set_operand(z, 0, y);
         }
     });
-    assert_eq!(outer, said("rewrote `z`, which lives outside of the dataflow blocks"));
+    assert_eq!(outer, said("rewrote `z`, which is outside the dataflow blocks"));
 }
 
 #[test]
@@ -178,6 +178,6 @@ fn a_dataflow_block_pass_leaves_symbolic_variables_alone() {
     });
     assert_eq!(
         error,
-        "step 1, pass `t.Blocks` of plugin `host`: dropped the symbolic variable `n`, which lives outside of the dataflow block"
+        "step 1, pass `t.Blocks` of plugin `host`: dropped the symbolic variable `n`, which is defined outside the dataflow block"
     );
 }

@@ -16,7 +16,7 @@ fn row_02_a_pass_alone_is_planned_like_a_sequential_of_one() {
     };
     let alone = lines(&c);
     let reasons = [
-        "required by t.B (host), unless still valid, in spite of opt_level 3 > 2",
+        "required by t.B (host), unless still valid, although opt_level 3 > 2",
         "required by t.C (host), unless still valid",
     ];
     assert_eq!(alone.iter().map(|(_, reason)| reason.as_str()).collect::<Vec<_>>(), [reasons[0], reasons[1], "asked"]);

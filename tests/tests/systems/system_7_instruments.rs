@@ -81,7 +81,7 @@ fn an_instrument_that_runs_a_pass_where_it_watches_fails() {
     let runs = Instrument::new("runs", Box::new(Runs(pass(&engine, "t.A"))));
     let context = PassContext::builder().instrument(runs).build(&engine).expect("a context");
     let error = pass(&engine, "t.A").run_in(&module(&engine, &["main"]), &context).expect_err("it fails");
-    assert!(shown(&error).contains("an instrument runs a pass in the context that it watches"), "{}", shown(&error));
+    assert!(shown(&error).contains("an instrument runs a pass in the context that it observes"), "{}", shown(&error));
     assert_eq!(log.take(), "");
 }
 
@@ -163,7 +163,7 @@ fn a_veto_stops_a_pass_but_not_one_that_the_context_requires() {
     let engine = engine([noted("t.Vetoed", 0, &[], &log), noted("t.User", 0, &["t.Vetoed"], &log)]);
     let module = module(&engine, &["main"]);
     let report = pass(&engine, "t.User").report_in(&module, &watched(&engine, &[("a", "")], &log)).expect("runs");
-    assert_eq!(report.warnings, ["`t.User` is skipped: it needs `t.Vetoed`, vetoed by a"]);
+    assert_eq!(report.warnings, ["`t.User` is skipped because it needs `t.Vetoed`, vetoed by a"]);
     assert_eq!(log.take(), "a.enter a.should:Vetoed a.exit");
     let context = PassContext::builder().require(["t.Vetoed"]).instrument(watcher("a", "", &log)).build(&engine);
     pass(&engine, "t.Vetoed").run_in(&module, &context.expect("a context")).expect("runs");

@@ -139,12 +139,16 @@ fn name(args: &NewArgs) -> Result<String, Error> {
         return Ok(args.folder.to_string_lossy().into_owned());
     }
     let absolute = std::path::absolute(&args.folder).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => refuse("the current folder is gone".into(), "change to a folder that exists"),
+        std::io::ErrorKind::NotFound => {
+            refuse("the current folder no longer exists".into(), "change to a folder that exists")
+        }
         _ => refuse(format!("the current folder cannot be found: {error}"), "change to a folder that exists"),
     })?;
     let absolute = without_dots(&absolute);
     let last = absolute.file_name().map(|last| last.to_string_lossy().into_owned());
-    last.ok_or_else(|| refuse(format!("{} has no name", args.folder.display()), "name the crate with --name NAME"))
+    last.ok_or_else(|| {
+        refuse(format!("{} does not have a name", args.folder.display()), "name the crate with --name NAME")
+    })
 }
 
 fn refuse(message: String, help: impl Into<String>) -> Error {
@@ -154,19 +158,19 @@ fn refuse(message: String, help: impl Into<String>) -> Error {
 fn check_name(name: &str) -> Result<(), Error> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
     if name.len() > 64 || !name.chars().all(plain) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
-        let rule = "a name is up to 64 small letters, digits, `-` and `_`, and starts with a letter";
+        let rule = "a name has up to 64 lowercase letters, digits, `-` and `_`, and starts with a letter";
         let near = near_name(name).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         return Err(refuse(format!("`{name}` is not a valid name for a plugin crate{near}"), rule));
     }
     let library = name.replace('-', "_");
     if KEYWORDS.contains(&library.as_str()) {
         return Err(refuse(
-            format!("`{name}` is a keyword of Rust"),
+            format!("`{name}` is a Rust keyword"),
             format!("choose another name, such as `{name}-passes`"),
         ));
     }
     if TAKEN.contains(&library.as_str()) {
-        let message = format!("`{name}` is the name of a crate that every plugin is built with");
+        let message = format!("`{name}` is the name of a crate that every plugin depends on");
         return Err(refuse(message, format!("choose another name, such as `my-{name}`")));
     }
     Ok(())
@@ -183,14 +187,14 @@ fn near_name(name: &str) -> Option<String> {
 
 fn check_folder(folder: &Path) -> Result<(), Error> {
     let shown = folder.display();
-    let help = "name another folder, or remove this one";
+    let help = "choose another folder, or remove this one";
     match std::fs::read_dir(folder) {
         Ok(entries) => match entries.flatten().find(|entry| !is_draft(entry)) {
             Some(_) => Err(refuse(format!("{shown} exists and is not empty"), help)),
             None => Ok(()),
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(refuse(format!("{shown} cannot become the folder of a crate: {error}"), help)),
+        Err(error) => Err(refuse(format!("cannot create the folder of a crate at {shown}: {error}"), help)),
     }
 }
 
@@ -204,7 +208,7 @@ fn api(arg: Option<&str>) -> Result<Api, Error> {
     let Some(text) = arg else {
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(""));
         let message = "the sources from which this passhost was built no longer exist".to_string();
-        let help = "name a clone of its repository with --api DIR, or its URL with --api URL";
+        let help = "give a clone of its repository with --api DIR, or its URL with --api URL";
         return if is_api(own) { Ok(Api::Folder(own.to_path_buf())) } else { Err(refuse(message, help)) };
     };
     if text.contains("://") || text.starts_with("git@") {
@@ -216,10 +220,10 @@ fn api(arg: Option<&str>) -> Result<Api, Error> {
     // Symbolic links are not resolved, so the written path stays right if the link later points elsewhere.
     let folder = absolute.filter(|path| is_api(path)).or_else(real).filter(|path| is_api(path));
     folder.map(Api::Folder).ok_or_else(|| {
-        let message = format!("{text} is not a clone of passhost: it has no plugin-api/Cargo.toml");
+        let message = format!("{text} is not a clone of passhost: plugin-api/Cargo.toml is missing");
         refuse(
             message,
-            "name the folder of a clone, or the URL of a Git repository, as in https://example.org/passhost",
+            "give the folder of a clone, or the URL of a Git repository, such as https://example.org/passhost",
         )
     })
 }

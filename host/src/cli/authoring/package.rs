@@ -71,8 +71,11 @@ pub(in crate::cli) fn package(args: &PackageArgs, messages: Messages) -> Result<
     wheel.add(&inside(&module, TRIPLE, &own), bytes);
     for built in &args.libraries {
         if triples.contains(&built.triple) {
-            let message = format!("two libraries are for {}", built.triple);
-            return Err(refuse(message, "name each target triple once; that of this system is built from the crate"));
+            let message = format!("two libraries were given for {}", built.triple);
+            return Err(refuse(
+                message,
+                "give each target triple once; the library for this system is built from the crate",
+            ));
         }
         let bytes = bytes_of(built, &head)?;
         wheel.add(&inside(&module, &built.triple, &built.file), bytes);
@@ -97,22 +100,22 @@ pub(in crate::cli) fn package(args: &PackageArgs, messages: Messages) -> Result<
 /// Builds the crate. Returns the head of its library's metadata, and the path of the library.
 fn plugin(folder: &Path, messages: Messages) -> Result<(PluginHead, PathBuf), Error> {
     if !folder.join("Cargo.toml").is_file() {
-        let message = format!("{} is not the folder of a plugin crate: it has no Cargo.toml", folder.display());
-        return Err(refuse(message, "name that folder; `passhost new` makes a crate"));
+        let message = format!("{} is not the folder of a plugin crate: Cargo.toml is missing", folder.display());
+        return Err(refuse(message, "give the folder of a plugin crate; `passhost new` creates one"));
     }
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
     let quoted = toml::Value::String(folder.to_string_lossy().into_owned());
     let manifest = Manifest::parse(&folder.join(FILE_NAME), &format!("[[plugin]]\ncrate = {quoted}\n"))?;
     let engine = listed_of(&manifest, Keeper::off(), &Building::new(messages), messages)?;
     let library = engine.registry().owners().find_map(|(_, owner)| owner.file.clone());
-    let library =
-        library.ok_or_else(|| refuse(format!("{} has no library", folder.display()), "build it with cargo"))?;
+    let library = library
+        .ok_or_else(|| refuse(format!("the library of {} is missing", folder.display()), "build it with cargo"))?;
     let head = head(&library, &bytes(&library)?)?;
     Ok((head, library))
 }
 
 fn bytes(library: &Path) -> Result<Vec<u8>, Error> {
-    read_large(library).map_err(|error| refused(library, error.to_string(), "name the library that cargo built"))
+    read_large(library).map_err(|error| refused(library, error.to_string(), "give a library that cargo built"))
 }
 
 fn refused(path: &Path, message: String, help: &str) -> Error {
@@ -130,8 +133,8 @@ fn bytes_of(built: &Built, own: &PluginHead) -> Result<Vec<u8>, Error> {
     let found = head(&built.file, &bytes)?;
     if (&found.name, &found.version, &found.api) != (&own.name, &own.version, &own.api) {
         let of = |head: &PluginHead| format!("plugin `{}` {} for plugin API {}", head.name, head.version, head.api);
-        let message = format!("is {}, but the crate makes {}", of(&found), of(own));
-        return Err(refused(&built.file, message, "build it again from the same sources"));
+        let message = format!("is {}, but the crate is {}", of(&found), of(own));
+        return Err(refused(&built.file, message, "rebuild it from the same sources"));
     }
     Ok(bytes)
 }
@@ -143,8 +146,8 @@ fn check_name(name: &str) -> Result<(), Error> {
         || !name.starts_with(|c: char| c.is_ascii_alphabetic())
         || !name.ends_with(|c: char| c.is_ascii_alphanumeric())
     {
-        let help = "a name has letters, digits, `-`, `_` and `.`, and begins with a letter: choose one with --name";
-        return Err(refuse(format!("`{name}` is not a name for pip"), help));
+        let help = "a name has letters, digits, `-`, `_` and `.`, and starts with a letter; choose one with --name";
+        return Err(refuse(format!("`{name}` is not a valid name for pip"), help));
     }
     if ["passhost", "tvm"].contains(&name) {
         return Err(refuse(format!("`{name}` is the name of another package"), "choose another one with --name"));
@@ -169,7 +172,7 @@ fn python_version(version: &Version) -> Result<String, Error> {
     };
     if kind.is_empty() || count.parse::<u32>().is_err() {
         let help = "give the crate a version such as 1.0.0, 1.0.0-alpha.1, 1.0.0-beta.1 or 1.0.0-rc.1";
-        return Err(refuse(format!("Python has no version like {version}"), help));
+        return Err(refuse(format!("Python does not support versions like {version}"), help));
     }
     Ok(format!("{number}{kind}{count}"))
 }

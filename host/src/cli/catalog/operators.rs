@@ -49,7 +49,7 @@ fn list(registry: &Registry) -> String {
 /// Explains one operator.
 pub(super) fn explain_operator(registry: &Registry, (info, owner): Operator<'_>) -> String {
     let mut rows = owner_rows(registry.owner(owner));
-    let pure = if info.pure { "yes" } else { "no: a call has an effect" };
+    let pure = if info.pure { "yes" } else { "no: a call has side effects" };
     rows.extend([vec!["called as".to_string(), signature(info)], vec!["pure".to_string(), pure.to_string()]]);
     let mut out = heading(&format!("{} (operator)", info.name), &info.doc) + &table(&rows);
     section(&mut out, "arguments", info.args.iter().map(argument));
@@ -69,7 +69,7 @@ fn argument(arg: &ArgInfo) -> String {
     let kind = argument_kind(arg.kind);
     match arg.name.strip_prefix('*') {
         Some(name) => format!("{name}: {kind}, any number of times"),
-        None => format!("{}: {kind}{}", arg.name, if arg.optional { " (may be left out)" } else { "" }),
+        None => format!("{}: {kind}{}", arg.name, if arg.optional { " (optional)" } else { "" }),
     }
 }
 

@@ -12,8 +12,8 @@ pub(super) fn without_effect(manifest: &Manifest, isolate: &IsolateArgs) -> Vec<
     let is_apart = |entry: &&PluginEntry| isolate.isolate || entry.isolate;
     let given = isolate.limits_given();
     let of_options = (!given.is_empty() && !manifest.plugins.iter().any(|entry| is_apart(&entry))).then(|| {
-        Report::warning(format!("{}: no plugin runs in a process of its own, so there is no limit", listed(&given)))
-            .help("add --isolate, or `isolate = true` to a plugin of the manifest")
+        Report::warning(format!("{} has no effect, because all plugins run in the process of passhost", listed(&given)))
+            .help("add --isolate, or add `isolate = true` to a plugin in the manifest")
     });
     let of_entry = |entry| if is_apart(&entry) { missing(entry) } else { ignored(entry) };
     let of_entries = manifest.plugins.iter().flat_map(|entry| {
@@ -32,7 +32,7 @@ fn ignored(entry: &PluginEntry) -> Vec<Report> {
     if keys.is_empty() {
         return Vec::new();
     }
-    let title = format!("{}: without effect, as this plugin does not run in a process of its own", listed(&keys));
+    let title = format!("{} has no effect, because this plugin does not run in its own process", listed(&keys));
     vec![Report::warning(title).help("add `isolate = true` to the plugin, or --isolate to the command")]
 }
 
@@ -40,8 +40,8 @@ fn ignored(entry: &PluginEntry) -> Vec<Report> {
 fn missing(entry: &PluginEntry) -> Vec<Report> {
     let paths = |key, paths: &[PathBuf]| -> Vec<Report> {
         let missing = paths.iter().filter(|path| !path.exists());
-        let title = |path: &PathBuf| format!("`{key}` grants {}, which does not exist", path.display());
-        let help = "create it before the run, or correct the path; it is relative to the folder of the manifest";
+        let title = |path: &PathBuf| format!("`{key}` grants access to {}, which does not exist", path.display());
+        let help = "create it before the run, or correct the path, which is relative to the folder of the manifest";
         missing.map(|path| Report::warning(title(path)).help(help)).collect()
     };
     [paths("read", &entry.limits.read), paths("write", &entry.limits.write)].concat()

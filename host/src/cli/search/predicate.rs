@@ -42,7 +42,7 @@ pub(super) fn until(text: &str) -> Result<Until, String> {
         ("differs", None) => Ok(Until::Differs),
         ("command", Some(command)) => Ok(Until::Command(command)),
         ("command", None) => Err("write the command after a colon, as in 'command: ./check.sh'".to_string()),
-        (word, Some(_)) if WORDS.contains(&word) => Err(format!("`{word}` takes nothing after a colon")),
+        (word, Some(_)) if WORDS.contains(&word) => Err(format!("`{word}` cannot be followed by a colon")),
         (word, _) => {
             let near = did_you_mean(&nearest(word, WORDS));
             Err(format!("`{word}` is not one of fails, crashes, hangs, ill-formed, differs and command{near}"))
@@ -149,7 +149,7 @@ impl Passes {
 fn not_itself(error: &std::io::Error) -> Error {
     Error::Ended {
         message: format!("passhost cannot run itself: {error}"),
-        help: "the program must stay where it is while it works".to_string(),
+        help: "the program must not be moved while it runs".to_string(),
         code: exit::FAULT,
     }
 }
@@ -236,7 +236,7 @@ impl Predicate {
             Some(Some(0)) => Shown::Nothing,
             // `sh` ends with these codes if it cannot find or run the command.
             Some(Some(code @ (126 | 127))) => {
-                let message = format!("the command `{command}` cannot be run (exit code {code} of `sh`)");
+                let message = format!("the command `{command}` cannot be run (`sh` exited with code {code})");
                 let help = "check the command, its path and its permissions".to_string();
                 return Err(Error::Request { message, help });
             }
@@ -324,8 +324,8 @@ mod tests {
             cause: "error".to_string(),
             message: message.to_string(),
         };
-        let first = failed("`lv3` has 3 dimensions (1, n, 2), and 2 are wanted");
-        let other = Failed { function: None, ..failed("`x` has 1 dimensions (n), and 4 are wanted") };
+        let first = failed("`lv3` has 3 dimensions (1, n, 2), expected 2");
+        let other = Failed { function: None, ..failed("`x` has 1 dimensions (n), expected 4") };
         assert!(alike(&first, &other));
         assert!(!alike(&first, &failed("`x` has no shape")));
         assert!(!alike(&first, &Failed { pass: Some("a.B".to_string()), ..first.clone() }));

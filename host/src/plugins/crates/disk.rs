@@ -119,7 +119,7 @@ fn read_cargo_toml(folder: &Path) -> Result<toml::Table, String> {
         std::io::ErrorKind::NotFound if !folder.is_dir() => {
             "this folder does not exist; if the crate was moved, correct its path in the manifest".to_string()
         }
-        _ => format!("cannot read its Cargo.toml: {error}; name the folder of a crate"),
+        _ => format!("cannot read its Cargo.toml: {error}; give the folder of a crate"),
     })?;
     text.parse().map_err(|error: toml::de::Error| format!("its Cargo.toml: {}", error.message()))
 }

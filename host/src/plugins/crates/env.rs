@@ -75,7 +75,7 @@ impl Read {
         let below = std::fs::read_to_string(root.join("Cargo.lock")).ok().and_then(|text| closure(&text, package));
         let counts = |of: &Package| below.as_ref().is_none_or(|below| below.contains(of));
         if let Some((name, version)) = self.unlisted.iter().find(|of| counts(of)) {
-            return Err(format!("cargo left no list of the environment variables that {name} {version} reads"));
+            return Err(format!("cargo did not list the environment variables that {name} {version} reads"));
         }
         let names = self.packages.iter().filter(|(of, _)| counts(of)).map(|(_, names)| names);
         let foreign = names.flat_map(|names| names.read.difference(&names.set)).filter(|name| !by_cargo(name));

@@ -156,7 +156,8 @@ impl Survey {
         }
         let target = target_of(library);
         let text = std::fs::read_to_string(library.with_extension("d"));
-        let text = text.map_err(|error| failed(plugin, format!("cannot read what cargo built it from: {error}")))?;
+        let text =
+            text.map_err(|error| failed(plugin, format!("cannot read the list of its sources from cargo: {error}")))?;
         let mut waiting: Vec<PathBuf> = dep_info(&text).iter().map(|input| plugin.root.join(input)).collect();
         let mut inputs = self.inputs.remove(&plugin.root).unwrap_or_default();
         let (mut folders, mut files) = (HashSet::new(), BTreeMap::new());

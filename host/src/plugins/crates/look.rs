@@ -196,12 +196,12 @@ impl Look<'_> {
     pub(super) fn as_it_is(&mut self, plugin: &PluginCrate, how: How<'_>) -> Result<Found, Error> {
         let path = plugin.library.clone();
         if how.locked {
-            let why = "this command builds nothing, and no library is here that passhost had built from these files";
-            return Err(failed(plugin, format!("{why}; `passhost build --locked` builds it")));
+            let why = "this command does not build, and passhost has not built a library from these files yet";
+            return Err(failed(plugin, format!("{why}; run `passhost build --locked` to build it")));
         }
         if !path.exists() {
-            let why = format!("this command builds nothing, and {} is not there", path.display());
-            return Err(failed(plugin, format!("{why}; `passhost build` builds it")));
+            let why = format!("this command does not build, and {} does not exist", path.display());
+            return Err(failed(plugin, format!("{why}; run `passhost build` to build it")));
         }
         let record = Record::read(&path).filter(|record| Path::new(&record.folder) == plugin.folder);
         let hash = self.hashes.sha256(&path).ok();
@@ -272,12 +272,12 @@ impl Look<'_> {
         let built = !artifact.fresh || same.is_some_and(|record| record.built);
         let older = record.as_ref().is_some_and(|record| record.is_of_older_files(&now));
         if !built && (how.locked || older) {
-            let why = "its library is not made of its files, and cargo does not build it again";
+            let why = "its library does not match its files, but cargo considers it up to date";
             return Ok(Ended::NotBuilt(path, format!("{why}; run `cargo clean -p {}`", plugin.package)));
         }
         let changed = self.changed_since(plugin, &path, before)?;
         if changed && how.locked {
-            return Err(failed(plugin, "its files changed while it was built; run it again".to_string()));
+            return Err(failed(plugin, "its files changed during the build; run the command again".to_string()));
         }
         let now = Record { built, ..now };
         if !changed {
@@ -304,7 +304,7 @@ impl Look<'_> {
             let artifact = build(&plugin.root, &[plugin], how, false).into_iter().next();
             self.survey.look_again();
             let artifact =
-                artifact.unwrap_or_else(|| Err(failed(plugin, "cargo reports nothing of it".to_string())))?;
+                artifact.unwrap_or_else(|| Err(failed(plugin, "cargo did not report a result for it".to_string())))?;
             match self.ended(plugin, artifact, &before, how)? {
                 Ended::Done(found) => return Ok(found),
                 Ended::NotBuilt(_, reason) => why = reason,
@@ -327,7 +327,7 @@ impl Turn {
         let file = std::fs::File::create(folder.join(".passhost-lock"));
         let locked = file.and_then(|file| {
             if let Err(std::fs::TryLockError::WouldBlock) = file.try_lock() {
-                how.watcher.begin(&format!("waiting for another passhost, to build {package}"));
+                how.watcher.begin(&format!("waiting for another passhost to build {package}"));
                 let locked = file.lock();
                 how.watcher.end();
                 locked?;
@@ -353,10 +353,10 @@ fn variables(
 ) -> Result<BTreeSet<String>, Error> {
     match found {
         Err(error) if how.quick => {
-            tracing::warn!(%error, "the lockfile does not have these variables");
+            tracing::warn!(%error, "the lockfile lacks these variables");
             Ok(BTreeSet::new())
         }
-        found => found.map_err(|error| failed(plugin, format!("{error}; without it, the crate cannot be locked"))),
+        found => found.map_err(|error| failed(plugin, format!("{error}; the crate cannot be locked without it"))),
     }
 }
 

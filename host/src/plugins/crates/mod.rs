@@ -105,14 +105,14 @@ pub(crate) fn libraries(folders: &[PathBuf], how: How<'_>, look: &mut Look<'_>) 
                 found.insert(plugin.folder, Ok(known.clone()));
                 return Ok(known);
             }
-            let message = format!("its library {} is that of the crate {}, too", library.display(), owner.display());
-            Err(failed(&plugin, message + "; give one of them another name, or a target folder of its own"))
+            let message = format!("its library {} is also that of the crate {}", library.display(), owner.display());
+            Err(failed(&plugin, message + "; rename one of them, or use a separate target folder"))
         }));
     }
     out
 }
 
-const NO_LIBRARY: &str = "cargo built no dynamic library for it";
+const NO_LIBRARY: &str = "cargo did not build a dynamic library for it";
 
 fn failed(plugin: &PluginCrate, message: String) -> Error {
     Error::Build { path: plugin.folder.clone(), message, output: String::new() }
@@ -143,12 +143,12 @@ impl PluginCrate {
         let wrong = |message: String| Error::Build { path: folder.to_path_buf(), message, output: String::new() };
         let table = survey.disk.cargo_toml(folder).map_err(wrong)?;
         let name = |section: &str| table.get(section)?.get("name")?.as_str().map(str::to_string);
-        let Some(package) = name("package") else { return Err(wrong("its Cargo.toml names no package".into())) };
+        let Some(package) = name("package") else { return Err(wrong("its Cargo.toml does not name a package".into())) };
         let lib = table.get("lib");
         let kinds = lib.and_then(|lib| lib.get("crate-type").or_else(|| lib.get("crate_type")));
         let kinds = kinds.and_then(toml::Value::as_array);
         if !kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind.as_str() == Some("cdylib"))) {
-            let help = "write `[lib]` and `crate-type = [\"cdylib\"]` into its Cargo.toml";
+            let help = "add `[lib]` and `crate-type = [\"cdylib\"]` to its Cargo.toml";
             return Err(wrong(format!("it is not built as a plugin; {help}")));
         }
         let library = name("lib").unwrap_or_else(|| package.replace('-', "_"));
@@ -314,12 +314,11 @@ fn remedy(said: &str) -> &'static str {
     const MOVED: &[&str] = &["failed to load source for dependency", "failed to read `", "failed to load manifest for"];
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
     if has(NETWORK) {
-        "the crates that it depends on cannot be fetched: run `cargo fetch` in its folder where there is a network, or list \
-         its built library with `path`"
+        "its dependencies cannot be fetched: run `cargo fetch` in its folder with network access, or list its built library with `path`"
     } else if has(MOVED) {
-        "its Cargo.toml names a folder without a crate: correct that path if one of them was moved"
+        "its Cargo.toml refers to a folder without a crate: correct the path if one of them was moved"
     } else {
-        "correct the crate, or leave it out of the manifest"
+        "correct the crate, or remove it from the manifest"
     }
 }
 

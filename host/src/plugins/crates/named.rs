@@ -47,7 +47,7 @@ impl Named {
             };
             // A missing program may exist by the time it is run.
             if let Some(program) = program.filter(|path| found == 0 && path.contains(std::path::is_separator)) {
-                let what = format!("{} names {program}, but this file does not exist", setting.shown);
+                let what = format!("{} refers to {program}, which does not exist", setting.shown);
                 self.uncovered.push(Uncovered { what, help: "correct that setting, or run without --locked" });
             }
         }
@@ -94,8 +94,9 @@ impl Named {
         match files_below(folder) {
             Some(files) => self.files.extend(files.into_iter().map(|(below, file)| (format!("{name}/{below}"), file))),
             None => {
-                let what = format!("{} names the folder {path}, which has more than {MOST_FILES} files", setting.shown);
-                let help = "name the files in it that are used, or run without --locked";
+                let what =
+                    format!("{} refers to the folder {path}, which has more than {MOST_FILES} files", setting.shown);
+                let help = "list the files that are used, or run without --locked";
                 self.uncovered.push(Uncovered { what, help });
             }
         }
@@ -229,10 +230,10 @@ mod tests {
     #[test]
     fn what_cannot_be_covered_is_known() {
         for (key, text, why) in [
-            ("rustflags", "-Lmany", "s names the folder many, which has more than 1000 files"),
-            ("RUSTC_WRAPPER", "later/wrap.sh", "s names later/wrap.sh, but this file does not exist"),
-            ("linker", "later/my ld", "s names later/my ld, but this file does not exist"),
-            ("rustflags", "-Clinker=later/ld", "s names later/ld, but this file does not exist"),
+            ("rustflags", "-Lmany", "s refers to the folder many, which has more than 1000 files"),
+            ("RUSTC_WRAPPER", "later/wrap.sh", "s refers to later/wrap.sh, which does not exist"),
+            ("linker", "later/my ld", "s refers to later/my ld, which does not exist"),
+            ("rustflags", "-Clinker=later/ld", "s refers to later/ld, which does not exist"),
         ] {
             assert_eq!(of(key, text), (vec![], vec![why.to_string()]), "{key} = {text}");
         }

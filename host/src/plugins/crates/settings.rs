@@ -40,7 +40,7 @@ struct Search<'r> {
     named: Named,
 }
 
-const TOOLCHAIN: &str = "choose the toolchain by name, or run without --locked";
+const TOOLCHAIN: &str = "select the toolchain by name, or run without --locked";
 
 impl Settings {
     /// Reads all settings that apply when cargo runs in a folder.
@@ -77,7 +77,7 @@ impl Settings {
         settings.uncovered.extend(named.uncovered);
         let toolchain = std::env::var("RUSTUP_TOOLCHAIN").unwrap_or_default();
         if toolchain.contains(std::path::is_separator) {
-            let what = format!("RUSTUP_TOOLCHAIN names the folder {toolchain}");
+            let what = format!("RUSTUP_TOOLCHAIN is the folder {toolchain}");
             settings.uncovered.push(Uncovered { what, help: TOOLCHAIN });
         }
         Ok(settings)
@@ -148,7 +148,7 @@ impl Settings {
             let path = table.get("toolchain").and_then(|toolchain| toolchain.get("path")?.as_str());
             if let Some(path) = path {
                 let shown = super::inputs::named_from(root, &file);
-                let what = format!("{shown} names the folder {path} as toolchain");
+                let what = format!("{shown} selects the folder {path} as the toolchain");
                 self.uncovered.push(Uncovered { what, help: TOOLCHAIN });
             }
             self.parts.push((format!("{up}{name}"), Part::File(file)));
@@ -347,6 +347,6 @@ mod tests {
         }
         assert_eq!(settings.crates, [root.join("other"), root.join("x")]);
         let uncovered: Vec<&str> = settings.uncovered.iter().map(|it| it.what.as_str()).collect();
-        assert_eq!(uncovered, ["rust-toolchain.toml names the folder /opt/rust as toolchain"]);
+        assert_eq!(uncovered, ["rust-toolchain.toml selects the folder /opt/rust as the toolchain"]);
     }
 }

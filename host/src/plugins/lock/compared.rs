@@ -129,7 +129,7 @@ pub(crate) fn changed(old: &Entries, new: &Entries) -> Vec<(String, Vec<String>)
         let what = match (of(old, name), of(new, name)) {
             (Some(old), Some(new)) => differences(&old, &new),
             (None, _) => vec!["is new".to_string()],
-            (_, None) => vec!["is not there any more".to_string()],
+            (_, None) => vec!["is missing".to_string()],
         };
         (!what.is_empty()).then(|| (name.clone(), what))
     };

@@ -109,14 +109,14 @@ impl Keeper {
             Err(Error::Lockfile { path: self.path.clone(), text: "".into(), problem })
         };
         let Some(old) = &self.old else {
-            let help = "write it with `passhost lock`, look at it, and keep it under version control";
-            return wrong("not found, and --locked needs it".to_string(), help);
+            let help = "create it with `passhost lock`, review it, and keep it under version control";
+            return wrong("not found, but --locked needs it".to_string(), help);
         };
         let listed: HashSet<&str> = manifest.plugins.iter().map(|entry| entry.from.as_str()).collect();
         match old.iter().find(|(from, _)| !listed.contains(from.as_str())) {
             Some((from, entry)) => wrong(
                 format!(
-                    "it has plugin `{}` from `{from}`, which {} does not list",
+                    "it contains plugin `{}` from `{from}`, which is not in {}",
                     entry.name,
                     manifest.path.display()
                 ),
@@ -169,7 +169,7 @@ impl Keeper {
             return Ok(opened);
         }
         let copy = opened.private_copy();
-        copy.map_err(|error| refuse(file, format!("cannot be copied: {error}"), "make room for a copy in memory"))
+        copy.map_err(|error| refuse(file, format!("cannot be copied: {error}"), "free memory for a copy"))
     }
 
     /// Before a crate is built with [`Mode::Locked`], checks that its sources match the lockfile.
@@ -183,7 +183,7 @@ impl Keeper {
         }
         let pin = self.locked(entry, folder)?.pin.clone();
         if let Some(Uncovered { what, help }) = self.look().uncovered(folder)?.first() {
-            return Err(refuse(folder, format!("cannot be locked: {what}, which no lockfile covers"), help));
+            return Err(refuse(folder, format!("cannot be locked: {what}, which lockfiles do not cover"), help));
         }
         let Pin::Crate(locked) = pin else { return Err(self.differs(folder, "it", "a crate", "a built library")) };
         let found = self.look().sources(folder)?;
@@ -223,8 +223,8 @@ impl Keeper {
                 Some(locked) if *locked == found => {}
                 Some(locked) => return Err(self.differs(file, "its sha256", &found, locked)),
                 None => {
-                    let message = format!("{} has no sha256 of it for {TRIPLE}", self.path.display());
-                    let help = "run `passhost lock` on this system, too; it adds that and keeps the others";
+                    let message = format!("its sha256 for {TRIPLE} is missing in {}", self.path.display());
+                    let help = "run `passhost lock` on this system as well; it adds the entry and keeps the others";
                     return Err(refuse(file, message, self.remedy.unwrap_or(help)));
                 }
             }
@@ -328,14 +328,14 @@ impl Keeper {
         found.ok_or_else(|| {
             let given = if self.remedy.is_none() { ", and --locked was given" } else { "" };
             let message = format!("is not in {}{given}", self.path.display());
-            refuse(file, message, self.remedy.unwrap_or("`passhost lock` adds it; look at what it changes"))
+            refuse(file, message, self.remedy.unwrap_or("run `passhost lock` to add it, and review the changes"))
         })
     }
 
     fn differs(&self, file: &Path, what: &str, found: &str, locked: &str) -> Error {
         let lock = self.path.display();
-        let message = format!("is not the plugin of {lock}: {what} is {found}, that of {lock} is {locked}");
-        let help = "restore the plugin that was locked, or accept this one with `passhost lock`";
+        let message = format!("differs from the plugin in {lock}: {what} is {found}, but {locked} in {lock}");
+        let help = "restore the locked plugin, or accept this one with `passhost lock`";
         refuse(file, message, self.remedy.unwrap_or(help))
     }
 

@@ -142,7 +142,7 @@ pub fn load(path: &Path) -> Result<Option<Entries>, Error> {
 pub fn parse(path: &Path, text: &str) -> Result<Entries, Error> {
     let wrong = |Wrong { message, span, help }| damaged(path, text, message, Some(span), help);
     if let Some(span) = merge_mark(text) {
-        let message = "a merge left both sides in it".to_string();
+        let message = "it contains both sides of a merge".to_string();
         let help = "keep the entries of both sides, or delete the file and run `passhost lock`";
         return Err(wrong(Wrong { message, span, help }));
     }
@@ -195,7 +195,7 @@ fn read(table: &Table<'_>) -> Result<Entries, Wrong> {
     match format.map(|value| (number(value), value.span())) {
         Some((Some(FORMAT), _)) => {}
         Some((Some(newer), span)) if newer > FORMAT => {
-            let message = format!("it has format {newer}, this passhost knows {FORMAT}");
+            let message = format!("it has format {newer}, but this passhost supports {FORMAT}");
             return Err(Wrong { message, span, help: "upgrade passhost" });
         }
         Some((_, span)) => return wrong(format!("`format` must be {FORMAT}"), span),
@@ -210,7 +210,7 @@ fn read(table: &Table<'_>) -> Result<Entries, Wrong> {
     for plugin in plugins.iter() {
         let (from, entry) = read_entry(plugin)?;
         if entries.contains_key(&from) {
-            return wrong(format!("two entries for `{from}`"), plugin.span());
+            return wrong(format!("`{from}` has two entries"), plugin.span());
         }
         entries.insert(from, entry);
     }
@@ -234,7 +234,7 @@ fn read_entry(value: &Value<'_>) -> Result<(String, Entry), Wrong> {
     let text = |key: &str| match table.get(key).map(|value| (value.get_ref(), value.span())) {
         Some((DeValue::String(text), span)) => Ok((text.to_string(), span)),
         Some((_, span)) => wrong(format!("`{key}` must be a string"), span),
-        None => wrong(format!("an entry without `{key}`"), value.span()),
+        None => wrong(format!("an entry lacks `{key}`"), value.span()),
     };
     let version = |key: &str| {
         let (text, span) = text(key)?;
@@ -251,7 +251,7 @@ fn read_entry(value: &Value<'_>) -> Result<(String, Entry), Wrong> {
             Pin::Crate(CratePin { sources, inputs: others("inputs", None)?, env: others("env", Some(UNSET))? })
         }
         (None, Some(hashes)) => Pin::Built(read_digests("sha256", hashes, None)?),
-        _ => return wrong("an entry has either `sources` (a crate) or `sha256` (a built library)", value.span()),
+        _ => return wrong("an entry must have either `sources` (a crate) or `sha256` (a built library)", value.span()),
     };
     let entry = Entry { name: text("name")?.0, version: version("version")?, api: version("api")?, pin };
     Ok((text("from")?.0, entry))
@@ -267,10 +267,10 @@ fn read_digests(key: &str, value: &Value<'_>, other: Option<&str>) -> Result<BTr
             Ok((name.get_ref().to_string(), text.to_string()))
         }
         DeValue::String(_) => {
-            let message = format!("`{key}`: what it has for {} is not 64 digits 0-9 and a-f", name.get_ref());
+            let message = format!("`{key}`: the value for {} is not 64 digits 0-9 and a-f", name.get_ref());
             wrong(message, value.span())
         }
-        _ => wrong(format!("`{key}`: what it has for {} must be a string", name.get_ref()), value.span()),
+        _ => wrong(format!("`{key}`: the value for {} must be a string", name.get_ref()), value.span()),
     };
     table.iter().map(read).collect()
 }

@@ -77,7 +77,7 @@ impl Executor {
     /// Measures the peak performance of the machine with the threads of the current pool, if there is native code.
     pub fn peaks(&self) -> Option<Peaks> {
         let measured = peak::measured(self.native.as_ref()?);
-        measured.inspect_err(|fault| tracing::debug!("the peaks are not measured: {fault}")).ok()
+        measured.inspect_err(|fault| tracing::debug!("peak performance is not measured: {fault}")).ok()
     }
 
     /// Describes what executes PrimFuncs.
@@ -120,7 +120,7 @@ impl Executor {
     /// Explains why functions that take long were interpreted, if they were.
     pub fn note(&self) -> Option<String> {
         let lacks = self.native.as_ref()?.lacks()?;
-        Some(format!("functions that take long were interpreted: {lacks}"))
+        Some(format!("slow functions were interpreted: {lacks}"))
     }
 }
 
@@ -149,9 +149,9 @@ fn native(backend: Backend) -> Option<Native> {
 
 fn no_llvm(error: &LlvmError) -> Error {
     Error::Request {
-        message: format!("no native code: {error}"),
+        message: format!("native code is not available: {error}"),
         help: format!(
-            "{VARIABLE}=FILE names an LLVM library (16 or newer); rustc has one, and `passhost doctor` shows what is found"
+            "set {VARIABLE} to an LLVM library (16 or newer); rustc contains one, and `passhost doctor` shows which is found"
         ),
     }
 }

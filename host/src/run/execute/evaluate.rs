@@ -107,7 +107,7 @@ const LOG: &str = "passhost::evaluate";
 const NAME: &str = "evaluation";
 
 fn unwritten(at: &At) -> EvaluationError {
-    let mut error = EvaluationError::new(Reason::NotKnown, "its result may hold memory that nothing wrote to");
+    let mut error = EvaluationError::new(Reason::NotKnown, "its result may contain uninitialized memory");
     error.function = Some(at.function.clone());
     error
 }
@@ -115,14 +115,14 @@ fn unwritten(at: &At) -> EvaluationError {
 /// Returns an error if a function must not be executed.
 fn check(function: &Body) -> Result<(), EvaluationError> {
     let wrong = |message: &str| Err(EvaluationError::new(Reason::Wrong, message));
-    let Some(relax) = function.function() else { return wrong("only Relax functions are evaluated") };
+    let Some(relax) = function.function() else { return wrong("only Relax functions can be evaluated") };
     if relax.params().next().is_some() {
-        return Err(EvaluationError::new(Reason::NotKnown, "a function with parameters has no value of its own"));
+        return Err(EvaluationError::new(Reason::NotKnown, "a function with parameters cannot be evaluated"));
     }
     match function.values().find(|value| value.index() != Some(0) && value.has_effect()) {
         Some(effect) => {
             let what = effect.as_call().and_then(|call| call.op().or_else(|| call.global()));
-            let message = format!("`{}` has an effect", what.unwrap_or("a call"));
+            let message = format!("`{}` has side effects", what.unwrap_or("a call"));
             Err(EvaluationError::new(Reason::Effect, message))
         }
         None => Ok(()),
@@ -134,7 +134,7 @@ fn returning(value: &Value) -> Result<Body, EvaluationError> {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
     let v = written(&mut b, value).ok_or_else(|| {
-        let message = format!("the result is {}, which no expression says", value.described());
+        let message = format!("the result is {}, which cannot be written as an expression", value.described());
         EvaluationError::new(Reason::NotExecuted, message)
     })?;
     let ty = b.type_of(v);

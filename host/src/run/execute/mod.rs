@@ -88,13 +88,13 @@ pub fn depends_on_unwritten(
 /// Builds the error that the value of a run depends on unwritten memory. `at` is the first call that leaves some unwritten.
 pub fn unwritten(engine: &Engine, module: &Module, at: &At) -> Error {
     Error::Execution {
-        message: format!("the result of `{}` depends on elements that no statement wrote", at.function),
+        message: format!("the result of `{}` depends on uninitialized elements", at.function),
         place: Shown::new(engine, module, "the module that was executed").place(&at.function, at.node),
         notes: vec![match &at.binding {
-            Some(name) => format!("the call of `{name}` reads such elements, or leaves a part of its result unwritten"),
-            None => "this call reads such elements, or leaves a part of its result unwritten".to_string(),
+            Some(name) => format!("the call of `{name}` reads uninitialized elements, or leaves a part of its result uninitialized"),
+            None => "this call reads uninitialized elements, or leaves a part of its result uninitialized".to_string(),
         }],
-        help: "initialize all elements, as with `T.init()` of a reduction, or let its loops cover the whole buffer"
+        help: "initialize all elements, for example with `T.init()` of a reduction, or make its loops cover the whole buffer"
             .to_string(),
         function: Some(at.function.clone()),
         code: exit::INPUT,
@@ -146,7 +146,7 @@ fn callers(failure: &Failure) -> Vec<String> {
             None => told.push((text, 1)),
         }
     }
-    let shown = |(text, times): (String, usize)| if times > 1 { format!("{text}, again and again") } else { text };
+    let shown = |(text, times): (String, usize)| if times > 1 { format!("{text}, repeatedly") } else { text };
     told.into_iter().map(shown).collect()
 }
 
@@ -154,18 +154,17 @@ fn help(cause: &Cause, asked: bool) -> String {
     let help = match cause {
         Cause::Fault(fault) => help_of_fault(&fault.kind, asked),
         Cause::NoFunction { .. } | Cause::OtherFunction { .. } if asked => {
-            "--function NAME names a Relax function of the module"
+            "use --function NAME with a Relax function of the module"
         }
         Cause::NotRegistered { .. } => {
-            "the command line has the packed functions that passes write into modules; a program that embeds passhost \
-             registers others"
+            "the command line provides only the packed functions that passes write into modules; a program that embeds passhost can register more"
         }
-        Cause::NotTaken { .. } => "the shapes and values before it lead to this; --trace shows them",
+        Cause::NotTaken { .. } => "the shapes and values before it cause this; use --trace to show them",
         Cause::NotExecuted { why, .. } if why == NO_LEGALIZATION => {
             "its plugin must declare a legalization, or a pass must replace the operator"
         }
         Cause::NotExecuted { .. } => "change the call or what it is given, or run a pass that replaces the operator",
-        Cause::TooDeep { .. } | Cause::NestedValue { .. } => "end the recursion of the module earlier",
+        Cause::TooDeep { .. } | Cause::NestedValue { .. } => "limit the recursion depth in the module",
         _ => help_of_types(asked),
     };
     help.to_string()
@@ -173,13 +172,13 @@ fn help(cause: &Cause, asked: bool) -> String {
 
 fn help_of_fault(kind: &FaultKind, asked: bool) -> &'static str {
     match kind {
-        FaultKind::OutOfMemory { .. } => "--limit-memory SIZE allows more",
+        FaultKind::OutOfMemory { .. } => "use --limit-memory SIZE to allow more",
         FaultKind::TooMuchWork { .. } => {
-            "--limit-work N allows more, if the module has no loop or recursion without an end"
+            "use --limit-work N to allow more, unless the module has an endless loop or recursion"
         }
         FaultKind::Unsupported { .. } => "lower the module less, or replace this part of it",
         FaultKind::OutOfBounds { .. } | FaultKind::DivisionByZero | FaultKind::Assertion { .. } => {
-            "the value of an input or a fault of the module leads to this; --trace shows the values before"
+            "the value of an input or a fault of the module causes this; use --trace to show the values before"
         }
         _ => help_of_types(asked),
     }
@@ -187,7 +186,7 @@ fn help_of_fault(kind: &FaultKind, asked: bool) -> &'static str {
 
 fn help_of_types(asked: bool) -> &'static str {
     match asked {
-        true => "--random SEED makes inputs that fit; --inputs FILE must have arrays that do",
-        false => "correct the types in the module, or the inputs from which they follow",
+        true => "use --random SEED to create inputs that fit, or correct the arrays of --inputs FILE",
+        false => "correct the types in the module, or the inputs that determine them",
     }
 }

@@ -29,8 +29,7 @@ use element::{access, holds_all};
 pub enum ConstantError {
     /// Some values of the data type are not values of the Rust type.
     #[error(
-        "the constant has elements of {found}, which do not all fit {wanted}; \
-         read them as {found}, or convert them with `cast`"
+        "the elements of the constant are {found}, and not all of them fit {wanted}; read them as {found}, or convert them with `cast`"
     )]
     Type {
         /// The data type of the constant.
@@ -39,7 +38,9 @@ pub enum ConstantError {
         wanted: DType,
     },
     /// Rust has no type for the elements.
-    #[error("the constant has elements of {found}, for which Rust has no type; `bytes` returns its data")]
+    #[error(
+        "the elements of the constant are {found}, for which Rust does not have a type; use `bytes` to get the data"
+    )]
     NoType {
         /// The data type of the constant.
         found: DType,
@@ -55,7 +56,7 @@ pub enum ConstantError {
         found: usize,
     },
     /// No tensor can have this shape.
-    #[error("no constant has shape {shape:?}: each dimension is 0 or more, and their product fits 64 bits")]
+    #[error("shape {shape:?} is not possible: each dimension must be 0 or more, and their product must fit 64 bits")]
     Shape {
         /// The shape.
         shape: Vec<i64>,

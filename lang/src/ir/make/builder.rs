@@ -185,7 +185,7 @@ impl BodyBuilder {
 
     #[inline]
     pub(crate) fn word(&self, v: V) -> u32 {
-        debug_assert_eq!(v.brand, self.brand, "a value of one builder was given to another; import it first");
+        debug_assert_eq!(v.brand, self.brand, "the value belongs to another builder; import it first");
         v.op
     }
 

@@ -91,7 +91,11 @@ fn strings(raw: &RawView<'_>) -> Result<(), SealError> {
     }
     let names = raw.names();
     if !names.is_empty() && names.len() != raw.nodes().len() {
-        return Err(SealError::Malformed { what: "names", index: names.len(), why: "not one row for each node" });
+        return Err(SealError::Malformed {
+            what: "names",
+            index: names.len(),
+            why: "the number of rows differs from the number of nodes",
+        });
     }
     for (i, off) in names.iter().chain(raw.var_names()).enumerate() {
         if *off != NONE && raw.name_at(*off).is_none() {
@@ -112,7 +116,7 @@ fn add_size(what: &'static str, index: usize, sizes: &mut [u32], part: u32) -> R
 fn named_dtype(what: &'static str, index: usize, dtype: u32) -> Result<(), SealError> {
     match DType(dtype).has_name() {
         true => Ok(()),
-        false => Err(SealError::Malformed { what, index, why: "a data type that has no name" }),
+        false => Err(SealError::Malformed { what, index, why: "its data type is unnamed" }),
     }
 }
 
@@ -134,17 +138,21 @@ fn prims(raw: &RawView<'_>) -> Result<Vec<u32>, SealError> {
                 return Err(SealError::Malformed {
                     what: "dimension",
                     index: i,
-                    why: "its data type has no such integer",
+                    why: "its value does not fit its data type",
                 });
             }
             prim::FLOAT if !DType(rec.dtype).is_float() => {
-                return Err(SealError::Malformed { what: "dimension", index: i, why: "a float of another data type" });
+                return Err(SealError::Malformed {
+                    what: "dimension",
+                    index: i,
+                    why: "a float value, but its data type is not a float",
+                });
             }
             prim::FLOAT if !DType(rec.dtype).has_float(f64::from_bits(u64::from(rec.b) << 32 | u64::from(rec.a))) => {
                 return Err(SealError::Malformed {
                     what: "dimension",
                     index: i,
-                    why: "its data type has no such float",
+                    why: "its value does not fit its data type",
                 });
             }
             prim::INT | prim::FLOAT => &[],
@@ -161,7 +169,11 @@ fn prims(raw: &RawView<'_>) -> Result<Vec<u32>, SealError> {
                 return Err(SealError::Forward { what: "dimension", index: i, found: *found });
             }
             if (raw.prims()[*found as usize].op == prim::ELSE) != (rec.op == prim::IF && at == 1) {
-                return Err(SealError::Malformed { what: "dimension", index: i, why: "IF and ELSE belong together" });
+                return Err(SealError::Malformed {
+                    what: "dimension",
+                    index: i,
+                    why: "IF and ELSE must come in pairs",
+                });
             }
             depth[i] = depth[i].max(depth[*found as usize] + 1);
             let part = sizes[*found as usize];
@@ -183,7 +195,7 @@ fn prim_list(raw: &RawView<'_>, what: &'static str, i: usize, off: u32, len: u32
 fn whole_dim(raw: &RawView<'_>, what: &'static str, i: usize, dim: u32) -> Result<(), SealError> {
     id(what, i, "dimension", dim, raw.prims().len())?;
     match raw.prims()[dim as usize].op {
-        prim::ELSE => Err(SealError::Malformed { what, index: i, why: "IF and ELSE belong together" }),
+        prim::ELSE => Err(SealError::Malformed { what, index: i, why: "IF and ELSE must come in pairs" }),
         _ => Ok(()),
     }
 }
@@ -218,7 +230,7 @@ fn types(raw: &RawView<'_>, prims: &[u32]) -> Result<(), SealError> {
                 return Err(SealError::Malformed {
                     what: "type",
                     index: i,
-                    why: "ndim is not the number of dimensions",
+                    why: "ndim differs from the number of dimensions",
                 });
             }
         } else if lists == tyflag::TYPES {
@@ -245,7 +257,7 @@ fn types(raw: &RawView<'_>, prims: &[u32]) -> Result<(), SealError> {
             return Err(SealError::Malformed { what: "type", index: i, why: "a function type without a result" });
         }
         if rec.kind == tykind::DTENSOR && (lists != tyflag::TYPES || rec.len != 2) {
-            return Err(SealError::Malformed { what: "type", index: i, why: "not a tensor and its placement" });
+            return Err(SealError::Malformed { what: "type", index: i, why: "expected a tensor and its placement" });
         }
         if rec.kind == tykind::BUFFER {
             id("type", i, "buffer", rec.aux, raw.buffers().len())?;
@@ -289,7 +301,7 @@ fn attributes(raw: &RawView<'_>) -> Result<(), SealError> {
             _ => rec.flags,
         };
         if rec.flags != expected {
-            return Err(SealError::Malformed { what: "attribute", index: i, why: "kind and value do not fit" });
+            return Err(SealError::Malformed { what: "attribute", index: i, why: "its value does not fit its kind" });
         }
         if rec.kind == attr::DTYPE {
             named_dtype("attribute", i, rec.val as u32)?;
@@ -337,16 +349,17 @@ fn attributes(raw: &RawView<'_>) -> Result<(), SealError> {
 fn consts(raw: &RawView<'_>) -> Result<(), SealError> {
     let (consts, tensors) = (raw.consts(), raw.tensors());
     if consts.len() != tensors.len() {
-        return Err(SealError::Malformed { what: "constants", index: consts.len(), why: "not one tensor for each" });
+        return Err(SealError::Malformed {
+            what: "constants",
+            index: consts.len(),
+            why: "the number of constants differs from the number of \
+                                                                                        tensors",
+        });
     }
     for (i, (rec, tensor)) in consts.iter().zip(tensors).enumerate() {
         id("constant", i, "type", rec.ty, raw.types().len())?;
         if rec.bytes != tensor.bytes().len() as u64 || (rec.hash_lo, rec.hash_hi) != tensor.hash128() {
-            return Err(SealError::Malformed {
-                what: "constant",
-                index: i,
-                why: "its record is not that of its tensor",
-            });
+            return Err(SealError::Malformed { what: "constant", index: i, why: "its record contradicts its tensor" });
         }
         const_type(raw, rec).map_err(|why| SealError::Malformed { what: "constant", index: i, why })?;
     }
@@ -361,10 +374,10 @@ fn const_type(raw: &RawView<'_>, rec: &ConstRec) -> Result<(), &'static str> {
         _ => said,
     };
     if of.kind != tykind::TENSOR || of.flags & tyflag::PRIMS == 0 {
-        return Err("its type is not that of a tensor of known shape");
+        return Err("its type must be a tensor of known shape");
     }
     if rec.dtype != of.dtype {
-        return Err("its data type is not that of its type");
+        return Err("its data type differs from that of its type");
     }
     let dtype = DType(of.dtype);
     let bits = u64::from(dtype.bits()) * u64::from(dtype.lanes());
@@ -377,7 +390,7 @@ fn const_type(raw: &RawView<'_>, rec: &ConstRec) -> Result<(), &'static str> {
     // Elements narrower than a byte are packed.
     match elements.and_then(|elements| elements.checked_mul(bits)) {
         Some(bits) if bits.div_ceil(8) == rec.bytes => Ok(()),
-        _ => Err("its data is not as long as its type says"),
+        _ => Err("the length of its data contradicts its type"),
     }
 }
 
@@ -398,7 +411,7 @@ fn leaves(raw: &RawView<'_>) -> Result<(), SealError> {
             _ => rec.flags,
         };
         if rec.flags != expected {
-            return Err(SealError::Malformed { what: "leaf", index: i, why: "kind and value do not fit" });
+            return Err(SealError::Malformed { what: "leaf", index: i, why: "its value does not fit its kind" });
         }
         if rec.kind == leaf::DTYPE {
             named_dtype("leaf", i, rec.val as u32)?;

@@ -29,18 +29,18 @@ impl RawSlice {
 
     /// Checks that this number of records of type `T` can exist at the address. An invalid slice must not be read, not even to reject it.
     fn plausible<T>(self, section: &str) -> Result<(), String> {
-        let found = |why: &str| Err(format!("section `{section}` says it has {} records, {why}", self.len));
+        let found = |why: &str| Err(format!("section `{section}` has {} records, {why}", self.len));
         if self.len == 0 {
             return Ok(());
         }
         if self.len > MOST_BYTES / std::mem::size_of::<T>() {
-            return found("more than the 1 GiB that a section can have; split the function");
+            return found("more than a section of 1 GiB can hold; split the function");
         }
         if self.ptr.is_null() {
-            return found("but it has no address");
+            return found("but its address is null");
         }
         if !self.ptr.cast::<T>().is_aligned() {
-            return found("but its address is not aligned for them");
+            return found("but its address is misaligned for them");
         }
         Ok(())
     }
@@ -264,7 +264,7 @@ impl<'a> RawView<'a> {
         // SAFETY: the list lives for 'a; a tensor is a transparent pointer, which may have any value as long as it is only read as a pointer.
         let handles: &[*const TensorHdr] = unsafe { self.tensors.get() };
         let own = |(at, handle): (usize, &*const TensorHdr)| {
-            Tensor::borrowed(*handle).ok_or_else(|| format!("the data of constant {at} was not made by this host"))
+            Tensor::borrowed(*handle).ok_or_else(|| format!("the data of constant {at} does not come from this host"))
         };
         handles.iter().enumerate().map(own).collect()
     }

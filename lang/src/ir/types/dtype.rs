@@ -143,7 +143,7 @@ impl std::str::FromStr for DType {
 
 /// The error of an unknown data type name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no data type `{0}`; a data type is written like \"float32\", \"int64\", \"bool\"")]
+#[error("unknown data type `{0}`; data types are written like \"float32\", \"int64\", \"bool\"")]
 pub struct UnknownDType(pub String);
 
 impl fmt::Display for DType {

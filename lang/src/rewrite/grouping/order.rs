@@ -141,7 +141,7 @@ impl<'g, 'b> Plans<'g, 'b> {
         let group = self.groups.group_of.get(binding).copied().filter(|group| !self.apart[*group]);
         let item = group.map_or(new, |group| *self.item_of_group[group].get_or_insert(new));
         if item < first {
-            return Err(PassError::new("a group has bindings of two blocks; make one group for each block").at(binding));
+            return Err(PassError::new("a group has bindings from two blocks; make one group per block").at(binding));
         }
         if item == new {
             self.items.push(group.map_or(Item::Binding(binding), Item::Group));
@@ -190,7 +190,7 @@ impl<'g, 'b> Plans<'g, 'b> {
         };
         let name = value.name().unwrap_or("_");
         let message =
-            format!("the group of `{name}` uses a value that is computed from the group; it cannot become one call");
+            format!("the group of `{name}` uses a value that depends on the group, so it cannot become one call");
         PassError::new(message).at(value)
     }
 }

@@ -309,7 +309,7 @@ impl<'w, 'b, 'g> Writer<'w, 'b, 'g> {
     }
 
     fn member(&mut self, member: Value<'b>) -> Result<V, PassError> {
-        let unreached = |part| PassError::new("the group uses a value that it cannot reach").at(part);
+        let unreached = |part| PassError::new("the group uses a value that is not visible to it").at(part);
         let mut last = None;
         for part in member.with_nested() {
             let ops: Option<Vec<V>> =

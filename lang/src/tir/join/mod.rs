@@ -105,13 +105,11 @@ impl<'m> Join<'m> {
     /// If the function does not consist of schedulable blocks, or its parameters do not match the arguments.
     pub fn take(&mut self, function: &'m Body, args: &[JoinArg]) -> Result<Vec<JoinedBuffer>, PassError> {
         if function.root().attr("s_tir").is_none() {
-            return Err(PassError::new(
-                "only functions that are made of schedulable blocks (`s_tir=True`) can be fused",
-            ));
+            return Err(PassError::new("only functions made of schedulable blocks (`s_tir=True`) can be fused"));
         }
         let params = params(function)?;
         if params.len() != args.len() {
-            let message = format!("a PrimFunc takes {} arguments, found {}", params.len(), args.len());
+            let message = format!("the PrimFunc takes {} arguments, found {}", params.len(), args.len());
             return Err(PassError::new(message));
         }
         let number = self.steps.len();
@@ -129,10 +127,14 @@ impl<'m> Join<'m> {
             let Some(buffer) = buffer else {
                 match arg {
                     JoinArg::Scalar(_) => continue,
-                    _ => return Err(PassError::new(format!("the parameter `{name}` is a scalar, found a tensor"))),
+                    _ => {
+                        return Err(PassError::new(format!(
+                            "parameter `{name}` is a scalar, but the argument is a tensor"
+                        )));
+                    }
                 }
             };
-            let ty = buffer.as_buffer_type().ok_or_else(|| PassError::new(format!("`{name}` is no buffer")))?;
+            let ty = buffer.as_buffer_type().ok_or_else(|| PassError::new(format!("`{name}` must be a buffer")))?;
             let joined = match arg {
                 JoinArg::Buffer(joined) => *joined,
                 JoinArg::New(shape) => {
@@ -143,7 +145,9 @@ impl<'m> Join<'m> {
                     joined
                 }
                 JoinArg::Scalar(_) => {
-                    return Err(PassError::new(format!("the parameter `{name}` is a buffer, found a scalar")));
+                    return Err(PassError::new(format!(
+                        "parameter `{name}` is a buffer, but the argument is a scalar"
+                    )));
                 }
             };
             shapes.learn(&ty.shape, &self.buffers[joined.0].ty.shape);
@@ -154,7 +158,7 @@ impl<'m> Join<'m> {
         for (name, shape, joined) in pairs {
             shapes.check(&shape, &self.buffers[joined.0].ty.shape).map_err(|error| {
                 PassError::new(format!(
-                    "the parameter `{name}` of a PrimFunc has another shape than its argument: {error}"
+                    "the shape of parameter `{name}` of a PrimFunc differs from that of its argument: {error}"
                 ))
             })?;
         }
@@ -197,12 +201,12 @@ fn params(function: &Body) -> Result<Vec<(Value<'_>, Option<Value<'_>>)>, PassEr
                 Some(buffer) => Some(buffer),
                 None => {
                     let name = param.name().unwrap_or("_");
-                    return Err(PassError::new(format!("the parameter `{name}` is neither a buffer nor a number")));
+                    return Err(PassError::new(format!("parameter `{name}` is neither a buffer nor a scalar")));
                 }
             },
         };
         if buffer.unwrap_or(param).operands().len() > usize::from(buffer.is_some_and(|buffer| buffer != param)) {
-            return Err(PassError::new("the shape of a parameter has expressions that no dimension can say"));
+            return Err(PassError::new("the shape of a parameter is not arithmetic on integers"));
         }
         params.push((param, buffer));
     }

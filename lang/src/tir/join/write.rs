@@ -220,7 +220,7 @@ impl<'j, 'm> StepWriter<'j, 'm> {
         for operand in value.operands() {
             let op = self.operand(w, operand);
             self.ops.push(op.ok_or_else(|| {
-                PassError::new("a PrimFunc uses what its parameters declare in a way that cannot be moved")
+                PassError::new("a PrimFunc uses a declaration of its parameters in a way that cannot be moved")
             })?);
         }
         let node = value.node().copied();

@@ -80,8 +80,8 @@ fn scalar(out: &mut Function<'_, '_>, param: &Param, reg: Reg, at: usize) -> Str
         let above = out.op(format_args!("icmp sge i64 {bits}, {low}"));
         let below = out.op(format_args!("icmp sle i64 {bits}, {high}"));
         let inside = out.op(format_args!("and i1 {above}, {below}"));
-        let text = format!("`{}`: parameter `{}` is a number of {scalar}, ", out.module.name, param.name);
-        out.unless_wrong(&inside, &format!("{text}but the argument is none"), Failure::Return);
+        let text = format!("`{}`: parameter `{}` is a scalar of {scalar}, ", out.module.name, param.name);
+        out.unless_wrong(&inside, &format!("{text}but the argument does not fit it"), Failure::Return);
     }
     bits
 }
@@ -114,13 +114,13 @@ impl Check<'_> {
         self.unless(out, &there, "the argument is NULL");
         let device = self.field(out, DEVICE, "i32");
         let here = out.op(format_args!("icmp eq i32 {device}, {CPU}"));
-        self.unless(out, &here, "the argument is not in the memory of the CPU");
+        self.unless(out, &here, "the argument is not in CPU memory");
         let dims = self.field(out, N_DIM, "i32");
         let same = out.op(format_args!("icmp eq i32 {dims}, {}", self.of.shape.len()));
-        self.unless(out, &same, "the argument has another number of dimensions");
+        self.unless(out, &same, "the argument has a different number of dimensions");
         let dtype = self.field(out, DTYPE, "i32");
         let same = out.op(format_args!("icmp eq i32 {dtype}, {}", dtype_bits(self.of.dtype)));
-        self.unless(out, &same, "the argument has another data type");
+        self.unless(out, &same, "the argument has a different data type");
         let extents = self.shape(out, symbols);
         let (compact, elements) = self.compact(out, &extents);
         self.strides(out, symbols, &extents, &compact);
@@ -142,7 +142,7 @@ impl Check<'_> {
             let same = out.op(format_args!("icmp eq i64 {extent}, {wanted}"));
             let positive = out.op(format_args!("icmp sge i64 {extent}, 0"));
             let fits = out.op(format_args!("and i1 {same}, {positive}"));
-            self.unless(out, &fits, &format!("extent {n} of the argument is another one"));
+            self.unless(out, &fits, &format!("extent {n} of the argument differs"));
             extents.push(extent);
         }
         extents
@@ -168,7 +168,7 @@ impl Check<'_> {
             product = times(out, &product, extent);
         }
         let _ = times(out, &product, &self.of.dtype.bytes().to_string());
-        self.unless(out, &fine, "the argument has more bytes than 64 bits can count");
+        self.unless(out, &fine, "the size of the argument in bytes exceeds 64 bits");
         strides.reverse();
         (strides, product)
     }
@@ -196,7 +196,7 @@ impl Check<'_> {
             let empty = out.op(format_args!("icmp eq i64 {extent}, 0"));
             fits = out.op(format_args!("or i1 {fits}, {empty}"));
         }
-        let what = "the elements of the argument do not follow each other in the order of the indices, without gaps";
+        let what = "the elements of the argument are not contiguous in row-major order";
         self.unless(out, &fits, what);
         out.go(&on);
         out.start(&on);
@@ -208,9 +208,8 @@ impl Check<'_> {
         let offset = value_of(&self.of.offset, symbols, "0");
         let start = out.op(format_args!("icmp eq i64 {offset}, 0"));
         fits = out.op(format_args!("and i1 {fits}, {start}"));
-        let text =
-            format!("`{}`: parameter `{}` has gaps between its elements or before them", out.module.name, param.name);
-        out.unless_wrong(&fits, &format!("{text}; the argument has none"), Failure::Return);
+        let text = format!("`{}`: parameter `{}` is not contiguous or has an offset", out.module.name, param.name);
+        out.unless_wrong(&fits, &format!("{text}, but the argument is contiguous"), Failure::Return);
     }
 
     /// Computes the address of the elements; stores it and the size in the context.
@@ -236,7 +235,7 @@ impl Check<'_> {
         let [begins, ends] =
             [(&start, &first), (&first, &end)].map(|(from, to)| out.op(format_args!("icmp ule i64 {from}, {to}")));
         let within = out.op(format_args!("and i1 {begins}, {ends}"));
-        self.unless(out, &within, "the data of the argument ends beyond the memory of the process");
+        self.unless(out, &within, "the data of the argument exceeds the address space");
         let is_written = out.module.program.storages[storage as usize].is_written;
         Memory { name: self.param.name.clone(), is_written, first, end }
     }
@@ -284,7 +283,7 @@ fn apart(out: &mut Function<'_, '_>, memory: &[Memory]) {
                 apart = out.op(format_args!("or i1 {apart}, {empty}"));
             }
             let text = format!(
-                "`{}`: parameter `{}` is written, but its argument shares memory with that of `{}`",
+                "`{}`: the argument for `{}`, which is written, shares memory with the argument for `{}`",
                 out.module.name, written.name, other.name
             );
             out.unless_wrong(&apart, &text, Failure::Return);

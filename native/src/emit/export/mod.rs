@@ -52,22 +52,22 @@ pub(crate) fn why_not(of: &Exported) -> Option<String> {
     let program = &of.program;
     let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
     if !of.name.starts_with(letter) || !of.name.chars().all(|c| letter(c) || c.is_ascii_digit()) {
-        return Some("has a name that C does not have".to_string());
+        return Some("has a name that is not a C identifier".to_string());
     }
     let mut returns = false;
     each_instr(&program.body, &mut |instr| returns |= matches!(instr, Instr::Return(Some(_))));
     if returns {
-        return Some("returns a number; only what it writes to tensors can be exported".to_string());
+        return Some("returns a scalar; only functions that write all results to tensors can be exported".to_string());
     }
     let mut bound: Vec<u32> = program.params.iter().filter_map(|param| param.symbol).collect();
     for param in &program.params {
         let name = &param.name;
         match &param.kind {
-            ParamKind::Handle { .. } => return Some(format!("does not say what tensor `{name}` is")),
+            ParamKind::Handle { .. } => return Some(format!("does not describe the tensor `{name}`")),
             ParamKind::Scalar(reg) => {
                 let scalar = program.registers[reg.index()];
                 if matches!(scalar, Scalar::F16 | Scalar::Bf16) {
-                    return Some(format!("takes the number `{name}` as {scalar}, which C does not have"));
+                    return Some(format!("takes the scalar `{name}` as {scalar}, a type that C lacks"));
                 }
             }
             ParamKind::Tensor(tensor) => {
@@ -76,8 +76,7 @@ pub(crate) fn why_not(of: &Exported) -> Option<String> {
                         Dim::Var(sym) => bound.push(sym.id),
                         dim if dim.as_int().is_none() => {
                             return Some(format!(
-                                "has an extent, a stride or an offset of `{name}` that is an expression; only numbers and \
-                                 variables can be exported"
+                                "has an extent, stride or offset of `{name}` that is an expression; only constants and variables can be exported"
                             ));
                         }
                         _ => {}
@@ -87,7 +86,7 @@ pub(crate) fn why_not(of: &Exported) -> Option<String> {
         }
     }
     let unbound = program.symbols.iter().any(|symbol| !bound.contains(&symbol.id));
-    unbound.then(|| "has a variable of shapes that no argument binds".to_string())
+    unbound.then(|| "has a shape variable that the arguments do not bind".to_string())
 }
 
 /// Emits a library of PrimFuncs that other programs can call.
@@ -100,9 +99,9 @@ pub(crate) fn library(functions: &[Exported]) -> Result<String, (String, String)
         let mut module = Module::new(&of.program, &of.name, (&of.proven, of.purpose));
         // Metadata is numbered across the whole text.
         module.hints = hints;
-        module.kernel().map_err(|fault| (of.name.clone(), format!("becomes no code: {fault}")))?;
+        module.kernel().map_err(|fault| (of.name.clone(), format!("cannot be compiled: {fault}")))?;
         if let Some(number) = module.called.first() {
-            let why = "which passhost computes itself; those of other programs have other bits";
+            let why = "which passhost implements itself, because other implementations give different bits";
             return Err((of.name.clone(), format!("calls `{}`, {why}", functions::name(*number))));
         }
         call(&mut module, of);
@@ -162,8 +161,8 @@ fn call(module: &mut Module<'_>, of: &Exported) {
 fn fault(out: &mut Function<'_, '_>, site: &str) -> String {
     let name = out.module.name;
     let mut texts = vec![
-        format!("`{name}`: the extents of a buffer do not fit the memory of its argument"),
-        format!("`{name}`: there is no memory for what it allocates"),
+        format!("`{name}`: the extents of a buffer exceed the memory of its argument"),
+        format!("`{name}`: out of memory"),
     ];
     texts.extend(out.module.sites.iter().map(|site| format!("`{name}`: {}", site.text())));
     let names: Vec<String> = texts.iter().map(|text| format!("ptr {}", out.constant_text(text))).collect();
@@ -216,7 +215,7 @@ fn for_tvm(module: &mut Module<'_>) {
     let all = format!("`{name}` takes {} arguments: {}", names.len(), names.join(", "));
     out.unless_wrong(&right, &all, Failure::Raise);
     let there = out.op(format_args!("icmp ne ptr %result, null"));
-    out.unless_wrong(&there, &format!("`{name}` has no place for its result"), Failure::Raise);
+    out.unless_wrong(&there, &format!("`{name}` needs a place for its result"), Failure::Raise);
     for (at, param) in program.params.iter().enumerate() {
         let at_type = out.op(format_args!("getelementptr i8, ptr %given, i64 {}", 16 * at));
         let ty = out.op(format_args!("load i32, ptr {at_type}, align 8"));

@@ -58,7 +58,7 @@ pub(crate) static SERVICES: Services = Services {
 /// The table is null, or can be read. The memory it points to is not accessed here.
 unsafe fn own_table<'a>(table: *const RawView<'a>) -> Result<RawView<'a>, String> {
     if table.is_null() {
-        return Err("the table of sections is missing: its address is null".to_string());
+        return Err("the address of the table of sections is null".to_string());
     }
     // SAFETY: guaranteed by the caller; addresses and lengths may have any value.
     let raw = unsafe { table.read_unaligned() };
@@ -94,7 +94,7 @@ extern "C" fn host_module(
     guarded(std::ptr::null(), || {
         if n > MOST_FUNCTIONS {
             crate::abi::host::no_module(format!(
-                "passed {n} functions for one module to the host; {MOST_FUNCTIONS} is the limit"
+                "passed {n} functions for one module to the host, more than the limit of {MOST_FUNCTIONS}"
             ));
             return std::ptr::null();
         }
@@ -209,7 +209,7 @@ extern "C" fn host_evaluate(
                 let answer = with_run(run, |frame| frame.services.evaluate(&function, limits));
                 answer.unwrap_or_else(|| Err(EvaluationError::no_host()))
             }
-            None => Err(EvaluationError::new(Reason::Wrong, "what is to be evaluated is not a function of this host")),
+            None => Err(EvaluationError::new(Reason::Wrong, "the value to evaluate is not a function of this host")),
         };
         let (status, bytes) = encode_evaluation(&answer);
         let handle = answer.map_or(std::ptr::null(), |evaluated| evaluated.function.into_ptr());

@@ -59,7 +59,7 @@ impl Outcome {
             OK => Ok(()),
             PROTOCOL => Err(RunFailure::Protocol(String::from_utf8_lossy(bytes).into_owned())),
             FAILED | PANICKED | REFUSED_OPTION => Err(RunFailure::read(status, bytes)),
-            other => return Err(Forged::new(format!("a call ended with status {other}, which there is not"))),
+            other => return Err(Forged::new(format!("a call ended with the undefined status {other}"))),
         })
     }
 

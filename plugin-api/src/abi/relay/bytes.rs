@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
         let count = self.number()?;
         let room = (self.all.len() - self.at) as u64;
         if count > room {
-            return Err(Forged::new(format!("a message announces {count} items in {room} bytes")));
+            return Err(Forged::new(format!("a message announces {count} items, but has only {room} bytes left")));
         }
         Ok(count as usize)
     }
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Fails if it is invalid.
     pub fn text(&mut self) -> Result<&'a str, Forged> {
-        std::str::from_utf8(self.block()?).map_err(|_| Forged::new("a text is not UTF-8"))
+        std::str::from_utf8(self.block()?).map_err(|_| Forged::new("a string is not UTF-8"))
     }
 
     /// Reads an optional text.
@@ -187,6 +187,6 @@ impl<'a> Reader<'a> {
     /// Fails if it does not.
     pub fn end(&self) -> Result<(), Forged> {
         let more = self.all.len() - self.at;
-        if more == 0 { Ok(()) } else { Err(Forged::new(format!("a message has {more} bytes too many"))) }
+        if more == 0 { Ok(()) } else { Err(Forged::new(format!("a message is {more} bytes too long"))) }
     }
 }

@@ -42,8 +42,8 @@ impl CallPart {
         b.begin_block();
         for nested in inner.iter().copied().chain([value]) {
             let operands: Option<Vec<V>> = nested.operands().map(|it| importer.value_of(&mut b, it)).collect();
-            let operands = operands.ok_or_else(|| wrong("an argument is not there"))?;
-            let v = importer.copy_with(&mut b, nested, &operands).ok_or_else(|| wrong("it is no call"))?;
+            let operands = operands.ok_or_else(|| wrong("an argument is missing"))?;
+            let v = importer.copy_with(&mut b, nested, &operands).ok_or_else(|| wrong("the value is not a call"))?;
             b.clear_flags(v, flag::INNER);
             if nested.is_bound() || nested.word() == value.word() {
                 b.bind(v, nested.name().unwrap_or("y"));
@@ -76,12 +76,12 @@ impl CallPart {
         call: Call<'_>,
     ) -> Result<Result<Option<Legalized>, InferError>, Forged> {
         let (status, bytes, function) = legalized_parts(known, from)?;
-        let part = self.call().ok_or_else(|| Forged::new("no call was asked about"))?;
+        let part = self.call().ok_or_else(|| Forged::new("a legalization does not belong to a call"))?;
         Ok(take_legalized(status, &bytes, function, part).and_then(|answer| {
             let Some(answer) = answer else { return Ok(None) };
             let whole = answer.of_whole(&self.words);
             whole
-                .ok_or_else(|| InferError::wrong("the legalization takes a value that is no argument"))?
+                .ok_or_else(|| InferError::wrong("the legalization takes a value that is not an argument"))?
                 .checked(call)
                 .map(Some)
         }))
@@ -129,7 +129,7 @@ fn last_call(body: &Body) -> Option<Call<'_>> {
 /// Fails if it is invalid.
 pub fn take_call(known: &mut Known, from: &mut Reader<'_>) -> Result<PartOf, Forged> {
     let part = PartOf(known.take_sections(from)?);
-    last_call(&part.0).map(|_| ()).ok_or_else(|| Forged::new("a question about a call has no call"))?;
+    last_call(&part.0).map(|_| ()).ok_or_else(|| Forged::new("a request about a call does not contain a call"))?;
     Ok(part)
 }
 

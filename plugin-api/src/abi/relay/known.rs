@@ -73,7 +73,7 @@ impl<T: Numbered> Table<T> {
     }
 
     fn get(&mut self, number: u64, call: u64) -> Result<T, Forged> {
-        let unknown = || Forged::new(format!("it names a {} that it was not given", T::WHAT));
+        let unknown = || Forged::new(format!("it refers to a {} that it does not have", T::WHAT));
         let (thing, used) = self.by_number.get_mut(&number).ok_or_else(unknown)?;
         *used = call;
         Ok(thing.clone())
@@ -188,7 +188,7 @@ impl Known {
             || self.tensors.by_number.contains_key(&number)
             || self.modules.by_number.contains_key(&number);
         if known || number & 1 == self.parity {
-            return Err(Forged::new("it gives a number to something new that is taken"));
+            return Err(Forged::new("it reuses the number of something else"));
         }
         Ok(number)
     }
@@ -232,7 +232,7 @@ impl Known {
         let mut wrong = None;
         let next = || from.section().map_err(|error| wrong = Some(error)).ok();
         let view = RawView::of_sections(next, &tensors);
-        let view = view.ok_or_else(|| wrong.unwrap_or_else(|| Forged::new("a function has sections that are none")))?;
+        let view = view.ok_or_else(|| wrong.unwrap_or_else(|| Forged::new("a function has invalid sections")))?;
         crate::ir::make::seal_here(&view).map_err(|why| Forged::new(why.to_string()))
     }
 
@@ -308,7 +308,7 @@ impl Known {
         for _ in 0..from.count()? {
             let name = from.text()?.to_string();
             if functions.last().is_some_and(|(last, _)| *last >= name) {
-                return Err(Forged::new("a module has two functions of one name, or functions out of order"));
+                return Err(Forged::new("the functions of a module are out of order, or two have the same name"));
             }
             functions.push((name, self.take_body(from)?));
         }

@@ -85,14 +85,14 @@ fn attention(call: Call<'_>, name: &str) -> Legal {
         return cannot("its arguments do not have four dimensions");
     }
     if call.attr("window_size").is_some_and(|attr| attr.as_int().is_some()) {
-        return cannot("it is not legalized with a window");
+        return cannot("it is legalized without a window only");
     }
     let (places, keys, depth) = (q.shape()[1].clone(), k.shape()[1].clone(), q.shape()[3].clone());
     let out_shape = [0, 2, 1].map(|axis| q.shape()[axis].clone());
     let Some(group) =
         group_of(&q.shape()[2], &k.shape()[2]).filter(|_| prove_equal(&k.shape()[2], &v.shape()[2]) == Some(true))
     else {
-        return cannot("its numbers of heads are not known to fit");
+        return cannot("its numbers of heads may not match");
     };
     let (queries, dtype) = (heads(&te, &q), q.dtype());
     let mut p = batch_matmul(&te, "T_batch_matmul_NT", &queries, &heads(&te, &k), &group, true);

@@ -75,9 +75,11 @@ fn conv(call: Call<'_>, name: &str, n: usize) -> Legal {
         return cannot(format!("it is not legalized for the layouts {}", layouts.join(", ")));
     };
     if ![layouts[0], ""].contains(&layouts[2]) {
-        return cannot("it is legalized with one layout of data and result only");
+        return cannot("it is legalized only if data and result have the same layout");
     }
-    let Some(spatial) = Spatial::of(call, n) else { return cannot("its padding or strides fit no number of axes") };
+    let Some(spatial) = Spatial::of(call, n) else {
+        return cannot("its padding or strides do not match its number of axes");
+    };
     let groups = int(call, "groups").unwrap_or(1);
     let te = Te::new(name, call);
     te.name_axes("i");
@@ -131,7 +133,9 @@ fn transposed(call: Call<'_>, name: &str, kernel_name: &str, layouts: [&str; 2])
         return cannot(format!("it is legalized for the layouts {} only", layouts.join(" and ")));
     }
     let n = layouts[0].len() - 2;
-    let Some(spatial) = Spatial::of(call, n) else { return cannot("its padding or strides fit no number of axes") };
+    let Some(spatial) = Spatial::of(call, n) else {
+        return cannot("its padding or strides do not match its number of axes");
+    };
     let more = ints(call, "output_padding").unwrap_or_else(|| vec![0; n]);
     let groups = int(call, "groups").unwrap_or(1);
     let te = Te::new(name, call);

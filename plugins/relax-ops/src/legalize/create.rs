@@ -56,7 +56,7 @@ fn eye(call: Call<'_>, name: &str, at: usize) -> Legal {
         Some(_) => match te.operand(at)? {
             TeOperand::Number(k) => match k.as_int() {
                 Some(k) => k,
-                None => return cannot("the diagonal is not known"),
+                None => return cannot("the diagonal is not constant"),
             },
             TeOperand::Tensor(_) => return cannot("the diagonal is not a number"),
         },
@@ -84,7 +84,7 @@ fn arange(call: Call<'_>) -> Legal {
     };
     let number = |k: i64| start.checked_add(step.checked_mul(k)?).filter(is_exact);
     let Some(numbers) = (0..count).map(number).collect::<Option<Vec<i64>>>() else {
-        return cannot(format!("{dtype} does not have all of its numbers"));
+        return cannot(format!("{dtype} cannot represent all of its numbers"));
     };
     let array = match dtype.is_float() {
         true => Array::new(&[count], numbers.iter().map(|number| *number as f64)),
@@ -103,7 +103,7 @@ fn computed_arange(call: Call<'_>, dtype: DType, shape: &[Dim]) -> Legal {
         return cannot("start or step are not numbers");
     };
     if start.dtype() != step.dtype() || !(start.dtype() == DType::I64 || start.dtype().is_float()) {
-        return cannot("start and step are neither both integers of 64 bits nor both floats, and it is not a constant");
+        return cannot("start and step must both be 64-bit integers, or both be floats, unless it is constant");
     }
     let out = te.compute("T_arange", shape, |i| (i[0].cast(step.dtype()) * step + start).cast(dtype));
     te.finish(&[out])
@@ -115,7 +115,7 @@ fn size(call: Call<'_>) -> Legal {
         Some(Type::Tensor(ty)) => ty.shape,
         _ => None,
     };
-    let Some(shape) = shape else { return cannot("the shape of its argument is not known") };
+    let Some(shape) = shape else { return cannot("the shape of its argument is unknown") };
     let te = Te::new("size", call);
     let out = te.compute("size", &[], |_| TeExpr::of_dim(product(&shape)).cast(DType::I64));
     te.finish(&[out])
@@ -148,10 +148,12 @@ fn hamming_window(call: Call<'_>) -> Legal {
     };
     let shape = result_shape(call)?;
     let (Some(size), Some(periodic)) = (shape.first().and_then(Dim::as_int), int_arg(call, 1)) else {
-        return cannot("its size is not known");
+        return cannot("its size is not constant");
     };
     if ![DType::F16, DType::F32].contains(&dtype) || alpha.dtype() != beta.dtype() || !alpha.dtype().is_float() {
-        return cannot("it is legalized for weights of float16 and float32, and coefficients of one data type");
+        return cannot(
+            "it is legalized for weights of float16 and float32, and for coefficients with the same data type",
+        );
     }
     if size == 1 {
         te.name_axes("i");
@@ -182,6 +184,6 @@ fn packed(_: Call<'_>, name: &str) -> Legal {
 fn same(call: Call<'_>) -> Legal {
     match call.arg(0) {
         Some(value) => Legalized::argument(value),
-        None => cannot("it has no argument"),
+        None => cannot("its argument is missing"),
     }
 }

@@ -134,7 +134,7 @@ fn is_signed(dtype: DType) -> bool {
 
 fn negative(call: Call<'_>) -> Legal {
     match call.ty().dtype() {
-        DType::BOOL => cannot("truth values have no negative; write R.logical_not, or convert them with R.astype"),
+        DType::BOOL => cannot("bools cannot be negated; use R.logical_not, or convert them with R.astype"),
         // TVM simplifies a difference of unsigned integers as if it were never negative, and simplifies `0 - x` to 0.
         dtype if !is_signed(dtype) => unary(call, "tir_negative", |x| x.math("bitwise_not") + 1),
         _ => unary(call, "tir_negative", |x| -x),
@@ -425,7 +425,7 @@ fn triangle(call: Call<'_>, name: &str, fits: impl FnOnce(TeExpr, TeExpr, i64) -
     te.name_axes("i");
     let x = te.input(0)?;
     let TeOperand::Number(k) = te.operand(1)? else { return cannot("the diagonal is not a number") };
-    let (Some(k), n @ 2..) = (k.as_int(), x.ndim()) else { return cannot("the diagonal is not known") };
+    let (Some(k), n @ 2..) = (k.as_int(), x.ndim()) else { return cannot("the diagonal is not constant") };
     let out = te.compute("trilu", x.shape(), |i| fits(i[n - 2].clone(), i[n - 1].clone(), k).select(x.at(i), 0));
     te.finish(&[out])
 }

@@ -111,7 +111,7 @@ fn resize(call: Call<'_>, name: &str, layouts: [(&str, &[usize]); 2]) -> Legal {
     let region: Option<Vec<f64>> = call.attr("roi").and_then(|roi| roi.items().map(number_of).collect());
     let places = Places { mode, rounding, region: region.unwrap_or_default() };
     if places.crops() && (axes.len() != 2 || places.region.len() != 4) {
-        return cannot("it is legalized with `tf_crop_and_resize` for images and a `roi` of four numbers only");
+        return cannot("it is legalized with `tf_crop_and_resize` only for images and a `roi` of four numbers");
     }
     let te = Te::new(name, call);
     te.name_axes("i");
@@ -139,7 +139,7 @@ fn resize(call: Call<'_>, name: &str, layouts: [(&str, &[usize]); 2]) -> Legal {
     };
     match out {
         Some(out) => te.finish(&[out]),
-        None => cannot(format!("there are no places `{mode}` that are rounded by `{rounding}`")),
+        None => cannot(format!("coordinates `{mode}` with rounding `{rounding}` are not supported")),
     }
 }
 

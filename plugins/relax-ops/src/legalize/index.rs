@@ -22,7 +22,7 @@ fn take(call: Call<'_>) -> Legal {
     let is_number = call.arg(1).is_some_and(|indices| matches!(indices.ty().to_owned(), Type::Prim { .. }));
     let indices = if is_number { te.operand(1)? } else { TeOperand::Tensor(te.input(1)?) };
     if matches!(&indices, TeOperand::Number(number) if number.as_int().is_none()) {
-        return cannot("it takes at a place that is a variable");
+        return cannot("its index is a variable");
     }
     let n = indices.shape().len();
     let axis = int(call, "axis").map(|axis| axis_of(axis, x.ndim()));
@@ -89,8 +89,8 @@ fn gather_elements(call: Call<'_>) -> Legal {
 fn gather_nd(call: Call<'_>) -> Legal {
     let te = Te::new("te_gather_nd", call);
     let (x, indices) = (te.input(0)?, te.input(1)?);
-    let Some(last) = indices.ndim().checked_sub(1) else { return cannot("its indices have no dimensions") };
-    let Some(depth) = indices.shape()[last].as_int() else { return cannot("the length of its indices is not known") };
+    let Some(last) = indices.ndim().checked_sub(1) else { return cannot("its indices must have dimensions") };
+    let Some(depth) = indices.shape()[last].as_int() else { return cannot("the length of its indices is unknown") };
     let batch = int(call, "batch_dims").unwrap_or(0) as usize;
     let axes: Vec<usize> = [last].into_iter().chain(0..last).collect();
     let shape: Vec<Dim> = axes.iter().map(|axis| indices.shape()[*axis].clone()).collect();
@@ -111,7 +111,7 @@ fn index_tensor(call: Call<'_>) -> Legal {
     let (x, indices) = (te.input(0)?, te.taken_inputs(1)?);
     let shape = result_shape(call)?;
     let Some(ndim) = (shape.len() + indices.len()).checked_sub(x.ndim()).filter(|ndim| *ndim <= shape.len()) else {
-        return cannot("its indices do not fit its shape");
+        return cannot("its indices do not match its shape");
     };
     let of = &shape[..ndim];
     let wide = |index: &TeTensor| te.compute("T_broadcast_to", of, |i| index.broadcast_at(i, of));

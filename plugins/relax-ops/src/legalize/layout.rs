@@ -49,7 +49,7 @@ impl Parts {
 }
 
 fn layout_transform(call: Call<'_>) -> Legal {
-    let no_map = || InferError::wrong("it is legalized for maps to indices, quotients and remainders only");
+    let no_map = || InferError::wrong("it is legalized only for maps of indices, quotients and remainders");
     let (variables, results) = crate::distributed::index_map(call).ok_or_else(no_map)?;
     let parts = Parts::of(&results, &variables).ok_or_else(no_map)?;
     let shape = result_shape(call)?;
@@ -76,7 +76,7 @@ fn layout_transform(call: Call<'_>) -> Legal {
         return plain.finish(&[out]);
     };
     if pads.next().is_some() {
-        return cannot("it pads more than one axis");
+        return cannot("it pads several axes");
     }
     let te = Te::new("te_layout_transform_with_pad", call);
     let x = te.input(0)?;

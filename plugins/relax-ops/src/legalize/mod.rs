@@ -124,14 +124,14 @@ enum Known {
 /// Returns the dimensions of the result of a call.
 fn result_shape(call: Call<'_>) -> Result<Vec<Dim>, InferError> {
     match call.ty().to_owned() {
-        Type::Tensor(ty) => ty.shape.ok_or_else(|| InferError::wrong("the shape of its result is not known")),
+        Type::Tensor(ty) => ty.shape.ok_or_else(|| InferError::wrong("the shape of its result is unknown")),
         _ => cannot("its result is not a tensor"),
     }
 }
 
 /// Returns the numbers in an argument that is a tuple of scalars.
 fn numbers(call: Call<'_>, i: usize) -> Result<Vec<i64>, InferError> {
-    let unknown = || InferError::wrong(format!("argument {i} has numbers that are not known"));
+    let unknown = || InferError::wrong(format!("argument {i} contains numbers that are not constant"));
     let tuple = call.arg(i).ok_or_else(unknown)?;
     let Type::Tuple(fields) = tuple.ty().to_owned() else { return Err(unknown()) };
     let each = fields.iter().map(|field| match field {
@@ -161,7 +161,7 @@ fn axis_of(axis: i64, ndim: usize) -> usize {
 
 /// Returns the dimensions of each result of a call.
 fn result_shapes(call: Call<'_>) -> Result<Vec<Vec<Dim>>, InferError> {
-    let unknown = || InferError::wrong("the shapes of its results are not known");
+    let unknown = || InferError::wrong("the shapes of its results are unknown");
     let Type::Tuple(fields) = call.ty().to_owned() else { return cannot("its result is not a tuple") };
     let shape = |ty: &Type| match ty {
         Type::Tensor(ty) => ty.shape.clone().ok_or_else(unknown),

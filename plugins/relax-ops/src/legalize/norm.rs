@@ -114,7 +114,7 @@ fn layer_norm(call: Call<'_>) -> Legal {
     let te = Te::new("layer_norm", call);
     let (x, gamma, beta) = (te.input(0)?, te.input(1)?, te.input(2)?);
     if !x.dtype().is_float() {
-        return cannot("it is legalized for floats only");
+        return cannot("it is legalized only for floats");
     }
     let to = if x.dtype() == DType::F16 { DType::F32 } else { x.dtype() };
     let axes = axes_in(call, "axes", x.ndim());
@@ -164,7 +164,9 @@ fn normal(x: TeExpr, [sum, squares]: [TeExpr; 2], count: &TeExpr, epsilon: f64) 
 fn group_norm(call: Call<'_>) -> Legal {
     let te = Te::new("group_norm", call);
     let (x, gamma, beta) = (te.input(0)?, te.input(1)?, te.input(2)?);
-    let Some(groups) = int(call, "num_groups").filter(|groups| *groups > 0) else { return cannot("it has no groups") };
+    let Some(groups) = int(call, "num_groups").filter(|groups| *groups > 0) else {
+        return cannot("the number of groups is missing");
+    };
     let channel = axis_of(int(call, "channel_axis").unwrap_or(1), x.ndim());
     let axes = axes_in(call, "axes", x.ndim());
     let of_group = [Dim::Int(groups), x.shape()[channel].clone().floor_div(groups)];

@@ -50,7 +50,7 @@ fn pool(call: Call<'_>, name: &str, n: usize, kind: Kind) -> Legal {
     let Some(axes) = spatial_axes(call, n) else { return cannot("it is not legalized for its layouts") };
     let sizes = ints(call, "pool_size").map(|size| if size.len() == 1 { vec![size[0]; n] } else { size });
     let (Some(spatial), Some(sizes)) = (Spatial::of(call, n), sizes.filter(|size| size.len() == n)) else {
-        return cannot("its padding, strides or size do not fit its axes");
+        return cannot("its padding, strides or size do not match its number of axes");
     };
     let te = Te::new(name, call);
     let x = te.input(0)?;

@@ -63,11 +63,11 @@ fn scatter_nd(call: Call<'_>) -> Legal {
     let Some(update) = update else { return cannot("it is not legalized for its reduction") };
     let te = Te::new("scatter_nd", call);
     let (x, indices, updates) = (te.input(0)?, te.input(1)?, te.input(2)?);
-    let Some(outer) = indices.ndim().checked_sub(1) else { return cannot("its indices have no dimensions") };
-    let Some(depth) = indices.shape()[outer].as_int() else { return cannot("the length of its indices is not known") };
+    let Some(outer) = indices.ndim().checked_sub(1) else { return cannot("its indices must have dimensions") };
+    let Some(depth) = indices.shape()[outer].as_int() else { return cannot("the length of its indices is unknown") };
     let k = over(&te, &updates);
     if k.len() < outer || depth + (k.len() - outer) as i64 != x.ndim() as i64 {
-        return cannot("its updates do not fit its indices");
+        return cannot("its updates do not match its indices");
     }
     let at = |depth: i64| indices.at(k[..outer].iter().cloned().chain([TeExpr::int(depth, DType::I64)]));
     let place: Vec<TeExpr> = (0..depth).map(at).chain(k[outer..].iter().cloned()).collect();
@@ -81,10 +81,10 @@ fn slice_scatter(call: Call<'_>) -> Legal {
     let te = Te::new("slice_scatter", call);
     let (x, source) = (te.input(0)?, te.input(1)?);
     let (Some(start), Some(end), Some(step)) = (int_arg(call, 2), int_arg(call, 3), int_arg(call, 4)) else {
-        return cannot("start, end or step are not known");
+        return cannot("start, end or step is not constant");
     };
     if step < 1 || start < 0 {
-        return cannot("its slice does not go forward from the start of the axis");
+        return cannot("its slice does not run forward from the start of the axis");
     }
     let axis = axis_of(int(call, "axis").unwrap_or(0), x.ndim());
     let last = TeExpr::of_dim(source.shape()[axis].clone()) - 1;
@@ -109,7 +109,7 @@ fn take_backward(call: Call<'_>) -> Legal {
     let k = over(&te, &gradient);
     let inner = x.ndim() - axis.map_or(x.ndim(), |axis| axis + 1);
     if k.len() != first + n + inner {
-        return cannot("its gradient does not fit what was taken");
+        return cannot("its gradient does not match the shape of the taken elements");
     }
     let index = indices.at(&k[first..first + n]);
     let place = match axis {
@@ -132,10 +132,10 @@ fn multinomial(call: Call<'_>) -> Legal {
     let te = Te::new("multinomial_from_uniform", call);
     let (probabilities, samples, rows) = (te.input(0)?, te.input(1)?, te.input(2)?);
     if probabilities.ndim() != 2 || samples.ndim() != rows.ndim() {
-        return cannot("it is legalized for a matrix of probabilities, and a sample for each row that is asked for");
+        return cannot("it is legalized for a matrix of probabilities, with one sample per requested row");
     }
     if samples.dtype() != probabilities.dtype() {
-        return cannot("its samples have another data type than its probabilities");
+        return cannot("its samples and its probabilities have different data types");
     }
     let at = over(&te, &probabilities);
     let start = map(&te, "T_copy", &probabilities, |x| x);

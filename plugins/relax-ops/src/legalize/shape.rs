@@ -89,7 +89,7 @@ fn broadcast_to(call: Call<'_>) -> Legal {
 fn concat(call: Call<'_>) -> Legal {
     let te = Te::new("concatenate", call);
     let parts = te.inputs(0)?;
-    let Some(first) = parts.first() else { return cannot("there is nothing to concatenate") };
+    let Some(first) = parts.first() else { return cannot("at least one tensor is needed") };
     let axis = axis_of(int(call, "axis").unwrap_or(0), first.ndim());
     let out = te.compute("T_concat", &result_shape(call)?, |i| {
         let (mut start, mut value) = (first.shape()[axis].clone(), first.at(i));
@@ -121,7 +121,7 @@ fn split(call: Call<'_>) -> Legal {
     let (mut start, mut results) = (Dim::Int(0), Vec::new());
     for part in parts.iter() {
         let Type::Tensor(part) = part else { return cannot("its results are not tensors") };
-        let Some(shape) = &part.shape else { return cannot("the shapes of its results are not known") };
+        let Some(shape) = &part.shape else { return cannot("the shapes of its results are unknown") };
         let name = if sections { "T_split_sections" } else { "T_split" };
         results.push(te.compute(name, shape, |i| {
             let mut index = i.to_vec();
@@ -151,7 +151,7 @@ fn stack(call: Call<'_>) -> Legal {
 fn repeat(call: Call<'_>) -> Legal {
     let te = Te::new("repeat", call);
     let x = te.input(0)?;
-    let Some(repeats) = int(call, "repeats") else { return cannot("it does not say how often it repeats") };
+    let Some(repeats) = int(call, "repeats") else { return cannot("the number of repeats is missing") };
     let (x, axis) = match int(call, "axis") {
         Some(axis) => (x.clone(), axis_of(axis, x.ndim())),
         None => (reshaped(&te, &x, &[product(x.shape())]), 0),
@@ -195,7 +195,7 @@ fn pixel_shuffle(call: Call<'_>) -> Legal {
     let te = Te::new("pixel_shuffle", call);
     let x = te.input(0)?;
     let (Some(factor), Some(channel)) = (int(call, "upscale_factor"), x.ndim().checked_sub(3)) else {
-        return cannot("it has no channels, or no factor");
+        return cannot("the channels or the factor are missing");
     };
     let out = te.compute("pixel_shuffle", &result_shape(call)?, |i| {
         let mut index = i.to_vec();

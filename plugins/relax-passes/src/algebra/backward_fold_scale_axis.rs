@@ -6,10 +6,11 @@ use plugin_api::prelude::*;
 declare_pass! {
     /// Folds multiplications of the channels of a result into the weight of the conv2d or matmul that computes it.
     ///
-    /// `conv2d(x, w) * s` becomes `conv2d(x, w * s)`, where `s` is a constant or a parameter with one element for each output
-    /// channel (or with one element), and `w` is a constant or a parameter, or its `permute_dims`. The channels of a matmul are along its last axis.
-    /// Layouts are those with one letter for each axis, as `NCHW` and `HWIO`. Expects functions in A-normal form. Keeps what is
-    /// computed, up to rounding, and a result that something else uses.
+    /// `conv2d(x, w) * s` becomes `conv2d(x, w * s)`, where `s` is a constant or a parameter with one element for each
+    /// output channel (or with one element), and `w` is a constant or a parameter, or its `permute_dims`. The channels
+    /// of a matmul are along its last axis. A layout must name each axis with one letter, like `NCHW` and `HWIO`.
+    /// Expects functions in A-normal form. Results do not change, up to rounding. A convolution or matmul with other
+    /// users is not changed.
     ///
     /// ```relax before
     /// @R.function
@@ -39,10 +40,10 @@ fn backward_fold_scale_axis(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let scaled = is_commutative("relax.multiply", result, wildcard()).bind(SCALED).in_one_block().check(|found| {
         let call = found.get(WEIGHTED)?;
         let Some(channels) = output_channels(call) else {
-            bail!("the layout has no plain axis of output channels");
+            bail!("the layout does not have a plain axis of output channels");
         };
         if scale_of(call, found.get(SCALED)?, channels.data).is_none() {
-            bail!("the scale is not a constant or a parameter of the data type of the weight, with one element for each output channel");
+            bail!("the scale must be a constant or parameter with the data type of the weight, and with one element per output channel");
         }
         Ok(())
     });

@@ -11,10 +11,10 @@ use plugin_api::prelude::*;
 declare_pass! {
     /// Combines products of one tensor with several matrices into one product.
     ///
-    /// The matrices are concatenated, and the product is split. A bias that is added to each product, and a `relu`, `gelu`,
-    /// `gelu_tanh` or `silu` of each, are combined as well, if all of the products have them. Of widths that are not known, only
-    /// one can take part. Expects functions in A-normal form. Keeps what is computed, up to rounding. Never combines matrices
-    /// of different ranks or batch sizes, or one that depends on another's product.
+    /// The matrices are concatenated, and the product is split. If all products are followed by a bias, the biases are
+    /// combined as well; the same holds for `relu`, `gelu`, `gelu_tanh` and `silu`. At most one of the matrices may
+    /// have an unknown width. Expects functions in A-normal form. Results do not change, up to rounding. Matrices with
+    /// different ranks or batch sizes are never combined, nor a matrix that depends on the product of another.
     ///
     /// ```relax before
     /// @R.function

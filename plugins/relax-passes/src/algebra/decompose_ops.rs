@@ -4,11 +4,12 @@ use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::infer_types;
 
 declare_pass! {
-    /// Replaces operators by simpler ones, for a model that is not trained.
+    /// Replaces operators by simpler ones, for inference.
     ///
-    /// `batch_norm` becomes arithmetic with the moving mean and variance. `tensor_to_shape` becomes a call of the virtual machine,
-    /// and a shape of new symbolic variables. Expects functions in A-normal form. Keeps what is computed, up to rounding, but for
-    /// `batch_norm` with `training=True`, of which a warning says that its result changes.
+    /// `batch_norm` becomes arithmetic with the moving mean and variance. `tensor_to_shape` becomes a call of a
+    /// function of the virtual machine, and a shape of new symbolic variables. Expects functions in A-normal form.
+    /// Results do not change, up to rounding, except those of `batch_norm` with `training=True`, which is reported as a
+    /// warning.
     ///
     /// ```relax before
     /// @R.function
@@ -32,7 +33,7 @@ declare_pass! {
         opt_level: 0,
         preserves: [keeps_form],
         options: Options {
-            /// The only function that is changed; all of them if it is empty.
+            /// The only function to change; if empty, all functions change.
             func_name: String = "",
         },
         tolerance: Tolerance::Inference { rtol: 1e-5, atol: 1e-6 },
@@ -58,8 +59,8 @@ fn warn_of_training(name: &str, body: &Body, ctx: &Ctx) {
             more => format!(", and {more} more"),
         };
         let message = format!(
-            "`batch_norm` with `training=True`{more}: decomposed for inference, it normalizes by the moving mean and variance, not \
-             by those of the batch, so its result changes; `relax.DecomposeOpsForTraining` keeps it"
+            "`batch_norm` with `training=True`{more}: its result changes, because for inference it normalizes by the moving mean and variance \
+             instead of those of the batch; use `relax.DecomposeOpsForTraining` to keep it"
         );
         ctx.diagnostics().in_function(name).warning(first.value(), &message);
     }
@@ -78,7 +79,7 @@ pub(super) fn map_wanted(
     if !func_name.is_empty() && !module.get(func_name).is_some_and(relax) {
         let names = module.functions().filter(|(_, body)| relax(body)).map(|(name, _)| name);
         bail!(
-            option "`func_name` is `{func_name}`, which is no Relax function of the module{}",
+            option "`func_name` is `{func_name}`, which is not a Relax function of the module{}",
             did_you_mean(&nearest(func_name, names))
         );
     }
@@ -114,7 +115,7 @@ fn batch_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<Ac
     let axis = call.attr("axis").and_then(AttrView::as_int).unwrap_or(1);
     let ndim = i64::from(x.ty().ndim());
     if ndim < 0 {
-        bail!(at call.value(), "the rank of the normalized tensor is not known");
+        bail!(at call.value(), "the rank of the normalized tensor is unknown");
     }
     let axis = if axis < 0 { axis + ndim } else { axis };
     let others: Vec<i64> = (0..ndim).filter(|at| *at != axis).collect();
@@ -167,7 +168,7 @@ pub(super) fn scalar(
         bail!(at call.value(), "the attribute `{attr}` is not a number");
     };
     if !dtype.is_known() {
-        bail!(at call.value(), "the data type of the tensor is not known, so `{attr}` cannot be a constant");
+        bail!(at call.value(), "the data type of the tensor is unknown, so `{attr}` cannot become a constant");
     }
     let array = Array::new(&[], [f(number)])?.cast(dtype)?;
     Ok(rw.array(&array))

@@ -4,11 +4,11 @@ use super::decompose_ops::{decompose, divided_by_deviation, is_set, map_wanted, 
 use plugin_api::prelude::*;
 
 declare_pass! {
-    /// Replaces operators by simpler ones, for a model that is trained.
+    /// Replaces operators by simpler ones, for training.
     ///
-    /// `batch_norm` normalizes by the mean and variance of its own input, and computes the moving ones from these. `layer_norm`
-    /// becomes arithmetic, if it is over the last axes, along which scale and center are broadcast. What
-    /// DecomposeOpsForInference replaces is replaced, too. Expects functions in A-normal form.
+    /// `batch_norm` normalizes by the mean and variance of its own input, and updates the moving mean and variance with
+    /// them. `layer_norm` becomes arithmetic if it is over the last axes, along which scale and center are broadcast.
+    /// Operators that DecomposeOpsForInference replaces are replaced as well. Expects functions in A-normal form.
     ///
     /// ```relax before
     /// @R.function
@@ -33,7 +33,7 @@ declare_pass! {
         opt_level: 0,
         preserves: [keeps_form],
         options: Options {
-            /// The only function that is changed; all of them if it is empty.
+            /// The only function to change; if empty, all functions change.
             func_name: String = "",
         },
         tolerance: Tolerance::Training { rtol: 1e-5, atol: 1e-6 },
@@ -93,7 +93,7 @@ fn layer_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, function: &str, ctx: &C
     if !is_over_last_axes(call, *x) {
         ctx.diagnostics()
             .in_function(function)
-            .missed(call.value(), "the axes are not the last ones, along which scale and center are broadcast");
+            .missed(call.value(), "the axes must be the last ones, along which scale and center are broadcast");
         return Ok(Action::Keep);
     }
     let epsilon = scalar(call, "epsilon", x.ty().dtype(), |epsilon| epsilon, rw)?;

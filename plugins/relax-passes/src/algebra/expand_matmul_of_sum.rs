@@ -5,14 +5,14 @@ use crate::functions::weights::weight_params;
 use plugin_api::prelude::*;
 
 declare_pass! {
-    /// Multiplies by the parts of a sum in the place of the sum: `x @ (a + b)` becomes `x @ a + x @ b`.
+    /// Multiplies by the terms of a sum instead of the sum: `x @ (a + b)` becomes `x @ a + x @ b`.
     ///
-    /// The sum may be transposed. For weights with a small correction, as `w + u @ v`: another pass can then compute
-    /// `x @ u` first. Expects functions in A-normal form. Keeps what is computed, up to rounding. Keeps a sum of two parameters
-    /// that are known before the function runs (those after the first `num_input`), a sum of values of several types, and a
-    /// product in another data type than the sum.
+    /// The sum may be transposed. This is for weights with a small correction, like `w + u @ v`: another pass can then
+    /// compute `x @ u` first. Expects functions in A-normal form. Results do not change, up to rounding. A sum is kept
+    /// if its terms are two parameters that are known before the function runs (those after the first `num_input`), or
+    /// have different types, or if the data type of the product differs from that of the sum.
     ///
-    /// Bindings that repeat a value, only give it another name, or are not used go as well, also where nothing matches.
+    /// Also removes duplicate, renaming and unused bindings, even where nothing matched.
     ///
     /// ```relax before
     /// @R.function
@@ -43,14 +43,14 @@ fn expand_matmul_of_sum(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let sum = is_op("relax.add", [wildcard().bind("a"), wildcard().bind("b")]).check(|found| {
         let [a, b] = found.values(["a", "b"])?;
         if !a.ty().same(b.ty()) {
-            bail!("the parts of the sum have several types");
+            bail!("the terms of the sum have different types");
         }
         Ok(())
     });
     let transposed = is_op("relax.permute_dims", [&sum]).bind(TRANSPOSED);
     let product = is_op("relax.matmul", [wildcard().bind("x"), sum | transposed]).check(|found| {
         if found.root().ty().dtype() != found.get("a")?.ty().dtype() {
-            bail!("the product has another data type than the sum");
+            bail!("the product and the sum have different data types");
         }
         Ok(())
     });

@@ -4,10 +4,10 @@ use plugin_api::prelude::*;
 use std::collections::HashMap;
 
 declare_pass! {
-    /// Computes a product and a sum by one operator: `x * y + z` becomes `ewise_fma(x, y, z)`.
+    /// Computes a product and a sum with one operator: `x * y + z` becomes `ewise_fma(x, y, z)`.
     ///
-    /// The product may be on either side of the sum. Expects functions in A-normal form. Keeps what is computed, and a product
-    /// that something else uses. Never looks at a sum outside of dataflow blocks, or at operands of several types.
+    /// The product may be on either side of the sum. Expects functions in A-normal form. Results do not change, and
+    /// products with other users are kept. Ignores sums outside dataflow blocks, and operands with different types.
     ///
     /// ```relax before
     /// @R.function

@@ -6,7 +6,7 @@ use plugin_api::prelude::*;
 declare_composite! {
     /// Folds multiplications of channels into the weights of convolutions and matrix products.
     ///
-    /// First those of results (BackwardFoldScaleAxis), then those of inputs (ForwardFoldScaleAxis).
+    /// Folds multiplications of results first (BackwardFoldScaleAxis), then those of inputs (ForwardFoldScaleAxis).
     pub FOLD_SCALE_AXIS = "relax.FoldScaleAxis" {
         opt_level: 2,
         passes: ["relax.BackwardFoldScaleAxis", "relax.ForwardFoldScaleAxis"],

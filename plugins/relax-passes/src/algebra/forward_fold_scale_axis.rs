@@ -6,10 +6,11 @@ use plugin_api::prelude::*;
 declare_pass! {
     /// Folds multiplications of the channels of an input into the weight of the conv2d or matmul that uses it.
     ///
-    /// `conv2d(x * s, w)` becomes `conv2d(x, w * s)`, where `s` is a constant or a parameter with one element for each input
-    /// channel (or with one element), and `w` is a constant or a parameter, or its `permute_dims`. The channels of a matmul are along the last axis of
-    /// its input. Layouts are those with one letter for each axis, as `NCHW` and `HWIO`. Expects functions in A-normal form.
-    /// Keeps what is computed, up to rounding. Leaves a product that something else uses, and channels in groups.
+    /// `conv2d(x * s, w)` becomes `conv2d(x, w * s)`, where `s` is a constant or a parameter with one element for each
+    /// input channel (or with one element), and `w` is a constant or a parameter, or its `permute_dims`. The channels
+    /// of a matmul are along the last axis of its input. A layout must name each axis with one letter, like `NCHW` and
+    /// `HWIO`. Expects functions in A-normal form. Results do not change, up to rounding. Products with other users and
+    /// grouped channels are not changed.
     ///
     /// ```relax before
     /// @R.function
@@ -39,10 +40,10 @@ fn forward_fold_scale_axis(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let scaled = weighted(input).in_one_block().check(|found| {
         let call = found.get(WEIGHTED)?;
         let Some(channels) = input_channels(call) else {
-            bail!("the layout has no plain axis of input channels, or the channels are in groups");
+            bail!("the layout does not have a plain axis of input channels, or the channels are grouped");
         };
         if scale_of(call, found.get(SCALED)?, channels.data).is_none() {
-            bail!("the scale is not a constant or a parameter of the data type of the weight, with one element for each input channel");
+            bail!("the scale must be a constant or parameter with the data type of the weight, and with one element per input channel");
         }
         Ok(())
     });

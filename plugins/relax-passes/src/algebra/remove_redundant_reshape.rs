@@ -4,12 +4,12 @@ use super::until_stable::{rewrite_once, until_stable};
 use plugin_api::prelude::*;
 
 declare_pass! {
-    /// Removes reshapes that another reshape follows, and reshapes to the shape that a tensor has.
+    /// Removes reshapes that are followed by another reshape, and reshapes to the existing shape of a tensor.
     ///
-    /// Expects functions in A-normal form. Keeps what is computed, and a reshape by a shape in which 0 means a dimension of its
-    /// own argument. Never looks into a function that is `Primitive`.
+    /// Expects functions in A-normal form. Results do not change. Keeps a reshape whose shape has a 0 that refers to a
+    /// dimension of its own argument. Functions marked `Primitive` are ignored.
     ///
-    /// Bindings that repeat a value, only give it another name, or are not used go as well, also where nothing matches.
+    /// Also removes duplicate, renaming and unused bindings, even where nothing matched.
     ///
     /// ```relax before
     /// @R.function
@@ -40,14 +40,14 @@ fn remove_redundant_reshape(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let repeated = reshape(reshape(wildcard().bind("x"), "middle"), "shape").check(|found| {
         let [x, shape] = found.values(["x", "shape"])?;
         if !means_the_same(shape, x) {
-            bail!("a dimension of 0 means one of the tensor that is reshaped");
+            bail!("a dimension of 0 refers to the reshaped tensor");
         }
         Ok(())
     });
     let superfluous = reshape(wildcard().bind("same"), "shape").check(|found| {
         let [x, shape] = found.values(["same", "shape"])?;
         if shape.dims().is_none() || shape.dims() != x.ty().dims().map(Iterator::collect) {
-            bail!("the tensor has another shape");
+            bail!("the tensor has a different shape");
         }
         Ok(())
     });

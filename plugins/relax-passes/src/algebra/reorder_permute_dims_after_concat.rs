@@ -4,13 +4,13 @@ use super::until_stable::{rewrite_once, until_stable};
 use plugin_api::prelude::*;
 
 declare_pass! {
-    /// Transposes tensors that are concatenated once, after the concatenation.
+    /// Transposes tensors once, after their concatenation.
     ///
-    /// `concat(permute_dims(a), permute_dims(b))` becomes `permute_dims(concat(a, b))`, for two to eleven tensors. Weights that
-    /// CombineParallelMatmul concatenated can then be concatenated before the function runs. Expects functions in A-normal
-    /// form. Keeps what is computed. Never looks at tensors of which the axes have several orders.
+    /// `concat(permute_dims(a), permute_dims(b))` becomes `permute_dims(concat(a, b))`, for two to eleven tensors.
+    /// Weights that CombineParallelMatmul concatenated can then be concatenated before the function runs. Expects
+    /// functions in A-normal form. Results do not change. Ignores tensors whose axes are permuted differently.
     ///
-    /// Bindings that repeat a value, only give it another name, or are not used go as well, also where nothing matches.
+    /// Also removes duplicate, renaming and unused bindings, even where nothing matched.
     ///
     /// ```relax before
     /// @R.function

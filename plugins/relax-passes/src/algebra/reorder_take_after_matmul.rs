@@ -4,14 +4,15 @@ use super::until_stable::{rewrite_once, until_stable};
 use plugin_api::prelude::*;
 
 declare_pass! {
-    /// Multiplies by a whole table and takes columns of the product, where a matrix was taken from the table first.
+    /// Multiplies by a whole table and takes columns of the product, instead of multiplying by a matrix taken from the
+    /// table.
     ///
-    /// `x @ take(table, i)` becomes `take(x @ table, i)`. That is for tables of weights that are known before the function
-    /// runs, with indices that are not. A table of matrices, one for each element of a batch, is multiplied as one wide
-    /// matrix. Expects functions in A-normal form. Keeps what is computed, up to rounding. Never looks at a `take` along
-    /// another axis, or without one.
+    /// `x @ take(table, i)` becomes `take(x @ table, i)`. This is for tables of weights that are known before the
+    /// function runs, with indices that are not. A table with one matrix per element of a batch is multiplied as one
+    /// wide matrix. Expects functions in A-normal form. Results do not change, up to rounding. Ignores a `take` along
+    /// another axis, or without an axis.
     ///
-    /// Bindings that repeat a value, only give it another name, or are not used go as well, also where nothing matches.
+    /// Also removes duplicate, renaming and unused bindings, even where nothing matched.
     ///
     /// ```relax before
     /// @R.function

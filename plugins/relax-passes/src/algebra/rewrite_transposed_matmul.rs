@@ -6,9 +6,10 @@ use plugin_api::prelude::*;
 declare_pass! {
     /// Multiplies by a transposed matrix without transposing it: `matmul(x, permute_dims(w))` becomes an `einsum` of `x` and `w`.
     ///
-    /// Exporters write dense layers with a transpose, which copies all weights in each run. Expects functions in A-normal form.
-    /// Keeps products of other than two dimensions or of several data types, and the transpose, which DeadCodeElimination removes
-    /// if nothing else uses it. The order of sums stays, so results have the same bits.
+    /// Exporters write dense layers with a transpose, which copies all weights in each run. Expects functions in
+    /// A-normal form. Ignores products with other than two dimensions, or with several data types. The transpose is
+    /// kept; DeadCodeElimination removes it if it is unused. The order of sums does not change, so results have the
+    /// same bits.
     ///
     /// ```relax before
     /// @R.function

@@ -141,7 +141,7 @@ impl<'b> Walk<'b> {
                     let name = |value: Value<'b>| value.name().unwrap_or("a match_cast").to_string();
                     let sym = self.edit.old().sym_name(sym.id).unwrap_or("n");
                     let (first, second) = (name(*first), name(cast));
-                    bail!(at cast, "`{sym}` cannot be what both `{first}` and `{second}` say: its two dimensions differ");
+                    bail!(at cast, "`{first}` and `{second}` give `{sym}` two different values");
                 }
                 Some(_) => {}
                 None if self.fixed.contains(sym) || sym.dtype != found.dtype() => {}

@@ -5,8 +5,8 @@ use plugin_api::prelude::*;
 declare_pass! {
     /// Makes every function visible outside its module, under its name.
     ///
-    /// Expects any module. Keeps external functions. If the module has the attribute `system_lib_prefix`, then each PrimFunc
-    /// gets a name with this prefix, and so does each use of it.
+    /// Expects any module. External functions do not change. If the module has the attribute `system_lib_prefix`, the
+    /// prefix is added to the names of PrimFuncs, and wherever they are used.
     ///
     /// ```relax before
     /// @R.function(private=True)

@@ -5,11 +5,11 @@ use plugin_api::typing::infer_types::infer_types;
 use std::collections::{BTreeMap, BTreeSet};
 
 declare_pass! {
-    /// Makes constants of parameters of a function.
+    /// Replaces parameters of a function by constants.
     ///
-    /// Expects any module. Keeps all other parameters. A parameter that the function does not have, and a value that does not
-    /// fit its type, are errors. With `params=["w=2.5"]`, the function below has the one parameter `x` and multiplies it by 2.5;
-    /// without options it stays as it is.
+    /// Expects any module. Other parameters are kept. Naming a parameter that the function does not have is an error,
+    /// and so is a value that does not fit the parameter's type. With `params=["w=2.5"]`, the function below has the
+    /// one parameter `x` and multiplies it by 2.5; without options, it does not change.
     ///
     /// ```relax before
     /// @R.function
@@ -66,7 +66,7 @@ fn bind(body: &Body, entries: &[String], ctx: &Ctx) -> Result<Body, PassError> {
             bail!(option "`params` names `{name}`, which is not a parameter{}", did_you_mean(&near));
         };
         if !bound.insert(name) {
-            bail!(option "`params` says the value of `{name}` twice; remove one of them");
+            bail!(option "`params` gives two values for `{name}`; remove one of them");
         }
         let array = constant(*param, text, &mut dims).map_err(|error| error.at(*param).of_option())?;
         let constant = edit.array(&array);
@@ -95,12 +95,12 @@ fn constant(param: Value<'_>, text: &str, dims: &mut BTreeMap<Sym, i64>) -> Resu
             other => other.as_int(),
         };
         if known.is_some_and(|known| known != *found) {
-            bail!("the value has a dimension of {found} where the parameter has {}", known.unwrap_or_default());
+            bail!("the value has a dimension of {found}, but that of the parameter is {}", known.unwrap_or_default());
         }
     }
     let dtype = if tensor.dtype.is_known() { tensor.dtype } else { DType::F32 };
     if let Some(value) = numbers.values.iter().find(|value| !fits(**value, dtype)) {
-        bail!("the parameter has elements of {dtype}, and {value} is none");
+        bail!("the elements of the parameter are {dtype}, which cannot represent {value}");
     }
     Ok(Array::new(&numbers.shape, numbers.values)?.cast(dtype)?)
 }
@@ -135,7 +135,7 @@ impl Numbers<'_> {
         let mut items = 0;
         while !self.takes(']') {
             if items > 0 && !self.takes(',') {
-                bail!("`,` or `]` is expected before `{}`", self.rest);
+                bail!("expected `,` or `]` before `{}`", self.rest);
             }
             let known = self.shape.len();
             if known == depth {
@@ -146,7 +146,9 @@ impl Numbers<'_> {
         }
         match self.shape.get_mut(depth) {
             Some(before) if *before == 0 => *before = items,
-            Some(before) if *before != items => bail!("lists of {before} and of {items} items at one depth"),
+            Some(before) if *before != items => {
+                bail!("lists at one depth have different lengths, {before} and {items}")
+            }
             Some(_) => {}
             None => self.shape.push(items),
         }

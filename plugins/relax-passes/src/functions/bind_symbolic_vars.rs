@@ -4,11 +4,11 @@ use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 declare_pass! {
-    /// Gives symbolic variables their values: the module is one for tensors of these sizes.
+    /// Replaces symbolic variables by values, which specializes the module to tensors of these sizes.
     ///
-    /// Expects any module. Keeps functions that define none of the variables. A name that no function has, or that one function
-    /// has twice, is an error. With `binding_map=["n=16"]`, the function below takes a tensor of shape `(16, 3)`; without
-    /// options it stays as it is.
+    /// Expects any module. Functions that define none of the variables do not change. It is an error if a name does not
+    /// exist in any function, or exists twice in one function. With `binding_map=["n=16"]`, the function below takes a
+    /// tensor of shape `(16, 3)`; without options, it does not change.
     ///
     /// ```relax before
     /// @R.function
@@ -28,7 +28,7 @@ declare_pass! {
         options: Options {
             /// The variables, each with its value, such as `n=16`.
             binding_map: Vec<String> = [],
-            /// The one function that changes; empty: all.
+            /// The only function to change; if empty, all functions change.
             func_name: String = "",
         },
         // Variables that a match_cast defines are bound, too. The function then accepts only tensors of this size,
@@ -76,7 +76,7 @@ fn values(binding_map: &[String]) -> Result<BTreeMap<&str, i64>, PassError> {
             bail!(option "`binding_map` has `{entry}`; write a variable and an integer, such as `n=16`");
         };
         if values.insert(name, value).is_some() {
-            bail!(option "`binding_map` says the value of `{name}` twice; remove one of them");
+            bail!(option "`binding_map` gives two values for `{name}`; remove one of them");
         }
     }
     Ok(values)
@@ -92,7 +92,7 @@ fn dims(body: &Body, values: &BTreeMap<&str, i64>) -> Result<BTreeMap<Sym, Dim>,
             bail!("two symbolic variables are called `{name}`; rename one of them");
         }
         if *value < 0 && extents.contains(&sym) {
-            bail!(option "`binding_map` has `{name}={value}`, but `{name}` is an extent, which is never negative");
+            bail!(option "`binding_map` has `{name}={value}`, but `{name}` is an extent, which cannot be negative");
         }
         dims.insert(sym, Dim::int(*value, sym.dtype));
     }

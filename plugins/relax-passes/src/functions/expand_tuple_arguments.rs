@@ -11,7 +11,8 @@ declare_pass! {
     ///
     /// Then it canonicalizes bindings and eliminates dead code.
     ///
-    /// Expects any module. Keeps the parameters of functions that others can call, or that are values.
+    /// Expects any module. Keeps the parameters of functions that are visible outside the module, or that are used as
+    /// values.
     ///
     /// ```relax before
     /// @R.function(private=True)

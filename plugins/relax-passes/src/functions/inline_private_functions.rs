@@ -11,8 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 declare_pass! {
     /// Replaces calls of private functions by their content, and removes these functions.
     ///
-    /// Expects functions in A-normal form. Keeps what is computed, functions that call themselves, also through others, those
-    /// that are values somewhere, and those that a function marked `SkipOptimization` or a nested expression calls.
+    /// Expects functions in A-normal form. Results do not change. Keeps functions that call themselves, directly or
+    /// through others, functions that are used as values, and functions that are called by a function marked
+    /// `SkipOptimization` or in a nested expression.
     ///
     /// ```relax before
     /// @R.function(private=True)

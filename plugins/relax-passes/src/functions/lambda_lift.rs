@@ -8,10 +8,10 @@ use plugin_api::typing::infer_types::{infer_types, narrow_results};
 use std::collections::{BTreeMap, BTreeSet};
 
 declare_pass! {
-    /// Makes private functions of the module of those that are nested in others.
+    /// Moves nested functions into the module as private functions.
     ///
-    /// One that captures values gets them as further parameters; in its place is a closure, which `invoke_closure` calls. Expects
-    /// functions in A-normal form. Keeps what is computed.
+    /// Captured values become further parameters; the nested function is then replaced by a closure, which
+    /// `invoke_closure` calls. Expects functions in A-normal form. Results do not change.
     ///
     /// ```relax before
     /// @R.function

@@ -3,10 +3,11 @@
 use plugin_api::prelude::*;
 
 declare_pass! {
-    /// Gives each public function the name under which it is visible outside its module.
+    /// Renames each public function to the name under which it is visible outside its module.
     ///
-    /// That is its `global_symbol`. A private function that has such a name gets another one. Expects any module. Keeps what
-    /// each function computes. A module that is read from text has these names already, as the one below.
+    /// That name is its `global_symbol`. A private function that has such a name is renamed. Expects any module.
+    /// Results of functions do not change. Functions that are read from text already have these names, like the one
+    /// below.
     ///
     /// ```relax before
     /// @R.function

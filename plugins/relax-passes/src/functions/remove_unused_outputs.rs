@@ -8,11 +8,11 @@ use plugin_api::typing::infer_types::{infer_types, narrow_results};
 use std::collections::BTreeMap;
 
 declare_pass! {
-    /// Removes elements of the results of private functions that no caller uses.
+    /// Removes unused elements from the results of private functions.
     ///
-    /// A function of whose results one is used returns that one alone. Then the pass canonicalizes bindings and eliminates
-    /// dead code. Expects any module. Keeps the results of functions that
-    /// others can call, or that are values.
+    /// If only one result of a function is used, the function returns that one without a tuple. Then the pass
+    /// canonicalizes bindings and eliminates dead code. Expects any module. Keeps the results of functions that are
+    /// visible outside the module, or that are used as values.
     ///
     /// ```relax before
     /// @R.function(private=True)

@@ -7,10 +7,10 @@ use plugin_api::walk::in_place::WrittenParams;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 declare_pass! {
-    /// Removes parameters that private functions do not use, and what their callers computed only for them.
+    /// Removes unused parameters of private functions, and the code that callers only ran to compute them.
     ///
-    /// Where only the type of such a parameter determines a symbolic variable, the function takes the variable as a shape. Expects
-    /// any module. Keeps functions that others can call, or that are values.
+    /// If only the type of such a parameter determines a symbolic variable, the function takes the variable as a shape
+    /// instead. Expects any module. Keeps functions that are visible outside the module, or that are used as values.
     ///
     /// ```relax before
     /// @R.function(private=True)
@@ -79,7 +79,7 @@ fn leave_unknown_dims(module: &Module, changed: &mut BTreeMap<&str, Used>, ctx: 
             if used.symbols.iter().any(is_unknown) {
                 let name = *name;
                 let message =
-                    format!("`{name}` keeps its parameters: this call does not know the shape of an argument");
+                    format!("`{name}` keeps its parameters, because the shape of an argument of this call is unknown");
                 ctx.diagnostics().in_function(caller).missed(call.value(), &message);
                 changed.remove(name);
             }
@@ -195,7 +195,7 @@ fn with_used_arguments(body: &Body, changed: &BTreeMap<&str, Used>) -> Result<Bo
         operands.extend(args.iter().zip(keep).filter(|(_, keep)| **keep).map(|(arg, _)| edit.v(*arg)));
         for (param, at) in &used.symbols {
             let Some(dim) = args.get(*param).and_then(|arg| arg.ty().dims()?.nth(*at)) else {
-                bail!(at call.value(), "argument {param} has no known shape, but a dimension of it is needed");
+                bail!(at call.value(), "the shape of argument {param} is unknown, but one of its dimensions is needed");
             };
             operands.push(edit.builder().shape(&[dim]));
         }

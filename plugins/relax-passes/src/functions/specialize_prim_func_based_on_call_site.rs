@@ -6,12 +6,12 @@ use plugin_api::prelude::*;
 use std::collections::BTreeMap;
 
 declare_pass! {
-    /// Tells PrimFuncs in which memory their buffers are: that of the virtual devices of the tensors that `call_tir` passes and
-    /// returns.
+    /// Adds memory scopes to the buffers of PrimFuncs: those of the virtual devices of the tensors that `call_tir`
+    /// passes and returns.
     ///
-    /// A tensor that names no device is in global memory. If several calls of a PrimFunc differ, the last one counts. Each
-    /// PrimFunc that is called gets the attribute `scoped`. Expects functions in A-normal form. Never changes the shapes of
-    /// buffers, nor what is called by a function that is `Primitive`.
+    /// A tensor without a device is in global memory. If several calls of a PrimFunc differ, the last one counts. Each
+    /// called PrimFunc gets the attribute `scoped`. Expects functions in A-normal form. Never changes the shapes of
+    /// buffers, nor functions that are called by a function marked `Primitive`.
     ///
     /// ```relax before
     /// I.module_global_infos({"vdevice": [I.vdevice({"kind": "opencl"}, 0, "global.texture")]})

@@ -41,7 +41,7 @@ const SINGLE: &[(&str, &str, usize)] = &[
 /// If there is no such pattern.
 pub(super) fn pattern_of(name: &str) -> Result<Pattern, PassError> {
     let Some((compiler, group)) = name.split_once('.').filter(|(compiler, _)| !compiler.is_empty()) else {
-        bail!(option "`{name}` is no name of a pattern; write a compiler and a group of operators, as in `acme.conv2d_relu`");
+        bail!(option "`{name}` is not the name of a pattern; write a compiler and a group of operators, as in `acme.conv2d_relu`");
     };
     let all = all();
     match all.iter().find(|(known, _)| known == group) {
@@ -51,9 +51,9 @@ pub(super) fn pattern_of(name: &str) -> Result<Pattern, PassError> {
             let near: Vec<String> = near.into_iter().map(|group| format!("{compiler}.{group}")).collect();
             if near.is_empty() {
                 let groups: Vec<&str> = all.iter().map(|(known, _)| known.as_str()).collect();
-                bail!(option "no pattern named `{name}`; after the compiler comes one of {}", groups.join(", "));
+                bail!(option "unknown pattern `{name}`; the compiler must be followed by one of {}", groups.join(", "));
             }
-            bail!(option "no pattern named `{name}`{}", did_you_mean(&near));
+            bail!(option "unknown pattern `{name}`{}", did_you_mean(&near));
         }
     }
 }

@@ -9,12 +9,12 @@ use plugin_api::walk::in_place::WrittenParams;
 declare_pass! {
     /// Groups calls of PrimFuncs in dataflow blocks into private functions marked `Primitive`.
     ///
-    /// A call is put into the group of the first later binding that all its results lead to, if the op patterns of both, and of
-    /// what is between them, allow that. The attribute `op_pattern` of a PrimFunc says which one it has; AnnotateTIROpPattern
-    /// sets it. Constants become parameters. The config option `relax.FuseOps.max_depth` limits the size of a group.
-    ///
-    /// Expects functions in A-normal form. Keeps what is computed. Never groups bindings outside of dataflow blocks, functions
-    /// marked `Primitive` or `Codegen`, or a call that writes to a value without what makes that value.
+    /// A call joins the group of the first later binding to which all its results lead, if the operator patterns of
+    /// both, and of the calls between them, allow that. The attribute `op_pattern` of a PrimFunc holds its pattern;
+    /// AnnotateTIROpPattern sets it. Constants become parameters. The config option `relax.FuseOps.max_depth` limits
+    /// the size of a group. Expects functions in A-normal form. Results do not change. Bindings outside dataflow
+    /// blocks, and functions marked `Primitive` or `Codegen`, are never grouped. A call that writes to a value is
+    /// grouped only together with the call that creates the value.
     ///
     /// ```relax before
     /// @T.prim_func(private=True)
@@ -59,7 +59,7 @@ declare_pass! {
         opt_level: 0,
         preserves: [keeps_form],
         options: Options {
-            /// How much is fused: nothing at 0; -1 means the opt_level of the run.
+            /// The optimization level of fusion: 0 fuses nothing, and -1 means the opt_level of the run.
             fuse_opt_level: i64 in (-1..) = -1,
         },
         run: fuse_ops,

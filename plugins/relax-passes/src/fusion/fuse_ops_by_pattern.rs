@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 declare_pass! {
     /// Groups operators in dataflow blocks into private functions marked `Composite`, by patterns with names.
     ///
-    /// The name of a pattern is that of a compiler and, after a `.`, that of a group of operators such as `conv2d_bias_relu` or
-    /// `matmul`. Patterns are tried in the order of the option; a binding that is in a group stays in it. The values of a group that
-    /// are used outside it become results of its function.
+    /// The name of a pattern consists of a compiler, a `.`, and a group of operators such as `conv2d_bias_relu` or
+    /// `matmul`. Patterns are tried in the order of the option; a binding belongs to the first group that matches it.
+    /// Values of a group that are used outside it become results of its function.
     ///
-    /// Groups are `conv1d`, `conv2d`, `conv3d`, `conv2d_transpose` and `matmul`, each perhaps followed by `_bias` (the sum with
-    /// another value), then perhaps by the name of an activation (`conv2d_bias_relu`, `matmul_gelu`). Activations are `relu`,
-    /// `gelu`, `silu`, `sigmoid` and `tanh`; each is a group of its own, too. So are `add`, `multiply`, `subtract`, `divide`,
-    /// `softmax`, `permute_dims`, `max_pool2d`, `avg_pool2d`, `concat` and `split`.
+    /// Groups are `conv1d`, `conv2d`, `conv3d`, `conv2d_transpose` and `matmul`, each optionally followed by `_bias`
+    /// (the sum with another value), and then by the name of an activation (`conv2d_bias_relu`, `matmul_gelu`).
+    /// Activations are `relu`, `gelu`, `silu`, `sigmoid` and `tanh`; each is also a group by itself. So are `add`,
+    /// `multiply`, `subtract`, `divide`, `softmax`, `permute_dims`, `max_pool2d`, `avg_pool2d`, `concat` and `split`.
     ///
-    /// Expects functions in A-normal form. Keeps what is computed. Never groups bindings outside of dataflow blocks, or functions
-    /// marked `Primitive`, `Composite` or `Codegen`.
+    /// Expects functions in A-normal form. Results do not change. Bindings outside dataflow blocks, and functions
+    /// marked `Primitive`, `Composite` or `Codegen`, are never grouped.
     ///
     /// Without patterns, as by default, nothing changes:
     ///
@@ -43,13 +43,13 @@ declare_pass! {
         opt_level: 0,
         preserves: [keeps_form],
         options: Options {
-            /// Names of patterns, each with the compiler that it is for, such as `acme.conv2d_relu`; the first that matches wins.
+            /// Names of patterns, each with its compiler, such as `acme.conv2d_relu`; the first match wins.
             patterns: Vec<String> = [],
-            /// Whether constants stay in the groups; otherwise they become parameters.
+            /// True if constants stay in the groups; otherwise they become parameters.
             bind_constants: bool = true,
-            /// Whether each group becomes a function of its own that its compiler gets, marked `Codegen`.
+            /// True to wrap each group in a function marked `Codegen`, which its compiler receives.
             annotate_codegen: bool = false,
-            /// Functions that are looked into; empty: all.
+            /// The functions to search; if empty, all functions.
             entry_functions: Vec<String> = [],
         },
         run: fuse_ops_by_pattern,

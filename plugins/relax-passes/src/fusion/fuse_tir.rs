@@ -9,15 +9,15 @@ use plugin_api::walk::in_place::WrittenParams;
 use std::collections::BTreeMap;
 
 declare_pass! {
-    /// Makes one PrimFunc of each function marked `Primitive`.
+    /// Replaces each function marked `Primitive` by one PrimFunc.
     ///
-    /// The PrimFunc does what the PrimFuncs do that the function calls, one after the other. Intermediate results are buffers
-    /// that it allocates. Calls of the function become `R.call_tir`, with the elements of tuples and the symbolic variables of
-    /// shapes as arguments of their own. Before, ExpandTupleArguments and RemoveUnusedParameters run; after, DeadCodeElimination
-    /// does.
+    /// The PrimFunc runs, in order, the PrimFuncs that the function called. Intermediate results become buffers that it
+    /// allocates. Calls of the function become `R.call_tir`, and the elements of tuples and the symbolic variables of
+    /// shapes become separate arguments. ExpandTupleArguments and RemoveUnusedParameters run before this pass, and
+    /// DeadCodeElimination after it.
     ///
-    /// Expects functions marked `Primitive` to consist of `R.call_tir` and `R.call_tir_inplace` of schedulable PrimFuncs, and of
-    /// tuples. Keeps what is computed. Never changes other PrimFuncs.
+    /// Expects functions marked `Primitive` to consist of `R.call_tir` and `R.call_tir_inplace` of schedulable
+    /// PrimFuncs, and of tuples. Results do not change. Other PrimFuncs never change.
     ///
     /// ```relax before
     /// @T.prim_func(private=True, s_tir=True)
@@ -113,8 +113,9 @@ fn keep_given_one_memory_twice(module: &Module, made: &mut BTreeMap<&str, Joined
                 args.get(*at).is_some_and(|arg| others.into_iter().any(|(_, other)| in_place.share(*arg, *other)))
             };
             if written.of_function(callee).iter().any(is_given_twice) {
-                let why =
-                    format!("`{callee}` is not fused: it writes to an argument whose memory another argument may have");
+                let why = format!(
+                    "`{callee}` is not fused, because it writes to an argument that may share memory with another one"
+                );
                 ctx.diagnostics().in_function(name).missed(call.value(), &why);
                 made.remove(callee);
             }
@@ -159,7 +160,7 @@ fn results_of(callee: V, args: &[V], joined: &Joined, value: Value<'_>, rw: &mut
         types.push(match (result, argument) {
             (Some(result), _) => fields[result].clone(),
             (None, Some(argument)) => rw.with(argument, |argument| argument.ty().to_owned()),
-            (None, None) => bail!(at value, "an output of the function is neither a result nor an argument"),
+            (None, None) => bail!(at value, "an output of the function must be a result or an argument"),
         });
     }
     let single = if let [one] = types.as_slice() { Some(one.clone()) } else { None };

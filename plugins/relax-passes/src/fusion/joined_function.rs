@@ -39,7 +39,7 @@ pub(super) fn joined(body: &Body, module: &Module) -> Result<Joined, PassError> 
         let buffers = plan.buffers_of_expr(binding).map_err(|error| error.at(binding))?;
         plan.buffers.insert(binding, buffers);
     }
-    let Some(result) = function.flat_map(Function::result).next() else { bail!("the function has no result") };
+    let Some(result) = function.flat_map(Function::result).next() else { bail!("the function must have a result") };
     let results = plan.buffers_of(result)?;
     plan.finish(&results)
 }
@@ -60,7 +60,7 @@ impl<'m> Plan<'m> {
         match ty {
             Type::Tensor(tensor) => {
                 let Some(shape) = tensor.shape else {
-                    bail!("the shape of `{name}` must be known, to make a buffer of it")
+                    bail!("the shape of `{name}` must be known, because it becomes a buffer")
                 };
                 let buffer = self.join.buffer(name, BufferType::new(shape, tensor.dtype));
                 self.params.push(JoinParam::Buffer(buffer));
@@ -207,6 +207,6 @@ fn shapes(ty: &Type) -> Result<Vec<Vec<Dim>>, PassError> {
             Ok(shapes?.into_iter().flatten().collect())
         }
         Type::Tensor(TensorType { shape: Some(shape), .. }) => Ok(vec![shape.clone()]),
-        other => bail!("the shapes of results must be known, to make buffers of them; found {other:?}"),
+        other => bail!("the shapes of results must be known, because they become buffers; found {other:?}"),
     }
 }

@@ -6,15 +6,15 @@ use plugin_api::prelude::*;
 use std::collections::BTreeMap;
 
 declare_pass! {
-    /// Merges calls of composite functions of one compiler, in the dataflow blocks of `main`, into functions marked `Codegen`,
-    /// then eliminates dead code.
+    /// Merges calls of composite functions of one compiler, in the dataflow blocks of `main`, into functions marked
+    /// `Codegen`. Then eliminates dead code.
     ///
-    /// A function marked `Composite` belongs to the compiler whose name is before the first `.` of the mark. A call is merged
-    /// into the group of its arguments if that does not make two groups need each other. The composite functions become local
-    /// functions of the merged one, so that a compiler needs nothing else of the module.
+    /// A function marked `Composite` belongs to the compiler that its mark names before the first `.`. A call is merged
+    /// into the group of its arguments unless two groups would then depend on each other. The composite functions
+    /// become local functions of the merged one, so that a compiler needs nothing else from the module.
     ///
-    /// Expects functions in A-normal form, and composite functions as FuseOpsByPattern makes them. Keeps what is computed, and
-    /// functions other than `main`.
+    /// Expects functions in A-normal form, with composite functions from FuseOpsByPattern. Results do not change, nor
+    /// do functions other than `main`.
     ///
     /// ```relax before
     /// @R.function(private=True)
@@ -66,7 +66,7 @@ declare_pass! {
 
 fn merge_composite_functions(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     let Some(main) = module.get("main").filter(|body| body.function().is_some()) else {
-        bail!("the module has no Relax function `main`, in which composite functions are merged");
+        bail!("the module needs a Relax function `main`, in which composite functions are merged");
     };
     let groups = merged_groups(main, module).map_err(|error| error.in_function("main"))?;
     ctx.statistic("functions formed", groups.len());

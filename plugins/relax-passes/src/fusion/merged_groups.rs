@@ -192,7 +192,7 @@ fn compiler_of<'b>(call: Call<'b>, module: &'b Module) -> Result<Option<&'b str>
     match mark.split_once('.') {
         Some((compiler, _)) => Ok(Some(compiler)),
         None => {
-            bail!(at call.value(), "the mark `Composite` is `{mark}`; write the compiler first, as in `acme.{mark}`")
+            bail!(at call.value(), "the attribute `Composite` is `{mark}`; put the compiler first, as in `acme.{mark}`")
         }
     }
 }

@@ -4,7 +4,7 @@ use super::op_pattern::pattern_of;
 use plugin_api::prelude::*;
 
 declare_pass! {
-    /// Marks each PrimFunc with what operator fusion must know of it, as the attribute `op_pattern`.
+    /// Annotates each PrimFunc with its operator pattern, the attribute `op_pattern`, which operator fusion needs.
     ///
     /// | `op_pattern` | each element of the result |
     /// |---|---|
@@ -15,7 +15,7 @@ declare_pass! {
     /// | 4 | combines many elements, and an elementwise function can be fused to it, as to a matrix product |
     /// | 8 | anything else |
     ///
-    /// Expects PrimFuncs made of schedulable blocks. A mark that is not 0 stays. Keeps everything else.
+    /// Expects PrimFuncs made of schedulable blocks. An existing pattern other than 0 is kept. Nothing else changes.
     ///
     /// ```relax before
     /// @T.prim_func(private=True, s_tir=True)

@@ -7,10 +7,10 @@ use plugin_api::typing::normalize::normalize;
 use std::collections::HashMap;
 
 declare_pass! {
-    /// Computes the symbolic expressions that a function uses as values by calls of new PrimFuncs.
+    /// Moves symbolic expressions that a function uses as values into new PrimFuncs, and calls these.
     ///
-    /// Numbers and symbolic variables stay, and so do shapes. Equal expressions share one PrimFunc. Expects functions in A-normal
-    /// form. Keeps what is computed.
+    /// Numbers, symbolic variables and shapes do not change. Equal expressions share one PrimFunc. Expects functions in
+    /// A-normal form. Results do not change.
     ///
     /// ```relax before
     /// @R.function(pure=False)

@@ -4,11 +4,11 @@ use plugin_api::prelude::*;
 use plugin_api::typing::relations::calls_are_pure;
 
 declare_pass! {
-    /// Ends the check of purity, as the last step before code that has effects is written.
+    /// Disables purity checks, as the last step before calls with side effects are emitted.
     ///
-    /// Pure functions, local ones too, are marked `relax.force_pure`. A call that was only declared to be pure becomes a plain
-    /// one. Expects functions in whose dataflow blocks no such call has an effect: relax.ToNonDataflow ends these blocks. Keeps
-    /// what is computed.
+    /// Pure functions, including local ones, are marked `relax.force_pure`. A call that was only declared to be pure
+    /// becomes a plain one. Expects that such calls in dataflow blocks are free of side effects; run
+    /// relax.ToNonDataflow first to remove these blocks. Results do not change.
     ///
     /// ```relax before
     /// @R.function
@@ -33,7 +33,8 @@ declare_pass! {
 fn remove_purity_checking(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let mut in_dataflow = body.dataflow_blocks().flat_map(Block::bindings);
     if let Some(call) = in_dataflow.find(|value| value.as_call().is_some_and(gets_effect)) {
-        bail!(at call, "the call has an effect once nothing says that it is pure, and it is in a dataflow block; run relax.ToNonDataflow before");
+        bail!(at call, "the call counts as impure once it is no longer declared pure, but it is in a dataflow block; run relax.ToNonDataflow \
+                        first");
     }
     let mut edit = body.edit();
     let mut unwrapped = 0;

@@ -7,10 +7,11 @@ use plugin_api::walk::in_place::WrittenParams;
 use std::collections::BTreeSet;
 
 declare_pass! {
-    /// Makes `R.reshape` of a call of a PrimFunc that only copies its elements in their order, in dataflow blocks.
+    /// Replaces calls of PrimFuncs that only copy elements in order by `R.reshape`, in dataflow blocks.
     ///
-    /// A reshape copies nothing when the program runs. Outputs of a block stay, as what is outside may need a copy. Expects
-    /// functions in A-normal form. Keeps what is computed, and a copy if a call writes in the place of it or of its source.
+    /// A reshape copies nothing at run time. Outputs of a block are kept, because code outside may need a copy. Expects
+    /// functions in A-normal form. Results do not change. Keeps a copy if a call writes to it or to its source in
+    /// place.
     ///
     /// ```relax before
     /// @T.prim_func(private=True, s_tir=True)
@@ -74,7 +75,7 @@ fn rewrite_dataflow_reshape(module: &Module, ctx: &Ctx) -> Result<Module, PassEr
             Some(_) => {
                 ctx.diagnostics()
                     .in_function(name)
-                    .missed(value, "stays a copy: a call writes in its place, or in that of its source");
+                    .missed(value, "it remains a copy, because a call writes to it or to its source in place");
                 Action::Keep
             }
             None => Action::Keep,

@@ -12,11 +12,11 @@ use plugin_api::tir::regions::linear::{add, mul, sub};
 use plugin_api::tir::regions::region::Range;
 
 declare_pass! {
-    /// Makes buffers as small as what is accessed of them within one iteration of the loops around their allocation.
+    /// Shrinks buffers to the region that is accessed within one iteration of the loops around their allocation.
     ///
-    /// Expects blocks without iterators: s_tir.ConvertBlocksToOpaque replaces these. Keeps parameters, and buffers whose data
-    /// is passed to calls without a block that says what these access. A region whose size depends on loops gets the greatest
-    /// size, if that is known.
+    /// Expects blocks without iterators; run s_tir.ConvertBlocksToOpaque first. Keeps parameters, and buffers whose
+    /// data is passed to calls outside a block that declares their accesses. A region whose size depends on loops gets
+    /// the greatest size, if that is known.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -41,7 +41,7 @@ declare_pass! {
     pub prim_func pass COMPACT_BUFFER_ALLOCATION = "s_tir.CompactBufferAllocation" {
         opt_level: 0,
         options: Options {
-            /// Whether no buffer may get larger than it was.
+            /// True if a buffer may never become larger.
             is_strict: bool = true,
         },
         run: compact_buffer_allocation,

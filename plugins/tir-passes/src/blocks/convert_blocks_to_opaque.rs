@@ -4,9 +4,9 @@ use plugin_api::prelude::*;
 use plugin_api::walk::visitors::post_order_visit_value;
 
 declare_pass! {
-    /// Replaces iterators of blocks by what they are in the loops around them.
+    /// Replaces iterators of blocks by their values in the loops around them.
     ///
-    /// Expects that no block has an initialization: s_tir.LowerInitBlock lowers these. A condition of a block that uses an
+    /// Expects blocks without an initialization; run s_tir.LowerInitBlock first. A condition of a block that uses an
     /// iterator of the same block is an error.
     ///
     /// ```relax before
@@ -43,12 +43,12 @@ struct ToOpaque;
 impl<'b> StmtMutator<'b> for ToOpaque {
     fn visit_sblock(&mut self, block: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         if let Some(init) = block.block_init() {
-            bail!(at init, "a block with an initialization; run s_tir.LowerInitBlock before");
+            bail!(at init, "a block with an initialization; run s_tir.LowerInitBlock first");
         }
         if let Some(iter) = block.block_condition().and_then(|condition| iterator_in(condition, block)) {
             let name = iter.name().unwrap_or("_");
-            bail!(at block, "the condition of the block uses its iterator `{name}`, which only its content knows; write \
-                             what `{name}` is in the loops around the block");
+            bail!(at block, "the condition of the block uses its iterator `{name}`, which is undefined there; write the condition in terms of the \
+                             loops around the block");
         }
         if block.needs_root_block(rw.body().root()) {
             rw.tir(|t| t.root_block(|| t.keep(block)))?;

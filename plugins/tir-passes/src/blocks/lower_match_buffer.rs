@@ -8,10 +8,10 @@ use plugin_api::tir::regions::linear::{Linear, add, cast, mul};
 use std::collections::{BTreeMap, BTreeSet};
 
 declare_pass! {
-    /// Replaces matched buffers by the buffers of which they are a part.
+    /// Replaces matched buffers by the buffers that contain them.
     ///
-    /// What a matched buffer says of its offset, strides and shape must hold: what is a variable gets its value from the
-    /// region, anything else is proved. What cannot be proved is an error.
+    /// The declared offset, strides and shape of a matched buffer must hold. A variable there gets its value from the
+    /// region, and anything else must be provable; otherwise, it is an error.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -84,7 +84,8 @@ impl<'b> LowerMatch<'b> {
                 }
                 1 => return self.replaced(&source.offset, rw),
                 _ => {
-                    let stride = stride(part).ok_or_else(|| pass_error!("the buffer has no such stride").at(value))?;
+                    let stride =
+                        stride(part).ok_or_else(|| pass_error!("the stride is undefined for this buffer").at(value))?;
                     return self.replaced(&stride, rw);
                 }
             }
@@ -176,11 +177,11 @@ impl<'b> LowerMatch<'b> {
             Some(outer) => (outer.buffer, outer.shifted(&ranges)),
             None => (buffer, ranges),
         };
-        let Some(of) = buffer.as_buffer_type() else { bail!("a region of something that is no buffer") };
+        let Some(of) = buffer.as_buffer_type() else { bail!("a region must refer to a buffer") };
         if ty.scope != of.scope || ty.dtype != of.dtype {
             let scope = |ty: &BufferType| if ty.scope.is_empty() { "global".to_string() } else { ty.scope.clone() };
             bail!(
-                "a buffer of {} in `{}` is matched with one of {} in `{}`; both have one data type and memory scope",
+                "a buffer of {} in `{}` is matched with one of {} in `{}`; data type and memory scope must be equal",
                 ty.dtype,
                 scope(ty),
                 of.dtype,
@@ -222,8 +223,7 @@ impl<'b> LowerMatch<'b> {
         match self.analyzer.prove_equal(&known, &value) {
             Some(true) => Ok(()),
             _ => bail!(
-                "the {what} of the matched buffer is said to be {}, and that of the region is {}; leave it open, or say what \
-                 the region has",
+                "the {what} of the matched buffer is {}, but that of the region is {}; omit it, or use that of the region",
                 shown(&known),
                 shown(&value)
             ),
@@ -237,7 +237,7 @@ impl<'b> LowerMatch<'b> {
         match factor.as_int() == Some(1) || self.analyzer.prove_equal(&rest, &zero) == Some(true) {
             true => Ok(()),
             false => bail!(
-                "the offset of the region is {}, which is not known to be a multiple of {}; say another `offset_factor`",
+                "the offset of the region is {}, which may not be a multiple of {}; use a different `offset_factor`",
                 shown(offset),
                 shown(&factor)
             ),

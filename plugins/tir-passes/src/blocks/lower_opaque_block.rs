@@ -5,13 +5,13 @@ use plugin_api::prelude::*;
 use plugin_api::tir::{Tir, has_jumps};
 
 declare_pass! {
-    /// Replaces blocks without iterators by their content, so that nothing can be scheduled any more.
+    /// Replaces blocks without iterators by their content, after which the function can no longer be scheduled.
     ///
-    /// The condition of a block becomes an If, a buffer of a block a statement that allocates it, a loop over threads a
-    /// launch, and a pragma an attribute. A loop of one iteration without annotations becomes what it holds. Other
-    /// annotations of blocks go.
+    /// The condition of a block becomes an If, an allocated buffer a statement that allocates it, a loop over threads a
+    /// launch, and a pragma an attribute. A loop of one iteration without annotations is replaced by its content. Other
+    /// annotations of blocks are removed.
     ///
-    /// Expects that no block has iterators: s_tir.ConvertBlocksToOpaque replaces these. Loops over threads begin at 0.
+    /// Expects blocks without iterators; run s_tir.ConvertBlocksToOpaque first. Loops over threads must start at 0.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -48,13 +48,13 @@ struct LowerOpaque<'b> {
 impl<'b> StmtMutator<'b> for LowerOpaque<'b> {
     fn visit_sblock(&mut self, block: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         if block.block_iters().next().is_some() {
-            bail!(at block, "a block with iterators; run s_tir.ConvertBlocksToOpaque before");
+            bail!(at block, "a block with iterators; run s_tir.ConvertBlocksToOpaque first");
         }
         if block.region().children().any(Value::is_init) {
-            bail!(at block, "a block with an initialization; run s_tir.LowerInitBlock before");
+            bail!(at block, "a block with an initialization; run s_tir.LowerInitBlock first");
         }
         if block.region().children().any(|child| child.matched_region().is_some()) {
-            bail!(at block, "a block that matches a region of a buffer; run s_tir.LowerMatchBuffer before");
+            bail!(at block, "a block that matches a region of a buffer; run s_tir.LowerMatchBuffer first");
         }
         let condition = block.block_condition().filter(|condition| !is_one(*condition));
         rw.tir(|t| {
@@ -87,11 +87,11 @@ impl<'b> StmtMutator<'b> for LowerOpaque<'b> {
                 rw.edit().forward_to(var, min);
             } else if min.dim().and_then(|min| min.as_int()) != Some(0) {
                 let name = var.name().unwrap_or("_");
-                bail!(at stmt, "threads execute the loop over `{name}`, so it begins at 0; let it, and add its begin to the indices");
+                bail!(at stmt, "the loop over `{name}` is bound to threads, so it must start at 0; add its start to the indices");
             }
             if has_jumps(stmt) {
                 let name = var.name().unwrap_or("_");
-                bail!(at stmt, "threads execute the loop over `{name}`, so no loop is left for its `break` or `continue`; write an If instead");
+                bail!(at stmt, "the loop over `{name}` is bound to threads, so its content cannot `break` or `continue`; use an If instead");
             }
             with_pragmas(stmt, var, rw)?;
             rw.edit().to_launch(stmt);
@@ -138,7 +138,7 @@ pub(super) fn alignments(body: &Body) -> Result<ValueMap<'_, Vec<Attr>>, PassErr
             let Attr::List(row) = row else { continue };
             let Some(Attr::Int(which)) = row.first() else { continue };
             let Some(written) = block.block_accesses().filter(|access| access.is_write).nth(*which as usize) else {
-                bail!(at block, "`{DIM_ALIGN}` names written buffer {which}, but the block does not write so many");
+                bail!(at block, "`{DIM_ALIGN}` refers to written buffer {which}, but the block writes fewer buffers");
             };
             let row = std::iter::once(Attr::Int(-1)).chain(row.iter().skip(1).cloned());
             match aligned.get_mut(written.buffer) {

@@ -15,12 +15,13 @@ use std::collections::BTreeMap;
 declare_pass! {
     /// Allocates each buffer of a block in the innermost loop or block around all of its accesses.
     ///
-    /// A loop gets a block for its content, which allocates the buffer. Blocks around a buffer no longer say that they access
-    /// it. A buffer stays outside of loops that a block binds to an iterator that is no spatial one, if it accesses the buffer
-    /// with that iterator, and outside of loops whose iterations may read what earlier ones wrote; a buffer in global memory is
-    /// allocated for each thread block at the outermost. A buffer that nothing accesses is not allocated.
+    /// A block that allocates the buffer is added around the content of the loop. Blocks around the allocation no
+    /// longer declare accesses to the buffer. A buffer stays outside loops that a block binds to an iterator that is
+    /// not spatial, if it accesses the buffer with that iterator, and outside loops whose iterations may read values
+    /// that earlier ones wrote. A buffer in global memory is allocated for each thread block at the outermost. Buffers
+    /// that are never accessed are not allocated.
     ///
-    /// Expects no blocks with an initialization: s_tir.LowerInitBlock lowers these.
+    /// Expects blocks without an initialization; run s_tir.LowerInitBlock first.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -52,7 +53,7 @@ declare_pass! {
 
 fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     if let Some(init) = body.values().find(|value| value.is_init()) {
-        bail!(at init, "a block with an initialization; run s_tir.LowerInitBlock before");
+        bail!(at init, "a block with an initialization; run s_tir.LowerInitBlock first");
     }
     let (places, scopes) = Places::of(body);
     let (scope_of, unused) = (ValueMap::new(body), ValueSet::new(body));

@@ -7,13 +7,13 @@ use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 declare_pass! {
-    /// Shares storage between allocations that are not alive at the same time, and allocates it at the start of the function,
-    /// or of the threads or the parallel loop that use it.
+    /// Shares storage between allocations that are not alive at the same time, and allocates it at the start of the
+    /// function, or at the start of the threads or the parallel loop that use it.
     ///
-    /// Expects flat buffers and no vectorized loops. Removes allocations that are not used, and the annotations of others.
-    /// Shared storage is volatile if one of its allocations is.
-    /// Keeps apart what fits into a register, and memory scopes of one thread. An allocation whose shape a loop or a name in
-    /// the function decides stays where it is.
+    /// Expects flat buffers and no vectorized loops. Removes unused allocations, and the annotations of others. Shared
+    /// storage is volatile if one of its allocations is. Allocations that fit into a register, or are in a memory scope
+    /// of one thread, do not share storage. An allocation whose shape depends on a loop or a name in the function does
+    /// not move.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)

@@ -5,14 +5,15 @@ use plugin_api::ir::{BufferType, loop_kind};
 use plugin_api::prelude::*;
 
 declare_pass! {
-    /// Makes one long row of rows, if all of a function goes through them element by element.
+    /// Joins rows into one long row, if a whole function processes them element by element.
     ///
-    /// A vector of a processor ends with its row: a row of 55 elements takes as long as one of 64. One row of 55 * 55 elements
-    /// has one such end. A 1x1 convolution, and what follows it, can be computed in this way; a 3x3 convolution reads
-    /// neighbours in other rows, and cannot. Parameters keep their types, and are accessed through views.
+    /// A processor vector cannot cross the end of a row, so a row of 55 elements takes as long as one of 64. One row of
+    /// 55 * 55 elements has only one such end. A 1x1 convolution, and elementwise operations after it, can be computed
+    /// in this way; a 3x3 convolution cannot, because it reads neighbours in other rows. Parameters keep their types,
+    /// and are accessed through views.
     ///
-    /// Expects a function that is a list of loop nests, each around one block. Keeps other functions, and the order in which each
-    /// element is computed.
+    /// Expects a function that is a list of loop nests, each around one block. Other functions do not change, nor does
+    /// the order in which each element is computed.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)

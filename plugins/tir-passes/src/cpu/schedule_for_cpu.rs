@@ -11,18 +11,19 @@ use plugin_api::schedule::{BlockInfo, BlockRef, IterKind, LoopRef, Schedule};
 use std::collections::HashSet;
 
 declare_pass! {
-    /// Schedules PrimFuncs for a processor: vectors, tiles in registers, threads.
+    /// Schedules PrimFuncs for a CPU, with vectors, tiles in registers, and threads.
     ///
-    /// A reduction is computed in tiles whose sums stay in registers, and what follows it element by element is computed for
-    /// a tile as soon as it is there. The sizes of a tile are those that take the least time for an element by a simple model of
-    /// registers and loads. Input that is made for the reduction, such as that with a border of zeros, is made part by part, each
-    /// for a few tiles and in their thread; so is a copy of input that is larger than a cache and read often, whose rows then
-    /// follow each other. Where the width of a convolution is no multiple of a vector, the lanes are channels, and the filter is
-    /// copied so that its channels follow each other. Other blocks get vectors and threads. Each step is one of the schedule
-    /// library, which refuses what would change the result; a block that a rule does not fit stays as it is.
+    /// A reduction is computed in tiles whose sums stay in registers, and elementwise operations on its result are
+    /// computed for each tile at once. The size of a tile minimizes the time per element in a simple model of registers
+    /// and loads. Inputs that are computed for the reduction, such as one padded with zeros, are computed in parts,
+    /// each for a few tiles and in their thread. The same holds for a copy of an input that is larger than a cache and
+    /// read often, which makes its rows contiguous. Where the width of a convolution is not a multiple of a vector, the
+    /// lanes are channels, and the filter is copied so that its channels are contiguous. Other blocks get vectors and
+    /// threads. Each step is a primitive of the schedule library, which rejects steps that would change the result; a
+    /// block that does not match a rule does not change.
     ///
-    /// Expects PrimFuncs with blocks; run `s_tir.LowerInitBlock` to `s_tir.LowerOpaqueBlock` afterwards. Keeps the order of
-    /// sums, so results have the same bits.
+    /// Expects PrimFuncs with blocks; run `s_tir.LowerInitBlock` to `s_tir.LowerOpaqueBlock` afterwards. The order of
+    /// sums does not change, so results have the same bits.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -50,7 +51,7 @@ declare_pass! {
         opt_level: 0,
         run: schedule_for_cpu,
         options: Options {
-            /// Bytes of a vector of the processor.
+            /// The size of a vector of the processor, in bytes.
             vector_bytes: i64 in [16, 32, 64] = 64,
         }
     }

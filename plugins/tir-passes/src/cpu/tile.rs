@@ -61,7 +61,7 @@ impl<'i> Operands<'i> {
     fn of(info: &'i BlockInfo) -> Result<Operands<'i>, PassError> {
         let mut loops = Vec::new();
         for (at, iter) in info.iters.iter().enumerate().filter(|(_, iter)| iter.kind == IterKind::Spatial) {
-            loops.push((at, iter.extent.ok_or_else(|| pass_error!("an extent that is no number"))?));
+            loops.push((at, iter.extent.ok_or_else(|| pass_error!("an extent that is not constant"))?));
         }
         let reduced = || info.iters.iter().filter(|iter| iter.kind == IterKind::Reduce);
         let products = reduced().map(|iter| iter.extent.unwrap_or(1).max(1)).fold(1, i64::saturating_mul);

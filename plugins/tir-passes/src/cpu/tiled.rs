@@ -28,8 +28,8 @@ pub(super) fn tiled(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Re
     }
     let innermost = nest.outer.last().or(nest.shared.last()).copied();
     let last_lanes = tile.channels.filter(|_| tile.packed.is_some()).map_or(tile.lanes, |(_, n)| n);
-    follow(schedule, block, innermost.ok_or_else(|| pass_error!("no loop of the result"))?, last_lanes)?;
-    let first = *nest.reduced.first().ok_or_else(|| pass_error!("no loop of what is combined"))?;
+    follow(schedule, block, innermost.ok_or_else(|| pass_error!("the result does not have a loop"))?, last_lanes)?;
+    let first = *nest.reduced.first().ok_or_else(|| pass_error!("the reduction does not have a loop"))?;
     let init = schedule.decompose_reduction(block, first)?;
     in_registers(schedule, &nest.inner)?;
     let loops = schedule.get_loops(init)?;
@@ -41,8 +41,11 @@ pub(super) fn tiled(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Re
 /// Copies the filter that a reduction reads, and changes the layout of its sums: in both, the lane iterator is last.
 fn pack(schedule: &mut Schedule, block: BlockRef, iter: usize, filter: usize, lanes: i64) -> Result<(), PassError> {
     let last = |of: &BufferInfo| -> Result<Vec<usize>, PassError> {
-        let at =
-            of.dims.iter().position(|dim| dim[..] == [iter]).ok_or_else(|| pass_error!("no dimension of lanes"))?;
+        let at = of
+            .dims
+            .iter()
+            .position(|dim| dim[..] == [iter])
+            .ok_or_else(|| pass_error!("the lanes do not have a dimension"))?;
         Ok((0..of.dims.len()).filter(|dim| *dim != at).chain([at]).collect())
     };
     let info = schedule.block_info(block)?;
@@ -69,7 +72,7 @@ fn nest(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<Nest, P
         match schedule.iter_kind(of)? {
             IterKind::Spatial => spatial.push(of),
             IterKind::Reduce => reduced.push(of),
-            _ => bail!("a loop over several things"),
+            _ => bail!("a loop that binds several kinds of iterators"),
         }
     }
     let (mut inner, mut block_loop) = (Vec::new(), None);
@@ -117,7 +120,7 @@ fn part(
         return Ok([None; 3]);
     }
     let mut loops = schedule.split_by(*of, &factors)?.into_iter();
-    let mut next = || loops.next().ok_or_else(|| pass_error!("a split gave fewer loops than asked for"));
+    let mut next = || loops.next().ok_or_else(|| pass_error!("a split returned too few loops"));
     let first = next()?;
     *of = if block.is_some() { next()? } else { first };
     let mut in_tile = |n: Option<i64>| n.map(|_| next()).transpose();
@@ -174,7 +177,7 @@ fn follow(schedule: &mut Schedule, block: BlockRef, at: LoopRef, lanes: i64) -> 
             break;
         }
     }
-    *schedule = placed.ok_or_else(|| pass_error!("nothing that follows can be computed for a tile"))?;
+    *schedule = placed.ok_or_else(|| pass_error!("blocks after the tile cannot be computed per tile"))?;
     Ok(())
 }
 

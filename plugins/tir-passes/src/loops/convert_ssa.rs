@@ -6,9 +6,9 @@ use plugin_api::prelude::*;
 use plugin_api::tir::{Again, TirRewrite};
 
 declare_pass! {
-    /// Makes each variable defined once: a definition of a variable that was defined before becomes one of a new variable.
+    /// Defines each variable once: a second definition of a variable becomes the definition of a new variable.
     ///
-    /// Expects any PrimFunc. Keeps names, as far as they differ.
+    /// Expects any PrimFunc. Names are kept if they are unique.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)

@@ -12,12 +12,13 @@ use plugin_api::walk::visitors::post_order_visit_value;
 use std::collections::HashMap;
 
 declare_pass! {
-    /// Moves Ifs out of loops whose variables their conditions do not use, then simplifies and removes what does nothing.
+    /// Moves an If out of a loop if its condition does not use the loop variable. Then simplifies, and removes
+    /// statements without effect.
     ///
-    /// An If moves out of a loop that does nothing else. Expects any PrimFunc. Keeps Ifs whose conditions read memory, use
-    /// names or iterators of blocks, or divide by what may be zero. A loop is written once for each branch of an If that moves
-    /// out of it: if it would be written more than 64 times, Ifs stay, which is a missed remark. Out of what threads execute
-    /// an If moves only with `s_tir.HoistIfThenElse.support_block_scope_hoisting`.
+    /// The If must be the only content of its loop. Expects any PrimFunc. Keeps Ifs whose conditions read memory, use
+    /// names or iterators of blocks, or may divide by zero. The loop is duplicated for each branch of such an If; if
+    /// there would be more than 64 copies, the Ifs stay, and a remark is reported as missed. Ifs move out of loops over
+    /// threads only with `s_tir.HoistIfThenElse.support_block_scope_hoisting`.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -41,7 +42,7 @@ declare_pass! {
 }
 
 declare_config! {
-    /// Whether an If moves out of what threads execute.
+    /// True if an If may move out of loops over threads.
     pub SUPPORT_BLOCK_SCOPE: bool = "s_tir.HoistIfThenElse.support_block_scope_hoisting" { default: false }
 }
 
@@ -53,8 +54,7 @@ fn hoist_if_then_else(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let mut hoist = Hoist { found: finder.found, doubled: 0, missed: ValueSet::new(body) };
     let hoisted = if hoist.found.is_empty() { body.clone() } else { hoist.rewrite(body)? };
     for cond in body.values().filter(|value| hoist.missed.contains(*value)) {
-        ctx.diagnostics()
-            .missed(cond, "the If stays in its loop, which would be written too often: its branches share it");
+        ctx.diagnostics().missed(cond, "the If stays in its loop, because hoisting would duplicate the loop too often");
     }
     let simple = Simplify::of(&hoisted).rewrite(&hoisted)?;
     without_no_ops(&simple, false)

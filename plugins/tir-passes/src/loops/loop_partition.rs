@@ -15,8 +15,8 @@ declare_pass! {
     /// Splits loops into parts in which conditions are known.
     ///
     /// A loop is split by conditions that are marked as `T.likely`, and by all of its conditions if the attribute
-    /// `pragma_loop_partition_hint` mentions its variable. The marks go. Expects any PrimFunc. Keeps loops whose parts would
-    /// have bounds that are not numbers, and those with a `break` or `continue`.
+    /// `pragma_loop_partition_hint` names its variable. The marks are removed. Expects any PrimFunc. Keeps loops whose
+    /// parts would not have constant bounds, and loops with a `break` or `continue`.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -39,17 +39,17 @@ declare_pass! {
 }
 
 declare_config! {
-    /// Whether loops with a known number of iterations are split without a hint.
+    /// True if loops with a known number of iterations are split without a hint.
     pub PARTITION_CONST_LOOP: bool = "s_tir.LoopPartition.partition_const_loop" { default: false }
 }
 
 declare_config! {
-    /// Whether a part of one iteration stays a loop.
+    /// True if a part with one iteration stays a loop.
     pub NO_UNROLL_LOOP_WITH_EXTENT_ONE: bool = "s_tir.LoopPartition.no_unroll_loop_with_extent_one" { default: false }
 }
 
 declare_config! {
-    /// Whether a loop with a hint that cannot be split becomes an `unroll` loop.
+    /// True if a loop with a hint becomes an `unroll` loop when it cannot be split.
     pub UNROLL_LOOP_WITHOUT_INTERVAL: bool = "s_tir.LoopPartition.unroll_loop_with_partition_hint_no_interval" {
         default: false,
     }
@@ -75,7 +75,7 @@ fn loop_partition(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     };
     let out = split.rewrite(body)?;
     for stmt in body.values().filter(|value| split.missed.contains(*value)) {
-        ctx.diagnostics().missed(stmt, "the loop is not split: its parts would be written too often");
+        ctx.diagnostics().missed(stmt, "the loop is not split, because its parts would be duplicated too often");
     }
     Ok(out)
 }

@@ -12,8 +12,8 @@ use std::collections::HashMap;
 declare_pass! {
     /// Removes statements that do nothing.
     ///
-    /// These are values that are evaluated for nothing, stores of what is there already, and loops, Ifs and attributes
-    /// whose content does nothing. Expects any PrimFunc. Keeps allocations and names of values.
+    /// These are evaluations of unused values, stores of the existing value, and loops, Ifs and attributes whose
+    /// content does nothing. Expects any PrimFunc. Keeps allocations and names of values.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -38,12 +38,13 @@ declare_pass! {
 }
 
 declare_config! {
-    /// Most steps that the simplifier takes to prove that a store does nothing; 0 is no limit. This pass needs no limit.
+    /// The maximum number of steps of the simplifier to prove that a store does nothing; 0 means unlimited. This
+    /// implementation ignores it.
     pub MAX_SIMPLIFICATION_STEPS: i64 = "tirx.RemoveNoOp.max_simplification_steps" { default: 0, range: 0.. }
 }
 
 declare_config! {
-    /// Whether calls of a profiler count as nothing.
+    /// True if calls of a profiler count as statements without effect.
     pub IGNORE_PROFILER_CALL: bool = "tirx.RemoveNoOp.ignore_profiler_call" { default: false }
 }
 

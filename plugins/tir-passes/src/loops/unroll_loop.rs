@@ -10,11 +10,11 @@ use plugin_api::tir::{Again, TirRewrite, has_jumps};
 use std::collections::{HashMap, HashSet};
 
 declare_pass! {
-    /// Writes out loops: those that are marked as `unroll`, and short serial ones if the config says so.
+    /// Unrolls loops: those marked as `unroll`, and short serial ones if the config says so.
     ///
-    /// A serial loop that should be written out is only marked as `unroll` if `tirx.UnrollLoop.explicit_unroll` is 0.
-    /// Expects any PrimFunc. Keeps serial loops whose number of iterations is not known, and those with a `break` or
-    /// `continue`; an `unroll` loop of that kind is an error.
+    /// With `tirx.UnrollLoop.explicit_unroll` set to 0, serial loops are only marked as `unroll`. Expects any PrimFunc.
+    /// Keeps serial loops with an unknown number of iterations, and those with a `break` or `continue`; an `unroll`
+    /// loop of that kind is an error.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -35,27 +35,27 @@ declare_pass! {
 }
 
 declare_config! {
-    /// Most steps of a loop nest that is written out without being marked for it.
+    /// The maximum number of steps of a loop nest that is unrolled without a mark.
     pub AUTO_MAX_STEP: i64 = "tirx.UnrollLoop.auto_max_step" { default: 0 }
 }
 
 declare_config! {
-    /// Most loops within each other that are written out without being marked for it.
+    /// The maximum nesting of loops that are unrolled without a mark.
     pub AUTO_MAX_DEPTH: i64 = "tirx.UnrollLoop.auto_max_depth" { default: 8 }
 }
 
 declare_config! {
-    /// Most iterations of a loop that is written out whatever the number of its steps.
+    /// The maximum number of iterations of a loop that is unrolled regardless of the number of its steps.
     pub AUTO_MAX_EXTENT: i64 = "tirx.UnrollLoop.auto_max_extent" { default: 0 }
 }
 
 declare_config! {
-    /// Whether a loop is written out (1), or marked as `unroll` (0).
+    /// 1 to unroll loops, 0 to only mark them as `unroll`.
     pub EXPLICIT_UNROLL: i64 = "tirx.UnrollLoop.explicit_unroll" { default: 1, range: 0..=1 }
 }
 
 declare_config! {
-    /// Whether loops are written out whose variables are indices of local buffers (1).
+    /// 1 to unroll loops whose variables are indices of local buffers.
     pub UNROLL_LOCAL_ACCESS: i64 = "tirx.UnrollLoop.unroll_local_access" { default: 0, range: 0..=1 }
 }
 
@@ -70,7 +70,7 @@ fn unroll_loop(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let mut choice = Choice { limits, analyzer: Analyzer::new(), local: HashSet::new(), chosen: HashMap::new() };
     let all = choice.content(body.root())?;
     if all.copies > MOST_COPIES {
-        bail!(at body.root(), "the loops of this function would be written out as {} statements, and {MOST_COPIES} are the most; unroll fewer of them", all.copies);
+        bail!(at body.root(), "unrolling the loops of this function would produce {} statements, more than {MOST_COPIES}; unroll fewer loops", all.copies);
     }
     if choice.chosen.is_empty() {
         return Ok(body.clone());
@@ -183,14 +183,16 @@ impl<'b> Choice<'b> {
         }
         if marked && n.is_none() {
             let name = var.name().unwrap_or("_");
-            bail!(at stmt, "the loop over `{name}` is marked as `unroll`, but its number of iterations is not known; make it a serial loop, or bind the number before this pass");
+            bail!(at stmt, "the loop over `{name}` is marked as `unroll`, but its number of iterations is unknown; make it a serial loop, or bind \
+                            the number before this pass");
         }
         let Limits { max_step, max_depth, max_extent, explicit, local_access } = self.limits;
         if has_jumps(stmt) {
             if marked && (explicit || max_extent == 1 && n.is_some_and(|n| n <= 1)) {
                 // Without the loop, a `break` or `continue` in it would apply to the enclosing loop.
                 let name = var.name().unwrap_or("_");
-                bail!(at stmt, "the loop over `{name}` is marked as `unroll`, but its content has a `break` or `continue`, which means the loop; make it a serial loop, or put what follows the jump under a condition");
+                bail!(at stmt, "the loop over `{name}` is marked as `unroll`, but contains a `break` or `continue` that applies to it; make it a \
+                                serial loop, or put the statements after the jump under a condition");
             }
             count.kept += 1;
             return Ok(count);
@@ -240,7 +242,8 @@ impl<'b> Choice<'b> {
 fn too_many(stmt: Value<'_>, var: Value<'_>, n: i64, copies: i64) -> PassError {
     let name = var.name().unwrap_or("_");
     let statements = if copies == i64::MAX { String::new() } else { format!(", {copies} statements") };
-    pass_error!("the loop over `{name}` has {n} iterations{statements}, which are too many to be written out: {MOST_COPIES} statements are the most; make it a serial loop, or split it and unroll the inner loop")
+    pass_error!("the loop over `{name}` has {n} iterations{statements}, too many to unroll: the limit is {MOST_COPIES} statements; make it a \
+                 serial loop, or split it and unroll the inner loop")
         .at(stmt)
 }
 

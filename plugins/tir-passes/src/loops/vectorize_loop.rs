@@ -16,11 +16,12 @@ use plugin_api::tir::{Again, TirRewrite, has_jumps};
 use predicates::Mask;
 
 declare_pass! {
-    /// Makes loops that are marked as `vectorized` operations on vectors.
+    /// Replaces loops marked as `vectorized` by operations on vectors.
     ///
-    /// A statement that no vector operation can do, such as an If whose condition differs from lane to lane, becomes a
-    /// serial loop. So does a loop whose iterations each need a buffer that it allocates. A `break` or `continue` that would
-    /// mean another loop then is an error. With `enable_vectorize` false, all marked loops become serial. Expects any PrimFunc.
+    /// A statement without a vector form, such as an If whose condition differs between lanes, becomes a serial loop.
+    /// So does a loop whose iterations each need a buffer that it allocates. A `break` or `continue` that would then
+    /// apply to another loop is an error. With `enable_vectorize` false, all marked loops become serial. Expects any
+    /// PrimFunc.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -36,7 +37,7 @@ declare_pass! {
     pub prim_func pass VECTORIZE_LOOP = "tirx.VectorizeLoop" {
         opt_level: 0,
         options: Options {
-            /// Whether loops are vectorized; if not, they become serial.
+            /// True if loops are vectorized; otherwise they become serial.
             enable_vectorize: bool = true,
         },
         run: vectorize_loop,
@@ -44,8 +45,8 @@ declare_pass! {
 }
 
 declare_config! {
-    /// Whether a condition that differs from lane to lane becomes a predicate of loads and stores. By default it
-    /// does for targets whose vectors have a length that is known only when the program runs.
+    /// True if a condition that differs between lanes becomes a predicate of loads and stores. By default, true for
+    /// targets whose vectors have a length that is only known at run time.
     pub ENABLE_BUFFER_LEVEL_PREDICATION: bool = "tirx.enable_buffer_level_predication" {}
 }
 
@@ -120,7 +121,7 @@ impl<'b> TirRewrite<'b> for Vectorize<'b> {
         {
             if min.dim().and_then(|min| min.as_int()) != Some(0) {
                 let name = var.name().unwrap_or("_");
-                bail!(at stmt, "the vectorized loop over `{name}` does not begin at 0; let it, and add its begin to the indices");
+                bail!(at stmt, "the vectorized loop over `{name}` must start at 0; add its start to the indices");
             }
             return self.vectorize(stmt, var, extent, w);
         }
@@ -138,10 +139,11 @@ impl<'b> TirRewrite<'b> for Vectorize<'b> {
             }
             Some(Stmt::For { var, min, .. }) if self.known.lanes(min) != Lanes::ONE => {
                 let name = var.name().unwrap_or("_");
-                bail!(at stmt, "the loop over `{name}` begins elsewhere in each lane; let it begin at 0, and add its begin to the indices");
+                bail!(at stmt, "the loop over `{name}` starts at a different value in each lane; let it start at 0, and add its start to the \
+                                indices");
             }
             Some(Stmt::While { .. }) => {
-                Err(PassError::new("a while loop cannot be vectorized; take it out of the vectorized loop").at(stmt))
+                Err(PassError::new("a while loop cannot be vectorized; move it out of the vectorized loop").at(stmt))
             }
             _ => w.stmt(self, stmt),
         }
@@ -201,15 +203,17 @@ impl<'b> Vectorize<'b> {
         let n = extent.dim().and_then(|extent| extent.as_int());
         if let Some(n) = n.filter(|n| *n > i64::from(i16::MAX)) {
             let name = var.name().unwrap_or("_");
-            bail!(at stmt, "the vectorized loop over `{name}` has {n} iterations, and a vector has {} lanes at most; split the loop, and vectorize the inner one", i16::MAX);
+            bail!(at stmt, "the vectorized loop over `{name}` has {n} iterations, but a vector has at most {} lanes; split the loop, and \
+                            vectorize the inner one", i16::MAX);
         }
         if n.is_some_and(|n| n < 1) {
             let name = var.name().unwrap_or("_");
-            bail!(at stmt, "the vectorized loop over `{name}` has no iteration, and no vector has no lanes; make it a serial loop, or run tirx.RemoveNoOp before");
+            bail!(at stmt, "the vectorized loop over `{name}` does not have any iterations; make it a serial loop, or run tirx.RemoveNoOp first");
         }
         let Some(lanes) = Lanes::of_extent(extent).filter(|lanes| self.scalable || !lanes.scalable) else {
             let name = var.name().unwrap_or("_");
-            bail!(at stmt, "the number of iterations of the vectorized loop over `{name}` is not known; make it a constant, or a multiple of `T.vscale()` if the target has scalable vectors");
+            bail!(at stmt, "the number of iterations of the vectorized loop over `{name}` is unknown; make it a constant, or a multiple of \
+                            `T.vscale()` if the target has scalable vectors");
         };
         if has_jumps(stmt) {
             let name = var.name().unwrap_or("_");
@@ -235,7 +239,7 @@ impl<'b> Vectorize<'b> {
     /// Writes a statement once for each lane.
     fn serial(&mut self, stmt: Value<'b>, along: Along<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
         if has_jumps(stmt) && !matches!(stmt.stmt(), Some(Stmt::For { .. } | Stmt::While { .. })) {
-            bail!(at stmt, "a `break` or `continue` that not each lane has; make the vectorized loop around it a serial loop");
+            bail!(at stmt, "a `break` or `continue` applies to some lanes only; make the vectorized loop around it a serial loop");
         }
         self.along = None;
         let known = std::mem::take(&mut self.known);
@@ -269,7 +273,7 @@ impl<'b> Vectorize<'b> {
             let (index, stored) = (Lanes::of_type(w.dtype(*last)), Lanes::of_type(w.dtype(*value)));
             let within = elements(element);
             if element.lanes() as i16 <= 0 {
-                bail!(at stmt, "a buffer of scalable vectors cannot be stored to in a vectorized loop");
+                bail!(at stmt, "a vectorized loop cannot store to a buffer of scalable vectors");
             }
             let total = Lanes { n: (index.n * within).max(stored.n), scalable: index.scalable || stored.scalable };
             *last = broadcast_to(*last, Lanes { n: total.n / within, ..total }, w)?;
@@ -335,7 +339,7 @@ fn broadcast_to(v: V, lanes: Lanes, w: &mut Again<'_>) -> Result<V, PassError> {
         _ if now == Lanes::ONE => v,
         _ => {
             return Err(pass_error!(
-                "a vector of {} lanes where one of {} is needed; make the loop shorter",
+                "a vector of {} lanes is used where one of {} is needed; make the loop shorter",
                 now.n,
                 lanes.n
             ));

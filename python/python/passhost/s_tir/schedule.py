@@ -22,7 +22,7 @@
 >>> sch.split(i, [None, 8])
 Traceback (most recent call last):
     ...
-passhost.error.ScheduleError: `split`: `i` is parallel; do this before
+passhost.error.ScheduleError: `split`: loop `i` is already parallel; apply this primitive before that
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ impl Lower {
                 Ok(())
             }
             None if views && value.operand(0).is_some_and(|data| dtype_of(data).code() == 3) => {
-                Err(Fault::unsupported(format!("`{}`, whose memory is made elsewhere", name_of(value))))
+                Err(Fault::unsupported(format!("`{}`, whose memory is allocated elsewhere", name_of(value))))
             }
             None => {
                 let storage = self.storage(name_of(value));
@@ -106,7 +106,7 @@ impl Lower {
             extents.push(extent);
         }
         let skipped = ranges.len().checked_sub(ty.shape.len());
-        let skipped = skipped.ok_or_else(|| Fault::unsupported("a region of fewer dimensions than its buffer"))?;
+        let skipped = skipped.ok_or_else(|| Fault::unsupported("a region with fewer dimensions than its buffer"))?;
         let strides: Vec<Affine> = self.program.buffers[at].strides.iter().skip(skipped).cloned().collect();
         let meant = ty.shape.iter().zip(&extents[skipped..]).chain(ty.strides.iter().zip(&strides));
         let meant: Vec<(Dim, Affine)> = meant

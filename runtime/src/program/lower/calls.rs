@@ -77,7 +77,7 @@ impl Lower {
         let op = call.op().unwrap_or_default();
         let name = op.strip_prefix("tirx.").unwrap_or(op);
         let unknown = || match name {
-            "" => Fault::unsupported("a call of a function in a PrimFunc"),
+            "" => Fault::unsupported("a PrimFunc that calls a function"),
             name => Fault::unsupported(format!("`T.{name}`")),
         };
         let arg = |i: usize| call.arg(i).ok_or_else(unknown);

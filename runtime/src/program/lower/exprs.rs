@@ -24,8 +24,7 @@ impl Lower {
     /// Lowers a lane of an expression; scalars are the same in every lane.
     pub(super) fn expr(&mut self, value: Value<'_>, lane: usize) -> Result<Reg, Fault> {
         if self.program.registers.len() > MOST_REGISTERS {
-            let what =
-                format!("a PrimFunc with more than {MOST_REGISTERS} values, lanes of vectors counted one by one");
+            let what = format!("a PrimFunc with more than {MOST_REGISTERS} values, counting each lane of a vector");
             return Err(Fault::unsupported(what));
         }
         // Expressions may be nested deeper than the stack allows.
@@ -95,7 +94,7 @@ impl Lower {
         let position = value.operand(vectors + lane).and_then(|at| at.dim()?.as_int());
         let mut at = position
             .and_then(|at| usize::try_from(at).ok())
-            .ok_or_else(|| Fault::unsupported("a shuffle whose positions are not known"))?;
+            .ok_or_else(|| Fault::unsupported("a shuffle whose positions are not constant"))?;
         for vector in value.operands().take(vectors) {
             let lanes = lanes_of(vector)?;
             if at < lanes {
@@ -103,7 +102,7 @@ impl Lower {
             }
             at -= lanes;
         }
-        Err(Fault::unsupported("a shuffle of elements that its vectors do not have"))
+        Err(Fault::unsupported("a shuffle with a position outside its vectors"))
     }
 
     fn buffer_part(&mut self, buffer: Value<'_>, part: u32) -> Result<Reg, Fault> {

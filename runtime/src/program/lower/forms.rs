@@ -110,7 +110,7 @@ impl Lower {
         self.symbols
             .get(&sym.id)
             .cloned()
-            .ok_or_else(|| Fault::unsupported("a variable of shapes that no argument and no statement binds"))
+            .ok_or_else(|| Fault::unsupported("a shape variable that arguments and statements do not bind"))
     }
 
     /// Loads a dimension, or another scalar embedded in an expression, into a register of its own type.
@@ -137,7 +137,7 @@ impl Lower {
                 Ok(self.unary(op, scalar, a))
             }
             DimExpr::Binary(prim::IF, _, cond, both) => {
-                let (then, otherwise) = both.choice().ok_or_else(|| Fault::unsupported("half of a choice"))?;
+                let (then, otherwise) = both.choice().ok_or_else(|| Fault::unsupported("a choice with one branch"))?;
                 let cond = self.dim(cond)?;
                 self.choice(cond, scalar, |lower| lower.dim(then), |lower| lower.dim(otherwise))
             }

@@ -92,7 +92,7 @@ impl Lower {
         let element = scalar_of(ty.dtype)?;
         let lanes = match ty.dtype.lanes() as i16 {
             lanes @ 1.. => lanes as u32,
-            _ => return Err(Fault::unsupported("buffers of vectors whose length is known only to a device")),
+            _ => return Err(Fault::unsupported("buffers of vectors whose length depends on the device")),
         };
         let shape = ty.shape.iter().map(|dim| self.dim_form(dim)).collect::<Result<Vec<Affine>, Fault>>()?;
         let strides = match ty.strides.is_empty() {
@@ -122,5 +122,5 @@ impl Lower {
 
 /// Returns the type of a buffer.
 pub(super) fn buffer_type(value: Value<'_>) -> Result<BufferType, Fault> {
-    value.as_buffer_type().ok_or_else(|| Fault::unsupported(format!("`{}`, which is no buffer", name_of(value))))
+    value.as_buffer_type().ok_or_else(|| Fault::unsupported(format!("`{}`, which is not a buffer", name_of(value))))
 }

@@ -47,15 +47,13 @@ impl Pieces {
         let bytes = i128::from(offset)..i128::from(offset) + tensor.bytes().len() as i128;
         if bytes.start < 0 || bytes.end > i128::from(piece.bytes) {
             let (start, end, all) = (bytes.start, bytes.end, piece.bytes);
-            return not(format!("bytes {start} to {end} are not all in the piece of memory, which has {all} bytes"));
+            return not(format!("bytes {start} to {end} exceed the piece of memory, which has {all} bytes"));
         }
         self.given.retain(|given| given.memory.strong_count() > 0);
         let overlaps = |of: &Range<i128>| of.start < bytes.end && bytes.start < of.end;
         if let Some(other) = self.given.iter().find(|given| given.piece == piece.id && overlaps(&given.bytes)) {
             let Range { start, end } = &other.bytes;
-            return not(format!(
-                "bytes {start} to {end} of the piece of memory are those of a tensor that is used later"
-            ));
+            return not(format!("bytes {start} to {end} of the piece of memory belong to a tensor that is used later"));
         }
         self.given.push(Given { piece: piece.id, bytes, memory: tensor.handle() });
         Ok(())

@@ -120,7 +120,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
     pub(super) fn push_name(&mut self, value: Value<'b>) {
         match value.index().and_then(|at| self.names.get(at)).filter(|name| !name.is_empty()) {
             Some(name) => self.p.out.push_str(name),
-            None => self.p.cannot(format!("a use of a node of kind {:#x}, which has no name there,", value.kind())),
+            None => self.p.cannot(format!("a use of a node of kind {:#x}, which is unnamed there,", value.kind())),
         }
     }
 

@@ -24,7 +24,7 @@ impl<'a> FnReader<'a> {
         };
         if !is_dataflow || self.in_dataflow {
             let at = with.items.first().map_or(span(with), span);
-            return Err(Diagnostic::new(at, "expected `with R.dataflow():`, not inside another one"));
+            return Err(Diagnostic::new(at, "`with R.dataflow():` cannot be nested in another one"));
         }
         let (output, front) = match with.body.split_last() {
             Some((Stmt::Expr(last), front)) => match &*last.value {
@@ -85,7 +85,7 @@ impl<'a> FnReader<'a> {
 
     fn if_else(&mut self, test: &'a Expr, body: &'a [Stmt], rest: &'a [ElifElseClause]) -> Read<()> {
         if self.in_dataflow {
-            return Err(Diagnostic::new(span(test), "an If must not be in a dataflow block"));
+            return Err(Diagnostic::new(span(test), "a dataflow block cannot contain an If"));
         }
         let Some((clause, rest)) = rest.split_first() else {
             return Err(Diagnostic::new(span(test), "an If needs an `else:`")
@@ -94,7 +94,7 @@ impl<'a> FnReader<'a> {
         let (name, at) = last_target(body, span(test))?;
         let (other_name, other_at) = last_target(&clause.body, span(test))?;
         if name != other_name {
-            let message = format!("the branches end in different variables, `{name}` and `{other_name}`");
+            let message = format!("the branches end with different variables, `{name}` and `{other_name}`");
             return Err(Diagnostic::new(other_at, message).other(at, "the first branch ends here"));
         }
         self.open_block();
@@ -258,6 +258,6 @@ fn last_target(body: &[Stmt], at: Range<usize>) -> Read<(&str, Range<usize>)> {
     };
     match target {
         Some(Expr::Name(name)) => Ok((name.id.as_str(), span(name))),
-        _ => Err(Diagnostic::new(at, "each branch of an If must end in a binding of the same variable")),
+        _ => Err(Diagnostic::new(at, "each branch of an If must end with a binding of the same variable")),
     }
 }

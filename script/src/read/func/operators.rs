@@ -41,15 +41,16 @@ impl<'a> FnReader<'a> {
             _ => (None, Vec::new()),
         };
         let Some(name) = name else {
-            let message = "this operator of Python has no meaning for tensors";
-            let help = "call an operator: R.equal(x, y), R.not_equal(x, y), R.logical_and(x, y), R.bitwise_and(x, y)";
+            let message = "this Python operator is not supported for tensors";
+            let help =
+                "call a Relax operator: R.equal(x, y), R.not_equal(x, y), R.logical_and(x, y), R.bitwise_and(x, y)";
             return Err(Diagnostic::new(span(expr), message).help(help));
         };
         let mut values = Vec::with_capacity(2);
         for operand in operands {
             if operand.is_number_literal_expr() || operand.is_boolean_literal_expr() {
                 let number = self.scope.text.get(span(operand)).unwrap_or("1");
-                return Err(Diagnostic::new(span(operand), "a number beside a tensor has no data type")
+                return Err(Diagnostic::new(span(operand), "the data type of a number used with a tensor is unknown")
                     .help(format!("write it as a constant: R.const({number}, \"float32\")")));
             }
             let v = self.expr(operand)?;
@@ -81,7 +82,7 @@ impl<'a> FnReader<'a> {
             return Ok(());
         }
         let message = format!("expected a tensor, found a value of type {}", crate::print::type_text(&ty));
-        Err(Diagnostic::new(span(at), message).help("operators of Python calculate with scalars, or with tensors"))
+        Err(Diagnostic::new(span(at), message).help("Python operators work on scalars or tensors"))
     }
 
     /// Builds a call of an operator that is not named in the text.

@@ -94,7 +94,7 @@ impl<'a> FnReader<'a> {
             Some(before) => Err(Diagnostic::new(at, format!("`{name}` is defined twice"))
                 .label("again here")
                 .other(before.span.clone(), "first here")
-                .help("give the function another name")),
+                .help("rename the function")),
             None => Ok(()),
         }
     }
@@ -123,7 +123,7 @@ impl<'a> FnReader<'a> {
             return Ok(local.v);
         }
         let near = did_you_mean(&nearest(name, self.locals.keys().copied()));
-        let diagnostic = Diagnostic::new(at, format!("undefined variable `{name}`{near}")).label("not defined before");
+        let diagnostic = Diagnostic::new(at, format!("undefined variable `{name}`{near}")).label("undefined here");
         Err(diagnostic.help(
             "define it above, or make it a parameter; variables of a dataflow block are visible outside only if \
              `R.output` names them",
@@ -146,9 +146,9 @@ impl<'a> FnReader<'a> {
         if self.locals.contains_key(name) {
             return Err(Diagnostic::new(
                 at,
-                format!("`{name}` is not a scalar; dimensions and scalar expressions consist of scalars"),
+                format!("`{name}` is not a scalar; dimensions and scalar expressions can only use scalars"),
             )
-            .help("calculate with tensors by operators: R.add(x, y), R.multiply(x, y), R.negative(x)"));
+            .help("use operators for tensors: R.add(x, y), R.multiply(x, y), R.negative(x)"));
         }
         Err(Diagnostic::new(at, format!("undefined symbolic variable `{name}`")).help(format!(
             "declare it with `{name} = T.int64()`, or above the module with `{name} = TypeVar(\"{name}\")`"

@@ -28,8 +28,8 @@ impl<'a> FnReader<'a> {
         self.pair(target, Part::Value(value), &mut parts)?;
         let mut seen = BTreeSet::new();
         if let Some((again, _)) = parts.iter().find(|(name, _)| !seen.insert(name.id.as_str())) {
-            let message = format!("`{}` is twice to the left of `=`", again.id);
-            return Err(Diagnostic::new(span(*again), message).help("give it another name"));
+            let message = format!("`{}` appears twice to the left of `=`", again.id);
+            return Err(Diagnostic::new(span(*again), message).help("rename one of them"));
         }
         let mut tuples = BTreeMap::new();
         let mut bound: Vec<(&ExprName, V)> = Vec::with_capacity(parts.len());
@@ -113,7 +113,7 @@ impl<'a> FnReader<'a> {
         let ty = path.iter().try_fold(self.known_type(value)?, |ty, index| element(ty, *index));
         match ty {
             Some(Type::Tuple(fields)) => Ok(fields.len() as u32),
-            _ => Err(Diagnostic::new(span(value), "only a tuple has several values").help(HELP)),
+            _ => Err(Diagnostic::new(span(value), "only a tuple can be unpacked").help(HELP)),
         }
     }
 
@@ -128,7 +128,9 @@ impl<'a> FnReader<'a> {
             }
             _ => None,
         };
-        found.ok_or_else(|| Diagnostic::new(span(value), "the value is unpacked before it has a name").help(HELP))
+        found.ok_or_else(|| {
+            Diagnostic::new(span(value), "the value is unpacked before it is bound to a name").help(HELP)
+        })
     }
 }
 

@@ -63,8 +63,8 @@ impl TirReader<'_> {
         let (mut op, mut a, mut b) = (op, a, b);
         match op {
             prim::DIV if a.dtype.code() == 0 && b.dtype.code() == 0 => {
-                return Err(Diagnostic::new(at.clone(), "`/` of two integers says not how to round")
-                    .help("a // b rounds down, T.truncdiv(a, b) to zero"));
+                return Err(Diagnostic::new(at.clone(), "`/` of two integers does not define how to round")
+                    .help("use a // b to round down, or T.truncdiv(a, b) to round to zero"));
             }
             // On vectors of two types, and on integers, these are bitwise operations.
             prim::AND | prim::OR
@@ -206,7 +206,7 @@ impl TirReader<'_> {
     /// Fails at `at` if the type of `a` has no negative numbers.
     pub(super) fn negated(&mut self, a: E, from: u32, at: Range<usize>) -> Read<E> {
         if matches!(a.dtype.code(), 1 | 6) {
-            return Err(Diagnostic::new(at, format!("no value of {} is negative", a.dtype))
+            return Err(Diagnostic::new(at, format!("values of {} cannot be negative", a.dtype))
                 .help("T.Cast(\"int32\", value) has a sign"));
         }
         if let (Is::Literal, Constant::Float(value)) = (a.is, self.constant_of(a)) {
@@ -321,7 +321,7 @@ impl TirReader<'_> {
         }
         let whole = one.is_float() || !e.dtype.is_float();
         let constant = if whole { self.constant(e, one) } else { None };
-        let message = || format!("the number does not fit into {one}, the type beside it");
+        let message = || format!("the number does not fit {one}, the type of the other operand");
         constant.ok_or_else(|| Diagnostic::new(at.clone(), message()))
     }
 
@@ -368,7 +368,7 @@ fn one_type(op: u16, a: E, b: E, at: &Range<usize>) -> Read<Option<DType>> {
 }
 
 fn operands_of(op: u16) -> String {
-    format!("the operands of {}", operation_name(op))
+    format!("operands of {}", operation_name(op))
 }
 
 /// Checks that two values that are not converted have one type.
@@ -380,8 +380,8 @@ pub(super) fn one_of_type(a: E, b: E, at: &Range<usize>, what: impl FnOnce() -> 
     if x == y || !is_number(x) || !is_number(y) {
         return Ok(());
     }
-    Err(Diagnostic::new(at.clone(), format!("{} are of one type, found {x} and {y}", what()))
-        .help(format!("T.Cast(\"{x}\", value) is of the first, T.{x}(1) a number")))
+    Err(Diagnostic::new(at.clone(), format!("{} must have one type, found {x} and {y}", what()))
+        .help(format!("convert with T.Cast(\"{x}\", value), or write a number as T.{x}(1)")))
 }
 
 /// Returns the type to which two values are converted; `None` if one of them is not a number, or is unknown.
@@ -395,7 +395,7 @@ fn common(a: E, b: E, at: &Range<usize>) -> Read<Option<DType>> {
         (p, q) => Some(p).filter(|_| p == q),
     };
     let (Some(lanes), Some(dtype)) = (lanes, promoted(x, y)) else {
-        return Err(Diagnostic::new(at.clone(), format!("nothing is the type of both operands, {x} and {y}"))
+        return Err(Diagnostic::new(at.clone(), format!("the operands {x} and {y} do not have a common type"))
             .help("T.Cast(\"float32\", value) converts a value to a type"));
     };
     Ok(Some(DType::new(dtype.code(), dtype.bits(), lanes)))

@@ -235,7 +235,7 @@ impl<'a> TirReader<'a> {
         }
         let dtype = keyword(call, "dtype").map_or(Ok(DType::I32), crate::read::types::dtype_of)?;
         if !dtype.is_int() || dtype.bits() != 32 || dtype.lanes() != 1 {
-            return Err(Diagnostic::new(span(call), format!("such a variable is int32 or uint32, found {dtype}")));
+            return Err(Diagnostic::new(span(call), format!("such a variable must be int32 or uint32, found {dtype}")));
         }
         let ty = self.prim_type(dtype);
         let extents: Vec<V> = extents.iter().map(|extent| extent.v).collect();
@@ -256,7 +256,9 @@ impl<'a> TirReader<'a> {
 
     fn new_buffer(&mut self, name: &'a str, call: &'a ExprCall, facts: BufferFacts, of: u32) -> Read<()> {
         if let Some(data) = BufferCall::new(call, 0, facts).given("data") {
-            return Err(Diagnostic::new(span(data), "an allocation has no data yet").help("T.decl_buffer(..., data=p)"));
+            return Err(
+                Diagnostic::new(span(data), "an allocation cannot have data").help("T.decl_buffer(..., data=p)")
+            );
         }
         let annotations = keyword(call, "annotations").map(|dict| self.plain_dict(dict)).transpose()?;
         let (buffer, extras) = self.buffer_type(call, 0, facts)?;
@@ -365,26 +367,27 @@ impl<'a> TirReader<'a> {
         });
         let refused = |message: String| {
             let fault = Diagnostic::new(span(call), message);
-            Err(fault
-                .help("a matched buffer has the data type and the extents of its region: T.match_buffer(A[0:4], (4,))"))
+            Err(fault.help(
+                "a matched buffer must have the data type and extents of its region: T.match_buffer(A[0:4], (4,))",
+            ))
         };
         if dtype != buffer.dtype {
-            return refused(format!("the region is of {dtype}, and the buffer of {}", buffer.dtype));
+            return refused(format!("the region is of {dtype}, but the buffer is of {}", buffer.dtype));
         }
         let Some(more) = extents.len().checked_sub(buffer.shape.len()) else {
             let (region, own) = (extents.len(), buffer.shape.len());
-            return refused(format!("the region has {region} dimensions, and the buffer {own}"));
+            return refused(format!("the region has {region} dimensions, but the buffer has {own}"));
         };
         if let Some(extent) = extents[..more].iter().flatten().find(|extent| **extent != 1) {
-            return refused(format!("the buffer leaves out a dimension of the region whose extent is {extent}, not 1"));
+            return refused(format!(
+                "the buffer omits a dimension of the region with extent {extent}; only extents of 1 can be omitted"
+            ));
         }
         for (at, (extent, dim)) in extents[more..].iter().zip(&buffer.shape).enumerate() {
             if let (Some(extent), Some(own)) = (extent, dim.as_int())
                 && *extent != own
             {
-                return refused(format!(
-                    "dimension {at} of the region has an extent of {extent}, and of the buffer {own}"
-                ));
+                return refused(format!("dimension {at} has extent {extent} in the region, but {own} in the buffer"));
             }
         }
         Ok(())
@@ -398,8 +401,8 @@ impl<'a> TirReader<'a> {
         value: V,
     ) -> Read<()> {
         if self.has_iter(name) {
-            let message = format!("the block has an iterator `{name}` already");
-            return Err(Diagnostic::new(at, message).help("each iterator of a block has a name of its own"));
+            let message = format!("the block already has an iterator `{name}`");
+            return Err(Diagnostic::new(at, message).help("rename one of the iterators"));
         }
         let ty = self.prim_type(min.dtype);
         let spec = NodeSpec::new(kind::ITER_VAR).ty(ty).a(kind_).flags(flag::INNER);
@@ -416,8 +419,10 @@ impl<'a> TirReader<'a> {
     pub(super) fn only_in_block(&self, call: &ExprCall) -> Read<()> {
         match self.b.around() {
             Some(kind::SBLOCK) => Ok(()),
-            _ => Err(Diagnostic::new(span(&*call.func), format!("`{}` is outside a block", self.source(&call.func)))
-                .help("write it directly into `with T.sblock(\"name\"):`")),
+            _ => {
+                Err(Diagnostic::new(span(&*call.func), format!("`{}` must be inside a block", self.source(&call.func)))
+                    .help("write it directly into `with T.sblock(\"name\"):`"))
+            }
         }
     }
 
@@ -431,7 +436,7 @@ impl<'a> TirReader<'a> {
             "opaque" => axis::OPAQUE,
             "remap" => return self.remap(&[(name, span(call))], call),
             _ => {
-                return Err(Diagnostic::new(span(&*call.func), "no such kind of axis")
+                return Err(Diagnostic::new(span(&*call.func), "unknown kind of axis")
                     .help("T.axis.spatial, T.axis.reduce, T.axis.scan, T.axis.opaque, T.axis.remap"));
             }
         };
@@ -452,7 +457,7 @@ impl<'a> TirReader<'a> {
         if let Some(dtype) = argument(2, "dtype") {
             let (said, at) = (crate::read::types::dtype_of(dtype)?, span(dtype));
             if said != min.dtype {
-                let message = format!("the axis is of {}, and its data type is said to be {said}", min.dtype);
+                let message = format!("the axis is of {}, but its declared data type is {said}", min.dtype);
                 return Err(Diagnostic::new(at, message).help(format!("T.axis.spatial(T.{said}(16), i)")));
             }
         }
@@ -472,15 +477,20 @@ impl<'a> TirReader<'a> {
         };
         let kinds = kinds.value.to_str();
         if kinds.len() != loops.len() || names.len() != loops.len() {
-            let message = format!("{} names, {} kinds and {} loops", names.len(), kinds.len(), loops.len());
-            return Err(Diagnostic::new(span(call), message).help("one kind and one loop for each name"));
+            let message = format!(
+                "{} names, {} kinds and {} loops; their numbers must be equal",
+                names.len(),
+                kinds.len(),
+                loops.len()
+            );
+            return Err(Diagnostic::new(span(call), message).help("give one kind and one loop per name"));
         }
         let mut found = Vec::new();
         for (kind, item) in kinds.chars().zip(loops) {
             let kind = match kind {
                 'S' => axis::SPATIAL,
                 'R' => axis::REDUCE,
-                _ => return Err(Diagnostic::new(span(call), format!("no kind of axis `{kind}`")).help("S or R")),
+                _ => return Err(Diagnostic::new(span(call), format!("unknown kind of axis `{kind}`")).help("S or R")),
             };
             let var = self.value(item)?;
             let Some((min, extent)) = self.loops.get(&var.v.word()).copied() else {

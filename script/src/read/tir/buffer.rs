@@ -125,7 +125,7 @@ impl<'a> TirReader<'a> {
         for keyword in &call.arguments.keywords {
             let name = keyword.arg.as_ref().map_or("**", |arg| arg.as_str());
             if ![NAMES, ONLY_KEYWORDS, facts.keywords].iter().any(|known| known.contains(&name)) {
-                return Err(Diagnostic::new(span(keyword), format!("no argument `{name}` here")).help(usage));
+                return Err(Diagnostic::new(span(keyword), format!("unexpected argument `{name}`")).help(usage));
             }
         }
         let arguments = BufferCall::new(call, skip, facts);
@@ -196,23 +196,23 @@ impl<'a> TirReader<'a> {
             None => {}
         }
         if let Some(bytes) = given("byte_offset") {
-            return Err(Diagnostic::new(span(bytes), "an offset in bytes is not read")
-                .help("elem_offset=n says the offset in elements"));
+            return Err(Diagnostic::new(span(bytes), "offsets in bytes are not supported")
+                .help("use elem_offset=n, an offset in elements"));
         }
         match arguments.argument("layout") {
             None => {}
             Some(Expr::NoneLiteral(_)) => buffer.tiled = false,
             Some(Expr::StringLiteral(text)) if text.value.to_str() == "default" => buffer.tiled = true,
             Some(other) => {
-                return Err(Diagnostic::new(span(other), "layouts other than the default are not read")
-                    .help("layout=None, or none at all"));
+                return Err(Diagnostic::new(span(other), "layouts other than the default are not supported")
+                    .help("use layout=None, or omit it"));
             }
         }
         if let Some(other) = given("axis_separators").or(given("buffer_type")) {
             let empty = matches!(other, Expr::List(list) if list.elts.is_empty());
             let default = matches!(other, Expr::StringLiteral(text) if matches!(text.value.to_str(), "" | "default"));
             if !empty && !default {
-                return Err(Diagnostic::new(span(other), "a buffer of TVM 0.27 has no such property"));
+                return Err(Diagnostic::new(span(other), "buffers in TVM 0.27 do not have this property"));
             }
         }
         Ok(())
@@ -244,12 +244,12 @@ impl<'a> TirReader<'a> {
 
     /// Reads a dimension inside a string, which defines names that are undefined so far.
     fn quoted_dim(&mut self, text: &str, at: std::ops::Range<usize>) -> Read<Dim> {
-        let wrong = |why: String| Diagnostic::new(at.clone(), format!("the dimension in this string: {why}"));
+        let wrong = |why: String| Diagnostic::new(at.clone(), format!("in the dimension in this string: {why}"));
         crate::read::guard::check(text).map_err(|inner| wrong(inner.message))?;
         let parsed = ruff_python_parser::parse_expression(text).map_err(|error| wrong(error.error.to_string()))?;
         crate::words::spelling::check_quoted(text, parsed.tokens()).map_err(wrong)?;
         let dim = self.dim(parsed.expr(), true).map_err(|inner| wrong(inner.message))?;
-        dim.ok_or_else(|| wrong("it is not a dimension".to_string()))
+        dim.ok_or_else(|| wrong("expected a dimension".to_string()))
     }
 
     /// Reads a name in a shape.

@@ -38,7 +38,7 @@ impl<'a> TirReader<'a> {
             Stmt::For(stmt) => self.for_(stmt),
             Stmt::While(stmt) => {
                 if !stmt.orelse.is_empty() {
-                    return Err(Diagnostic::new(span(&*stmt.test), "a loop of TIR has no `else:`"));
+                    return Err(Diagnostic::new(span(&*stmt.test), "a loop in TIR cannot have an `else:`"));
                 }
                 let cond = self.value(&stmt.test)?;
                 self.b.begin(NodeSpec::new(kind::WHILE), &[cond.v], None);
@@ -71,7 +71,7 @@ impl<'a> TirReader<'a> {
     /// Reads `A[i] += value`.
     fn augmented(&mut self, assign: &'a StmtAugAssign, stmt: &'a Stmt) -> Read<()> {
         let Some(op) = binary_op(assign.op) else {
-            return Err(unexpected(stmt, "an operation of TIR, such as `+=`"));
+            return Err(unexpected(stmt, "an operation that TIR supports, such as `+=`"));
         };
         let from = self.b.n_nodes();
         let (before, value) = (self.value(&assign.target)?, self.value(&assign.value)?);
@@ -79,7 +79,7 @@ impl<'a> TirReader<'a> {
         match &*assign.target {
             Expr::Name(name) => self.assign_value(name.id.as_str(), value),
             Expr::Subscript(target) => self.store(target, value),
-            _ => Err(unexpected(stmt, "one variable, or an element of a buffer, to the left of it")),
+            _ => Err(unexpected(stmt, "one variable, or an element of a buffer, to the left of the operator")),
         }
     }
 
@@ -197,7 +197,7 @@ impl<'a> TirReader<'a> {
         let (mut ops, mut entries) = (Vec::new(), Vec::new());
         for item in &dict.items {
             let Some(key) = &item.key else {
-                return Err(Diagnostic::new(span(&item.value), "expected a string as key"));
+                return Err(Diagnostic::new(span(&item.value), "expected a string as the key"));
             };
             entries.push((self.scope.string(key)?, self.annotation(&item.value, &mut ops)?));
         }
@@ -227,7 +227,7 @@ impl<'a> TirReader<'a> {
             [Expr::Dict(dict)] => {
                 for item in &dict.items {
                     let Some(Expr::StringLiteral(key)) = &item.key else {
-                        return Err(Diagnostic::new(span(&item.value), "expected a string as key"));
+                        return Err(Diagnostic::new(span(&item.value), "expected a string as the key"));
                     };
                     let value = self.value_or_text(&item.value)?;
                     self.begin_attr(key.value.to_str(), &[value.v], Vec::new());
@@ -277,7 +277,7 @@ impl<'a> TirReader<'a> {
             "Tensorized",
         ];
         if !KINDS.contains(&kind_.value.to_str()) {
-            let message = format!("no kind of iteration variable `{}`", kind_.value.to_str());
+            let message = format!("unknown kind of iteration variable `{}`", kind_.value.to_str());
             return Err(Diagnostic::new(span(kind_), message).help(KINDS.join(", ")));
         }
         let var = match var {
@@ -405,7 +405,7 @@ impl<'a> TirReader<'a> {
         let wrong = |at: Range<usize>| Diagnostic::new(at, "expected a loop of TIR").help(usage);
         let Expr::Call(call) = &*stmt.iter else { return Err(wrong(span(&*stmt.iter))) };
         if !stmt.orelse.is_empty() {
-            return Err(Diagnostic::new(span(&*stmt.iter), "a loop of TIR has no `else:`"));
+            return Err(Diagnostic::new(span(&*stmt.iter), "a loop in TIR cannot have an `else:`"));
         }
         let mark = self.mark();
         let name = match &*call.func {
@@ -440,7 +440,7 @@ impl<'a> TirReader<'a> {
         let usage = "for i, j in T.grid(16, n), for i, j in T.grid(*A.shape)";
         let named = call.arguments.keywords.first();
         if let Some(named) = named {
-            return Err(Diagnostic::new(span(named), "no such argument of a loop").help(usage));
+            return Err(Diagnostic::new(span(named), "unexpected argument of a loop").help(usage));
         }
         let mut left = targets.iter();
         let mut n_extents = 0;
@@ -484,7 +484,7 @@ impl<'a> TirReader<'a> {
             "parallel" | "vectorized" | "unroll" | "thread_binding" => {
                 entries.push(("kind", Attr::Str(kind.to_string())));
             }
-            _ => return Err(Diagnostic::new(span(&*call.func), format!("no loop `T.{kind}`")).help(usage)),
+            _ => return Err(Diagnostic::new(span(&*call.func), format!("unknown kind of loop `T.{kind}`")).help(usage)),
         }
         let (mut bounds, mut step, mut thread) = (Vec::new(), None, None);
         for (i, arg) in call.arguments.args.iter().enumerate() {
@@ -512,12 +512,12 @@ impl<'a> TirReader<'a> {
                     let value = self.plain_attr(value)?;
                     entries.push(("annotations", Attr::dict([("pragma_unroll".to_string(), value)])));
                 }
-                _ => return Err(Diagnostic::new(span(item), "no such argument of a loop").help(usage)),
+                _ => return Err(Diagnostic::new(span(item), "unexpected argument of a loop").help(usage)),
             }
         }
         match (kind == "thread_binding", thread) {
             (true, Some(tag)) => entries.push(("thread", Attr::Str(tag.value.to_str().to_string()))),
-            (true, None) => return Err(Diagnostic::new(span(call), "which thread is not said").help(usage)),
+            (true, None) => return Err(Diagnostic::new(span(call), "`thread` is missing").help(usage)),
             _ => {}
         }
         let (min, extent) = match &*bounds {
@@ -572,7 +572,9 @@ impl<'a> TirReader<'a> {
                 self.body(&otherwise.body);
                 Ok(())
             }
-            [next, ..] => Err(Diagnostic::new(span(next), "an `elif` after `if False:`; write this condition first")),
+            [next, ..] => {
+                Err(Diagnostic::new(span(next), "`elif` cannot follow `if False:`; write this condition first"))
+            }
         }
     }
 
@@ -607,7 +609,7 @@ impl<'a> TirReader<'a> {
                 "Assert" => self.expression(&item.context_expr)?,
                 "launch_thread" => self.launch(call, var)?,
                 _ => {
-                    return Err(Diagnostic::new(at, format!("`T.{name}` opens no scope"))
+                    return Err(Diagnostic::new(at, format!("`T.{name}` cannot be used with `with`"))
                         .help("with T.sblock(\"name\"), T.init(), T.attr(...), T.launch_thread(...)"));
                 }
             }
@@ -675,8 +677,8 @@ impl<'a> TirReader<'a> {
         };
         for what in ["reads", "writes", "where"] {
             if let Some(second) = body.iter().filter(|stmt| says(stmt, what)).nth(1) {
-                return Err(Diagnostic::new(span(second), format!("the block says T.{what} a second time"))
-                    .help("one of each, with all that it is to say"));
+                return Err(Diagnostic::new(span(second), format!("T.{what} appears twice in the block"))
+                    .help("combine both into one"));
             }
         }
         let says = |what: &str| body.iter().any(|stmt| says(&stmt, what));

@@ -50,7 +50,7 @@ impl<'a> TirReader<'a> {
         let Some(name) = name else {
             let near = nearest(op.value.to_str().trim_start_matches("tirx."), tir_ops::names());
             let near: Vec<String> = near.iter().map(|near| format!("tirx.{near}")).collect();
-            let message = format!("no operator `{}` of TIR{}", op.value.to_str(), did_you_mean(&near));
+            let message = format!("unknown TIR operator `{}`{}", op.value.to_str(), did_you_mean(&near));
             return Err(Diagnostic::new(span(op), message).help(usage));
         };
         let (ty, dtype) = self.type_argument(dtype)?;
@@ -156,7 +156,7 @@ impl<'a> TirReader<'a> {
         };
         let mask = access_mask(call, argument("access_mask"), usage)?;
         if let Some(ty) = argument("ptr_type").filter(|ty| text_of(ty) != Some("handle")) {
-            return Err(Diagnostic::new(span(ty), "only a pointer of type \"handle\" is read").help(usage));
+            return Err(Diagnostic::new(span(ty), "only pointers of type \"handle\" are supported").help(usage));
         }
         let lanes = match argument("content_lanes").map(|lanes| (int(lanes), span(lanes))) {
             None => 1,
@@ -232,7 +232,7 @@ impl<'a> TirReader<'a> {
         match at.and_then(|at| ty.shape.get(at)) {
             Some(dim) => Ok(self.dim_value(dim)),
             None => {
-                let message = format!("expected the number of a dimension, of a buffer that has {rank}");
+                let message = format!("expected a dimension of a buffer that has {rank}");
                 Err(Diagnostic::new(span(index), message).help("A.shape[0]"))
             }
         }

@@ -16,7 +16,7 @@ impl<'a> TirReader<'a> {
     pub(super) fn view(&mut self, name: &'a str, of: &'a Expr, call: &'a ExprCall) -> Read<()> {
         accept_named(call, &["layout"], USAGE)?;
         if let Some(layout) = keyword(call, "layout").filter(|layout| !layout.is_none_literal_expr()) {
-            return Err(Diagnostic::new(span(layout), "views with another layout are not read").help(USAGE));
+            return Err(Diagnostic::new(span(layout), "views with a different layout are not supported").help(USAGE));
         }
         let source = self.buffer(of)?;
         let Type::Buffer(viewed) = self.b.type_owned(source.ty) else {
@@ -30,7 +30,8 @@ impl<'a> TirReader<'a> {
             [Expr::StringLiteral(_)] => {
                 let dtype = dtype_of(&call.arguments.args[0])?;
                 let Some(buffer) = viewed.recast(dtype) else {
-                    let message = format!("the last dimension and the offset do not divide into elements of {dtype}");
+                    let message =
+                        format!("the last dimension and the offset are not a multiple of the size of {dtype}");
                     return Err(Diagnostic::new(span(call), message).help(USAGE));
                 };
                 (buffer, dtype != viewed.dtype)
@@ -64,14 +65,16 @@ fn inferred(viewed: &BufferType, mut dims: Vec<Dim>, call: &ExprCall) -> Read<Ve
             let others: Vec<&Dim> = dims.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, dim)| dim).collect();
             let all: Vec<&Dim> = viewed.shape.iter().collect();
             let (Some(all), Some(others)) = (product(&all), product(&others).filter(|n| *n > 0)) else {
-                return refused("the extent that is left is known only where the others are numbers: write it out");
+                return refused(
+                    "the remaining extent cannot be inferred, because other extents are not constant; write it out",
+                );
             };
             // As wide as the widest operand.
             let numbers = viewed.shape.iter().chain(&dims);
             let wide = numbers.map(Dim::dtype).max_by_key(|dtype| dtype.bits());
             dims[at] = Dim::int(all / others, wide.unwrap_or(DType::I32));
         }
-        _ => return refused("a view leaves at most one extent open, as -1"),
+        _ => return refused("at most one extent of a view can be -1"),
     }
     Ok(dims)
 }

@@ -123,10 +123,10 @@ fn kernels(bench: &Bench) -> String {
     if let Some(others) = bench.kernels.get(SHOWN..).filter(|others| !others.is_empty()) {
         let (after, part_after) = bench.without(&bench.kernels[..SHOWN]);
         let calls = others.iter().map(|kernel| bench.figures(kernel).calls).sum();
-        let name = format!("{} other kernels; --json has all", others.len());
+        let name = format!("{} other kernels; use --json to show all", others.len());
         rows.push(rest(name, short(calls), after.saturating_sub(outside), part_after - part));
     }
-    rows.push(rest("outside of kernels: memory for results, calls".to_string(), "-".to_string(), outside, part));
+    rows.push(rest("outside kernels: memory for results, calls".to_string(), "-".to_string(), outside, part));
     table(&rows)
 }
 
@@ -159,7 +159,7 @@ fn runs(bench: &Bench) -> String {
     }
     let mut out = table(&rows);
     if noisy {
-        out.push_str("note: runs took very different times; something else may have used the machine\n");
+        out.push_str("note: the times of the runs vary a lot; another program may have used the machine\n");
     }
     out + &last
 }

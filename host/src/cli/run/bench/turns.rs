@@ -46,7 +46,7 @@ pub(super) fn measured(
         let value = run();
         value.map(|value| (start.elapsed(), value)).map_err(Stopped::Ours)
     };
-    progress.says("the first run, which makes or loads code");
+    progress.says("the first run, which compiles or loads code");
     let mut turns = Turns { first: once()?.0, ..Turns::default() };
     // The first run is left out, because it waited for the compiler.
     let (usual, mut value) = once()?;

@@ -69,7 +69,7 @@ pub(super) fn text(results: &[Shown<'_>]) -> String {
         rows.push(vec![name.clone(), dtype, shape, checksum, min, max, mean, nan, infinite]);
     }
     if results.is_empty() {
-        return "the function returns nothing\n".to_string();
+        return "the function does not return a value\n".to_string();
     }
     table(&rows)
 }

@@ -56,7 +56,7 @@ fn full(out: &mut String, one: &Checked, difference: &Difference, seed: u64) {
         What::Accepts { why } => row("lost", format!("{why}; after the pass, the function accepts this input")),
         What::Unordered { why } => row("order", why.clone()),
         What::Signature { why } => row("signature", why.clone()),
-        What::Gone => row("signature", "the module after the pass does not have the function".to_string()),
+        What::Gone => row("signature", "the function is missing in the module after the pass".to_string()),
     }
     if let Some(binding) = &difference.binding {
         let name = binding.name.as_ref().map_or("the result".to_string(), |name| format!("`{name}`"));

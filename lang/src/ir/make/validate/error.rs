@@ -7,10 +7,10 @@ use crate::ir::types::MAX_SIZE;
 #[non_exhaustive]
 pub enum SealError {
     /// There are no nodes.
-    #[error("the body has no nodes; build a function with at least a result")]
+    #[error("the body is empty; build a function with at least a result")]
     Empty,
     /// A table has more entries than ids can address.
-    #[error("section {section} has {len} records; at most 2^31 - 1 are possible: split the function")]
+    #[error("section {section} has {len} records, more than 2^31 - 1; split the function")]
     TooLong {
         /// The section.
         section: &'static str,
@@ -119,7 +119,7 @@ pub enum SealError {
     },
     /// A block does not declare its accesses, and they cannot be inferred.
     #[error(
-        "block `{block}` uses the data of `{buffer}`, so what it accesses is not known; say it with `T.reads(...)` and \
+        "block `{block}` uses the data of `{buffer}` directly, so its accesses cannot be found; declare them with `T.reads(...)` and \
          `T.writes(...)`"
     )]
     UnknownAccess {

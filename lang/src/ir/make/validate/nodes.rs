@@ -41,7 +41,7 @@ impl Open {
     fn inner(&self, i: usize, node: &NodeRec) -> Result<Open, SealError> {
         let end = i as u64 + 1 + u64::from(node.a);
         if end > u64::from(self.end) {
-            let why = "its content goes beyond the region around it";
+            let why = "its content extends beyond the enclosing region";
             return Err(SealError::Malformed { what: "node", index: i, why });
         }
         let end = end as u32;
@@ -109,7 +109,7 @@ fn in_place(node: &NodeRec, i: usize, n: usize, end: u32) -> Result<(), SealErro
         return malformed("the root must be a region or the only node");
     }
     if node.has(flag::TERM) && i as u32 + 1 != end {
-        return malformed("a terminator that is not the last of its region");
+        return malformed("a terminator must be the last node of its region");
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ fn directly_before(raw: &RawView<'_>, i: usize, node: &NodeRec, starts: &mut [u3
 }
 
 fn unbound_escapes(index: usize) -> SealError {
-    let why = "a nested expression is used in another region than the one that holds it";
+    let why = "a nested expression is used outside the region that contains it";
     SealError::Malformed { what: "node", index, why }
 }
 
@@ -138,7 +138,7 @@ fn unbound_escapes(index: usize) -> SealError {
 fn finish(nodes: &[NodeRec], uses: &[u8]) -> Result<(), SealError> {
     let n = nodes.len();
     if nodes[0].has(flag::REGION) && nodes[0].a as usize + 1 != n {
-        return Err(SealError::Malformed { what: "node", index: 0, why: "the root does not span the body" });
+        return Err(SealError::Malformed { what: "node", index: 0, why: "the root must span the whole body" });
     }
     for (i, node) in nodes.iter().enumerate() {
         let value = node.flags & (flag::BOUND | flag::TERM) == 0 && is_expression(node);
@@ -147,7 +147,11 @@ fn finish(nodes: &[NodeRec], uses: &[u8]) -> Result<(), SealError> {
         }
         let ends = |kind| matches!(kind, kind::FUNC | kind::BRANCH | kind::SEQ | kind::COMBINER);
         if ends(node.kind) && !nodes.get(i + node.a as usize).is_some_and(|last| node.a > 0 && last.has(flag::TERM)) {
-            return Err(SealError::Malformed { what: "node", index: i, why: "a function or branch without a result" });
+            return Err(SealError::Malformed {
+                what: "node",
+                index: i,
+                why: "a function or branch must end in a result",
+            });
         }
     }
     Ok(())
@@ -201,7 +205,7 @@ fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> 
     };
     let wrong = |why| Err(SealError::Malformed { what: "node", index: i, why });
     if node.has(flag::REGION) != region {
-        return wrong("a region flag that does not fit its kind");
+        return wrong("a region flag contradicts its kind");
     }
     if node.n_ops < least {
         return wrong("too few operands for its kind");
@@ -216,16 +220,16 @@ fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> 
         relax || is_expression(before) && before.has(flag::BOUND)
     };
     if node.kind == kind::PARAM && i.checked_sub(1).is_none_or(|before| content(&raw.nodes()[before])) {
-        return wrong("a parameter comes after other content of its function: parameters come first");
+        return wrong("a parameter comes after other content of its function");
     }
     if matches!(node.kind, kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD) && bound {
         return wrong("a block, branch or result cannot be bound");
     }
     if node.has(flag::TERM) != (node.kind == kind::YIELD) {
-        return wrong("a terminator flag that does not fit its kind");
+        return wrong("a terminator flag contradicts its kind");
     }
     if node.has(flag::DATAFLOW) != (node.kind == kind::DATAFLOW) {
-        return wrong("a dataflow flag that does not fit its kind");
+        return wrong("a dataflow flag contradicts its kind");
     }
     if node.kind == kind::IF {
         return if_shape(raw, i, node);
@@ -276,7 +280,7 @@ fn operands(
             }
         } else {
             if def.has(flag::TERM) || matches!(def.kind, kind::BLOCK | kind::DATAFLOW | kind::BRANCH) {
-                let why = "an operand that is not a value";
+                let why = "an operand must be a value";
                 return Err(SealError::Malformed { what: "node", index: i, why });
             }
             deepest = deepest.max(until[at]);

@@ -14,8 +14,8 @@ use std::collections::HashSet;
 declare_pass! {
     /// Makes all indices 32 bits wide: numbers, loops, shapes and parameters.
     ///
-    /// Expects PrimFuncs whose integers fit into 32 bits; a buffer of wider integers and a number that does not fit are
-    /// errors. Keeps floats.
+    /// Expects PrimFuncs whose integers fit into 32 bits; buffers of wider integers, and numbers that do not fit, are
+    /// errors. Floats do not change.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -55,7 +55,7 @@ fn force_narrow_index_to_int32(body: &Body, _: &Ctx) -> Result<Body, PassError> 
 fn fits(value: Value<'_>) -> Result<(), PassError> {
     for dim in value.operands().filter_map(|operand| operand.dim()) {
         if let Some(number) = too_large(&dim) {
-            bail!("the number {number} has no 32 bits; do not run this pass on it");
+            bail!("the number {number} does not fit 32 bits; do not run this pass on it");
         }
     }
     let Some(ty) = value.as_buffer_type() else { return Ok(()) };
@@ -65,7 +65,9 @@ fn fits(value: Value<'_>) -> Result<(), PassError> {
     }
     match ty.shape.iter().chain(&ty.strides).chain(&ty.elem_offset).find_map(too_large) {
         Some(number) => {
-            bail!("the buffer `{name}` has a dimension of {number}, which has no 32 bits; do not run this pass on it")
+            bail!(
+                "the buffer `{name}` has a dimension of {number}, which does not fit 32 bits; do not run this pass on it"
+            )
         }
         None => Ok(()),
     }

@@ -9,7 +9,7 @@ use plugin_api::tir::TirRewrite;
 use std::collections::HashMap;
 
 declare_pass! {
-    /// Makes indices of a narrower integer type where their values fit into it.
+    /// Converts indices to a narrower integer type where their values fit into it.
     ///
     /// Loop variables, threads and block iterators get `target_bits` if all expressions with them fit; so do numbers in
     /// indices and shapes. Expects any PrimFunc. Keeps parameters.

@@ -91,7 +91,9 @@ impl<'b> InLanes<'b> {
             if let Some(name) = value.operands().find(|operand| names.contains(operand)) {
                 if one_by_one {
                     let name = name.name().unwrap_or("a name");
-                    return Some(format!("`{name}` is a vector, but used where lane after lane is executed"));
+                    return Some(format!(
+                        "`{name}` is a vector, but it is used in statements that run for one lane at a time"
+                    ));
                 }
                 names.extend(value.is_nested().then_some(value));
             }
@@ -121,7 +123,9 @@ impl<'b> InLanes<'b> {
         let shared = locals.into_iter().filter(|(_, local)| is_shared(local)).map(|(buffer, _)| buffer);
         let buffer = shared.min_by_key(|buffer| buffer.word())?;
         let name = buffer.name().unwrap_or("a buffer");
-        Some(format!("each lane needs `{name}` for itself; allocate a lane's elements side by side"))
+        Some(format!(
+            "each lane needs its own elements of `{name}`; allocate the elements of a lane next to each other"
+        ))
     }
 
     fn access(&self, local: &mut Local, indices: &[Value<'b>]) {
