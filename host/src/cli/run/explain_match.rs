@@ -59,7 +59,7 @@ pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages)
 /// Refuses the module before the pass.
 fn check_order(args: &ExplainMatchArgs) -> Result<(), Error> {
     let is_module = |text: &str| text == "-" || Path::new(text).is_file();
-    let input = args.input.to_string_lossy();
+    let input = args.module.input.to_string_lossy();
     if !is_module(&args.pass) || is_module(&input) {
         return Ok(());
     }
