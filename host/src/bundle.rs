@@ -184,7 +184,7 @@ impl Bundle {
             false => Error::InputFile {
                 origin: origin.to_string(),
                 message: format!("is not a bundle that this passhost can replay: {message}"),
-                help: "name a file that `passhost run --bundle` wrote; get it again if it was damaged on its way"
+                help: "use a file that `passhost run --bundle` wrote; if it was damaged in transfer, copy it again"
                     .to_string(),
             },
         })
@@ -203,13 +203,13 @@ fn read(text: &str) -> Result<Bundle, String> {
     let all = Field { name: String::new(), value: &all };
     let form = all.get("passhost_bundle")?;
     if form.value.as_u64() != Some(FORM) {
-        return Err(format!("its form is {}, and this passhost reads form {FORM}", form.value));
+        return Err(format!("its form is {}, but this passhost reads form {FORM}", form.value));
     }
     let (asked, failed) = (all.get("asked")?, all.get("failed")?);
     let past = all.get("past")?;
     let named = |field: Field<'_>| {
         let name = field.text()?;
-        Past::named(&name).ok_or_else(|| format!("`{}` has the unknown word `{name}`", past.name))
+        Past::named(&name).ok_or_else(|| format!("`{}` has the unknown value `{name}`", past.name))
     };
     Ok(Bundle {
         made_by: all.get("made_by")?.text()?,
@@ -274,7 +274,7 @@ impl<'v> Field<'v> {
 
     fn integer<T: TryFrom<i64>>(self) -> Result<T, String> {
         let value = self.value.as_i64().and_then(|value| T::try_from(value).ok());
-        value.map_or_else(|| self.wrong("an integer that fits"), Ok)
+        value.map_or_else(|| self.wrong("an integer in range"), Ok)
     }
 
     fn optional<T>(self, read: impl FnOnce(Field<'v>) -> Result<T, String>) -> Result<Option<T>, String> {
@@ -348,15 +348,15 @@ mod tests {
         assert!(said("{}").ends_with("`passhost_bundle` is missing"));
         let text = bundle().text();
         for (from, to, why) in [
-            ("\"passhost_bundle\": 1", "\"passhost_bundle\": 2", "its form is 2, and this passhost reads form 1"),
-            ("\"vetoed\"", "\"veto\"", "`past` has the unknown word `veto`"),
+            ("\"passhost_bundle\": 1", "\"passhost_bundle\": 2", "its form is 2, but this passhost reads form 1"),
+            ("\"vetoed\"", "\"veto\"", "`past` has the unknown value `veto`"),
             (
                 "\"opt_level\": -1",
                 "\"opt_level\": 3000000000",
-                "`asked.selections[0].opt_level` is not an integer that fits",
+                "`asked.selections[0].opt_level` is not an integer in range",
             ),
             ("\"config\": [", "\"konfig\": [", "`asked.config` is missing"),
-            ("\"position\": 2", "\"position\": \"2\"", "`failed.position` is not an integer that fits"),
+            ("\"position\": 2", "\"position\": \"2\"", "`failed.position` is not an integer in range"),
             ("\"lock\": \"format = 1\\n\"", "\"lock\": 1", "`lock` is not a text"),
         ] {
             let damaged = text.replace(from, to);

@@ -19,7 +19,7 @@ fn get_pass_finds_the_passes_of_the_manifest_that_was_loaded_last() {
         assert_eq!(get_pass(name).expect("it is there").to_string(), "relax.Normalize");
     }
     let error = get_pass("Normalise").expect_err("it is misspelt").to_string();
-    assert_eq!(error, "no pass `Normalise`; did you mean `relax.Normalize`?");
+    assert_eq!(error, "unknown pass `Normalise`; did you mean `relax.Normalize`?");
 
     // A manifest that cannot be loaded changes nothing. One that can be loaded replaces the previous one.
     load_manifest(&manifest("nowhere")).map(|_| ()).expect_err("there is no such plugin");

@@ -280,7 +280,7 @@ fn failures_are_told_for_each_function_and_panics_are_caught() {
     assert!(matches!(&run("drop")[0], RunFailure::Panic(_)));
     assert!(matches!(&run("else")[0], RunFailure::Error(_)));
     let wrong = plugin.run_module(pass, &module, &[]).unwrap_err();
-    assert_eq!(wrong.to_string(), "the host ran the pass at another granularity than its own");
+    assert_eq!(wrong.to_string(), "the host ran the pass at a different granularity than declared");
     let wrong = plugin.run_functions(0, &functions, &[]);
     assert!(wrong.iter().all(|result| matches!(result, Err(RunFailure::Error(_)))));
 }
@@ -386,7 +386,7 @@ fn code_and_section_must_say_the_same() {
     let text = open(|meta| meta.version.major = 7);
     let own = env!("CARGO_PKG_VERSION");
     let (_, rest) = own.split_once('.').unwrap();
-    assert_eq!(text, format!("its code says version {own}, its metadata section 7.{rest}"));
+    assert_eq!(text, format!("its code and its metadata section disagree on version: {own} and 7.{rest}"));
     assert!(open(|meta| meta.passes.swap(0, 1)).starts_with("its code says passes example.SameModule, "));
     assert!(open(|meta| meta.passes[0].opt_level = 3).ends_with("differ in the facts of pass `example.SameModule`"));
     assert!(open(|meta| drop(meta.operators.pop())).starts_with("its code says operators "));

@@ -288,7 +288,7 @@ fn readers_and_writers_come_over_whole() {
         (field(22, &[&whole[..], &field(56, b".x")].concat()), "field `extension` of reader `x` is `.x`; it must be"),
         (field(23, &[&whole[..], &field(56, b"py")].concat()), "is `py`; TVMScript, which is built in, has it"),
         (field(22, &[&whole[..], &field(56, b"x"), &field(56, b"x")].concat()), "is `x`; it is there twice"),
-        ([field(22, &whole), field(22, &whole)].concat(), "it has two readers called `x`"),
+        ([field(22, &whole), field(22, &whole)].concat(), "two of its readers are called `x`"),
         (field(23, &field(1, b"x")), "writer `x` has no field `doc`"),
     ] {
         let error = PluginMeta::decode(&block(&[&BLOCK[HEAD..], &content].concat())).unwrap_err().to_string();
@@ -314,23 +314,23 @@ fn unknown_fields_and_padding_are_passed_over() {
 
 #[test]
 fn errors_say_what_is_wrong_and_where() {
-    assert_eq!(error(b""), r#"its metadata starts with "", not with "PASSHOST""#);
-    assert_eq!(error(b"PLUGHOST and so on"), r#"its metadata starts with "PLUGHOST", not with "PASSHOST""#);
+    assert_eq!(error(b""), r#"its metadata starts with "" instead of "PASSHOST""#);
+    assert_eq!(error(b"PLUGHOST and so on"), r#"its metadata starts with "PLUGHOST" instead of "PASSHOST""#);
     assert_eq!(
         error(&replaced(b"PASSHOST\x01", b"PASSHOST\x02")),
-        "its metadata has format 2, this host reads format 1"
+        "its metadata has format 2, but this host reads format 1"
     );
     let len = BLOCK.len();
     assert_eq!(
         error(&BLOCK[..len - 1]),
-        format!("its metadata is cut off or a length in it is wrong, at byte 16 of {} (in the block)", len - 1)
+        format!("its metadata is truncated or has a wrong length, at byte 16 of {} (in the block)", len - 1)
     );
     let mut huge = BLOCK.to_vec();
     huge[12..16].copy_from_slice(&u32::MAX.to_le_bytes());
     assert!(matches!(PluginMeta::decode(&huge), Err(MetaError::Truncated { at: 16, .. })));
     assert_eq!(
         error(&block(&[1, 0, 255, 255, 255, 255, 0])),
-        "its metadata is cut off or a length in it is wrong, at byte 0 of 7 (in the plugin)"
+        "its metadata is truncated or has a wrong length, at byte 0 of 7 (in the plugin)"
     );
     assert_eq!(error(&block(&[])), "its metadata is wrong: the plugin has no field `name`");
     assert_eq!(
@@ -347,7 +347,7 @@ fn errors_say_what_is_wrong_and_where() {
         "its metadata is wrong: field `name` of pass `test_First` is `test_First`; it must be `namespace.Name`"
     );
     let version = error(&replaced(b"1.2.3", b"1.2.x"));
-    let expected = "its metadata is wrong: field `version` of the plugin is `1.2.x`, no version: ";
+    let expected = "its metadata is wrong: field `version` of the plugin is `1.2.x`, which is not a version: ";
     assert!(version.starts_with(expected), "{version}");
     assert_eq!(
         error(&replaced(b"(>= 0.2, < 0.4)", b"(>= 0.2, < abc)")),
@@ -418,12 +418,12 @@ fn two_of_one_name_are_refused() {
     }
     said.dedup_by_key(|text| text.split('`').next().unwrap_or_default().to_string());
     let expected = [
-        "it has two passes called `test.First`",
-        "it has two operators called `test.op`",
-        "it has two config options called `test.limit`",
-        "it has two properties called `test.well`",
-        "it has two passes called `test.Both`",
-        "it has two instruments called `test.Sees`",
+        "two of its passes are called `test.First`",
+        "two of its operators are called `test.op`",
+        "two of its config options are called `test.limit`",
+        "two of its properties are called `test.well`",
+        "two of its passes are called `test.Both`",
+        "two of its instruments are called `test.Sees`",
     ];
     assert_eq!(said, expected);
 }
@@ -432,7 +432,7 @@ fn two_of_one_name_are_refused() {
 #[test]
 fn the_head_is_read_whatever_the_rest_is() {
     let granularity = replaced(&field(36, &[0]), &field(36, &[99]));
-    assert!(error(&granularity).contains("is 99, which this host does not know"));
+    assert!(error(&granularity).contains("is 99, which this host does not support"));
     let (head, meta) = (PluginHead::decode(&granularity).unwrap(), PluginMeta::decode(&BLOCK).unwrap());
     let whole = PluginHead { name: meta.name, version: meta.version, api: meta.api, fingerprint: meta.fingerprint };
     assert_eq!(head, whole);

@@ -110,7 +110,7 @@ fn settings_that_are_wrong_are_told() {
         (
             "config: example.fold.limit=1",
             "config: example.fold.limits=1",
-            "one call at most: `config: example.fold.limits=1`: no config option `example.fold.limits`; did you mean \
+            "one call at most: `config: example.fold.limits=1`: unknown config option `example.fold.limits`; did you mean \
              `example.fold.limit`?",
         ),
         ("config: example.fold.limit=0", "config: example.fold.limit=-1", "which is not in 0.."),
@@ -135,7 +135,7 @@ fn what_many_cases_have_is_reported_once_with_the_place_of_each() {
             .fold(text, |text, name| text.replace(&format!("passes: example.{name}"), "passes: example.Fld"))
     });
     let found = problems(&contributes::__PASSHOST_PLUGIN, folder.path());
-    assert_eq!(found.matches("no pass `example.Fld`").count(), 1, "{found}");
+    assert_eq!(found.matches("unknown pass `example.Fld`").count(), 1, "{found}");
     let place = |file: &str, line: usize, title: &str| {
         format!("{}:{line}: {title}", folder.path().join("tests/goldens").join(file).display())
     };

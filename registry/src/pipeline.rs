@@ -181,7 +181,7 @@ pub enum PipelineError {
         doc: String,
     },
     /// A Sequential built by a program that is nested deeper than a text can be.
-    #[error("Sequentials are nested more than {DEEPEST} deep; put some of them side by side")]
+    #[error("Sequentials are nested more than {DEEPEST} deep; put some of them next to each other")]
     TooDeep,
     /// A Sequential with an empty name.
     #[error("option `name` of `{0}` is empty; give it a name, or leave it out")]
@@ -399,15 +399,20 @@ pub(crate) fn sequential_options(
     given: &[(String, OptionValue)],
 ) -> Result<SequentialOptions, PipelineError> {
     let name = OptionValue::Str(name.unwrap_or(form).to_string());
-    let needs = "full names of passes whose effect must hold before it";
+    let needs = "full names of passes that it requires";
     let mut known = vec![
-        option("name", OptionType::Str, name, "what plans and summaries call it"),
-        option("opt_level", OptionType::Int, OptionValue::Int(0), "lowest opt_level at which it runs"),
+        option("name", OptionType::Str, name, "the name in plans and summaries"),
+        option("opt_level", OptionType::Int, OptionValue::Int(0), "the lowest opt_level at which it runs"),
         option("required", OptionType::StrList, OptionValue::List([].into()), needs),
     ];
     if form == REPEAT {
         let limit = OptionValue::Int(i64::from(ROUNDS));
-        known.push(option("limit", OptionType::Int, limit, "most rounds; the last one must change nothing"));
+        known.push(option(
+            "limit",
+            OptionType::Int,
+            limit,
+            "the maximum number of rounds; the last one must change nothing",
+        ));
     }
     let all = resolve(Named::Pass, form, &known, given)?;
     let text = |value: &OptionValue| match value {
@@ -445,7 +450,7 @@ pub(crate) fn sequential_level(options: &[OptionValue]) -> i32 {
 /// # Errors
 /// Fails if an option is unknown or has another type.
 pub(crate) fn all_options(context: i32, given: &[(String, OptionValue)]) -> Result<i32, PipelineError> {
-    let doc = "highest opt_level of the passes that it selects; default: that of the context";
+    let doc = "the highest opt_level of the selected passes; default: that of the context";
     let known = [option("opt_level", OptionType::Int, OptionValue::Int(i64::from(context)), doc)];
     let options = resolve(Named::Pass, ALL, &known, given)?;
     Ok(options.iter().find_map(as_level).unwrap_or(context))

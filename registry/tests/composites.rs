@@ -313,8 +313,10 @@ fn pipelines_with_sequentials_are_printed_as_they_were_read() {
         column("t.A,all[t.A]").contains("column 5: expected `Sequential(...)[...]`, `repeat(...)[...]` or `all(...)`")
     );
     let names = registry(vec![pass("A", &[])], vec![]);
-    assert!(error(&names, "Sequential").ends_with("no pass `Sequential`; did you mean `Sequential(name=late)[...]`?"));
-    assert!(error(&names, "all{opt_level=1}").ends_with("no pass `all`; did you mean `all()`?"));
+    assert!(
+        error(&names, "Sequential").ends_with("unknown pass `Sequential`; did you mean `Sequential(name=late)[...]`?")
+    );
+    assert!(error(&names, "all{opt_level=1}").ends_with("unknown pass `all`; did you mean `all()`?"));
     for wrong in ["\\u001b", "\\r", "C:\\dir"] {
         let message = column(&format!("t.A{{n=\"{wrong}\"}}"));
         assert!(message.contains("expected `\\n`, `\\t`, `\\\"` or `\\\\`, found `\\`"), "{message}");
@@ -339,7 +341,7 @@ fn sequentials_nest_as_deep_in_a_program_as_in_a_text() {
     let deep = Request { pipeline, ..Request::default() };
     assert_eq!(
         Plan::new(&deep, &registry).unwrap_err().to_string(),
-        "Sequentials are nested more than 64 deep; put some of them side by side"
+        "Sequentials are nested more than 64 deep; put some of them next to each other"
     );
 }
 
@@ -395,7 +397,7 @@ fn required_of_a_sequential_must_be_there() {
     );
     assert_eq!(
         error(&registry, "Sequential(name=late,required=[A])[t.X]"),
-        "in the pipeline: `required` of a Sequential has full names, and `A` is none; did you mean `t.A`?"
+        "in the pipeline: `required` of a Sequential needs full names, found `A`; did you mean `t.A`?"
     );
     let text = |level: i32| format!("Sequential(name=late,opt_level={level},required=[t.A])[t.X]");
     assert!(Plan::new(&request(&text(9), &["A"]), &registry).is_ok());

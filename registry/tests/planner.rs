@@ -164,7 +164,7 @@ fn row_09_a_disabled_pass_that_is_misspelt_is_an_error() {
     let mut request = request("t.Normalize");
     request.selections = vec![selection(None, &["t.Normalise"], &[])];
     let error = Plan::new(&request, &registry).expect_err("an unknown name");
-    let expected = "disabled of the command line: no pass `t.Normalise`; did you mean `t.Normalize`?";
+    let expected = "disabled of the command line: unknown pass `t.Normalise`; did you mean `t.Normalize`?";
     assert_eq!(error.to_string(), expected);
 }
 
@@ -389,10 +389,10 @@ fn row_10_config_values_that_do_not_fit_name_key_type_range_default_and_doc() {
         |key: &str, value| registry::registry::config::check(&registry, key, &value).expect_err("wrong").to_string();
     assert_eq!(
         error("t.limits", OptionValue::Int(1)),
-        "no config option `t.limits`; did you mean `t.limit`? It is of type int, default 16, range 0..=99, declared by plugin \
+        "unknown config option `t.limits`; did you mean `t.limit`? It is of type int, default 16, range 0..=99, declared by plugin \
          `limits` (liblimits.so): How many."
     );
-    assert_eq!(error("other.key", OptionValue::Int(1)), "no config option `other.key`");
+    assert_eq!(error("other.key", OptionValue::Int(1)), "unknown config option `other.key`");
     let as_int = registry::registry::config::check(&registry, "t.limit", &OptionValue::Bool(true));
     assert_eq!(as_int, Ok(OptionValue::Int(1)), "a bool is an integer, as in TVM");
     let text = OptionValue::Str("many".into());
@@ -454,7 +454,7 @@ fn a_sequential_is_disabled_and_required_by_its_name() {
     assert!(level[0].to_string().ends_with("use --opt-level 3 or --require late"), "{}", level[0]);
     assert!(plan(text, selection(None, &[], &["late"])).expect("a plan").warnings.is_empty());
     let error = plan(text, selection(None, &["lat"], &[])).expect_err("unknown").to_string();
-    assert_eq!(error, "disabled of the command line: no pass `lat`; did you mean `late`?");
+    assert_eq!(error, "disabled of the command line: unknown pass `lat`; did you mean `late`?");
     // Elsewhere it is unknown, unless the context has it.
     assert!(plan("t.A", selection(None, &["late"], &[])).is_err());
     let elsewhere = Request { sequentials: ["late".to_string()].into(), ..request("t.A") };

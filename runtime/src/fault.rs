@@ -54,7 +54,7 @@ pub enum FaultKind {
     #[error("division of an integer by zero")]
     DivisionByZero,
     /// More memory than the limit allows.
-    #[error("{needed} bytes are needed, and the limit is {limit} bytes")]
+    #[error("{needed} bytes are needed, but the limit is {limit} bytes")]
     OutOfMemory {
         /// Bytes in use, including those requested.
         needed: u64,
@@ -62,7 +62,7 @@ pub enum FaultKind {
         limit: u64,
     },
     /// More work than the limit allows.
-    #[error("the run was ended after {limit} units of work, which is its limit")]
+    #[error("the run reached its limit of {limit} units of work")]
     TooMuchWork {
         /// The limit in units of work.
         limit: u64,
@@ -100,7 +100,7 @@ pub enum FaultKind {
     },
     /// Two iterations of a loop that may run concurrently, or in another order, depend on each other.
     #[error(
-        "iterations {} and {} of the {kind} loop over `{name}` use element {element} of `{of}`, and one of them changes it",
+        "iterations {} and {} of the {kind} loop over `{name}` both access element {element} of `{of}`, and at least one of them writes it",
         iterations[0], iterations[1]
     )]
     Race {
@@ -133,10 +133,10 @@ fn no_tensor_text(dtype: DType, shape: &[i64], bytes: u64) -> String {
     let elements = shape.iter().try_fold(1i64, |product, extent| product.checked_mul(*extent));
     match elements.and_then(|elements| elements.checked_mul(dtype.bytes() as i64)) {
         _ if shape.iter().any(|extent| *extent < 0) => {
-            format!("no tensor has the shape {shape:?}: an extent is negative")
+            format!("a tensor cannot have the shape {shape:?}: an extent is negative")
         }
-        None => format!("no tensor of {dtype} has the shape {shape:?}: its bytes are more than 64 bits can count"),
-        Some(needed) => format!("a tensor of {dtype} of shape {shape:?} has {needed} bytes, but there are {bytes}"),
+        None => format!("a tensor of {dtype} cannot have the shape {shape:?}: its size in bytes exceeds 64 bits"),
+        Some(needed) => format!("a tensor of {dtype} with shape {shape:?} needs {needed} bytes, found {bytes}"),
     }
 }
 

@@ -92,7 +92,7 @@ fn all_values_in_the_memory_see_a_write() {
     for (function, result) in expected {
         assert_eq!(run(&module, function).as_deref(), Ok(result), "{function}");
     }
-    let refused = "`add` writes to argument 0, and argument 1 is in the same memory; give it a copy of one";
+    let refused = "`add` writes to argument 0, which shares memory with argument 1; pass a copy of one of them";
     for function in ["twice", "twice_in_place"] {
         assert_eq!(run(&module, function).expect_err("refused"), refused, "{function}");
     }

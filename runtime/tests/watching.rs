@@ -67,7 +67,7 @@ fn iterations_that_depend_on_each_other_are_a_race() {
 #[test]
 fn a_race_is_named() {
     let race = run(&Watching, "for row in T.parallel(8):\n    B[3] = B[3] + A[row]", COUNT).0.expect("a race");
-    let text = "iterations 0 and 1 of the parallel loop over `row` use element 3 of `B`, and one of them changes it";
+    let text = "iterations 0 and 1 of the parallel loop over `row` both access element 3 of `B`, and at least one of them writes it";
     assert_eq!(race.to_string(), text);
 }
 

@@ -121,6 +121,6 @@ fn what_has_no_common_type_is_refused() {
     refused("T.Select(h, a, b)", "the values of a Select must have one type, found int32 and int64");
     refused("T.Shuffle([a, b], [0, 1])", "the vectors of a Shuffle must have one type, found int32 and int64");
     refused("-d", "values of uint8 cannot be negative");
-    refused("T.Cast(\"float32x4\", f)", "would change the lanes");
-    refused("T.Ramp(V[T.Ramp(0, 1, 4)], 1, 4)", "a vector is made of one value, found float32x4");
+    refused("T.Cast(\"float32x4\", f)", "would change the number of lanes");
+    refused("T.Ramp(V[T.Ramp(0, 1, 4)], 1, 4)", "a vector needs one value, found float32x4");
 }

@@ -65,7 +65,7 @@ fn faults_are_told_with_their_place() {
     refused("A[0, 0] = A", "a buffer is not a value", "A");
     refused(
         "A[0, 0] = T.expp(A[0, 0])",
-        "no expression `T.expp`; did you mean `T.exp`, `T.exp2` or `T.exp10`?",
+        "unknown expression `T.expp`; did you mean `T.exp`, `T.exp2` or `T.exp10`?",
         "T.expp",
     );
     refused("for i in T.sequential(4):\n    T.evaluate(i)", "unknown kind of loop `T.sequential`", "T.sequential");

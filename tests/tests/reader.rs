@@ -90,7 +90,7 @@ fn what_only_python_would_calculate_is_refused() {
     let text = module("a: T.int64, x: R.Tensor((a + True, 2), \"float32\")", "return x");
     refused(&text, "a bool is not a dimension", "a + True");
     let text = module(X, "y: R.Any = R.call_pure_packed(\"f\", x, **-0.0, ty_args=(R.Any,))\nreturn y");
-    refused(&text, "`**` is not read in a call", "**-0.0");
+    refused(&text, "`**` is not supported in a call", "**-0.0");
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn a_string_is_a_dimension_only_where_a_shape_has_it() {
 #[test]
 fn suggestions_are_written_as_in_the_text() {
     let text = prim_func("A: T.Buffer((4,), \"float32\")", "A[0] = T.Brodcast(T.float32(0), 4)");
-    refused(&text, "no expression `T.Brodcast`; did you mean `T.Broadcast`?", "T.Brodcast");
+    refused(&text, "unknown expression `T.Brodcast`; did you mean `T.Broadcast`?", "T.Brodcast");
 }
 
 /// Returns a module of a TIR function.

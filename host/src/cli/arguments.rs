@@ -34,10 +34,10 @@ pub(super) struct Cli {
     pub(super) color: ColorChoice,
     /// Format of diagnostics, warnings, errors and the summary of `run` on standard error.
     ///
-    /// With json, each message is one line: an object with `level`, `message`, `places`, `notes`, `help` and `rendered`,
-    /// and, where they are known, `pass`, `plugin`, `file`, `function`, `position` and, of a step that failed, `cause`:
-    /// error, panic, crash, ill-formed or option. The summary is a line `{"summary": [...]}`; `timing`, `memory`, `statistics`,
-    /// printed modules (`printed`) and log events (`log`) have the same form.
+    /// With json, each message is one line: an object with `level`, `message`, `places`, `notes`, `help` and
+    /// `rendered`, and, where known, `pass`, `plugin`, `file`, `function` and `position`. For a failed step, it also
+    /// has `cause`: error, panic, crash, ill-formed or option. The summary is a line `{"summary": [...]}`; `timing`,
+    /// `memory`, `statistics`, printed modules (`printed`) and log events (`log`) have the same form.
     #[arg(long, global = true, value_enum, default_value = "human", value_name = "FORMAT")]
     pub(super) message_format: Format,
     /// Logs more on standard error: -v progress, -vv details.
@@ -52,7 +52,7 @@ pub(super) struct Cli {
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// Runs passes over a module.
+    /// Runs passes on a module.
     #[command(after_help = "Examples:
   passhost run model.py -o out.py
   passhost run model.py --passes 'relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}'
@@ -60,111 +60,116 @@ pub(super) enum Command {
     Run(RunArgs),
     /// Executes a function of a module, and prints its results: shapes, data types, checksums and figures.
     ///
-    /// Operators are executed through their legalizations, so that a module can be executed before and after any pass.
-    /// Results are the same on every machine. No passes run before, unless --passes or --pipeline names some.
+    /// Operators are executed through their legalizations, so a module can be executed before and after any pass.
+    /// Results are the same on every machine. No passes run first, unless --passes or --pipeline is given.
     #[command(after_help = "Examples:
   passhost exec model.py --random 1
   passhost exec model.py --inputs weights.npz -o results.npz
   passhost exec model.py --random 1 --dim n=5 --passes relax.LegalizeOps --json")]
     Exec(ExecArgs),
-    /// Runs passes over a module, and checks that each of them preserved what the module computes.
+    /// Runs passes on a module, and checks that each of them preserved its results.
     ///
-    /// The functions that a pass changed are executed before and after it, with several extents for each symbolic dimension
-    /// and with random values. A function that needs little work gets more inputs: extents around constants of the code,
-    /// special values, the whole range of integers, and data until each branch is taken. The results are compared within the
-    /// tolerance that the pass declares (`passhost explain PASS` shows it). Of a difference, the report has the output, the
-    /// largest error, and the first binding whose value differs. Loops that may run in parallel are checked for races. The
-    /// verdict says what the inputs covered, and what the budget left out. A function with a branch, or a value of a choice,
-    /// that no input reaches is not called the same, but not validated. The module is not written.
+    /// The functions that a pass changed are executed before and after it, with several extents for each symbolic
+    /// dimension and with random values. Fast functions get more inputs: extents around constants of the code, special
+    /// values, the whole range of integers, and data until each branch is taken. The results are compared within the
+    /// tolerance that the pass declares (`passhost explain PASS` shows it). For a difference, the report contains the
+    /// output, the largest error, and the first binding whose value differs. Loops that may run in parallel are checked
+    /// for races. The verdict lists what the inputs covered, and what the budget left out. A function is not validated,
+    /// rather than equal, if a branch or a choice in it is never reached. The module is not written.
     ///
-    /// The exit code is 1 if a value differs, 4 if the check itself failed, and 5 if values of a pass could not be compared.
+    /// The exit code is 1 if a value differs, 4 if the check itself failed, and 5 if values of a pass could not be
+    /// compared.
     #[command(after_help = "Examples:
   passhost validate model.py
   passhost validate model.py --passes 'relax.LegalizeOps,relax.FuseOps,relax.FuseTIR' --dim n=16
   passhost validate model.py --passes acme.GroupConvolutions --inputs data.npz --range mask=0:1
   passhost validate model.py --passes acme.GroupConvolutions --seed 7 --json")]
     Validate(ValidateArgs),
-    /// Runs the step of a bundle again that failed, and the steps after it.
+    /// Re-runs the failed step of a bundle, and the steps after it.
     ///
-    /// `passhost run --bundle FILE` writes a bundle when a run fails. It has the module before that step, the plan with its
-    /// options, and the hashes of the plugins; the manifest says where the plugins are. The exit code is that of the run.
+    /// `passhost run --bundle FILE` writes a bundle when a run fails. A bundle contains the module before the failed
+    /// step, the plan with its options, and the hashes of the plugins; the plugins themselves are found through the
+    /// manifest. The exit code is that of the run.
     #[command(after_help = "Examples:
   passhost replay failed.json
   passhost replay failed.json --with-current-plugins -o out.py
   passhost replay failed.json --only acme.GroupConvolutions --print-changed")]
     Replay(ReplayArgs),
-    /// Finds the first pass after which a fault is there, and the function in which the pass makes it.
+    /// Finds the pass that introduces a fault, and the function it breaks.
     ///
-    /// passhost runs itself over the module, so a pass may crash or hang.
+    /// passhost runs itself in a new process, so a pass may crash or hang.
     #[command(after_help = "Examples:
   passhost bisect model.py --pipeline compile --until differs
   passhost bisect model.py --passes 'A,B,C' --until 'command: ./check.sh' -o before.py")]
     Bisect(BisectArgs),
-    /// Makes a module smaller as long as it shows a fault.
+    /// Shrinks a module while a fault persists.
     ///
-    /// Functions, bindings, results, parameters and statements of PrimFuncs go, and numbers become smaller, until nothing can
-    /// go any more. Bindings become parameters of their function. Each smaller module is well-formed.
+    /// Removes functions, bindings, results, parameters and statements of PrimFuncs, and reduces numbers, until nothing
+    /// more can be removed. Bindings become parameters of their function. Each smaller module is well-formed.
     #[command(after_help = "Examples:
   passhost reduce model.py --passes acme.Fold --until crashes -o small.py
   passhost reduce model.py --pipeline compile --until differs -o small.py --resume")]
     Reduce(ReduceArgs),
-    /// Writes the native code of PrimFuncs: as text of LLVM, as assembly of this machine, or as a library for other programs.
+    /// Writes the native code of PrimFuncs as LLVM IR, as assembly for this machine, or as a library for other
+    /// programs.
     ///
-    /// No passes run before, unless --passes or --pipeline names some. An LLVM library is needed; `passhost doctor` shows
-    /// which one is found. A shared library is made by a linker: `cc`, `clang`, `ld.lld`, or that of Rust.
+    /// No passes run first, unless --passes or --pipeline is given. An LLVM library is needed; `passhost doctor` shows
+    /// which one is found. A shared library also needs a linker: `cc`, `clang`, `ld.lld`, or that of Rust.
     #[command(after_help = "Examples:
   passhost emit model.py --passes relax.LegalizeOps --kind asm
   passhost emit kernels.py --function matmul --kind llvm-ir -o matmul.ll
   passhost emit kernels.py --kind shared -o kernels.so")]
     Emit(EmitArgs),
-    /// Measures how long a function of a module takes, and each of its kernels.
+    /// Measures the run time of a function of a module, and of each of its kernels.
     ///
-    /// The passes of the pipeline `native` run before, if the manifest has one, unless --passes or --pipeline names others.
-    /// Then the function is executed several times. For each kernel, a table has its time, its operations and its bytes in a
-    /// second, and how much that is of what the machine was measured to do. Everything is compiled to native code, if there is
-    /// an LLVM library.
+    /// If the manifest has a pipeline `native`, its passes run first, unless --passes or --pipeline is given. Then the
+    /// function is executed several times. A table shows the time of each kernel, its operations and bytes per second,
+    /// and the fraction of the measured peak of the machine that these reach. Everything is compiled to native code, if
+    /// an LLVM library is found.
     ///
-    /// With --against onnxruntime, the function is also written as an ONNX model before the passes, and onnxruntime runs it in
-    /// turns with passhost, with the same inputs and as many threads. The exit code is 1 if the results differ.
+    /// With --against onnxruntime, the function is also written as an ONNX model before the passes run, and onnxruntime
+    /// and passhost run it alternately, with the same inputs and number of threads. The exit code is 1 if the results
+    /// differ.
     #[command(after_help = "Examples:
   passhost bench model.py
   passhost bench model.py --against onnxruntime --html bench.html
   passhost bench kernels.py --passes '' --function main --times 100 --json")]
     Bench(BenchArgs),
-    /// Shows what this machine has that passhost can use, and what each thing is for.
+    /// Shows which tools that passhost can use are installed, and the purpose of each.
     Doctor(DoctorArgs),
-    /// Shows which steps would run, and why. Builds, loads and runs nothing.
+    /// Shows which steps would run, and why, without building, loading or running anything.
     #[command(after_help = "Example:\n  passhost plan --passes acme.GroupConvolutions")]
     Plan(PlanArgs),
-    /// Lists all passes, instruments, properties and config options of the plugins. Builds and loads nothing.
+    /// Lists all passes, instruments, properties and config options of the plugins, without building or loading them.
     List(ListArgs),
-    /// Lists all config options of the plugins, with owner, type, default and range. Builds and loads nothing.
+    /// Lists all config options of the plugins, with owner, type, default and range, without building or loading the
+    /// plugins.
     Config(ListArgs),
-    /// Explains one pass, instrument, property, config option or operator. Builds and loads nothing.
+    /// Explains one pass, instrument, property, config option or operator, without building or loading the plugins.
     Explain(ExplainArgs),
-    /// Runs a pass and shows what its patterns say about a variable: whether they match there, or what they fail at.
+    /// Runs a pass, and shows whether its patterns match at a variable, and otherwise why not.
     ///
-    /// The passes that it requires run before it. The module is not written.
+    /// The passes that it requires run first. The module is not written.
     #[command(
         name = "explain-match",
         after_help = "Example:\n  passhost explain-match acme.GroupConvolutions model.py --at lv3"
     )]
     ExplainMatch(ExplainMatchArgs),
-    /// Runs passes and shows how a variable of the result came to be: the pass that made it, and how the variables came to
-    /// be that it was made from.
+    /// Runs passes, and shows the history of a variable of the result: the pass that created it, and the variables from
+    /// which it was created, recursively.
     ///
-    /// Each pass is shown with its step and its plugin, and the plugin with the hash that it is pinned to. The module is not
-    /// written; `passhost run --provenance` writes it with a comment after each binding.
+    /// Each pass is shown with its step and its plugin, and each plugin with its hash. The module is not written;
+    /// `passhost run --provenance` writes it with a comment after each binding.
     #[command(after_help = "Example:\n  passhost blame model.py --pipeline compile --at lv3")]
     Blame(BlameArgs),
-    /// Lists all operators of the plugins, or explains one: its arguments, its attributes and the type of a call. Builds
-    /// and loads nothing.
+    /// Lists all operators of the plugins, or explains one of them: its arguments, its attributes and the type of a
+    /// call. Neither builds nor loads the plugins.
     #[command(after_help = "Examples:\n  passhost ops\n  passhost ops max\n  passhost ops nn.conv2d --json")]
     Ops(OpsArgs),
-    /// Checks the manifest and every plugin, and shows all problems at once. Builds plugin crates if they are missing or
-    /// stale, unless --no-load is given.
+    /// Checks the manifest and every plugin, and shows all problems at once. First builds plugin crates that are
+    /// missing or stale, unless --no-load is given.
     Check(CheckArgs),
-    /// Builds the plugin crates that are missing or stale. `run`, `check` and `lock` do this, too.
+    /// Builds the plugin crates that are missing or stale, as `run`, `check` and `lock` also do.
     ///
     /// Cargo runs the build scripts and procedural macros of these crates. No pass runs, and no plugin is loaded.
     #[command(after_help = "Example:\n  passhost build --locked")]
@@ -172,20 +177,20 @@ pub(super) enum Command {
     /// Creates a plugin crate with three passes, their documentation and their tests.
     #[command(after_help = "Example:\n  passhost new my-passes\n  cd my-passes\n  cargo test")]
     New(new::NewArgs),
-    /// Makes a Python wheel of a plugin crate. Whoever installs it with pip has its passes in Python.
+    /// Creates a Python wheel from a plugin crate. Installing it with pip makes the passes available in Python.
     ///
     /// The wheel contains the library of the crate, a manifest that lists it, and an entry point of the group
     /// `passhost.plugins`, by which the Python package finds the manifest. Its name and version are those of the crate.
     ///
-    /// The wheel is for the system on which it is made: on Linux, for all with at least the C library that the plugin
-    /// needs. With --library, it is for several systems.
+    /// The wheel is for the system on which it is built: on Linux, for all systems whose C library is recent enough for
+    /// the plugin. With --library, it is for several systems.
     #[command(after_help = "Example:\n  passhost package my-passes\n  pip install dist/my_passes-*.whl")]
     Package(package::PackageArgs),
-    /// Writes the lockfile: versions and hashes of the plugins as they are now.
+    /// Writes the lockfile: the current versions and hashes of the plugins.
     ///
     /// The lockfile is next to the manifest and has its name: passes.lock. `passhost run` writes it when it first uses
-    /// the plugins, and reports plugins that changed later, except for edited sources of a crate in the folder of the
-    /// manifest or below. With --locked, a changed plugin is refused.
+    /// the plugins, and reports plugins that changed later, except when the sources of a crate in or below the folder
+    /// of the manifest were edited. With --locked, changed plugins are refused.
     Lock(ManifestArg),
 }
 
@@ -235,11 +240,11 @@ pub(super) struct Select {
     /// Runs these passes: 'A,B{key=value, list=[a,b]}', or @FILE to read them from a file. If empty, the module is only
     /// read, checked and printed.
     ///
-    /// Sequential(name=late,opt_level=3)[A,B] runs several passes as one. repeat(8)[A,B] runs them until a
-    /// round changes nothing; the run fails if the 8th round (default: the 16th) still changes something, or if a round ends
-    /// with an earlier module. all(opt_level=1) runs all passes up to that
-    /// opt_level (default: that of the run) in the order of the plugins, without disabled and composite passes. Required
-    /// passes run as usual. The last item of a list may be followed by a comma. In a file, # begins a comment.
+    /// Sequential(name=late,opt_level=3)[A,B] runs several passes as one. repeat(8)[A,B] runs them until a round
+    /// changes nothing; the run fails if the 8th round (default: the 16th) still changes something, or if a round ends
+    /// with the module of an earlier one. all(opt_level=1) runs all passes up to that opt_level (default: that of the
+    /// run) in the order of the plugins, without disabled and composite passes. Required passes run as usual. The last
+    /// item of a list may be followed by a comma. In a file, # starts a comment.
     #[arg(long, value_name = "PASSES")]
     pub(super) passes: Option<String>,
     /// Skips passes with a higher opt_level, unless another pass requires them.
@@ -261,7 +266,7 @@ pub(super) struct Select {
     /// Adds an instrument of a plugin: 'NAME{key=value}'. May be repeated.
     #[arg(long, value_name = "INSTRUMENT")]
     pub(super) instrument: Vec<String>,
-    /// Plans and runs as TVM 0.27 does.
+    /// Plans and runs like TVM 0.27.
     ///
     /// A pipeline with one item calls that pass directly: --disable, --require, opt_level and required passes have no
     /// effect. A longer pipeline is a Sequential: the passes that a pass requires run directly before it each time, but
@@ -297,19 +302,19 @@ impl Select {
 
 #[derive(Args, Clone, Default)]
 pub(super) struct IsolateArgs {
-    /// Runs each plugin in a process of its own. A plugin that crashes, hangs or exits fails its step only.
+    /// Runs each plugin in its own process. If a plugin crashes, hangs or exits, only its step fails.
     ///
-    /// `isolate = true` in the manifest does that for one plugin.
+    /// `isolate = true` in the manifest isolates a single plugin.
     #[arg(long)]
     pub(super) isolate: bool,
-    /// How long a call of a plugin in its own process may take: 30s, 500ms, 5min. Default: that of the manifest, or 5 min.
+    /// Time limit for a call of a plugin in its own process: 30s, 500ms, 5min. Default: that of the manifest, or 5 min.
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub(super) plugin_timeout: Option<u64>,
-    /// Memory that the process of a plugin may have: 512MiB, 2GiB; 16MiB or more. Default: that of the manifest, or half of
+    /// Memory limit for the process of a plugin: 512MiB, 2GiB; 16MiB or more. Default: that of the manifest, or half of
     /// the memory of this machine.
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub(super) plugin_memory: Option<u64>,
-    /// Processor time that the process of a plugin may take in all: 60s. Default: that of the manifest, or no limit.
+    /// Limit of the total processor time of a plugin's process: 60s. Default: that of the manifest, or unlimited.
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub(super) plugin_cpu: Option<u64>,
 }
@@ -337,24 +342,24 @@ impl IsolateArgs {
 
 #[derive(Args, Clone)]
 pub(super) struct ExpectArg {
-    /// Fails unless a pass or an instrument counted as much as expected: 'acme.GroupConvolutions.groups formed>=8', with >=,
-    /// <=, ==, !=, > or <. May be repeated.
+    /// Fails unless a counter of a pass or an instrument has the expected value: 'acme.GroupConvolutions.groups
+    /// formed>=8', with >=, <=, ==, !=, > or <. May be repeated.
     ///
-    /// `--statistics` shows what they count. What is not counted is 0. The result is written, and the exit code is 1.
-    /// Expectations of the manifest are checked if their pass or instrument is part of the plan. `passhost plan` only checks
-    /// that the pass or instrument exists.
+    /// `--statistics` shows the counters. Counters that were never incremented are 0. If an expectation is not met, the
+    /// result is still written, and the exit code is 1. Expectations of the manifest are checked if their pass or
+    /// instrument is part of the plan. `passhost plan` only checks that the pass or instrument exists.
     #[arg(long, value_name = "COUNT")]
     pub(super) expect: Vec<String>,
 }
 
 #[derive(Args, Clone, Default)]
 pub(super) struct LimitArg {
-    /// Applies only the first N rewrites of each pass in each function, or in one: 7, or main=7. May be repeated; a limit
-    /// for one function counts before one for each.
+    /// Applies only the first N rewrites of each pass in each function, or in one function: 7, or main=7. May be
+    /// repeated; a limit for one function overrides the general limit.
     ///
-    /// A rewrite is what a pass changes that hangs together. The other changes are undone when the pass ends its edit, so a
-    /// pass that does not change functions by an edit applies all. `passhost bisect` looks for the N with which a fault
-    /// begins.
+    /// A rewrite is a group of changes that depend on each other. The other changes are undone when the pass ends its
+    /// edit, so a pass that changes functions without an edit applies all of them. `passhost bisect` finds the N at
+    /// which a fault starts.
     #[arg(long, value_name = "N", value_parser = rewrites)]
     pub(super) rewrites: Vec<Rewrites>,
 }
@@ -390,7 +395,7 @@ pub(super) struct RunArgs {
     pub(super) look: instruments::LookArgs,
     /// Continues after a pass fails.
     ///
-    /// The module stays as it was before that pass, and the other passes of its Sequential run. Passes that require the
+    /// The module from before that pass is used, and the other passes of its Sequential run. Passes that require the
     /// failed pass are skipped, and so are later passes of a plugin that panicked. A failing instrument is dropped. The
     /// result is written, and the exit code is still 3.
     #[arg(long, conflicts_with = "tvm_compat")]
@@ -399,20 +404,21 @@ pub(super) struct RunArgs {
     /// TVM.
     #[arg(long)]
     pub(super) strict: bool,
-    /// After each pass, checks that the pass did not write to its input, and undoes what it wrote.
+    /// After each pass, checks that the pass did not write to its input, and undoes such writes.
     #[arg(long)]
     pub(super) paranoid: bool,
-    /// After the run, checks that each pass preserved what the module computes, as `passhost validate` does. If a value
-    /// differs, the result is written, and the exit code is 1. What could not be compared is named, and fails nothing.
+    /// After the run, checks that each pass preserved the results of the module, like `passhost validate`. If a value
+    /// differs, the result is written, and the exit code is 1. Values that could not be compared are listed; they do
+    /// not fail the run.
     #[arg(long)]
     pub(super) validate: bool,
-    /// Writes a comment after each binding that a pass made: the step, the pass, and the bindings that it was made from.
-    /// `passhost blame` shows how these were made.
+    /// Writes a comment after each binding that a pass created: the step, the pass, and the bindings from which it was
+    /// created. `passhost blame` shows the whole history.
     #[arg(long)]
     pub(super) provenance: bool,
     #[command(flatten)]
     pub(super) limit: LimitArg,
-    /// Also reports what passes missed: each place at which a pattern of a pass began to match, and why it did not match.
+    /// Also reports missed matches: each place at which a pattern of a pass started to match, and why it did not match.
     #[arg(long)]
     pub(super) missed: bool,
     #[command(flatten)]
@@ -426,9 +432,9 @@ pub(super) struct RunArgs {
     pub(super) jobs: Option<u16>,
     #[command(flatten)]
     pub(super) isolate: IsolateArgs,
-    /// If the run fails, writes all that it needs to fail again: the module before the step that failed, the plan, and the
-    /// hashes of the plugins. `passhost replay` reads the file. Without this option, there is a bundle if the process of an
-    /// isolated plugin ends or is ended; it goes to the folder for temporary files.
+    /// If the run fails, writes everything needed to reproduce the failure: the module before the failed step, the
+    /// plan, and the hashes of the plugins. `passhost replay` reads the file. Without this option, a bundle is written
+    /// to the folder for temporary files if the process of an isolated plugin ends or is killed.
     #[arg(long, value_name = "FILE")]
     pub(super) bundle: Option<PathBuf>,
 }
@@ -443,16 +449,16 @@ pub(super) struct ReplayArgs {
     pub(super) output: Option<PathBuf>,
     #[command(flatten)]
     pub(super) manifest: ManifestArg,
-    /// Runs the plugins of the manifest as they are now. Default: plugins that differ from those of the bundle are refused.
+    /// Runs the current plugins of the manifest. Default: plugins that differ from those of the bundle are refused.
     #[arg(long)]
     pub(super) with_current_plugins: bool,
     /// Runs only this pass.
     #[arg(long, value_name = "PASS", conflicts_with = "until")]
     pub(super) only: Option<String>,
-    /// Runs no pass after this one.
+    /// Stops after this pass.
     #[arg(long, value_name = "PASS")]
     pub(super) until: Option<String>,
-    /// If this run fails, too, writes a bundle of it.
+    /// If this run also fails, writes a bundle of it.
     #[arg(long = "bundle", id = "new_bundle", value_name = "FILE")]
     pub(super) new_bundle: Option<PathBuf>,
     #[command(flatten)]
@@ -501,16 +507,16 @@ impl RunArgs {
 pub(super) struct Executed {
     #[command(flatten)]
     pub(super) module: InputArgs,
-    /// Extent of a symbolic dimension of generated inputs: 'n=5'. May be repeated.
+    /// The extent of a symbolic dimension of generated inputs: 'n=5'. May be repeated.
     ///
-    /// Default: 8 for `exec`; `validate` tries several: 0, 1, 2, primes, extents around powers of two, and those above the
-    /// constants of the code.
+    /// Default: 8 for `exec`; several for `validate`: 0, 1, 2, primes, extents around powers of two, and extents above
+    /// the constants of the code.
     #[arg(long, value_name = "NAME=N")]
     pub(super) dim: Vec<String>,
-    /// Memory that tensors may take at a time: 512MiB, 2GiB. Default: half of the memory of this machine.
+    /// Memory limit for all tensors that exist at a time: 512MiB, 2GiB. Default: half of the memory of this machine.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(super) limit_memory: Option<u64>,
-    /// What executes PrimFuncs. Results have the same bits.
+    /// The backend that executes PrimFuncs. All backends give the same bits.
     #[arg(long, value_name = "BACKEND", value_enum, default_value_t = BackendArg::Auto)]
     pub(super) backend: BackendArg,
     /// Prints the results as JSON.
@@ -523,7 +529,7 @@ pub(super) struct Executed {
 /// The backend that executes PrimFuncs.
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum BackendArg {
-    /// Native code for functions that take long, if there is an LLVM library.
+    /// Native code for slow functions, if an LLVM library is found; otherwise the interpreter.
     Auto,
     /// Native code.
     Llvm,
@@ -550,9 +556,9 @@ pub(super) struct ExecArgs {
     pub(super) function: String,
     /// Arrays for the parameters, by their names, as numpy.savez writes them.
     ///
-    /// A parameter that is a tuple takes an array for each field: x_0, x_1. A shape is an array of integers, a number an
-    /// array of one element. Arrays without names (arr_0, arr_1, ...) are for the parameters in their order. Raw bytes
-    /// (V2, V1) are of the data type of the parameter: bfloat16 or an 8-bit float.
+    /// A parameter that is a tuple takes an array for each field: x_0, x_1. A shape is an array of integers, and a
+    /// scalar an array of one element. Arrays without names (arr_0, arr_1, ...) are for the parameters in their order.
+    /// Raw bytes (V2, V1) are elements of the data type of the parameter: bfloat16 or an 8-bit float.
     #[arg(long, value_name = "FILE")]
     pub(super) inputs: Option<PathBuf>,
     /// Random values for parameters without an array, the same for each seed on every machine.
@@ -568,8 +574,8 @@ pub(super) struct ExecArgs {
     /// Prints each binding with its value on standard error.
     #[arg(long)]
     pub(super) trace: bool,
-    /// Units of work that a run may take: one is less than a tenth of a nanosecond. The default ends an endless loop in about
-    /// two minutes.
+    /// Limit of the units of work of a run. A unit takes less than a tenth of a nanosecond; the default ends an endless
+    /// loop after about two minutes.
     #[arg(long, value_name = "N", default_value_t = runtime::USUAL_WORK, value_parser = count())]
     pub(super) limit_work: u64,
     #[command(flatten)]
@@ -583,30 +589,31 @@ pub(super) struct BenchArgs {
     /// The function to execute.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub(super) function: String,
-    /// Arrays for the parameters, by their names, as of `exec`. Parameters without an array get random values.
+    /// Arrays for the parameters, by their names, as for `exec`. Parameters without an array get random values.
     #[arg(long, value_name = "FILE")]
     pub(super) inputs: Option<PathBuf>,
-    /// The seed of random values, which are those of `exec`.
+    /// The seed of random values, which are the same as those of `exec`.
     #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = count())]
     pub(super) random: u64,
-    /// How many runs are measured. Default: at least 5, and as many as take a second. Two runs come before them, of which the
-    /// first compiles kernels.
+    /// The number of measured runs. Default: at least 5, and as many as fit in one second. Two runs precede them; the
+    /// first of these compiles kernels.
     #[arg(long, value_name = "N", value_parser = within::<u32>(1..=1_000_000))]
     pub(super) times: Option<u32>,
     /// Number of threads, at most 256. Default: the number of cores.
     #[arg(long, value_name = "N", value_parser = within::<u16>(1..=256))]
     pub(super) threads: Option<u16>,
-    /// Compiles all kernels again. Shows the time that this takes, and the time to load them from the cache.
+    /// Recompiles all kernels, and shows the time for this and the time to load them from the cache.
     #[arg(long)]
     pub(super) cold: bool,
-    /// Writes a page with the table and charts: times of the kernels, and how much of the machine each of them uses.
+    /// Writes a page with the table and charts: the times of the kernels, and how close each of them comes to the peak
+    /// of the machine.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
-    /// Also measures another program: onnxruntime in Python, which PASSHOST_PYTHON names (default: python3).
+    /// Also measures another program: onnxruntime in Python (PASSHOST_PYTHON, default: python3).
     #[arg(long, value_name = "PROGRAM", value_enum)]
     pub(super) against: Option<Against>,
-    /// What the parameters after the first `num_input` are for onnxruntime: constants, which it prepares before it runs, or
-    /// inputs, as they are for passhost.
+    /// How onnxruntime gets the parameters after the first `num_input`: as constants, which it prepares before it runs,
+    /// or as inputs, like passhost.
     #[arg(long, value_name = "KIND", value_enum, default_value_t = Weights::Constants, requires = "against")]
     pub(super) weights: Weights,
     #[command(flatten)]
@@ -633,13 +640,14 @@ pub(super) enum Weights {
 pub(super) struct EmitArgs {
     #[command(flatten)]
     pub(super) module: InputArgs,
-    /// What is written.
+    /// The kind of output.
     #[arg(long, value_name = "KIND", value_enum)]
     pub(super) kind: EmitKind,
-    /// The PrimFunc. Default: each one of the module.
+    /// The PrimFunc. Default: all PrimFuncs of the module.
     #[arg(long, value_name = "NAME")]
     pub(super) function: Option<String>,
-    /// Where it is written. Default: standard output. Objects and shared libraries need it; a header is written beside them.
+    /// The output file. Default: standard output. Objects and shared libraries need a file; a header is written next to
+    /// it.
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     #[command(flatten)]
@@ -651,21 +659,21 @@ pub(super) struct EmitArgs {
 /// The kind of output of `emit`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum EmitKind {
-    /// The text of LLVM that passhost writes.
+    /// LLVM IR as passhost generates it.
     LlvmIr,
-    /// The text of LLVM after its own passes.
+    /// LLVM IR after the passes of LLVM.
     Optimized,
-    /// Assembly of this machine.
+    /// Assembly for this machine.
     Asm,
-    /// An object file that other programs link, with a header for C.
+    /// An object file to link into other programs, with a header for C.
     Object,
-    /// A shared library that other programs and TVM-FFI load, with a header for C.
+    /// A shared library for other programs and TVM-FFI, with a header for C.
     Shared,
 }
 
 #[derive(Args)]
 pub(super) struct DoctorArgs {
-    /// Prints it as JSON.
+    /// Prints the output as JSON.
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -674,7 +682,7 @@ pub(super) struct DoctorArgs {
 pub(super) struct ValidateArgs {
     #[command(flatten)]
     pub(super) executed: Executed,
-    /// The function to execute. Default: each public function that reaches what a pass changed.
+    /// The function to execute. Default: each public function that depends on a changed function.
     #[arg(long, value_name = "NAME")]
     pub(super) function: Option<String>,
     /// The seed of the inputs. They are the same for each seed on every machine.
@@ -682,21 +690,21 @@ pub(super) struct ValidateArgs {
     pub(super) seed: u64,
     /// Arrays for the parameters, by their names, as numpy.savez writes them; see `exec`.
     ///
-    /// They are one more input of each function that has a parameter of such a name. Its other parameters are random.
+    /// They form one more input for each function with a parameter of such a name. Its other parameters are random.
     #[arg(long, value_name = "FILE")]
     pub(super) inputs: Option<PathBuf>,
-    /// Least and greatest random value of all parameters, '0:1', or of one, 'x=-5:5'. May be repeated.
+    /// The least and greatest random value of all parameters, '0:1', or of one parameter, 'x=-5:5'. May be repeated.
     ///
-    /// A value outside of the range is replaced by one in it. Default: each kind of values has its own range; integers that
-    /// decide positions and extents are small.
+    /// Values outside the range are replaced by values inside it. Default: each kind of values has its own range;
+    /// integers that determine positions and extents are small.
     #[arg(long, value_name = "[NAME=]LO:HI", allow_hyphen_values = true)]
     pub(super) range: Vec<String>,
-    /// Inputs for each size of the symbolic dimensions, each with another seed.
+    /// The number of inputs for each size of the symbolic dimensions, each with a different seed.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = within::<u16>(1..=1000))]
     pub(super) inputs_per_size: u16,
     #[command(flatten)]
     pub(super) limit: LimitArg,
-    /// Units of work that each function may take for each pass; see `exec`.
+    /// Limit of the units of work of each function for each pass; see `exec`.
     #[arg(long, value_name = "N", default_value_t = runtime::USUAL_WORK, value_parser = count())]
     pub(super) limit_work: u64,
     #[command(flatten)]
@@ -736,10 +744,10 @@ pub(super) struct ExplainMatchArgs {
     pub(super) pass: String,
     #[command(flatten)]
     pub(super) module: InputArgs,
-    /// The variable at which the pattern should match: the one that its outermost part describes.
+    /// The variable at which the pattern should match: the value that the outermost part of the pattern describes.
     #[arg(long, value_name = "VARIABLE")]
     pub(super) at: String,
-    /// The function with the variable. Default: the one that has it.
+    /// The function with the variable. Default: the only function that contains it.
     #[arg(long, value_name = "NAME")]
     pub(super) function: Option<String>,
     /// Sets a config option; `passhost config` lists them. May be repeated.
@@ -761,7 +769,7 @@ pub(super) struct BlameArgs {
     /// The variable of the module after all passes.
     #[arg(long, value_name = "VARIABLE")]
     pub(super) at: String,
-    /// The function with the variable. Default: the one that has it.
+    /// The function with the variable. Default: the only function that contains it.
     #[arg(long, value_name = "NAME")]
     pub(super) function: Option<String>,
     /// Prints the chain as JSON.
@@ -788,7 +796,8 @@ pub(super) struct OpsArgs {
 pub(super) struct CheckArgs {
     #[command(flatten)]
     pub(super) plugins: Plugins,
-    /// Builds and loads nothing. Without it, each plugin is loaded in its own process, which runs its constructors.
+    /// Neither builds nor loads plugins. Otherwise, each plugin is loaded in its own process, which runs its
+    /// constructors.
     #[arg(long)]
     pub(super) no_load: bool,
 }

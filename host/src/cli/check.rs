@@ -115,7 +115,7 @@ fn unknown_names(registry: &Registry, messages: Messages) -> Vec<Error> {
     let unknown = contracts::unknown_names(registry, registry.passes().map(|(pass, _)| pass));
     let (wrong, others): (Vec<_>, Vec<_>) = unknown.into_iter().partition(UnknownName::is_error);
     messages.reports(others.iter().map(unknown_name), "warnings");
-    let help = || "correct the declaration of the pass, or list the plugin that has the name".to_string();
+    let help = || "correct the declaration of the pass, or list the plugin that declares the name".to_string();
     wrong.into_iter().map(|unknown| Error::Request { message: unknown.to_string(), help: help() }).collect()
 }
 

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 #[derive(Args, Clone, Default)]
 pub(super) struct LookArgs {
-    /// Shows where the time went, as a tree, even if the run fails.
+    /// Shows the time of each part of the run, as a tree, even if the run fails.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     timing: Option<TimingFormat>,
     /// Prints the module on standard error before these passes.
@@ -44,35 +44,36 @@ pub(super) struct LookArgs {
     /// Prints what each pass changed: a unified diff, the changed functions, or the module.
     #[arg(long, value_name = "AS", num_args = 0..=1, require_equals = true, default_missing_value = "diff")]
     print_changed: Option<Changes>,
-    /// Limits what the options above print to these functions.
+    /// Limits the options above to these functions.
     #[arg(long, value_name = "FUNCTION,...", value_delimiter = ',')]
     print_function: Vec<String>,
     /// Writes the module to this folder after each pass that changed it: 000_relax.Normalize.py, 001_…, in the order in
     /// which the passes end.
     ///
-    /// The folder is created if it does not exist. Other files in it are kept, files of the same name are replaced. In
-    /// file names, characters that some systems forbid become `_`, and long names are cut. If a file cannot be written,
-    /// no later one is; the run continues, reports that at the end, and exits with 4.
+    /// The folder is created if it does not exist. Other files in it are kept, and files of the same name are replaced.
+    /// In file names, characters that some systems forbid become `_`, and long names are shortened. If a file cannot be
+    /// written, later ones are not written either; the run continues, reports this at the end, and exits with 4.
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
-    /// With --dump, also writes the module after passes that changed nothing.
+    /// With --dump, also writes the module after passes that did not change it.
     #[arg(long, requires = "dump")]
     dump_all: bool,
     /// Writes a trace of times and threads in the Chrome trace format, even if the run fails.
     ///
-    /// Open the file in https://ui.perfetto.dev or chrome://tracing. It has spans for listing and opening plugins,
+    /// Open the file in https://ui.perfetto.dev or chrome://tracing. It contains spans for listing and opening plugins,
     /// planning, reading, each pass, each function of a function pass, verification, instruments, printing and writing.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Writes a page that shows the run, even if it fails: the plan, a timeline, what each pass changed in each function,
+    /// Writes a page about the run, even if it fails: the plan, a timeline, the changes of each pass in each function,
     /// counters, diagnostics, and the module with its call graph and dataflow.
     ///
-    /// The page is one HTML file that needs no network. A file whose name ends with `.json` gets the data that the page shows.
+    /// The page is one HTML file that works offline. A file whose name ends with `.json` gets the data of the page
+    /// instead.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Shows the counters of each pass, such as `bindings removed`.
     ///
-    /// A pass counts with `ctx.statistic("bindings removed", n)`. Counters of a pass that failed are left out.
+    /// A pass adds to a counter with `ctx.statistic("bindings removed", n)`. Counters of a failed pass are left out.
     #[arg(long)]
     statistics: bool,
     /// Shows the size of the module's functions in bytes before and after each pass, and the change of resident memory.
@@ -176,7 +177,7 @@ impl LookArgs {
             (Err(error), Ok(_)) => Err(error),
             (Err(error), Err(first)) => {
                 // The error that stopped the run is more important.
-                messages.report(&Report::warning(format!("the trace is lost: {error}")));
+                messages.report(&Report::warning(format!("the trace could not be written: {error}")));
                 Err(first)
             }
             (Ok(()), result) => result,
@@ -211,7 +212,7 @@ impl LookArgs {
             *seen.met.borrow_mut() = Some(print.met());
             out.push(Instrument::new("print IR", Box::new(print)));
         } else if !self.print_function.is_empty() {
-            let title = "--print-function has no effect alone";
+            let title = "--print-function has no effect without an option that prints";
             let help =
                 "add one of --print-before, --print-after, --print-before-all, --print-after-all, --print-changed";
             messages.report(&Report::warning(title).help(help));
@@ -219,7 +220,7 @@ impl LookArgs {
         if let Some(folder) = &self.dump {
             let wrong = |error: std::io::Error| Error::Output {
                 path: folder.clone(),
-                message: format!("cannot be created as a folder: {error}; name another one with --dump"),
+                message: format!("cannot create this folder: {error}; choose another one with --dump"),
             };
             std::fs::create_dir_all(folder).map_err(wrong)?;
             let dump = Dump::new(folder.clone(), self.dump_all, Arc::clone(engine) as _);
@@ -282,7 +283,7 @@ fn chosen(names: &[String], all: bool, engine: &Engine, plan: &Plan, messages: M
         let pass = registry.find(name)?;
         let name = &registry.pass(pass).name;
         if !planned.contains(&pass) {
-            let title = format!("a --print option names `{name}`, which is not in the plan");
+            let title = format!("a --print option refers to `{name}`, which is not in the plan");
             messages.report(&Report::warning(title).about("pass", name));
         }
         found.insert(name.clone());

@@ -125,7 +125,7 @@ fn start_log(verbose: u8, messages: Messages) {
     let filter = filter.map_err(|value| format!("{} is not UTF-8", value.display()));
     let filter = filter.and_then(|filter| EnvFilter::try_new(&filter).map_err(|error| error.to_string()));
     let filter = filter.unwrap_or_else(|why| {
-        let help = "as in PASSHOST_LOG=warn,acme_passes=trace; `passhost help` says more";
+        let help = "write it as in PASSHOST_LOG=warn,acme_passes=trace; see `passhost help`";
         messages.report(&Report::warning(format!("PASSHOST_LOG: {why}; using `{default}`")).help(help));
         EnvFilter::new(default)
     });
@@ -188,7 +188,7 @@ fn manifest_path(arg: Option<&PathBuf>) -> Result<PathBuf, Error> {
             problems: vec![Problem {
                 message: "not found in this folder or any folder above it".to_string(),
                 span: None,
-                help: "name one with --manifest FILE, or create one; the README shows how".to_string(),
+                help: "give one with --manifest FILE, or create one as shown in the README".to_string(),
             }],
         })?,
     };

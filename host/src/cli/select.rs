@@ -79,7 +79,7 @@ impl Written {
         let end = after.find(ends_name).map_or(self.text.len(), |at| span.start + at);
         let name = self.text.get(start..end)?;
         self.others.iter().any(|other| other == name).then(|| Error::Request {
-            message: format!("`{name}` is a pipeline of the manifest, and a pass is expected here"),
+            message: format!("expected a pass, but `{name}` is a pipeline of the manifest"),
             help: format!(
                 "run the pipeline with --pipeline {name}; `passhost plan --pipeline {name}` shows its passes"
             ),
@@ -189,7 +189,7 @@ pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<Asked, Err
 /// Parses values of `--config`.
 fn on_line(entries: &[String]) -> Result<Vec<(String, OptionValue)>, Error> {
     let read = |entry: &String| registry::registry::config::entry("--config ", entry);
-    let help = || "as in --config acme.limit=16".to_string();
+    let help = || "use, for example, --config acme.limit=16".to_string();
     let refuse = |message| Error::Request { message, help: help() };
     entries.iter().map(|entry| read(entry).map_err(refuse)).collect()
 }
@@ -239,11 +239,11 @@ pub(super) fn named_pipeline<'m>(
     let known: Vec<&str> = manifest.pipelines.keys().map(String::as_str).collect();
     let near = did_you_mean(&nearest(name, known.iter().copied()));
     let help = match known.as_slice() {
-        _ if is_pass(name, manifest) => format!("`{name}` is a pass; write --passes {name}"),
+        _ if is_pass(name, manifest) => format!("`{name}` is a pass; use --passes {name}"),
         [] => "define one under [pipelines], or use --passes".to_string(),
         known => format!("pipelines: {}", listed(known)),
     };
-    Err(Error::Request { message: format!("no pipeline `{name}` in {}{near}", manifest.path.display()), help })
+    Err(Error::Request { message: format!("unknown pipeline `{name}` in {}{near}", manifest.path.display()), help })
 }
 
 /// Reads the value of `--passes`: a pipeline, or `@FILE` with a file that contains one.

@@ -43,7 +43,7 @@ impl Place {
 
 fn refused(shown: &Path, option: &str, what: &str) -> Error {
     let kind = if option == "--dump" { "folder" } else { "file" };
-    Error::Output { path: shown.to_path_buf(), message: format!("{what}; name another {kind} with {option}") }
+    Error::Output { path: shown.to_path_buf(), message: format!("{what}; choose another {kind} with {option}") }
 }
 
 /// Refuses outputs that would overwrite an input of the run, or each other; only the result may replace the module.
@@ -66,7 +66,7 @@ fn check_places(args: &RunArgs, outputs: &[Place]) -> Result<Survey, Error> {
     }
     if let Some(place) = outputs.iter().find(|place| place.option != "-o" && place.output.leads_to(&args.module.input))
     {
-        return Err(place.refused("is the input, and would be overwritten"));
+        return Err(place.refused("is the input, which would be overwritten"));
     }
     let stdout = Place { shown: "-".into(), output: Output::Stdout, option: "-o", written: Written::Module };
     check_apart(&args.output.is_none().then_some(&stdout).into_iter().chain(outputs).collect::<Vec<_>>())?;
@@ -111,7 +111,7 @@ fn check_apart(outputs: &[&Place]) -> Result<(), Error> {
         let same =
             outputs[..at].iter().find(|other| other.option != place.option && other.output.is_same(&place.output));
         if let Some(other) = same {
-            return Err(place.refused(&format!("is the {} too", meant(other.option))));
+            return Err(place.refused(&format!("is also the {}", meant(other.option))));
         }
     }
     Ok(())
@@ -133,7 +133,7 @@ fn check_files(outputs: &[Place], files: &[(String, Identity)]) -> Result<(), Er
     for place in outputs {
         let Some(own) = place.output.identity() else { continue };
         if let Some((what, _)) = files.iter().find(|(_, file)| *file == own) {
-            return Err(place.refused(&format!("is {what}, and would be overwritten")));
+            return Err(place.refused(&format!("is {what}, which would be overwritten")));
         }
     }
     Ok(())

@@ -250,8 +250,11 @@ impl Engine {
         }
         let program = isolation.and_then(|isolation| isolation.worker.clone());
         let program = program.ok_or_else(|| Error::Request {
-            message: format!("plugin `{}` is to run in a process of its own, and no program for it is named", plugin.listed.meta.name),
-            help: "name one with `Engine::isolates`: the command line of passhost, or a program that calls `passhost::worker`"
+            message: format!(
+                "plugin `{}` must run in its own process, but the worker program is not set",
+                plugin.listed.meta.name
+            ),
+            help: "set it with `Engine::isolates`: the passhost program, or a program that calls `passhost::worker`"
                 .to_string(),
         })?;
         let limits = isolation.map_or_else(Limits::default, |isolation| isolation.limits.clone());
@@ -364,8 +367,8 @@ impl Engine {
     /// Why it cannot be opened.
     pub fn open(&self, owner: OwnerId) -> Result<&Opened, Error> {
         let Some(plugin) = self.plugin(owner) else {
-            let message = "what this program made has no plugin to open".to_string();
-            return Err(Error::Request { message, help: "run it through the library that made it".into() });
+            let message = "contributions of this program cannot be opened as a plugin".to_string();
+            return Err(Error::Request { message, help: "run it through the library that created it".into() });
         };
         let (listed, mut error) = (&plugin.listed, None);
         let opened = plugin.opened.get_or_init(|| {
@@ -431,7 +434,7 @@ impl Engine {
         needed.iter().try_for_each(|owner| self.try_unknown(*owner))?;
         needed.iter().try_for_each(|owner| self.code(*owner).map(drop))?;
         Ok(self.lock.record().err().map(|error| {
-            let title = format!("lockfile {} cannot be written: {error}", self.lock.path().display());
+            let title = format!("cannot write the lockfile {}: {error}", self.lock.path().display());
             Report::warning(title).help("make it and its folder writable, or use --locked")
         }))
     }
@@ -492,7 +495,7 @@ impl Drop for ToRead<'_> {
 /// Builds the error of a plugin whose process did not end cleanly.
 fn after_the_end(plugin: &Plugin, how: &str) -> Error {
     let message = format!("plugin `{}`: {how}", plugin.listed.meta.name);
-    let help = "the result is complete; correct what the plugin does when its process ends".to_string();
+    let help = "the result is complete; correct the plugin's code that runs at the end of its process".to_string();
     Error::Ended { message, help, code: crate::report::error::exit::PLUGIN }
 }
 
@@ -653,8 +656,8 @@ fn nested_rule<T>(
 ) -> Result<T, InferError> {
     let too_deep = || {
         Err(InferError::wrong(format!(
-            "the rule of operator `{name}` of plugin `{plugin}` asks for {what}s more than {DEEPEST_RULE} calls deep; a \
-             {what} must not depend on itself"
+            "the rule of operator `{name}` of plugin `{plugin}` requests {what}s nested more than {DEEPEST_RULE} calls deep; a {what} must not \
+             depend on itself"
         )))
     };
     let (depth, failed) = RULES.get();
@@ -683,7 +686,7 @@ impl script::Operators for Engine {
 fn check_made(info: &PassInfo) -> Result<(), Error> {
     let Some(option) = info.options.first() else { return Ok(()) };
     Err(Error::Request {
-        message: format!("pass `{}` is made at run time, but declares the option `{}`", info.name, option.name),
-        help: "let its closure have the value, or make it a pass of a plugin".to_string(),
+        message: format!("pass `{}` is created at run time, but declares the option `{}`", info.name, option.name),
+        help: "capture the value in its closure, or make it a pass of a plugin".to_string(),
     })
 }

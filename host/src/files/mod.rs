@@ -40,7 +40,7 @@ impl Output {
         }
         let Ok(found) = std::fs::metadata(from_start(shown)) else { return Output::new_file(shown) };
         if found.is_dir() {
-            return Err(wrong("is a folder; name a file".to_string()));
+            return Err(wrong("is a folder; choose a file".to_string()));
         }
         if !found.is_file() {
             // Opening a pipe would wait for its reader.
@@ -67,7 +67,7 @@ impl Output {
     fn new_file(shown: &Path) -> Result<Output, Error> {
         let wrong = |message: String| Error::Output { path: shown.to_path_buf(), message };
         if shown.file_name().is_none() || shown.to_string_lossy().ends_with(std::path::is_separator) {
-            return Err(wrong("names no file".to_string()));
+            return Err(wrong("does not name a file".to_string()));
         }
         let path = follow(shown).map_err(|error| wrong(error.to_string()))?;
         let folder = folder(&path);
@@ -78,9 +78,9 @@ impl Output {
         if let Err(error) = std::fs::symlink_metadata(from_start(&path))
             && error.kind() != io::ErrorKind::NotFound
         {
-            return Err(wrong(format!("no file can be called that: {error}")));
+            return Err(wrong(format!("the file name is invalid: {error}")));
         }
-        temporary(&path).map_err(|error| wrong(format!("its folder cannot be written: {error}")))?;
+        temporary(&path).map_err(|error| wrong(format!("its folder is not writable: {error}")))?;
         Ok(Output::File { shown: shown.to_path_buf(), path })
     }
 
@@ -140,7 +140,7 @@ impl Output {
     /// As for [`Output::write_bytes`], and the errors of `content`.
     pub fn write_with(&self, content: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Error> {
         self.written(match self {
-            Output::Stdout => return Err(stdout_error("it is for text; name a file with -o".to_string())),
+            Output::Stdout => return Err(stdout_error("it only accepts text; choose a file with -o".to_string())),
             Output::File { path, .. } => replace_with(path, content),
             Output::Through(path) => copy_through(path, content),
         })
@@ -353,7 +353,7 @@ pub(crate) fn keep_stdout() -> Result<(), Error> {
         use std::os::fd::AsFd;
         let kept = io::stdout().as_fd().try_clone_to_owned();
         let kept = kept.and_then(|kept| Ok(rustix::stdio::dup2_stdout(io::stderr()).map(|()| kept)?));
-        let kept = kept.map_err(|error| stdout_error(format!("it cannot be kept for the result: {error}")))?;
+        let kept = kept.map_err(|error| stdout_error(format!("it cannot be reserved for the result: {error}")))?;
         // Called once, before plugins are opened.
         let _ = KEPT.set(File::from(kept));
     }
@@ -366,7 +366,7 @@ fn stdout_error(message: String) -> Error {
 
 /// Checks that this process has a standard output.
 fn check_stdout() -> Result<(), Error> {
-    let message = "it was closed when passhost began; open it, as with `> FILE`, or name a file with -o";
+    let message = "it was closed when passhost started; open it, as with `> FILE`, or choose a file with -o";
     if stdio::stdout_was_closed() { Err(stdout_error(message.to_string())) } else { Ok(()) }
 }
 
@@ -481,7 +481,7 @@ pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     // Pipes of shells are already open.
     let is_open = ["/dev", "/proc"].iter().any(|folder| place.starts_with(folder));
     if is_pipe(kind) && !is_open {
-        return Err(io::Error::other("a named pipe, which may never be written to"));
+        return Err(io::Error::other("a named pipe, which may never receive data"));
     }
     let mut bytes = Vec::new();
     std::fs::File::open(&place)?.take(SMALL + 1).read_to_end(&mut bytes)?;
@@ -583,7 +583,7 @@ pub(crate) fn read_stream(mut from: impl Read, all: bool) -> io::Result<Vec<u8>>
 }
 
 fn too_long() -> io::Error {
-    io::Error::other("longer than 4 GiB, which no module can be")
+    io::Error::other("longer than 4 GiB, the limit for modules")
 }
 
 #[cfg(unix)]
@@ -622,7 +622,10 @@ fn through(path: &Path) -> io::Result<File> {
 /// Writes to a pipe or device what `content` writes. `content` may seek, which pipes and devices cannot.
 fn copy_through(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let no_room = |error: io::Error| {
-        io::Error::new(error.kind(), format!("no temporary file in {}: {error}", std::env::temp_dir().display()))
+        io::Error::new(
+            error.kind(),
+            format!("cannot create a temporary file in {}: {error}", std::env::temp_dir().display()),
+        )
     };
     let mut complete = tempfile::tempfile().map_err(no_room)?;
     content(&mut complete)?;

@@ -158,7 +158,7 @@ impl Manifest {
             text: "".into(),
             problems: vec![Problem { message, span: None, help: help.to_string() }],
         };
-        let help = "name another one with --manifest FILE, or create one; the README shows how";
+        let help = "give another one with --manifest FILE, or create one as shown in the README";
         let bytes = read_small(path).map_err(|error| wrong(error.to_string(), help))?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
@@ -221,7 +221,7 @@ fn of_toml(message: &str) -> (String, &'static str) {
         true => {
             ("tables and lists are nested more than 80 deep".to_string(), "no key of a manifest needs so many levels")
         }
-        false => (message.to_string(), "the file is TOML: https://toml.io"),
+        false => (message.to_string(), "the file must be TOML: https://toml.io"),
     }
 }
 
@@ -301,7 +301,7 @@ impl Reader<'_> {
             return Some(name);
         }
         let near = nearest(&name, known.keys().map(String::as_str));
-        let message = format!("no pipeline `{name}` in it{}", did_you_mean(&near));
+        let message = format!("unknown pipeline `{name}`{}", did_you_mean(&near));
         self.wrong(message, value.span(), "define it under [pipelines]");
         None
     }
@@ -394,7 +394,7 @@ impl Reader<'_> {
             if let DeValue::Table(fields) = value.get_ref() {
                 if fields.is_empty() {
                     // An empty record would not be checked otherwise.
-                    self.wrong(format!("config record `{name}` has no fields"), key.span(), "set one, or remove it");
+                    self.wrong(format!("config record `{name}` is empty"), key.span(), "set a field, or remove it");
                 }
                 self.config(fields, &format!("{name}."), config);
                 continue;
@@ -465,7 +465,8 @@ impl Reader<'_> {
         let given: Vec<(&str, &Value<'_>)> = given.collect();
         let &[(key, place)] = given.as_slice() else {
             if all_known || given.len() > 1 {
-                let message = format!("a plugin needs one of `path`, `name` and `crate`, found {}", given.len());
+                let message =
+                    format!("a plugin needs exactly one of `path`, `name` and `crate`, found {}", given.len());
                 self.wrong(message, value.span(), "path = \"target/release/libacme.so\"");
             }
             return None;

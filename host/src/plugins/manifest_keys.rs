@@ -20,30 +20,29 @@ const OWN: &[Key] = &[
         name: "plugin",
         ty: "list of tables",
         default: "no plugin",
-        doc: "The plugins, one `[[plugin]]` each. The order decides the order of `all(…)` and of lists; what a pass \
-              requires is found in any plugin.",
+        doc: "The plugins, one `[[plugin]]` each. Their order determines the order of `all(…)` and of lists; required passes may be in any plugin.",
         example: "[[plugin]]\ncrate = \"plugins/relax-ops\"\n\n[[plugin]]\npath = \"lib/libacme.so\"\n",
     },
     Key {
         name: "search",
         ty: "list of strings",
         default: "`[]`",
-        doc: "Folders in which passhost looks for plugins with a `name`, relative to the folder of the manifest. `{triple}` \
-              in one is the target triple of this passhost, such as `x86_64-unknown-linux-gnu`.",
+        doc: "Folders in which passhost looks for plugins with a `name`, relative to the folder of the manifest. `{triple}` is replaced by the \
+              target triple of this passhost, such as `x86_64-unknown-linux-gnu`.",
         example: "search = [\"lib\", \"/opt/acme/lib\"]\n",
     },
     Key {
         name: "pipelines",
         ty: "table",
         default: "no pipeline",
-        doc: "Pipelines by name. Each is a string with passes, as after `--passes`, or a table (see below).",
+        doc: "Pipelines by name. Each is a string of passes, as for `--passes`, or a table (see below).",
         example: "[pipelines]\ndefault = \"relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}\"\n",
     },
     Key {
         name: "default_pipeline",
         ty: "string",
         default: "`\"default\"`, if there is a pipeline of that name",
-        doc: "The pipeline that runs without `--passes` and `--pipeline`.",
+        doc: "The pipeline to run without `--passes` and `--pipeline`.",
         example: "default_pipeline = \"small\"\n\n[pipelines]\nsmall = \"relax.Normalize\"\n",
     },
 ];
@@ -90,18 +89,17 @@ const SETTINGS: &[Key] = &[
         name: "config",
         ty: "table",
         default: "the defaults of the options",
-        doc: "Values of config options that plugins declare. Tables in it are parts of names: `[config.acme]` with \
-              `limit = 16` sets `acme.limit`. `passhost config` lists all options. Like `--config`.",
+        doc: "Values of config options that plugins declare. Nested tables are parts of names: `[config.acme]` with `limit = 16` sets \
+              `acme.limit`. `passhost config` lists all options. Like `--config`.",
         example: "[config]\nrelax.FuseOps.max_depth = 64\n",
     },
     Key {
         name: "expect",
         ty: "table",
         default: "nothing",
-        doc: "What the passes and instruments of a run must count, by the full name of the pass or instrument, a dot, and \
-              the name of the counter: an integer, or a comparison with one (`>=`, `<=`, `==`, `!=`, `>`, `<`). The run \
-              fails with exit code 1 if a count differs. An expectation about one that is not part of the plan is not \
-              checked. Like `--expect`.",
+        doc: "Expected values of counters. A key is the full name of a pass or instrument, a dot, and the name of the counter; a value is an \
+              integer, or a comparison with one (`>=`, `<=`, `==`, `!=`, `>`, `<`). The run fails with exit code 1 if a counter differs. \
+              Expectations about passes and instruments outside the plan are not checked. Like `--expect`.",
         example: "[expect]\n\"acme.GroupConvolutions.groups formed\" = \">= 8\"\n",
     },
 ];
@@ -111,14 +109,14 @@ const PLUGIN_KEYS: &[Key] = &[
     Key {
         name: "path",
         ty: "string",
-        default: "one of `path`, `name` and `crate` must be given",
+        default: "exactly one of `path`, `name` and `crate` must be given",
         doc: "A library, relative to the folder of the manifest.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\n",
     },
     Key {
         name: "name",
         ty: "string",
-        default: "one of `path`, `name` and `crate` must be given",
+        default: "exactly one of `path`, `name` and `crate` must be given",
         doc: "A library in a folder of `search`, without the prefix and the extension of the platform: `acme` is \
               `libacme.so`, `libacme.dylib` or `acme.dll`.",
         example: "search = [\"lib\"]\n\n[[plugin]]\nname = \"acme\"\n",
@@ -126,7 +124,7 @@ const PLUGIN_KEYS: &[Key] = &[
     Key {
         name: "crate",
         ty: "string",
-        default: "one of `path`, `name` and `crate` must be given",
+        default: "exactly one of `path`, `name` and `crate` must be given",
         doc: "The folder of a Rust crate, relative to the folder of the manifest. passhost builds it if its library is \
               missing or stale.",
         example: "[[plugin]]\ncrate = \"../my-passes\"\n",
@@ -142,47 +140,46 @@ const PLUGIN_KEYS: &[Key] = &[
         name: "api",
         ty: "string",
         default: "any that this passhost loads",
-        doc: "A requirement on the version of the plugin API with which the plugin was built.",
+        doc: "A requirement on the plugin API version with which the plugin was built.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\napi = \"1.0\"\n",
     },
     Key {
         name: "isolate",
         ty: "boolean",
         default: "`false`",
-        doc: "Whether the plugin runs in a process of its own: a crash or an endless loop then costs its step only. \
-              `--isolate` does that for all plugins. [Isolation](isolation.md) says what is promised.",
+        doc: "True to run the plugin in its own process: a crash or an endless loop then only fails its step. `--isolate` does this for all \
+              plugins. See [Isolation](isolation.md) for the guarantees.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\n",
     },
     Key {
         name: "timeout",
         ty: "string",
         default: "`\"5 min\"`",
-        doc: "How long one call of the plugin may take in its own process: `ms`, `s`, `min`; without a unit, seconds. Of \
-              this and `--plugin-timeout`, the lower one counts.",
+        doc: "Time limit for one call of the plugin in its own process: `ms`, `s`, `min`; without a unit, seconds. The lower of this and \
+              `--plugin-timeout` applies.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\ntimeout = \"30 s\"\n",
     },
     Key {
         name: "memory",
         ty: "string",
         default: "half of the memory of the machine",
-        doc: "Memory that the process of the plugin may have for its own data: `KiB`, `MiB`, `GiB`; without a unit, bytes; \
-              16 MiB or more. Of this and `--plugin-memory`, the lower one counts.",
+        doc: "Memory limit for the plugin's own data in its process: `KiB`, `MiB`, `GiB`; without a unit, bytes; 16 MiB or more. The lower of \
+              this and `--plugin-memory` applies.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nmemory = \"2 GiB\"\n",
     },
     Key {
         name: "cpu",
         ty: "string",
         default: "no limit",
-        doc: "Processor time that each process of the plugin may take in all, in whole seconds. Of this and \
-              `--plugin-cpu`, the lower one counts.",
+        doc: "Limit of the total processor time of each process of the plugin, in whole seconds. The lower of this and `--plugin-cpu` applies.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\ncpu = \"60 s\"\n",
     },
     Key {
         name: "read",
         ty: "list of strings",
         default: "`[]`",
-        doc: "Files and folders that the process of the plugin may read, relative to the folder of the manifest. [Isolation](isolation.md) \
-              has what it can read in any case.",
+        doc: "Files and folders that the process of the plugin may read, relative to the folder of the manifest. See [Isolation](isolation.md) \
+              for files that it can always read.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nread = [\"tables\"]\n",
     },
     Key {
@@ -196,15 +193,15 @@ const PLUGIN_KEYS: &[Key] = &[
         name: "network",
         ty: "boolean",
         default: "`false`",
-        doc: "Whether the process of the plugin may use the network.",
+        doc: "True if the process of the plugin may use the network.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nnetwork = true\n",
     },
     Key {
         name: "env",
         ty: "list of strings",
         default: "`[]`",
-        doc: "Environment variables that the process of the plugin sees beside the usual ones: a name, or the start of names \
-              with `*` after it. [Isolation](isolation.md) has the usual ones.",
+        doc: "Environment variables for the process of the plugin, besides the usual ones: a name, or a prefix of names followed by `*`. See \
+              [Isolation](isolation.md) for the usual ones.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nenv = [\"ACME_*\"]\n",
     },
 ];
@@ -214,7 +211,7 @@ const PASSES: &[Key] = &[Key {
     name: "passes",
     ty: "string",
     default: "must be given",
-    doc: "The passes, as after `--passes`.",
+    doc: "The passes, as for `--passes`.",
     example: "[pipelines.late]\npasses = \"relax.Normalize,Sequential(name=end)[relax.DeadCodeElimination]\"\nopt_level = 3\n",
 }];
 
@@ -248,10 +245,10 @@ mod tests {
         let mut out = "\
 # The manifest
 
-`passes.toml` lists the plugins and what runs by default. passhost looks for it in the current folder, in
-those above it, and beside the program itself;
-`--manifest FILE` names another one. It is a [TOML](https://toml.io) file. An unknown key or a value of another type is an
-error; `passhost check` shows all of them at once.
+`passes.toml` lists the plugins and the default settings of runs. passhost looks for it in the current folder, in
+the folders above it, and next to the program itself;
+`--manifest FILE` selects another one. It is a [TOML](https://toml.io) file. Unknown keys and values of a wrong type are
+errors; `passhost check` shows all of them at once.
 
 This page is generated from the keys of the parser: `BLESS=1 cargo test -p passhost --lib manifest` rewrites it.
 "

@@ -149,7 +149,7 @@ pub(super) fn line(board: &Board, end: &End) -> Line {
 pub(crate) const MARK: &str = "\u{1}passhost-worker ";
 
 /// Describes a worker that was stopped and not resumed.
-pub(crate) const STOPPED: &str = "was stopped by a signal, and did not go on";
+pub(crate) const STOPPED: &str = "was stopped by a signal, and did not continue";
 
 /// Formats the note of a worker on its end: the signal or 0, whether a foreign thread got it, and the function.
 pub(super) fn mark(board: &Board) -> Line {
@@ -192,8 +192,9 @@ pub(super) fn judge(board: &Board, end: End, tell: impl FnOnce(&Error)) -> Resul
         // The error was already reported.
         (Some(code), _) if code != exit::DONE => Ok(code),
         (Some(_), end) => {
-            let message = format!("a plugin {}, after the run had come to its end", How(end, 0));
-            let help = "the result is complete; correct what the plugins do when the process ends".to_string();
+            let message = format!("a plugin {} after the end of the run", How(end, 0));
+            let help =
+                "the result is complete; correct the plugins' code that runs at the end of the process".to_string();
             tell(&Error::Ended { message, help, code: exit::PLUGIN });
             Ok(exit::PLUGIN)
         }
@@ -221,7 +222,7 @@ fn error(board: &Board, end: End) -> Error {
             let is_file = frame.kind() == Some(Kind::Format) && matches!(end, End::Signal(libc::SIGBUS));
             let help = match is_file {
                 true => "a file that it read may have become shorter meanwhile; leave it alone while it is read",
-                false => "the output is as it was; correct the plugin, or leave it out of the manifest",
+                false => "the output did not change; correct the plugin, or remove it from the manifest",
             }
             .to_string();
             Error::Ended { message: format!("{} {how}", Part(frame)), help, code: exit::PLUGIN }
@@ -234,15 +235,15 @@ fn error(board: &Board, end: End) -> Error {
                     let step = step.load(Ordering::Relaxed);
                     format!("{THREAD} {how}, after step {step}, pass `{name}` of plugin `{plugin}`")
                 }
-                (None, None) => format!("a plugin {how}, outside of its passes"),
+                (None, None) => format!("a plugin {how} outside its passes"),
             };
-            let help = "the output is as it was; correct what plugins leave running".to_string();
+            let help = "the output did not change; make plugins end the threads that they start".to_string();
             Error::Ended { message, help, code: exit::PLUGIN }
         }
         (None, step) => {
             let name = |step: &Frame| format!(" in step {}, pass `{}`", step.step.load(Ordering::Relaxed), step.name);
             let message = format!("passhost itself {how}{}", step.map_or(String::new(), name));
-            let help = "unless something from outside did it, this is a bug in passhost; please report it".to_string();
+            let help = "unless the cause is outside passhost, this is a bug in passhost; please report it".to_string();
             Error::Ended { message, help, code: exit::FAULT }
         }
     }
@@ -259,7 +260,7 @@ fn also(board: &Board, blame: &Blame<'_>) -> String {
     if others.is_empty() {
         return String::new();
     }
-    format!("; at that time {} ran, too", others.into_iter().collect::<Vec<_>>().join(" and "))
+    format!("; {} ran at the same time", others.into_iter().collect::<Vec<_>>().join(" and "))
 }
 
 fn text<const N: usize>(text: &super::board::Text<N>) -> String {
@@ -288,7 +289,7 @@ fn in_step(step: &Frame, code: Option<&Frame>, message: String) -> Error {
 }
 
 fn opening(frame: &Frame, how: &How) -> Error {
-    let help = "correct its constructors and its initialization, or leave it out of the manifest".to_string();
+    let help = "correct its constructors and its initialization, or remove it from the manifest".to_string();
     let path = path(&frame.file).unwrap_or_else(|| PathBuf::from(text(&frame.plugin)));
     Error::Plugin { path, message: format!("{how} while it was opened"), help }
 }

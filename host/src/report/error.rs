@@ -179,7 +179,7 @@ pub enum Error {
     #[error(transparent)]
     Format(Box<FormatFailure>),
     /// A part of the module cannot be printed.
-    #[error("the module cannot be written: {0}")]
+    #[error("cannot write the module: {0}")]
     Unprintable(#[from] script::Unprintable),
     /// A step failed.
     #[error("step {position}, {}: {message}", step_name(*kind, pass, plugin))]
@@ -268,7 +268,7 @@ pub enum Error {
         message: String,
     },
     /// The reader of standard output closed it before everything was written.
-    #[error("output <stdout>: its reader closed it")]
+    #[error("output <stdout>: the reader closed it")]
     ReaderLeft,
     /// Writing the output failed.
     #[error("output {}: {message}", path.display())]
@@ -361,7 +361,7 @@ pub enum StepKind {
 pub(crate) const CONFIG_HELP: &str = "`passhost config` shows all keys with their types, defaults and ranges";
 
 /// Help for a rule that failed.
-const RULE_HELP: &str = "the output is as it was; correct the plugin, or leave it out of the manifest";
+const RULE_HELP: &str = "the output did not change; correct the plugin, or remove it from the manifest";
 
 /// Maximum number of errors of one kind that are shown.
 const SHOWN: usize = passhost_lang::names::FEW;
@@ -528,7 +528,7 @@ impl Error {
             Error::Build { output, .. } if !output.trim().is_empty() => report.note(output.trim_end()),
             Error::IllFormed { origin, message, place } => {
                 let report = Report::error(message).note(format!(
-                    "this is the module that was read from {origin}, printed again; its line numbers differ from those of the file"
+                    "this is the module read from {origin}, printed again; its line numbers differ from those of the file"
                 ));
                 match place {
                     Some((text, span)) => report.at(format!("<{origin}, as read>"), text.as_str(), span.clone(), ""),
@@ -552,7 +552,9 @@ impl Error {
                 }
                 report.notes.extend(file.as_ref().map(|file| format!("plugin file {}", file.display())));
                 match kept {
-                    Some(kept) => report.help(kept.help("the module at that time", "everything but this instrument")),
+                    Some(kept) => {
+                        report.help(kept.help("the module at that point", "everything except this instrument"))
+                    }
                     None => report,
                 }
             }
@@ -580,8 +582,8 @@ impl Error {
         report.notes.extend(function.into_iter().chain(file));
         if *cause == Cause::IllFormed {
             report.notes.push(format!(
-                "the input is well-formed, so the fault is in pass `{pass}` or in an operator that it uses; `--bundle FILE` \
-                 writes a file for the author of plugin `{plugin}`"
+                "the input is well-formed, so the fault is in pass `{pass}` or in an operator that it uses; use `--bundle FILE` to write a file \
+                 for the author of plugin `{plugin}`"
             ));
         }
         report.help(kept.help("the module before this step", "the module before this step"))

@@ -31,13 +31,12 @@ const TFLITE: Foreign = Foreign {
 const LIBRARY: Foreign = Foreign {
     what: "a compiled library or program",
     format: None,
-    help: "name the module as TVMScript; `mod.script(show_meta=True)` returns it before the build; plugins are listed in \
-           passes.toml",
+    help: "give the module as TVMScript, which `mod.script(show_meta=True)` returns before the build; list plugins in passes.toml",
 };
 const RELAY: Foreign = Foreign {
     what: "Relay text",
     format: Some("relay"),
-    help: "TVM has Relax in place of Relay: import the original model with a frontend of `tvm.relax.frontend`, then write \
+    help: "Relax has replaced Relay in TVM: import the original model with a frontend of `tvm.relax.frontend`, then write \
            `mod.script(show_meta=True)` to a file",
 };
 const MLIR: Foreign = Foreign {
@@ -49,7 +48,7 @@ const MLIR: Foreign = Foreign {
 const LLVM: Foreign = Foreign {
     what: "LLVM IR",
     format: None,
-    help: "name the module as TVMScript; `mod.script(show_meta=True)` returns it before the build",
+    help: "give the module as TVMScript, which `mod.script(show_meta=True)` returns before the build",
 };
 const JSON: Foreign = Foreign {
     what: "JSON",

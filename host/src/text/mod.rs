@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn what_is_read_is_verified() {
         let engine = Engine::default();
-        script::read(ILL_FORMED, &engine).expect("the text itself is right");
+        script::read(ILL_FORMED, &engine).expect("the text itself is correct");
         let error = engine.read_module(&Input::text("model.py", ILL_FORMED)).module.expect_err("is verified");
         assert!(matches!(error, Error::IllFormed { .. }), "{error}");
         let shown: String = error.reports().iter().map(|report| report.render(false)).collect();

@@ -109,7 +109,7 @@ impl Engine {
                 let mut bytes = Vec::new();
                 write(&mut bytes).map_err(|stopped| stopped.of("<stdout>"))?;
                 let text = String::from_utf8(bytes).map_err(|_| {
-                    Stopped::File(io::Error::other("it is for text; name a file with -o")).of("<stdout>")
+                    Stopped::File(io::Error::other("it only accepts text; choose a file with -o")).of("<stdout>")
                 })?;
                 to_stdout(&text)?;
             }

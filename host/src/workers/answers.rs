@@ -28,14 +28,14 @@ pub(super) fn answer(
     match from.byte()? {
         ask::INFER => {
             let part = take_call(&mut lock(known), from)?;
-            let call = part.call().ok_or_else(|| Forged::new("it asks about no call"))?;
+            let call = part.call().ok_or_else(|| Forged::new("its request does not contain a call"))?;
             let name = call.op().unwrap_or("a call").to_string();
             let answer = with_services(|services| services.infer(call));
             put_inferred(out, &answer.unwrap_or(Err(InferError::NoHost(name))));
         }
         ask::LEGALIZE => {
             let part = take_call(&mut lock(known), from)?;
-            let call = part.call().ok_or_else(|| Forged::new("it asks about no call"))?;
+            let call = part.call().ok_or_else(|| Forged::new("its request does not contain a call"))?;
             let name = call.op().unwrap_or("a call").to_string();
             let answer = with_services(|services| services.legalize(call));
             put_legalized(&mut lock(known), out, &answer.unwrap_or(Err(InferError::NoHost(name))));
@@ -44,7 +44,12 @@ pub(super) fn answer(
             let function = lock(known).take_body(from)?;
             let (memory, work) = (from.number()?.min(most.memory), from.number()?.min(most.work));
             let limits = EvaluationLimits { memory, work };
-            let none = || EvaluationError::new(Reason::NoHost, "no host runs this code, so nothing is evaluated");
+            let none = || {
+                EvaluationError::new(
+                    Reason::NoHost,
+                    "calls cannot be evaluated, because the code does not run in a host",
+                )
+            };
             let answer = with_services(|services| services.evaluate(&function, limits)).unwrap_or_else(|| Err(none()));
             put_evaluated(&mut lock(known), out, &answer);
         }
@@ -73,7 +78,7 @@ pub(super) fn answer(
                 }
             }
         }
-        _ => return Err(Forged::new("it asks what there is not")),
+        _ => return Err(Forged::new("its request is undefined")),
     }
     Ok(())
 }
@@ -121,7 +126,7 @@ pub(super) fn hear(worker: &Worker, known: &Mutex<Known>, from: &mut Reader<'_>)
             }
         }
         tell::FOLLOWS => spans().follows(from.number()?, from.number()?),
-        _ => return Err(Forged::new("it tells what there is not")),
+        _ => return Err(Forged::new("its report is undefined")),
     }
     Ok(())
 }
@@ -151,5 +156,5 @@ fn diagnose(worker: &Worker, what: u8, from: &mut Reader<'_>) -> Result<(), Forg
 fn severity(number: u8) -> Result<Severity, Forged> {
     use Severity::*;
     let known = [Error, Warning, Remark, Missed, Matched].into_iter().find(|known| *known as u32 == u32::from(number));
-    known.ok_or_else(|| Forged::new("a diagnostic has a severity that there is not"))
+    known.ok_or_else(|| Forged::new("a diagnostic has an undefined severity"))
 }

@@ -166,7 +166,7 @@ impl Apart {
         let how = worker.was_killed();
         if let Some(how) = &how {
             let plugin = &self.listed.meta.name;
-            tracing::warn!("the worker of plugin `{plugin}` {how}, between two calls; another one takes its place");
+            tracing::warn!("the worker of plugin `{plugin}` {how} between two calls; it is replaced by a new one");
         }
         how.is_some()
     }
@@ -358,7 +358,7 @@ impl Apart {
 }
 
 fn not_started(error: Error) -> RunFailure {
-    RunFailure::Protocol(format!("has no worker: {error}"))
+    RunFailure::Protocol(format!("cannot start a worker: {error}"))
 }
 
 /// An instrument in a worker.

@@ -86,7 +86,7 @@ pub(crate) fn holding() -> Result<Vec<Holding>, String> {
     worker.args([COMMAND, HOLDS]).stdin(std::process::Stdio::null());
     let output = worker.output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
-    limits::read_holding(&text).ok_or_else(|| "a worker does not say it".to_string())
+    limits::read_holding(&text).ok_or_else(|| "unknown in a worker".to_string())
 }
 
 /// A file that a reader reads.
@@ -120,8 +120,8 @@ const OPENING: Duration = Duration::from_secs(60);
 /// If the worker cannot be started, or the plugin does not survive being opened.
 pub(crate) fn try_out(listed: &Listed, limits: Option<&Limits>) -> Result<(), Error> {
     let program = std::env::current_exe().map_err(|error| Error::Request {
-        message: format!("the file of this program is not known: {error}"),
-        help: "the program must stay where it is while it works".to_string(),
+        message: format!("the path of this program is unknown: {error}"),
+        help: "the program must not be moved while it runs".to_string(),
     })?;
     let most = Limits { timeout: Some(OPENING), ..Limits::default() };
     let limits = limits.cloned().unwrap_or_else(Limits::everything).within(&most);

@@ -94,7 +94,8 @@ fn connect() -> io::Result<(&'static Channel, File)> {
     let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(io::stderr())?;
-    let files: [File; 2] = receive_files(&socket)?.try_into().map_err(|_| io::Error::other("two files are sent"))?;
+    let files: [File; 2] =
+        receive_files(&socket)?.try_into().map_err(|_| io::Error::other("two files must be sent"))?;
     let [outbox, inbox] = files;
     Ok((Box::leak(Box::new(Channel::new(socket, outbox, inbox))), library))
 }
@@ -127,7 +128,7 @@ fn serve(channel: &'static Channel, spaces: Spaces, library: File) -> Result<(),
     loop {
         let (frame, buffer) = channel.wait().map_err(|error| Forged::new(error.to_string()))?;
         if frame != Frame::Call {
-            return Err(Forged::new("the host answers what was not asked"));
+            return Err(Forged::new("the host sent an answer without a request"));
         }
         let mut from = Reader::new(buffer.bytes());
         let what = from.byte()?;
@@ -136,7 +137,7 @@ fn serve(channel: &'static Channel, spaces: Spaces, library: File) -> Result<(),
         let mut out = Writer::default();
         match (what, &opened) {
             (call::OPEN, None) => {
-                let Some(library) = library.take() else { return Err(Forged::new("there is no library")) };
+                let Some(library) = library.take() else { return Err(Forged::new("the library is missing")) };
                 // If this process ends from now on, the host can see that it was a worker. A host that is gone is noticed at the reply.
                 let _ = channel.tell(&[tell::HERE, u8::from(is_kept(spaces))], true);
                 opened = open(library, spaces, &mut from, &mut out)?;
@@ -147,7 +148,7 @@ fn serve(channel: &'static Channel, spaces: Spaces, library: File) -> Result<(),
                 return Ok(());
             }
             (what, Some(opened)) => do_call(&session, opened, what, header, &mut from, &mut out)?,
-            _ => return Err(Forged::new("no plugin is open")),
+            _ => return Err(Forged::new("a plugin has not been opened")),
         }
         remote::only_the_original();
         channel.send(Frame::Reply, out.bytes()).map_err(|error| Forged::new(error.to_string()))?;
@@ -164,7 +165,7 @@ fn open(library: File, spaces: Spaces, from: &mut Reader<'_>, out: &mut Writer) 
     if version != env!("CARGO_PKG_VERSION") {
         out.number(0);
         out.maybe_text(Some(&format!(
-            "the worker program is of version {}, the host of {version}",
+            "the worker program has version {}, but the host has {version}",
             env!("CARGO_PKG_VERSION")
         )));
         out.text("use a worker program of the same version");
@@ -186,7 +187,7 @@ fn open(library: File, spaces: Spaces, from: &mut Reader<'_>, out: &mut Writer) 
     missing.iter().for_each(|missing| out.text(missing));
     let opened = bounded
         .as_ref()
-        .map_err(|error| refuse(format!("its limits cannot be set: {error}"), "use others"))
+        .map_err(|error| refuse(format!("cannot set its limits: {error}"), "use others"))
         .and_then(|_| Library::of(library, &file).map_err(|error| refuse(error.to_string(), error.help())))
         .and_then(|library| Ok((loader::list_with(&library, None, None, || Ok(()))?, library)))
         // A private copy has no path.
@@ -268,7 +269,7 @@ fn one_call(
         }
         call::INFER => {
             let part = take_call(&mut session.known(), from)?;
-            let Some(call) = part.call() else { return Err(Forged::new("there is no call")) };
+            let Some(call) = part.call() else { return Err(Forged::new("the call is missing")) };
             let doing = doing(opened, Kind::Rule, call.op().unwrap_or_default(), "");
             let before = session.spoken();
             let answer = plugin.infer(at, call);
@@ -278,7 +279,7 @@ fn one_call(
         }
         call::LEGALIZE => {
             let part = take_call(&mut session.known(), from)?;
-            let Some(call) = part.call() else { return Err(Forged::new("there is no call")) };
+            let Some(call) = part.call() else { return Err(Forged::new("the call is missing")) };
             let doing = doing(opened, Kind::Rule, call.op().unwrap_or_default(), "");
             let answer = plugin.legalize(at, call);
             drop(doing);
@@ -292,7 +293,7 @@ fn one_call(
             Outcome::put(out, &instrument.map_or(Ok(()), PluginInstrument::close));
             drop(doing);
         }
-        _ => return Err(Forged::new("the host calls what there is not")),
+        _ => return Err(Forged::new("the host requested an unknown function")),
     }
     from.end()
 }
@@ -386,7 +387,7 @@ fn instrument_event(
     let (facts, message) = if from.byte()? == 0 { (None, "") } else { (Some(Facts::take(from)?), from.text()?) };
     // Removed from the table during the call, because the instrument may call the host, which may call back.
     let Some(mut instrument) = opened.instruments.borrow_mut().remove(&number) else {
-        return Err(Forged::new("there is no such instrument"));
+        return Err(Forged::new("the instrument does not exist"));
     };
     let doing = doing(opened, Kind::Instrument, "", process::EVENTS.get(usize::from(what)).copied().unwrap_or(""));
     let pass = facts.as_ref().map(Facts::facts);
@@ -397,7 +398,7 @@ fn instrument_event(
         (event::RUN_BEFORE, Some(module), Some(pass)) => instrument.run_before(module, pass).map(|()| true),
         (event::RUN_AFTER, Some(module), Some(pass)) => instrument.run_after(module, pass).map(|()| true),
         (event::RUN_FAILED, Some(module), Some(pass)) => instrument.run_failed(module, pass, message).map(|()| true),
-        _ => return Err(Forged::new("an event of an instrument lacks something")),
+        _ => return Err(Forged::new("an event of an instrument is incomplete")),
     };
     drop(doing);
     out.byte(u8::from(instrument.panicked()));
@@ -421,7 +422,7 @@ struct Facts<'a> {
 impl<'a> Facts<'a> {
     fn take(from: &mut Reader<'a>) -> Result<Facts<'a>, Forged> {
         let (name, opt_level) = (from.text()?, from.number()?.cast_signed() as i32);
-        let granularity = Granularity::of(from.byte()?).ok_or_else(|| Forged::new("there is no such granularity"))?;
+        let granularity = Granularity::of(from.byte()?).ok_or_else(|| Forged::new("unknown granularity"))?;
         let required = |from: &mut Reader<'a>| {
             let name = from.text()?.to_string();
             Ok(Required { name, version: from.maybe_text()?.and_then(|text| VersionReq::parse(text).ok()) })

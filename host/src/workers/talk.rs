@@ -45,7 +45,7 @@ pub(super) enum Heard {
 }
 
 fn last(what: &str, most: u64) -> Heard {
-    Heard::Last(format!("told more than {} in one {what}; what else it tells in it is not shown", amount(most)))
+    Heard::Last(format!("reported more than {} in one {what}; the rest is not shown", amount(most)))
 }
 
 impl Talk {
@@ -97,7 +97,7 @@ impl Talk {
         match std::mem::replace(&mut told.full, true) {
             true => Heard::No,
             false => Heard::Last(format!(
-                "counts more than {NAMES} statistics, or one with a name of more than {LONGEST_NAME} bytes; such are not shown"
+                "has more than {NAMES} statistics, or one with a name of more than {LONGEST_NAME} bytes; these are not shown"
             )),
         }
     }

@@ -78,7 +78,7 @@ pub(crate) struct Death {
     pub(crate) function: Option<String>,
 }
 
-/// As in `its worker was killed by SIGSEGV; it said: …`.
+/// As in `its worker was killed by SIGSEGV; its output was: …`.
 impl std::fmt::Display for Death {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}{}", self.who, self.how, self.said)
@@ -86,14 +86,15 @@ impl std::fmt::Display for Death {
 }
 
 impl Death {
-    /// Describes an end after all work was done, as in `its worker was killed by SIGSEGV, after …; it said: …`.
+    /// Describes an end after all work was done, as in `its worker was killed by SIGSEGV, after …; its output was: …`.
     pub(super) fn after_the_end(&self) -> String {
-        format!("{} {}, after the run had come to its end{}", self.who, self.how, self.said)
+        format!("{} {} after the end of the run{}", self.who, self.how, self.said)
     }
 
     /// Builds the error of a program that did not act as a worker.
     fn refuses_program(self, program: &Path) -> Error {
-        let message = format!("the program {} was started as a worker and is none: it {}", program.display(), self.how);
+        let message =
+            format!("the program {} was started as a worker, but is not one: it {}", program.display(), self.how);
         Error::Request { message: format!("{message}{}", self.said), help: NAME_ONE.to_string() }
     }
 
@@ -102,27 +103,26 @@ impl Death {
         Error::Plugin {
             path: file.to_path_buf(),
             message: format!("{} {when} it was opened{}", self.how, self.said),
-            help: "correct its constructors and its initialization, or leave it out of the manifest".to_string(),
+            help: "correct its constructors and its initialization, or remove it from the manifest".to_string(),
         }
     }
 }
 
 /// Builds the error of a program that cannot be started as a worker.
 fn not_started(program: &Path, error: &io::Error) -> Error {
-    let message = format!("the worker program {} cannot be started: {error}", program.display());
+    let message = format!("cannot start the worker program {}: {error}", program.display());
     let wrong = [libc::ENOENT, libc::ENOTDIR, libc::EACCES, libc::ENOEXEC, libc::EISDIR, libc::ELOOP];
     let help = match error.raw_os_error() {
         Some(number) if wrong.contains(&number) => return Error::Request { message, help: NAME_ONE.to_string() },
-        Some(libc::EMFILE | libc::ENFILE) => "allow more open files, as `ulimit -n` does",
-        Some(libc::EAGAIN) => "allow more processes, as `ulimit -u` does",
+        Some(libc::EMFILE | libc::ENFILE) => "allow more open files, for example with `ulimit -n`",
+        Some(libc::EAGAIN) => "allow more processes, for example with `ulimit -u`",
         Some(libc::ENOMEM) => "free some memory",
-        _ => "see what the system lacks, or run the plugin without a process of its own",
+        _ => "correct the cause, or do not isolate the plugin",
     };
     Error::Ended { message, help: help.to_string(), code: exit::FAULT }
 }
 
-const NAME_ONE: &str =
-    "name a program that calls `passhost::worker` first, such as passhost itself, and leave it where it is";
+const NAME_ONE: &str = "use a program that calls `passhost::worker` first, such as passhost itself, and do not move it";
 
 pub(super) const WORKER: &str = "its worker";
 const THREAD: &str = "a thread that it started in its worker";
@@ -182,7 +182,7 @@ impl Worker {
         let (worker, missing) = Worker::begin(listed, start)?;
         for missing in missing {
             let plugin = listed.file.display();
-            tracing::warn!(%plugin, "{missing}: its worker can do more than the manifest grants");
+            tracing::warn!(%plugin, "{missing}, so its worker can do more than the manifest grants");
         }
         Ok(worker)
     }
@@ -249,7 +249,7 @@ impl Worker {
         };
         let take = |_: &mut Known, from: &mut Reader<'_>| {
             if from.number()? != number {
-                return Err(Forged::new("its answer is not one to this question"));
+                return Err(Forged::new("its answer does not match the request"));
             }
             let missing = (0..from.count()?).map(|_| from.text().map(str::to_string)).collect::<Result<Vec<_>, _>>()?;
             let refused = match from.maybe_text()? {
@@ -477,7 +477,7 @@ impl Worker {
             return Err(Cause::Excess(format!("has more than {} processes", census::PROCESSES)));
         }
         if excess && before {
-            let what = format!("needs more than the {} of memory that it may use", amount(most));
+            let what = format!("needs more memory than its limit of {}", amount(most));
             let whose = match census.processes {
                 processes if processes > own => format!("its {processes} processes have"),
                 _ => "its open files hold".to_string(),
@@ -529,18 +529,18 @@ impl Worker {
         let what = match cause {
             Cause::Gone => match status {
                 Some(status) => self.how(&status, &mark, &said),
-                None => "closed its pipe, and did not end".to_string(),
+                None => "closed its pipe, but did not end".to_string(),
             },
-            Cause::Late(limit) => format!("took longer than the {} that a call may take (timeout)", seconds(limit)),
-            Cause::Nonsense(why) => format!("sent an answer that is none: {why}"),
+            Cause::Late(limit) => format!("exceeded the time limit of {} per call", seconds(limit)),
+            Cause::Nonsense(why) => format!("sent an invalid answer: {why}"),
             Cause::Flood(total) => format!("wrote {} MiB to standard error", total >> 20),
             Cause::Unsent(error) => {
                 self.start.fates.lacking.store(true, Ordering::Relaxed);
-                format!("cannot be sent what it is to work on: {error}")
+                format!("cannot receive its work: {error}")
             }
             Cause::Unheard(error) => {
                 self.start.fates.lacking.store(true, Ordering::Relaxed);
-                format!("cannot be listened to: {error}")
+                format!("cannot be read: {error}")
             }
             Cause::Stopped => process::STOPPED.to_string(),
             Cause::Excess(what) => what,
@@ -561,10 +561,10 @@ impl Worker {
         let text = process::ended(status, mark.signal);
         match (status.signal(), limits.cpu) {
             (Some(signal), Some(cpu)) if signal == libc::SIGXCPU || self.is_used_up(signal, cpu, mark) => {
-                format!("used more than its {} of processor time (SIGXCPU)", seconds(cpu))
+                format!("exceeded its limit of {} of processor time (SIGXCPU)", seconds(cpu))
             }
             (Some(libc::SIGABRT), _) if said.starved => {
-                format!("needs more than the {} of memory that it may use (SIGABRT)", amount(limits.memory()))
+                format!("needs more memory than its limit of {} (SIGABRT)", amount(limits.memory()))
             }
             _ => text,
         }

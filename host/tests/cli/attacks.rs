@@ -405,19 +405,19 @@ impl Ended {
     }
 }
 
-const LATE: &str = "its worker took longer than the 1 s that a call may take (timeout)";
+const LATE: &str = "its worker exceeded the time limit of 1 s per call";
 
 /// Actions that harm only the plugin's own process: the message, or nothing if the run is not affected.
 const OF_ITSELF: &[(&str, &str)] = &[
-    ("stop", "its worker was stopped by a signal, and did not go on"),
+    ("stop", "its worker was stopped by a signal, and did not continue"),
     ("kill of own group", "its worker was killed by SIGKILL"),
     ("core", "its worker was killed by SIGABRT"),
-    ("another program", "its worker closed its pipe, and did not end"),
+    ("another program", "its worker closed its pipe, but did not end"),
     ("timer", "its worker was killed by SIGALRM"),
     ("spin", LATE),
     ("deaf", LATE),
     ("bomb", LATE),
-    ("memory of children", "its worker needs more than the 256 MiB of memory that it may use"),
+    ("memory of children", "its worker needs more memory than its limit of 256 MiB"),
     ("no more files", ""),
     ("no larger files", ""),
     ("open files", ""),
@@ -493,7 +493,7 @@ fn processor_time_is_called_so() {
     let case = case("attacks_on_processor_time");
     for how in ["spin", "spin on"] {
         let ended = harm(&case, None, how, &["--plugin-cpu", "1s", "--plugin-timeout", "60s"]);
-        let what = "its worker used more than its 1 s of processor time (SIGXCPU)";
+        let what = "its worker exceeded its limit of 1 s of processor time (SIGXCPU)";
         assert!(ended.code == 3 && ended.said.contains(what), "{how}: {}", ended.end());
     }
 }
@@ -502,7 +502,7 @@ fn processor_time_is_called_so() {
 #[test]
 fn what_is_forged_costs_the_host_little() {
     let case = case("attacks_by_messages");
-    let none = "its worker sent an answer that is none: ";
+    let none = "its worker sent an invalid answer: ";
     for (how, what) in [
         ("hole", format!("{none}a message exceeds its shared memory")),
         ("long", format!("{none}it announced a message of 18446744073709551615 bytes, which is too long")),
@@ -537,18 +537,18 @@ fn a_message_with_holes_takes_no_memory() {
 #[test]
 fn what_is_told_without_end() {
     let case = case("attacks_by_talk");
-    let call = "its worker told more than 16 MiB in one call; what else it tells in it is not shown";
+    let call = "its worker reported more than 16 MiB in one call; the rest is not shown";
     for (how, what) in [
         ("diagnostics", call),
         ("short diagnostics", call),
         ("log", call),
         ("modules", call),
-        ("statistics", "its worker counts more than 10000 statistics"),
+        ("statistics", "its worker has more than 10000 statistics"),
         ("standard error", ""),
         ("standard output", ""),
     ] {
         let ended = harm(&case, None, how, &["--plugin-timeout", "2s"]);
-        let late = "its worker took longer than the 2 s that a call may take (timeout)";
+        let late = "its worker exceeded the time limit of 2 s per call";
         assert!(ended.code == 3 && ended.said.contains(late), "{how}: {}", ended.end());
         assert!(ended.said.contains(what), "{how}: {}", ended.end());
         assert!(ended.time < Duration::from_secs(30), "{how}: {:?}", ended.time);

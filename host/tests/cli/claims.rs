@@ -102,7 +102,7 @@ fn a_manifest_that_is_a_pipe_is_refused() {
     let made = std::process::Command::new("mkfifo").arg(case.path("fifo.toml")).status().expect("mkfifo runs");
     assert!(made.success());
     let (_, said, code) = case.run(&["list", "--manifest", "fifo.toml"], b"");
-    assert!(said.contains("manifest fifo.toml: a named pipe, which may never be written to"), "{said}");
+    assert!(said.contains("manifest fifo.toml: a named pipe, which may never receive data"), "{said}");
     assert_eq!(code, 2);
     let (_, said, code) = case.run(&["run", "small.py", "--passes", "@fifo.toml"], b"");
     assert!(said.contains("pipeline file fifo.toml: a named pipe"), "{said}");

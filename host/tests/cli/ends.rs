@@ -152,7 +152,7 @@ fn what_runs_when_the_process_ends() {
     assert!(said.contains("this pass always fails"), "{said}");
     std::fs::remove_file(case.path("out.failed.py")).expect("the last good module");
     let (_, said, code) = case.finish(case.run_of("zoo.Ends{how=\"crash later\"}", &[]), b"");
-    assert!(said.contains("error: a plugin was killed by SIGSEGV, after the run had come to its end"), "{said}");
+    assert!(said.contains("error: a plugin was killed by SIGSEGV after the end of the run"), "{said}");
     assert_eq!(code, 3);
     assert!(std::fs::read_to_string(case.path("out.py")).expect("the result").contains("def main"), "{said}");
     // A plugin that only cleans up is not at fault.

@@ -255,7 +255,7 @@ fn an_input_without_end_is_refused() {
     for (input, message) in [
         ("/dev/zero", "not a text: byte 0, in line 1, is 0"),
         ("nul.py", "not a text: byte 5, in line 2, is 0"),
-        ("large.py", "longer than 4 GiB, which no module can be"),
+        ("large.py", "longer than 4 GiB, the limit for modules"),
     ] {
         let (_, stderr, code) = case.run(&["run", input, "-o", "out.py", "--passes", ""], b"");
         assert!(code != 0 && stderr.contains(message), "{input}: {code}\n{stderr}");

@@ -154,7 +154,7 @@ fn a_reader_that_fails_is_named() {
     let endless =
         ["run", "model.toy", "--from", "toy{fault=loop}", "--passes", "", "--isolate", "--plugin-timeout", "2s"];
     let said = case.refused(&endless, 3);
-    assert!(said.contains("reader `toy` of plugin `toy-format`: its worker took longer than the 2 s"), "{said}");
+    assert!(said.contains("reader `toy` of plugin `toy-format`: its worker exceeded the time limit of 2 s"), "{said}");
     case.nothing_is_left();
 }
 

@@ -63,7 +63,8 @@ fn whatever_ends_a_worker_costs_its_step() {
     for (how, what, function) in WAYS {
         let said = goes_on(&case, &format!("zoo.Ends{{how=\"{how}\"}}"), &["--plugin-timeout", "20s"]);
         // If the whole machine has less memory, this exceeds the worker's limit.
-        let memory = *how == "memory" && said.contains("of memory that it may use (SIGABRT)");
+        let memory =
+            *how == "memory" && said.contains("needs more memory than its limit of ") && said.contains("(SIGABRT)");
         let what = what.replace("a thread that a plugin started", "a thread that it started in its worker");
         let what = if what.starts_with("a thread") { what } else { format!("its worker {what}") };
         let line = format!("error: step 1, pass `zoo.Ends` of plugin `passhost-zoo`: {what}");
@@ -77,14 +78,14 @@ fn whatever_ends_a_worker_costs_its_step() {
 
 /// Actions that a single process would not survive or notice.
 const WORSE: &[(&str, &str)] = &[
-    ("close pipes", "its worker closed its pipe, and did not end"),
-    ("nonsense", "its worker sent an answer that is none: it sent an invalid message"),
-    ("forged reply", "its worker sent an answer that is none: "),
-    ("endless", "its worker took longer than the 2 s that a call may take (timeout)"),
-    ("endless destructor", "its worker took longer than the 2 s"),
-    ("signal handler", "its worker took longer than the 2 s"),
+    ("close pipes", "its worker closed its pipe, but did not end"),
+    ("nonsense", "its worker sent an invalid answer: it sent an invalid message"),
+    ("forged reply", "its worker sent an invalid answer: "),
+    ("endless", "its worker exceeded the time limit of 2 s per call"),
+    ("endless destructor", "its worker exceeded the time limit of 2 s"),
+    ("signal handler", "its worker exceeded the time limit of 2 s"),
     ("longjmp", "its worker was killed by SIG"),
-    ("20 GB", "its worker needs more than the 1 GiB of memory that it may use (SIGABRT)"),
+    ("20 GB", "its worker needs more memory than its limit of 1 GiB (SIGABRT)"),
 ];
 
 #[test]
@@ -101,7 +102,7 @@ fn what_one_process_does_not_survive() {
     let mut command = case.command(&["run", "small.py", "--isolate", "--plugin-memory", "1GiB"]);
     command.args(["--passes", "zoo.Ends{how=\"20 GB\"}"]).env("RUST_BACKTRACE", "1");
     let (_, said, _) = case.finish(command, b"");
-    let why = "1 GiB of memory that it may use (SIGABRT); it said: memory allocation of 1073741824 bytes failed";
+    let why = "needs more memory than its limit of 1 GiB (SIGABRT); its output was: memory allocation of 1073741824 bytes failed";
     assert!(said.contains(why), "{said}");
     std::fs::remove_file(bundle(&said).expect("a bundle")).expect("the bundle");
     let run = |how: &str| {
@@ -112,9 +113,9 @@ fn what_one_process_does_not_survive() {
         ran
     };
     for (how, what) in [
-        ("endless later", "took longer than the 2 s that a call may take (timeout), after the run had come to its end"),
-        ("endless thread-local", "took longer than the 2 s that a call may take (timeout), after the run"),
-        ("crash later", "was killed by SIGSEGV, after the run had come to its end"),
+        ("endless later", "exceeded the time limit of 2 s per call after the end of the run"),
+        ("endless thread-local", "exceeded the time limit of 2 s per call after the end of the run"),
+        ("crash later", "was killed by SIGSEGV after the end of the run"),
     ] {
         let (result, said, code) = run(how);
         assert!(code == 3 && said.contains(what) && !result.is_empty(), "{how}: exit code {code}: {said}");
@@ -166,7 +167,7 @@ fn a_run_stops_at_the_step() {
 fn limits_and_grants() {
     let case = case("limits_and_grants");
     let said = goes_on(&case, "zoo.Ends{how=sleep}", &["--plugin-timeout", "1s"]);
-    assert!(said.contains("its worker took longer than the 1 s that a call may take (timeout)"), "{said}");
+    assert!(said.contains("its worker exceeded the time limit of 1 s per call"), "{said}");
     assert!(said.contains("in function `main`"), "{said}");
     let (_, said, code) = case.run(&["run", "small.py", "--isolate", "--plugin-memory", "2 GB", "--passes", ""], b"");
     assert!(code == 2 && said.contains("unknown unit `GB`"), "{said}");
@@ -208,7 +209,7 @@ fn rules_checkers_and_instruments() {
 fn fails_again(case: &Case, said: &str) {
     let bundle = bundle(said).unwrap_or_else(|| panic!("no bundle: {said}"));
     let (_, again, code) = case.run(&["replay", bundle.to_str().expect("a path"), "--with-current-plugins"], b"");
-    assert!(code == 3 && again.contains("this is the failure that the bundle has"), "exit code {code}: {again}");
+    assert!(code == 3 && again.contains("this is the same failure as in the bundle"), "exit code {code}: {again}");
     std::fs::remove_file(bundle).expect("the bundle");
 }
 
@@ -260,7 +261,7 @@ fn what_a_plugin_says_without_end() {
         }
         let said = String::from_utf8_lossy(&said).into_owned();
         assert_eq!(child.wait().expect("an end").code(), Some(3), "{said}");
-        assert!(said.contains("took longer than the"), "{said}");
+        assert!(said.contains("exceeded the time limit of"), "{said}");
         std::fs::remove_file(bundle(&said).expect("a bundle")).expect("the bundle");
         (said, total, start.elapsed())
     };
@@ -292,7 +293,10 @@ fn what_the_system_does_not_give() {
     // A bundle that cannot be written leaves no file.
     let ends = ["--isolate", "--passes", "zoo.Ends{how=segv}"];
     let (_, said, code) = limited("-f 1", "large.py", &ends);
-    assert!(code == 3 && said.contains("the bundle is lost: ") && said.contains("File too large"), "{code}: {said}");
+    assert!(
+        code == 3 && said.contains("the bundle could not be written: ") && said.contains("File too large"),
+        "{code}: {said}"
+    );
     assert_eq!(std::fs::read_dir(case.path("temporary")).expect("the folder").count(), 0);
     let (_, said, code) = limited("-n 10", "small.py", &["--passes", "zoo.Idle", "--isolate"]);
     assert!(code == 4 && said.contains("Too many open files") && said.contains("ulimit -n"), "{code}: {said}");
@@ -318,7 +322,7 @@ fn a_program_that_is_no_worker() {
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("a program");
     let output = child.wait_with_output().expect("an end");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("was started as a worker and is none: it ended the process with exit code 0"), "{said}");
+    assert!(said.contains("was started as a worker, but is not one: it ended the process with exit code 0"), "{said}");
     assert_eq!(output.status.code(), Some(4), "{said}");
     std::fs::remove_file(bundle(&said).expect("a bundle")).expect("the bundle");
 }

@@ -118,7 +118,7 @@ fn the_rewrite_is_found() {
     let (_, said, code) = case.run(&[&run[..], &["main=6"]].concat(), b"");
     assert!(code == 3 && said.contains("function `first`"), "{said}");
     let (_, said, code) = case.run(&[&run[..], &["main=some"]].concat(), b"");
-    assert!(code == 2 && said.contains("`some` is no number of rewrites"), "{said}");
+    assert!(code == 2 && said.contains("`some` is not a number of rewrites"), "{said}");
 }
 
 /// Creates two lockfiles next to their manifests: of three plugins two changed, and one of these now behaves differently.
@@ -236,5 +236,5 @@ fn is_replayed(case: &Case, fault: &Fault, manifest: &str) -> bool {
         std::fs::copy(case.path(from), other.path(to)).expect("a copy");
     }
     let (_, said, code) = other.run(&["replay", "b.json", "-o", "o.py"], b"");
-    code != 0 && said.contains("this is the failure that the bundle has")
+    code != 0 && said.contains("this is the same failure as in the bundle")
 }

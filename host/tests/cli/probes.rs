@@ -38,7 +38,7 @@ fn floods() {
     let case = Case::new("floods").libraries(&[example("talks")]);
     let start = std::time::Instant::now();
     let (said, code) = check(&case, &[("ZOO_TALK", "flood")]);
-    assert!(code == 3 && said.contains(" MiB to standard error while it was opened; it said: "), "{said}");
+    assert!(code == 3 && said.contains(" MiB to standard error while it was opened; its output was: "), "{said}");
     assert!(said.len() < 10_000 && start.elapsed().as_secs() < 50, "{} bytes", said.len());
     // A process that it leaves behind is not waited for.
     let (said, code) = check(&case, &[("ZOO_TALK", "child")]);

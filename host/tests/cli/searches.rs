@@ -81,7 +81,7 @@ fn each_kind_of_failure_is_replayed() {
         // Only the bundle and the manifest are needed.
         let (_, said, code) = case.run(&["replay", "b.json", "-o", "out.py"], b"");
         assert!(code == 3 && said.contains(what), "{passes}: {said}");
-        assert!(said.contains("this is the failure that the bundle has"), "{passes}: {said}");
+        assert!(said.contains("this is the same failure as in the bundle"), "{passes}: {said}");
         assert!(!case.path("out.py").exists(), "{passes}");
         std::fs::remove_file(case.path("b.json")).expect("the bundle");
     }
@@ -103,7 +103,7 @@ fn expectations_and_values_are_replayed() {
         let (_, said, code) = case.run(&args, b"");
         assert!(code == 1 && said.contains("wrote the bundle b.json"), "{more:?}: {said}");
         let (_, said, code) = case.run(&["replay", "b.json", "-o", "out.py"], b"");
-        assert!(code == 1 && said.contains("this is the failure that the bundle has"), "{more:?}: {said}");
+        assert!(code == 1 && said.contains("this is the same failure as in the bundle"), "{more:?}: {said}");
     }
 }
 
@@ -162,10 +162,10 @@ fn replay_steps_through_the_rest() {
     let (_, said, code) = case.run(&["replay", "b.json", "--until", "bad.Fails"], b"");
     assert!(code == 3 && said.contains("not to its taste"), "{said}");
     let (_, said, code) = case.run(&["replay", "b.json", "--only", "relax.LegalizeOps"], b"");
-    assert!(code == 2 && said.contains("the plan does not have this pass"), "{said}");
+    assert!(code == 2 && said.contains("the plan does not contain this pass"), "{said}");
     for option in ["--only", "--until"] {
         let (_, said, code) = case.run(&["replay", "b.json", option, "relax.Normalize"], b"");
-        assert!(code == 2 && said.contains("it ran before the bundle, which begins with step 2"), "{option}: {said}");
+        assert!(code == 2 && said.contains("it ran before the bundle, which starts with step 2"), "{option}: {said}");
     }
     let (_, said, code) = case.run(&["replay", "b.json", "--only", "relax.DeadCodeElimination", "-o", "o.py"], b"");
     let row = |pass: &str| said.lines().find(|line| line.starts_with(pass)).unwrap_or_default().to_string();
@@ -183,7 +183,7 @@ fn a_bundle_of_a_replay_is_replayed() {
     assert!(code == 3 && said.contains("in function `main`"), "{said}");
     for (from, args) in [("b.json", &["--bundle", "2.json"][..]), ("2.json", &["--bundle", "3.json"])] {
         let (_, said, code) = case.run(&[&["replay", from, "-o", "o.py"][..], args].concat(), b"");
-        assert!(code == 3 && said.contains("this is the failure that the bundle has"), "{from}: {said}");
+        assert!(code == 3 && said.contains("this is the same failure as in the bundle"), "{from}: {said}");
         assert!(said.contains("in function `main`"), "{from}: {said}");
     }
     let (_, said, code) = case.run(&["replay", "3.json", "--with-current-plugins", "--bundle", "4.json"], b"");
@@ -237,7 +237,7 @@ fn a_failure_in_a_worker_is_replayed() {
         assert!(code == 3 && said.contains(what) && said.contains("wrote the bundle b.json"), "{pass}: {said}");
         let (_, said, code) = case.run(&["replay", "b.json", "-o", "o.py"], b"");
         assert!(code == 3 && said.contains(what), "{pass}: {said}");
-        assert!(said.contains("this is the failure that the bundle has"), "{pass}: {said}");
+        assert!(said.contains("this is the same failure as in the bundle"), "{pass}: {said}");
     }
 }
 
@@ -410,7 +410,7 @@ fn a_search_leaves_nothing_behind() {
         assert!(holds());
     };
     let (_, said, code) = case.finish(search("sleep 600; true"), b"");
-    assert!(code == 1 && said.contains("it took too long; see --timeout"), "{code} {said}");
+    assert!(code == 1 && said.contains("it exceeded the time limit; see --timeout"), "{code} {said}");
     // The process that adopts an ended one may need a moment to collect it.
     soon(&|| is_gone() && is_empty());
     std::fs::remove_file(case.path("pid")).expect("a file");

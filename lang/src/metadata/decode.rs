@@ -11,19 +11,19 @@ use xxhash_rust::xxh3::xxh3_128;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetaError {
     /// The section does not start with the magic bytes.
-    #[error("its metadata starts with {:?}, not with \"PASSHOST\"", String::from_utf8_lossy(.found))]
+    #[error("its metadata starts with {:?} instead of \"PASSHOST\"", String::from_utf8_lossy(.found))]
     Magic {
         /// The bytes found instead.
         found: Vec<u8>,
     },
     /// The byte format has another version.
-    #[error("its metadata has format {found}, this host reads format {FORMAT}")]
+    #[error("its metadata has format {found}, but this host reads format {FORMAT}")]
     Format {
         /// The version found.
         found: u16,
     },
     /// A record ends early, or contains a wrong length.
-    #[error("its metadata is cut off or a length in it is wrong, at byte {at} of {len} (in {within})")]
+    #[error("its metadata is truncated or has a wrong length, at byte {at} of {len} (in {within})")]
     Truncated {
         /// The position in the record.
         at: usize,
@@ -53,7 +53,7 @@ pub enum MetaError {
         why: String,
     },
     /// Two declarations have the same name, and could not be distinguished.
-    #[error("it has two {what} called `{name}`")]
+    #[error("two of its {what} are called `{name}`")]
     Twice {
         /// The kind of declaration.
         what: &'static str,
@@ -74,10 +74,10 @@ impl MetaError {
     /// Returns advice on how to fix the error.
     pub fn help(&self) -> &'static str {
         match self {
-            MetaError::Format { .. } => "use a host or a plugin of the same age",
-            MetaError::Declared { .. } => "correct the declaration in the source of the plugin, and build it again",
-            MetaError::Twice { .. } => "give one of them another name in the source of the plugin, and build it again",
-            _ => "build it again with `export_plugin!` of the plugin API of this host",
+            MetaError::Format { .. } => "use a host and a plugin with the same format",
+            MetaError::Declared { .. } => "correct the declaration in the source of the plugin, and rebuild it",
+            MetaError::Twice { .. } => "rename one of them in the source of the plugin, and rebuild it",
+            _ => "rebuild it with `export_plugin!` of the plugin API of this host",
         }
     }
 }
@@ -171,7 +171,7 @@ impl<'a> Record<'a> {
 
     /// Builds the error for a number that only a newer host supports.
     fn unknown(&self, field: &'static str, number: u8) -> MetaError {
-        self.wrong(field, format!("is {number}, which this host does not know"))
+        self.wrong(field, format!("is {number}, which this host does not support"))
     }
 
     fn str(&self, field: &'static str, bytes: &[u8]) -> Result<String, MetaError> {
@@ -288,7 +288,9 @@ impl<'a> Record<'a> {
         let mut seen = HashSet::new();
         for name in parts.iter().map(name) {
             if !is_option_name(name) || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
-                return Err(self.declared(what, format!("is called `{name}`; a name has letters, digits and `_`")));
+                return Err(
+                    self.declared(what, format!("is called `{name}`; a name consists of letters, digits and `_`"))
+                );
             }
             if !seen.insert(name) {
                 return Err(self.declared(what, format!("has `{name}` twice")));
@@ -323,7 +325,8 @@ impl<'a> Record<'a> {
 fn head(record: &Record<'_>) -> Result<PluginHead, MetaError> {
     let version = |tag, field| {
         let text = record.text(tag, field)?;
-        Version::parse(&text).map_err(|error| record.wrong(field, format!("is `{text}`, no version: {error}")))
+        Version::parse(&text)
+            .map_err(|error| record.wrong(field, format!("is `{text}`, which is not a version: {error}")))
     };
     Ok(PluginHead {
         name: record.text(tag::NAME, "name")?,
@@ -482,7 +485,7 @@ fn attributes(operator: &Record<'_>) -> Result<Vec<AttrInfo>, MetaError> {
     let lost = |attr: &AttrInfo| matches!(&attr.default, Some(AttrDefault::SameAs(name)) if !has_value(name));
     match attrs.iter().find(|attr| lost(attr)) {
         Some(attr) => {
-            Err(operator.wrong("default", format!("of `{}` names no attribute with a value of its own", attr.name)))
+            Err(operator.wrong("default", format!("of `{}` does not name an attribute with its own value", attr.name)))
         }
         None => Ok(attrs),
     }
@@ -515,7 +518,7 @@ fn allowed(record: &Record<'_>, ty: OptionType) -> Result<Allowed, MetaError> {
         return Ok(if from.is_none() && to.is_none() { Allowed::All } else { Allowed::Range(from, to) });
     };
     let of_type = |value: OptionValue| {
-        value.coerce(ty).ok_or_else(|| record.wrong("one_of", format!("has one that is not of type {ty}")))
+        value.coerce(ty).ok_or_else(|| record.wrong("one_of", format!("has a value that is not of type {ty}")))
     };
     match read_value(bytes) {
         Some(OptionValue::List(values)) if values.is_whole() => {

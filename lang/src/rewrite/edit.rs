@@ -206,7 +206,7 @@ impl<'b> Edit<'b> {
 
     /// Converts a value of the old body to one of this edit.
     pub fn v(&self, value: Value<'_>) -> V {
-        debug_assert!(std::ptr::eq(value.raw, self.old.raw()), "a value of another body; import it first");
+        debug_assert!(std::ptr::eq(value.raw, self.old.raw()), "the value belongs to another body; import it first");
         self.b.v(value.op)
     }
 

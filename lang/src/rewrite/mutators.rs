@@ -640,7 +640,7 @@ fn visit_leaves<'b>(
                 edit.set_operand(user, i, v);
             }
             Action::Keep => {}
-            _ => return Err(PassError::new("a leaf can only be kept or replaced by another leaf").at(value)),
+            _ => return Err(PassError::new("a leaf can only be kept, or replaced by another leaf").at(value)),
         }
     }
     Ok(())

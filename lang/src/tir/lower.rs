@@ -25,7 +25,7 @@ impl<'t, 'b> Tir<'t, 'b> {
             Attr::Float(value) => Dim::float(*value, DType::F32),
             Attr::Dim(dim) => dim.clone(),
             other => {
-                self.fail(format!("{other:?} as the value of `{key}`; expected a number or a string"));
+                self.fail(format!("expected a number or a string as the value of `{key}`, found {other:?}"));
                 Dim::int(0, DType::I32)
             }
         };
@@ -80,7 +80,7 @@ impl<'t, 'b> Tir<'t, 'b> {
             (true, _) => Write::int(self, lanes.into(), DType::I32),
             (false, Some(length)) => self.value(length).v(),
             (false, None) => {
-                self.fail("a vector whose length is not known, and nothing in it says it".to_string());
+                self.fail("a vector of unknown length".to_string());
                 Write::int(self, 1, DType::I32)
             }
         };
@@ -254,7 +254,7 @@ impl Edit<'_> {
     pub fn replace_scalar(&mut self, var: Value<'_>, with: Value<'_>) -> Result<(), PassError> {
         if var.symbol().is_some() {
             let name = var.name().unwrap_or("_");
-            return Err(pass_error!("shapes of buffers use `{name}`, so nothing else can take its place").at(var));
+            return Err(pass_error!("`{name}` cannot be replaced, because shapes of buffers use it").at(var));
         }
         let with = self.resolve(with);
         self.replace(var, with);

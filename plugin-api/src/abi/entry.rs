@@ -311,7 +311,7 @@ extern "C" fn init(services: *const Services, error: Sink) -> u32 {
     let work = || {
         if !services::install(services) {
             return Err(
-                "the host has a shorter table than the plugin API that the plugin was built against; use a newer host",
+                "the table of the host is shorter than in the plugin API with which the plugin was built; use a newer host",
             );
         }
         std::panic::set_hook(Box::new(hook));
@@ -375,11 +375,11 @@ pub(super) unsafe fn read_options(bytes: RawBytes) -> Result<Vec<OptionValue>, P
     // SAFETY: guaranteed by the caller.
     let fields = Fields::new(unsafe { bytes.get() });
     let values = fields.map(|field| read_value(field.ok()?.1)).collect::<Option<Vec<_>>>();
-    values.ok_or_else(|| PassError::new("the host passed options that cannot be read"))
+    values.ok_or_else(|| PassError::new("the host passed invalid options"))
 }
 
 fn other_granularity() -> PassError {
-    PassError::new("the host ran the pass at another granularity than its own")
+    PassError::new("the host ran the pass at a different granularity than declared")
 }
 
 /// # Safety
@@ -395,7 +395,7 @@ unsafe fn module_pass(
     // SAFETY: as above.
     let (entry, module, options, ctx) =
         unsafe { (&*entry, Module::clone_ptr(module), read_options(options)?, Ctx::of(services::context(ctx))) };
-    let module = module.ok_or_else(|| PassError::new("the host passed no module"))?;
+    let module = module.ok_or_else(|| PassError::new("the host did not pass a module"))?;
     match entry.decl().passes.get(pass as usize).map(|pass| pass.run) {
         Some(RunFn::Module(run)) => run(&module, &options, &ctx),
         _ => Err(other_granularity()),
@@ -526,7 +526,7 @@ extern "C" fn check_property(
     };
     let run = || {
         let check = entry.decl().more.properties.get(property as usize).and_then(|property| property.check);
-        let none = || PassError::new("the host asked for a checker that the plugin does not have");
+        let none = || PassError::new("the host requested a checker that the plugin does not have");
         Batch::new(bodies, &ctx, &mut done)
             .each(|body, ctx| check.ok_or_else(none).and_then(|check| check(body, ctx)).map(|()| body.clone()));
     };
@@ -542,7 +542,7 @@ extern "C" fn infer(entry: *const Entry, op: u32, raw: *const RawView<'static>, 
         // SAFETY: the host passes the plugin's own table and sections that live during the call.
         let (entry, raw) = unsafe { (&*entry, &*raw) };
         let Some(decl) = entry.decl().operators.get(op as usize) else {
-            return Err(InferError::wrong("the host asked for an operator that the plugin does not have"));
+            return Err(InferError::wrong("the host requested an operator that the plugin does not have"));
         };
         let ty = (decl.infer)(Call(Value { raw, op: node }))?;
         Ok(Inferred { ty, pure: decl.pure })
@@ -567,7 +567,7 @@ extern "C" fn legalize(
         // SAFETY: the host passes the plugin's own table and sections that live during the call.
         let (entry, raw) = unsafe { (&*entry, &*raw) };
         let Some(decl) = entry.decl().operators.get(op as usize) else {
-            return Err(InferError::wrong("the host asked for an operator that the plugin does not have"));
+            return Err(InferError::wrong("the host requested an operator that the plugin does not have"));
         };
         decl.legalize.map(|legalize| legalize(Call(Value { raw, op: node }))).transpose()
     };

@@ -39,7 +39,7 @@ pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, RunFailure> {
 }
 
 fn other_granularity() -> RunFailure {
-    RunFailure::Error(PassError::new("the pass works at another granularity"))
+    RunFailure::Error(PassError::new("the pass works at a different granularity"))
 }
 
 /// Runs a module pass of this program. A context must be current.

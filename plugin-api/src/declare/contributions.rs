@@ -147,7 +147,7 @@ impl<T: OptionField> Config<Option<T>> {
 }
 
 impl<T> Config<T> {
-    #[expect(clippy::panic, reason = "the host checks each value before a run, so this is a fault of passhost")]
+    #[expect(clippy::panic, reason = "the host checks each value before a run, so this is a bug in passhost")]
     fn mistyped(&self, value: Option<&OptionValue>) -> ! {
         let value = value.map_or_else(|| "no value".to_string(), |value| format!("`{value}`"));
         panic!("the host passed {value} for config option `{}`, which is a {}", self.name(), self.decl.ty)

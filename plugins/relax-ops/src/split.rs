@@ -39,12 +39,14 @@ pub(crate) fn split(call: Call<'_>) -> Inferred {
 /// Returns the lengths of `sections` parts; the last may be shorter.
 fn equal_parts(size: Option<&Dim>, sections: i64) -> Result<Vec<Option<Dim>>, InferError> {
     let n = usize::try_from(sections).ok().filter(|n| (1..=MAX_PARTS).contains(n));
-    let Some(n) = n else { return wrong(format!("{sections} parts; the number must be from 1 to {MAX_PARTS}")) };
+    let Some(n) = n else {
+        return wrong(format!("the number of parts must be from 1 to {MAX_PARTS}, found {sections}"));
+    };
     let Some(size) = size else { return Ok(vec![None; n]) };
     let each = apply(FLOORDIV, &apply(ADD, size, &Dim::Int(sections - 1)), &Dim::Int(sections));
     let rest = apply(SUB, size, &apply(MUL, &each, &Dim::Int(sections - 1)));
     if rest.as_int().is_some_and(|rest| rest < 0) {
-        return wrong(format!("{} elements do not give {sections} parts", show(size)));
+        return wrong(format!("{} elements cannot be split into {sections} equal parts", show(size)));
     }
     let mut parts = vec![Some(each); n - 1];
     parts.push(Some(rest));

@@ -116,7 +116,7 @@ class Namespace:
         if any(name.startswith(f"{full}.") for name in names):
             return Namespace(f"{full}.")
         _passhost.find_pass(full)
-        raise NameNotFoundError(f"no pass `{full}`")
+        raise NameNotFoundError(f"unknown pass `{full}`")
 
     def __getitem__(self, name: str) -> PassMaker:
         """Returns a pass by its full name, or by its short name if that is unique."""

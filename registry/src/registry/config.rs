@@ -9,7 +9,7 @@ use passhost_lang::names::{did_you_mean, listed, nearest};
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
     /// The key is not declared by any plugin.
-    #[error("no config option `{key}`{}{about}", did_you_mean(.near))]
+    #[error("unknown config option `{key}`{}{about}", did_you_mean(.near))]
     Unknown {
         /// The given key.
         key: String,

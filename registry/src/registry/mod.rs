@@ -105,8 +105,7 @@ pub enum RegistryError {
     },
     /// A config key that is a prefix of another one.
     #[error(
-        "config key `{record}` of {record_owner} is a record for `{key}` of {key_owner}, and cannot have a value too; \
-         list only one of them"
+        "config key `{record}` of {record_owner} cannot have a value, because it is a record for `{key}` of {key_owner}; list only one of them"
     )]
     ConfigRecord {
         /// The shorter key.
@@ -153,7 +152,7 @@ pub enum RegistryError {
         why: String,
     },
     /// A pass with this name does not exist.
-    #[error("no pass `{name}`{}", did_you_mean(.near))]
+    #[error("unknown pass `{name}`{}", did_you_mean(.near))]
     UnknownPass {
         /// The requested name.
         name: String,
@@ -161,7 +160,7 @@ pub enum RegistryError {
         near: Vec<String>,
     },
     /// A short name in a place that requires a full one.
-    #[error("`required` of a Sequential has full names, and `{name}` is none{}", did_you_mean(.near))]
+    #[error("`required` of a Sequential needs full names, found `{name}`{}", did_you_mean(.near))]
     NotFull {
         /// Name found.
         name: String,
@@ -169,7 +168,7 @@ pub enum RegistryError {
         near: Vec<String>,
     },
     /// An instrument with this name does not exist.
-    #[error("no instrument `{name}`{}", did_you_mean(.near))]
+    #[error("unknown instrument `{name}`{}", did_you_mean(.near))]
     UnknownInstrument {
         /// The requested name.
         name: String,
@@ -177,7 +176,7 @@ pub enum RegistryError {
         near: Vec<String>,
     },
     /// An operator with this name does not exist.
-    #[error("no operator `{name}`{}", did_you_mean(.near))]
+    #[error("unknown operator `{name}`{}", did_you_mean(.near))]
     UnknownOperator {
         /// The requested name.
         name: String,
@@ -185,7 +184,7 @@ pub enum RegistryError {
         near: Vec<String>,
     },
     /// A name that is the end of several operators' names.
-    #[error("`{name}` is short for more than one operator: {}; write one of these", listed(candidates))]
+    #[error("`{name}` is ambiguous; write one of {}", listed(candidates))]
     AmbiguousOperator {
         /// The requested name.
         name: String,
@@ -215,7 +214,7 @@ pub enum RegistryError {
         candidates: Vec<String>,
     },
     /// A short name that is not unique.
-    #[error("`{name}` is short for more than one {what}: {}; write one of these", listed(candidates))]
+    #[error("`{name}` is ambiguous as the name of a {what}; write one of {}", listed(candidates))]
     Ambiguous {
         /// Their kind.
         what: Named,
@@ -704,7 +703,13 @@ fn check_fields(owner: &Owner, brought: &Brought) -> Result<(), RegistryError> {
     for option in &brought.config {
         let Some(default) = &option.default else { continue };
         match default.clone().coerce(option.ty) {
-            None => return bad("config option", &option.name, ("default", format!("is {default}, no {}", option.ty))),
+            None => {
+                return bad(
+                    "config option",
+                    &option.name,
+                    ("default", format!("is {default}, expected a {}", option.ty)),
+                );
+            }
             Some(value) if !option.allowed.has(&value) => {
                 let why = format!("is {default}, not in {}", option.allowed);
                 return bad("config option", &option.name, ("default", why));

@@ -23,13 +23,13 @@ pub enum FileError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The file is not an archive, or is a damaged one.
-    #[error("it is not an .npz file, or a damaged one: {why}")]
+    #[error("it is not a valid .npz file: {why}")]
     Archive {
         /// The message of the archive's reader.
         why: String,
     },
     /// The file is an `.npy` file.
-    #[error("it is an .npy file: one array, without a name")]
+    #[error("it is an .npy file, which holds one unnamed array")]
     OneArray,
     /// The file is not an array, or is a damaged one.
     #[error("array `{name}` is damaged: {why}")]

@@ -182,7 +182,7 @@ mod tests {
             let _ = read(other, &Limits::new(1 << 20, 1 << 30));
         }
         let error = read(b"\x93NUMPY\x01\x00".to_vec(), &Limits::unlimited()).expect_err("is refused").to_string();
-        assert_eq!(error, "it is an .npy file: one array, without a name");
+        assert_eq!(error, "it is an .npy file, which holds one unnamed array");
         let error = read(b"no archive".to_vec(), &Limits::unlimited()).expect_err("is refused").to_string();
         assert!(error.starts_with("it is not an .npz file, or a damaged one"), "{error}");
     }

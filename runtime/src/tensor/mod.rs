@@ -425,10 +425,10 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_shape_is_said() {
         let said = |shape: &[i64]| Tensor::new(DType::F32, shape, &[0; 8]).expect_err("is refused").to_string();
-        assert_eq!(said(&[2, -1]), "no tensor has the shape [2, -1]: an extent is negative");
-        assert_eq!(said(&[3]), "a tensor of float32 of shape [3] has 12 bytes, but there are 8");
+        assert_eq!(said(&[2, -1]), "a tensor cannot have the shape [2, -1]: an extent is negative");
+        assert_eq!(said(&[3]), "a tensor of float32 with shape [3] needs 12 bytes, found 8");
         let much = said(&[i64::MAX, 8]);
-        assert!(much.ends_with("its bytes are more than 64 bits can count"), "{much}");
+        assert!(much.ends_with("its size in bytes exceeds 64 bits"), "{much}");
     }
 
     #[test]

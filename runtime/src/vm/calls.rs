@@ -48,7 +48,7 @@ impl Machine<'_> {
                         let symbol = if let Some(Expr::ExternFunc(symbol)) = symbol { symbol } else { name };
                         self.call_packed(symbol, &args, observer)
                     }
-                    _ => Err(Fault::unsupported("a PrimFunc that is called as a value").into()),
+                    _ => Err(Fault::unsupported("a PrimFunc as the callee of a plain call").into()),
                 }
             }
             Value::Closure(closure) => {
@@ -61,7 +61,7 @@ impl Machine<'_> {
                 Ok(Next::Call { callee, args })
             }
             Value::Packed(name) => self.call_packed(name, &args, observer),
-            other => Err(Cause::mismatch("what is called", other.described(), "a function")),
+            other => Err(Cause::mismatch("the callee", other.described(), "a function")),
         }
     }
 
@@ -202,7 +202,8 @@ impl Machine<'_> {
             (Value::Shape(extents), Value::DType(dtype)) => size_of(*dtype, extents),
             _ => None,
         };
-        let none = || Cause::NotTaken { name: name.to_string(), why: "no piece of memory has this size".to_string() };
+        let none =
+            || Cause::NotTaken { name: name.to_string(), why: "the size is invalid for a piece of memory".to_string() };
         Ok(Value::Storage(self.pieces.piece(bytes.ok_or_else(none)?)))
     }
 
@@ -216,8 +217,8 @@ impl Machine<'_> {
                 }
                 Ok(Value::Tensor(Tensor::fresh(*dtype, extents, &self.limits)?))
             }
-            (Value::Shape(_), other) => Err(Cause::mismatch("what is allocated", other.described(), "a data type")),
-            (other, _) => Err(Cause::mismatch("what is allocated", other.described(), "a shape")),
+            (Value::Shape(_), other) => Err(Cause::mismatch("the allocated value", other.described(), "a data type")),
+            (other, _) => Err(Cause::mismatch("the allocated value", other.described(), "a shape")),
         }
     }
 }
@@ -264,7 +265,7 @@ fn closure_of(callee: &Value, bound: Vec<Value>) -> Result<Value, Cause> {
             let all = bound.into_iter().chain(closure.bound.iter().cloned()).collect();
             Value::closure(closure.callee.clone(), all)
         }
-        other => Err(Cause::mismatch("what a closure is made of", other.described(), "a function")),
+        other => Err(Cause::mismatch("the value of a closure", other.described(), "a function")),
     }
 }
 
@@ -311,8 +312,8 @@ fn asserted(condition: &Value, format: &str, args: &[Value]) -> Result<Value, Ca
         return Value::tuple(Vec::new());
     }
     let message = match formatted(format, args, ", ")? {
-        text if text.is_empty() => "an assertion does not hold".to_string(),
-        text => format!("an assertion does not hold: {text}"),
+        text if text.is_empty() => "an assertion failed".to_string(),
+        text => format!("an assertion failed: {text}"),
     };
     Err(FaultKind::Assertion { message }.into())
 }

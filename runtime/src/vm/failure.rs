@@ -15,7 +15,7 @@ pub enum Cause {
     #[error(transparent)]
     Fault(#[from] Fault),
     /// The module does not have this function.
-    #[error("the module has no function `{name}`{}", did_you_mean(near))]
+    #[error("the module does not contain a function `{name}`{}", did_you_mean(near))]
     NoFunction {
         /// The requested name.
         name: String,
@@ -23,7 +23,7 @@ pub enum Cause {
         near: Vec<String>,
     },
     /// A function of the module is of another kind.
-    #[error("`{name}` is {found}; {wanted} is needed here")]
+    #[error("`{name}` is {found}, expected {wanted}")]
     OtherFunction {
         /// Its name.
         name: String,
@@ -57,7 +57,7 @@ pub enum Cause {
         why: String,
     },
     /// An operator was called with wrong arguments.
-    #[error("the operator `{name}` does not take these values: {why}")]
+    #[error("the operator `{name}` does not accept these values: {why}")]
     NotTaken {
         /// Its name.
         name: String,
@@ -65,7 +65,9 @@ pub enum Cause {
         why: String,
     },
     /// A call writes to an argument that shares its memory with another argument.
-    #[error("`{name}` writes to argument {written}, and argument {other} is in the same memory; give it a copy of one")]
+    #[error(
+        "`{name}` writes to argument {written}, which shares memory with argument {other}; pass a copy of one of them"
+    )]
     SharedArguments {
         /// The called function.
         name: String,
@@ -75,7 +77,7 @@ pub enum Cause {
         other: usize,
     },
     /// Calls are nested too deeply.
-    #[error("calls are nested more than {limit} deep; a recursion may have no end")]
+    #[error("calls are nested more than {limit} deep; a recursion may be endless")]
     TooDeep {
         /// The limit.
         limit: usize,
@@ -119,13 +121,13 @@ pub enum Cause {
         wanted: String,
     },
     /// A symbolic variable is unbound.
-    #[error("the symbolic variable `{name}` has no value here")]
+    #[error("the symbolic variable `{name}` is undefined here")]
     Unbound {
         /// Its name.
         name: String,
     },
     /// The value of a dimension does not exist or does not fit 64 bits.
-    #[error("a dimension has no value: {why}")]
+    #[error("the value of a dimension cannot be computed: {why}")]
     NoExtent {
         /// The reason.
         why: String,

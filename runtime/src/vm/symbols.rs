@@ -152,7 +152,7 @@ mod tests {
             assert_eq!(symbols.extent(&dim, &body).expect("a value"), expected, "{dim:?}");
         }
         let error = Symbols::default().extent(&n, &body).expect_err("no value");
-        assert_eq!(error.to_string(), "the symbolic variable `n` has no value here");
+        assert_eq!(error.to_string(), "the symbolic variable `n` is undefined here");
         let zero = Dim::binary(prim::FLOORDIV, n.clone(), Dim::Int(0));
         assert_eq!(symbols.extent(&zero, &body), Err(FaultKind::DivisionByZero.into()));
         let (body, n, symbols) = with_n(i64::MAX);

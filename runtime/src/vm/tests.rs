@@ -95,7 +95,10 @@ fn functions_call_each_other_and_recursion_ends() {
     assert_eq!(failure.at[0].to_string(), "`y` of `inner`");
     let module = Module::new([("main", calls("inne")), ("inner", calls("main"))]);
     let failure = run(&module, vec![value(3.0)]).expect_err("is not there");
-    assert_eq!(failure.to_string(), "the module has no function `inne`; did you mean `inner`? At `y` of `main`");
+    assert_eq!(
+        failure.to_string(),
+        "the module does not contain a function `inne`; did you mean `inner`? At `y` of `main`"
+    );
 }
 
 /// A nested function keeps the values that it captures.

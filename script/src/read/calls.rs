@@ -53,12 +53,12 @@ impl<'a> FnReader<'a> {
             return self.astype(&method.value, call);
         }
         if let Some(name) = path(&call.func).filter(|name| self.is_operator(name)) {
-            let message = format!("the operator `{name}` is called without `R.`");
+            let message = format!("the operator `{name}` needs the prefix `R.`");
             return Err(Diagnostic::new(span(&*call.func), message).help(format!("write `R.{name}(...)`")));
         }
         let callee = self.expr(&call.func)?;
         if let Some(keyword) = call.arguments.keywords.first() {
-            return Err(Diagnostic::new(span(keyword), "a call of a function takes no keyword arguments"));
+            return Err(Diagnostic::new(span(keyword), "a call of a function cannot have keyword arguments"));
         }
         let args = self.values(&call.arguments.args)?;
         let ty = self.b.type_of(callee);
@@ -357,7 +357,7 @@ impl<'a> FnReader<'a> {
         match call.arguments.keywords.iter().find(of_rest) {
             Some(keyword) => {
                 let name = keyword.arg.as_ref().map_or("", |name| name.as_str());
-                let message = format!("argument `{name}` is given without `{}`, which comes before it", missing.name);
+                let message = format!("argument `{name}` needs the preceding argument `{}`", missing.name);
                 Err(Diagnostic::new(span(keyword), message).help(signature(info)))
             }
             None => Ok(()),
@@ -394,7 +394,7 @@ impl<'a> FnReader<'a> {
         if let (None, Some(value), Some(attr)) =
             (order, positional.get(n_positional(info)), info.attrs.get(n_positional(info)))
         {
-            let message = format!("`{}` and the attributes after it are written with their names", attr.name);
+            let message = format!("`{}` and the attributes after it must be given by name", attr.name);
             return Err(Diagnostic::new(span(*value), message).help(signature(info)));
         }
         let start = keywords.first().map(|keyword| span(keyword).start);
@@ -576,7 +576,7 @@ fn path(expr: &Expr) -> Option<String> {
 
 /// The error for a shape with unknown dimensions.
 pub(super) fn unknown_rank(name: &str, at: Range<usize>) -> Diagnostic {
-    Diagnostic::new(at, format!("the dimensions of the shape `{name}` are not known here"))
+    Diagnostic::new(at, format!("the dimensions of the shape `{name}` are unknown here"))
         .help(format!("name them first: `shape = R.match_cast({name}, R.Shape([a, b]))`, then R.Tensor((a, b), ...)"))
 }
 
@@ -607,7 +607,7 @@ fn no_attribute(info: &OpInfo, name: &str, keyword: &Keyword) -> Diagnostic {
 }
 
 fn starred(keyword: &Keyword) -> Diagnostic {
-    Diagnostic::new(span(keyword), "`**` is not read in a call").help("write each attribute with its name: axis=1")
+    Diagnostic::new(span(keyword), "`**` is not supported in a call").help("write each attribute with its name: axis=1")
 }
 
 fn is_type_keyword(keyword: &Keyword) -> bool {

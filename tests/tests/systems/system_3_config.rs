@@ -10,7 +10,7 @@ fn row_10_config_that_does_not_fit_is_an_error() {
         PassContext::builder().config(key, value).build(&engine).expect_err("it does not fit").to_string()
     };
     let about = "it is of type int, default 4, range 0..=16, declared by `host`: How many at most.";
-    let near = format!("the context: no config option `t.limt`; did you mean `t.limit`? I{}", &about[1..]);
+    let near = format!("the context: unknown config option `t.limt`; did you mean `t.limit`? I{}", &about[1..]);
     assert_eq!(error("t.limt", OptionValue::Int(1)), near);
     let wrong = error("t.limit", OptionValue::Float(1.5));
     assert_eq!(wrong, format!("the context: config option `t.limit` is set to `1.5`, but {about}"));
@@ -28,5 +28,5 @@ fn all_that_is_wrong_is_told_at_once() {
     assert!(errors[0].starts_with("the context: config option `t.limit` is `-1`"), "{errors:?}");
     assert_eq!(errors[1], "target `?` is neither a name nor a JSON object");
     // Row 9 of the planner.
-    assert_eq!(errors[2], "disabled of the context: no pass `t.Fodl`; did you mean `t.Fold`?");
+    assert_eq!(errors[2], "disabled of the context: unknown pass `t.Fodl`; did you mean `t.Fold`?");
 }

@@ -43,7 +43,7 @@ fn row_08_a_pass_made_at_run_time_is_found_by_name() {
     let error = register_pass(noted("rt.Late", 0, &[], &log)).expect_err("the name is taken").to_string();
     assert!(error.starts_with("two plugins have the pass `rt.Late`: `host` and `host`"), "{error}");
     let error = get_pass("rt.Usr").expect_err("it is misspelt").to_string();
-    assert_eq!(error, "no pass `rt.Usr`; did you mean `rt.User`?");
+    assert_eq!(error, "unknown pass `rt.Usr`; did you mean `rt.User`?");
 }
 
 /// Row 12 of the planner.

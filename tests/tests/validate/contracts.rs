@@ -99,7 +99,7 @@ fn an_input_that_a_specialized_function_refuses_is_not_compared() {
     assert!(matches!(&verdict, Verdict::Same(_)), "some inputs have 8 elements: {verdict:?}");
     let (_, verdict) = validated(r#"relax.BindSymbolicVars{binding_map=["n=5000"]}"#, &module);
     let Verdict::NotValidated { why } = &verdict else { panic!("{verdict:?}") };
-    assert!(why.contains("no input can be executed after the pass"), "{why}");
+    assert!(why.contains("none of the inputs can be executed after the pass"), "{why}");
 }
 
 /// Parameters whose types are partially unknown.
@@ -315,13 +315,13 @@ fn what_no_input_reaches_is_not_called_the_same() {
     let in_branch = &BRANCHES[flag("never")..flag("and_")];
     let verdict_of = changed(in_branch, &in_branch.replace("R.add(x, x)", "R.subtract(x, x)"));
     let Verdict::NotValidated { why } = &verdict_of else { panic!("{verdict_of:?}") };
-    assert_eq!(why, "`never`: no input reaches the branch for true of `y` in `never` before the pass");
+    assert_eq!(why, "`never`: none of the inputs reaches the branch for true of `y` in `never` before the pass");
     assert!(matches!(changed("logical_and(a, b)", "logical_or(a, b)"), Verdict::Different(_)), "truth values");
     let cast = r#"R.astype(R.astype(x, "float32"), "int32")"#;
     assert!(matches!(changed(cast, "x"), Verdict::Different(_)), "integers beyond those of float32");
     let verdict_of = verdict("tirx.StmtSimplify", "+ T.int64(7)", "+ T.int64(8)");
     let Verdict::NotValidated { why } = &verdict_of else { panic!("{verdict_of:?}") };
-    assert_eq!(why, "`shift`: no input reaches a part of `shift`: the store to `y` in block `more`");
+    assert_eq!(why, "`shift`: none of the inputs reaches a part of `shift`: the store to `y` in block `more`");
 }
 
 /// Each kind of choice within an expression, of which the inputs reach only one side.
@@ -341,7 +341,7 @@ class Module:
     };
     let why = |value: &str| match of_other_text("tirx.StmtSimplify", &module(value), "+ x[i]", "- x[i]") {
         Verdict::NotValidated { why } => {
-            why.strip_prefix("`main`: no input reaches a part of `main`: ").map(str::to_string)
+            why.strip_prefix("`main`: none of the inputs reaches a part of `main`: ").map(str::to_string)
         }
         verdict => panic!("{value}: {verdict:?}"),
     };
@@ -478,9 +478,9 @@ fn what_one_input_hides_others_or_nothing_shows() {
     let writes = relax("R.add(x, x)", "R.multiply(x, x)");
     assert!(writes.starts_with("writes differs") && writes.contains("\"argument 1\""), "{writes}");
     let nothing = relax("R.exp(y)", "R.abs(y)");
-    assert_eq!(nothing, "`nothing`: all numbers of its results are NaN, whatever the input");
+    assert_eq!(nothing, "`nothing`: all its results are NaN for every input");
     let clipped = relax("0.25", "0.5");
     assert!(clipped.starts_with("clipped differs"), "{clipped}");
     let closure = relax("R.abs(y)\n            return z", "R.negative(y)\n            return z");
-    assert_eq!(closure, "`closure`: it returns a function, which nothing calls");
+    assert_eq!(closure, "`closure`: it returns a function, which is never called");
 }

@@ -14,7 +14,7 @@ pub(in crate::cli) struct NewArgs {
     /// Name of the crate. Default: the name of the folder.
     #[arg(long)]
     name: Option<String>,
-    /// The folder, where the other argument is the name.
+    /// The folder, if the other argument is the name.
     #[arg(long, value_name = "DIR", hide = true, conflicts_with = "name")]
     path: Option<PathBuf>,
     /// The passhost repository that contains the plugin API: a folder or a Git URL. Default: the folder from which this

@@ -20,13 +20,14 @@ pub(in crate::cli) struct PackageArgs {
     /// The folder of the plugin crate.
     #[arg(value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
-    /// Where the wheel goes. The folder is created if it is missing.
+    /// The folder for the wheel. It is created if it is missing.
     #[arg(short, long, value_name = "DIR", default_value = "dist")]
     output: PathBuf,
-    /// The name that pip knows. Default: the name of the crate.
+    /// The name for pip. Default: the name of the crate.
     #[arg(long)]
     name: Option<String>,
-    /// A library of the same crate that was built for another system, after the target triple of that system. Repeatable.
+    /// A library of the same crate that was built for another system, after the target triple of that system. May be
+    /// repeated.
     #[arg(long = "library", value_name = "TRIPLE=FILE", value_parser = built)]
     libraries: Vec<Built>,
 }

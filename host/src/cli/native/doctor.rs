@@ -41,14 +41,17 @@ fn findings() -> Vec<Finding> {
     let llvm = llvm.map(|llvm| format!("{}: {} ({})", llvm.version(), llvm.path().display(), llvm.from()));
     let cores = available_parallelism().map(|cores| cores.to_string()).map_err(|error| error.to_string());
     let cache = native_cache();
-    let cache = cache.folder().map(|folder| folder.display().to_string()).ok_or_else(|| "no home folder".to_string());
+    let cache = cache
+        .folder()
+        .map(|folder| folder.display().to_string())
+        .ok_or_else(|| "the home folder is unknown".to_string());
     let python = "import importlib.metadata as m; print(m.version('apache-tvm'))";
     let finding = |what, found, enables| Finding { what, found, enables };
     let mut all = vec![
         finding("LLVM", llvm.map_err(|error| error.to_string()), "native code: exec, validate, emit"),
-        finding("vectors", vectors, "the width of what T.vectorized becomes"),
+        finding("vectors", vectors, "the width of vectors for T.vectorized"),
         finding("cores", cores, "passes over functions, T.parallel, builds"),
-        finding("cache", cache, "native code is compiled once"),
+        finding("cache", cache, "compiled code is reused"),
         finding("rustc", said("rustc", &["--version"]), "plugins from source: passhost new, crate = \"...\""),
         finding("cargo", said("cargo", &["--version"]), "the same"),
         finding("python3", said("python3", &["--version"]), "the Python package"),
@@ -79,7 +82,7 @@ fn isolation() -> Vec<Finding> {
     match holding() {
         Ok(bounds) => bounds.into_iter().map(found).collect(),
         Err(error) => {
-            vec![Finding { what: "isolation", found: Err(error), enables: "plugins in processes of their own" }]
+            vec![Finding { what: "isolation", found: Err(error), enables: "isolated plugins" }]
         }
     }
 }

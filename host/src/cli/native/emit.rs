@@ -82,16 +82,16 @@ fn asked<'m>(module: &'m Module, args: &EmitArgs) -> Result<Vec<(&'m str, &'m Bo
                 .collect();
             let near = did_you_mean(&nearest(name, all.iter().copied()));
             let help = match all.as_slice() {
-                [] => "it has none; --passes relax.LegalizeOps makes PrimFuncs of operators".to_string(),
+                [] => "it has none; use --passes relax.LegalizeOps to create PrimFuncs from operators".to_string(),
                 all => format!("PrimFuncs: {}; without --function, the code of each is written", listed(all)),
             };
             Err(Error::Request { message: format!("the module has no PrimFunc `{name}`{near}"), help })
         }
         (true, None) => Err(Error::Execution {
-            message: "the module has no PrimFunc".to_string(),
+            message: "the module does not contain a PrimFunc".to_string(),
             place: None,
             notes: Vec::new(),
-            help: "--passes relax.LegalizeOps makes PrimFuncs of operators".to_string(),
+            help: "use --passes relax.LegalizeOps to create PrimFuncs from operators".to_string(),
             function: None,
             code: exit::INPUT,
         }),
@@ -105,7 +105,7 @@ fn text(functions: &[(&str, &Body)], kind: EmitKind, of: Text, executor: &Execut
     for (name, body) in functions {
         let code = executor.text(body, of).map_err(|fault| Error::Request {
             message: format!("`{name}`: {fault}"),
-            help: "exec interprets such a function".to_string(),
+            help: "`passhost exec` interprets such a function".to_string(),
         })?;
         text.push_str(&format!("{comment} {name}\n{code}\n"));
     }

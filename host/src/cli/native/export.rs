@@ -24,15 +24,15 @@ impl Files {
             |message: &str, help: &str| Error::Request { message: message.to_string(), help: help.to_string() };
         let shown = args.output.as_deref().ok_or_else(|| {
             request(
-                "an object or a shared library is no text",
-                "name its file with -o; its header is written beside it",
+                "an object or a shared library cannot be written to standard output",
+                "choose a file with -o; the header is written next to it",
             )
         })?;
         let header = shown.with_extension("h");
         if shown == header {
             return Err(request(
-                "-o names the header",
-                "name the file of the code, as kernels.so; its header is kernels.h",
+                "-o is the name of the header",
+                "give the name of the code file, such as kernels.so; the header is then kernels.h",
             ));
         }
         let look = |shown: &Path, written: Written| {
@@ -44,7 +44,10 @@ impl Files {
         };
         match [&files.code.1, &files.header.1].map(|output| matches!(output, Output::File { .. })) {
             [true, true] => Ok(files),
-            _ => Err(request("-o must name a file, which has a place beside it for the header", "as -o kernels.so")),
+            _ => Err(request(
+                "-o must be a file, because the header is written next to it",
+                "use, for example, -o kernels.so",
+            )),
         }
     }
 
@@ -71,11 +74,11 @@ impl Files {
 fn not_linked(error: LinkError) -> Error {
     let help = match error {
         LinkError::File { folder, error } => {
-            let message = format!("the linker's files cannot be written there: {error}; TMPDIR names another folder");
+            let message = format!("cannot write the linker's files there: {error}; set TMPDIR to another folder");
             return Error::Write { path: folder, message };
         }
-        LinkError::Refused { .. } => "the linker says why; --kind object needs no linker",
-        _ => "install a C compiler, or take --kind object, which needs no linker",
+        LinkError::Refused { .. } => "see the message of the linker; --kind object works without one",
+        _ => "install a C compiler, or use --kind object, which works without a linker",
     };
     Error::Request { message: error.to_string(), help: help.to_string() }
 }
@@ -84,7 +87,7 @@ fn refused(error: ExportError) -> Error {
     let help = match &error {
         ExportError::Llvm(LlvmError::Refused(_)) => "this is a defect of passhost; please report it with the module",
         ExportError::Llvm(_) => "`passhost doctor` shows which LLVM library is found",
-        _ => "--function NAME exports one PrimFunc; exec runs all of them",
+        _ => "use --function NAME to export one PrimFunc; `passhost exec` runs all of them",
     };
     Error::Request { message: error.to_string(), help: help.to_string() }
 }

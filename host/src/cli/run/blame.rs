@@ -29,7 +29,7 @@ pub(in crate::cli) fn blame(args: &BlameArgs, messages: Messages) -> Result<u8, 
     let functions: Vec<_> = report.module.functions().collect();
     let help = || {
         let known: Vec<&str> = functions.iter().flat_map(|(_, body)| variables(body)).collect();
-        let all = "`passhost run` with the same passes shows the module with all its variables";
+        let all = "use `passhost run` with the same passes to show the module with all its variables";
         match nearest(&args.at, known.iter().copied()).is_empty() {
             true => format!("variables: {}; {all}", listed(&known)),
             false => all.to_string(),
@@ -53,7 +53,7 @@ struct Texts<'e> {
 impl Texts<'_> {
     /// Returns the first line of a binding, or its name if it has no line of its own.
     fn of(&mut self, link: &Link<'_>) -> String {
-        let name = || link.value().name().unwrap_or("a value without a name").to_string();
+        let name = || link.value().name().unwrap_or("an unnamed value").to_string();
         let printed = self.known.entry(link.body.addr()).or_insert_with(|| {
             let module = Module::new([(link.function, link.body.clone())]);
             script::print_with_spans(&module, self.engine).ok()

@@ -144,9 +144,9 @@ impl Bundling {
         });
         messages.report(&match written {
             Ok(shown) => Report::remark(format!("wrote the bundle {}", shown.display()))
-                .help("`passhost replay FILE` runs the step that failed again"),
+                .help("`passhost replay FILE` re-runs the failed step"),
             // The failure of the run is more important.
-            Err(error) => Report::warning(format!("the bundle is lost: {error}")),
+            Err(error) => Report::warning(format!("the bundle could not be written: {error}")),
         });
     }
 }

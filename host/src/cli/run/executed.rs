@@ -88,12 +88,12 @@ pub(super) fn dims(args: &Executed) -> Result<BTreeMap<String, i64>, Error> {
     for given in &args.dim {
         let parsed = given.split_once('=').and_then(|(name, n)| Some((name.trim(), n.trim().parse::<i64>().ok()?)));
         let Some((name, extent)) = parsed.filter(|(name, extent)| !name.is_empty() && *extent >= 0) else {
-            let message = format!("--dim {given}: a name and an extent of 0 or more are needed");
-            return Err(Error::Request { message, help: "as in --dim n=5".to_string() });
+            let message = format!("--dim {given}: expected a name and an extent of 0 or more");
+            return Err(Error::Request { message, help: "use, for example, --dim n=5".to_string() });
         };
         if let Some(other) = out.insert(name.to_string(), extent).filter(|other| *other != extent) {
-            let message = format!("--dim {given}: `{name}` is {other} already");
-            return Err(Error::Request { message, help: "give one extent to each dimension".to_string() });
+            let message = format!("--dim {given}: `{name}` is already {other}");
+            return Err(Error::Request { message, help: "give each dimension only one extent".to_string() });
         }
     }
     Ok(out)
@@ -110,13 +110,13 @@ pub(super) fn bounds(ranges: &[String]) -> Result<Bounds, Error> {
         });
         let between = match parsed {
             Some(Between { low, high }) if !(low.is_finite() && high.is_finite()) => Err("both ends must be finite"),
-            Some(Between { low, high }) if low > high => Err("the least number comes first"),
+            Some(Between { low, high }) if low > high => Err("the least value must come first"),
             Some(between) => Ok(between),
-            None => Err("two numbers are needed, the least and the greatest"),
+            None => Err("expected two numbers, the least and the greatest"),
         };
         let between = between.map_err(|why| Error::Request {
             message: format!("--range {given}: {why}"),
-            help: "as in --range -1:1 or --range x=0:255".to_string(),
+            help: "use, for example, --range -1:1 or --range x=0:255".to_string(),
         })?;
         match name.map(str::trim) {
             Some(name) => drop(out.by_name.insert(name.to_string(), between)),

@@ -64,7 +64,7 @@ fn check_order(args: &ExplainMatchArgs) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Request {
-        message: format!("`{}` is a file, and a pass is expected before the module", args.pass),
+        message: format!("expected a pass before the module, but `{}` is a file", args.pass),
         help: format!("write passhost explain-match {input} {} --at {}", args.pass, args.at),
     })
 }
@@ -87,7 +87,7 @@ fn select(args: &ExplainMatchArgs) -> Select {
 
 /// Returns the full name of the only pass in the request.
 fn one_pass(written: &Written, registry: &Registry) -> Result<String, Error> {
-    let help = || "as in passhost explain-match acme.GroupConvolutions model.py --at lv3".to_string();
+    let help = || "use, for example, passhost explain-match acme.GroupConvolutions model.py --at lv3".to_string();
     let [stage] = written.pipeline.stages.as_slice() else {
         let message = format!("explain-match takes one pass; found {}", written.pipeline.stages.len());
         return Err(Error::Request { message, help: help() });
@@ -127,12 +127,12 @@ fn say(report: &Report, messages: Messages) -> Result<(), Error> {
 /// Returns the answer for a pass that reported none.
 fn none(args: &ExplainMatchArgs, pass: &str, searched: bool) -> Report {
     let report = if searched {
-        let title = format!("{pass} searches for patterns, but did not try one at `{}`", args.at);
-        let help = "the pass skips this function, or chooses other values to try; its documentation may say which";
+        let title = format!("{pass} uses patterns, but did not try any at `{}`", args.at);
+        let help = "the pass skips this function, or only tries other values; see its documentation";
         Report::remark(title).help(help)
     } else {
-        let title = format!("{pass} uses no pattern");
-        Report::remark(title).help("only a pass that creates its matchers with `ctx.matcher` can be asked")
+        let title = format!("{pass} does not use patterns");
+        Report::remark(title).help("only passes that create their matchers with `ctx.matcher` can be explained")
     };
     report.about("pass", pass)
 }
@@ -142,15 +142,15 @@ fn where_else(variable: &str, wanted: Option<&str>, input: &Module, before: &Mod
     let has = |module: &Module, name: &str| module.get(name).is_some_and(|body| variables(body).contains(&variable));
     let is_prim_func = |name: &str, body: &Body| body.function().is_none() && has(before, name);
     if let Some((name, _)) = before.functions().find(|(name, body)| is_prim_func(name, body)) {
-        return format!("`{variable}` is in the PrimFunc `{name}`; patterns match the bindings of Relax functions");
+        return format!("`{variable}` is in the PrimFunc `{name}`, but patterns match bindings of Relax functions");
     }
     if input.functions().any(|(name, _)| wanted.is_none_or(|wanted| wanted == name) && has(input, name)) {
-        let lost = "the input has it, but a pass that runs before removes or renames it";
-        return format!("{lost}; `passhost run` with that pass shows what is left");
+        let lost = "the input contains it, but an earlier pass removes or renames it";
+        return format!("{lost}; use `passhost run` with that pass to show the remaining variables");
     }
     match before.functions().find(|(name, _)| has(before, name)) {
-        Some((other, _)) => format!("function `{other}` has it"),
-        None => "`passhost run MODULE --passes ''` shows the module with all its variables".to_string(),
+        Some((other, _)) => format!("function `{other}` contains it"),
+        None => "use `passhost run MODULE --passes ''` to show the module with all its variables".to_string(),
     }
 }
 

@@ -37,15 +37,17 @@ impl Asked<'_> {
         let of = self.inputs.map_or(String::new(), |path| format!("inputs {}: ", path.display()));
         let (help, of) = match error {
             InputError::Missing { .. } if self.inputs.is_none() => {
-                ("--inputs FILE gives arrays, and --random SEED random values", String::new())
+                ("use --inputs FILE to give arrays, or --random SEED for random values", String::new())
             }
-            InputError::Missing { .. } => ("--random SEED gives random values to parameters without an array", of),
+            InputError::Missing { .. } => {
+                ("use --random SEED to give random values to parameters without an array", of)
+            }
             InputError::Twice { .. } => ("remove one of them from the file", of),
             InputError::Unknown { .. } | InputError::Tuple { .. } => {
-                ("an array has the name of a parameter, or arr_0, arr_1, ... in their order", of)
+                ("an array must have the name of a parameter, or be called arr_0, arr_1, ... in their order", of)
             }
             InputError::UnknownDim { .. } => {
-                ("--dim gives an extent to a symbolic dimension of the parameters", "--dim: ".to_string())
+                ("use --dim to set the extent of a symbolic dimension of the parameters", "--dim: ".to_string())
             }
             InputError::NotMade { cause: Cause::Fault(fault), .. } | InputError::Cause(Cause::Fault(fault))
                 if limit(fault).is_some() =>
@@ -56,7 +58,7 @@ impl Asked<'_> {
                 ("--dim NAME=N gives a symbolic dimension a smaller extent", of)
             }
             InputError::NotRandom { fault: Some(FaultKind::Unsupported { .. }), .. } => (EXECUTED, of),
-            _ => ("--inputs FILE gives arrays for such parameters", of),
+            _ => ("use --inputs FILE to give arrays for such parameters", of),
         };
         Error::Request { message: format!("{of}{error}"), help: help.to_string() }
     }
@@ -68,8 +70,8 @@ const EXECUTED: &str = "cast it in the module: bool, integers of 8, 16, 32 and 6
 /// Returns the option that raises the limit, if a limit was reached.
 fn limit(fault: &Fault) -> Option<&'static str> {
     match fault.kind {
-        FaultKind::OutOfMemory { .. } => Some("--limit-memory SIZE allows more"),
-        FaultKind::TooMuchWork { .. } => Some("--limit-work N allows more"),
+        FaultKind::OutOfMemory { .. } => Some("use --limit-memory SIZE to allow more"),
+        FaultKind::TooMuchWork { .. } => Some("use --limit-work N to allow more"),
         _ => None,
     }
 }
@@ -87,8 +89,8 @@ pub(super) fn arrays(
         message: format!("inputs {}: {error}", path.display()),
         help: match error {
             FileError::Fault { fault, .. } if limit(fault).is_some() => limit(fault).unwrap_or_default(),
-            FileError::Io(_) => "--inputs names a file that can be read",
-            _ => "numpy.savez(FILE, name=array, ...) writes such a file",
+            FileError::Io(_) => "give a readable file with --inputs",
+            _ => "create such a file with numpy.savez(FILE, name=array, ...)",
         }
         .to_string(),
     };

@@ -108,8 +108,8 @@ impl Names {
                 return Ok(Some(pass));
             }
             let why = match steps.contains(&Some(pass)) {
-                true => format!("it ran before the bundle, which begins with step {}", self.first.unwrap_or(1)),
-                false => "the plan does not have this pass".to_string(),
+                true => format!("it ran before the bundle, which starts with step {}", self.first.unwrap_or(1)),
+                false => "the plan does not contain this pass".to_string(),
             };
             let known: BTreeSet<&str> = left.iter().map(|pass| &*registry.pass(*pass).name).collect();
             let help = format!("passes of this part of the plan: {}", listed(&known.into_iter().collect::<Vec<_>>()));
@@ -209,8 +209,8 @@ fn go(
     let Some(checked) = checked else { return Error::unless_any(unmet, Ok(code)) };
     let validated = validate::conclude(&checked, messages);
     if validated != exit::DONE {
-        let message = "the values before and after a pass differ".to_string();
-        fails(&Error::Unmet { message, help: "see the table of the validation".to_string() }, &whole, &said);
+        let message = "a pass changed values".to_string();
+        fails(&Error::Unmet { message, help: "see the table above".to_string() }, &whole, &said);
     }
     Error::unless_any(unmet, Ok(code.max(validated)))
 }
@@ -226,7 +226,7 @@ fn tell_unknown_functions(args: &RunArgs, modules: [&Module; 2], seen: &instrume
             continue;
         }
         let near = did_you_mean(&nearest(name, modules[0].functions().map(|(name, _)| name)));
-        let title = format!("{option} nothing: there is no function `{name}`{near}");
+        let title = format!("{option} nothing: unknown function `{name}`{near}");
         messages.report(&Report::warning(title).help(help));
     }
 }
@@ -244,7 +244,7 @@ fn concluded(
     let lost = page.and_then(Result::err);
     if let (Err(_), Some(lost)) = (&code, &lost) {
         // The error that stopped the run is more important.
-        messages.report(&Report::warning(format!("the page is lost: {lost}")));
+        messages.report(&Report::warning(format!("the page could not be written: {lost}")));
     }
     let code = code?;
     let closed = engine.close().err().map_or(exit::DONE, |error| messages.error(&error));
@@ -297,8 +297,8 @@ fn in_the_original_process() -> Result<(), Error> {
     if process::is_original() {
         return Ok(());
     }
-    let message = "a plugin made a copy of the process, which continued the run".to_string();
-    let help = "this copy writes nothing; a plugin that forks must end its child".to_string();
+    let message = "a plugin forked the process, and the copy continued the run".to_string();
+    let help = "the copy does not write anything; a plugin that forks must end its child".to_string();
     Err(Error::Ended { message, help, code: exit::PLUGIN })
 }
 
@@ -315,13 +315,13 @@ fn conclude(
     let unread = report
         .unread_config
         .iter()
-        .map(|key| Report::warning(format!("config option `{key}` is set, but nothing asked for it in this run")));
+        .map(|key| Report::warning(format!("config option `{key}` is set, but unused in this run")));
     // After a failure, the option may belong to a step that did not run.
     if report.error.is_none() {
         messages.reports(unread, "warnings");
     }
     let failures: Vec<Report> = report.failures.iter().flat_map(Error::reports).collect();
-    messages.reports(failures.into_iter(), "failures; the summary has all");
+    messages.reports(failures.into_iter(), "failures; see the summary for all of them");
     let printed = |report: &RunReport| {
         seen.timing.span("print", || match report.provenance.as_ref().filter(|_| args.provenance) {
             Some(provenance) => provenance.text(&report.module, engine),

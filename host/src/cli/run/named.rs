@@ -31,7 +31,10 @@ pub(super) fn function_with<'m>(
         let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
         let near = did_you_mean(&nearest(name, names.iter().copied()));
         let help = format!("functions: {}", listed(&names));
-        return Err(Error::Request { message: format!("no function `{name}` in the module {when}{near}"), help });
+        return Err(Error::Request {
+            message: format!("the module does not contain a function `{name}` {when}{near}"),
+            help,
+        });
     }
     let among = || all.iter().filter(|(name, _)| function.is_none_or(|wanted| wanted == *name));
     let with: Vec<_> = among().filter(|(_, body)| variables(body).contains(&variable)).collect();
@@ -40,13 +43,13 @@ pub(super) fn function_with<'m>(
         [] => {
             let near = did_you_mean(&nearest(variable, among().flat_map(|(_, body)| variables(body))));
             let place = function.map_or_else(|| "the module".to_string(), |name| format!("function `{name}`"));
-            let message = format!("no variable `{variable}` in {place} {when}{near}");
+            let message = format!("unknown variable `{variable}` in {place} {when}{near}");
             Err(Error::Request { message, help: elsewhere() })
         }
         several => {
             let names: Vec<&str> = several.iter().map(|(name, _)| *name).collect();
-            let message = format!("the variable `{variable}` is in several functions: {}", listed(&names));
-            Err(Error::Request { message, help: "name one of them with --function NAME".to_string() })
+            let message = format!("several functions contain the variable `{variable}`: {}", listed(&names));
+            Err(Error::Request { message, help: "select one of them with --function NAME".to_string() })
         }
     }
 }

@@ -31,7 +31,7 @@ pub(in crate::cli) fn read(args: &ReplayArgs) -> Result<Replay, Error> {
     let wrong = |message: String| Error::InputFile {
         origin: origin.clone(),
         message,
-        help: "name a file that `passhost run --bundle` wrote".to_string(),
+        help: "use a file that `passhost run --bundle` wrote".to_string(),
     };
     let bytes = read_large(&args.bundle).map_err(|error| wrong(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8, so not a bundle".to_string()))?;
@@ -58,7 +58,7 @@ pub(in crate::cli) fn read(args: &ReplayArgs) -> Result<Replay, Error> {
     for flag in &bundle.asked.flags {
         let known = flags(&mut run).into_iter().find(|(name, _)| name == flag);
         let Some((_, given)) = known else {
-            return Err(wrong(format!("was made with the option `--{flag}`, which this passhost does not have")));
+            return Err(wrong(format!("was written with the option `--{flag}`, which this passhost does not have")));
         };
         *given = true;
     }
@@ -74,7 +74,7 @@ pub(in crate::cli) fn replay(
 ) -> Result<u8, Error> {
     let output = run.output()?;
     if output.leads_to(&args.bundle) {
-        let message = "is the bundle, and would be overwritten; name another file with -o".to_string();
+        let message = "is the bundle, which would be overwritten; choose another file with -o".to_string();
         return Err(Error::Output { path: args.bundle.clone(), message });
     }
     let path = manifest_path(run.select.plugins.manifest.manifest.as_ref())?;
@@ -99,10 +99,10 @@ pub(in crate::cli) fn replay(
     let is_part = args.only.is_some() || args.until.is_some();
     match failed {
         Some(failed) if failed == bundle.failed => {
-            messages.report(&Report::remark("this is the failure that the bundle has"));
+            messages.report(&Report::remark("this is the same failure as in the bundle"));
         }
         Some(_) => {
-            let title = format!("another failure than the one of the bundle, which is: {}", bundle.failed);
+            let title = format!("this failure differs from that of the bundle, which is: {}", bundle.failed);
             messages.report(&Report::warning(title));
         }
         None if !is_part && matches!(result, Ok(exit::DONE)) => {
@@ -114,7 +114,7 @@ pub(in crate::cli) fn replay(
 }
 
 /// Remedy for plugins that differ from those of the bundle.
-const OTHERS: &str = "use the manifest and the plugins of the run that failed, or --with-current-plugins";
+const OTHERS: &str = "use the manifest and the plugins of the failed run, or --with-current-plugins";
 
 fn other_plugins(error: Error) -> Error {
     match error {

@@ -24,14 +24,14 @@ struct Side {
 }
 
 /// Remedy for plugins that differ from their lockfile.
-const OTHERS: &str = "put the plugins of this lockfile back beside its manifest";
+const OTHERS: &str = "restore the plugins of this lockfile next to its manifest";
 
 impl Side {
     /// Reads a lockfile and the manifest beside it, and checks that its plugins match the lockfile.
     fn read(path: &Path) -> Result<Side, Error> {
         let Some(entries) = lock::load(path)? else {
-            let message = format!("there is no lockfile {}", path.display());
-            return Err(Error::Request { message, help: "name two lockfiles, each beside its manifest".to_string() });
+            let message = format!("the lockfile {} does not exist", path.display());
+            return Err(Error::Request { message, help: "give two lockfiles, each next to its manifest".to_string() });
         };
         let manifest = Manifest::load(&path.with_extension("toml"))?;
         let table = manifest.text.parse().map_err(|error: toml::de::Error| Error::Request {
@@ -114,8 +114,8 @@ pub(super) fn between(
     };
     let (mut good, mut bad) = (0, mixes.changed.len());
     if bad == 0 || is_bad(0)? || !is_bad(bad)? {
-        let message = "the plugins of the two lockfiles do not differ in what is looked for".to_string();
-        let help = "it must be there with the new plugins, and not with the old ones".to_string();
+        let message = "the plugins of both lockfiles give the same answer for --until".to_string();
+        let help = "it must hold with the new plugins, but not with the old ones".to_string();
         return Err(Error::Unmet { message, help });
     }
     while bad - good > 1 {

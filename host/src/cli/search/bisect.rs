@@ -24,14 +24,14 @@ pub(in crate::cli) struct BisectArgs {
     search: SearchArgs,
     #[arg(long, value_name = "PREDICATE", value_parser = until, help = UNTIL, required_unless_present = "between")]
     until: Option<Until>,
-    /// Instead of the pass, finds the changed plugin with which --until begins to hold, or else the result becomes another
-    /// one.
+    /// Finds, instead of the pass, the changed plugin with which --until starts to hold, or with which the result
+    /// changes.
     ///
-    /// Each lockfile is beside its manifest (`old/passes.lock`, `old/passes.toml`), whose plugins must be those of the
-    /// lockfile. All else is as in the manifest of the second one.
+    /// Each lockfile is next to its manifest (`old/passes.lock`, `old/passes.toml`), whose plugins must match the
+    /// lockfile. All other settings are those of the second manifest.
     #[arg(long, num_args = 2, value_names = ["OLD.lock", "NEW.lock"], conflicts_with_all = ["output", "manifest", "locked"])]
     between: Option<Vec<PathBuf>>,
-    /// The file for the module before the pass that was found. `passhost reduce` makes it smaller.
+    /// The file for the module before the found pass. `passhost reduce` can shrink it.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Prints the result as JSON.
@@ -132,7 +132,8 @@ fn hanging(prepared: &Prepared, first: &Path, steps: &[After]) -> Result<Found, 
     let last = steps.last().and_then(|step| step.line.position).unwrap_or(0);
     let mut next = prepared.lines().into_iter().filter(|line| line.position > Some(last) && line.is_called);
     let before = steps.last().map_or(first, |step| &step.file);
-    let found = Found { before: text_of(before)?, ..Found::unknown("it does not end in time".to_string()) };
+    let found =
+        Found { before: text_of(before)?, ..Found::unknown("it does not end within the time limit".to_string()) };
     Ok(found.at(next.next()))
 }
 
@@ -169,7 +170,7 @@ fn by_command(
     let fails = |file: &Path| Ok::<bool, Error>(predicate.is(&predicate.command(command, file)?));
     if fails(first)? {
         let message = format!("the command `{command}` fails on the module before all passes");
-        let help = "bisect looks for the pass after which it fails; `passhost reduce --passes ''` reduces the module";
+        let help = "bisect finds the pass after which it fails; use `passhost reduce --passes ''` to shrink the module";
         return Err(Error::Unmet { message, help: help.to_string() });
     }
     // The command succeeds after `good` steps, and fails after `bad` steps.
@@ -180,7 +181,7 @@ fn by_command(
     }
     let before = good.checked_sub(1).map_or(first, |at| &steps[at].file);
     let Some(step) = bad.checked_sub(1).and_then(|at| steps.get(at)) else {
-        return Ok(Found { before: text_of(first)?, ..Found::unknown("no pass ended".to_string()) });
+        return Ok(Found { before: text_of(first)?, ..Found::unknown("no pass has ended".to_string()) });
     };
     let functions = changed_until(prepared, &fails, before, &step.file)?;
     let what = format!("the command `{command}` fails after it");
@@ -275,7 +276,7 @@ fn with_few_functions(
 
 fn text_of(file: &Path) -> Result<String, Error> {
     std::fs::read_to_string(file)
-        .map_err(|error| Error::Write { path: file.to_path_buf(), message: format!("cannot be read again: {error}") })
+        .map_err(|error| Error::Write { path: file.to_path_buf(), message: format!("cannot be read back: {error}") })
 }
 
 /// A line of the plan.

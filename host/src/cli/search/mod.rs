@@ -44,7 +44,7 @@ argument, fails. The search keeps to failures of the same pass and kind.";
 pub(super) struct SearchArgs {
     #[command(flatten)]
     module: InputArgs,
-    /// Seconds that one run of the passes may take.
+    /// Time limit for one run of the passes, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = within::<u64>(1..=i128::from(u64::MAX)))]
     timeout: u64,
     /// Fails if a pass introduces an operator that no plugin declares.
@@ -101,7 +101,7 @@ fn folder() -> Result<tempfile::TempDir, Error> {
     let folder = tempfile::Builder::new().prefix("passhost-search-").tempdir();
     folder.map_err(|error| Error::Write {
         path: std::env::temp_dir(),
-        message: format!("no folder for modules that are tried can be created: {error}"),
+        message: format!("cannot create a folder for the modules to try: {error}"),
     })
 }
 

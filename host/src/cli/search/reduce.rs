@@ -31,7 +31,7 @@ pub(in crate::cli) struct ReduceArgs {
     /// Continues with the module that an earlier `reduce` wrote to -o.
     #[arg(long, requires = "output")]
     resume: bool,
-    /// How many modules are tried at a time, at most 256. Default: the number of cores.
+    /// The number of modules that are tried at a time, at most 256. Default: the number of cores.
     #[arg(short, long, value_name = "N", value_parser = within::<u16>(1..=256))]
     jobs: Option<u16>,
 }
@@ -83,11 +83,11 @@ pub(in crate::cli) fn reduce(args: &ReduceArgs, messages: Messages) -> Result<()
     let last = prepared.folder.path().join("last.py");
     write(&last, &text)?;
     if !predicate.holds(&last)? {
-        return Err(flaky("the smallest module that was found does not show it any more"));
+        return Err(flaky("the smallest module found no longer shows it"));
     }
     output.write(&text)?;
     if matches!(predicate.until(), Until::Command(_)) && module.is_empty() {
-        let title = "the command fails for a module without functions, too, so that it may fail for each module";
+        let title = "the command also fails for a module without functions, so it may fail for every module";
         let help = "run the command on a module without the fault; it must succeed there";
         messages.report(&Report::warning(title).help(help));
     }
@@ -127,11 +127,11 @@ pub(super) fn as_it_is(prepared: &Prepared) -> Result<Predicate, Error> {
                 _ => "no pass fails on it (values were not compared; --until differs does that)".to_string(),
             },
             Shown::Failure(failed) => format!("another failure was found: {}", failed.message),
-            Shown::Timeout => "it took too long; see --timeout".to_string(),
-            Shown::Refused(why) => format!("nothing is known of it: {why}"),
+            Shown::Timeout => "it exceeded the time limit; see --timeout".to_string(),
+            Shown::Refused(why) => format!("its result is unknown: {why}"),
         };
-        let help = "check with `passhost run` or `passhost validate` what the passes do on it".to_string();
-        let message = format!("{origin} does not show what --until asks for; {found}");
+        let help = "check the passes with `passhost run` or `passhost validate`".to_string();
+        let message = format!("{origin} does not satisfy --until; {found}");
         return Err(Error::Unmet { message, help });
     }
     let like = match &shown {
@@ -141,7 +141,7 @@ pub(super) fn as_it_is(prepared: &Prepared) -> Result<Predicate, Error> {
     let predicate = predicate.clone().like(like);
     for _ in 0..2 {
         if predicate.look(&file)? != shown {
-            return Err(flaky("the same module shows it once, and once not"));
+            return Err(flaky("the same module satisfies it in one run, but not in another"));
         }
     }
     Ok(predicate)
@@ -149,7 +149,7 @@ pub(super) fn as_it_is(prepared: &Prepared) -> Result<Predicate, Error> {
 
 fn flaky(what: &str) -> Error {
     let help = "make the passes and the command deterministic: they must not depend on time, threads or addresses";
-    Error::Unmet { message: format!("--until is not the same each time: {what}"), help: help.to_string() }
+    Error::Unmet { message: format!("--until is not deterministic: {what}"), help: help.to_string() }
 }
 
 /// Returns the numbers of functions and bindings.

@@ -114,12 +114,12 @@ fn said_of(difference: &Difference) -> String {
         What::Value { output, mismatch: Mismatch::Elements { error, .. } } => {
             format!("`{function}`: {output} by {}", short(*error))
         }
-        What::Value { output, .. } => format!("`{function}`: {output} is of another kind"),
-        What::Fails { .. } => format!("`{function}` cannot be executed any more"),
-        What::Accepts { .. } => format!("`{function}` has lost an assertion"),
+        What::Value { output, .. } => format!("`{function}`: {output} has a different kind"),
+        What::Fails { .. } => format!("`{function}` can no longer be executed"),
+        What::Accepts { .. } => format!("`{function}` lost an assertion"),
         What::Unordered { .. } => format!("`{function}` depends on the order of execution"),
-        What::Signature { .. } => format!("`{function}` takes other arguments"),
-        What::Gone => format!("`{function}` is gone"),
+        What::Signature { .. } => format!("`{function}` takes different arguments"),
+        What::Gone => format!("`{function}` was removed"),
     }
 }
 

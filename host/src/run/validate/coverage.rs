@@ -65,7 +65,9 @@ impl Coverage {
         let mut out = Vec::new();
         if let Some(Mode { of, calls }) = self.mode {
             let plural = if calls == 1 { "" } else { "s" };
-            out.push(format!("compared as for {of}, which changes {calls} call{plural} before the pass"));
+            out.push(format!(
+                "compared with the tolerance of {of}, which changes {calls} call{plural} before the pass"
+            ));
         }
         let sizes: usize = self.sizes.values().map(BTreeSet::len).sum();
         if sizes > 0 {

@@ -123,7 +123,7 @@ impl<'e> Validator<'e> {
             return Verdict::Unchanged;
         }
         if step.tolerance == Tolerance::Unchecked {
-            return Verdict::NotValidated { why: "its contract promises nothing about values".to_string() };
+            return Verdict::NotValidated { why: "its contract makes no promise about values".to_string() };
         }
         let engine = self.engine;
         let named = step.with_visible_names();
@@ -177,7 +177,7 @@ impl<'e> Validator<'e> {
         progress: &mut dyn FnMut(&str),
     ) -> Verdict {
         let Some(body) = step.before.get(unit.name()) else {
-            return Verdict::NotValidated { why: "the module before the pass does not have it".to_string() };
+            return Verdict::NotValidated { why: "the module before the pass does not contain it".to_string() };
         };
         if let Some(verdict) = signature(step, unit, body) {
             return verdict;
@@ -308,7 +308,7 @@ impl<'e> Validator<'e> {
         let About { step, unit, allowed, .. } = about;
         let (engine, memory) = (self.engine, self.how.memory);
         if compare::has_function(&before.value) {
-            return Err(Tried::Unknown("it returns a function, which nothing calls".to_string()));
+            return Err(Tried::Unknown("it returns a function, which is never called".to_string()));
         }
         let unusable = |why: String| Err(Tried::Unusable { why, may_be_integers: false });
         let found = compare::computed(before, after, args, allowed);
@@ -326,7 +326,7 @@ impl<'e> Validator<'e> {
             && is_special
             && precise::agree(engine, step, unit, args, allowed, limits) != Some(false)
         {
-            return unusable("before the pass: a type of the module does not hold a value".to_string());
+            return unusable("before the pass: a value contradicts its declared type".to_string());
         }
         let doubts = done.order.doubts(engine, step, unit, (case, args), memory);
         if doubts.is_unordered {
@@ -340,7 +340,7 @@ impl<'e> Validator<'e> {
             return unusable("before the pass: a number overflows".to_string());
         }
         if self.is_unwritten(about, (case, args), values) {
-            return unusable("before the pass: the result is memory that nothing was written to".to_string());
+            return unusable("before the pass: the result is uninitialized memory".to_string());
         }
         let output = unit.output_name(&step.before, output.clone());
         Ok(What::Value { output, mismatch: mismatch.clone() })
@@ -478,12 +478,12 @@ impl Done {
         let why = match self.unknown {
             Some(why) => why,
             None if self.same.inputs == 0 => match self.unusable {
-                Some(why) => format!("no input can be executed {why}"),
-                None => "it has no inputs".to_string(),
+                Some(why) => format!("none of the inputs can be executed {why}"),
+                None => "it does not take inputs".to_string(),
             },
             None => match self.unreached.first(step) {
-                Some(what) => format!("no input reaches {what}"),
-                None if !self.tells => "all numbers of its results are NaN, whatever the input".to_string(),
+                Some(what) => format!("none of the inputs reaches {what}"),
+                None if !self.tells => "all its results are NaN for every input".to_string(),
                 None => return Verdict::Same(self.same),
             },
         };
@@ -496,13 +496,13 @@ fn signature(step: &ValidatedStep, unit: &Unit, before: &Body) -> Option<Verdict
     let may = step.tolerance == Tolerance::Signature;
     let narrower = step.tolerance == Tolerance::Specialized;
     let (what, why) = match step.after.get(unit.name()) {
-        None => (What::Gone, "the module after the pass does not have it".to_string()),
+        None => (What::Gone, "the module after the pass does not contain it".to_string()),
         Some(after) => {
             let (before, after) = (units::parameters(before), units::parameters(after));
             if before == after || narrower && before.len() == after.len() {
                 return None;
             }
-            let why = format!("it takes ({}) after the pass, and ({}) before it", after.join(", "), before.join(", "));
+            let why = format!("it takes ({}) after the pass, but ({}) before it", after.join(", "), before.join(", "));
             (What::Signature { why: why.clone() }, why)
         }
     };

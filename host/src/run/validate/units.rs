@@ -69,7 +69,9 @@ pub(super) fn of(step: &ValidatedStep, changed: &BTreeSet<&str>, only: Option<&s
             _ => {
                 let near = nearest(name, before.functions().map(|(name, _)| name));
                 let near = passhost_lang::names::did_you_mean(&near);
-                Err(Verdict::NotValidated { why: format!("the module before the pass has no function `{name}`{near}") })
+                Err(Verdict::NotValidated {
+                    why: format!("the module before the pass does not contain a function `{name}`{near}"),
+                })
             }
         };
     }
@@ -110,8 +112,8 @@ pub(super) fn of(step: &ValidatedStep, changed: &BTreeSet<&str>, only: Option<&s
 
 fn no_unit(step: &ValidatedStep) -> String {
     match step.tolerance {
-        Tolerance::Signature => "no function has the same parameters before and after the pass".to_string(),
-        _ => "no function that changed can be executed before and after the pass".to_string(),
+        Tolerance::Signature => "none of the functions has the same parameters before and after the pass".to_string(),
+        _ => "none of the changed functions can be executed both before and after the pass".to_string(),
     }
 }
 

@@ -238,16 +238,16 @@ pub(in crate::abi) fn with_run<R>(run: u64, f: impl FnOnce(&Frame<'_>) -> R) -> 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// The entry function returned null.
-    #[error("its entry function returns no table")]
+    #[error("its entry function does not return a table")]
     NoTable,
     /// The entry table is invalid.
-    #[error("its entry table starts with {found:016x}, one of this plugin API with {ENTRY_MAGIC:016x}")]
+    #[error("its entry table starts with {found:016x}, expected {ENTRY_MAGIC:016x}")]
     Magic {
         /// The first bytes of the table.
         found: u64,
     },
     /// The size of the table differs.
-    #[error("its entry table has {found} bytes, this host needs {needed}")]
+    #[error("its entry table has {found} bytes, but this host needs {needed}")]
     Size {
         /// The size stored in the table, in bytes.
         found: usize,
@@ -255,13 +255,13 @@ pub enum OpenError {
         needed: usize,
     },
     /// A required field of the table is null.
-    #[error("its entry table has no `{what}`: the address is null")]
+    #[error("the address of `{what}` in its entry table is null")]
     Null {
         /// The field.
         what: &'static str,
     },
     /// Table and metadata contradict each other.
-    #[error("its code says {what} {entry}, its metadata section {meta}")]
+    #[error("its code and its metadata section disagree on {what}: {entry} and {meta}")]
     Mismatch {
         /// The contradicting fact.
         what: &'static str,
@@ -286,7 +286,7 @@ pub enum OpenError {
     #[error("its initialization panicked: {0}")]
     InitPanic(String),
     /// The initialization returned a status that is not part of this API.
-    #[error("its initialization ended with status {0}, which this plugin API does not have")]
+    #[error("its initialization ended with the undefined status {0}")]
     InitStatus(u32),
 }
 
@@ -296,7 +296,7 @@ impl OpenError {
         match self {
             OpenError::Mismatch { .. } | OpenError::Differs { .. } => "rebuild the plugin from one source",
             OpenError::Init(_) | OpenError::InitPanic(_) => {
-                "this is up to the plugin; passes of the others run without it"
+                "this is a problem of the plugin; passes of other plugins do not need it"
             }
             _ => "rebuild the plugin against the plugin API of this host",
         }
@@ -327,7 +327,7 @@ impl RunFailure {
             FAILED => RunFailure::Error(read_error(bytes)),
             REFUSED_OPTION => RunFailure::Error(read_error(bytes).of_option()),
             PANICKED => RunFailure::Panic(String::from_utf8_lossy(bytes).into_owned()),
-            other => RunFailure::Protocol(format!("ended with status {other}, which this plugin API does not have")),
+            other => RunFailure::Protocol(format!("ended with the undefined status {other}")),
         }
     }
 }
@@ -401,7 +401,7 @@ impl OpenPlugin {
         compare(&entry, meta)?;
         // SAFETY: the fingerprint covers the layout of `TypeLayout`, so the plugin's is one.
         let theirs = unsafe { (entry.layout)().cast::<TypeLayout>().as_ref() };
-        let theirs = theirs.ok_or_else(|| OpenError::Layout("the plugin does not say its own".to_string()))?;
+        let theirs = theirs.ok_or_else(|| OpenError::Layout("the version in the plugin is unknown".to_string()))?;
         crate::abi::layout::compare(crate::abi::layout::layout_of_boundary(), theirs).map_err(OpenError::Layout)?;
         let _call = spans::Call::begin();
         let (status, text) = Sink::to(|sink| (entry.init)(&crate::abi::host::table::SERVICES, sink));
@@ -503,7 +503,8 @@ impl OpenPlugin {
         let ask = |sink| (self.entry.legalize)(self.own, operator as u32, raw.cast(), node as u32, place, sink);
         let (status, bytes) = Sink::to(ask);
         if !function.is_null() && !BodyHdr::is_live(function) {
-            let what = "its legalization is a function that this host did not seal; this is a fault of its plugin";
+            let what =
+                "its legalization is a function that does not belong to this host; this is a fault of its plugin";
             return Err(InferError::Panicked(what.to_string()));
         }
         // SAFETY: null, or the handle of a live body whose ownership the plugin transfers.
@@ -526,13 +527,13 @@ pub(in crate::abi) fn made_module(
     }
     let protocol = |why: &str| RunFailure::Protocol(refused.unwrap_or_else(|| why.to_string()));
     if !result.handle.is_null() && !ModuleHdr::is_live(result.handle) {
-        return Err(protocol("returned a module that this host did not make"));
+        return Err(protocol("returned a module that does not belong to this host"));
     }
     if let Some(lent) = lent.filter(|lent| lent.as_ptr() == result.handle && Some(lent.owners()) <= owners) {
         return Ok(lent.clone());
     }
     // SAFETY: null, or a handle whose ownership the plugin gives, and whose module lives.
-    unsafe { Module::from_ptr(result.handle) }.ok_or_else(|| protocol("returned no module"))
+    unsafe { Module::from_ptr(result.handle) }.ok_or_else(|| protocol("did not return a module"))
 }
 
 /// Makes the functions, and their results so far, available in the current context while `f` processes them.
@@ -579,11 +580,11 @@ impl<'a> Lent<'a> {
         }
         let is_input = self.functions.get(at).is_some_and(|(_, input)| input.as_ptr() == handle);
         if !is_input && !handle.is_null() && !BodyHdr::is_live(handle) {
-            return Err(RunFailure::Protocol("returned a function that this host did not seal".into()));
+            return Err(RunFailure::Protocol("returned a function that does not belong to this host".into()));
         }
         // SAFETY: null, or the handle of a live body. The plugin transfers its ownership as far as can be checked:
         // the owners of a lent function increased.
-        unsafe { Body::from_ptr(handle) }.ok_or_else(|| RunFailure::Protocol("returned no function".into()))
+        unsafe { Body::from_ptr(handle) }.ok_or_else(|| RunFailure::Protocol("did not return a function".into()))
     }
 
     /// Returns the function of a handle if it was lent, and its owners did not increase.

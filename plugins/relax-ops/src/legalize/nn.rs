@@ -28,7 +28,7 @@ fn matmul(call: Call<'_>) -> Legal {
     let (a, b) = (te.input(0)?, te.input(1)?);
     let (n, m) = (a.ndim(), b.ndim());
     if n == 0 || m == 0 {
-        return cannot("an operand has no dimensions");
+        return cannot("an operand must have dimensions");
     }
     let dtype = out_dtype(call, "out_dtype", a.dtype());
     let k = te.reduce_axis("k", &a.shape()[n - 1]);
@@ -66,7 +66,7 @@ fn einsum(call: Call<'_>) -> Legal {
     let ndims: Vec<Option<usize>> = operands.iter().map(|operand| Some(operand.ndim())).collect();
     let Subscripts { inputs, output } = match Subscripts::of_call(call, &ndims) {
         Ok(Some(subscripts)) => subscripts,
-        Ok(None) => return cannot("its subscripts do not name each axis of its operands"),
+        Ok(None) => return cannot("its subscripts must name each axis of its operands"),
         Err(why) => return cannot(why),
     };
     let shape = result_shape(call)?;
@@ -118,7 +118,7 @@ fn pad(call: Call<'_>) -> Legal {
     te.name_axes("i");
     let x = te.input(0)?;
     if widths.len() != 2 * x.ndim() {
-        return cannot("its widths are not two for each axis");
+        return cannot("it needs two widths for each axis");
     }
     let out = if name == "pad" {
         let widths: Vec<(Dim, Dim)> = widths.chunks(2).map(|pad| (Dim::Int(pad[0]), Dim::Int(pad[1]))).collect();

@@ -118,7 +118,7 @@ fn extreme(call: Call<'_>, name: &str, f: Reduce) -> Legal {
 }
 
 fn no_extreme(name: &str) -> Legal {
-    cannot(format!("an axis that it reduces has a length of 0, and there is no {name} of no elements"))
+    cannot(format!("a reduced axis has length 0, for which {name} is undefined"))
 }
 
 /// Computes the index of the element that `is_better` than all others; ties go to the first.
@@ -302,7 +302,7 @@ fn bucketize(call: Call<'_>) -> Legal {
     let (x, boundaries) = (te.input(0)?, te.input(1)?);
     let [size] = boundaries.shape() else { return cannot("its boundaries are not a vector") };
     if x.dtype() != boundaries.dtype() {
-        return cannot("its boundaries have another data type");
+        return cannot("its boundaries have a different data type");
     }
     let k = te.reduce_axis("k", size);
     let dtype = call.ty().dtype();
@@ -400,6 +400,6 @@ fn median(call: Call<'_>) -> Legal {
     };
     match results {
         Some(results) => te.finish(&results),
-        None => cannot("the shapes of its results are not known"),
+        None => cannot("the shapes of its results are unknown"),
     }
 }

@@ -4,11 +4,11 @@ use crate::devices::Devices;
 use plugin_api::prelude::*;
 
 declare_pass! {
-    /// Allocates what functions write their results to, and calls them directly.
+    /// Allocates the tensors to which functions write their results, and calls the functions directly.
     ///
-    /// `R.call_tir`, `R.call_tir_inplace` and `R.call_dps_packed` become allocations of tensors and a call with the tensors as
-    /// the last arguments. A result that is written in place of an argument is that argument. Expects functions without
-    /// dataflow blocks, in which nothing checks purity any more. Keeps what is computed.
+    /// `R.call_tir`, `R.call_tir_inplace` and `R.call_dps_packed` become allocations of tensors, and a call with the
+    /// tensors as the last arguments. A result that is written in place of an argument is that argument. Expects
+    /// functions in A-normal form without dataflow blocks or purity checks. Results do not change.
     ///
     /// ```relax before
     /// @R.function
@@ -67,14 +67,14 @@ fn rewrite(body: &Body, devices: &Devices, rewritten: &mut usize) -> Result<Body
 fn expect_effects_allowed(body: &Body) -> Result<(), PassError> {
     let rewritten = |value: &Value<'_>| value.as_call().is_some_and(writes_results);
     if let Some(call) = body.dataflow_blocks().find_map(|block| block.bindings().find(rewritten)) {
-        bail!(at call, "a call that writes its result cannot be in a dataflow block; run relax.ToNonDataflow before");
+        bail!(at call, "a call that writes its result cannot be in a dataflow block; run relax.ToNonDataflow first");
     }
     let forced = body.root().attr("relax.force_pure").and_then(AttrView::as_bool).unwrap_or(false);
     if body.function().is_some_and(Function::is_pure)
         && !forced
         && let Some(call) = body.values().find(rewritten)
     {
-        bail!(at call, "a call that writes its result has an effect, but the function is declared pure; run relax.RemovePurityChecking before");
+        bail!(at call, "a call that writes its result has side effects, but the function is declared pure; run relax.RemovePurityChecking first");
     }
     Ok(())
 }
@@ -103,7 +103,7 @@ impl<'b> Written<'b, '_> {
             results.push(match taken {
                 Some(index) => {
                     let Some(arg) = self.call.arg(1).and_then(|args| args.operand(index)) else {
-                        bail!(at self.call.value(), "result {i} takes the place of argument {index}, which the call does not have");
+                        bail!(at self.call.value(), "result {i} replaces argument {index}, which the call does not have");
                     };
                     rw.v(arg)
                 }
@@ -121,7 +121,7 @@ impl<'b> Written<'b, '_> {
         }
         let ty = ty.to_owned();
         let Some((tensor, shape)) = ty.as_tensor().and_then(|tensor| Some((tensor, tensor.shape.as_ref()?))) else {
-            bail!(at self.call.value(), "a result is not a tensor of known shape, so none can be allocated for it; say its shape in `out_ty`");
+            bail!(at self.call.value(), "a result must be a tensor of known shape to be allocated; give its shape in `out_ty`");
         };
         let (device, scope) = self.devices.of_tensor(tensor);
         let builder = rw.edit().builder();
@@ -144,7 +144,7 @@ impl<'b> Written<'b, '_> {
     /// Emits the call with the arguments and the new tensors.
     fn call_function(&self, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
         let (Some(callee), Some(args)) = (self.call.arg(0), self.call.arg(1)) else {
-            bail!(at self.call.value(), "a function and a tuple of its arguments are expected");
+            bail!(at self.call.value(), "expected a function and a tuple of its arguments");
         };
         let mut all: Vec<V> = match args.view() {
             Expr::Tuple(tuple) => tuple.operands().map(|arg| rw.v(arg)).collect(),

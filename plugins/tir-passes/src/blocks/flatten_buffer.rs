@@ -11,8 +11,8 @@ declare_pass! {
     /// Makes buffers one-dimensional: each load and store gets one index, and parameters are accessed through declarations of
     /// one dimension.
     ///
-    /// Expects no schedulable blocks: s_tir.LowerOpaqueBlock lowers these. Of several indices, only the last one may be a
-    /// vector. Keeps the types of parameters, and what passes data of buffers to calls.
+    /// Expects no schedulable blocks; run s_tir.LowerOpaqueBlock first. Only the last of several indices may be a
+    /// vector. Keeps the types of parameters, and statements that pass data of buffers to calls.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -34,7 +34,7 @@ declare_pass! {
 
 fn flatten_buffer(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     if let Some(block) = body.values().find(|value| matches!(value.stmt(), Some(Stmt::Block))) {
-        bail!(at block, "a schedulable block; run s_tir.LowerOpaqueBlock before");
+        bail!(at block, "a schedulable block; run s_tir.LowerOpaqueBlock first");
     }
     body.values().try_for_each(expect_countable)?;
     let mut flatten = Flatten { context: IterContext::new(body), declared: ValueMap::new(body) };
@@ -174,7 +174,7 @@ fn scalars(indices: &[Value<'_>]) -> Result<Vec<Dim>, PassError> {
     let dims: Option<Vec<Dim>> = indices.iter().map(|index| index_to_dim_of_atoms(*index)).collect();
     dims.filter(|dims| dims.iter().all(|dim| dim.dtype().lanes() == 1)).ok_or_else(|| {
         PassError::new(
-            "an index that is nested too deeply, or a vector before the last one; flatten buffers before loops are vectorized",
+            "an index is nested too deeply, or an index before the last one is a vector; flatten buffers before loops are vectorized",
         )
     })
 }

@@ -5,7 +5,7 @@ use plugin_api::schedule::{BlockInfo, IterKind, LoopRef, Schedule};
 use plugin_api::tir::BlockIter;
 
 declare_pass! {
-    /// Makes the initialization of a reduction block a statement, which the first iteration executes.
+    /// Replaces the initialization of a reduction block by a statement that only the first iteration executes.
     ///
     /// Where a reduction may have no iteration, the initialization becomes a block of its own before the reduction, as by
     /// `decompose_reduction` of a schedule: a sum of nothing is 0. Expects any PrimFunc. Keeps blocks without an initialization.

@@ -6,15 +6,13 @@ use plugin_api::tir::{Again, TirRewrite};
 use std::collections::HashSet;
 
 declare_pass! {
-    /// Multiplies and adds floats with one rounding: `a * b + c` becomes `T.fma(a, b, c)`.
+    /// Fuses a product and a sum of floats, with one rounding: `a * b + c` becomes `T.fma(a, b, c)`.
     ///
-    /// Processors do that with one instruction, in the time of a product. A sum of products is computed in the same order,
-    /// and is a little more precise; so its last bits differ from those without this pass, which its tolerance allows. If both
-    /// operands of a sum are products, the first one is fused.
+    /// Processors execute this as one instruction, in the time of a product. A sum of products is computed in the same
+    /// order, but a little more precisely, so its last bits change, within the tolerance of the pass. If both operands
+    /// of a sum are products, the first one is fused.
     ///
-    /// Expects any PrimFunc. Keeps integers, and differences. Keeps what a cast to an integer, a rounding such as `T.floor`, a
-    /// division with a remainder or a comparison uses in the same statement, or through a variable: there, a last bit decides
-    /// about a whole step.
+    /// Expects any PrimFunc. Integers and differences do not change.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)

@@ -10,10 +10,9 @@ use plugin_api::tir::TirRewrite;
 declare_pass! {
     /// Simplifies expressions, and removes Ifs whose condition is known.
     ///
-    /// What is known are the ranges of loops and block iterators, the conditions around a statement, and the values of
-    /// names. Expects any PrimFunc. Keeps shapes of buffers, loops, and names of values. What has an effect, such as
-    /// `T.call_extern`, is called as often as before: `f() + f()` stays. Signed integers of 32 and 64 bits are
-    /// assumed not to overflow, as in TVM: `a * 4 // 4` becomes `a`.
+    /// The pass uses the ranges of loops and block iterators, the conditions around a statement, and the values of
+    /// names. Expects any PrimFunc. Keeps shapes of buffers, loops, and names of values. Calls with side effects, such
+    /// as `T.call_extern`, are executed as often as before: `f() + f()` does not change.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -35,7 +34,8 @@ declare_pass! {
 }
 
 declare_pass! {
-    /// Simplifies expressions, and removes Ifs whose condition is known: `tirx.StmtSimplify` under another name.
+    /// Simplifies expressions, and removes Ifs whose condition is known; this is `tirx.StmtSimplify` under another
+    /// name.
     ///
     /// Expects any PrimFunc. Keeps shapes of buffers, loops, and names of values.
     ///
@@ -58,17 +58,17 @@ declare_pass! {
 }
 
 declare_config! {
-    /// Whether inequalities are proved from several others; they are, whatever is said here.
+    /// True if inequalities are proved from several others. This implementation always does so.
     pub TRANSITIVELY_PROVE_INEQUALITIES: bool = "tirx.StmtSimplify.transitively_prove_inequalities" { default: false }
 }
 
 declare_config! {
-    /// Whether conditions become conjunctions of disjunctions.
+    /// True to convert conditions to conjunctions of disjunctions.
     pub CONVERT_BOOLEAN: bool = "tirx.StmtSimplify.convert_boolean_to_and_of_ors" { default: false }
 }
 
 declare_config! {
-    /// Whether each side of an `and` or `or` is simplified by what the other one says.
+    /// True if each side of an `and` or `or` is simplified under the assumption of the other.
     pub APPLY_CONSTRAINTS: bool = "tirx.StmtSimplify.apply_constraints_to_boolean_branches" { default: false }
 }
 

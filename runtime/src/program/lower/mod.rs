@@ -40,7 +40,7 @@ const STACK: usize = 32 << 20;
 
 fn lowered(func: &Body, strict: bool) -> Result<Program, Fault> {
     if func.kind() != BodyKind::PrimFunc {
-        return Err(Fault::unsupported("this function: it is no PrimFunc"));
+        return Err(Fault::unsupported("this function, which is not a PrimFunc"));
     }
     let root = func.root();
     let name = root.attr("global_symbol").and_then(|attr| attr.as_str()).or(root.name()).unwrap_or_default();
@@ -141,7 +141,7 @@ fn lanes_of(value: Value<'_>) -> Result<usize, Fault> {
     match dtype_of(value).lanes() as i16 {
         lanes @ 1.. => Ok(lanes as usize),
         0 => Ok(1),
-        _ => Err(Fault::unsupported("vectors whose length is known only to a device")),
+        _ => Err(Fault::unsupported("vectors whose length depends on the device")),
     }
 }
 

@@ -67,7 +67,7 @@ impl Lower {
         if let Some(step) = &step {
             // From `min` up to `min + extent` in steps; the number of iterations is the quotient, rounded up.
             let step = step.as_constant().filter(|step| *step > 0);
-            let step = step.ok_or_else(|| Fault::unsupported("a loop whose step is no positive constant"))?;
+            let step = step.ok_or_else(|| Fault::unsupported("a loop whose step is not a positive constant"))?;
             let scalar = Scalar::Int(64);
             let last = self.materialize(extent.plus(&Affine::from(step - 1), 1), scalar);
             let step = self.materialize(step.into(), scalar);
@@ -154,7 +154,7 @@ impl Lower {
         let cond = self.expr(cond, 0)?;
         let text = |value: Value<'_>| if let Expr::Str(text) = value.view() { Some(text.to_string()) } else { None };
         let message: String = stmt.operands().skip(2).filter_map(text).collect();
-        let message = if message.is_empty() { "an assertion does not hold".to_string() } else { message };
+        let message = if message.is_empty() { "an assertion failed".to_string() } else { message };
         let place = self.place(|| "an assertion".to_string());
         self.emit(Instr::Assert { cond, message, place });
         Ok(())

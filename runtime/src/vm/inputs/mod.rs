@@ -26,13 +26,13 @@ const USUAL_NDIM: usize = 2;
 #[non_exhaustive]
 pub enum InputError {
     /// Parameters without an array.
-    #[error("no {} given for {}", if names.len() == 1 { "array is" } else { "arrays are" }, listed(names))]
+    #[error("{} missing for {}", if names.len() == 1 { "array is" } else { "arrays are" }, listed(names))]
     Missing {
         /// Their names.
         names: Vec<String>,
     },
     /// An array without a parameter.
-    #[error("the function has no parameter `{name}`{}", did_you_mean(near))]
+    #[error("the function does not have a parameter `{name}`{}", did_you_mean(near))]
     Unknown {
         /// Its name.
         name: String,
@@ -54,7 +54,7 @@ pub enum InputError {
         position: String,
     },
     /// An extent for a symbolic variable that does not occur in the parameters.
-    #[error("the parameters have no symbolic dimension `{name}`{}", did_you_mean(near))]
+    #[error("the parameters do not have a symbolic dimension `{name}`{}", did_you_mean(near))]
     UnknownDim {
         /// Its name.
         name: String,
@@ -72,7 +72,7 @@ pub enum InputError {
         wanted: String,
     },
     /// A parameter whose type does not determine a random value.
-    #[error("parameter `{name}` has no random value: {why}")]
+    #[error("parameter `{name}` cannot have a random value: {why}")]
     NotRandom {
         /// Its name.
         name: String,
@@ -428,11 +428,11 @@ fn random(
         Type::Prim { dtype, value: None } => {
             let draw = Draw { between: draw.bounds.of(&part.name, *dtype), ..draw };
             let drawn = random_tensor(*dtype, &[], seed, (draw, false), limits)?;
-            let number = drawn.number(0).ok_or_else(|| not(&format!("no number of {dtype} can be drawn")))?;
+            let number = drawn.number(0).ok_or_else(|| not(&format!("random values of {dtype} are not supported")))?;
             Ok(Value::Scalar(Scalar { number, dtype: *dtype }))
         }
         Type::Object => Ok(Value::Null),
-        _ => Err(not("only tensors, shapes, numbers, objects and tuples of these have one")),
+        _ => Err(not("only tensors, shapes, scalars, objects and tuples of these can")),
     }
 }
 

@@ -37,7 +37,7 @@ impl<'a> TirReader<'a> {
         {
             if !self.scope.globals.contains_key(name) {
                 let near = did_you_mean(&nearest(name, self.scope.globals.keys().copied()));
-                let message = format!("no function `{name}` in the module{near}");
+                let message = format!("the module does not contain a function `{name}`{near}");
                 return Err(Diagnostic::new(span(&*call.func), message));
             }
             let callee = self.b.global_var(name, TypeId::NONE);
@@ -103,7 +103,7 @@ impl<'a> TirReader<'a> {
         let passed_over = |name: &str| name == "dtype" && !TAKES_DTYPE.iter().any(|op| is_path(&call.func, &["T", op]));
         let mut keywords = call.arguments.keywords.iter();
         if let Some(keyword) = keywords.find(|keyword| !keyword.arg.as_ref().is_some_and(|name| passed_over(name))) {
-            return Err(Diagnostic::new(span(keyword), "no keyword arguments here"));
+            return Err(Diagnostic::new(span(keyword), "keyword arguments are not allowed here"));
         }
         self.positional(items)
     }
@@ -189,7 +189,7 @@ impl<'a> TirReader<'a> {
 
     fn one_lane(&self, e: E, expr: &Expr) -> Read<()> {
         if e.dtype.is_known() && e.dtype.lanes() != 1 {
-            return Err(Diagnostic::new(span(expr), format!("a vector is made of one value, found {}", e.dtype)));
+            return Err(Diagnostic::new(span(expr), format!("a vector needs one value, found {}", e.dtype)));
         }
         Ok(())
     }
@@ -306,7 +306,8 @@ impl<'a> TirReader<'a> {
         let params: Vec<_> = lambda.parameters.iter().flat_map(|params| &params.args).collect();
         if params.len() != 2 * identity.len() {
             let message = format!("{} parameters for {} neutral elements", params.len(), identity.len());
-            return Err(Diagnostic::new(span(lambda), message).help("two for each: the left ones, then the right ones"));
+            return Err(Diagnostic::new(span(lambda), message)
+                .help("give two per element: first the left ones, then the right ones"));
         }
         let v = self.b.begin(NodeSpec::new(kind::COMBINER), &ops, None);
         let mark = self.mark();
@@ -359,7 +360,7 @@ impl<'a> TirReader<'a> {
         let params = params.elts.iter().map(text).collect::<Read<Vec<Attr>>>()?;
         let dtype = keyword(call, "ret_ty").map_or(Ok(DType::I32), dtype_of)?;
         if !dtype.is_known() {
-            return Err(Diagnostic::new(span(call), "a kernel returns a number").help(usage));
+            return Err(Diagnostic::new(span(call), "a kernel must return a scalar").help(usage));
         }
         let args = self.positional(&call.arguments.args)?;
         let ty = self.prim_type(dtype);
@@ -375,8 +376,8 @@ impl<'a> TirReader<'a> {
         let Some(facts) = tir_ops::find(name) else {
             let near: Vec<String> = nearest(name, tir_ops::names()).iter().map(|near| format!("T.{near}")).collect();
             let near = did_you_mean(&near);
-            return Err(Diagnostic::new(span(&*call.func), format!("no expression `T.{name}`{near}"))
-                .label("not known as an operator of TIR"));
+            return Err(Diagnostic::new(span(&*call.func), format!("unknown expression `T.{name}`{near}"))
+                .label("unknown TIR operator"));
         };
         let items = &*call.arguments.args;
         let given = match (facts.dtype, items) {
@@ -442,7 +443,7 @@ pub(super) fn same_lanes(value: E, dtype: DType, at: Range<usize>) -> Read<()> {
     if !value.dtype.is_known() || dtype.lanes() == value.dtype.lanes() {
         return Ok(());
     }
-    Err(Diagnostic::new(at, format!("a cast from {} to {dtype} would change the lanes", value.dtype))
+    Err(Diagnostic::new(at, format!("a cast from {} to {dtype} would change the number of lanes", value.dtype))
         .help("T.Broadcast(value, lanes) makes a vector"))
 }
 

@@ -163,7 +163,7 @@ impl<'a> TirReader<'a> {
             (UnaryOp::Invert, operand) => {
                 let a = self.value(operand)?;
                 if a.dtype.is_float() {
-                    let message = format!("`~` takes integers and bools, found {}", a.dtype);
+                    let message = format!("`~` needs integers or bools, found {}", a.dtype);
                     return Err(Diagnostic::new(span(expr), message));
                 }
                 let ty = self.type_of_result(a);
@@ -227,7 +227,7 @@ impl<'a> TirReader<'a> {
         {
             let buffer = self.buffer(&attribute.value)?;
             let Some(index) = int(&subscript.slice).and_then(|index| u32::try_from(index).ok()) else {
-                return Err(Diagnostic::new(span(&*subscript.slice), "expected the number of a dimension"));
+                return Err(Diagnostic::new(span(&*subscript.slice), "expected the index of a dimension"));
             };
             return self.buffer_part(buffer, index.saturating_add(2), span(subscript));
         }
@@ -302,12 +302,12 @@ impl<'a> TirReader<'a> {
     /// Reads the index `a:b:c` as a vector of indices.
     fn ramp(&mut self, slice: &'a ruff_python_ast::ExprSlice) -> Read<E> {
         let (Some(lower), Some(upper)) = (&slice.lower, &slice.upper) else {
-            return Err(Diagnostic::new(span(slice), "a slice has a start and an end").help("A[0:4]"));
+            return Err(Diagnostic::new(span(slice), "a slice needs a start and an end").help("A[0:4]"));
         };
         let step = match slice.step.as_deref() {
             Some(step) => match int_of(step) {
                 Some(step) if step != 0 => step,
-                _ => return Err(Diagnostic::new(span(step), "the step of a slice is a number other than 0")),
+                _ => return Err(Diagnostic::new(span(step), "the step of a slice must be a constant other than 0")),
             },
             None => 1,
         };
@@ -362,7 +362,7 @@ impl<'a> TirReader<'a> {
     fn scalable_ramp(&mut self, lower: &'a Expr, extent: i64, step: i64, at: Range<usize>) -> Read<E> {
         let lanes = extent.checked_rem(step).filter(|rest| *rest == 0).and_then(|_| i32::try_from(extent / step).ok());
         let Some(lanes) = lanes.filter(|lanes| *lanes > 0) else {
-            return Err(Diagnostic::new(at, "the lanes of a slice are a multiple of its step")
+            return Err(Diagnostic::new(at, "the number of lanes of a slice must be a multiple of its step")
                 .help("A[i:i + T.vscale() * 8:2]"));
         };
         let base = self.value(lower)?;
@@ -386,7 +386,8 @@ impl<'a> TirReader<'a> {
             _ => number(value),
         });
         count.ok_or_else(|| {
-            Diagnostic::new(at, "the lanes of a vector are a number, or one times T.vscale()").help("T.vscale() * 4")
+            Diagnostic::new(at, "the number of lanes must be a constant, or a constant times T.vscale()")
+                .help("T.vscale() * 4")
         })
     }
 
@@ -418,7 +419,7 @@ impl<'a> TirReader<'a> {
         let at = span(upper);
         let upper = self.value(upper)?;
         if upper.dtype == DType::BOOL {
-            return Err(Diagnostic::new(at, "the end of a range is an integer, not a bool"));
+            return Err(Diagnostic::new(at, "the end of a range must be an integer, not a bool"));
         }
         let number = |reader: &Self, e: E| reader.b.with(e.v, |value| value.dim().and_then(|dim| dim.as_int()));
         match (number(self, min), number(self, upper)) {
@@ -600,7 +601,7 @@ impl<'a> TirReader<'a> {
                 let extent = self.operator_function(prim::SUB, end, again, from, span(slice))?;
                 Ok((lower, extent))
             }
-            _ => Err(Diagnostic::new(span(slice), "a range of a region has no step").help("A[0:16, 0:n]")),
+            _ => Err(Diagnostic::new(span(slice), "a range of a region cannot have a step").help("A[0:16, 0:n]")),
         }
     }
 

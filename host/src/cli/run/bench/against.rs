@@ -59,7 +59,7 @@ impl Opponent {
             Err(SessionError::NotWritten(not)) => {
                 let origin = args.executed.module.input.display().to_string();
                 let known = crate::onnx::known().join(", ");
-                let help = format!("passhost writes these operators as ONNX: {known}");
+                let help = format!("passhost can write these operators as ONNX: {known}");
                 let at = (args.function.as_str(), not.node);
                 Err(not_done(&prepared.engine, (&prepared.module, &origin), at, not.why, &help))
             }
@@ -72,7 +72,7 @@ impl Opponent {
         let theirs = self.session.outputs().map_err(|error| stopped(&error))?;
         let mut difference = Difference::default();
         if ours.len() != theirs.len() {
-            let wrong = format!("passhost has {} results, and onnxruntime {}", ours.len(), theirs.len());
+            let wrong = format!("passhost has {} results, but onnxruntime has {}", ours.len(), theirs.len());
             difference = Difference { relative: f64::INFINITY, wrong: Some(wrong) };
         }
         for (shown, theirs) in ours.iter().zip(&theirs) {
@@ -94,8 +94,7 @@ impl Compared {
     /// Returns an error if the results differ.
     pub(super) fn differs(&self) -> Option<Error> {
         let message = self.difference.wrong.clone()?;
-        let help =
-            "`passhost validate` finds a pass that changes values; without one, the results of an operator differ";
+        let help = "use `passhost validate` to find a pass that changes values; if there is none, an operator gives different results";
         Some(Error::Unmet { message, help: help.to_string() })
     }
 }
@@ -104,11 +103,11 @@ impl Compared {
 fn differ(name: &str, ours: &Value, theirs: &Tensor) -> Difference {
     let apart = |wrong: String| Difference { relative: f64::INFINITY, wrong: Some(wrong) };
     let Some(ours) = ours.as_tensor() else {
-        return apart(format!("`{name}` is {}, and a tensor for onnxruntime", ours.described()));
+        return apart(format!("`{name}` is {}, but a tensor in onnxruntime", ours.described()));
     };
     if (ours.dtype(), ours.shape()) != (theirs.dtype(), theirs.shape()) {
         let of = |tensor: &Tensor| format!("{} of shape {:?}", tensor.dtype(), tensor.shape());
-        return apart(format!("`{name}` is {}, and for onnxruntime {}", of(ours), of(theirs)));
+        return apart(format!("`{name}` is {}, but {} in onnxruntime", of(ours), of(theirs)));
     }
     let (mut most, mut largest, mut other_nan) = (0.0f64, 0.0f64, false);
     for (a, b) in ours.numbers().map(f64::of).zip(theirs.numbers().map(f64::of)) {
@@ -120,7 +119,7 @@ fn differ(name: &str, ours: &Value, theirs: &Tensor) -> Difference {
     }
     let relative = if most == 0.0 { 0.0 } else { most / largest };
     let within = relative <= tolerance(ours.dtype()) && !other_nan;
-    let said = || format!("`{name}` differs from that of onnxruntime by {most:e}, of a largest element of {largest:e}");
+    let said = || format!("`{name}` differs from that of onnxruntime by {most:e}; its largest element is {largest:e}");
     Difference { relative, wrong: (!within).then(said) }
 }
 
@@ -138,12 +137,12 @@ fn tolerance(dtype: DType) -> f64 {
 /// Returns the error for a session that cannot start or failed.
 pub(super) fn stopped(error: &SessionError) -> Error {
     let help = match error {
-        SessionError::NoPython { .. } => format!("{VARIABLE}=FILE names a Python that has onnxruntime"),
+        SessionError::NoPython { .. } => format!("set {VARIABLE} to a Python with onnxruntime"),
         SessionError::Missing { .. } => {
-            format!("`pip install onnxruntime`, or {VARIABLE}=FILE names a Python that has it")
+            format!("run `pip install onnxruntime`, or set {VARIABLE} to a Python that has it")
         }
         SessionError::NotWritten(_) | SessionError::Failed(_) | SessionError::Io(_) => {
-            "without --against, passhost alone is measured".to_string()
+            "without --against, only passhost is measured".to_string()
         }
     };
     Error::Ended { message: format!("--against onnxruntime: {error}"), help, code: exit::REQUEST }

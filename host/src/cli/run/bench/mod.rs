@@ -119,7 +119,7 @@ fn page_at(args: &BenchArgs, path: &Path) -> Result<Output, Error> {
     others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
     match spared::output(&args.select, (path, "--html", Written::Page), &others)? {
         Output::Stdout => {
-            let message = "the table is written to standard output; name a file for the page".to_string();
+            let message = "the table is already written to standard output; choose a file for the page".to_string();
             Err(Error::Output { path: path.to_path_buf(), message })
         }
         output => Ok(output),
@@ -161,8 +161,8 @@ impl Run<'_> {
     /// dropped.
     fn cold(&self, values: &[Value]) -> Result<(Option<Made>, Option<TempDir>), Error> {
         let folder = TempDir::new().map_err(|error| Error::Ended {
-            message: format!("there is no folder for code: {error}"),
-            help: "TMPDIR names a folder that can be written".to_string(),
+            message: format!("cannot create a folder for code: {error}"),
+            help: "set TMPDIR to a writable folder".to_string(),
             code: exit::FAULT,
         })?;
         let (executor, _) = Executor::timed(self.args.executed.backend.into(), Cache::new(folder.path()))?;
@@ -209,8 +209,8 @@ impl Run<'_> {
     fn in_threads<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
         let pool = pool.map_err(|error| Error::Ended {
-            message: format!("{} threads cannot be started: {error}", self.threads),
-            help: "--threads N asks for fewer".to_string(),
+            message: format!("cannot start {} threads: {error}", self.threads),
+            help: "use fewer with --threads N".to_string(),
             code: exit::FAULT,
         })?;
         Ok(pool.install(|| executing(self.engine, work)))
@@ -226,7 +226,7 @@ fn named(timed: Vec<Timed>, module: &Module) -> Vec<Kernel> {
             // The kernel is an operator that was legalized when it was called.
             [] => timed.operator.clone().unwrap_or_else(|| "an operator".to_string()),
             [name] => (*name).to_string(),
-            [name, others @ ..] => format!("{name} and {} like it", others.len()),
+            [name, others @ ..] => format!("{name} and {} similar ones", others.len()),
         };
         Kernel { name, timed }
     };

@@ -67,7 +67,7 @@ fn output(args: &ExecArgs) -> Result<Option<Output>, Error> {
     others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
     match spared::output(&args.select, (shown, "-o", Written::Arrays), &others)? {
         Output::Stdout => {
-            let message = "arrays are not written to standard output; name a file".to_string();
+            let message = "arrays cannot be written to standard output; choose a file".to_string();
             Err(Error::Output { path: shown.clone(), message })
         }
         output => Ok(Some(output)),
@@ -80,11 +80,11 @@ fn write(output: &Output, results: &[Shown<'_>]) -> Result<(), Error> {
     for result in results {
         let no_array = || Error::Request {
             message: format!(
-                "the result `{}` is {}, which is not written as an array",
+                "the result `{}` is {}, which cannot be written as an array",
                 result.name,
                 result.value.described()
             ),
-            help: "only tensors, shapes and numbers are written; leave out -o".to_string(),
+            help: "only tensors, shapes and scalars can be written; remove -o".to_string(),
         };
         tensors.push((result.name.as_str(), result.as_array().ok_or_else(no_array)?));
     }
@@ -98,10 +98,9 @@ fn write(output: &Output, results: &[Shown<'_>]) -> Result<(), Error> {
         file.flush()
     });
     match no_form {
-        Some(message) => Err(Error::Request {
-            message,
-            help: "results of this data type cannot be written; leave out -o".to_string(),
-        }),
+        Some(message) => {
+            Err(Error::Request { message, help: "results of this data type cannot be written; remove -o".to_string() })
+        }
         None => written,
     }
 }

@@ -87,7 +87,7 @@ fn known_function(name: Option<&str>, module: &Module) -> Result<(), Error> {
     let Some(name) = name.filter(|name| module.get(name).is_none()) else { return Ok(()) };
     let near = did_you_mean(&nearest(name, module.functions().map(|(name, _)| name)));
     let message = format!("the module has no function `{name}`{near}");
-    Err(Error::Request { message, help: "--function NAME names a function of the module before all passes".into() })
+    Err(Error::Request { message, help: "use --function NAME with a function of the module before all passes".into() })
 }
 
 fn known_dims<'n>(names: impl Iterator<Item = &'n String>, module: &Module) -> Result<(), Error> {
@@ -95,8 +95,11 @@ fn known_dims<'n>(names: impl Iterator<Item = &'n String>, module: &Module) -> R
     let unknown = names.into_iter().find(|name| !known.contains(*name));
     let Some(name) = unknown else { return Ok(()) };
     let near = did_you_mean(&nearest(name, known.iter().map(String::as_str)));
-    let message = format!("--dim: no parameter of the module has a symbolic dimension `{name}`{near}");
-    Err(Error::Request { message, help: "--dim gives an extent to a symbolic dimension of the parameters".into() })
+    let message = format!("--dim: the parameters of the module do not have a symbolic dimension `{name}`{near}");
+    Err(Error::Request {
+        message,
+        help: "use --dim to set the extent of a symbolic dimension of the parameters".into(),
+    })
 }
 
 /// Reads the arrays of `--inputs`.
@@ -112,7 +115,7 @@ fn known_params<'n>(names: impl Iterator<Item = &'n String>, option: &str, modul
     let known: BTreeSet<String> = module.functions().flat_map(|(_, body)| parameter_names(body)).collect();
     let Some(name) = names.into_iter().find(|name| !known.contains(*name)) else { return Ok(()) };
     let near = did_you_mean(&nearest(name, known.iter().map(String::as_str)));
-    let message = format!("{option}: no function of the module has a parameter `{name}`{near}");
+    let message = format!("{option}: the functions of the module do not have a parameter `{name}`{near}");
     Err(Error::Request { message, help: "a field of a tuple is named x_0, x_1, and so on".into() })
 }
 

@@ -296,7 +296,7 @@ impl Source {
         (case, integers): (&Case, Integers),
         limits: &Limits,
     ) -> Result<Vec<Value>, String> {
-        let body = module.get(unit.name()).ok_or("there is no such function")?;
+        let body = module.get(unit.name()).ok_or("the function does not exist")?;
         let mut inputs = self.inputs(case, integers);
         if case.aim == Aim::Given {
             inputs.arrays = self.given(body);
@@ -404,7 +404,8 @@ fn prim_func_arguments(body: &Body, case: &Case, inputs: &Inputs, limits: &Limit
             out.push(match buffer {
                 Some(_) => Value::Tensor(array.clone()),
                 None => {
-                    let number = array.number(0).ok_or_else(|| format!("the parameter `{name}` has no number"))?;
+                    let number =
+                        array.number(0).ok_or_else(|| format!("the parameter `{name}` does not have a value"))?;
                     Value::Scalar(Scalar { number, dtype: param.ty().dtype() })
                 }
             });
@@ -414,7 +415,7 @@ fn prim_func_arguments(body: &Body, case: &Case, inputs: &Inputs, limits: &Limit
             Type::Buffer(ty) => {
                 let shape: Result<Vec<i64>, _> =
                     ty.shape.iter().map(|dim| Inputs::extent(dim, &values, body)).collect();
-                let shape = shape.map_err(|why| format!("the parameter `{name}` has no shape: {why}"))?;
+                let shape = shape.map_err(|why| format!("the shape of parameter `{name}` is unknown: {why}"))?;
                 let tensor = inputs.tensor(&name, ty.dtype, &shape, seed, limits).map_err(|error| error.to_string());
                 out.push(Value::Tensor(tensor?));
             }
@@ -423,7 +424,7 @@ fn prim_func_arguments(body: &Body, case: &Case, inputs: &Inputs, limits: &Limit
                     && param.symbol().is_none_or(|sym| !values.contains_key(&sym.id)) =>
             {
                 let one = inputs.tensor(&name, dtype, &[], seed, limits).map_err(|error| error.to_string())?;
-                let number = one.number(0).ok_or_else(|| format!("no number of {dtype} can be drawn"))?;
+                let number = one.number(0).ok_or_else(|| format!("random values of {dtype} are not supported"))?;
                 out.push(Value::Scalar(Scalar { number, dtype }));
             }
             Type::Prim { dtype, .. } => {
@@ -434,7 +435,7 @@ fn prim_func_arguments(body: &Body, case: &Case, inputs: &Inputs, limits: &Limit
                     false => Value::int(if dtype.code() == UINT { number.abs() } else { number }, dtype),
                 });
             }
-            _ => return Err(format!("the parameter `{name}` is neither a buffer nor a number")),
+            _ => return Err(format!("parameter `{name}` is neither a buffer nor a scalar")),
         }
     }
     Ok(out)
