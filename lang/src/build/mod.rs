@@ -377,6 +377,43 @@ impl FunctionBuilder<'_, '_> {
         self.emit_as(v, false)
     }
 
+    /// Binds an expression under a name of its own; `output` makes it visible after the open dataflow block too. Returns false if nothing was bound:
+    /// what has a name already, and a leaf, stays as it is.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// let ctx = Ctx::detached();
+    /// let bb = BlockBuilder::new(&ctx);
+    /// bb.function("main", |b| {
+    ///     let x = b.param("x", Type::tensor([2, 3], DType::F32));
+    ///     let both = b.tuple(&[x, x]);
+    ///     assert!(b.emit_named(both, "both", false) && !b.emit_named(x, "y", false));
+    ///     b.emit_func_output(both);
+    /// });
+    /// let module = bb.get()?;
+    /// assert!(module.get("main").and_then(|body| body.lookup_binding("both")).is_some());
+    /// # Ok::<(), PassError>(())
+    /// ```
+    pub fn emit_named(&self, v: V, name: &str, output: bool) -> bool {
+        let inner = self.flows() && !output;
+        let mut s = self.state.borrow_mut();
+        if s.frames.last().is_none_or(|frame| !frame.pending.contains(&v)) {
+            return false;
+        }
+        s.take(v);
+        if !inner {
+            s.hide_inner(v);
+        }
+        s.bind_named(v, name, inner);
+        true
+    }
+
+    /// The first error so far, in this function or another one of the module. A caller that knows what it was building can add that.
+    pub fn error(&self) -> Option<PassError> {
+        self.outer.error.borrow().clone()
+    }
+
     fn emit_as(&self, v: V, inner: bool) -> V {
         let mut s = self.state.borrow_mut();
         let here = s.frames.last().is_some_and(|frame| frame.pending.contains(&v));

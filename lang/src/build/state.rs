@@ -61,12 +61,16 @@ impl State {
         let (stem, counter) = if inner { ("lv", &mut self.counters[0]) } else { ("gv", &mut self.counters[1]) };
         let name = if *counter == 0 { stem.to_string() } else { format!("{stem}{counter}") };
         *counter += 1;
-        self.b.bind(v, &name);
-        if let Some(sym) = self.b.make_symbol(v, &name) {
+        self.bind_named(v, &name, flows && inner);
+    }
+
+    pub(super) fn bind_named(&mut self, v: V, name: &str, inner: bool) {
+        self.b.bind(v, name);
+        if let Some(sym) = self.b.make_symbol(v, name) {
             self.defined.push(sym);
             self.scalars.insert(sym.id, v);
         }
-        if flows && inner {
+        if inner {
             self.b.add_flags(v, flag::INNER);
         }
     }
