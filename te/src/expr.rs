@@ -324,6 +324,14 @@ impl TeExpr {
         TeExpr { dtype: DType::BOOL, ..self.math(op) }
     }
 
+    /// Returns the same bits as a value of another data type, which must have the same width.
+    pub fn reinterpreted(&self, dtype: DType) -> TeExpr {
+        if self.dtype.bits() != dtype.bits() {
+            return TeExpr::new(Node::Fault(format!("the bits of {} as {dtype}, which differ in width", self.dtype)), dtype);
+        }
+        TeExpr { dtype, ..self.math("reinterpret") }
+    }
+
     /// Returns `then` where the condition holds, otherwise `otherwise`; both are evaluated.
     pub fn select(&self, then: impl Into<Operand>, otherwise: impl Into<Operand>) -> TeExpr {
         let (then, otherwise) = of_one_type(then.into(), otherwise.into());
