@@ -77,6 +77,9 @@ mod new;
 #[path = "cli/odd.rs"]
 #[cfg(unix)]
 mod odd;
+#[path = "cli/onnx.rs"]
+#[cfg(unix)]
+mod onnx;
 #[path = "cli/operators.rs"]
 #[cfg(unix)]
 mod operators;
@@ -140,7 +143,9 @@ fn build_standard_crates() -> &'static Path {
         let case = Case::empty("standard crates");
         let entry = |name: &str| format!("[[plugin]]\ncrate = \"{}\"\n", root().join(name).display());
         let plugins = ["relax-ops", "relax-passes", "conv-grouping"].map(|name| format!("plugins/{name}"));
-        let crates = ["tests/bad-plugins/misbehaves", "tests/bad-plugins/miscompiles", "tests/toy-format"].into_iter();
+        let crates =
+            ["plugins/onnx", "tests/bad-plugins/misbehaves", "tests/bad-plugins/miscompiles", "tests/toy-format"]
+                .into_iter();
         let crates = plugins.iter().map(String::as_str).chain(crates);
         let case = case.file("passes.toml", crates.map(entry).collect::<String>());
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("standard-crates");

@@ -327,7 +327,10 @@ impl TeExpr {
     /// Returns the same bits as a value of another data type, which must have the same width.
     pub fn reinterpreted(&self, dtype: DType) -> TeExpr {
         if self.dtype.bits() != dtype.bits() {
-            return TeExpr::new(Node::Fault(format!("the bits of {} as {dtype}, which differ in width", self.dtype)), dtype);
+            return TeExpr::new(
+                Node::Fault(format!("the bits of {} as {dtype}, which differ in width", self.dtype)),
+                dtype,
+            );
         }
         TeExpr { dtype, ..self.math("reinterpret") }
     }

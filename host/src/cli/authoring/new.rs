@@ -53,6 +53,7 @@ const TAKEN: &[&str] = &[
     "passhost",
     "passhost_lang",
     "passhost_native",
+    "passhost_onnx",
     "passhost_plugin_api",
     "passhost_plugin_test",
     "passhost_registry",

@@ -1,0 +1,79 @@
+//! Operators of this plugin: what ONNX has, and Relax neither has nor can be composed of its operators.
+
+mod deform;
+mod image;
+mod pool;
+mod recurrent;
+mod select;
+
+use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
+use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::typing::operators::{ArgDecl, AttrDecl, InferError, OpDecl};
+
+/// All of them.
+pub(crate) const OPERATORS: &[OpDecl] = &[
+    deform::BIT_CAST,
+    deform::DEFORM_CONV,
+    image::GRID_SAMPLE,
+    image::ROI_ALIGN,
+    pool::MAX_POOL_INDICES,
+    recurrent::RECURRENT,
+    select::NON_MAX_SUPPRESSION,
+];
+
+/// A tensor argument.
+const fn arg(name: &'static str) -> ArgDecl {
+    ArgDecl { name, kind: ArgKind::Tensor, ..ArgDecl::EMPTY }
+}
+
+/// An attribute that must be given.
+const fn attr(name: &'static str, ty: AttrType) -> AttrDecl {
+    AttrDecl { name, ty, ..AttrDecl::EMPTY }
+}
+
+fn wrong<A>(message: impl Into<String>) -> Result<A, InferError> {
+    Err(InferError::wrong(message))
+}
+
+/// The type of argument `i`, which is a tensor.
+fn tensor(call: Call<'_>, i: usize) -> Result<TensorType, InferError> {
+    match call.arg(i).map(|arg| arg.ty().to_owned()) {
+        Some(Type::Tensor(ty)) => Ok(ty),
+        _ => wrong(format!("argument {i} must be a tensor")),
+    }
+}
+
+/// The dimensions of argument `i`, of which there are so many; `None` if they are not known.
+fn dims(call: Call<'_>, i: usize, rank: usize) -> Result<Option<Vec<Dim>>, InferError> {
+    let ty = tensor(call, i)?;
+    match ty.shape {
+        Some(dims) if dims.len() != rank => {
+            wrong(format!("argument {i} must have {rank} dimensions, found {}", dims.len()))
+        }
+        shape => Ok(shape),
+    }
+}
+
+fn of_shape(dtype: DType, rank: usize, shape: Option<Vec<Dim>>) -> Type {
+    Type::Tensor(TensorType { dtype, ndim: rank as i32, shape, vdevice: None })
+}
+
+fn text<'a>(call: Call<'a>, key: &str) -> &'a str {
+    call.attr(key).and_then(|attr| attr.as_str()).unwrap_or("")
+}
+
+fn int(call: Call<'_>, key: &str) -> i64 {
+    call.attr(key).and_then(|attr| attr.as_int()).unwrap_or(0)
+}
+
+fn float(call: Call<'_>, key: &str) -> f64 {
+    call.attr(key).and_then(|attr| attr.as_float().or_else(|| attr.as_int().map(|value| value as f64))).unwrap_or(0.0)
+}
+
+fn flag(call: Call<'_>, key: &str) -> bool {
+    call.attr(key).and_then(|attr| attr.as_bool()).unwrap_or(false)
+}
+
+fn ints(call: Call<'_>, key: &str) -> Vec<i64> {
+    call.attr(key).and_then(|attr| attr.as_ints()).unwrap_or_default()
+}

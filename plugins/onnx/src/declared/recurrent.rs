@@ -1,0 +1,209 @@
+//! Recurrent networks: all states of one direction, in one loop over time.
+
+use super::{arg, attr, dims, flag, float, of_shape, tensor, text, wrong};
+use plugin_api::ir::{Call, Dim, Type};
+use plugin_api::metadata::AttrType;
+use plugin_api::te::{Te, TeExpr, TeTensor};
+use plugin_api::typing::legalized::Legalized;
+use plugin_api::typing::operators::{InferError, OpDecl};
+
+pub(super) const RECURRENT: OpDecl = OpDecl {
+    name: "onnx.recurrent",
+    doc: "States of an LSTM, GRU or RNN after each step.\n\n `x` is the input times its weights, with biases; `r` are the weights of the state, \
+          `bias` those of a GRU's new state that the reset gate scales, `h` and `c` the first states, `p` the peepholes, and `lengths` \
+          the number of steps of each sample. The state of an LSTM is followed by its cell.\n\n Type: steps, batch, size of the state",
+    args: &[arg("x"), arg("r"), arg("bias"), arg("h"), arg("c"), arg("p"), arg("lengths")],
+    attrs: &[
+        attr("kind", AttrType::Str),
+        attr("activations", AttrType::Str),
+        attr("clip", AttrType::Float),
+        attr("peepholes", AttrType::Bool),
+        attr("linear_before_reset", AttrType::Bool),
+    ],
+    infer,
+    legalize: Some(legalize),
+    ..OpDecl::EMPTY
+};
+
+fn infer(call: Call<'_>) -> Result<Type, InferError> {
+    let x = tensor(call, 0)?;
+    let (Some(x_dims), Some(r)) = (dims(call, 0, 3)?, dims(call, 1, 2)?) else { return Ok(of_shape(x.dtype, 3, None)) };
+    let more = match text(call, "kind") {
+        "lstm" => 2,
+        "gru" | "rnn" => 1,
+        other => return wrong(format!("`kind` must be lstm, gru or rnn, found `{other}`")),
+    };
+    let Some(hidden) = r[1].as_int() else { return wrong("the size of the state must be known") };
+    Ok(of_shape(x.dtype, 3, Some(vec![x_dims[0].clone(), x_dims[1].clone(), Dim::Int(more * hidden)])))
+}
+
+/// What a step computes, slot by slot; each slot is as long as the state.
+struct Step<'t> {
+    call: Call<'t>,
+    r: &'t TeTensor,
+    x: &'t TeTensor,
+    p: &'t TeTensor,
+    hidden: i64,
+    /// Time, sample, place among the slots, and index of the sum.
+    t: &'t TeExpr,
+    b: &'t TeExpr,
+    j: &'t TeExpr,
+    k: &'t TeExpr,
+    slots: i64,
+    acts: Vec<&'t str>,
+}
+
+impl Step<'_> {
+    /// The element of a slot at this or the last step.
+    fn slot(&self, all: &TeTensor, slot: i64, at: &TeExpr, last: bool) -> TeExpr {
+        let time = if last { self.t.clone() } else { self.t + 1 };
+        all.at([time, self.b.clone(), at + slot * self.hidden])
+    }
+
+    /// The last state.
+    fn last(&self, all: &TeTensor, at: &TeExpr) -> TeExpr {
+        self.slot(all, self.slots - 1, at, true)
+    }
+
+    fn activated(&self, which: usize, x: TeExpr) -> TeExpr {
+        let clip = float(self.call, "clip");
+        let x = if clip > 0.0 { x.min(clip).max(-clip) } else { x };
+        match self.acts.get(which).copied() {
+            Some("Sigmoid") => x.math("sigmoid"),
+            Some("Relu") => x.max(0.0),
+            _ => x.math("tanh"),
+        }
+    }
+
+    /// The sum so far, with one more product.
+    fn sum(&self, all: &TeTensor, row: TeExpr, state: TeExpr) -> TeExpr {
+        let so_far = all.at([self.t + 1, self.b.clone(), self.j.clone()]);
+        so_far + self.r.at([row, self.k.clone()]) * state
+    }
+
+    /// A value that is computed once, at the first index of the sum.
+    fn once(&self, all: &TeTensor, value: TeExpr) -> TeExpr {
+        let so_far = all.at([self.t + 1, self.b.clone(), self.j.clone()]);
+        self.k.eq(0).if_then_else(value, so_far)
+    }
+
+    fn lstm(&self, all: &TeTensor, lengths: &TeTensor) -> TeExpr {
+        let h = self.hidden;
+        let goes = self.t.lt(lengths.at([self.b]));
+        let peep = |gate: TeExpr, part: i64, u: &TeExpr, cell: TeExpr| match flag(self.call, "peepholes") {
+            true => gate + self.p.at([u + part * h]) * cell,
+            false => gate,
+        };
+        let u = self.j - 4 * h;
+        let last_cell = self.slot(all, 4, &u, true);
+        let input = self.activated(0, peep(self.slot(all, 0, &u, false), 0, &u, last_cell.clone()));
+        let forget = self.activated(0, peep(self.slot(all, 2, &u, false), 2, &u, last_cell.clone()));
+        let fresh = self.activated(1, self.slot(all, 3, &u, false));
+        let cell = goes.if_then_else(forget * &last_cell + input * fresh, last_cell);
+        let u = self.j - 5 * h;
+        let new_cell = self.slot(all, 4, &u, false);
+        let output = self.activated(0, peep(self.slot(all, 1, &u, false), 1, &u, new_cell.clone()));
+        let state = goes.if_then_else(output * self.activated(2, new_cell), self.last(all, &u));
+        let sum = self.sum(all, self.j.clone(), self.last(all, self.k));
+        let rest = self.j.lt(5 * h).if_then_else(self.once(all, cell), self.once(all, state));
+        self.j.lt(4 * h).if_then_else(sum, rest)
+    }
+
+    /// Slots: update, reset, what the reset gate lets through, new state, state.
+    fn gru(&self, all: &TeTensor, lengths: &TeTensor) -> TeExpr {
+        let h = self.hidden;
+        let before = flag(self.call, "linear_before_reset");
+        let u = self.j - 2 * h;
+        let passed = self.activated(0, self.slot(all, 1, &u, false)) * self.last(all, &u);
+        let of = if before { self.last(all, self.k) } else { self.slot(all, 2, self.k, false) };
+        let new = self.sum(all, self.j - h, of);
+        let u = self.j - 4 * h;
+        let update = self.activated(0, self.slot(all, 0, &u, false));
+        let fresh = self.slot(all, 3, &u, false);
+        let fresh = match before {
+            true => {
+                let of_x = self.x.at([self.t.clone(), self.b.clone(), &u + 2 * h]);
+                self.activated(1, of_x + self.activated(0, self.slot(all, 1, &u, false)) * fresh)
+            }
+            false => self.activated(1, fresh),
+        };
+        let one = TeExpr::float(1.0, fresh.dtype());
+        let state = (one - &update) * fresh + update * self.last(all, &u);
+        let goes = self.t.lt(lengths.at([self.b]));
+        let state = goes.if_then_else(state, self.last(all, &u));
+        let gates = self.sum(all, self.j.clone(), self.last(all, self.k));
+        let late = self.j.lt(4 * h).if_then_else(new, self.once(all, state));
+        let rest = self.j.lt(3 * h).if_then_else(self.once(all, passed), late);
+        self.j.lt(2 * h).if_then_else(gates, rest)
+    }
+
+    fn rnn(&self, all: &TeTensor, lengths: &TeTensor) -> TeExpr {
+        let u = self.j - self.hidden;
+        let state = self.activated(0, self.slot(all, 0, &u, false));
+        let state = self.t.lt(lengths.at([self.b])).if_then_else(state, self.last(all, &u));
+        let sum = self.sum(all, self.j.clone(), self.last(all, self.k));
+        self.j.lt(self.hidden).if_then_else(sum, self.once(all, state))
+    }
+}
+
+fn legalize(call: Call<'_>) -> Result<Legalized, InferError> {
+    let te = Te::new("recurrent", call);
+    let (x, r, bias) = (te.input(0)?, te.input(1)?, te.input(2)?);
+    let (first, cell, p, lengths) = (te.input(3)?, te.input(4)?, te.input(5)?, te.input(6)?);
+    let Some(hidden) = r.shape()[1].as_int() else { return wrong("the size of the state is not known") };
+    let kind = text(call, "kind");
+    let slots = match kind {
+        "lstm" => 6,
+        "gru" => 5,
+        _ => 2,
+    };
+    let (steps, batch) = (x.shape()[0].clone(), x.shape()[1].clone());
+    let shape = [steps.clone() + 1, batch.clone(), Dim::Int(slots * hidden)];
+    let before = flag(call, "linear_before_reset");
+    let zero = || TeExpr::float(0.0, x.dtype());
+    // Time 0 has the first states; later ones start as the input.
+    let start = te.compute("start", &shape, |i| {
+        let (t, b, j) = (&i[0], &i[1], &i[2]);
+        let state = |from: &TeTensor, slot: i64| from.at([b.clone(), j - slot * hidden]);
+        let states = match kind {
+            "lstm" => {
+                j.lt(4 * hidden).if_then_else(zero(), j.lt(5 * hidden).if_then_else(state(&cell, 4), state(&first, 5)))
+            }
+            _ => j.lt((slots - 1) * hidden).if_then_else(zero(), state(&first, slots - 1)),
+        };
+        let of_x = |by: i64| x.at([t - 1, b.clone(), j - by]);
+        let inputs = match kind {
+            "lstm" => j.lt(4 * hidden).if_then_else(of_x(0), zero()),
+            "gru" => {
+                let new = if before { bias.at([j - 3 * hidden]) } else { of_x(hidden) };
+                let late = j.lt(4 * hidden).if_then_else(new, zero());
+                j.lt(2 * hidden).if_then_else(of_x(0), j.lt(3 * hidden).if_then_else(zero(), late))
+            }
+            _ => j.lt(hidden).if_then_else(of_x(0), zero()),
+        };
+        t.eq(0).if_then_else(states, inputs)
+    });
+    let t = te.reduce_axis("t", &steps);
+    let b = te.reduce_axis("b", &batch);
+    let (j, k) = (te.reduce_axis("j", &Dim::Int(slots * hidden)), te.reduce_axis("k", &Dim::Int(hidden)));
+    let acts: Vec<&str> = text(call, "activations").split(',').collect();
+    let place = [&t + 1, b.clone(), j.clone()];
+    let states = te.scatter("states", &start, &[&t, &b, &j, &k], &place, |all| {
+        let step = Step { call, r: &r, x: &x, p: &p, hidden, t: &t, b: &b, j: &j, k: &k, slots, acts };
+        match kind {
+            "lstm" => step.lstm(all, &lengths),
+            "gru" => step.gru(all, &lengths),
+            _ => step.rnn(all, &lengths),
+        }
+    });
+    let more = if kind == "lstm" { 2 } else { 1 };
+    let out = te.compute("T_states", &[steps, batch, Dim::Int(more * hidden)], |i| {
+        let at = |slot: i64| states.at([&i[0] + 1, i[1].clone(), &i[2] + slot * hidden]);
+        match kind {
+            // The state comes before the cell.
+            "lstm" => i[2].lt(hidden).if_then_else(at(5), at(3)),
+            _ => at(slots - 1),
+        }
+    });
+    te.finish(&[out])
+}

@@ -1,0 +1,376 @@
+//! Reads graphs: nodes in their order, with the names that they see, branches, and functions of the model.
+
+use crate::cx::Cx;
+use crate::node::Node;
+use crate::ops::{self, Run};
+use crate::proto;
+use crate::tensors::{self, Folder};
+use crate::value::{Item, Res, T};
+use crate::{Options, fold, names};
+use plugin_api::prelude::*;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+/// How deep graphs and functions may be inside each other.
+const DEEPEST: usize = 24;
+/// How many nodes are read for each node of the file, at most: functions and loops repeat theirs.
+const REPEATED: usize = 200;
+/// The text of the refusal that makes the reader start again without dataflow blocks.
+pub(crate) const NEEDS_BRANCHES: &str = "branches need a function without dataflow blocks";
+
+/// Operators that take narrow types to convert them.
+const CONVERTING: &[&str] = &["Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "If", "Loop", "Scan"];
+/// Operators that move elements and keep their type.
+const MOVING: &[&str] = &[
+    "Identity",
+    "Reshape",
+    "Transpose",
+    "Squeeze",
+    "Unsqueeze",
+    "Flatten",
+    "Concat",
+    "Slice",
+    "Split",
+    "Gather",
+    "Expand",
+    "Tile",
+];
+
+/// The names that a node sees.
+struct Scope<'a> {
+    names: HashMap<String, Item>,
+    /// Whether the names of the scope around are hidden: in the body of a function.
+    closed: bool,
+    /// Inputs of a function that its caller leaves out.
+    absent: Vec<&'a str>,
+}
+
+/// What a function of a model is found by: domain, name, overload.
+type Key<'a> = (&'a str, &'a str, &'a str);
+
+/// The state of reading.
+pub(crate) struct Scopes<'a> {
+    scopes: Vec<Scope<'a>>,
+    /// Versions of operator sets, by domain; those of the innermost function last.
+    opsets: Vec<BTreeMap<&'a str, i64>>,
+    /// Attributes of the functions whose bodies are read.
+    attrs: Vec<BTreeMap<&'a str, &'a proto::Attribute>>,
+    functions: Rc<HashMap<Key<'a>, &'a proto::Function>>,
+    pub(crate) folder: Rc<Folder<'a>>,
+    pub(crate) options: &'a Options,
+    /// Inputs that may have no value.
+    pub(crate) optional: Vec<&'a str>,
+    /// Names of the results of the model.
+    outputs: Vec<&'a str>,
+    emitted: Vec<V>,
+    left: usize,
+    pub(crate) dataflow: bool,
+}
+
+/// A domain as operators are found by it: the standard one is empty.
+pub(crate) fn domain(name: &str) -> &str {
+    if name == "ai.onnx" { "" } else { name }
+}
+
+fn opsets(imports: &[proto::OperatorSet]) -> Res<BTreeMap<&str, i64>> {
+    for import in imports.iter().filter(|import| domain(&import.domain).is_empty()) {
+        if !(7..=28).contains(&import.version) {
+            return Err(format!(
+                "the model uses version {} of the standard operators; versions 7 to 28 are read; convert it with \
+                 onnx.version_converter",
+                import.version
+            ));
+        }
+    }
+    Ok(imports.iter().map(|import| (domain(&import.domain), import.version)).collect())
+}
+
+impl<'a> Scopes<'a> {
+    pub(crate) fn new(
+        model: &'a proto::Model,
+        folder: Folder<'a>,
+        options: &'a Options,
+        dataflow: bool,
+    ) -> Res<Scopes<'a>> {
+        let functions =
+            model.functions.iter().map(|f| ((domain(&f.domain), f.name.as_str(), f.overload.as_str()), f)).collect();
+        let nodes = model.graph.as_ref().map_or(0, |graph| graph.node.len());
+        let more: usize = model.functions.iter().map(|f| f.node.len()).sum();
+        Ok(Scopes {
+            scopes: Vec::new(),
+            opsets: vec![opsets(&model.opset_import)?],
+            attrs: vec![BTreeMap::new()],
+            functions: Rc::new(functions),
+            folder: Rc::new(folder),
+            options,
+            optional: Vec::new(),
+            outputs: Vec::new(),
+            emitted: Vec::new(),
+            left: (nodes + more + 100).saturating_mul(REPEATED),
+            dataflow,
+        })
+    }
+
+    fn find(&self, name: &str) -> Option<Item> {
+        for scope in self.scopes.iter().rev() {
+            if let Some(item) = scope.names.get(name) {
+                return Some(item.clone());
+            }
+            if scope.closed {
+                break;
+            }
+        }
+        None
+    }
+
+    fn is_absent(&self, name: &str) -> bool {
+        let closed = self.scopes.iter().rev().find(|scope| scope.closed);
+        closed.is_some_and(|scope| scope.absent.contains(&name)) && self.find(name).is_none()
+    }
+
+    fn set(&mut self, name: &str, item: Item) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.names.insert(name.to_string(), item);
+        }
+    }
+
+    fn version(&self, of: &str) -> Option<i64> {
+        self.opsets.last()?.get(of).copied()
+    }
+}
+
+impl<'a> Cx<'a> {
+    /// Reads the graph of the model, of which parameters are built already; returns its results.
+    pub(crate) fn model(&mut self, graph: &'a proto::Graph, inputs: Vec<(String, Item)>) -> Res<Vec<Item>> {
+        self.scopes.outputs = graph.output.iter().map(|output| output.name.as_str()).collect();
+        self.graph(graph, inputs, false)
+    }
+
+    /// Reads a graph in a scope of its own.
+    pub(crate) fn graph(
+        &mut self,
+        graph: &'a proto::Graph,
+        inputs: Vec<(String, Item)>,
+        closed: bool,
+    ) -> Res<Vec<Item>> {
+        if self.scopes.scopes.len() >= DEEPEST {
+            return Err(format!("graphs are more than {DEEPEST} deep inside each other"));
+        }
+        self.scopes.scopes.push(Scope { names: inputs.into_iter().collect(), closed, absent: Vec::new() });
+        let read = self.content(graph);
+        let results = read.and_then(|()| {
+            let result = |output: &proto::ValueInfo| {
+                self.scopes.find(&output.name).ok_or_else(|| format!("no node computes the result `{}`", output.name))
+            };
+            graph.output.iter().map(result).collect()
+        });
+        self.scopes.scopes.pop();
+        results
+    }
+
+    fn content(&mut self, graph: &'a proto::Graph) -> Res<()> {
+        for tensor in &graph.initializer {
+            let given = self.scopes.scopes.last().is_some_and(|scope| scope.names.contains_key(&tensor.name));
+            if !given {
+                let of = |why| format!("initializer `{}`: {why}", tensor.name);
+                let read = tensors::read(tensor, &self.scopes.folder).map_err(of)?;
+                self.scopes.set(&tensor.name, read.into());
+            }
+        }
+        if let Some(sparse) = graph.sparse_initializer.first() {
+            let name = sparse.values.as_ref().map_or("", |values| values.name.as_str());
+            return Err(format!("initializer `{name}` is sparse, which is not supported; store it as a dense tensor"));
+        }
+        graph.node.iter().try_for_each(|node| self.node(node))
+    }
+
+    /// Reads a node; the error names it.
+    fn node(&mut self, node: &'a proto::Node) -> Res<()> {
+        let of = domain(&node.domain);
+        let version = self.scopes.version(of);
+        self.results(node, of, version).map_err(|why| {
+            if why == NEEDS_BRANCHES || why.starts_with("node ") {
+                return why;
+            }
+            let name = if node.name.is_empty() { node.output.first().map_or("", |name| name) } else { &node.name };
+            let of = if of.is_empty() { "ai.onnx" } else { of };
+            let version = version.map_or("no version".to_string(), |version| format!("version {version}"));
+            format!("node `{name}` ({}, {of}, {version}): {why}", node.op_type)
+        })
+    }
+
+    fn results(&mut self, proto: &'a proto::Node, of: &'a str, version: Option<i64>) -> Res<()> {
+        self.scopes.left =
+            self.scopes.left.checked_sub(1).ok_or("functions and loops of the model repeat too many nodes")?;
+        let input = |name: &String| match name.is_empty() || self.scopes.is_absent(name) {
+            true => Ok(None),
+            false => {
+                self.scopes.find(name).map(Some).ok_or_else(|| format!("nothing computes its input `{name}` before it"))
+            }
+        };
+        let inputs: Vec<Option<Item>> = proto.input.iter().map(input).collect::<Res<_>>()?;
+        let outer = self.scopes.attrs.last().cloned().unwrap_or_default();
+        let node = Node::new(proto, version.unwrap_or(1), inputs, &outer);
+        if let Some(results) = fold::fold(&node).or_else(|| fold::sized(&node)) {
+            return self.bind(proto, results.into_iter().map(Item::from).collect());
+        }
+        node.unread();
+        let key = (of, proto.op_type.as_str(), proto.overload.as_str());
+        let results = match self.scopes.functions.get(&key).copied() {
+            Some(function) => self.function(&node, function)?,
+            None => self.operator(&node, of, version)?,
+        };
+        self.bind(proto, results)
+    }
+
+    fn operator(&mut self, node: &Node<'a>, of: &str, version: Option<i64>) -> Res<Vec<Item>> {
+        let version = version.ok_or_else(|| format!("the model imports no operators of the domain `{of}`"))?;
+        let Some(row) = ops::find(of, node.op(), version) else {
+            return match self.scopes.options.allow_unknown {
+                true => self.unknown(node, of),
+                false => Err(ops::refusal(of, node.op(), version)),
+            };
+        };
+        let narrow = self.narrow_input(node)?;
+        let mut results = match row.run {
+            Run::One(run) => vec![run(self, node)?.into()],
+            Run::All(run) => run(self, node)?,
+        };
+        if let Some(error) = self.b.error() {
+            return Err(error.message);
+        }
+        if let (Some(narrow), true) = (narrow, MOVING.contains(&node.op())) {
+            for item in &mut results {
+                *item = item.tensor()?.with_narrow(narrow).into();
+            }
+        }
+        for item in &mut results {
+            if let Item::Tensor(tensor) = item
+                && tensor.shape().is_none()
+                && tensor.rank().is_ok()
+            {
+                *tensor = self.named_dims(tensor.clone(), "d")?;
+            }
+        }
+        if let Some(why) = node.leftovers() {
+            return Err(why);
+        }
+        match (results.len()..node.n_outputs()).find(|at| node.wants(*at)) {
+            Some(at) => Err(format!("its result {at} (`{}`) is not supported", node.proto.output[at])),
+            None => Ok(results),
+        }
+    }
+
+    /// The narrow type of the first input. Only conversions, and operators that move elements, take one.
+    fn narrow_input(&self, node: &Node<'a>) -> Res<Option<DType>> {
+        let mut narrow = None;
+        for at in 0..node.n_inputs() {
+            let Some(Item::Tensor(tensor)) = node.peek(at) else { continue };
+            let Some(dtype) = tensor.narrow() else { continue };
+            let takes =
+                CONVERTING.contains(&node.op()) || MOVING.contains(&node.op()) && at == 0 || node.op() == "Concat";
+            if !takes {
+                return Err(format!(
+                    "it computes with {dtype}, which is only converted and moved; put a Cast before it"
+                ));
+            }
+            if at == 0 {
+                narrow = Some(dtype);
+            }
+        }
+        Ok(narrow)
+    }
+
+    /// A call of an operator that nobody declares, so that passes can still run.
+    fn unknown(&mut self, node: &Node<'a>, of: &str) -> Res<Vec<Item>> {
+        let domain = if of.is_empty() { "onnx" } else { of };
+        if node.n_outputs() != 1 {
+            return Err("an unknown operator is kept only if it has one result".to_string());
+        }
+        let args: Vec<V> = node.all()?.iter().map(|arg| self.v(arg)).collect::<Res<_>>()?;
+        let callee = self.b.extern_func(&format!("{domain}.{}", node.op()));
+        let mut all = vec![callee];
+        all.extend(args);
+        all.push(self.b.type_arg(&Type::tensor_ndim(-1, DType::VOID)));
+        let v = self.call_v("relax.call_pure_packed", &all, &[])?;
+        Ok(vec![T::of_v(self, v)?.into()])
+    }
+
+    /// Reads the body of a function of the model.
+    fn function(&mut self, node: &Node<'a>, function: &'a proto::Function) -> Res<Vec<Item>> {
+        if self.scopes.attrs.len() >= DEEPEST {
+            return Err(format!("functions call each other more than {DEEPEST} deep"));
+        }
+        let mut attrs: BTreeMap<&'a str, &'a proto::Attribute> = BTreeMap::new();
+        attrs.extend(function.attribute_proto.iter().map(|attr| (attr.name.as_str(), attr)));
+        attrs.extend(node.attrs().iter().map(|(name, attr)| (*name, *attr)));
+        let names: Vec<(String, Item)> = function
+            .input
+            .iter()
+            .enumerate()
+            .filter_map(|(at, name)| node.item(at).map(|item| (name.clone(), item)))
+            .collect();
+        if node.n_inputs() > function.input.len() {
+            return Err(format!("the function takes {} inputs, found {}", function.input.len(), node.n_inputs()));
+        }
+        self.scopes.opsets.push(opsets(&function.opset_import)?);
+        self.scopes.attrs.push(attrs);
+        let absent = |at: &usize| node.item(*at).is_none();
+        let absent = (0..function.input.len()).filter(absent).map(|at| function.input[at].as_str()).collect();
+        self.scopes.scopes.push(Scope { names: names.into_iter().collect(), closed: true, absent });
+        let read = self.body(function);
+        self.scopes.scopes.pop();
+        self.scopes.attrs.pop();
+        self.scopes.opsets.pop();
+        read
+    }
+
+    fn body(&mut self, function: &'a proto::Function) -> Res<Vec<Item>> {
+        if self.scopes.scopes.len() >= DEEPEST {
+            return Err(format!("graphs are more than {DEEPEST} deep inside each other"));
+        }
+        function.node.iter().try_for_each(|node| self.node(node))?;
+        let result =
+            |name: &String| self.scopes.find(name).ok_or_else(|| format!("no node computes the result `{name}`"));
+        function.output.iter().map(result).collect()
+    }
+
+    /// Gives the results of a node their names.
+    fn bind(&mut self, proto: &'a proto::Node, results: Vec<Item>) -> Res<()> {
+        for (name, item) in proto.output.iter().zip(results) {
+            if name.is_empty() {
+                continue;
+            }
+            if let Item::Tensor(tensor) = &item
+                && let Some(v) = tensor.0.v.get()
+                && !v.is_leaf()
+            {
+                let output = self.scopes.scopes.len() == 1 && self.scopes.outputs.contains(&name.as_str());
+                let called = self.names.fresh(&names::identifier(name));
+                if self.b.emit_named(v, &called, output) && output {
+                    self.scopes.emitted.push(v);
+                }
+            }
+            self.scopes.set(name, item);
+        }
+        Ok(())
+    }
+
+    /// A result of the model, seen outside of the dataflow block.
+    pub(crate) fn result(&mut self, item: &Item) -> Res<V> {
+        let v = match item {
+            Item::Tensor(tensor) => self.v(tensor)?,
+            Item::Sequence(items) => {
+                let items: Vec<V> = items.iter().map(|item| self.v(&item.tensor()?)).collect::<Res<_>>()?;
+                let tuple = self.b.tuple(&items);
+                return Ok(if self.scopes.dataflow { self.b.emit_output(tuple) } else { tuple });
+            }
+            Item::Nothing => return Err("a result is an optional value without a value".to_string()),
+        };
+        if !self.scopes.dataflow || self.scopes.emitted.contains(&v) {
+            return Ok(v);
+        }
+        // A parameter is seen everywhere already, but the dataflow block may be about nothing else.
+        Ok(self.b.emit_output(v))
+    }
+}

@@ -1,0 +1,328 @@
+//! Values that are known while a model is read: numbers, and integers that depend on symbolic dimensions only. Models compute
+//! shapes with ordinary operators; these values make such computations dimensions again.
+
+use plugin_api::arith::{Analyzer, Bounds, apply, prove_equal};
+use plugin_api::ir::records::prim;
+use plugin_api::prelude::*;
+use std::rc::Rc;
+
+/// The greatest number of elements of a value that is computed while reading.
+pub(crate) const MOST: usize = 4096;
+
+/// One element.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Elem {
+    /// An integer or a truth value, which may depend on symbolic dimensions.
+    Int(Dim),
+    /// A float.
+    Float(f64),
+    /// A float: an integer that depends on symbolic dimensions, divided by a positive number.
+    Ratio(Dim, i64),
+}
+
+/// A tensor whose elements are known.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) dtype: DType,
+    pub(crate) shape: Vec<i64>,
+    pub(crate) elems: Rc<Vec<Elem>>,
+}
+
+impl Known {
+    pub(crate) fn new(dtype: DType, shape: Vec<i64>, elems: Vec<Elem>) -> Option<Known> {
+        let n = count(&shape)?;
+        (n == elems.len() && n <= MOST).then(|| Known { dtype, shape, elems: Rc::new(elems) })
+    }
+
+    /// The elements of an array, if they are few and numbers.
+    pub(crate) fn of_array(array: &Array) -> Option<Known> {
+        let view = array.view();
+        if view.len() > MOST {
+            return None;
+        }
+        let elems: Vec<Elem> = match view.dtype() {
+            dtype if dtype.is_float() => view.cast::<f64>().ok()?.map(Elem::Float).collect(),
+            DType::BOOL => view.cast::<i64>().ok()?.map(|value| Elem::Int(Dim::Int(value))).collect(),
+            DType::U64 => view
+                .cast::<u64>()
+                .ok()?
+                .map(|v| i64::try_from(v).ok().map(|v| Elem::Int(Dim::Int(v))))
+                .collect::<Option<_>>()?,
+            dtype if dtype.is_int() => view.cast::<i64>().ok()?.map(|value| Elem::Int(Dim::Int(value))).collect(),
+            _ => return None,
+        };
+        Known::new(view.dtype(), view.shape().to_vec(), elems)
+    }
+
+    /// A vector of int64.
+    pub(crate) fn vector(dims: Vec<Dim>) -> Option<Known> {
+        Known::new(DType::I64, vec![dims.len() as i64], dims.into_iter().map(Elem::Int).collect())
+    }
+
+    /// The elements as dimensions, if they are integers.
+    pub(crate) fn dims(&self) -> Option<Vec<Dim>> {
+        self.elems.iter().map(|elem| if let Elem::Int(dim) = elem { Some(dim.clone()) } else { None }).collect()
+    }
+
+    /// The elements as numbers, if they are integers and known.
+    pub(crate) fn ints(&self) -> Option<Vec<i64>> {
+        self.elems.iter().map(|elem| if let Elem::Int(dim) = elem { dim.as_int() } else { None }).collect()
+    }
+
+    /// The elements as floats, if they are numbers.
+    pub(crate) fn floats(&self) -> Option<Vec<f64>> {
+        self.elems.iter().map(Elem::number).collect()
+    }
+
+    /// As an array, if all elements are numbers.
+    pub(crate) fn array(&self) -> Option<Array> {
+        if self.dtype.is_float() {
+            return Array::new(&self.shape, self.floats()?).ok()?.cast(self.dtype).ok();
+        }
+        let ints = self.ints()?;
+        if self.dtype == DType::U64 {
+            return Array::new(&self.shape, ints.iter().map(|v| *v as u64)).ok();
+        }
+        Array::new(&self.shape, ints).ok()?.cast(self.dtype).ok()
+    }
+}
+
+/// Number of elements of a shape.
+pub(crate) fn count(shape: &[i64]) -> Option<usize> {
+    shape.iter().try_fold(1usize, |n, dim| n.checked_mul(usize::try_from(*dim).ok()?))
+}
+
+impl Elem {
+    pub(crate) fn int(value: i64) -> Elem {
+        Elem::Int(Dim::Int(value))
+    }
+
+    pub(crate) fn number(&self) -> Option<f64> {
+        match self {
+            Elem::Int(dim) => dim.as_int().map(|value| value as f64),
+            Elem::Float(value) => Some(*value),
+            Elem::Ratio(dim, by) => dim.as_int().map(|value| value as f64 / *by as f64),
+        }
+    }
+
+    pub(crate) fn as_int(&self) -> Option<i64> {
+        if let Elem::Int(dim) = self { dim.as_int() } else { None }
+    }
+
+    /// Converted to another data type.
+    pub(crate) fn cast(&self, to: DType) -> Option<Elem> {
+        Some(match self {
+            Elem::Int(dim) if to == DType::BOOL => Elem::int(i64::from(dim.as_int()? != 0)),
+            Elem::Int(dim) if to.is_int() => match dim.as_int() {
+                Some(value) if !to.has_integer(value.into()) => Elem::int(wrapped(value, to)),
+                _ => Elem::Int(dim.clone()),
+            },
+            Elem::Int(dim) if to.is_float() => match dim.as_int() {
+                Some(value) => Elem::Float(rounded(value as f64, to)?),
+                None => Elem::Ratio(dim.clone(), 1),
+            },
+            Elem::Float(value) if to == DType::BOOL => Elem::int(i64::from(*value != 0.0)),
+            Elem::Float(value) if to.is_int() => {
+                let whole = value.trunc();
+                if !whole.is_finite() || !to.has_integer(whole as i128) || whole.abs() >= 9e18 {
+                    return None;
+                }
+                Elem::int(whole as i64)
+            }
+            Elem::Float(value) if to.is_float() => Elem::Float(rounded(*value, to)?),
+            Elem::Ratio(dim, by) if to.is_int() => Elem::Int(div(dim, &Dim::Int(*by))),
+            Elem::Ratio(..) if to.is_float() => self.clone(),
+            _ => return None,
+        })
+    }
+}
+
+/// The value that an integer type keeps of a number.
+fn wrapped(value: i64, to: DType) -> i64 {
+    let bits = u32::from(to.bits()).min(64);
+    if bits == 64 {
+        return value;
+    }
+    let kept = value & ((1i64 << bits) - 1);
+    if to.code() == 0 && kept >> (bits - 1) & 1 == 1 { kept - (1i64 << bits) } else { kept }
+}
+
+/// A float rounded to its data type, where reading computes with it.
+pub(crate) fn rounded(value: f64, dtype: DType) -> Option<f64> {
+    match dtype {
+        DType::F64 => Some(value),
+        DType::F32 => Some(f64::from(value as f32)),
+        DType::F16 => Some(f64::from(F16::from_f64(value).to_f32())),
+        DType::BF16 => Some(f64::from(Bf16::from_f32(value as f32).to_f32())),
+        _ => None,
+    }
+}
+
+pub(crate) fn add(a: &Dim, b: &Dim) -> Dim {
+    apply(prim::ADD, a, b)
+}
+
+pub(crate) fn sub(a: &Dim, b: &Dim) -> Dim {
+    apply(prim::SUB, a, b)
+}
+
+pub(crate) fn mul(a: &Dim, b: &Dim) -> Dim {
+    apply(prim::MUL, a, b)
+}
+
+/// The quotient rounded down.
+pub(crate) fn div(a: &Dim, b: &Dim) -> Dim {
+    apply(prim::FLOORDIV, a, b)
+}
+
+pub(crate) fn min(a: &Dim, b: &Dim) -> Dim {
+    if proves(prim::LE, a, b) {
+        a.clone()
+    } else if proves(prim::LE, b, a) {
+        b.clone()
+    } else {
+        apply(prim::MIN, a, b)
+    }
+}
+
+pub(crate) fn max(a: &Dim, b: &Dim) -> Dim {
+    if proves(prim::LE, a, b) {
+        b.clone()
+    } else if proves(prim::LE, b, a) {
+        a.clone()
+    } else {
+        apply(prim::MAX, a, b)
+    }
+}
+
+pub(crate) fn same(a: &Dim, b: &Dim) -> bool {
+    a == b || prove_equal(a, b) == Some(true)
+}
+
+/// Whether a comparison holds for all sizes, which are never negative.
+pub(crate) fn proves(op: u16, a: &Dim, b: &Dim) -> bool {
+    if let (Some(x), Some(y)) = (a.as_int(), b.as_int()) {
+        return plugin_api::arith::fold(op, x, y) == Some(1);
+    }
+    let mut analyzer = Analyzer::new();
+    for dim in [a, b] {
+        dim.vars(&mut |sym| analyzer.bind_bounds(sym, Bounds::at_least(0)));
+    }
+    analyzer.can_prove(&Dim::binary(op, a.clone(), b.clone()))
+}
+
+/// The result of a comparison, if it is one for all sizes.
+pub(crate) fn compare(op: u16, a: &Elem, b: &Elem) -> Option<Elem> {
+    if let (Some(x), Some(y)) = (a.number(), b.number()) {
+        let holds = match op {
+            prim::EQ => x == y,
+            prim::LT => x < y,
+            prim::LE => x <= y,
+            prim::GT => x > y,
+            prim::GE => x >= y,
+            _ => return None,
+        };
+        return Some(Elem::int(holds.into()));
+    }
+    let (Elem::Int(x), Elem::Int(y)) = (a, b) else { return None };
+    let opposite = match op {
+        prim::EQ => prim::NE,
+        prim::LT => prim::GE,
+        prim::LE => prim::GT,
+        prim::GT => prim::LE,
+        prim::GE => prim::LT,
+        _ => return None,
+    };
+    if proves(op, x, y) {
+        return Some(Elem::int(1));
+    }
+    proves(opposite, x, y).then(|| Elem::int(0))
+}
+
+/// Arithmetic on two elements of one data type; integers wrap around in none of it, as shapes are small.
+pub(crate) fn arithmetic(op: &str, a: &Elem, b: &Elem, dtype: DType) -> Option<Elem> {
+    if let (Elem::Int(x), Elem::Int(y)) = (a, b) {
+        return integers(op, x, y, dtype);
+    }
+    if let (Some(x), Some(y)) = (a.number(), b.number()) {
+        let value = match op {
+            "Add" => x + y,
+            "Sub" => x - y,
+            "Mul" => x * y,
+            "Div" => x / y,
+            "Min" if !x.is_nan() && !y.is_nan() => x.min(y),
+            "Max" if !x.is_nan() && !y.is_nan() => x.max(y),
+            _ => return None,
+        };
+        return rounded(value, dtype).map(Elem::Float);
+    }
+    ratios(op, &ratio(a)?, &ratio(b)?)
+}
+
+fn integers(op: &str, x: &Dim, y: &Dim, dtype: DType) -> Option<Elem> {
+    if !dtype.is_int() {
+        return None;
+    }
+    let zero = Dim::Int(0);
+    let both_positive = || proves(prim::LE, &zero, x) && proves(prim::LT, &zero, y);
+    let value = match op {
+        "Add" => add(x, y),
+        "Sub" => sub(x, y),
+        "Mul" => mul(x, y),
+        // Quotients are cut towards zero, which is rounding down for what is not negative.
+        "Div" if both_positive() => div(x, y),
+        "Div" => Dim::Int(x.as_int()?.checked_div(y.as_int()?)?),
+        "Mod" if both_positive() => apply(prim::FLOORMOD, x, y),
+        "Min" => min(x, y),
+        "Max" => max(x, y),
+        _ => return None,
+    };
+    match value.as_int() {
+        Some(value) if !dtype.has_integer(value.into()) => None,
+        _ => Some(Elem::Int(value)),
+    }
+}
+
+/// As a fraction: an integer, and a divisor. A float is one if it is a multiple of a small negative power of two, or nearly
+/// the reciprocal of an integer.
+fn ratio(elem: &Elem) -> Option<(Dim, i64)> {
+    match elem {
+        Elem::Int(dim) => Some((dim.clone(), 1)),
+        Elem::Ratio(dim, by) => Some((dim.clone(), *by)),
+        Elem::Float(value) => {
+            let by =
+                [1i64, 2, 4, 8, 16, 32, 64, 128, 256].into_iter().find(|by| (value * *by as f64).fract() == 0.0)?;
+            let times = value * by as f64;
+            (times.abs() < 1e9).then(|| (Dim::Int(times as i64), by))
+        }
+    }
+}
+
+fn ratios(op: &str, (x, p): &(Dim, i64), (y, q): &(Dim, i64)) -> Option<Elem> {
+    let (value, by) = match op {
+        "Add" => (add(&mul(x, &Dim::Int(*q)), &mul(y, &Dim::Int(*p))), p.checked_mul(*q)?),
+        "Sub" => (sub(&mul(x, &Dim::Int(*q)), &mul(y, &Dim::Int(*p))), p.checked_mul(*q)?),
+        "Mul" => (mul(x, y), p.checked_mul(*q)?),
+        "Div" => {
+            let by = y.as_int().filter(|by| *by > 0)?;
+            (mul(x, &Dim::Int(*q)), p.checked_mul(by)?)
+        }
+        _ => return None,
+    };
+    if by == 1 || same(&value, &mul(&div(&value, &Dim::Int(by)), &Dim::Int(by))) {
+        return Some(Elem::Ratio(div(&value, &Dim::Int(by)), 1));
+    }
+    Some(Elem::Ratio(value, by))
+}
+
+/// Rounded down or up, as a float.
+pub(crate) fn floor_or_ceil(elem: &Elem, up: bool) -> Option<Elem> {
+    Some(match elem {
+        Elem::Float(value) => Elem::Float(if up { value.ceil() } else { value.floor() }),
+        Elem::Ratio(dim, by) => {
+            let from = if up { add(dim, &Dim::Int(by - 1)) } else { dim.clone() };
+            Elem::Ratio(div(&from, &Dim::Int(*by)), 1)
+        }
+        Elem::Int(_) => return None,
+    })
+}

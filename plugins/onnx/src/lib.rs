@@ -1,0 +1,64 @@
+//! Reads ONNX models into Relax.
+//!
+//! A model is decoded ([`proto`]), its inputs become parameters ([`read`]), and its graph becomes bindings, node by node ([`graph`]).
+//! [`ops`] has a function for each operator, found by domain, name and version. What computes shapes is computed while
+//! reading ([`known`], [`fold`]), so that dimensions are symbolic and not unknown. [`declared`] has operators that Relax lacks.
+#![forbid(unsafe_code)]
+
+mod cx;
+mod declared;
+mod fold;
+mod graph;
+mod known;
+mod names;
+mod narrow;
+mod node;
+mod ops;
+mod proto;
+mod read;
+mod tensors;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use plugin_api::prelude::*;
+use std::path::Path;
+
+export_plugin! { operators: declared::OPERATORS, readers: [ONNX] }
+
+declare_reader! {
+    /// Reads ONNX models.
+    ///
+    /// A model becomes the function `main`, whose parameters are the inputs of the model; weights are constants. Versions 7 to 28
+    /// of the standard operators are read, those of `com.microsoft`, and functions of the model. Computations of shapes are done
+    /// while reading, so that dimensions are numbers or symbolic. Where only data decides a dimension, it becomes a symbolic
+    /// variable that is checked when the model runs.
+    ///
+    /// Numbers of less than 8 bits, and floats of 8 bits, are bytes in the module: small integers as int8 or uint8, small floats
+    /// by their bits as uint8.
+    ///
+    /// What cannot be read is refused with node, operator, domain and version: random numbers, texts, maps, sequences as
+    /// inputs, operators of training and of `ai.onnx.ml`. Data beside the model must be in its folder.
+    pub reader ONNX = "onnx" {
+        extensions: ["onnx"],
+        options: Options {
+            /// Shapes of inputs, each as in `x=1,3,224,224`.
+            shapes: Vec<String> = [],
+            /// Sizes of dimensions that have a name in the model, each as in `batch=1`.
+            sizes: Vec<String> = [],
+            /// Values of inputs, which become constants, each as in `axes=[0, 1]`. An input that decides the number of dimensions of a
+            /// result needs one.
+            values: Vec<String> = [],
+            /// Makes parameters of the weights, after the inputs. `num_input` says how many inputs there are.
+            keep_params_in_input: bool = false,
+            /// Keeps an operator that nobody knows as a call of an external function, so that passes can still run.
+            allow_unknown: bool = false,
+        },
+        example: "passhost run model.onnx --from 'onnx{shapes=[\"x=1,3,224,224\"]}' -o model.py",
+        run: read,
+    }
+}
+
+fn read(source: &Source<'_>, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
+    read::module(source.bytes(), source.path().and_then(Path::parent), options, ctx)
+}

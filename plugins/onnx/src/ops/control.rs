@@ -1,0 +1,328 @@
+//! Branches, loops, sequences and optional values.
+
+use super::{Row, all, one};
+use crate::cx::Cx;
+use crate::graph::NEEDS_BRANCHES;
+use crate::node::Node;
+use crate::proto;
+use crate::value::{Item, Res, T, axis_of};
+use plugin_api::prelude::*;
+use std::rc::Rc;
+
+/// How often the body of a loop is repeated, at most.
+const ROUNDS: i64 = 10_000;
+
+pub(super) const ROWS: &[Row] = &[
+    all("If", 7, branch),
+    all("Loop", 7, repeat),
+    all("Scan", 9, scan),
+    all("SequenceEmpty", 11, |_, n| {
+        n.ignore(&["dtype"]);
+        Ok(vec![Item::Sequence(Rc::new(Vec::new()))])
+    }),
+    all("SequenceConstruct", 11, |_, n| {
+        let items = n.all()?.into_iter().map(Item::from).collect();
+        Ok(vec![Item::Sequence(Rc::new(items))])
+    }),
+    all("SequenceInsert", 11, |_, n| {
+        let mut items = sequence(n, 0)?;
+        let at = match n.known_ints(2)? {
+            None => items.len(),
+            Some(at) => place(at.first().copied().unwrap_or(0), items.len(), true)?,
+        };
+        items.insert(at, n.input(1)?.into());
+        Ok(vec![Item::Sequence(Rc::new(items))])
+    }),
+    all("SequenceErase", 11, |_, n| {
+        let mut items = sequence(n, 0)?;
+        let at = match n.known_ints(1)? {
+            None => items.len().checked_sub(1).ok_or("its sequence is empty")?,
+            Some(at) => place(at.first().copied().unwrap_or(0), items.len(), false)?,
+        };
+        items.remove(at);
+        Ok(vec![Item::Sequence(Rc::new(items))])
+    }),
+    all("SequenceAt", 11, |_, n| {
+        let items = sequence(n, 0)?;
+        let at = n.known_ints(1)?.and_then(|at| at.first().copied()).ok_or("its position is missing")?;
+        Ok(vec![items[place(at, items.len(), false)?].clone()])
+    }),
+    one("SequenceLength", 11, |cx, n| cx.int64s(&[], &[sequence(n, 0)?.len() as i64])),
+    one("ConcatFromSequence", 11, |cx, n| {
+        let parts: Vec<T> = sequence(n, 0)?.iter().map(Item::tensor).collect::<Res<_>>()?;
+        let first = parts.first().ok_or("its sequence is empty")?;
+        let axis = n.int_if("axis")?.ok_or("its attribute `axis` is missing")?;
+        if !n.flag("new_axis", false)? {
+            let axis = first.axis(axis)?;
+            return cx.concat(&parts, axis);
+        }
+        let axis = axis_of(axis, first.rank()? + 1)?;
+        let parts: Vec<T> = parts.iter().map(|part| cx.unsqueeze(part, &[axis])).collect::<Res<_>>()?;
+        cx.concat(&parts, axis)
+    }),
+    all("SplitToSequence", 11, split_to_sequence),
+    all("SequenceMap", 17, sequence_map),
+    all("Optional", 15, |_, n| {
+        n.ignore(&["type"]);
+        Ok(vec![n.item(0).unwrap_or(Item::Nothing)])
+    }),
+    one("OptionalHasElement", 15, |cx, n| {
+        if n.proto.input.first().is_some_and(|name| cx.scopes.optional.contains(&name.as_str())) {
+            return Err("whether an input of the model has a value is not known while reading".to_string());
+        }
+        let has = n.item(0).is_some_and(|item| !matches!(item, Item::Nothing));
+        cx.full(f64::from(u8::from(has)), DType::BOOL, &[])
+    }),
+    all("OptionalGetElement", 15, |_, n| match n.item(0) {
+        Some(Item::Nothing) | None => Err("it takes the element of an optional value that has none".to_string()),
+        Some(item) => Ok(vec![item]),
+    }),
+];
+
+fn sequence(n: &Node<'_>, at: usize) -> Res<Vec<Item>> {
+    match n.item(at) {
+        Some(Item::Sequence(items)) => Ok(items.to_vec()),
+        _ => Err(format!("its input {at} is no sequence")),
+    }
+}
+
+/// A position in a sequence, counted from its end if negative.
+fn place(at: i64, len: usize, behind: bool) -> Res<usize> {
+    let counted = if at < 0 { at + len as i64 } else { at };
+    let most = if behind { len as i64 } else { len as i64 - 1 };
+    match (0..=most).contains(&counted) {
+        true => Ok(counted as usize),
+        false => Err(format!("position {at} in a sequence of {len}")),
+    }
+}
+
+/// A condition that is known.
+fn truth(cond: &T) -> Option<bool> {
+    cond.ints()?.first().map(|value| *value != 0)
+}
+
+/// Reads one branch if the condition is known, else both.
+fn branch<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
+    let (then, otherwise) = (n.graph("then_branch")?, n.graph("else_branch")?);
+    let cond = n.input(0)?;
+    if let Some(holds) = truth(&cond) {
+        return cx.graph(if holds { then } else { otherwise }, Vec::new(), false);
+    }
+    // Exporters write the removal of an axis of symbolic length this way. The length is checked when the model runs.
+    if is_only("Squeeze", then) && is_only("Identity", otherwise) {
+        return cx.graph(then, Vec::new(), false);
+    }
+    if cx.scopes.dataflow {
+        return Err(NEEDS_BRANCHES.to_string());
+    }
+    let cond = cx.v(&cx.reshape(&cond, vec![])?)?;
+    let (b, mut failed) = (cx.b, None);
+    cx.branches += 1;
+    let cell = std::cell::RefCell::new((&mut *cx, &mut failed));
+    let side = |graph: &'a proto::Graph| {
+        let mut state = cell.borrow_mut();
+        let (cx, failed) = &mut *state;
+        match one_side(cx, graph) {
+            Ok(v) => v,
+            Err(why) => {
+                failed.get_or_insert(why);
+                cx.b.tuple(&[])
+            }
+        }
+    };
+    let both = b.if_(cond, |_| side(then), |_| side(otherwise));
+    cx.branches -= 1;
+    if let Some(why) = failed {
+        return Err(why);
+    }
+    if let Some(error) = b.error() {
+        return Err(error.message);
+    }
+    match n.n_outputs() {
+        1 => Ok(vec![T::of_v(cx, both)?.into()]),
+        count => Ok(cx.parts(both, count)?.into_iter().map(Item::from).collect()),
+    }
+}
+
+/// Whether a graph has one node that is no constant, of this operator.
+fn is_only(op: &str, graph: &proto::Graph) -> bool {
+    let mut others = graph.node.iter().filter(|node| node.op_type != "Constant");
+    others.next().is_some_and(|node| node.op_type == op) && others.next().is_none()
+}
+
+/// The results of a branch: one value, or a tuple.
+fn one_side<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph) -> Res<V> {
+    let results = cx.graph(graph, Vec::new(), false)?;
+    let values: Vec<V> = results.iter().map(|item| cx.v(&item.tensor()?)).collect::<Res<_>>()?;
+    match values.as_slice() {
+        [one] => Ok(*one),
+        all => Ok(cx.b.tuple(all)),
+    }
+}
+
+/// Repeats the body of a loop whose number of rounds is known.
+fn repeat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
+    let body = n.graph("body")?;
+    let limit = n.opt(0)?;
+    let most = match &limit {
+        Some(most) => Some(most.ints().and_then(|most| most.first().copied()).ok_or_else(|| n.must_be_known(0))?),
+        None => None,
+    };
+    let mut goes = match n.opt(1)? {
+        Some(cond) => truth(&cond).ok_or_else(|| n.must_be_known(1))?,
+        None => true,
+    };
+    let mut carried: Vec<Item> =
+        (2..n.n_inputs()).map(|at| n.item(at).ok_or("an initial value is missing")).collect::<Result<_, _>>()?;
+    let n_scans = n.n_outputs().saturating_sub(carried.len());
+    let mut scans: Vec<Vec<T>> = vec![Vec::new(); n_scans];
+    let mut round = 0;
+    while goes && most.is_none_or(|most| round < most) {
+        if round >= ROUNDS {
+            return Err(format!("it runs more than {ROUNDS} rounds"));
+        }
+        let given = [cx.int64s(&[], &[round])?, cx.full(1.0, DType::BOOL, &[])?]
+            .map(Item::from)
+            .into_iter()
+            .chain(carried.iter().cloned());
+        let names = body.input.iter().map(|input| input.name.clone()).zip(given).collect();
+        let mut results = cx.graph(body, names, false)?;
+        if results.len() != 1 + carried.len() + n_scans {
+            return Err(format!("its body has {} results; {} are needed", results.len(), 1 + carried.len() + n_scans));
+        }
+        let last = results.split_off(1 + carried.len());
+        goes = truth(&results[0].tensor()?).ok_or(
+            "whether it goes on depends on data, which is not supported; export the model with a number of rounds",
+        )?;
+        carried = results.split_off(1);
+        for (all, item) in scans.iter_mut().zip(last) {
+            all.push(item.tensor()?);
+        }
+        round += 1;
+    }
+    let mut results = carried;
+    for (k, parts) in scans.into_iter().enumerate() {
+        let at = results.len();
+        results.push(match parts.is_empty() {
+            false => stacked(cx, &parts, 0)?.into(),
+            true => nothing(cx, body.output.get(1 + at).ok_or_else(|| format!("result {k} has no type"))?)?.into(),
+        });
+    }
+    Ok(results)
+}
+
+/// The stack of no tensors of a type.
+fn nothing(cx: &Cx<'_>, of: &proto::ValueInfo) -> Res<T> {
+    let Some(proto::TypeValue::Tensor(ty)) = of.r#type.as_ref().and_then(|ty| ty.value.as_ref()) else {
+        return Err("a loop of no rounds has a result whose type is not known".to_string());
+    };
+    let shape = ty.shape.as_ref().ok_or("a loop of no rounds has a result whose shape is not known")?;
+    let mut dims = vec![Dim::Int(0)];
+    for dim in &shape.dim {
+        match &dim.value {
+            Some(proto::Extent::Value(size)) => dims.push(Dim::Int(*size)),
+            _ => return Err("a loop of no rounds has a result whose sizes are not known".to_string()),
+        }
+    }
+    cx.filled(0.0, crate::tensors::dtype_of(ty.elem_type)?, &dims)
+}
+
+/// Tensors side by side along a new axis.
+pub(super) fn stacked(cx: &Cx<'_>, parts: &[T], axis: usize) -> Res<T> {
+    let parts: Vec<T> = parts.iter().map(|part| cx.unsqueeze(part, &[axis])).collect::<Res<_>>()?;
+    cx.concat(&parts, axis)
+}
+
+/// Repeats the body for each element of an axis whose length is known.
+fn scan<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
+    let body = n.graph("body")?;
+    let n_scanned = n.int_if("num_scan_inputs")?.ok_or("its attribute `num_scan_inputs` is missing")? as usize;
+    let n_carried = n.n_inputs().checked_sub(n_scanned).ok_or("it has fewer inputs than it scans")?;
+    let n_scans = n.n_outputs().saturating_sub(n_carried);
+    let list = |name: &'static str, len: usize| -> Res<Vec<i64>> { Ok(n.ints(name)?.unwrap_or_else(|| vec![0; len])) };
+    let (in_axes, in_back) = (list("scan_input_axes", n_scanned)?, list("scan_input_directions", n_scanned)?);
+    let (out_axes, out_back) = (list("scan_output_axes", n_scans)?, list("scan_output_directions", n_scans)?);
+    let mut carried: Vec<Item> =
+        (0..n_carried).map(|at| n.item(at).ok_or("an initial value is missing")).collect::<Result<_, _>>()?;
+    let scanned: Vec<T> = (0..n_scanned).map(|at| n.input(n_carried + at)).collect::<Res<_>>()?;
+    let axes: Vec<usize> = scanned.iter().zip(&in_axes).map(|(x, axis)| x.axis(*axis)).collect::<Res<_>>()?;
+    let first = scanned.first().ok_or("it scans nothing")?;
+    let rounds =
+        first.dim(axes[0])?.as_int().ok_or("the length that it scans is symbolic; give sizes to the inputs")?;
+    if rounds > ROUNDS {
+        return Err(format!("it runs more than {ROUNDS} rounds"));
+    }
+    let mut scans: Vec<Vec<T>> = vec![Vec::new(); n_scans];
+    for round in 0..rounds {
+        let mut given = carried.clone();
+        for (k, x) in scanned.iter().enumerate() {
+            let at = if in_back[k] == 1 { rounds - 1 - round } else { round };
+            given.push(cx.pick(x, axes[k], at)?.into());
+        }
+        let names = body.input.iter().map(|input| input.name.clone()).zip(given).collect();
+        let mut results = cx.graph(body, names, false)?;
+        if results.len() != n_carried + n_scans {
+            return Err(format!("its body has {} results; {} are needed", results.len(), n_carried + n_scans));
+        }
+        let last = results.split_off(n_carried);
+        carried = results;
+        for (all, item) in scans.iter_mut().zip(last) {
+            all.push(item.tensor()?);
+        }
+    }
+    let mut results = carried;
+    for (k, mut parts) in scans.into_iter().enumerate() {
+        if out_back[k] == 1 {
+            parts.reverse();
+        }
+        let first = parts.first().ok_or("it scans nothing")?;
+        let axis = axis_of(out_axes[k], first.rank()? + 1)?;
+        results.push(stacked(cx, &parts, axis)?.into());
+    }
+    Ok(results)
+}
+
+fn split_to_sequence<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
+    let x = n.input(0)?;
+    let axis = x.axis(n.int("axis", 0)?)?;
+    let size = x.dim(axis)?.as_int().ok_or("the length that it splits is symbolic; give sizes to the inputs")?;
+    let keep = n.flag("keepdims", true)?;
+    let given = n.known_ints(1)?;
+    let scalar = n.opt(1)?.is_some_and(|sizes| sizes.rank() == Ok(0));
+    let sizes = match &given {
+        None => vec![1; size as usize],
+        Some(each) if scalar => {
+            let each = each.first().copied().filter(|each| *each > 0).ok_or("it splits into parts of no length")?;
+            (0..(size + each - 1) / each).map(|k| each.min(size - k * each)).collect()
+        }
+        Some(sizes) => sizes.clone(),
+    };
+    let (mut from, mut items) = (0, Vec::new());
+    for size in sizes {
+        let part = cx.range(&x, axis, from, from + size)?;
+        items.push(Item::from(if given.is_none() && !keep { cx.squeeze(&part, &[axis])? } else { part }));
+        from += size;
+    }
+    Ok(vec![Item::Sequence(Rc::new(items))])
+}
+
+/// Reads the body for each element of sequences.
+fn sequence_map<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
+    let body = n.graph("body")?;
+    let inputs: Vec<Item> =
+        (0..n.n_inputs()).map(|at| n.item(at).ok_or("an input is missing")).collect::<Result<_, _>>()?;
+    let Some(Item::Sequence(first)) = inputs.first() else { return Err("its input 0 is no sequence".to_string()) };
+    let mut results: Vec<Vec<Item>> = vec![Vec::new(); body.output.len()];
+    for at in 0..first.len() {
+        let of = |item: &Item| match item {
+            Item::Sequence(items) => items.get(at).cloned().ok_or("its sequences differ in length"),
+            other => Ok(other.clone()),
+        };
+        let given: Vec<Item> = inputs.iter().map(of).collect::<Result<_, _>>()?;
+        let names = body.input.iter().map(|input| input.name.clone()).zip(given).collect();
+        for (all, item) in results.iter_mut().zip(cx.graph(body, names, false)?) {
+            all.push(item);
+        }
+    }
+    Ok(results.into_iter().map(|items| Item::Sequence(Rc::new(items))).collect())
+}

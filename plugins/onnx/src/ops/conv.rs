@@ -1,0 +1,323 @@
+//! Convolutions and matrix products.
+
+use super::{Row, ms, one};
+use crate::cx::Cx;
+use crate::known::{self, add, sub};
+use crate::node::Node;
+use crate::value::{Res, T};
+use plugin_api::prelude::*;
+
+pub(super) const ROWS: &[Row] = &[
+    one("Conv", 7, |cx, n| {
+        let (x, w) = (n.input(0)?, n.input(1)?);
+        let out = conv(cx, n, &x, &w)?;
+        with_bias(cx, out, n.opt(2)?)
+    }),
+    one("ConvTranspose", 7, conv_transpose),
+    one("DeformConv", 19, deform_conv),
+    one("ConvInteger", 10, conv_integer),
+    one("MatMul", 7, |cx, n| cx.matmul(&n.input(0)?, &n.input(1)?)),
+    one("MatMulInteger", 10, matmul_integer),
+    one("Gemm", 7, gemm),
+    one("Einsum", 12, |cx, n| {
+        let equation = n.text_if("equation")?.ok_or("its attribute `equation` is missing")?;
+        let operands: Vec<V> = n.all()?.iter().map(|x| cx.v(x)).collect::<Res<_>>()?;
+        let subscripts = equation.replace(' ', "");
+        T::of_v(cx, cx.call_v("relax.einsum", &[cx.b.tuple(&operands)], &[("subscripts", subscripts.as_str().into())])?)
+    }),
+    ms(one("FusedMatMul", 1, fused_matmul)),
+    ms(one("MatMulNBits", 1, super::quant::matmul_n_bits)),
+];
+
+/// Windows over spatial axes.
+pub(crate) struct Windows {
+    pub(crate) kernel: Vec<i64>,
+    pub(crate) strides: Vec<i64>,
+    pub(crate) dilations: Vec<i64>,
+    /// All starts, then all ends.
+    pub(crate) pads: Vec<i64>,
+}
+
+impl Windows {
+    pub(super) fn of(n: &Node<'_>, sizes: &[Dim], kernel: Vec<i64>) -> Res<Windows> {
+        let count = sizes.len();
+        let list = |name: &'static str, default: i64, len: usize| -> Res<Vec<i64>> {
+            let list = n.ints(name)?.filter(|list| !list.is_empty()).unwrap_or_else(|| vec![default; len]);
+            match list.len() == len {
+                true => Ok(list),
+                false => Err(format!("its attribute `{name}` has {} numbers; {len} are needed", list.len())),
+            }
+        };
+        let (strides, dilations) = (list("strides", 1, count)?, list("dilations", 1, count)?);
+        if strides.iter().chain(&dilations).chain(&kernel).any(|value| *value < 1) {
+            return Err("strides, dilations and the kernel must be positive".to_string());
+        }
+        let pads = match n.text("auto_pad", "NOTSET")? {
+            "NOTSET" | "" => list("pads", 0, 2 * count)?,
+            "VALID" => {
+                n.ignore(&["pads"]);
+                vec![0; 2 * count]
+            }
+            mode @ ("SAME_UPPER" | "SAME_LOWER") => {
+                n.ignore(&["pads"]);
+                same_pads(sizes, &kernel, &strides, &dilations, mode == "SAME_UPPER")?
+            }
+            other => return Err(format!("its attribute `auto_pad` is `{other}`, which ONNX does not have")),
+        };
+        Ok(Windows { kernel, strides, dilations, pads })
+    }
+
+    /// Number of places of a window along an axis of this size.
+    pub(crate) fn places(&self, size: &Dim, axis: usize, ceil: bool) -> Dim {
+        let windows = self;
+        let n = windows.kernel.len();
+        let reach = (windows.kernel[axis] - 1) * windows.dilations[axis] + 1;
+        let (start, end, stride) = (windows.pads[axis], windows.pads[n + axis], windows.strides[axis]);
+        let span = sub(&add(size, &Dim::Int(start + end)), &Dim::Int(reach));
+        let by = Dim::Int(stride);
+        if !ceil {
+            return add(&known::div(&span, &by), &Dim::Int(1));
+        }
+        let up = add(&known::div(&add(&span, &Dim::Int(stride - 1)), &by), &Dim::Int(1));
+        // A window starts inside of the tensor or its padding before.
+        let last = known::div(&add(&sub(size, &Dim::Int(1)), &Dim::Int(start)), &by);
+        known::min(&up, &add(&last, &Dim::Int(1)))
+    }
+
+    /// The attributes of Relax.
+    pub(super) fn attrs(&self) -> [(&'static str, Attr); 3] {
+        [
+            ("strides", self.strides.clone().into()),
+            ("padding", self.pads.clone().into()),
+            ("dilation", self.dilations.clone().into()),
+        ]
+    }
+}
+
+/// Padding after which each stride has one result.
+fn same_pads(sizes: &[Dim], kernel: &[i64], strides: &[i64], dilations: &[i64], upper: bool) -> Res<Vec<i64>> {
+    let (mut starts, mut ends) = (Vec::new(), Vec::new());
+    for (axis, size) in sizes.iter().enumerate() {
+        let reach = (kernel[axis] - 1) * dilations[axis] + 1;
+        let total = match (strides[axis], size.as_int()) {
+            (1, _) => reach - 1,
+            (stride, Some(size)) => ((size + stride - 1) / stride - 1) * stride + reach - size,
+            _ => return Err("its padding depends on a symbolic size; give sizes to the inputs".to_string()),
+        }
+        .max(0);
+        let less = total / 2;
+        starts.push(if upper { less } else { total - less });
+        ends.push(if upper { total - less } else { less });
+    }
+    starts.extend(ends);
+    Ok(starts)
+}
+
+/// The spatial sizes of a tensor, of one to three axes.
+pub(super) fn spatial(x: &T) -> Res<Vec<Dim>> {
+    let dims = x.dims()?;
+    match dims.len() {
+        3..=5 => Ok(dims[2..].to_vec()),
+        rank => {
+            Err(format!("its input has {rank} dimensions; 3 to 5 are supported: batch, channels, and 1 to 3 of space"))
+        }
+    }
+}
+
+/// The sizes of a kernel, which the attribute may repeat.
+fn kernel_of(n: &Node<'_>, w: &T) -> Res<Vec<i64>> {
+    let sizes = w.dims()?.get(2..).unwrap_or_default().iter().map(Dim::as_int).collect::<Option<Vec<i64>>>();
+    let sizes = sizes.ok_or("the sizes of its kernel are not known")?;
+    match n.ints("kernel_shape")? {
+        Some(said) if !said.is_empty() && said != sizes => {
+            Err(format!("its attribute `kernel_shape` is {said:?}, but its kernel has {sizes:?}"))
+        }
+        _ => Ok(sizes),
+    }
+}
+
+pub(super) fn conv<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, w: &T) -> Res<T> {
+    let sizes = spatial(x)?;
+    let windows = Windows::of(n, &sizes, kernel_of(n, w)?)?;
+    let group = n.int("group", 1)?;
+    let [strides, padding, dilation] = windows.attrs();
+    let op = format!("relax.nn.conv{}d", sizes.len());
+    conv_call(cx, &op, x, w, &[strides, padding, dilation, ("groups", group.into())])
+}
+
+/// A convolution; sums of short floats are computed in single precision.
+pub(super) fn conv_call(cx: &Cx<'_>, op: &str, x: &T, w: &T, attrs: &[(&str, Attr)]) -> Res<T> {
+    if !matches!(x.dtype(), DType::F16 | DType::BF16) {
+        return cx.call(op, &[x, w], attrs);
+    }
+    let mut attrs = attrs.to_vec();
+    attrs.push(("out_dtype", DType::F32.into()));
+    cx.cast(&cx.call(op, &[x, w], &attrs)?, x.dtype())
+}
+
+pub(super) fn with_bias(cx: &Cx<'_>, out: T, bias: Option<T>) -> Res<T> {
+    let Some(bias) = bias else { return Ok(out) };
+    cx.add(&out, &along_channels(cx, &bias, out.rank()?)?)
+}
+
+/// A vector along axis 1 of a tensor.
+pub(super) fn along_channels(cx: &Cx<'_>, vector: &T, rank: usize) -> Res<T> {
+    let mut shape = vec![Dim::Int(1); rank];
+    *shape.get_mut(1).ok_or("its input has no channels")? = vector.dim(0)?;
+    cx.reshape(vector, shape)
+}
+
+fn deform_conv<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (x, w, offset) = (n.input(0)?, n.input(1)?, n.input(2)?);
+    let sizes = spatial(&x)?;
+    if sizes.len() != 2 {
+        return Err(format!("it has {} spatial axes; two are supported", sizes.len()));
+    }
+    let windows = Windows::of(n, &sizes, kernel_of(n, &w)?)?;
+    let groups = n.int("offset_group", 1)?;
+    let mask = match n.opt(4)? {
+        Some(mask) => mask,
+        None => {
+            let taps = windows.kernel.iter().product::<i64>().saturating_mul(groups);
+            cx.filled(1.0, x.dtype(), &[x.dim(0)?, Dim::Int(taps), offset.dim(2)?, offset.dim(3)?])?
+        }
+    };
+    let [strides, padding, dilation] = windows.attrs();
+    let attrs = [strides, padding, dilation, ("groups", n.int("group", 1)?.into()), ("offset_groups", groups.into())];
+    let out = cx.call("onnx.deform_conv", &[&x, &w, &offset, &mask], &attrs)?;
+    with_bias(cx, out, n.opt(3)?)
+}
+
+fn conv_transpose<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (x, w) = (n.input(0)?, n.input(1)?);
+    let sizes = spatial(&x)?;
+    let kernel = kernel_of(n, &w)?;
+    let count = sizes.len();
+    let group = n.int("group", 1)?;
+    let zeros = vec![0; count];
+    let more = n.ints("output_padding")?.unwrap_or_else(|| zeros.clone());
+    let mut windows = match n.text("auto_pad", "NOTSET")? {
+        "SAME_UPPER" | "SAME_LOWER" => Windows {
+            kernel: kernel.clone(),
+            strides: n.ints("strides")?.unwrap_or(vec![1; count]),
+            dilations: n.ints("dilations")?.unwrap_or(vec![1; count]),
+            pads: vec![0; 2 * count],
+        },
+        _ => Windows::of(n, &sizes, kernel.clone())?,
+    };
+    let wanted = n.ints("output_shape")?.map(|shape| shape[shape.len().saturating_sub(count)..].to_vec());
+    let auto = n.text("auto_pad", "NOTSET")?.to_string();
+    if wanted.is_some() || auto.starts_with("SAME") {
+        for axis in 0..count {
+            let size =
+                sizes[axis].as_int().ok_or("its padding depends on a symbolic size; give sizes to the inputs")?;
+            let stride = windows.strides[axis];
+            let out = wanted.as_ref().map_or(size * stride, |wanted| wanted[axis]);
+            let reach = (kernel[axis] - 1) * windows.dilations[axis] + 1;
+            let total = stride * (size - 1) + more[axis] + reach - out;
+            // If the result is larger than all windows, the rest is added at its end.
+            let less = total.div_euclid(2);
+            let (start, end) = if auto == "SAME_UPPER" { (less, total - less) } else { (total - less, less) };
+            windows.pads[axis] = start;
+            windows.pads[count + axis] = end;
+        }
+        n.ignore(&["pads"]);
+    }
+    let fits = windows.pads.iter().all(|pad| *pad >= 0)
+        && more.iter().zip(&windows.strides).all(|(more, stride)| more < stride);
+    if !fits {
+        return unusual(cx, n, &x, &w, &windows, &more);
+    }
+    let [strides, padding, dilation] = windows.attrs();
+    let attrs = [strides, padding, ("output_padding", more.into()), dilation, ("groups", group.into())];
+    let out = cx.call(&format!("relax.nn.conv{count}d_transpose"), &[&x, &w], &attrs)?;
+    with_bias(cx, out, n.opt(2)?)
+}
+
+/// A transposed convolution whose result reaches beyond all windows: the whole, then with zeros added or elements cut off.
+fn unusual<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, w: &T, windows: &Windows, more: &[i64]) -> Res<T> {
+    let count = more.len();
+    let attrs = [
+        ("strides", windows.strides.clone().into()),
+        ("padding", vec![0i64; 2 * count].into()),
+        ("output_padding", vec![0i64; count].into()),
+        ("dilation", windows.dilations.clone().into()),
+        ("groups", n.int("group", 1)?.into()),
+    ];
+    let whole = cx.call(&format!("relax.nn.conv{count}d_transpose"), &[x, w], &attrs)?;
+    let (mut before, mut after) = (vec![Dim::Int(0); 2], vec![Dim::Int(0); 2]);
+    before.extend(windows.pads[..count].iter().map(|pad| Dim::Int(-pad)));
+    after.extend(windows.pads[count..].iter().zip(more).map(|(pad, more)| Dim::Int(more - pad)));
+    let zero = cx.scalar(0.0, x.dtype())?;
+    let out = super::shape::padded(cx, whole, &before, &after, "constant", &zero)?;
+    with_bias(cx, out, n.opt(2)?)
+}
+
+/// A tensor without its zero point, as int32; the zero point may be a vector along an axis.
+pub(super) fn centered(cx: &Cx<'_>, x: &T, zero: Option<T>, axis: usize) -> Res<T> {
+    let wide = cx.cast(x, DType::I32)?;
+    let Some(zero) = zero else { return Ok(wide) };
+    let zero = cx.cast(&zero, DType::I32)?;
+    let zero = match zero.rank()? {
+        1 => {
+            let rank = x.rank()?;
+            let mut shape = vec![Dim::Int(1); rank];
+            if rank > 0 && zero.dim(0)?.as_int() != Some(1) {
+                shape[axis] = zero.dim(0)?;
+            } else {
+                shape = Vec::new();
+            }
+            cx.reshape(&zero, shape)?
+        }
+        _ => zero,
+    };
+    cx.sub(&wide, &zero)
+}
+
+fn conv_integer<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let x = centered(cx, &n.input(0)?, n.opt(2)?, 1)?;
+    let w = centered(cx, &n.input(1)?, n.opt(3)?, 0)?;
+    conv(cx, n, &x, &w)
+}
+
+fn matmul_integer<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (x, w) = (n.input(0)?, n.input(1)?);
+    let rows = x.rank()?.saturating_sub(2);
+    let columns = w.rank()?.saturating_sub(1);
+    let (x, w) = (centered(cx, &x, n.opt(2)?, rows)?, centered(cx, &w, n.opt(3)?, columns)?);
+    cx.matmul(&x, &w)
+}
+
+fn gemm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (mut a, mut b) = (n.input(0)?, n.input(1)?);
+    let (alpha, beta) = (n.float("alpha", 1.0)?, n.float("beta", 1.0)?);
+    if n.flag("transA", false)? {
+        a = cx.swapped(&a)?;
+    }
+    if n.flag("transB", false)? {
+        b = cx.swapped(&b)?;
+    }
+    let product = cx.matmul(&a, &b)?;
+    let product = if alpha == 1.0 { product } else { cx.mul_s(&product, alpha)? };
+    let Some(c) = n.opt(2)? else { return Ok(product) };
+    let c = if beta == 1.0 { c } else { cx.mul_s(&c, beta)? };
+    cx.add(&product, &c)
+}
+
+fn fused_matmul<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (mut a, mut b) = (n.input(0)?, n.input(1)?);
+    if n.flag("transA", false)? {
+        a = cx.swapped(&a)?;
+    }
+    if n.flag("transB", false)? {
+        b = cx.swapped(&b)?;
+    }
+    if n.flag("transBatchA", false)? || n.flag("transBatchB", false)? {
+        return Err("it transposes batches, which is not supported".to_string());
+    }
+    let product = cx.matmul(&a, &b)?;
+    match n.float("alpha", 1.0)? {
+        1.0 => Ok(product),
+        alpha => cx.mul_s(&product, alpha),
+    }
+}

@@ -1,0 +1,463 @@
+//! Operators on images.
+
+use super::{Row, one};
+use crate::cx::Cx;
+use crate::known::{self, Elem};
+use crate::node::Node;
+use crate::value::{Res, T};
+use plugin_api::prelude::*;
+
+pub(super) const ROWS: &[Row] = &[
+    one("Resize", 10, resize),
+    one("Upsample", 7, resize),
+    one("AffineGrid", 20, affine_grid),
+    one("GridSample", 16, |cx, n| {
+        let (x, grid) = (n.input(0)?, n.input(1)?);
+        let mode = match n.text("mode", "linear")? {
+            "linear" | "bilinear" => "linear",
+            "cubic" | "bicubic" => "cubic",
+            "nearest" => "nearest",
+            other => return Err(format!("its mode is `{other}`; it must be linear, nearest or cubic")),
+        };
+        let padding = n.text("padding_mode", "zeros")?;
+        let corners = n.flag("align_corners", false)?;
+        let attrs = [("mode", mode.into()), ("padding_mode", padding.into()), ("align_corners", corners.into())];
+        cx.call("onnx.grid_sample", &[&x, &cx.cast(&grid, x.dtype())?], &attrs)
+    }),
+    one("RoiAlign", 10, |cx, n| {
+        let (x, rois, batch) = (n.input(0)?, n.input(1)?, n.input(2)?);
+        let default = if n.version < 16 { "output_half_pixel" } else { "half_pixel" };
+        let half = match n.text("coordinate_transformation_mode", default)? {
+            "half_pixel" => true,
+            "output_half_pixel" => false,
+            other => {
+                return Err(format!(
+                    "its attribute `coordinate_transformation_mode` is `{other}`, which ONNX does not have"
+                ));
+            }
+        };
+        let attrs = [
+            ("mode", n.text("mode", "avg")?.into()),
+            ("half_pixel", half.into()),
+            ("output_height", n.int("output_height", 1)?.into()),
+            ("output_width", n.int("output_width", 1)?.into()),
+            ("sampling_ratio", n.int("sampling_ratio", 0)?.into()),
+            ("spatial_scale", n.float("spatial_scale", 1.0)?.into()),
+        ];
+        cx.call("onnx.roi_align", &[&x, &rois, &cx.cast(&batch, DType::I64)?], &attrs)
+    }),
+];
+
+/// How one axis is resized.
+struct Axis {
+    axis: usize,
+    from: Dim,
+    to: Dim,
+    /// Places of the result for each of the input, if it is a number.
+    scale: Option<f64>,
+    /// The same as a tensor that is computed; without both, it is the quotient of the sizes.
+    computed: Option<T>,
+    roi: (f64, f64),
+}
+
+/// How places are found, and values at them.
+struct Rules<'n> {
+    mode: &'n str,
+    transform: &'n str,
+    nearest: &'n str,
+    alpha: f64,
+    exclude: bool,
+    antialias: bool,
+    extrapolation: f64,
+}
+
+fn resize<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let x = n.input(0)?;
+    let is_old = n.version < 11 || n.op() == "Upsample";
+    let rules = Rules {
+        mode: n.text("mode", "nearest")?,
+        transform: if is_old { "asymmetric" } else { n.text("coordinate_transformation_mode", "half_pixel")? },
+        nearest: if is_old { "floor" } else { n.text("nearest_mode", "round_prefer_floor")? },
+        alpha: n.float("cubic_coeff_a", -0.75)?,
+        exclude: n.flag("exclude_outside", false)?,
+        antialias: n.flag("antialias", false)?,
+        extrapolation: n.float("extrapolation_value", 0.0)?,
+    };
+    let axes = resized_axes(cx, n, &x, is_old)?;
+    let wide = rules.mode != "nearest" && !x.is_float();
+    let start = if wide { cx.cast(&x, DType::F32)? } else { x.clone() };
+    let out = axes.iter().try_fold(start, |x, axis| along(cx, &x, axis, &rules))?;
+    if !wide {
+        return Ok(out);
+    }
+    // Numbers are cut towards zero within the range of the type.
+    let (least, most) = super::quant::limits(x.dtype())?;
+    let kept = cx.bin("minimum", &cx.max_s(&out, least)?, &cx.scalar(most, DType::F32)?)?;
+    cx.cast(&kept, x.dtype())
+}
+
+/// The axes whose sizes change, from scales or sizes.
+fn resized_axes<'a>(cx: &mut Cx<'a>, n: &Node<'a>, x: &T, is_old: bool) -> Res<Vec<Axis>> {
+    let dims = x.dims()?;
+    let axes: Vec<usize> = match n.ints("axes")? {
+        Some(axes) => axes.iter().map(|axis| x.axis(*axis)).collect::<Res<_>>()?,
+        None => (0..dims.len()).collect(),
+    };
+    let is_empty = |tensor: &T| tensor.shape().is_some_and(|dims| dims.iter().any(|dim| dim.as_int() == Some(0)));
+    let (roi, scales, sizes) = match is_old {
+        true if n.version < 9 => (
+            None,
+            n.floats("scales")?
+                .map(|s| cx.array(&Array::new(&[s.len() as i64], s).map_err(|e| e.to_string())?))
+                .transpose()?,
+            None,
+        ),
+        true => (None, n.opt(1)?, None),
+        false => {
+            (n.opt(1)?.filter(|t| !is_empty(t)), n.opt(2)?.filter(|t| !is_empty(t)), n.opt(3)?.filter(|t| !is_empty(t)))
+        }
+    };
+    let policy = n.text("keep_aspect_ratio_policy", "stretch")?;
+    let roi = match roi {
+        Some(roi) => {
+            let values = roi.floats();
+            if values.is_none() && n.text("coordinate_transformation_mode", "half_pixel")? == "tf_crop_and_resize" {
+                return Err(n.must_be_known(1));
+            }
+            values.filter(|roi| roi.len() == 2 * axes.len())
+        }
+        None => None,
+    };
+    let mut result = Vec::new();
+    let sizes = match (&scales, &sizes) {
+        (None, Some(sizes)) => Some(cx.dims_of(sizes, "s")?),
+        (Some(_), _) => None,
+        (None, None) => return Err("it has neither scales nor sizes".to_string()),
+    };
+    for (k, axis) in axes.iter().enumerate() {
+        let from = dims[*axis].clone();
+        let (to, scale, computed) = match (&sizes, &scales) {
+            (Some(sizes), _) => {
+                let (to, scale) = sized(&dims, &axes, sizes, k, policy)?;
+                (to, scale, None)
+            }
+            (None, Some(scales)) => scaled(cx, n, scales, k, &from)?,
+            (None, None) => return Err("it has neither scales nor sizes".to_string()),
+        };
+        let roi = roi.as_ref().map_or((0.0, 1.0), |roi| (roi[k], roi[axes.len() + k]));
+        let crops =
+            roi != (0.0, 1.0) && n.text("coordinate_transformation_mode", "half_pixel")? == "tf_crop_and_resize";
+        if crops
+            || !known::same(&from, &to)
+            || computed.is_some()
+            || scale.is_some_and(|scale| (scale - 1.0).abs() > 1e-9)
+        {
+            result.push(Axis { axis: *axis, from, to, scale, computed, roi });
+        }
+    }
+    Ok(result)
+}
+
+/// Size and scale of the axis `k` of those that get sizes.
+fn sized(dims: &[Dim], axes: &[usize], sizes: &[Dim], k: usize, policy: &str) -> Res<(Dim, Option<f64>)> {
+    if sizes.len() != axes.len() {
+        return Err(format!("it gives {} sizes to {} axes", sizes.len(), axes.len()));
+    }
+    let ratio = |k: usize| Some(sizes[k].as_int()? as f64 / dims[axes[k]].as_int()? as f64);
+    let own = ratio(k);
+    if policy == "stretch" {
+        return Ok((sizes[k].clone(), own));
+    }
+    let all: Option<Vec<f64>> = (0..axes.len()).map(ratio).collect();
+    let all = all.ok_or("it keeps the aspect ratio, which depends on symbolic sizes; give sizes to the inputs")?;
+    let scale = match policy {
+        "not_larger" => all.iter().copied().fold(f64::INFINITY, f64::min),
+        "not_smaller" => all.iter().copied().fold(0.0, f64::max),
+        other => {
+            return Err(format!("its attribute `keep_aspect_ratio_policy` is `{other}`, which ONNX does not have"));
+        }
+    };
+    let size = dims[axes[k]].as_int().unwrap_or(0) as f64;
+    Ok((Dim::Int((scale * size + 0.5) as i64), Some(scale)))
+}
+
+/// Size and scale of the axis `k` of those that are scaled.
+fn scaled(cx: &mut Cx<'_>, n: &Node<'_>, scales: &T, k: usize, from: &Dim) -> Res<(Dim, Option<f64>, Option<T>)> {
+    let elems = scales.known().map(|known| known.elems.clone());
+    match elems.as_ref().and_then(|elems| elems.get(k)) {
+        Some(Elem::Float(scale)) => {
+            let to = match from.as_int() {
+                Some(from) => Dim::Int((scale * from as f64) as i64),
+                None => match known::arithmetic("Mul", &Elem::Ratio(from.clone(), 1), &Elem::Float(*scale), DType::F32)
+                {
+                    Some(Elem::Ratio(dim, by)) => known::div(&dim, &Dim::Int(by)),
+                    _ => {
+                        let size = cx.cast(&cx.of_dims(vec![from.clone()])?, DType::F64)?;
+                        let size = cx.cast(&cx.un("floor", &cx.mul_s(&size, *scale)?)?, DType::I64)?;
+                        cx.dims_of(&size, "s")?.remove(0)
+                    }
+                },
+            };
+            Ok((to, Some(*scale), None))
+        }
+        // A scale that is a quotient of sizes: the size of the result, and what the two sizes say.
+        Some(elem @ Elem::Ratio(..)) => match known::arithmetic("Mul", elem, &Elem::Ratio(from.clone(), 1), DType::F32)
+        {
+            Some(Elem::Ratio(dim, by)) => {
+                let one = known::Known::new(DType::F64, vec![], vec![elem.clone()]).map(T::known_as);
+                Ok((known::div(&dim, &Dim::Int(by)), None, one))
+            }
+            _ => Err(n.must_be_known(2)),
+        },
+        _ => {
+            let one = cx.range(&cx.cast(scales, DType::F64)?, 0, k as i64, k as i64 + 1)?;
+            let size = cx.mul(&one, &cx.cast(&cx.of_dims(vec![from.clone()])?, DType::F64)?)?;
+            let size = cx.cast(&cx.un("floor", &size)?, DType::I64)?;
+            let scale = cx.reshape(&one, vec![])?;
+            Ok((cx.dims_of(&size, "s")?.remove(0), None, Some(scale)))
+        }
+    }
+}
+
+/// Resizes one axis: a sum of elements at indices, with weights, for each place of the result.
+fn along(cx: &Cx<'_>, x: &T, axis: &Axis, rules: &Rules<'_>) -> Res<T> {
+    let taps = match (axis.from.as_int(), axis.to.as_int(), axis.scale) {
+        (Some(from), Some(to), Some(scale)) => numbers(cx, axis, rules, from, to, scale)?,
+        _ => computed(cx, axis, rules)?,
+    };
+    let at = [("axis", Attr::Int(axis.axis as i64))];
+    let mut shape = vec![Dim::Int(1); x.rank()? - axis.axis];
+    shape[0] = axis.to.clone();
+    let mut sum: Option<T> = None;
+    for (index, weight) in &taps.all {
+        let value = cx.call("relax.take", &[x, index], &at)?;
+        let value = match weight {
+            None => value,
+            Some(weight) => cx.mul(&value, &cx.reshape(&cx.cast(weight, x.dtype())?, shape.clone())?)?,
+        };
+        sum = Some(if let Some(sum) = sum { cx.add(&sum, &value)? } else { value });
+    }
+    let sum = sum.ok_or("it has no elements to interpolate")?;
+    match taps.outside {
+        None => Ok(sum),
+        Some(outside) => {
+            let outside = cx.reshape(&outside, shape)?;
+            cx.select(&outside, &cx.scalar(rules.extrapolation, x.dtype())?, &sum)
+        }
+    }
+}
+
+/// Indices with weights; and which places are outside.
+struct Taps {
+    all: Vec<(T, Option<T>)>,
+    outside: Option<T>,
+}
+
+/// The place in the input of a place in the result.
+fn place(at: f64, axis: &Axis, rules: &Rules<'_>, from: f64, to: f64, scale: f64) -> Res<f64> {
+    let width = scale * from;
+    Ok(match rules.transform {
+        "align_corners" if width == 1.0 => 0.0,
+        "align_corners" => at * (from - 1.0) / (width - 1.0),
+        "asymmetric" => at / scale,
+        "pytorch_half_pixel" if width == 1.0 => -0.5,
+        "half_pixel" | "pytorch_half_pixel" => (at + 0.5) / scale - 0.5,
+        "half_pixel_symmetric" => from / 2.0 * (1.0 - to / width) + (at + 0.5) / scale - 0.5,
+        "tf_crop_and_resize" => {
+            let (start, end) = axis.roi;
+            let inner = if width == 1.0 {
+                (end - start) * (from - 1.0) / 2.0
+            } else {
+                at * (end - start) * (from - 1.0) / (width - 1.0)
+            };
+            inner + start * (from - 1.0)
+        }
+        other => {
+            return Err(format!("its attribute `coordinate_transformation_mode` is `{other}`, which is not supported"));
+        }
+    })
+}
+
+/// Weights of the elements from an offset on, of a place this far behind its floor.
+fn weights(part: f64, scale: f64, rules: &Rules<'_>) -> Res<(i64, Vec<f64>)> {
+    let less = scale.min(1.0);
+    let cubic = |x: f64| {
+        let (x, a) = (x.abs(), rules.alpha);
+        match x {
+            x if x <= 1.0 => ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0,
+            x if x < 2.0 => ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a,
+            _ => 0.0,
+        }
+    };
+    let of = |start: i64, count: i64, f: &dyn Fn(f64) -> f64, normal: bool| {
+        let all: Vec<f64> = (start..start + count).map(|at| f(at as f64 - part)).collect();
+        let sum: f64 = if normal { all.iter().sum() } else { 1.0 };
+        (start, all.into_iter().map(|weight| weight / sum).collect())
+    };
+    Ok(match (rules.mode, rules.antialias) {
+        ("nearest", _) => {
+            let up = match rules.nearest {
+                "round_prefer_floor" => part > 0.5,
+                "round_prefer_ceil" => part >= 0.5,
+                "floor" => false,
+                "ceil" => part > 0.0,
+                other => return Err(format!("its attribute `nearest_mode` is `{other}`, which ONNX does not have")),
+            };
+            (i64::from(up), vec![1.0])
+        }
+        ("linear" | "bilinear", false) => (0, vec![1.0 - part, part]),
+        ("cubic", false) => of(-1, 4, &cubic, false),
+        ("linear" | "bilinear", true) => {
+            let start = (-1.0 / less).floor() as i64 + 1;
+            of(start, 2 - 2 * start, &|x| (1.0 - (x * less).abs()).clamp(0.0, 1.0), true)
+        }
+        ("cubic", true) => {
+            let start = (-2.0 / less).floor() as i64 + 1;
+            of(start, 2 - 2 * start, &|x| cubic(x * less), true)
+        }
+        (other, _) => return Err(format!("its mode is `{other}`; it must be nearest, linear or cubic")),
+    })
+}
+
+/// Indices and weights of known sizes, as constants.
+fn numbers(cx: &Cx<'_>, axis: &Axis, rules: &Rules<'_>, from: i64, to: i64, scale: f64) -> Res<Taps> {
+    let mut columns: Vec<(Vec<i64>, Vec<f64>)> = Vec::new();
+    let mut outside = Vec::new();
+    for at in 0..to {
+        let place = place(at as f64, axis, rules, from as f64, to as f64, scale)?;
+        outside.push(i64::from(rules.transform == "tf_crop_and_resize" && (place < 0.0 || place > (from - 1) as f64)));
+        let floor = place.floor();
+        let whole = place == floor && rules.mode != "nearest" && rules.antialias;
+        // A whole place is the end of the part before it, as the window of an even number of elements is.
+        let (floor, part) = if whole { (floor - 1.0, 1.0) } else { (floor, place - floor) };
+        let (start, mut all) = weights(part, scale, rules)?;
+        let index = |k: usize| floor as i64 + start + k as i64;
+        if rules.exclude && rules.mode != "nearest" {
+            (0..all.len())
+                .filter(|k| !(0..from).contains(&index(*k)))
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|k| all[k] = 0.0);
+            let sum: f64 = all.iter().sum();
+            all.iter_mut().for_each(|weight| *weight /= if sum == 0.0 { 1.0 } else { sum });
+        }
+        columns.resize_with(all.len().max(columns.len()), Default::default);
+        for (k, weight) in all.iter().enumerate() {
+            columns[k].0.push(index(k).clamp(0, from - 1));
+            columns[k].1.push(*weight);
+        }
+    }
+    let is_nearest = rules.mode == "nearest";
+    let mut all = Vec::new();
+    for (index, weight) in columns {
+        if !is_nearest && weight.iter().all(|weight| *weight == 0.0) {
+            continue;
+        }
+        let index = cx.int64s(&[to], &index)?;
+        let array = Array::new(&[to], weight).map_err(|error| error.to_string())?;
+        all.push((index, if is_nearest { None } else { Some(cx.array(&array)?) }));
+    }
+    let outside = match outside.iter().any(|at| *at != 0) {
+        true => Some(cx.cast(&cx.int64s(&[to], &outside)?, DType::BOOL)?),
+        false => None,
+    };
+    Ok(Taps { all, outside })
+}
+
+/// Indices and weights of sizes that are symbolic: computed in the model.
+fn computed(cx: &Cx<'_>, axis: &Axis, rules: &Rules<'_>) -> Res<Taps> {
+    if rules.antialias || rules.transform == "tf_crop_and_resize" || rules.exclude {
+        return Err("it resizes symbolic sizes with antialiasing, a region or without what is outside; give sizes to the inputs".to_string());
+    }
+    let of = |dim: &Dim| -> Res<T> { cx.cast(&cx.reshape(&cx.of_dims(vec![dim.clone()])?, vec![])?, DType::F64) };
+    let (from, to) = (of(&axis.from)?, of(&axis.to)?);
+    let scale = match (axis.scale, &axis.computed) {
+        (Some(scale), _) => cx.scalar(scale, DType::F64)?,
+        (None, Some(scale)) => scale.clone(),
+        (None, None) => cx.div(&to, &from)?,
+    };
+    let place = computed_place(cx, &cx.arange(&axis.to, DType::F64)?, &scale, &from, rules.transform)?;
+    let floor = cx.un("floor", &place)?;
+    let part = cx.sub(&place, &floor)?;
+    let last = cx.add_s(&from, -1.0)?;
+    let index = |offset: &T| -> Res<T> {
+        let at = cx.bin("minimum", &cx.max_s(&cx.add(&floor, offset)?, 0.0)?, &last)?;
+        cx.cast(&at, DType::I64)
+    };
+    let step = |by: f64| -> Res<T> { index(&cx.scalar(by, DType::F64)?) };
+    let all = match rules.mode {
+        "nearest" => {
+            let (op, edge) = match rules.nearest {
+                "round_prefer_floor" => ("greater", 0.5),
+                "round_prefer_ceil" => ("greater_equal", 0.5),
+                "ceil" => ("greater", 0.0),
+                "floor" => ("greater", 1.0),
+                other => return Err(format!("its attribute `nearest_mode` is `{other}`, which ONNX does not have")),
+            };
+            let up = cx.cast(&cx.bin(op, &part, &cx.scalar(edge, DType::F64)?)?, DType::F64)?;
+            vec![(index(&up)?, None)]
+        }
+        "linear" | "bilinear" => {
+            let rest = cx.sub(&cx.scalar(1.0, DType::F64)?, &part)?;
+            vec![(step(0.0)?, Some(rest)), (step(1.0)?, Some(part.clone()))]
+        }
+        _ => {
+            return Err(
+                "it resizes symbolic sizes with cubic curves, which is not supported; give sizes to the inputs"
+                    .to_string(),
+            );
+        }
+    };
+    Ok(Taps { all, outside: None })
+}
+
+/// Places in the input of places in the result.
+fn computed_place(cx: &Cx<'_>, at: &T, scale: &T, from: &T, transform: &str) -> Res<T> {
+    let half = || -> Res<T> { cx.add_s(&cx.div(&cx.add_s(at, 0.5)?, scale)?, -0.5) };
+    match transform {
+        "asymmetric" => cx.div(at, scale),
+        "half_pixel" => half(),
+        "pytorch_half_pixel" => {
+            let is_one = cx.bin("equal", &cx.mul(scale, from)?, &cx.scalar(1.0, DType::F64)?)?;
+            cx.select(&is_one, &cx.scalar(-0.5, DType::F64)?, &half()?)
+        }
+        "align_corners" => {
+            let last = cx.max_s(&cx.add_s(&cx.mul(scale, from)?, -1.0)?, 1e-30)?;
+            cx.div(&cx.mul(at, &cx.add_s(from, -1.0)?)?, &last)
+        }
+        other => {
+            Err(format!("it resizes symbolic sizes with `{other}`, which is not supported; give sizes to the inputs"))
+        }
+    }
+}
+
+/// The places of pixels, which a linear map sends those of a grid from -1 to 1 to.
+fn affine_grid<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let theta = n.input(0)?;
+    let size = cx.dims_of(&n.input(1)?, "s")?;
+    let corners = n.flag("align_corners", false)?;
+    let space =
+        size.get(2..).filter(|space| matches!(space.len(), 2 | 3)).ok_or("it makes grids of two or three axes")?;
+    let count = space.len();
+    // The last axis comes first in a place.
+    let mut parts = Vec::new();
+    for axis in (0..count).rev() {
+        let length = cx.cast(&cx.reshape(&cx.of_dims(vec![space[axis].clone()])?, vec![])?, theta.dtype())?;
+        let at = cx.arange(&space[axis], theta.dtype())?;
+        let line = match corners {
+            true => cx.add_s(&cx.div(&cx.mul_s(&at, 2.0)?, &cx.add_s(&length, -1.0)?)?, -1.0)?,
+            false => cx.add_s(&cx.div(&cx.add_s(&cx.mul_s(&at, 2.0)?, 1.0)?, &length)?, -1.0)?,
+        };
+        let mut shape = vec![Dim::Int(1); count];
+        shape[axis] = space[axis].clone();
+        parts.push(cx.broadcast_to(&cx.reshape(&line, shape)?, space)?);
+    }
+    parts.push(cx.filled(1.0, theta.dtype(), space)?);
+    let grid = super::control::stacked(cx, &parts, count)?;
+    let flat = cx.reshape(&grid, vec![plugin_api::arith::product(space), Dim::Int(count as i64 + 1)])?;
+    let places = cx.matmul(&flat, &cx.swapped(&theta)?)?;
+    let mut shape = vec![size[0].clone()];
+    shape.extend(space.iter().cloned());
+    shape.push(Dim::Int(count as i64));
+    cx.reshape(&places, shape)
+}

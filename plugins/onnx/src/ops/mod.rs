@@ -1,0 +1,122 @@
+//! Operators of ONNX: for each domain, name and version the function that builds it. One file for each group.
+
+mod attention;
+mod control;
+mod conv;
+mod create;
+mod elementwise;
+mod extra;
+mod image;
+mod index;
+mod norm;
+mod pool;
+mod quant;
+mod reduce;
+mod rnn;
+mod shape;
+
+use crate::cx::Cx;
+use crate::node::Node;
+use crate::value::{Item, Res, T};
+use plugin_api::prelude::*;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// The domain of Microsoft's operators.
+pub(crate) const MS: &str = "com.microsoft";
+
+/// An operator from a version on.
+pub(crate) struct Row {
+    domain: &'static str,
+    name: &'static str,
+    since: i64,
+    pub(crate) run: Run,
+}
+
+/// What builds an operator: one with one result, or with several.
+#[derive(Clone, Copy)]
+pub(crate) enum Run {
+    One(for<'a> fn(&mut Cx<'a>, &Node<'a>) -> Res<T>),
+    All(for<'a> fn(&mut Cx<'a>, &Node<'a>) -> Res<Vec<Item>>),
+}
+
+/// An operator of the standard with one result.
+const fn one(name: &'static str, since: i64, run: for<'a> fn(&mut Cx<'a>, &Node<'a>) -> Res<T>) -> Row {
+    Row { domain: "", name, since, run: Run::One(run) }
+}
+
+/// An operator of the standard with several results.
+const fn all(name: &'static str, since: i64, run: for<'a> fn(&mut Cx<'a>, &Node<'a>) -> Res<Vec<Item>>) -> Row {
+    Row { domain: "", name, since, run: Run::All(run) }
+}
+
+/// The same operator in Microsoft's domain.
+const fn ms(row: Row) -> Row {
+    Row { domain: MS, ..row }
+}
+
+const TABLES: [&[Row]; 14] = [
+    elementwise::ROWS,
+    shape::ROWS,
+    index::ROWS,
+    reduce::ROWS,
+    conv::ROWS,
+    pool::ROWS,
+    norm::ROWS,
+    create::ROWS,
+    quant::ROWS,
+    image::ROWS,
+    rnn::ROWS,
+    control::ROWS,
+    attention::ROWS,
+    extra::ROWS,
+];
+
+type Table = HashMap<(&'static str, &'static str), Vec<&'static Row>>;
+
+fn table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let mut table = Table::new();
+        TABLES
+            .iter()
+            .flat_map(|rows| rows.iter())
+            .for_each(|row| table.entry((row.domain, row.name)).or_default().push(row));
+        table
+    })
+}
+
+/// The operator of a name in a version of its domain.
+pub(crate) fn find(domain: &str, name: &str, version: i64) -> Option<&'static Row> {
+    let rows = table().get(&(domain, name))?;
+    rows.iter().filter(|row| row.since <= version.max(7)).max_by_key(|row| row.since).copied()
+}
+
+/// Why an operator is not read.
+pub(crate) fn refusal(domain: &str, name: &str, version: i64) -> String {
+    const RANDOM: &[&str] =
+        &["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"];
+    if domain == "ai.onnx.ml" {
+        return "operators of classical machine learning are not read; run this part of the model outside".to_string();
+    }
+    if domain.starts_with("ai.onnx.preview.training") {
+        return "operators of training are not read; export the model for inference".to_string();
+    }
+    if domain.is_empty() && RANDOM.contains(&name) {
+        return "random numbers differ in each run and are not read; make them an input of the model".to_string();
+    }
+    if name.contains("String") || matches!(name, "RegexFullMatch" | "TfIdfVectorizer" | "LabelEncoder") {
+        return "operators on texts are not read; run this part of the model outside".to_string();
+    }
+    let known = table().keys().filter(|(of, _)| *of == domain).map(|(_, name)| *name);
+    let near = nearest(name, known);
+    format!(
+        "there is no such operator in version {version}{}; `allow_unknown` keeps it as a call, so that passes can run",
+        did_you_mean(&near)
+    )
+}
+
+/// Windows from lists, for an operator of this plugin.
+pub(crate) fn windows_of(kernel: Vec<i64>, strides: Vec<i64>, dilations: Vec<i64>, pads: Vec<i64>) -> conv::Windows {
+    conv::Windows { kernel, strides, dilations, pads }
+}

@@ -1,0 +1,341 @@
+//! Normalizations, softmax and losses.
+
+use super::conv::along_channels;
+use super::{Row, all, ms, one};
+use crate::cx::Cx;
+use crate::known;
+use crate::node::Node;
+use crate::value::{Item, Res, T};
+use plugin_api::arith::product;
+use plugin_api::prelude::*;
+
+pub(super) const ROWS: &[Row] = &[
+    one("Softmax", 7, |cx, n| soft(cx, n, softmax)),
+    one("LogSoftmax", 7, |cx, n| {
+        soft(cx, n, |cx, x, axis| cx.call("relax.nn.log_softmax", &[x], &[("axis", (axis as i64).into())]))
+    }),
+    one("Hardmax", 7, hardmax),
+    all("BatchNormalization", 7, batch_norm),
+    one("InstanceNormalization", 7, |cx, n| {
+        let x = n.input(0)?;
+        let rank = x.rank()?;
+        let normal = normalized(cx, &x, &(2..rank).collect::<Vec<_>>(), n.float("epsilon", 1e-5)?)?.0;
+        let scaled = cx.mul(&normal, &along_channels(cx, &n.input(1)?, rank)?)?;
+        cx.add(&scaled, &along_channels(cx, &n.input(2)?, rank)?)
+    }),
+    all("LayerNormalization", 17, layer_norm),
+    one("GroupNormalization", 18, group_norm),
+    one("RMSNormalization", 23, |cx, n| {
+        let x = n.input(0)?;
+        let axis = x.axis(n.int("axis", -1)?)?;
+        let stash = n.int("stash_type", 1)?;
+        rms_norm(cx, &x, &n.input(1)?, axis, n.float("epsilon", 1e-5)?, stash)
+    }),
+    one("LRN", 7, lrn),
+    one("LpNormalization", 7, |cx, n| {
+        let x = n.input(0)?;
+        let axis = x.axis(n.int("axis", -1)?)?;
+        let length = match n.int("p", 2)? {
+            1 => cx.reduce("sum", &cx.un("abs", &x)?, &[axis], true)?,
+            2 => cx.un("sqrt", &cx.reduce("sum", &cx.mul(&x, &x)?, &[axis], true)?)?,
+            other => return Err(format!("its attribute `p` is {other}; it must be 1 or 2")),
+        };
+        let zero = cx.scalar(0.0, x.dtype())?;
+        let is_zero = cx.bin("equal", &length, &zero)?;
+        let safe = cx.select(&is_zero, &cx.scalar(1.0, x.dtype())?, &length)?;
+        cx.div(&x, &safe)
+    }),
+    one("MeanVarianceNormalization", 9, |cx, n| {
+        let x = n.input(0)?;
+        let axes = n.ints("axes")?.unwrap_or_else(|| vec![0, 2, 3]);
+        let axes: Vec<usize> = axes.iter().map(|axis| x.axis(*axis)).collect::<Res<_>>()?;
+        let mean = cx.reduce("mean", &x, &axes, true)?;
+        let squares = cx.reduce("mean", &cx.mul(&x, &x)?, &axes, true)?;
+        let variance = cx.sub(&squares, &cx.mul(&mean, &mean)?)?;
+        let deviation = cx.add_s(&cx.un("sqrt", &variance)?, 1e-9)?;
+        cx.div(&cx.sub(&x, &mean)?, &deviation)
+    }),
+    one("NegativeLogLikelihoodLoss", 12, |cx, n| {
+        let (x, labels, weights) = (n.input(0)?, n.input(1)?, n.opt(2)?);
+        nll_loss(cx, n, &x, &labels, weights)
+    }),
+    all("SoftmaxCrossEntropyLoss", 12, |cx, n| {
+        let x = n.input(0)?;
+        let log = cx.call("relax.nn.log_softmax", &[&x], &[("axis", 1i64.into())])?;
+        let loss = nll_loss(cx, n, &log, &n.input(1)?, n.opt(2)?)?;
+        Ok(vec![loss.into(), log.into()])
+    }),
+    // Contributed operators.
+    ms(all("SkipLayerNormalization", 1, skip_layer_norm)),
+    ms(all("EmbedLayerNormalization", 1, |_, _| {
+        Err("it is not supported; export the model without fused operators".to_string())
+    })),
+    ms(all("LayerNormalization", 1, layer_norm)),
+    ms(all("SkipSimplifiedLayerNormalization", 1, skip_rms_norm)),
+    ms(all("SimplifiedLayerNormalization", 1, simplified)),
+    all("SimplifiedLayerNormalization", 1, simplified),
+];
+
+/// Softmax along an axis; that of short floats with sums in single precision.
+pub(super) fn softmax(cx: &Cx<'_>, x: &T, axis: usize) -> Res<T> {
+    if x.dtype().bits() >= 32 {
+        return cx.call("relax.nn.softmax", &[x], &[("axis", (axis as i64).into())]);
+    }
+    let apart = cx.sub(x, &cx.reduce("max", x, &[axis], true)?)?;
+    let powers = cx.un("exp", &apart)?;
+    let sum = cx.reduce("sum", &cx.cast(&powers, DType::F32)?, &[axis], true)?;
+    cx.div(&powers, &cx.cast(&sum, x.dtype())?)
+}
+
+/// Softmax along an axis; before version 13 over all axes from one on.
+fn soft<'a>(cx: &mut Cx<'a>, n: &Node<'a>, of: fn(&Cx<'_>, &T, usize) -> Res<T>) -> Res<T> {
+    let x = n.input(0)?;
+    if n.version >= 13 {
+        return of(cx, &x, x.axis(n.int("axis", -1)?)?);
+    }
+    let (rank, axis) = (x.rank()?, x.axis(n.int("axis", 1)?)?);
+    if axis + 1 == rank {
+        return of(cx, &x, axis);
+    }
+    let dims = x.dims()?;
+    let flat = cx.reshape(&x, vec![product(&dims[..axis]), product(&dims[axis..])])?;
+    let out = of(cx, &flat, 1)?;
+    cx.reshape(&out, dims)
+}
+
+fn hardmax<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let x = n.input(0)?;
+    let dims = x.dims()?;
+    let (flat, axis) = match n.version >= 13 {
+        true => (x.clone(), x.axis(n.int("axis", -1)?)?),
+        false => {
+            let axis = x.axis(n.int("axis", 1)?)?;
+            (cx.reshape(&x, vec![product(&dims[..axis]), product(&dims[axis..])])?, 1)
+        }
+    };
+    let at = cx.call("relax.argmax", &[&flat], &[("axis", (axis as i64).into()), ("keepdims", true.into())])?;
+    let mut shape = vec![Dim::Int(1); flat.rank()?];
+    shape[axis] = flat.dim(axis)?;
+    let along = cx.reshape(&cx.arange(&flat.dim(axis)?, DType::I64)?, shape)?;
+    let out = cx.cast(&cx.bin("equal", &along, &at)?, x.dtype())?;
+    cx.reshape(&out, dims)
+}
+
+/// A tensor minus its mean over axes, divided by its deviation; mean, and one over the deviation.
+pub(super) fn normalized(cx: &Cx<'_>, x: &T, axes: &[usize], epsilon: f64) -> Res<(T, T, T)> {
+    let mean = cx.reduce("mean", x, axes, true)?;
+    let apart = cx.sub(x, &mean)?;
+    let variance = cx.reduce("mean", &cx.mul(&apart, &apart)?, axes, true)?;
+    let deviation = cx.un("sqrt", &cx.add_s(&variance, epsilon)?)?;
+    let inverse = cx.div(&cx.scalar(1.0, x.dtype())?, &deviation)?;
+    Ok((cx.mul(&apart, &inverse)?, mean, inverse))
+}
+
+fn batch_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
+    let (x, scale, bias, mean, variance) = (n.input(0)?, n.input(1)?, n.input(2)?, n.input(3)?, n.input(4)?);
+    let (epsilon, momentum) = (n.float("epsilon", 1e-5)?, n.float("momentum", 0.9)?);
+    if n.int("spatial", 1)? != 1 {
+        return Err("it normalizes each place for itself (`spatial` is 0), which is not supported".to_string());
+    }
+    let trains = n.flag("training_mode", false)?;
+    let rank = x.rank()?;
+    let one_type = [&scale, &bias, &mean, &variance].iter().all(|part| part.dtype() == x.dtype());
+    if !trains && one_type && x.dtype() == DType::F32 {
+        let attrs = [
+            ("axis", 1i64.into()),
+            ("epsilon", epsilon.into()),
+            ("center", true.into()),
+            ("scale", true.into()),
+            ("momentum", momentum.into()),
+            ("training", false.into()),
+        ];
+        let args: Vec<V> = [&x, &scale, &bias, &mean, &variance].iter().map(|part| cx.v(part)).collect::<Res<_>>()?;
+        let all = cx.call_v("relax.nn.batch_norm", &args, &attrs)?;
+        return Ok(vec![cx.parts(all, 1)?.remove(0).into()]);
+    }
+    let wide = if scale.dtype() == x.dtype() { mean.dtype() } else { scale.dtype() };
+    let x_wide = cx.cast(&x, wide)?;
+    let (used_mean, used_variance) = match trains {
+        false => (mean.clone(), variance.clone()),
+        true => {
+            let axes: Vec<usize> = (0..rank).filter(|axis| *axis != 1).collect();
+            let mean = cx.reduce("mean", &x_wide, &axes, false)?;
+            let apart = cx.sub(&x_wide, &along_channels(cx, &mean, rank)?)?;
+            (mean, cx.reduce("mean", &cx.mul(&apart, &apart)?, &axes, false)?)
+        }
+    };
+    let apart = cx.sub(&x_wide, &along_channels(cx, &used_mean, rank)?)?;
+    let deviation = cx.un("sqrt", &cx.add_s(&used_variance, epsilon)?)?;
+    let normal = cx.div(&apart, &along_channels(cx, &deviation, rank)?)?;
+    let scaled = cx.mul(&normal, &along_channels(cx, &cx.cast(&scale, wide)?, rank)?)?;
+    let out = cx.add(&scaled, &along_channels(cx, &cx.cast(&bias, wide)?, rank)?)?;
+    let mut results: Vec<Item> = vec![cx.cast(&out, x.dtype())?.into()];
+    if trains {
+        for (old, new) in [(mean, used_mean), (variance, used_variance)] {
+            let kept = cx.add(&cx.mul_s(&old, momentum)?, &cx.mul_s(&new, 1.0 - momentum)?)?;
+            results.push(kept.into());
+        }
+    }
+    Ok(results)
+}
+
+fn layer_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
+    let (x, scale, bias) = (n.input(0)?, n.input(1)?, n.opt(2)?);
+    let axis = x.axis(n.int("axis", -1)?)?;
+    let epsilon = n.float("epsilon", 1e-5)?;
+    let rank = x.rank()?;
+    let axes: Vec<usize> = (axis..rank).collect();
+    let whole = scale.shape().is_some_and(|dims| x.shape().is_some_and(|all| all[axis..] == *dims));
+    let stash = n.int("stash_type", 1)?;
+    if let (Some(bias), true, false, DType::F32) = (&bias, whole, n.wants(1) || n.wants(2), x.dtype()) {
+        let list: Vec<i64> = axes.iter().map(|axis| *axis as i64).collect();
+        let attrs =
+            [("axes", list.into()), ("epsilon", epsilon.into()), ("center", true.into()), ("scale", true.into())];
+        return Ok(vec![cx.call("relax.nn.layer_norm", &[&x, &scale, bias], &attrs)?.into()]);
+    }
+    let wide = if stash == 1 && x.dtype().bits() < 32 { DType::F32 } else { x.dtype() };
+    let (normal, mean, inverse) = normalized(cx, &cx.cast(&x, wide)?, &axes, epsilon)?;
+    let scaled = cx.mul(&cx.cast(&normal, x.dtype())?, &scale)?;
+    let out = if let Some(bias) = bias { cx.add(&scaled, &bias)? } else { scaled };
+    Ok(vec![out.into(), mean.into(), inverse.into()])
+}
+
+fn group_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (x, scale, bias) = (n.input(0)?, n.input(1)?, n.input(2)?);
+    let groups =
+        n.int_if("num_groups")?.filter(|groups| *groups > 0).ok_or("its attribute `num_groups` must be positive")?;
+    let dims = x.dims()?;
+    let stash = n.int("stash_type", 1)?;
+    let wide = if stash == 1 && x.dtype().bits() < 32 { DType::F32 } else { x.dtype() };
+    let each = known::div(&dims[1], &Dim::Int(groups));
+    let mut apart = vec![dims[0].clone(), Dim::Int(groups), each.clone()];
+    apart.extend(dims[2..].iter().cloned());
+    let rank = apart.len();
+    let split = cx.reshape(&cx.cast(&x, wide)?, apart)?;
+    let normal = normalized(cx, &split, &(2..rank).collect::<Vec<_>>(), n.float("epsilon", 1e-5)?)?.0;
+    let normal = cx.cast(&cx.reshape(&normal, dims.clone())?, x.dtype())?;
+    // Before version 21, there is a scale for each group.
+    let spread = |vector: &T| -> Res<T> {
+        match n.version < 21 {
+            true => {
+                let wide = cx.broadcast_to(&cx.unsqueeze(vector, &[1])?, &[Dim::Int(groups), each.clone()])?;
+                cx.reshape(&wide, vec![dims[1].clone()])
+            }
+            false => Ok(vector.clone()),
+        }
+    };
+    let scaled = cx.mul(&normal, &along_channels(cx, &spread(&scale)?, dims.len())?)?;
+    cx.add(&scaled, &along_channels(cx, &spread(&bias)?, dims.len())?)
+}
+
+pub(super) fn rms_norm(cx: &Cx<'_>, x: &T, scale: &T, axis: usize, epsilon: f64, stash: i64) -> Res<T> {
+    let axes: Vec<usize> = (axis..x.rank()?).collect();
+    let whole = scale.shape().is_some_and(|dims| x.shape().is_some_and(|all| all[axis..] == *dims));
+    if whole && x.dtype() == DType::F32 && scale.dtype() == DType::F32 {
+        let list: Vec<i64> = axes.iter().map(|axis| *axis as i64).collect();
+        return cx.call("relax.nn.rms_norm", &[x, scale], &[("axes", list.into()), ("epsilon", epsilon.into())]);
+    }
+    let wide = if stash == 1 && x.dtype().bits() < 32 { cx.cast(x, DType::F32)? } else { x.clone() };
+    let squares = cx.reduce("mean", &cx.mul(&wide, &wide)?, &axes, true)?;
+    let root = cx.un("sqrt", &cx.add_s(&squares, epsilon)?)?;
+    let normal = cx.cast(&cx.div(&wide, &root)?, scale.dtype())?;
+    cx.mul(&normal, scale)
+}
+
+fn lrn<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let x = n.input(0)?;
+    let size = n
+        .int_if("size")?
+        .filter(|size| (1..=1_000).contains(size))
+        .ok_or("its attribute `size` must be from 1 to 1000")?;
+    let (alpha, beta, bias) = (n.float("alpha", 0.0001)?, n.float("beta", 0.75)?, n.float("bias", 1.0)?);
+    let rank = x.rank()?;
+    let squares = cx.mul(&x, &x)?;
+    let (mut before, mut after) = (vec![Dim::Int(0); rank], vec![Dim::Int(0); rank]);
+    before[1] = Dim::Int((size - 1) / 2);
+    after[1] = Dim::Int(size - 1 - (size - 1) / 2);
+    let zero = cx.scalar(0.0, x.dtype())?;
+    let wide = super::shape::padded(cx, squares, &before, &after, "constant", &zero)?;
+    let channels = x.dim(1)?;
+    let mut sum: Option<T> = None;
+    for at in 0..size {
+        let part = cx.range(&wide, 1, Dim::Int(at), known::add(&channels, &Dim::Int(at)))?;
+        sum = Some(if let Some(sum) = sum { cx.add(&sum, &part)? } else { part });
+    }
+    let sum = sum.ok_or("no channels")?;
+    let base = cx.add_s(&cx.mul_s(&sum, alpha / size as f64)?, bias)?;
+    cx.div(&x, &cx.bin("power", &base, &cx.scalar(beta, x.dtype())?)?)
+}
+
+/// The loss of classes: the negated logarithm at each label, weighted.
+fn nll_loss<'a>(cx: &mut Cx<'a>, n: &Node<'a>, x: &T, labels: &T, weights: Option<T>) -> Res<T> {
+    let reduction = n.text("reduction", "mean")?;
+    let labels = cx.cast(labels, DType::I64)?;
+    let ignored = n.int_if("ignore_index")?;
+    let zero = cx.scalar(0.0, DType::I64)?;
+    let (safe, counts) = match ignored {
+        None => (labels.clone(), None),
+        Some(ignored) => {
+            let ignored = cx.bin("equal", &labels, &cx.int64s(&[], &[ignored])?)?;
+            (cx.select(&ignored, &zero, &labels)?, Some(cx.un("logical_not", &ignored)?))
+        }
+    };
+    let at = cx.unsqueeze(&safe, &[1])?;
+    let picked = cx.call("relax.gather_elements", &[x, &at], &[("axis", 1i64.into())])?;
+    let picked = cx.un("negative", &cx.squeeze(&picked, &[1])?)?;
+    let mut weight = match &weights {
+        Some(weights) => cx.call("relax.take", &[weights, &safe], &[("axis", 0i64.into())])?,
+        None => cx.filled(1.0, x.dtype(), &labels.dims()?)?,
+    };
+    if let Some(counts) = &counts {
+        weight = cx.select(counts, &weight, &cx.scalar(0.0, x.dtype())?)?;
+    }
+    let loss = if weights.is_some() || counts.is_some() { cx.mul(&picked, &weight)? } else { picked };
+    let axes: Vec<usize> = (0..loss.rank()?).collect();
+    match reduction {
+        "none" => Ok(loss),
+        "sum" => cx.reduce("sum", &loss, &axes, false),
+        "mean" => {
+            let (sum, total) = (cx.reduce("sum", &loss, &axes, false)?, cx.reduce("sum", &weight, &axes, false)?);
+            cx.div(&sum, &total)
+        }
+        other => Err(format!("its attribute `reduction` is `{other}`; it must be none, sum or mean")),
+    }
+}
+
+/// Sum of input, skip and bias.
+fn skipped<'a>(cx: &mut Cx<'a>, n: &Node<'a>, bias: usize) -> Res<T> {
+    let sum = cx.add(&n.input(0)?, &n.input(1)?)?;
+    match n.opt(bias)? {
+        Some(bias) => cx.add(&sum, &bias),
+        None => Ok(sum),
+    }
+}
+
+fn skip_layer_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
+    let sum = skipped(cx, n, 4)?;
+    let (gamma, beta) = (n.input(2)?, n.opt(3)?);
+    let axis = sum.rank()? - 1;
+    let (normal, mean, inverse) = normalized(cx, &sum, &[axis], n.float("epsilon", 1e-12)?)?;
+    let scaled = cx.mul(&normal, &gamma)?;
+    let out = if let Some(beta) = beta { cx.add(&scaled, &beta)? } else { scaled };
+    Ok(vec![out.into(), mean.into(), inverse.into(), sum.into()])
+}
+
+fn skip_rms_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
+    let sum = skipped(cx, n, 3)?;
+    let gamma = n.input(2)?;
+    let axis = sum.rank()? - 1;
+    let out = rms_norm(cx, &sum, &gamma, axis, n.float("epsilon", 1e-12)?, 1)?;
+    if n.wants(1) || n.wants(2) {
+        return Err("its results `mean` and `inv_std_var` are not supported".to_string());
+    }
+    Ok(vec![out.clone().into(), out.clone().into(), out.into(), sum.into()])
+}
+
+fn simplified<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
+    let x = n.input(0)?;
+    let axis = x.axis(n.int("axis", -1)?)?;
+    let stash = n.int("stash_type", 1)?;
+    Ok(vec![rms_norm(cx, &x, &n.input(1)?, axis, n.float("epsilon", 1e-5)?, stash)?.into()])
+}

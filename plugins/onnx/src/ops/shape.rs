@@ -1,0 +1,515 @@
+//! Operators that arrange elements in other shapes.
+
+use super::{Row, all, one};
+use crate::cx::Cx;
+use crate::known::{self, add, max, min, mul, sub};
+use crate::node::Node;
+use crate::value::{Item, Res, T, axis_of};
+use plugin_api::arith::product;
+use plugin_api::ir::records::prim;
+use plugin_api::prelude::*;
+
+pub(super) const ROWS: &[Row] = &[
+    one("Reshape", 7, reshape),
+    one("Flatten", 7, |cx, n| {
+        let x = n.input(0)?;
+        let rank = x.rank()? as i64;
+        let axis = n.int("axis", 1)?;
+        let axis = if axis == rank { rank as usize } else { axis_of(axis, rank as usize)? };
+        let dims = x.dims()?;
+        cx.reshape(&x, vec![product(&dims[..axis]), product(&dims[axis..])])
+    }),
+    one("Transpose", 7, |cx, n| {
+        let x = n.input(0)?;
+        let rank = x.rank()?;
+        let axes = match n.ints("perm")? {
+            Some(perm) => perm.iter().map(|axis| axis_of(*axis, rank)).collect::<Res<Vec<usize>>>()?,
+            None => (0..rank).rev().collect(),
+        };
+        cx.transpose(&x, &axes)
+    }),
+    one("Unsqueeze", 7, |cx, n| {
+        let x = n.input(0)?;
+        let axes = axes_of(n, 13)?.ok_or("its axes are missing")?;
+        let rank = x.rank()? + axes.len();
+        let axes: Vec<usize> = axes.iter().map(|axis| axis_of(*axis, rank)).collect::<Res<_>>()?;
+        cx.unsqueeze(&x, &axes)
+    }),
+    one("Squeeze", 7, |cx, n| {
+        let x = n.input(0)?;
+        let axes = match axes_of(n, 13)? {
+            Some(axes) => axes.iter().map(|axis| x.axis(*axis)).collect::<Res<Vec<usize>>>()?,
+            None => {
+                let dims = x.dims()?;
+                if dims.iter().any(|dim| dim.as_int().is_none()) {
+                    return Err(
+                        "it removes all axes of length 1, which depend on symbolic sizes; give its axes".to_string()
+                    );
+                }
+                (0..dims.len()).filter(|at| dims[*at].as_int() == Some(1)).collect()
+            }
+        };
+        cx.squeeze(&x, &axes)
+    }),
+    one("Concat", 7, concat),
+    all("Split", 7, split),
+    one("Slice", 7, slice),
+    one("Expand", 8, expand),
+    one("Tile", 7, tile),
+    one("Pad", 7, pad),
+    one("Shape", 7, |cx, n| {
+        if n.has("start") || n.has("end") {
+            return Err("the number of dimensions of its input is not known".to_string());
+        }
+        let shape = cx.call_v("relax.shape_of", &[cx.v(&n.input(0)?)?], &[])?;
+        T::of_v(cx, cx.call_v("relax.shape_to_tensor", &[shape], &[])?)
+    }),
+    one("Size", 7, |cx, n| cx.un("size", &n.input(0)?)),
+    one("DepthToSpace", 7, depth_to_space),
+    one("SpaceToDepth", 7, space_to_depth),
+    one("Trilu", 14, trilu),
+    one("CenterCropPad", 18, center_crop_pad),
+    one("ReverseSequence", 10, |cx, n| {
+        let (x, lengths) = (n.input(0)?, n.input(1)?);
+        let (time, batch) = (x.axis(n.int("time_axis", 0)?)?, x.axis(n.int("batch_axis", 1)?)?);
+        super::rnn::reverse_sequence(cx, &x, &lengths, time, batch)
+    }),
+];
+
+/// Axes from an attribute, or from the second input since a version.
+pub(super) fn axes_of(n: &Node<'_>, since: i64) -> Res<Option<Vec<i64>>> {
+    if n.version < since { n.ints("axes") } else { n.known_ints(1) }
+}
+
+fn reshape<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (x, shape) = (n.input(0)?, n.input(1)?);
+    let keeps_zero = n.flag("allowzero", false)?;
+    let Some(wanted) = shape.known().and_then(known::Known::dims) else {
+        return reshape_by_data(cx, &x, &shape, keeps_zero);
+    };
+    let mut dims = Vec::with_capacity(wanted.len());
+    for (at, dim) in wanted.iter().enumerate() {
+        dims.push(if dim.as_int() == Some(0) && !keeps_zero { x.dim(at)? } else { dim.clone() });
+    }
+    let open: Vec<usize> = (0..dims.len()).filter(|at| dims[*at].as_int() == Some(-1)).collect();
+    match open.as_slice() {
+        [] => {}
+        [at] => dims[*at] = rest_of(&x.dims()?, &dims, *at)?,
+        _ => return Err(format!("its shape has {} open dimensions; it may have one", open.len())),
+    }
+    cx.reshape(&x, dims)
+}
+
+/// The size of an open dimension: all elements divided by the other dimensions.
+fn rest_of(from: &[Dim], to: &[Dim], open: usize) -> Res<Dim> {
+    let mut above = from.to_vec();
+    let mut below: Vec<Dim> = Vec::new();
+    for (_, dim) in to.iter().enumerate().filter(|(at, _)| *at != open) {
+        match above.iter().position(|other| known::same(other, dim)) {
+            Some(found) => drop(above.remove(found)),
+            None => below.push(dim.clone()),
+        }
+    }
+    if below.is_empty() {
+        return Ok(product(&above));
+    }
+    let (above, below) = (product(&above), product(&below));
+    if below.as_int() == Some(0) {
+        return Err("its shape has an open dimension beside one of 0; nothing tells its size".to_string());
+    }
+    let quotient = known::div(&above, &below);
+    match (above.as_int(), below.as_int(), quotient.as_int()) {
+        (Some(a), Some(b), Some(q)) if q * b != a => {
+            Err(format!("{a} elements do not fit a shape of multiples of {b}"))
+        }
+        _ => Ok(quotient),
+    }
+}
+
+/// A shape that only the data tells; what is open in it is computed.
+fn reshape_by_data(cx: &mut Cx<'_>, x: &T, shape: &T, keeps_zero: bool) -> Res<T> {
+    let n = shape.dim(0)?.as_int().ok_or("the number of dimensions of its result is not known")? as usize;
+    let dims = x.dims()?;
+    let zero = cx.scalar(0.0, DType::I64)?;
+    let mut wanted = cx.cast(shape, DType::I64)?;
+    if !keeps_zero {
+        let own: Vec<Dim> = (0..n).map(|at| dims.get(at).cloned().unwrap_or(Dim::Int(0))).collect();
+        let (is_zero, own) = (cx.bin("equal", &wanted, &zero)?, cx.of_dims(own)?);
+        wanted = cx.select(&is_zero, &own, &wanted)?;
+    }
+    let total = cx.of_dims(vec![product(&dims)])?;
+    let others = cx.un("negative", &cx.reduce("prod", &wanted, &[0], true)?)?;
+    let others = cx.max_s(&others, 1.0)?;
+    let rest = cx.bin("floor_divide", &total, &others)?;
+    let open = cx.bin("less", &wanted, &zero)?;
+    let wanted = cx.select(&open, &rest, &wanted)?;
+    let dims = cx.dims_of(&wanted, "s")?;
+    cx.reshape(x, dims)
+}
+
+fn concat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let parts = n.all()?;
+    let first = parts.first().ok_or("it has no inputs")?;
+    let axis = first.axis(n.int_if("axis")?.ok_or("its attribute `axis` is missing")?)?;
+    let shapes: Option<Vec<Vec<Dim>>> = parts.iter().map(|part| part.shape().map(<[Dim]>::to_vec)).collect();
+    let Some(shapes) = shapes.filter(|shapes| shapes.iter().all(|dims| dims.len() == shapes[0].len())) else {
+        return cx.concat(&parts, axis);
+    };
+    // Sizes of the other axes agree, or are checked when the model runs.
+    let common = |at: usize| {
+        let known = shapes.iter().find(|dims| dims[at].as_int().is_some());
+        known.unwrap_or(&shapes[0])[at].clone()
+    };
+    let common: Vec<Dim> = (0..shapes[0].len()).map(common).collect();
+    let mut same = Vec::with_capacity(parts.len());
+    for (part, own) in parts.iter().zip(&shapes) {
+        let wanted = (0..own.len()).map(|at| {
+            match at == axis || own[at].as_int().is_some() || known::same(&common[at], &own[at]) {
+                true => own[at].clone(),
+                false => common[at].clone(),
+            }
+        });
+        same.push(cx.as_shape(part, wanted.collect())?);
+    }
+    cx.concat(&same, axis)
+}
+
+fn split<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
+    let x = n.input(0)?;
+    let axis = x.axis(n.int("axis", 0)?)?;
+    let size = x.dim(axis)?;
+    let sizes = if n.version < 13 {
+        n.ints("split")?.map(|s| s.into_iter().map(Dim::Int).collect())
+    } else {
+        split_sizes(cx, n)?
+    };
+    let sizes: Vec<Dim> = match sizes {
+        Some(sizes) => {
+            n.ignore(&["num_outputs"]);
+            sizes
+        }
+        None => {
+            let parts = n.int("num_outputs", n.n_outputs() as i64)?;
+            let whole = size.as_int();
+            let each = known::div(&add(&size, &Dim::Int(parts - 1)), &Dim::Int(parts));
+            let each = if whole.is_none()
+                && known::same(&mul(&known::div(&size, &Dim::Int(parts)), &Dim::Int(parts)), &size)
+            {
+                known::div(&size, &Dim::Int(parts))
+            } else {
+                each
+            };
+            (0..parts).map(|k| max(&min(&each, &sub(&size, &mul(&each, &Dim::Int(k)))), &Dim::Int(0))).collect()
+        }
+    };
+    let mut from = Dim::Int(0);
+    let mut parts = Vec::new();
+    for part in sizes {
+        let to = add(&from, &part);
+        parts.push(cx.range(&x, axis, from, to.clone())?.into());
+        from = to;
+    }
+    match (from.as_int(), size.as_int()) {
+        (Some(sum), Some(size)) if sum != size => Err(format!("its parts are {sum} long, but the axis is {size}")),
+        _ => Ok(parts),
+    }
+}
+
+fn split_sizes(cx: &mut Cx<'_>, n: &Node<'_>) -> Res<Option<Vec<Dim>>> {
+    let Some(sizes) = n.opt(1)? else { return Ok(None) };
+    cx.dims_of(&sizes, "part").map(Some)
+}
+
+/// An end of a range, which counts from the end of the axis if negative, kept in bounds.
+fn bound(at: &Dim, size: &Dim, least: i64, most: &Dim) -> Dim {
+    let from_end = add(at, size);
+    let zero = Dim::Int(0);
+    let counted = match at.as_int() {
+        Some(value) if value < 0 => from_end,
+        Some(_) => at.clone(),
+        None if known::proves(prim::LE, &zero, at) => at.clone(),
+        None => Dim::if_then_else(Dim::binary(prim::LT, at.clone(), zero), from_end, at.clone()),
+    };
+    max(&min(&counted, most), &Dim::Int(least))
+}
+
+fn slice<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let x = n.input(0)?;
+    let (starts, ends, axes, steps) = if n.version < 10 {
+        let list = |values: Option<Vec<i64>>| values.map(|v| v.into_iter().map(Dim::Int).collect::<Vec<Dim>>());
+        let starts = list(n.ints("starts")?).ok_or("its attribute `starts` is missing")?;
+        let ends = list(n.ints("ends")?).ok_or("its attribute `ends` is missing")?;
+        (starts, ends, n.ints("axes")?, None)
+    } else {
+        let (axes, steps) = (n.known_ints(3)?, n.known_ints(4)?);
+        (cx.dims_of(&n.input(1)?, "start")?, cx.dims_of(&n.input(2)?, "end")?, axes, steps)
+    };
+    let axes = axes.unwrap_or_else(|| (0..starts.len() as i64).collect());
+    let steps = steps.unwrap_or_else(|| vec![1; starts.len()]);
+    if starts.len() != axes.len() || ends.len() != axes.len() || steps.len() != axes.len() {
+        return Err("its starts, ends, axes and steps differ in length".to_string());
+    }
+    let axes: Vec<usize> = axes.iter().map(|axis| x.axis(*axis)).collect::<Res<_>>()?;
+    let (mut out, mut begin, mut end, mut by) = (x.clone(), Vec::new(), Vec::new(), Vec::new());
+    for (k, axis) in axes.iter().enumerate() {
+        let size = x.dim(*axis)?;
+        let last = sub(&size, &Dim::Int(1));
+        match steps[k] {
+            0 => return Err("a step is 0".to_string()),
+            step if step > 0 => {
+                begin.push(bound(&starts[k], &size, 0, &size));
+                end.push(bound(&ends[k], &size, 0, &size));
+                by.push(step);
+            }
+            step => {
+                // Backwards is forwards in the flipped tensor.
+                out = cx.call("relax.flip", &[&out], &[("axis", (*axis as i64).into())])?;
+                begin.push(sub(&last, &bound(&starts[k], &size, 0, &last)));
+                end.push(sub(&last, &bound(&ends[k], &size, -1, &last)));
+                by.push(step.checked_neg().unwrap_or(i64::MAX));
+            }
+        }
+        let (from, to) = (begin[k].clone(), &mut end[k]);
+        if !known::proves(prim::LE, &from, to) {
+            *to = max(to, &from);
+        }
+    }
+    cx.slice(&out, &axes, &begin, &end, &by)
+}
+
+fn expand<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (x, shape) = (n.input(0)?, n.input(1)?);
+    let wanted = cx.dims_of(&shape, "s")?;
+    let own = x.dims()?;
+    let rank = own.len().max(wanted.len());
+    let at =
+        |dims: &[Dim], axis: usize| (axis + dims.len()).checked_sub(rank).map_or(Dim::Int(1), |at| dims[at].clone());
+    let dims: Vec<Dim> = (0..rank)
+        .map(|axis| match (at(&own, axis), at(&wanted, axis)) {
+            (a, b) if b.as_int() == Some(1) || known::same(&a, &b) => a,
+            (a, b) if a.as_int() == Some(1) => b,
+            // One of the two is 1, and only the sizes tell which.
+            (a, b) => match (a.as_int(), b.as_int()) {
+                (Some(_), Some(_)) | (Some(_), None) => a,
+                (None, Some(_)) => b,
+                (None, None) => max(&a, &b),
+            },
+        })
+        .collect();
+    cx.broadcast_to(&x, &dims)
+}
+
+fn tile<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (x, repeats) = (n.input(0)?, n.input(1)?);
+    if let Some(repeats) = repeats.ints() {
+        return cx.call("relax.tile", &[&x], &[("repeats", repeats.into())]);
+    }
+    let repeats = cx.dims_of(&repeats, "repeat")?;
+    let dims = x.dims()?;
+    if repeats.len() != dims.len() {
+        return Err(format!("it repeats {} of {} axes", repeats.len(), dims.len()));
+    }
+    // Each axis with one before it, along which the whole is repeated.
+    let apart: Vec<Dim> = dims.iter().flat_map(|dim| [Dim::Int(1), dim.clone()]).collect();
+    let wide: Vec<Dim> = repeats.iter().zip(&dims).flat_map(|(by, dim)| [by.clone(), dim.clone()]).collect();
+    let x = cx.broadcast_to(&cx.reshape(&x, apart)?, &wide)?;
+    cx.reshape(&x, repeats.iter().zip(&dims).map(|(by, dim)| mul(by, dim)).collect())
+}
+
+fn pad<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let x = n.input(0)?;
+    let rank = x.rank()?;
+    let mode = n.text("mode", "constant")?;
+    let (pads, value, axes) = if n.version < 11 {
+        let pads = n.ints("pads")?.ok_or("its attribute `pads` is missing")?;
+        let value = cx.scalar(n.float("value", 0.0)?, x.dtype())?;
+        (pads.into_iter().map(Dim::Int).collect(), value, None)
+    } else {
+        let pads = cx.dims_of(&n.input(1)?, "pad")?;
+        let value = match n.opt(2)? {
+            Some(value) => cx.reshape(&value, vec![])?,
+            None => cx.scalar(0.0, x.dtype())?,
+        };
+        (pads, value, n.known_ints(3)?)
+    };
+    let axes: Vec<usize> = match axes {
+        Some(axes) => axes.iter().map(|axis| x.axis(*axis)).collect::<Res<_>>()?,
+        None => (0..rank).collect(),
+    };
+    if pads.len() != 2 * axes.len() {
+        return Err(format!("it pads {} axes by {} numbers; each axis needs two", axes.len(), pads.len()));
+    }
+    let (mut before, mut after) = (vec![Dim::Int(0); rank], vec![Dim::Int(0); rank]);
+    for (k, axis) in axes.iter().enumerate() {
+        before[*axis] = pads[k].clone();
+        after[*axis] = pads[axes.len() + k].clone();
+    }
+    padded(cx, x, &before, &after, mode, &value)
+}
+
+/// A tensor with elements added at both ends of axes; negative numbers remove elements.
+pub(super) fn padded(cx: &Cx<'_>, x: T, before: &[Dim], after: &[Dim], mode: &str, value: &T) -> Res<T> {
+    let rank = before.len();
+    let mut x = x;
+    let crops = |dim: &Dim| dim.as_int().is_some_and(|by| by < 0);
+    for axis in 0..rank {
+        if crops(&before[axis]) || crops(&after[axis]) {
+            let size = x.dim(axis)?;
+            let cut = |dim: &Dim| Dim::Int(dim.as_int().map_or(0, |by| (-by).max(0)));
+            x = cx.range(&x, axis, cut(&before[axis]), sub(&size, &cut(&after[axis])))?;
+        }
+    }
+    let kept =
+        |dims: &[Dim]| dims.iter().map(|dim| if crops(dim) { Dim::Int(0) } else { dim.clone() }).collect::<Vec<Dim>>();
+    let (before, after) = (kept(before), kept(after));
+    let mode = match mode {
+        "constant" => "constant",
+        "reflect" => "reflect",
+        "edge" => "replicate",
+        "wrap" => "circular",
+        other => return Err(format!("its mode is `{other}`; it must be `constant`, `reflect`, `edge` or `wrap`")),
+    };
+    let numbers: Option<Vec<i64>> = before.iter().zip(&after).flat_map(|(a, b)| [a.as_int(), b.as_int()]).collect();
+    if numbers.as_ref().is_some_and(|all| all.iter().all(|by| *by == 0)) {
+        return Ok(x);
+    }
+    match (numbers, mode, value.floats().and_then(|v| v.first().copied())) {
+        (Some(widths), "constant", Some(value)) if x.dtype() == DType::F32 => {
+            let attrs = [("pad_width", widths.into()), ("pad_value", value.into()), ("pad_mode", mode.into())];
+            cx.call("relax.nn.pad", &[&x], &attrs)
+        }
+        (_, "constant", _) => {
+            for axis in 0..rank {
+                let side = |by: &Dim| -> Res<Option<T>> {
+                    if by.as_int() == Some(0) {
+                        return Ok(None);
+                    }
+                    let mut dims = x.dims()?;
+                    dims[axis] = by.clone();
+                    cx.broadcast_to(value, &dims).map(Some)
+                };
+                let (a, b) = (side(&before[axis])?, side(&after[axis])?);
+                let parts: Vec<T> = a.into_iter().chain([x.clone()]).chain(b).collect();
+                x = cx.concat(&parts, axis)?;
+            }
+            Ok(x)
+        }
+        _ => (0..rank).try_fold(x, |x, axis| reflected(cx, x, axis, &before[axis], &after[axis], mode)),
+    }
+}
+
+/// Elements added to one axis that are elements of the tensor: taken at indices that are computed.
+fn reflected(cx: &Cx<'_>, x: T, axis: usize, before: &Dim, after: &Dim, mode: &str) -> Res<T> {
+    if before.as_int() == Some(0) && after.as_int() == Some(0) {
+        return Ok(x);
+    }
+    let size = x.dim(axis)?;
+    let total = add(&add(before, &size), after);
+    let of = |dim: &Dim| -> Res<T> { cx.reshape(&cx.of_dims(vec![dim.clone()])?, vec![]) };
+    let at = cx.sub(&cx.arange(&total, DType::I64)?, &of(before)?)?;
+    let last = sub(&size, &Dim::Int(1));
+    let at = match mode {
+        "replicate" => {
+            let low = cx.max_s(&at, 0.0)?;
+            cx.bin("minimum", &low, &of(&last)?)?
+        }
+        "circular" => cx.bin("floor_mod", &at, &of(&size)?)?,
+        _ => {
+            let period = max(&mul(&last, &Dim::Int(2)), &Dim::Int(1));
+            let at = cx.bin("floor_mod", &at, &of(&period)?)?;
+            let back = cx.sub(&of(&period)?, &at)?;
+            let least = cx.bin("minimum", &at, &back)?;
+            if size.as_int() == Some(1) { cx.mul_s(&least, 0.0)? } else { least }
+        }
+    };
+    cx.call("relax.take", &[&x, &at], &[("axis", (axis as i64).into())])
+}
+
+fn depth_to_space<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let x = n.input(0)?;
+    let by = n.int_if("blocksize")?.filter(|by| *by > 0).ok_or("its attribute `blocksize` must be positive")?;
+    let [b, c, h, w] = four(&x)?;
+    let inner = known::div(&c, &Dim::Int(by.saturating_mul(by)));
+    let block = || Dim::Int(by);
+    let out = vec![b.clone(), inner.clone(), mul(&h, &block()), mul(&w, &block())];
+    let (shape, axes) = match n.text("mode", "DCR")? {
+        "DCR" => (vec![b, block(), block(), inner, h, w], [0, 3, 4, 1, 5, 2]),
+        "CRD" => (vec![b, inner, block(), block(), h, w], [0, 1, 4, 2, 5, 3]),
+        other => return Err(format!("its mode is `{other}`; it must be `DCR` or `CRD`")),
+    };
+    let apart = cx.transpose(&cx.reshape(&x, shape)?, &axes)?;
+    cx.reshape(&apart, out)
+}
+
+fn space_to_depth<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let x = n.input(0)?;
+    let by = n.int_if("blocksize")?.filter(|by| *by > 0).ok_or("its attribute `blocksize` must be positive")?;
+    let [b, c, h, w] = four(&x)?;
+    let block = || Dim::Int(by);
+    let (h, w) = (known::div(&h, &block()), known::div(&w, &block()));
+    let axes = match n.text("mode", "DCR")? {
+        "DCR" => [0, 3, 5, 1, 2, 4],
+        "CRD" => [0, 1, 3, 5, 2, 4],
+        other => return Err(format!("its mode is `{other}`; it must be `DCR` or `CRD`")),
+    };
+    let apart = cx.reshape(&x, vec![b.clone(), c.clone(), h.clone(), block(), w.clone(), block()])?;
+    cx.reshape(&cx.transpose(&apart, &axes)?, vec![b, mul(&c, &Dim::Int(by * by)), h, w])
+}
+
+fn four(x: &T) -> Res<[Dim; 4]> {
+    x.dims()?.try_into().map_err(|dims: Vec<Dim>| format!("it takes a tensor of 4 dimensions, found {}", dims.len()))
+}
+
+/// Keeps one triangle of matrices, by comparing rows and columns.
+fn trilu<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let x = n.input(0)?;
+    let upper = n.flag("upper", true)?;
+    let rank = x.rank()?;
+    if rank < 2 {
+        return Err("it takes a tensor of at least 2 dimensions".to_string());
+    }
+    let (rows, columns) = (cx.arange(&x.dim(rank - 2)?, DType::I64)?, cx.arange(&x.dim(rank - 1)?, DType::I64)?);
+    let mut edge = cx.unsqueeze(&rows, &[1])?;
+    if let Some(k) = n.opt(1)? {
+        let k = cx.cast(&cx.reshape(&k, vec![])?, DType::I64)?;
+        edge = cx.add(&edge, &k)?;
+    }
+    let keeps = cx.bin(if upper { "greater_equal" } else { "less_equal" }, &columns, &edge)?;
+    cx.select(&keeps, &x, &cx.scalar(0.0, x.dtype())?)
+}
+
+fn center_crop_pad<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let mut x = n.input(0)?;
+    let wanted = cx.dims_of(&n.input(1)?, "s")?;
+    let axes: Vec<usize> = match n.ints("axes")? {
+        Some(axes) => axes.iter().map(|axis| x.axis(*axis)).collect::<Res<_>>()?,
+        None => (0..x.rank()?).collect(),
+    };
+    if axes.len() != wanted.len() {
+        return Err(format!("it gives {} sizes to {} axes", wanted.len(), axes.len()));
+    }
+    for (axis, to) in axes.iter().zip(&wanted) {
+        let from = x.dim(*axis)?;
+        let half = |dim: Dim| known::div(&dim, &Dim::Int(2));
+        let crops = known::proves(prim::GE, &from, to);
+        if !crops && !known::proves(prim::LE, &from, to) {
+            return Err(
+                "sizes of its input and its result are not known, so that it may crop or pad; give sizes".to_string()
+            );
+        }
+        if crops {
+            let begin = half(sub(&from, to));
+            let end = add(&begin, to);
+            x = cx.range(&x, *axis, begin, end)?;
+            continue;
+        }
+        let before = half(sub(to, &from));
+        let after = sub(&sub(to, &from), &before);
+        let rank = x.rank()?;
+        let side =
+            |by: Dim| (0..rank).map(|at| if at == *axis { by.clone() } else { Dim::Int(0) }).collect::<Vec<Dim>>();
+        let zero = cx.scalar(0.0, x.dtype())?;
+        x = padded(cx, x, &side(before), &side(after), "constant", &zero)?;
+    }
+    Ok(x)
+}

@@ -1,0 +1,286 @@
+//! Reads a model: decodes it, makes parameters of its inputs, and reads its graph.
+
+use crate::cx::Cx;
+use crate::graph::{NEEDS_BRANCHES, Scopes};
+use crate::known::Known;
+use crate::tensors::{self, Folder};
+use crate::value::{Item, Res, T};
+use crate::{Options, names, narrow, proto};
+use plugin_api::prelude::*;
+use prost::Message;
+use prost::bytes::Bytes;
+use proto::{Extent, TypeValue};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+/// The name of the function that a model becomes.
+const MAIN: &str = "main";
+
+/// The module of a model.
+pub(crate) fn module(
+    bytes: &[u8],
+    folder: Option<&Path>,
+    options: &Options,
+    infer: &dyn Infer,
+) -> Result<Module, PassError> {
+    let model = proto::Model::decode(Bytes::copy_from_slice(bytes)).map_err(|error| {
+        PassError::new(format!(
+            "the file is not an ONNX model: {error}; check that it was written or downloaded completely"
+        ))
+    })?;
+    match function(&model, folder, options, infer, true) {
+        Err(error) if error.message == NEEDS_BRANCHES => function(&model, folder, options, infer, false),
+        result => result,
+    }
+}
+
+fn function(
+    model: &proto::Model,
+    folder: Option<&Path>,
+    options: &Options,
+    infer: &dyn Infer,
+    dataflow: bool,
+) -> Result<Module, PassError> {
+    let Some(graph) = &model.graph else { bail!("the file is not an ONNX model: it has no graph") };
+    let given = Given::of(options)?;
+    let builder = BlockBuilder::new(infer);
+    let mut read = Ok(());
+    builder.function(MAIN, |b| {
+        read = Scopes::new(model, Folder { path: folder }, options, dataflow).and_then(|scopes| {
+            let mut cx = Cx { b, scopes, branches: 0, names: FreshNames::default() };
+            main(&mut cx, graph, &given)
+        });
+    });
+    read.map_err(PassError::new)?;
+    builder.get()
+}
+
+/// Builds the function of a graph.
+fn main<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Res<()> {
+    let inputs = parameters(cx, graph, given)?;
+    let (b, flows) = (cx.b, cx.scopes.dataflow);
+    let build = |_: &FunctionBuilder<'_, '_>| -> Res<Vec<V>> {
+        let results = cx.model(graph, inputs)?;
+        results.iter().map(|result| cx.result(result)).collect()
+    };
+    let results = if flows { b.dataflow(build)? } else { build(b)? };
+    match results.as_slice() {
+        [] => Err("the model has no results".to_string()),
+        [one] => {
+            b.emit_func_output(*one);
+            Ok(())
+        }
+        all => {
+            b.emit_func_output(b.tuple(all));
+            Ok(())
+        }
+    }
+}
+
+/// What the user says of inputs.
+#[derive(Default)]
+struct Given {
+    shapes: BTreeMap<String, Vec<i64>>,
+    sizes: BTreeMap<String, i64>,
+    values: BTreeMap<String, String>,
+}
+
+impl Given {
+    fn of(options: &Options) -> Result<Given, PassError> {
+        let mut given = Given::default();
+        for entry in &options.shapes {
+            let (name, text) = named("shapes", entry, "x=1,3,224,224")?;
+            let sizes: Result<Vec<i64>, _> =
+                text.split(',').filter(|part| !part.trim().is_empty()).map(|part| part.trim().parse()).collect();
+            match sizes {
+                Ok(sizes) if sizes.iter().all(|size| *size >= 0) => given.shapes.insert(name, sizes),
+                _ => bail!(option "`shapes` has `{entry}`; write an input and its sizes, such as `x=1,3,224,224`"),
+            };
+        }
+        for entry in &options.sizes {
+            let (name, text) = named("sizes", entry, "batch=1")?;
+            match text.parse() {
+                Ok(size) if size >= 0 => given.sizes.insert(name, size),
+                _ => bail!(option "`sizes` has `{entry}`; write a dimension and its size, such as `batch=1`"),
+            };
+        }
+        for entry in &options.values {
+            let (name, text) = named("values", entry, "axes=[0, 1]")?;
+            given.values.insert(name, text);
+        }
+        Ok(given)
+    }
+}
+
+fn named(option: &str, entry: &str, example: &str) -> Result<(String, String), PassError> {
+    match entry.split_once('=') {
+        Some((name, text)) => Ok((name.trim().to_string(), text.trim().to_string())),
+        None => bail!(option "`{option}` has `{entry}`; write a name and what it is, such as `{example}`"),
+    }
+}
+
+/// Makes parameters of the inputs of a graph. What the user gives as a value is a constant.
+fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Res<Vec<(String, Item)>> {
+    let stored: HashMap<&str, &proto::Tensor> = graph.initializer.iter().map(|t| (t.name.as_str(), t)).collect();
+    check_names(graph, given)?;
+    let mut symbols: HashMap<String, Dim> = HashMap::new();
+    let mut inputs = Vec::new();
+    let given_inputs: Vec<&proto::ValueInfo> =
+        graph.input.iter().filter(|input| !stored.contains_key(input.name.as_str())).collect();
+    // Inputs take their names before symbolic dimensions do.
+    let called: Vec<String> =
+        given_inputs.iter().map(|input| cx.names.fresh(&names::identifier(&input.name))).collect();
+    for (input, name) in given_inputs.into_iter().zip(called) {
+        let of = |why: String| format!("input `{}`: {why}", input.name);
+        let ty = input_type(cx, input, given, &mut symbols).map_err(of)?;
+        let item = match given.values.get(&input.name) {
+            Some(text) => constant(text, ty.as_tensor().map_or(DType::F32, |ty| ty.dtype)).map_err(of)?,
+            None => T::of(cx.b.param(&name, ty.clone()), &ty)?,
+        };
+        let logical = tensor_type(input).map(|ty| tensors::dtype_of(ty.elem_type)).transpose()?;
+        let item = match logical.filter(|dtype| narrow::storage(*dtype).is_some()) {
+            Some(dtype) => item.with_narrow(dtype),
+            None => item,
+        };
+        if matches!(input.r#type.as_ref().and_then(|ty| ty.value.as_ref()), Some(TypeValue::Optional(_))) {
+            cx.scopes.optional.push(input.name.as_str());
+        }
+        inputs.push((input.name.clone(), item.into()));
+    }
+    let n_inputs = inputs.len() - given.values.len();
+    if cx.scopes.options.keep_params_in_input {
+        for tensor in &graph.initializer {
+            let constant = tensors::read(tensor, &cx.scopes.folder)
+                .map_err(|why| format!("initializer `{}`: {why}", tensor.name))?;
+            // What computes shapes has to be known.
+            if constant.known().is_some() && !constant.is_float() {
+                continue;
+            }
+            let ty = Type::tensor(constant.dims()?, constant.dtype());
+            let name = cx.names.fresh(&names::identifier(&tensor.name));
+            inputs.push((tensor.name.clone(), T::of(cx.b.param(&name, ty.clone()), &ty)?.into()));
+        }
+    }
+    let count = n_inputs as i64;
+    cx.b.func_attrs(&[("num_input", count.into())]);
+    Ok(inputs)
+}
+
+/// Refuses options about inputs and dimensions that the model does not have.
+fn check_names(graph: &proto::Graph, given: &Given) -> Res<()> {
+    let inputs: Vec<&str> = graph.input.iter().map(|input| input.name.as_str()).collect();
+    for (option, name) in
+        given.shapes.keys().map(|name| ("shapes", name)).chain(given.values.keys().map(|name| ("values", name)))
+    {
+        if !inputs.contains(&name.as_str()) {
+            let near = nearest(name, inputs.iter().copied());
+            return Err(format!("`{option}` names `{name}`, which is no input of the model{}", did_you_mean(&near)));
+        }
+    }
+    let dims =
+        graph.input.iter().filter_map(tensor_type).filter_map(|ty| ty.shape.as_ref()).flat_map(|shape| &shape.dim);
+    let params: Vec<&str> = dims
+        .filter_map(|dim| if let Some(Extent::Param(name)) = &dim.value { Some(name.as_str()) } else { None })
+        .collect();
+    for name in given.sizes.keys() {
+        if !params.contains(&name.as_str()) {
+            let near = nearest(name, params.iter().copied());
+            return Err(format!("`sizes` names `{name}`, which is no dimension of an input{}", did_you_mean(&near)));
+        }
+    }
+    Ok(())
+}
+
+/// The tensor type of an input; that of an optional tensor is of the tensor.
+fn tensor_type(input: &proto::ValueInfo) -> Option<&proto::TensorType> {
+    match input.r#type.as_ref()?.value.as_ref()? {
+        TypeValue::Tensor(ty) => Some(ty),
+        TypeValue::Optional(inner) => match inner.elem_type.as_ref()?.value.as_ref()? {
+            TypeValue::Tensor(ty) => Some(ty),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn input_type(
+    cx: &mut Cx<'_>,
+    input: &proto::ValueInfo,
+    given: &Given,
+    symbols: &mut HashMap<String, Dim>,
+) -> Res<Type> {
+    let ty = tensor_type(input).ok_or("it is no tensor; sequences, maps and sparse tensors cannot be inputs")?;
+    let dtype = tensors::dtype_of(ty.elem_type)?;
+    let dtype = narrow::storage(dtype).unwrap_or(dtype);
+    if let Some(sizes) = given.shapes.get(&input.name) {
+        if ty.shape.as_ref().is_some_and(|shape| shape.dim.len() != sizes.len()) {
+            return Err(format!("`shapes` gives {} sizes, but it has another number of dimensions", sizes.len()));
+        }
+        return Ok(Type::tensor(sizes.iter().copied(), dtype));
+    }
+    let Some(shape) = &ty.shape else { return Ok(Type::tensor_ndim(-1, dtype)) };
+    let mut dims = Vec::new();
+    for (axis, dim) in shape.dim.iter().enumerate() {
+        dims.push(match &dim.value {
+            Some(Extent::Value(size)) if *size >= 0 => Dim::Int(*size),
+            Some(Extent::Param(name)) if !name.is_empty() => match (given.sizes.get(name), symbols.get(name)) {
+                (Some(size), _) => Dim::Int(*size),
+                (None, Some(known)) => known.clone(),
+                (None, None) => {
+                    let new = cx.fresh(name);
+                    symbols.insert(name.clone(), new.clone());
+                    new
+                }
+            },
+            _ => cx.fresh(&format!("{}_{axis}", input.name)),
+        });
+    }
+    Ok(Type::tensor(dims, dtype))
+}
+
+/// Numbers in brackets, such as `[[1, 2], [3, 4]]`, as a constant.
+fn constant(text: &str, dtype: DType) -> Res<T> {
+    let wrong = || format!("its value `{text}` is no list of numbers, such as `[[1, 2], [3, 4]]`");
+    let (mut shape, mut values): (Vec<Option<i64>>, Vec<f64>) = (Vec::new(), Vec::new());
+    let (mut counts, mut depth): (Vec<i64>, usize) = (Vec::new(), 0);
+    let spaced = text.replace('[', " [ ").replace(']', " ] ").replace(',', " ");
+    for token in spaced.split_whitespace() {
+        match token {
+            "[" => {
+                counts.push(0);
+                depth = depth.max(counts.len());
+            }
+            "]" => {
+                let n = counts.pop().ok_or_else(wrong)?;
+                let at = counts.len();
+                if shape.len() <= at {
+                    shape.resize(at + 1, None);
+                }
+                if shape[at].replace(n).is_some_and(|old| old != n) {
+                    return Err(wrong());
+                }
+                if let Some(outer) = counts.last_mut() {
+                    *outer += 1;
+                }
+            }
+            number => {
+                values.push(match number.to_ascii_lowercase().as_str() {
+                    "true" => 1.0,
+                    "false" => 0.0,
+                    other => other.parse().map_err(|_| wrong())?,
+                });
+                if let Some(outer) = counts.last_mut() {
+                    *outer += 1;
+                }
+            }
+        }
+    }
+    let shape: Vec<i64> = shape.into_iter().map(|n| n.unwrap_or(0)).collect();
+    if !counts.is_empty() || shape.len() != depth {
+        return Err(wrong());
+    }
+    let array = Array::new(&shape, values).and_then(|array| array.cast(dtype)).map_err(|error| error.to_string())?;
+    let known =
+        Known::of_array(&array).ok_or_else(|| format!("its value has more than {} elements", crate::known::MOST))?;
+    Ok(T::known_as(known))
+}

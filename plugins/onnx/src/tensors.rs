@@ -1,0 +1,230 @@
+//! Tensors of a model: data types, data in the fields that it can be in, and data in files beside the model.
+
+use crate::known::{Elem, Known, MOST, count};
+use crate::proto;
+use crate::value::{Res, T};
+use plugin_api::prelude::*;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Component, Path, PathBuf};
+
+/// The data type with a number of ONNX.
+pub(crate) fn dtype_of(code: i32) -> Res<DType> {
+    Ok(match code {
+        1 => DType::F32,
+        2 => DType::U8,
+        3 => DType::I8,
+        4 => DType::U16,
+        5 => DType::I16,
+        6 => DType::I32,
+        7 => DType::I64,
+        9 => DType::BOOL,
+        10 => DType::F16,
+        11 => DType::F64,
+        12 => DType::U32,
+        13 => DType::U64,
+        16 => DType::BF16,
+        17 => DType::new(10, 8, 1),
+        18 => DType::new(11, 8, 1),
+        19 => DType::new(12, 8, 1),
+        20 => DType::new(13, 8, 1),
+        21 => DType::new(1, 4, 1),
+        22 => DType::new(0, 4, 1),
+        23 => DType::new(17, 4, 1),
+        24 => DType::new(14, 8, 1),
+        25 => DType::new(1, 2, 1),
+        26 => DType::new(0, 2, 1),
+        8 => return Err("tensors of strings are not supported; do the work on texts outside of the model".to_string()),
+        14 | 15 => {
+            return Err("tensors of complex numbers are not supported; use real numbers with an axis of 2".to_string());
+        }
+        0 => return Err("a tensor has no data type".to_string()),
+        other => return Err(format!("there is no data type {other} up to ONNX 1.23")),
+    })
+}
+
+/// Where the files beside the model are.
+pub(crate) struct Folder<'a> {
+    pub(crate) path: Option<&'a Path>,
+}
+
+/// A tensor of the model as a constant.
+pub(crate) fn read(tensor: &proto::Tensor, folder: &Folder<'_>) -> Res<T> {
+    let dtype = dtype_of(tensor.data_type)?;
+    let n = count(&tensor.dims).ok_or_else(|| format!("no tensor has the shape {:?}", tensor.dims))?;
+    let bytes = bytes_of(tensor, dtype, n, folder)?;
+    let known = if n <= MOST {
+        elements(&bytes, dtype).and_then(|elems| Known::new(dtype, tensor.dims.clone(), elems))
+    } else {
+        None
+    };
+    match crate::narrow::storage(dtype) {
+        // Integers of few bits are in the lowest bits of bytes.
+        Some(storage) => {
+            Ok(T::data(&tensor.dims, storage, Tensor::new(&extended(&bytes, dtype)), None).with_narrow(dtype))
+        }
+        None => Ok(T::data(&tensor.dims, dtype, Tensor::new(&bytes), known)),
+    }
+}
+
+/// Signed integers of few bits as int8.
+fn extended(bytes: &[u8], dtype: DType) -> Vec<u8> {
+    match (dtype.code(), dtype.bits()) {
+        (0, bits @ 1..8) => bytes.iter().map(|byte| ((byte << (8 - bits)) as i8 >> (8 - bits)) as u8).collect(),
+        _ => bytes.to_vec(),
+    }
+}
+
+/// Data with elements of so many bytes each.
+fn bytes_of<'t>(
+    tensor: &'t proto::Tensor,
+    dtype: DType,
+    n: usize,
+    folder: &Folder<'_>,
+) -> Res<std::borrow::Cow<'t, [u8]>> {
+    let packed = (n.checked_mul(dtype.bits().into())).map(|bits| bits.div_ceil(8));
+    let wanted = packed.ok_or_else(|| format!("a tensor of {n} elements is larger than memory"))?;
+    let raw = match (&tensor.raw_data, tensor.data_location.unwrap_or_default()) {
+        (_, 1) => Some(std::borrow::Cow::Owned(external(tensor, wanted, folder)?)),
+        (Some(raw), _) => Some(std::borrow::Cow::Borrowed(&raw[..])),
+        (None, _) => None,
+    };
+    match raw {
+        Some(raw) if raw.len() != wanted => {
+            Err(format!("a tensor of shape {:?} and {dtype} has {wanted} bytes, found {}", tensor.dims, raw.len()))
+        }
+        Some(raw) if dtype.bits() < 8 => Ok(unpacked(&raw, dtype.bits(), n).into()),
+        Some(raw) => Ok(raw),
+        None => fields(tensor, dtype, n).map(Into::into),
+    }
+}
+
+/// Elements of less than 8 bits, one in each byte. The first element is in the lowest bits.
+fn unpacked(raw: &[u8], bits: u8, n: usize) -> Vec<u8> {
+    let each = usize::from(8 / bits);
+    let mask = (1u8 << bits) - 1;
+    (0..n).map(|at| raw[at / each] >> (usize::from(bits) * (at % each)) & mask).collect()
+}
+
+/// Data in the field of the data type.
+fn fields(tensor: &proto::Tensor, dtype: DType, n: usize) -> Res<Vec<u8>> {
+    let found;
+    let bytes: Vec<u8> = match (dtype.code(), dtype.bits()) {
+        (2, 32) => {
+            found = tensor.float_data.len();
+            tensor.float_data.iter().flat_map(|v| v.to_le_bytes()).collect()
+        }
+        (2, 64) => {
+            found = tensor.double_data.len();
+            tensor.double_data.iter().flat_map(|v| v.to_le_bytes()).collect()
+        }
+        (0, 64) => {
+            found = tensor.int64_data.len();
+            tensor.int64_data.iter().flat_map(|v| v.to_le_bytes()).collect()
+        }
+        (1, 64 | 32) => {
+            found = tensor.uint64_data.len();
+            tensor.uint64_data.iter().flat_map(|v| v.to_le_bytes()[..dtype.bytes()].to_vec()).collect()
+        }
+        (_, 2 | 4) => {
+            let raw: Vec<u8> = tensor.int32_data.iter().map(|v| *v as u8).collect();
+            let bytes = (n * usize::from(dtype.bits())).div_ceil(8);
+            if raw.len() != bytes {
+                return Err(format!(
+                    "a tensor of shape {:?} and {dtype} has {bytes} bytes, found {}",
+                    tensor.dims,
+                    raw.len()
+                ));
+            }
+            return Ok(unpacked(&raw, dtype.bits(), n));
+        }
+        _ => {
+            found = tensor.int32_data.len();
+            tensor.int32_data.iter().flat_map(|v| v.to_le_bytes()[..dtype.bytes()].to_vec()).collect()
+        }
+    };
+    match found == n {
+        true => Ok(bytes),
+        false => Err(format!("a tensor of shape {:?} has {n} elements of {dtype}, found {found}", tensor.dims)),
+    }
+}
+
+/// The elements in bytes, if they are numbers.
+fn elements(bytes: &[u8], dtype: DType) -> Option<Vec<Elem>> {
+    let size = dtype.bytes();
+    let of = |raw: &[u8]| -> Option<Elem> {
+        let mut wide = [0u8; 8];
+        wide[..size].copy_from_slice(raw);
+        let bits = u64::from_le_bytes(wide);
+        Some(match (dtype.code(), dtype.bits()) {
+            (6, _) => Elem::int(i64::from(bits != 0)),
+            (1, _) => Elem::int(i64::try_from(bits).ok()?),
+            (0, n) => Elem::int((bits << (64 - n) as u32) as i64 >> (64 - n) as u32),
+            (2, 32) => Elem::Float(f64::from(f32::from_bits(bits as u32))),
+            (2, 64) => Elem::Float(f64::from_bits(bits)),
+            _ => return None,
+        })
+    };
+    if matches!(dtype, DType::F16 | DType::BF16) {
+        return None;
+    }
+    bytes.chunks_exact(size).map(of).collect()
+}
+
+/// Data in a file beside the model.
+fn external(tensor: &proto::Tensor, wanted: usize, folder: &Folder<'_>) -> Res<Vec<u8>> {
+    let entry =
+        |key: &str| tensor.external_data.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str());
+    let name = entry("location").ok_or("a tensor has its data in another file, which it does not name")?;
+    let number = |key: &str| match entry(key) {
+        None => Ok(None),
+        Some(text) => text
+            .parse::<u64>()
+            .map(Some)
+            .map_err(|_| format!("`{key}` of the external data `{name}` is `{text}`, which is no number")),
+    };
+    let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?);
+    if length.is_some_and(|length| length != wanted as u64) {
+        return Err(format!(
+            "a tensor of {wanted} bytes has external data of {} bytes in `{name}`",
+            length.unwrap_or_default()
+        ));
+    }
+    let path = beside(name, folder)?;
+    let meta = std::fs::metadata(&path).map_err(|error| format!("cannot read the external data `{name}`: {error}"))?;
+    if !meta.is_file() {
+        return Err(format!("the external data `{name}` is not a regular file"));
+    }
+    if offset.checked_add(wanted as u64).is_none_or(|end| end > meta.len()) {
+        return Err(format!(
+            "the external data `{name}` has {} bytes; a tensor needs {wanted} from byte {offset} on",
+            meta.len()
+        ));
+    }
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(&path)?;
+        file.seek(SeekFrom::Start(offset))?;
+        let mut bytes = Vec::with_capacity(wanted);
+        file.take(wanted as u64).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    read().map_err(|error| format!("cannot read the external data `{name}`: {error}"))
+}
+
+/// The path of a file in the folder of the model. Links may not lead out of it.
+fn beside(name: &str, folder: &Folder<'_>) -> Res<PathBuf> {
+    let Some(root) = folder.path else {
+        return Err(format!(
+            "the model has external data in `{name}`, which needs a model that is a file; give its path"
+        ));
+    };
+    let inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let outside = || format!("the external data `{name}` is not in the folder of the model; move it there");
+    if !inside || name.is_empty() {
+        return Err(outside());
+    }
+    let cannot = |error: std::io::Error| format!("cannot read the external data `{name}`: {error}");
+    let path = root.join(name).canonicalize().map_err(cannot)?;
+    let root = root.canonicalize().map_err(cannot)?;
+    if path.starts_with(&root) { Ok(path) } else { Err(outside()) }
+}
