@@ -5,7 +5,7 @@
 pub(super) struct Foreign {
     /// The format, with its article: `an ONNX model`.
     pub(super) what: &'static str,
-    /// What a reader of it is called.
+    /// The name of a reader of this format.
     pub(super) format: Option<&'static str>,
     pub(super) help: &'static str,
 }
@@ -13,14 +13,12 @@ pub(super) struct Foreign {
 const ONNX: Foreign = Foreign {
     what: "an ONNX model",
     format: Some("onnx"),
-    help: "convert it in Python: `mod = tvm.relax.frontend.onnx.from_onnx(onnx.load(\"model.onnx\"))`, then write \
-           `mod.script(show_meta=True)` to a file",
+    help: "add a plugin that reads it to passes.toml, such as the crate `plugins/onnx` of passhost",
 };
 const TORCH: Foreign = Foreign {
     what: "a PyTorch model or another zip archive",
     format: Some("torch"),
-    help: "convert it in Python: `mod = tvm.relax.frontend.torch.from_exported_program(torch.export.load(\"model.pt2\"))`, \
-           then write `mod.script(show_meta=True)` to a file",
+    help: "export it as ONNX in Python: `torch.onnx.export(model, inputs, \"model.onnx\", dynamo=True)`",
 };
 const TFLITE: Foreign = Foreign {
     what: "a TensorFlow Lite model",
