@@ -13,14 +13,14 @@ fn case(name: &'static str) -> Case {
 
 impl Case {
     /// Standard output of a command that succeeds.
-    fn fine(&self, args: &[&str]) -> String {
+    pub(super) fn fine(&self, args: &[&str]) -> String {
         let (out, said, code) = self.run(args, b"");
         assert_eq!(code, 0, "{args:?}: {said}");
         out
     }
 
     /// Standard error of a command that does not, with its exit code.
-    fn refused(&self, args: &[&str], code: i32) -> String {
+    pub(super) fn refused(&self, args: &[&str], code: i32) -> String {
         let (out, said, found) = self.run(args, b"");
         assert_eq!((found, out.as_str()), (code, ""), "{args:?}: {said}");
         said
