@@ -34,7 +34,7 @@ fn grouped(body: &Body, names: &[&str]) -> Result<Module, PassError> {
 #[test]
 fn a_group_of_two_blocks_is_refused() {
     let error = grouped(&three_blocks(), &["a", "c"]).expect_err("two blocks");
-    assert!(error.message.contains("bindings of two blocks"), "{error}");
+    assert!(error.message.contains("bindings from two blocks"), "{error}");
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn results_in_place_of_arguments() {
     taken(&call(two, "[1]"));
     refused(
         &call(three, "[0]"),
-        "result 0 is written in place of argument 0, but they are not tensors of one known shape",
+        "result 0 is written in place of argument 0, but the two must be tensors of the same known shape",
     );
     refused(&call(two, "[2]"), "in-place index 0 is 2; it must be -1 (none) or an argument, 0 to 1");
     refused(&call(two, "[-1]"), "no result is written in place");
@@ -110,14 +110,11 @@ fn tir(body: &str) -> String {
 
 #[test]
 fn variables_of_tir_are_defined() {
-    refused(&tir("k = T.int32()\nA[k] = T.float32(0)"), "`k` is declared, but nothing defines it");
-    refused(
-        &tir("k = T.int32()\nfor i in range(k):\n    A[i] = T.float32(0)"),
-        "`k` is declared, but nothing defines it",
-    );
+    refused(&tir("k = T.int32()\nA[k] = T.float32(0)"), "`k` is declared, but not defined");
+    refused(&tir("k = T.int32()\nfor i in range(k):\n    A[i] = T.float32(0)"), "`k` is declared, but not defined");
     refused(
         &tir("k = T.int32()\nB = T.alloc_buffer((k,), \"float32\")\nB[0] = A[0]"),
-        "`k` is declared, but nothing defines it",
+        "`k` is declared, but not defined",
     );
     taken(
         "@T.prim_func(s_tir=True)\ndef f(a: T.handle):\n    k = T.int32()\n    A = T.match_buffer(a, (k,), \"float32\")\n    A[k - 1] = T.float32(0)",
@@ -213,7 +210,7 @@ fn tensors_are_calculated_with_by_operators() {
 fn what_a_block_has_stands_in_a_block() {
     for line in ["v = T.axis.spatial(4, n)", "v, w = T.axis.remap(\"SS\", [n, n])", "T.reads(A[0:4])", "T.where(n < 4)"]
     {
-        refused(&tir(&format!("{line}\nT.evaluate(n)")), "is outside a block");
+        refused(&tir(&format!("{line}\nT.evaluate(n)")), "must be inside a block");
     }
-    refused(&tir("with T.init():\n    A[0] = T.float32(0)"), "is outside a block");
+    refused(&tir("with T.init():\n    A[0] = T.float32(0)"), "must be inside a block");
 }

@@ -67,7 +67,9 @@ fn dependencies(package: &Value, kinds: &[Option<&str>]) -> BTreeSet<String> {
 
 fn is_plugin(package: &Value) -> bool {
     let manifest = package["manifest_path"].as_str().expect("manifest_path");
-    ["plugins", "tests/bad-plugins"].iter().any(|folder| Path::new(manifest).starts_with(root().join(folder)))
+    ["plugins", "tests/bad-plugins", "tests/toy-format"]
+        .iter()
+        .any(|folder| Path::new(manifest).starts_with(root().join(folder)))
 }
 
 #[test]
@@ -128,6 +130,8 @@ fn passes_use_no_records() {
     for folder in ["relax-passes", "tir-passes", "template", "conv-grouping"] {
         let text = sources(&root().join("plugins").join(folder).join("src"));
         assert!(text.contains("declare_pass!"), "{folder} has no pass");
+        // The names of kinds of loops are not numbers of records.
+        let text = text.replace("loop_kind::", "");
         for raw in ["records", "kind::", "flag::", ".index()", ".raw()", "value_at("] {
             assert!(!text.contains(raw), "a pass of {folder} uses `{raw}`");
         }

@@ -6,7 +6,6 @@ pub mod body;
 mod buffer;
 pub mod constant;
 pub mod erase;
-pub mod loop_kind;
 #[doc(hidden)]
 pub mod make;
 pub mod module;
@@ -35,6 +34,7 @@ pub use storage::body_handle::Body;
 pub use storage::module_handle::Module;
 pub use storage::sections::{RawView, Sections};
 pub use storage::tensor::Tensor;
+pub use types::loop_kind;
 pub use types::{BufferType, DTensorType, DType, Dim, DimExpr, MAX_SIZE, Sym, TensorType, Ty, Type};
 pub use value::{Call, Function, Region, Value};
 pub use view::{Expr, Stmt};

@@ -2,6 +2,7 @@
 
 mod dims;
 mod dtype;
+pub mod loop_kind;
 mod view;
 
 use crate::ir::nested::{Nests, Part, Parts};

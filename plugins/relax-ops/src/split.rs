@@ -16,10 +16,7 @@ pub(crate) fn split(call: Call<'_>) -> Inferred {
     let size = x.shape.as_ref().zip(at).map(|(dims, at)| &dims[at]);
     let sizes = match (int(call, "indices_or_sections"), ints(call, "indices_or_sections")) {
         (Some(sections), _) => equal_parts(size, sections)?,
-        (None, Some(cuts)) => match cuts.iter().find(|cut| **cut < 0) {
-            Some(cut) => return wrong(format!("cuts at {cut}; count the elements from the beginning, from 0 on")),
-            None => cut_parts(size, &cuts),
-        },
+        (None, Some(cuts)) => cut_parts(size, &cuts),
         (None, None) => return wrong("indices_or_sections must be an integer or a list of integers".to_string()),
     };
     let mut parts: Vec<Type> = sizes
@@ -63,7 +60,7 @@ fn cut_parts(size: Option<&Dim>, cuts: &[i64]) -> Vec<Option<Dim>> {
     let mut simple = |op: u16, a: &Dim, b: &Dim| analyzer.simplify(&apply(op, a, b));
     let mut start = Dim::Int(0);
     let mut parts = Vec::with_capacity(cuts.len() + 1);
-    let ends: Vec<Dim> = cuts.iter().map(|cut| simple(MIN, &Dim::Int(*cut), size)).collect();
+    let ends: Vec<Dim> = cuts.iter().map(|cut| simple(MIN, &Dim::Int((*cut).max(0)), size)).collect();
     for end in ends.into_iter().chain([size.clone()]) {
         let part = simple(SUB, &end, &start);
         parts.push(Some(simple(MAX, &part, &Dim::Int(0))));

@@ -29,12 +29,19 @@ declare_pass! {
     /// # options: {operators=[relax.abs]}
     /// @R.function
     /// def main(x: R.Tensor((2, 3), "float32")):
-    ///     return R.abs(R.abs(R.nn.relu(R.nn.relu(x))))
+    ///     a = R.nn.relu(x)
+    ///     b = R.nn.relu(a)
+    ///     c = R.abs(b)
+    ///     d = R.abs(c)
+    ///     return d
     /// ```
     /// ```relax after
     /// @R.function
     /// def main(x: R.Tensor((2, 3), "float32")):
-    ///     return R.abs(R.nn.relu(R.nn.relu(x)))
+    ///     a = R.nn.relu(x)
+    ///     b = R.nn.relu(a)
+    ///     c = R.abs(b)
+    ///     return c
     /// ```
     pub function pass FOLD_REPEATED = "template_plugin.FoldRepeated" {
         opt_level: 1,

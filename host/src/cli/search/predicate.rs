@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(until("fails: out of bounds"), Ok(Until::Fails(Some("out of bounds".to_string()))));
         assert_eq!(until("command: ./check.sh -x"), Ok(Until::Command("./check.sh -x".to_string())));
         assert!(until("command").is_err_and(|why| why.contains("after a colon")));
-        assert!(until("crashes: x").is_err_and(|why| why.contains("takes nothing")));
+        assert!(until("crashes: x").is_err_and(|why| why.contains("cannot be followed by a colon")));
         assert!(until("crash").is_err_and(|why| why.contains("did you mean `crashes`")), "{:?}", until("crash"));
     }
 

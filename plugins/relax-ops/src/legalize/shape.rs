@@ -111,6 +111,10 @@ fn concat(call: Call<'_>) -> Legal {
 fn split(call: Call<'_>) -> Legal {
     let te = Te::new("split", call);
     let x = te.input(0)?;
+    // Its type is that of TVM, which takes such a cut for 0, and then does not compute it.
+    if let Some(cut) = ints(call, "indices_or_sections").unwrap_or_default().iter().find(|cut| **cut < 0) {
+        return cannot(format!("it cuts at {cut}; count the elements from the beginning, from 0 on"));
+    }
     let axis = axis_of(int(call, "axis").unwrap_or(0), x.ndim());
     // A single part is not wrapped in a tuple.
     let parts: Vec<Type> = match call.ty().to_owned() {

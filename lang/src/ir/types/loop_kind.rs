@@ -1,4 +1,4 @@
-//! Names of the kinds of loops, as in [`Stmt::For`](super::Stmt::For).
+//! Names of the kinds of loops, as in [`Stmt::For`](crate::ir::Stmt::For).
 //!
 //! ```
 //! use plugin_api::ir::loop_kind;
