@@ -80,7 +80,7 @@ fn a_plugin_written_against_1_0_runs() {
     assert!(named.iter().map(|(_, n)| *n).eq(expected), "{named:?}");
 }
 
-/// What 1.1 has more: readers and writers.
+/// A plugin for API 1.1 can have readers and writers.
 #[test]
 fn a_plugin_written_against_1_1_reads_and_writes() {
     let (plugin, meta) = open("api_1_1");
@@ -136,7 +136,7 @@ fn written(plugin: &OpenPlugin, host: &Host, module: &Module) {
     assert_eq!(write(1, None, &beside, 9).0, Err(RunFailure::Error(PassError::new("no path"))));
 }
 
-/// A plugin has the version that it needs, so that older hosts load it.
+/// The version of a plugin is the lowest one that it needs, so that older hosts load it.
 #[test]
 fn only_a_plugin_with_a_reader_or_a_writer_is_one_of_1_1() {
     let versions = ["smallest", "every_kind", "api_1_0", "api_1_1"].map(|name| meta(name).api.to_string());

@@ -602,7 +602,7 @@ fn what_is_written_outside_of_blocks_gets_one() {
     assert_eq!(body.bindings().count(), 3);
 }
 
-/// A rewrite that binds parts of a result, after a block or without one.
+/// A rewrite that binds parts of a result, with a block before it or without one.
 #[test]
 fn what_is_bound_in_a_result_gets_a_block() {
     for first in [false, true] {

@@ -44,7 +44,7 @@ fn wrong_declarations_say_what_would_be_right() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Returns how the compiler's message about a case differs from the expected one, or `None`.
+/// Returns the difference between the compiler's message about a case and the expected one, or `None` if they are equal.
 fn compared(case: &Path) -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in a workspace");
     let out = tempfile::tempdir().expect("a temporary folder");
@@ -63,7 +63,7 @@ fn compared(case: &Path) -> Option<String> {
     (found != expected).then(|| format!("== {}: expected\n{expected}== found\n{found}", source.display()))
 }
 
-/// Removes what differs between machines and versions: line numbers of the library, and the compiler's folder.
+/// Removes parts that differ between machines and versions: line numbers of the library, and the compiler's folder.
 fn normalized(said: &str) -> String {
     let ends =
         ["error: aborting due to", "For more information about", "Some errors have detailed", "error: could not"];
@@ -84,7 +84,7 @@ fn normalized(said: &str) -> String {
         } else if gutter.starts_with('|') || gutter.starts_with("= ") {
             out.push_str(&format!("{:<3}{gutter}", if is_own { number } else { "" }));
         } else if let Some((before, _)) = line.strip_prefix("note: inside").and_then(|_| line.split_once("::<")) {
-            // The size of the metadata, which has the version of the compiler.
+            // Removes the size of the metadata, which depends on the version of the compiler.
             out.push_str(&format!("{before}`"));
         } else {
             out.push_str(line);

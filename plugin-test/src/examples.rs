@@ -7,7 +7,7 @@ use plugin_api::metadata::PassInfo;
 /// One example: functions or a module, before and after the pass.
 #[derive(Debug, PartialEq, Eq)]
 struct Example {
-    /// Options of the pass as in a pipeline, such as `{times=2}`; empty for the defaults.
+    /// The options of the pass as in a pipeline, such as `{times=2}`; empty for the defaults.
     options: String,
     before: String,
     after: String,
@@ -91,10 +91,10 @@ fn examples<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Vec<Example>, St
     }
 }
 
-/// Returns the options in the first line of an example, `# options: {times=2}`.
+/// Returns the options in the first line of an example, such as `# options: {times=2}`.
 ///
 /// # Errors
-/// If the line is similar, but has another form.
+/// If the line begins like options, but cannot be parsed.
 fn options(before: &str) -> Result<String, String> {
     let first = before.lines().next().unwrap_or_default();
     let comment = first.strip_prefix('#').map(str::trim_start).filter(|comment| comment.starts_with("option"));
@@ -137,7 +137,7 @@ mod tests {
         assert!(wrong.contains("+        b: R.Tensor((2,), dtype=\"float32\") = R.exp(a)\n"), "{wrong}");
         let wrong = of("", "R.exp(y)", "R.exp(a)").expect_err("an unknown variable");
         assert!(wrong.starts_with("before: "), "{wrong}");
-        // The default would fold the calls.
+        // With the default options, the calls would be folded.
         assert_eq!(of("{operators=[relax.abs]}", "R.nn.relu(a)", "R.nn.relu(a)"), Ok(()));
         let wrong = of("{operator=[relax.abs]}", "R.nn.relu(a)", "R.nn.relu(a)").expect_err("an unknown option");
         assert!(wrong.starts_with("before: ") && wrong.contains("operators"), "{wrong}");

@@ -69,10 +69,9 @@
 //! /// ```
 //! ````
 //!
-//! An example is a module, or functions of one. The pass runs over the first text with its default options, or with those in its
-//! first line, such as `# options: {times=2}`. Its result and the second text must be equal when printed: types and defaults may be
-//! omitted, but names matter. The examples come from the metadata of the built library; `passhost explain` shows them.
-//!
+//! An example is a module, or functions of one. The pass runs on the first text with its default options, or with those in the
+//! first line, such as `# options: {times=2}`. The printed result must equal the printed second text, so types and defaults may
+//! be omitted, but names matter. The examples come from the metadata of the built library; `passhost explain` shows them.
 //! # Declarations that are not exported
 //!
 //! A pass, composite pass, config option, property or instrument that the sources declare but `export_plugin!` does
@@ -245,7 +244,7 @@ fn unexported(engine: &Engine, plugin: &PluginDecl, folder: &Path) -> Vec<String
     found.iter().map(|found| format!("{found}; {}", found.remedy())).collect()
 }
 
-/// Returns a problem for each undeclared operator in a pattern or a call, because such a pattern never matches.
+/// Returns a problem for each undeclared operator in a pattern or a call. Such a pattern never matches.
 fn unknown_operators(engine: &Engine, folder: &Path) -> Vec<String> {
     let found = declared::unknown_operators(folder, engine.registry());
     found.iter().map(|found| format!("{found}; {}", UnknownOperator::REMEDY)).collect()

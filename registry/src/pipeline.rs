@@ -262,10 +262,10 @@ impl Pipeline {
         Pipeline::parse_as(Named::Pass, text)
     }
 
-    /// Reads the name of one format with options.
+    /// Parses the name of one format with options.
     ///
     /// # Errors
-    /// Position, and what was expected there.
+    /// The position, and what was expected there.
     pub(crate) fn one_format(what: Named, text: &str) -> Result<Stage, PipelineError> {
         let mut parser = Parser { what, text, at: 0, depth: 0 };
         parser.space();
@@ -689,7 +689,7 @@ fn unknown_option(what: Named, name: &str, options: &[OptionInfo], key: &str) ->
     PipelineError::UnknownOption { what, pass: name.to_string(), option: key.to_string(), near, known }
 }
 
-/// A type, and the numbers that it has if a value is none of them because it is too large.
+/// Describes the expected type of a value, with its range if the value is a number outside of it.
 pub(crate) fn wanted(ty: OptionType, found: &OptionValue) -> String {
     match (ty, found) {
         (OptionType::Int, OptionValue::Float(number)) if number.fract() == 0.0 && number.abs() >= 2_f64.powi(63) => {

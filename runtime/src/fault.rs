@@ -162,7 +162,7 @@ impl Fault {
         FaultKind::Unsupported { what: what.into() }.into()
     }
 
-    /// Reports a data type that this runtime does not execute.
+    /// Reports a data type that this runtime cannot execute.
     pub fn numbers_of(dtype: DType) -> Fault {
         Fault::unsupported(format!(
             "numbers of {dtype}, but bool, integers of 8 to 64 bits, float16, bfloat16, float32 and float64"

@@ -78,7 +78,7 @@ fn config_options(registry: &Registry) -> String {
     out
 }
 
-/// Readers and writers; nothing if there are none.
+/// Documents readers and writers; empty if there are none.
 fn formats(registry: &Registry) -> String {
     let mut out = String::new();
     for direction in [Direction::Read, Direction::Write] {

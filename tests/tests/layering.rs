@@ -263,7 +263,7 @@ fn architecture_names_files_that_exist_and_a_test_for_each_invariant() {
     assert!(rows >= 80, "the map has only {rows} invariants");
 }
 
-/// Returns true for a source with an example in its documentation that rustdoc runs.
+/// Returns true if the documentation in a source has an example that rustdoc runs.
 fn has_examples(source: &str) -> bool {
     let fence = |line: &str| {
         line.trim_start().strip_prefix("//")?.strip_prefix(['/', '!'])?.trim().strip_prefix("```").map(str::to_string)
@@ -275,8 +275,8 @@ fn has_examples(source: &str) -> bool {
     })
 }
 
-/// Cargo compiles a target again for its tests, and rustdoc reads a library for its examples, also where there are none. The
-/// template is left out: whoever gets it writes tests.
+/// Cargo compiles a target once more for its tests, and rustdoc reads a library for its examples, even if there are none. The
+/// template is exempt, because its users write tests.
 #[test]
 fn targets_are_built_for_tests_where_they_have_some() {
     assert!(has_examples("/// ```\n/// f();\n/// ```\n") && has_examples("//! ```no_run\n"));

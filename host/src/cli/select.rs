@@ -216,7 +216,7 @@ pub(super) fn selection(source: String, settings: &Settings) -> Selection {
     }
 }
 
-/// Returns true for the name of a pass of a plugin that can be listed.
+/// Returns true if a plugin of the manifest has a pass with this name.
 fn is_pass(name: &str, manifest: &Manifest) -> bool {
     let keeper = Keeper::open(manifest, Mode::Off);
     keeper.is_ok_and(|keeper| Engine::list(manifest, keeper.builds_nothing(), &()).0.registry().find(name).is_ok())

@@ -27,7 +27,7 @@ struct Place {
     output: Output,
     /// The option that names the output.
     option: &'static str,
-    /// What is written there.
+    /// The format of the output.
     written: Written,
 }
 

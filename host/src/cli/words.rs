@@ -1,4 +1,4 @@
-//! Parses the words of the command line, and reports those that cannot be parsed.
+//! Parses the arguments of the command line, and reports those that cannot be parsed.
 
 use super::arguments::Cli;
 use super::messages::Messages;
@@ -16,7 +16,7 @@ use std::path::Path;
 /// Parses the arguments of this process.
 ///
 /// # Errors
-/// Why they cannot be parsed, or the requested help or version.
+/// The reason why they cannot be parsed, or the requested help or version.
 pub(super) fn read() -> Result<Cli, clap::Error> {
     read_from(std::env::args_os().collect())
 }
@@ -26,13 +26,13 @@ fn read_from(words: Vec<OsString>) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(&words).map_err(|error| suggested(error, &words))
 }
 
-/// Returns the command that the words name.
+/// Returns the command that the arguments name.
 fn named<'c>(program: &'c mut Command, words: &[OsString]) -> Option<&'c mut Command> {
     let name = words.iter().skip(1).find_map(|word| Some(program.find_subcommand(word)?.get_name().to_string()))?;
     program.find_subcommand_mut(name)
 }
 
-/// Joins each negative number to the option before it: the number is its value, and not another option.
+/// Joins each negative number to the option before it, because the number is its value, and not another option.
 fn joined(words: Vec<OsString>) -> Vec<OsString> {
     let is_negative = |word: &OsString| {
         let text = word.to_string_lossy();
@@ -73,7 +73,7 @@ fn joined(words: Vec<OsString>) -> Vec<OsString> {
     out
 }
 
-/// Replaces the suggestions of clap, which knows only letters, by those of passhost.
+/// Replaces the suggestions of clap, which only compares letters, by those of passhost.
 fn suggested(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     let text = |error: &clap::Error, kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -172,7 +172,7 @@ mod tests {
         read_from(words).err().map_or_else(String::new, |error| error.to_string())
     }
 
-    /// Required arguments of a command, so that only what is tried is wrong.
+    /// Returns the required arguments of a command, so that only the tested argument can be wrong.
     fn usual(command: &str) -> Vec<&'static str> {
         match command {
             "explain-match" => vec!["a.A", "m.py", "--at=x"],
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Each option of each command that takes a value, and how it takes one alone.
+    /// Returns each option of each command that takes a value, with its command.
     fn options() -> Vec<(String, clap::Arg)> {
         let mut program = Cli::command();
         program.build();
@@ -204,7 +204,7 @@ mod tests {
         options.collect()
     }
 
-    /// No option takes a negative number for an option, or says that another argument is unexpected.
+    /// An option before a negative number takes it as its value, instead of reporting an unexpected argument.
     #[test]
     fn a_negative_number_is_the_value_of_the_option_before_it() {
         let options = options();
@@ -231,7 +231,7 @@ mod tests {
         assert!(said(&["run", "m.py", "--jobs", "2", "--", "-1"]).contains("unexpected argument '-1'"));
     }
 
-    /// Each number option says the same of the same mistake.
+    /// All number options report the same mistake with the same message.
     #[test]
     fn each_number_says_what_it_may_be() {
         for (command, arg) in options() {

@@ -439,11 +439,11 @@ impl Engine {
         }))
     }
 
-    /// A plugin whose reader reads a file. One with a process of its own gets another one, which may also read the folder of the
-    /// file.
+    /// Returns the plugin whose reader reads a file. An isolated plugin gets a worker for this file, which may also read the
+    /// folder of the file.
     ///
     /// # Errors
-    /// Why it cannot be opened.
+    /// The reason why the plugin cannot be opened.
     pub(crate) fn open_to_read(&self, owner: OwnerId, file: Option<&Path>) -> Result<ToRead<'_>, Error> {
         self.try_unknown(owner)?;
         let (plugin, folder) = (self.plugin(owner), file.and_then(Path::parent));
@@ -466,10 +466,10 @@ impl Engine {
     }
 }
 
-/// A plugin that is open to read a file.
+/// A plugin that is opened to read a file.
 pub(crate) enum ToRead<'e> {
     Shared(&'e Opened),
-    /// In a process that ends afterwards.
+    /// A plugin in a worker that ends after the file was read.
     Own(Opened),
 }
 
@@ -552,7 +552,7 @@ pub(crate) fn search(name: &str, folders: &[PathBuf]) -> Result<PathBuf, Error> 
     })
 }
 
-/// The names of all libraries in some folders.
+/// Returns the names of all libraries in some folders.
 fn libraries(folders: &[PathBuf]) -> BTreeSet<String> {
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
     let name = |file: std::fs::DirEntry| {

@@ -1,16 +1,16 @@
-//! Files as memory: only the bytes that are read take memory.
+//! Maps files into memory, so that only the bytes that are read take memory.
 #![allow(unsafe_code, reason = "a map shows what others write to the file, which no safe interface can promise")]
 
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
 
-/// The bytes of a file, or of something else.
+/// The bytes of a file or a stream.
 #[derive(Debug)]
 pub(crate) enum Bytes {
-    /// Those of a file that stays where it is.
+    /// The mapped bytes of a file.
     Mapped(memmap2::Mmap),
-    /// Copied.
+    /// A copy of the bytes.
     Owned(Vec<u8>),
 }
 
@@ -25,8 +25,8 @@ impl Deref for Bytes {
     }
 }
 
-/// Maps a file. If another program truncates it meanwhile, a read beyond its new end raises a signal, which is
-/// reported as the end of the plugin that reads.
+/// Maps a file. If another program truncates it meanwhile, a read beyond the new end raises a signal, which is reported as the
+/// end of the plugin that reads.
 ///
 /// # Errors
 /// If it cannot be mapped.
@@ -34,7 +34,7 @@ pub(crate) fn map(file: &File) -> io::Result<Bytes> {
     if file.metadata()?.len() == 0 {
         return Ok(Bytes::Owned(Vec::new()));
     }
-    // SAFETY: the map is only read. A file that others write to meanwhile is one that they should leave alone, as every program
-    // that maps files has it: the bytes are plain bytes, and nothing that is checked of them is relied on later for safety.
+    // SAFETY: the map is only read. As with every mapped file, other programs should not write to it meanwhile. If one does,
+    // the bytes change, but they are plain bytes, and no safety depends on an earlier check of them.
     unsafe { memmap2::Mmap::map(file) }.map(Bytes::Mapped)
 }

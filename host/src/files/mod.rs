@@ -167,14 +167,14 @@ impl Output {
     }
 }
 
-/// Files that a writer makes beside the output: they are there together, or not at all.
+/// Files that a writer creates beside the output. They are put in place together, or not at all.
 pub(crate) struct Beside<'o> {
     output: &'o Output,
     files: BTreeMap<String, Temporary>,
 }
 
 impl<'o> Beside<'o> {
-    /// None yet.
+    /// Creates an empty set.
     pub(crate) fn of(output: &'o Output) -> Beside<'o> {
         Beside { output, files: BTreeMap::new() }
     }
@@ -182,7 +182,8 @@ impl<'o> Beside<'o> {
     /// Appends bytes to a file.
     ///
     /// # Errors
-    /// If the output is no file of its own, the name is none of a file in its folder, or is taken by a file in `spared`.
+    /// If the output is not a regular file, if `name` is not a plain file name in its folder, or if it names a file in
+    /// `spared`.
     pub(crate) fn put(&mut self, name: &str, bytes: &[u8], spared: &[&Path]) -> io::Result<()> {
         let wrong = |message: String| Err(io::Error::other(message));
         let Output::File { path, .. } = self.output else {
@@ -204,10 +205,10 @@ impl<'o> Beside<'o> {
         file.map_or(Ok(()), |file| file.write_all(bytes))
     }
 
-    /// Puts all of them in their places.
+    /// Puts all files in place.
     ///
     /// # Errors
-    /// The first that cannot be put there.
+    /// The error of the first file that cannot be put in place.
     pub(crate) fn keep(self) -> io::Result<()> {
         let Output::File { path, .. } = self.output else { return Ok(()) };
         for (name, Temporary { file, noted }) in self.files {
@@ -241,15 +242,15 @@ pub(crate) enum Written {
     Page,
     /// A trace of a run.
     Trace,
-    /// What a failed run needs to fail again.
+    /// The data with which a failed run can be repeated.
     Bundle,
 }
 
-/// What is known of a format.
+/// The facts about a format.
 struct Form {
     written: Written,
     what: &'static str,
-    /// Its extensions; the first is the usual one.
+    /// Its extensions, the usual one first.
     ends: &'static [&'static str],
     /// The command that writes it.
     by: &'static str,
@@ -491,7 +492,7 @@ pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a file that a command reads. Opening a named pipe waits for a writer; after a second, a warning says so.
+/// Opens a file that a command reads. If the file is a named pipe, waits for a writer, and warns after a second.
 ///
 /// # Errors
 /// If it cannot be opened.
@@ -528,7 +529,7 @@ fn open_pipe(path: &Path) -> io::Result<File> {
 /// Maximum size of a module, because positions in its text are 32-bit numbers.
 const LARGEST: u64 = u32::MAX as u64;
 
-/// Reads what is as long as a module can be from a file; from another kind of file as [`read_stream`] does.
+/// Reads a regular file of at most the maximum size of a module, or another kind of file as [`read_stream`] does.
 ///
 /// # Errors
 /// If it cannot be read, or is too long.
@@ -553,10 +554,10 @@ pub(crate) fn read_text(mut file: &File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How much of a file is looked at to find out its format.
+/// Number of bytes at the start of a file that determine its format.
 pub(crate) const START: u64 = 64 << 10;
 
-/// The first bytes of a file.
+/// Returns the first bytes of a file.
 ///
 /// # Errors
 /// If they cannot be read.
@@ -567,8 +568,8 @@ pub(crate) fn read_start(mut file: &File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a module from what says nothing of its length. What begins with anything but text is read no further, unless all of
-/// it is wanted: it may have no end.
+/// Reads a module from a stream of unknown length. Unless `all` is true, stops early if the first bytes are not text, because
+/// the stream may be endless.
 ///
 /// # Errors
 /// If it cannot be read, or is too long.

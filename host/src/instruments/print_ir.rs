@@ -79,7 +79,7 @@ pub struct PrintIr {
     met: Met,
 }
 
-/// Functions that are asked for by name and were in a module, shared with the instrument.
+/// The functions selected by name that occurred in a module, shared with the instrument.
 pub type Met = Rc<RefCell<BTreeSet<String>>>;
 
 impl PrintIr {
@@ -88,7 +88,7 @@ impl PrintIr {
         PrintIr { printed, operators, out, before: Vec::new(), met: Met::default() }
     }
 
-    /// Which of the functions that are asked for were in a module so far.
+    /// Returns the functions selected by name that occurred in a module so far.
     pub fn met(&self) -> Met {
         Rc::clone(&self.met)
     }

@@ -1,5 +1,5 @@
-//! Parses numbers, times and sizes of manifests and arguments. Errors do not name the key or option; callers put it before
-//! them.
+//! Parses numbers, times and sizes in manifests and arguments. Errors do not contain the key or option, which callers put in
+//! front.
 
 use passhost_lang::names::{did_you_mean, nearest, with_more};
 use std::ops::RangeInclusive;
@@ -14,7 +14,7 @@ pub(crate) fn integer(text: &str, range: &RangeInclusive<i128>) -> Result<i128, 
         let found = if text.is_empty() { ", found nothing" } else { "" };
         return Err(format!("expected an integer, such as 7{found}"));
     }
-    // What has more digits than the largest of these numbers is in no range.
+    // A number with more digits than an `i128` can hold is out of every range.
     let value = text.parse().ok().filter(|value| range.contains(value));
     value.ok_or_else(|| format!("must be from {} to {}", range.start(), range.end()))
 }
@@ -87,10 +87,10 @@ const SIZES: Units = Units {
     example: "2 GiB",
 };
 
-/// A number with a unit, in the smallest unit.
+/// A parsed amount, in the smallest unit.
 enum Amount {
     Whole(u64),
-    /// Too large.
+    /// More than 64 bits can hold.
     Beyond,
     /// Not a whole number, even in the smallest unit.
     Part,
@@ -189,8 +189,8 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     SIZES.read(text)
 }
 
-/// The minimum memory of a worker: four times what is needed to open one of passhost's own plugins. With less, reading the
-/// library fails, and it would look damaged.
+/// The minimum memory of a worker: four times what opening one of passhost's own plugins needs. With less, reading the library
+/// fails, and the error would suggest that the library is damaged.
 const LEAST: u64 = 16 << 20;
 
 /// Parses the memory limit of a worker, and returns bytes.
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(amounts, ["4 GiB", "1536 MiB", "5000 bytes", "1 byte", "0 bytes"]);
     }
 
-    /// Each kind of mistake has its own answer.
+    /// Each kind of mistake has its own message.
     #[test]
     fn what_is_wrong_with_a_time_or_an_amount() {
         let times = "expected a whole number with a unit (s, ms, min, h), such as 30 s";

@@ -103,7 +103,8 @@ fn unexported_of(folder: &Path, is_exported: impl Fn(Kind, &str) -> bool) -> Vec
     found
 }
 
-/// An operator in a pattern or a call that no plugin declares. Such a pattern never matches, and such a call has no type.
+/// An operator that occurs in a pattern or a call, but is not declared by any plugin. The pattern never matches, and the call
+/// remains untyped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownOperator {
     /// Its name.
@@ -129,8 +130,8 @@ impl fmt::Display for UnknownOperator {
     }
 }
 
-/// Returns undeclared operators in the patterns and calls of a crate's sources, in the order of the files. Operators in a namespace without any
-/// declarations are left out, unless their name resembles another, because their plugin may not be listed.
+/// Returns the undeclared operators in the patterns and calls of a crate's sources, in the order of the files. Skips operators in a
+/// namespace without declarations, because their plugin may not be listed, unless the name resembles a declared one.
 pub fn unknown_operators(folder: &Path, registry: &Registry) -> Vec<UnknownOperator> {
     let namespace = |name: &str| name.split('.').next().unwrap_or_default().to_string();
     let mut found = Vec::new();
@@ -145,11 +146,11 @@ pub fn unknown_operators(folder: &Path, registry: &Registry) -> Vec<UnknownOpera
     found
 }
 
-/// Functions that take the name of an operator as their first or second argument. Other functions called `call` exist, so the names in its calls must
-/// have a namespace.
+/// Functions whose first or second argument is the name of an operator. Names in calls of `call` count only if they have a namespace,
+/// because other functions have this name, too.
 const TAKE_OPERATORS: [&str; 6] = ["is_op(", "is_commutative(", "as_call_to(", "call(", "call_op(", "emit_op("];
 
-/// Returns the operators in the patterns and calls of a text, with their lines. Comments, and the tests at the end, are skipped.
+/// Returns the operators in the patterns and calls of a text, with their lines. Skips comments, and the tests at the end.
 fn used(text: &str) -> Vec<(String, usize)> {
     let code = text.lines().take_while(|line| line.trim() != "#[cfg(test)]");
     let code: Vec<&str> = code.map(|line| if line.trim_start().starts_with('/') { "" } else { line }).collect();

@@ -89,10 +89,10 @@ impl Limits {
     }
 }
 
-/// Checks that a text of a manifest names environment variables.
+/// Checks that a string of a manifest can match environment variables.
 ///
 /// # Errors
-/// Why it names none.
+/// The reason why it cannot match any.
 pub(crate) fn variables(pattern: &str) -> Result<(), String> {
     let name = pattern.strip_suffix('*').unwrap_or(pattern);
     let why = match name.chars().find(|c| matches!(c, '*' | '=' | '\0')) {
@@ -104,10 +104,10 @@ pub(crate) fn variables(pattern: &str) -> Result<(), String> {
     Err(format!("{why}; write a name, or the start of names with `*` after it"))
 }
 
-/// Checks that a text of a manifest names a file or a folder.
+/// Checks that a string of a manifest can be the path of a file or a folder.
 ///
 /// # Errors
-/// Why it names none.
+/// The reason why it cannot.
 pub(crate) fn path(path: &str) -> Result<(), String> {
     match path {
         "" => Err("is empty".to_string()),

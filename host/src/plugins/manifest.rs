@@ -214,9 +214,9 @@ impl Manifest {
     }
 }
 
-/// What is wrong with the text of a manifest, and what to do, for what the TOML reader says.
+/// Converts a message of the TOML reader to a message about the manifest, and advice on what to do.
 fn of_toml(message: &str) -> (String, &'static str) {
-    // It reads 80 levels.
+    // The reader accepts at most 80 levels.
     match message.contains("recursion") {
         true => {
             ("tables and lists are nested more than 80 deep".to_string(), "no key of a manifest needs so many levels")
@@ -499,7 +499,7 @@ impl Reader<'_> {
             let value = table.get(key)?;
             let text = match value.get_ref() {
                 DeValue::String(text) => text.to_string(),
-                // In any base: a number alone has the usual unit.
+                // Integers in any base are accepted; one without a unit has the usual unit.
                 DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
                     Ok(number) => number.to_string(),
                     Err(_) => number.as_str().to_string(),
@@ -528,7 +528,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Texts of a list that grant something; `check` says why one would grant nothing.
+    /// Returns the strings of a list of grants. `check` returns an error for a string that would grant nothing.
     fn granted(
         &self,
         table: &DeTable<'_>,

@@ -280,30 +280,30 @@ pub enum Error {
     },
 }
 
-/// How a reader or a writer failed.
+/// The failure of a reader or a writer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{origin}: {direction} `{format}` of plugin `{}`: {message}", owner.name)]
 pub struct FormatFailure {
-    /// Whether the file was read or written.
+    /// The direction: reading or writing.
     pub direction: Direction,
     /// Path, `<stdin>` or `<stdout>`.
     pub origin: String,
     /// Name of the format.
     pub format: String,
-    /// The plugin.
+    /// The plugin that has the reader or writer.
     pub owner: Owner,
-    /// Function, where one is known.
+    /// Function of the module, if known.
     pub function: Option<String>,
-    /// What happened.
+    /// The error message.
     pub message: String,
-    /// What the text shows, the text, and the place in it.
+    /// Description of the text, the text, and the place in it.
     pub place: Option<(String, Arc<str>, Range<usize>)>,
-    /// Exit code: of an input that is wrong, of a plugin that failed, or of a request with a wrong option.
+    /// The exit code, which depends on the cause: an invalid input, a failed plugin, or an invalid option in the request.
     pub code: u8,
 }
 
 impl FormatFailure {
-    /// What it is about, and what to do.
+    /// Adds the format, the plugin and the advice to a report.
     fn complete(&self, mut report: Report) -> Report {
         report = report.about("format", &self.format).about_owner(&self.owner);
         report.about.extend(self.function.clone().map(|name| ("function", name)));

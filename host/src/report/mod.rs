@@ -241,20 +241,21 @@ fn short(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{begin}... ({} more bytes)", text.len() - begin.len()))
 }
 
-/// Bytes of a line that are given to the renderer. It lays out the whole line, a second for some MiB, before it cuts it.
+/// Maximum number of bytes of a line that the renderer gets. It lays out the whole line before it cuts it, which takes a second
+/// for a few MiB.
 const WIDEST: usize = 1 << 16;
 
 /// The part of an excerpt that is shown.
 struct Clipped {
     text: String,
     places: Vec<Place>,
-    /// Number of its first line.
+    /// Number of the first line.
     line: usize,
-    /// The column of the main place, as the renderer counts it and as it is, where the beginning of the line is left out.
+    /// If the beginning of the line is left out: the column of the main place as the renderer counts it, and the actual column.
     columns: Option<[usize; 2]>,
 }
 
-/// Returns the relevant lines. The renderer shortens wide lines itself, and counts columns from their start.
+/// Returns the lines to show. The renderer itself shortens lines up to the maximum width, and counts columns from their start.
 fn clip(excerpt: &Excerpt) -> Clipped {
     let text = &*excerpt.text;
     if let Some((part, at)) = window(excerpt) {
@@ -279,14 +280,14 @@ fn clip(excerpt: &Excerpt) -> Clipped {
     Clipped { text: out, places, line: line_number(text, first), columns: None }
 }
 
-/// Returns a place as an offset into the shown text, in which the part begins at `base`.
+/// Converts a place to offsets in the shown text, in which the part begins at `base`.
 fn shifted(place: &Place, text: &str, part: &Range<usize>, base: usize) -> Place {
     let shift = |at: usize| base + floor(text, at.clamp(part.start, part.end)) - part.start;
     let (start, end) = (shift(place.span.start), shift(place.span.end));
     Place { span: start..end.max(start), ..place.clone() }
 }
 
-/// If a line is too wide to be laid out, returns the part around the main place, and the start of that place.
+/// Returns the part around the main place, and the start of that place, if a line is too wide for the renderer.
 fn window(excerpt: &Excerpt) -> Option<(Range<usize>, usize)> {
     let text = &*excerpt.text;
     let is_wide = |place: &Place| line_around(text, place.span.start).len() > WIDEST;
@@ -357,7 +358,7 @@ mod tests {
         assert_eq!(place(&line, 4000..4005), "a.py:1:2001");
     }
 
-    /// The renderer lays out whole lines: of wide ones it gets a part.
+    /// The renderer lays out whole lines, so it gets only a part of a wide line.
     #[test]
     fn lines_of_any_width_are_shown_at_once() {
         let wide = "x, ".repeat(10_000_000);
@@ -372,7 +373,7 @@ mod tests {
         assert_eq!(lines[..3], ["error: wrong", " --> a.py:2:30000001", "  |"], "{shown}");
         assert!(lines[3].starts_with("2 | ...") && lines[3].contains("x, x, wrongx, x"), "{shown}");
         assert!(shown.contains("^^^^^ here") && shown.contains("beside it") && !shown.contains("elsewhere"), "{shown}");
-        // All of such a line.
+        // A place may be as wide as the line, or at its end.
         assert_eq!(place(&wide, 0..wide.len()), "a.py:1:1");
         assert_eq!(place(&wide, wide.len()..wide.len()), format!("a.py:1:{}", wide.len() + 1));
     }

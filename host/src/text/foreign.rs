@@ -1,11 +1,11 @@
-//! Recognizes models in other formats than TVMScript: the name of the format, and how to convert the model if no plugin reads it.
+//! Recognizes models in other formats than TVMScript, and advises how to convert them if no plugin reads the format.
 
 /// The recognized format of an input, and what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Foreign {
     /// The format, with its article: `an ONNX model`.
     pub(super) what: &'static str,
-    /// The name of a reader of this format.
+    /// The usual name of a reader for this format.
     pub(super) format: Option<&'static str>,
     pub(super) help: &'static str,
 }

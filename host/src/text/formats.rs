@@ -1,4 +1,5 @@
-//! In which format an input is: as it is asked for, else by the extension of the file, else by its first bytes.
+//! Determines the format of an input: the requested one, otherwise that of the file extension, otherwise that of the first
+//! bytes.
 
 use super::foreign::{self, Foreign};
 use super::input::Input;
@@ -9,11 +10,11 @@ use passhost_lang::names::listed;
 use passhost_lang::names::syntax::{TVMSCRIPT, TVMSCRIPT_EXTENSION};
 use registry::{Direction, Format, PipelineError, PlanError, Registry, RegistryError};
 
-/// How a module is read.
+/// The way to read a module.
 pub(super) enum Chosen<'e> {
-    /// As TVMScript.
+    /// The input is TVMScript.
     Text,
-    /// By a reader of a plugin, with values for all its options.
+    /// A reader of a plugin, with values for all its options.
     Reader(Format<'e>, Vec<OptionValue>),
 }
 
@@ -21,7 +22,7 @@ impl Engine {
     /// Finds the reader of an input.
     ///
     /// # Errors
-    /// If no reader is for it, or several are, or the options do not fit.
+    /// If no reader or more than one matches the input, or the options are invalid.
     pub(super) fn chosen(&self, input: &Input) -> Result<Chosen<'_>, Error> {
         let found = match &input.format {
             Some(name) if name == TVMSCRIPT => None,
@@ -64,12 +65,12 @@ impl Engine {
         let start = input.start()?;
         match registry.reader_of_bytes(&start).map_err(several)? {
             Some(format) => Ok(Some(format)),
-            // A format whose readers declare no first bytes may still be recognized.
+            // The host itself recognizes some formats whose readers declare no first bytes.
             None => Ok(foreign::of_bytes(&start).and_then(|form| registry.format(Direction::Read, form.format?))),
         }
     }
 
-    /// The error for an input that looks like another format.
+    /// Returns the error for an input that looks like another format.
     pub(super) fn in_another_form(&self, input: &Input, form: Foreign) -> Error {
         let registry = self.registry();
         let reader = form.format.and_then(|name| registry.format(Direction::Read, name));
@@ -89,7 +90,7 @@ impl Engine {
         Error::InputFile { origin: input.origin().to_string(), message, help }
     }
 
-    /// The error for a text with an unknown extension that does not look like TVMScript.
+    /// Returns the error for a text with an unknown extension that does not look like TVMScript.
     pub(super) fn in_no_form(&self, input: &Input, extension: &str) -> Error {
         let registry = self.registry();
         let message = format!(
@@ -103,7 +104,7 @@ impl Engine {
 
 const PAGE: &str = "docs/writing-a-reader.md";
 
-/// `formats: tvmscript (.py), onnx (.onnx)`
+/// Lists the formats that can be read, as in `formats: tvmscript (.py), onnx (.onnx)`.
 fn formats(registry: &Registry) -> String {
     let with_extensions = |name: &str, extensions: &[String]| match extensions {
         [] => name.to_string(),

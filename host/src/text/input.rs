@@ -38,7 +38,7 @@ impl Input {
     /// Opens a file. [`Engine::read_module`](crate::Engine::read_module) reads it.
     ///
     /// # Errors
-    /// If there is no such file, or it cannot be opened.
+    /// If the file does not exist, or cannot be opened.
     pub fn file(path: impl AsRef<Path>) -> Result<Input, Error> {
         Input::file_as(path, None)
     }
@@ -46,12 +46,12 @@ impl Input {
     /// Opens a file in a given format, such as `onnx{strict=true}`. `None` leaves the choice to extension and content.
     ///
     /// # Errors
-    /// As there; also if the format is written in another way.
+    /// As for [`Input::file`], or if `format` is not a name with options.
     pub fn file_as(path: impl AsRef<Path>, format: Option<&str>) -> Result<Input, Error> {
         let (path, origin) = (path.as_ref(), path.as_ref().display().to_string());
         let opened = File::open(path).and_then(|file| {
             let found = file.metadata()?;
-            // A file of the system may have more than it says.
+            // Files of the system, such as those in `/proc`, may be longer than the size that they report.
             if found.is_file() && found.len() > 0 {
                 return Ok(Contents::File(from_start(path), Arc::new(file)));
             }
@@ -64,7 +64,7 @@ impl Input {
         }
     }
 
-    /// Reads a stream to its end; `origin` is its name in messages, as `<stdin>`.
+    /// Reads a stream to its end; `origin` is its name in messages, such as `<stdin>`.
     ///
     /// # Errors
     /// If it cannot be read, or is too long.
@@ -75,14 +75,14 @@ impl Input {
     /// Reads a stream in a given format, such as `onnx{strict=true}`. With `None`, a stream must be text.
     ///
     /// # Errors
-    /// As there; also if the format is written in another way.
+    /// As for [`Input::stream`], or if `format` is not a name with options.
     pub fn stream_as(origin: impl Into<String>, stream: impl Read, format: Option<&str>) -> Result<Input, Error> {
         let origin = origin.into();
         let bytes = read_stream(stream, format.is_some()).map_err(|error| unreadable(&origin, &error))?;
         Input::of(origin, Contents::Bytes(bytes.into())).in_format(format)
     }
 
-    /// A text that the program has; `origin` is its name in messages.
+    /// Creates an input from a string; `origin` is its name in messages.
     pub fn text(origin: impl Into<String>, text: impl Into<Arc<str>>) -> Input {
         Input::of(origin.into(), Contents::Text(text.into()))
     }
@@ -92,13 +92,13 @@ impl Input {
         Input { origin, contents, strict, options, format, format_options }
     }
 
-    /// Its name in messages.
+    /// Returns the name of the input in messages.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// Refuses a function whose declared result type differs from the type that it returns. Without it, that is a warning, as in
-    /// TVM.
+    /// Sets whether a function is rejected if its declared result type differs from the type that it returns. Otherwise, the
+    /// difference is a warning, as in TVM.
     pub fn strict(self, strict: bool) -> Input {
         Input { strict, ..self }
     }
@@ -108,7 +108,7 @@ impl Input {
         Input { options, ..self }
     }
 
-    /// Options of the reader, in addition to those that are given with the format.
+    /// Adds options of the reader to those given with the format.
     pub fn format_options(mut self, options: impl IntoIterator<Item = (String, OptionValue)>) -> Input {
         self.format_options.extend(options);
         self
@@ -123,7 +123,7 @@ impl Input {
         Ok(self)
     }
 
-    /// The absolute path, if it is a file.
+    /// Returns the absolute path, if the input is a file.
     pub(super) fn path(&self) -> Option<&Path> {
         match &self.contents {
             Contents::File(path, _) => Some(path),
@@ -131,17 +131,17 @@ impl Input {
         }
     }
 
-    /// The extension of the file, in lower case.
+    /// Returns the extension of the file, in lower case.
     pub(super) fn extension(&self) -> Option<String> {
         self.path()?.extension()?.to_str().map(str::to_lowercase)
     }
 
-    /// Returns true if it is a text of the program.
+    /// Returns true if the input was created from a string.
     pub(super) fn is_text(&self) -> bool {
         matches!(self.contents, Contents::Text(_))
     }
 
-    /// Its first bytes.
+    /// Returns the first bytes.
     pub(super) fn start(&self) -> Result<Vec<u8>, Error> {
         match &self.contents {
             Contents::Text(text) => Ok(first(text.as_bytes())),
@@ -150,7 +150,7 @@ impl Input {
         }
     }
 
-    /// All of its bytes, as a reader of a plugin gets them.
+    /// Returns all bytes for a reader of a plugin, which are mapped if the input is a file.
     pub(super) fn bytes(&self) -> Result<Bytes, Error> {
         match &self.contents {
             Contents::Text(text) => Ok(Bytes::Owned(text.as_bytes().to_vec())),
@@ -159,7 +159,7 @@ impl Input {
         }
     }
 
-    /// All of its bytes, as a text is made of them.
+    /// Returns a copy of all bytes, to make a text of them.
     pub(super) fn copied(&self) -> Result<Vec<u8>, Error> {
         match &self.contents {
             Contents::File(_, file) => read_text(file).map_err(|error| unreadable(&self.origin, &error)),
@@ -179,7 +179,7 @@ fn unreadable(origin: &str, error: &io::Error) -> Error {
     Error::InputFile { origin: origin.to_string(), message: error.to_string(), help: NAME_ONE.to_string() }
 }
 
-/// Reports that there is no file at a path.
+/// Returns the error for a path at which no file exists.
 pub(crate) fn missing(path: &Path) -> Error {
     let (origin, message) = (path.display().to_string(), "no such file".to_string());
     Error::InputFile { origin, message, help: NAME_ONE.to_string() }

@@ -1,5 +1,5 @@
 //! Reads files as verified modules, and writes modules: as TVMScript, or by readers and writers of plugins. The command line and programs
-//! that embed passhost read modules here; there is no other way from a file to a verified module.
+//! that embed passhost read every module here.
 
 mod foreign;
 mod formats;
@@ -24,7 +24,7 @@ use passhost_lang::names::syntax::TVMSCRIPT_EXTENSION;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Returns true for a text that is probably TVMScript, although it is read as something else.
+/// Returns true if a text is probably TVMScript, although another format was selected.
 pub(crate) fn looks_like_module(text: &str) -> bool {
     ["@I.ir_module", "@R.function", "@T.prim_func"].iter().any(|decorator| text.contains(decorator))
 }
@@ -39,17 +39,17 @@ pub struct Reading {
     noticed: Noticed,
 }
 
-/// Warnings of a reader.
+/// The warnings of a reader.
 #[derive(Debug)]
 enum Noticed {
-    /// Those about a text, with their places.
+    /// Warnings about a text, with their places.
     Text(Arc<str>, Vec<script::Diagnostic>),
-    /// Those about a file of another format.
+    /// Warnings about a file in another format.
     Reports(Vec<Report>),
 }
 
 impl Reading {
-    /// The warnings of the reader, in the order of the text: reports with their places.
+    /// Returns the warnings of the reader, as reports with their places, in the order of the text.
     pub fn warnings(&self) -> impl ExactSizeIterator<Item = Report> + '_ {
         let n = match &self.noticed {
             Noticed::Text(_, noticed) => noticed.len(),
@@ -67,15 +67,15 @@ impl Reading {
 }
 
 impl Engine {
-    /// Reads a module and verifies it with the operators of this engine, as `passhost run` does: as TVMScript, or by a reader of
-    /// a plugin. The input says which; else the extension of its file and its first bytes decide. A module that is ill-formed is
-    /// an error, except of an [unchecked](script::ReadOptions::unchecked) input. A rule of an operator that breaks is an error of
-    /// its plugin. A reader sees the [current context](crate::PassContext::current).
+    /// Reads a module and verifies it with the operators of this engine, as `passhost run` does. The format is the one that the
+    /// input requests, otherwise that of the file extension, otherwise that of the first bytes. An ill-formed module is an
+    /// error, unless the input is [unchecked](script::ReadOptions::unchecked). If the rule of an operator fails, that is an
+    /// error of its plugin. A reader sees the [current context](crate::PassContext::current).
     pub fn read_module(&self, input: &Input) -> Reading {
         self.read_module_in(input, &PassContext::current())
     }
 
-    /// Reads a module with the given context for readers.
+    /// Reads a module; `context` is the context of the reader.
     pub(crate) fn read_module_in(&self, input: &Input, context: &PassContext) -> Reading {
         match self.chosen(input) {
             Ok(Chosen::Text) => match self.text_of(input) {
@@ -87,10 +87,10 @@ impl Engine {
         }
     }
 
-    /// Tries the plugin that reads an input, if one does and the lockfile does not know it.
+    /// Tries the plugin that reads an input, if the lockfile does not contain it.
     ///
     /// # Errors
-    /// If no reader is for the input, or the plugin is refused.
+    /// If no reader matches the input, or the plugin is rejected.
     pub(crate) fn prepare(&self, input: &Input) -> Result<(), Error> {
         match self.chosen(input)? {
             Chosen::Text => Ok(()),
@@ -103,7 +103,7 @@ impl Engine {
         matches!(self.chosen(input), Ok(Chosen::Text))
     }
 
-    /// The text of an input, or of the module that a reader makes of it.
+    /// Returns the text of an input. Input in another format is read, and the module is printed.
     ///
     /// # Errors
     /// If it is not a text, or cannot be read.
@@ -128,7 +128,7 @@ impl Engine {
         Reading { module, input: input.clone(), noticed: Noticed::Text(text, noticed) }
     }
 
-    /// The text that an input is.
+    /// Returns the bytes of an input as text.
     fn text_of(&self, input: &Input) -> Result<Arc<str>, Error> {
         if let Contents::Text(text) = &input.contents {
             return Ok(Arc::clone(text));
@@ -175,14 +175,14 @@ impl Engine {
         Error::IllFormed { origin, message, place: self.place_of(module, violation) }
     }
 
-    /// The module as text, and the place of a violation in it.
+    /// Returns the module as text, and the place of a violation in it.
     fn place_of(&self, module: &Module, violation: &Violation) -> Option<(String, Range<usize>)> {
         let printed = script::print_with_spans(module, self).ok()?;
         let span = printed.spans.get(&violation.function)?.get(violation.node)?.clone();
         (!span.is_empty()).then_some((printed.text, span))
     }
 
-    /// Why a text is not a module: it may be one of another language.
+    /// Returns the error for a text that is not a module, which may be written in another language.
     fn unreadable(&self, input: &Input, text: &Arc<str>, error: script::ReadError) -> Error {
         if let Some(form) = foreign::of_text(text) {
             return self.in_another_form(input, form);

@@ -22,7 +22,7 @@ use registry::{Direction, Format, Owner};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// The host as a reader or a writer sees it.
+/// The services of the host for a reader or a writer.
 pub(super) struct Services<'a> {
     engine: &'a Engine,
     rules: Rules<'a>,
@@ -30,11 +30,11 @@ pub(super) struct Services<'a> {
     /// Name of the format.
     format: &'a str,
     said: RefCell<Vec<Said>>,
-    /// Takes the bytes of a writer.
+    /// Receives the bytes of a writer.
     take: Option<RefCell<&'a mut Take<'a>>>,
 }
 
-/// Takes the name of a file beside the output, or nothing for the output itself, and the bytes that come next in it.
+/// Receives the next bytes of the output, whose name is empty, or of a file beside it.
 pub(super) type Take<'a> = dyn FnMut(&str, &[u8]) -> bool + 'a;
 
 /// A diagnostic of a reader.
@@ -43,7 +43,7 @@ struct Said {
     function: Option<String>,
     node: Option<usize>,
     message: String,
-    /// Other places, and what to write there.
+    /// Further places with their messages.
     labels: Vec<(Option<String>, Option<usize>, String)>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Services<'a> {
         Services { engine, rules: Rules::of(engine), settings, format, said: RefCell::default(), take: None }
     }
 
-    /// Makes the services of a writer; `take` takes its bytes.
+    /// Creates the services of a writer; `take` receives its bytes.
     pub(super) fn writing(
         engine: &'a Engine,
         format: &'a str,
@@ -63,12 +63,12 @@ impl<'a> Services<'a> {
         Services { take: Some(RefCell::new(take)), ..Services::new(engine, format, context) }
     }
 
-    /// Runs code of a plugin with these services.
+    /// Calls code of a plugin with these services.
     pub(super) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
         with_current(self, self.settings.opt_level, f)
     }
 
-    /// Builds reports of the diagnostics. Places are those of the module as it is printed.
+    /// Converts the diagnostics to reports. Their places are in the printed module.
     pub(super) fn reports(
         &self,
         origin: &str,
@@ -140,7 +140,7 @@ impl HostServices for Services<'_> {
     }
 
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
-        // Nobody asks a reader what it misses.
+        // Remarks about matches are not requested of readers.
         if !matches!(diagnostic.severity, Severity::Missed | Severity::Matched) {
             self.said.borrow_mut().push(Said {
                 severity: diagnostic.severity,
@@ -218,7 +218,7 @@ impl Engine {
         read?.map_err(|failure| failed(Direction::Read, input.origin(), name, owner, failure))
     }
 
-    /// The module that a reader gave, if it holds together.
+    /// Returns the module of a reader if it is well-formed.
     fn verified_of(
         &self,
         input: &Input,
@@ -248,7 +248,7 @@ impl Engine {
     }
 }
 
-/// The error of a reader or a writer.
+/// Returns the error for a failed reader or writer.
 pub(super) fn failed(direction: Direction, origin: &str, format: &str, owner: &Owner, failure: RunFailure) -> Error {
     let (message, function, code) = match failure {
         RunFailure::Error(PassError { message, function, is_of_option, .. }) => {

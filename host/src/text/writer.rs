@@ -16,21 +16,21 @@ use registry::{Direction, Format, PipelineError, PlanError, RegistryError, Stage
 use std::io::{self, Write};
 use std::path::Path;
 
-/// The way in which a module is written.
+/// The way to write a module.
 pub(crate) enum WrittenAs<'e> {
-    /// As TVMScript.
+    /// The output is TVMScript.
     Text,
-    /// By a writer of a plugin, with values for all its options.
+    /// A writer of a plugin, with values for all its options.
     Writer(Format<'e>, Vec<OptionValue>),
 }
 
 impl Engine {
-    /// Finds out how a module is written to a file: in the requested format, which may have options, as in `onnx{opset=17}`; else
-    /// by the extension of the file, else as TVMScript.
+    /// Determines how to write a module to a file. The format is the requested one, which may have options, as in
+    /// `onnx{opset=17}`, otherwise that of the file extension, otherwise TVMScript.
     ///
     /// # Errors
-    /// If there is no such writer, several are for the file, the options do not fit, or the file is named like one of another
-    /// form.
+    /// If no writer or more than one matches the file, the options are invalid, or the file has the extension of another
+    /// format.
     pub(crate) fn written_as(&self, shown: Option<&Path>, format: Option<&str>) -> Result<WrittenAs<'_>, Error> {
         let wrong = |error: PipelineError| Error::from(PlanError::Pipeline { error, span: None });
         let several = |error: RegistryError| Error::Request {
@@ -57,11 +57,10 @@ impl Engine {
         }
     }
 
-    /// Writes a module by a writer; `spared` are files that it must not write beside the output. Returns what the writer
-    /// reported.
+    /// Writes a module by a writer, and returns the reports of the writer. `spared` are files that it must not overwrite.
     ///
     /// # Errors
-    /// If the plugin cannot be opened, the writer fails, or a file cannot be written. Then all files are as they were.
+    /// If the plugin cannot be opened, the writer fails, or a file cannot be written. All files then stay as they were.
     pub(crate) fn write_by(
         &self,
         module: &Module,
@@ -131,7 +130,7 @@ impl Engine {
     }
 }
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 enum Stopped {
     File(io::Error),
     Writer(Error),

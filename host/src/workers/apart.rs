@@ -191,7 +191,7 @@ impl Apart {
         turn.worker.call(call::RUN_MODULE, put, take).map_err(ended)?
     }
 
-    /// Reads a file. A worker maps one that has a path.
+    /// Reads a file. The worker maps the file if it has a path.
     pub(crate) fn read(
         &self,
         reader: usize,
@@ -220,7 +220,7 @@ impl Apart {
         Ok(turn.worker.call(call::READ, put, take).map_err(ended).and_then(|read| read))
     }
 
-    /// Writes a module. Its bytes come back as questions.
+    /// Writes a module. The worker sends the bytes in requests.
     pub(crate) fn write(
         &self,
         writer: usize,

@@ -10,8 +10,8 @@ pub(super) const PROCESSES: usize = 2048;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Census {
     pub(super) processes: usize,
-    /// Bytes of memory. If the worker started no other processes, only memory of the kernel, because its own limit covers the
-    /// rest.
+    /// Bytes of memory. If the worker did not start other processes, only memory of the kernel, because its own limit covers
+    /// the rest.
     pub(super) memory: u64,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn of(process: u32, own: usize, most: u64) -> Census {
     }
     let processes = all.len();
     if processes <= own {
-        // Its limit counts all but what its files hold.
+        // The limit of the worker counts everything except the kernel memory of its open files.
         return Census { processes, memory: all.iter().map(|process| files(*process)).sum() };
     }
     let sum = |each: fn(u32) -> Option<u64>| all.iter().filter_map(|process| each(*process)).sum();
@@ -59,11 +59,11 @@ fn proportional(process: u32) -> Option<u64> {
     Some(own + fields(&format!("/proc/{process}/status"), &["VmPTE:"]).unwrap_or(0) + files(process))
 }
 
-/// Memory of the kernel that a file takes in each epoll that watches it.
+/// Kernel memory that one watched file takes in an epoll.
 const OF_A_WATCH: u64 = 192;
 
-/// Memory of the kernel that the open files of a process hold. Each epoll may watch all of them: how many it does watch is
-/// only known from its whole list.
+/// Returns the kernel memory of the open files of a process. Assumes that each epoll watches all of them, because finding out
+/// the actual number requires reading its whole list.
 fn files(process: u32) -> u64 {
     let open = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     let open: Vec<_> = open.map(|file| file.path()).collect();
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// A watch takes memory of the kernel that no limit counts.
+    /// A watched file takes kernel memory that no limit counts.
     #[test]
     fn what_epolls_watch_is_counted() {
         use rustix::event::{EventfdFlags, epoll, eventfd};

@@ -89,13 +89,13 @@ pub(crate) fn holding() -> Result<Vec<Holding>, String> {
     limits::read_holding(&text).ok_or_else(|| "unknown in a worker".to_string())
 }
 
-/// A file that a reader reads.
+/// A file for a reader.
 pub(crate) struct Reads<'a> {
-    /// Its name for messages.
+    /// Its name in messages.
     pub(crate) name: &'a str,
     /// Its absolute path, if it is a file.
     pub(crate) path: Option<&'a Path>,
-    /// Its bytes, for a reader in this process. In another one, a file is mapped there.
+    /// Returns its bytes, for a reader in this process. A worker maps the file instead.
     pub(crate) bytes: &'a dyn Fn() -> Result<Bytes, Error>,
 }
 
@@ -105,7 +105,7 @@ impl Reads<'_> {
     }
 }
 
-/// Gives bytes of a file to the current context; false if it does not take them.
+/// Passes bytes of a file to the current context. Returns false if it rejects them.
 fn put_here(name: &str, bytes: &[u8]) -> bool {
     with_services(|services| services.put(name, bytes)).unwrap_or(false)
 }
@@ -159,7 +159,7 @@ impl Opened {
         }
     }
 
-    /// Reads a file by a reader. The outer error is about the file.
+    /// Reads a file by a reader. The outer error is about the file itself.
     pub(crate) fn read(
         &self,
         reader: usize,
@@ -175,7 +175,7 @@ impl Opened {
         }
     }
 
-    /// Writes a module by a writer. The current context takes the bytes.
+    /// Writes a module by a writer. The current context receives the bytes.
     pub(crate) fn write(
         &self,
         writer: usize,

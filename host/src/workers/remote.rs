@@ -201,7 +201,7 @@ impl HostServices for Remote<'_> {
     }
 
     fn put(&self, name: &str, bytes: &[u8]) -> bool {
-        // A message has a length that every host takes.
+        // Splits the bytes into messages of a length that every host accepts.
         let one = |bytes: &[u8]| {
             let put = |_: &mut Known, out: &mut Writer| {
                 out.text(name);
@@ -268,7 +268,7 @@ impl HostServices for Remote<'_> {
     }
 }
 
-/// Bytes of a file in one message.
+/// Maximum number of bytes of a file in one message.
 const PART: usize = 16 << 20;
 
 /// Forwards the log events and spans of this process to the host.

@@ -298,7 +298,7 @@ fn one_call(
     from.end()
 }
 
-/// Reads a file, which is mapped here if it has a path.
+/// Reads a file. The worker maps it if it has a path.
 fn read(session: &Session, opened: &Opened, at: usize, from: &mut Reader<'_>, out: &mut Writer) -> Result<(), Forged> {
     let options = take_values(from)?;
     let name = from.text()?;
@@ -318,7 +318,7 @@ fn read(session: &Session, opened: &Opened, at: usize, from: &mut Reader<'_>, ou
     Ok(())
 }
 
-/// Writes a module; the host takes the bytes.
+/// Writes a module, and sends the bytes to the host.
 fn write(session: &Session, opened: &Opened, at: usize, from: &mut Reader<'_>, out: &mut Writer) -> Result<(), Forged> {
     let options = take_values(from)?;
     let name = from.text()?;

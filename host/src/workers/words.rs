@@ -25,7 +25,7 @@ pub(super) mod ask {
     pub(crate) const CONFIG: u8 = 5;
     pub(crate) const TARGET: u8 = 6;
     pub(crate) const WANTED: u8 = 7;
-    /// Whether the host takes bytes of a file that a writer writes.
+    /// Bytes of a file that a writer writes; the reply is whether the host accepts them.
     pub(crate) const PUT: u8 = 8;
 }
 

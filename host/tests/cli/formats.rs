@@ -1,9 +1,9 @@
-//! Files in formats that plugins read and write: `tests/toy-format` is the plugin of a third party.
+//! Files in formats that plugins read and write. `tests/toy-format` is a third party's plugin.
 
 use super::Case;
 use super::bad_plugins::example;
 
-/// A model in the format.
+/// A model in the format of that plugin.
 const MODEL: &str = "toy 1\n# two operators\ninput x 2 3\nrelu y x\nadd z x y\noutput z\n";
 
 fn case(name: &'static str) -> Case {
@@ -12,14 +12,14 @@ fn case(name: &'static str) -> Case {
 }
 
 impl Case {
-    /// Standard output of a command that succeeds.
+    /// Runs a command that must succeed, and returns its standard output.
     pub(super) fn fine(&self, args: &[&str]) -> String {
         let (out, said, code) = self.run(args, b"");
         assert_eq!(code, 0, "{args:?}: {said}");
         out
     }
 
-    /// Standard error of a command that does not, with its exit code.
+    /// Runs a command that must fail with this exit code, and returns its standard error.
     pub(super) fn refused(&self, args: &[&str], code: i32) -> String {
         let (out, said, found) = self.run(args, b"");
         assert_eq!((found, out.as_str()), (code, ""), "{args:?}: {said}");
@@ -59,7 +59,7 @@ fn a_format_of_a_third_party_is_read_by_every_command() {
     let text = case.fine(&["run", "model.toy", "--passes", ""]);
     assert!(text.contains("gv: R.Tensor((2, 3), dtype=\"float32\") = R.nn.relu(x)"), "{text}");
     let case = case.file("model.py", &text);
-    // The extension decides, else the first bytes; what is asked for comes first.
+    // A requested format takes precedence over the extension, and the extension over the first bytes.
     let case = case.file("MODEL.TOY1", MODEL).file("model", MODEL).file("model.txt", MODEL);
     for file in ["MODEL.TOY1", "model", "model.txt", "model.py"] {
         assert_eq!(case.fine(&["run", file, "--passes", ""]), text, "{file}");
@@ -70,7 +70,7 @@ fn a_format_of_a_third_party_is_read_by_every_command() {
     assert_eq!((out.as_str(), code), (text.as_str(), 0), "{said}");
     let other = case.fine(&["run", "model.toy", "--from", "toy{function=other}", "--passes", ""]);
     assert_eq!(other, text.replace("def main(", "def other("));
-    // All that execute it, look for something in it or show it.
+    // All commands that execute a module, search it or show it.
     for args in [
         &["exec", "--random", "1"][..],
         &["exec", "--random", "1", "--isolate"],
@@ -129,7 +129,7 @@ fn what_is_wrong_in_a_file_is_named_with_its_place() {
     );
 }
 
-/// What a reader does wrong, and what is said of it, in this process and in one of its own.
+/// Faults of a reader, each with the message in this process and the message with `--isolate`.
 const FAULTS: [(&str, &str, &str); 3] = [
     ("panic", "error: model.toy: reader `toy` of plugin `toy-format`: panicked: the reader lost its way (", ""),
     ("ill-formed", "error: model.toy: reader `toy` of plugin `toy-format`: returned an ill-formed module: ", ""),
@@ -165,7 +165,7 @@ fn an_isolated_reader_gets_the_file_and_its_folder() {
     assert_eq!(case.fine(&["run", "model.toy", "--passes", "", "--isolate"]), text);
     let (out, said, code) = case.run(&["run", "-", "--from", "toy", "--passes", "", "--isolate"], MODEL.as_bytes());
     assert_eq!((out.as_str(), code), (text.as_str(), 0), "{said}");
-    // One plugin by the manifest.
+    // Isolates one plugin by the manifest.
     let manifest = std::fs::read_to_string(case.path("passes.toml")).expect("the manifest");
     let at = manifest.rfind("[[plugin]]").expect("the last plugin");
     let isolated = format!("{}[[plugin]]\nisolate = true\n{}", &manifest[..at], &manifest[at + 11..]);
@@ -191,7 +191,7 @@ fn two_readers_for_one_extension_need_a_choice() {
     assert!(said.contains("two plugins have the reader `toy`: plugin `toy-format` ("), "{said}");
 }
 
-/// The model as the writer writes it.
+/// The model as the writer prints it.
 const WRITTEN: &str = "toy 1\ninput x 2 3\nrelu gv x\nadd gv1 x gv\noutput gv1\n";
 
 impl Case {
@@ -218,7 +218,7 @@ fn a_format_of_a_third_party_is_written() {
         run(&[&["-o", &out, "--to", &to], isolate].concat());
         assert_eq!((case.content(&out).as_str(), case.content(&names).as_str()), (WRITTEN, "gv\ngv1\n"));
     }
-    // It replaces the file that was read, and the one beside it.
+    // The writer replaces the file that was read, and the file beside it.
     run(&["-o", "model.toy", "--to", "toy{names=here.names}"]);
     assert_eq!((case.content("model.toy").as_str(), case.content("here.names").as_str()), (WRITTEN, "gv\ngv1\n"));
     case.nothing_is_left();

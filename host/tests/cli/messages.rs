@@ -1,5 +1,5 @@
-//! What commands say of requests that they cannot fulfil: each answer names what was found and what to do. Goldens are of
-//! several commands each.
+//! Messages about requests that cannot be fulfilled. Each message names the value that was found, and what to do. Each golden
+//! covers several commands.
 
 use super::{Case, transcript};
 
@@ -58,7 +58,7 @@ fn names_that_are_not_there() {
     );
 }
 
-/// A plugin that is named by a misspelt name, and what a manifest grants without effect.
+/// A misspelt name of a plugin, and grants of a manifest without effect.
 #[test]
 fn mistakes_of_a_manifest() {
     let deep = format!("search = {}{}\n", "[".repeat(100), "]".repeat(100));
@@ -84,14 +84,14 @@ fn mistakes_of_a_manifest() {
         let args = ["run", "m.py", "--passes", ""];
         let (_, said, code) = case.run(&args, b"");
         assert_ne!(code, 0, "{text}: {said}");
-        // The width of a cut line is not what matters.
+        // The width of a cut line does not matter.
         let lines: Vec<&str> = said.lines().filter(|line| !line.contains("[[[[") && !line.contains("a.a.a.")).collect();
         shown.push_str(&format!("{}\n\n", lines.join("\n")));
     }
     case.golden(&shown);
 }
 
-/// Each output of each command is refused where its name says another form.
+/// Each command rejects an output whose extension is that of another format.
 #[test]
 fn files_that_are_named_like_others() {
     let case = case("files_that_are_named_like_others");
@@ -131,14 +131,14 @@ fn files_that_are_named_like_others() {
             assert!(!case.path(&file).exists(), "{args:?}");
         }
     }
-    // Its own name, in capitals, and one that says nothing.
+    // The right extension in capitals, an unknown one, and none.
     for file in ["out.PY", "out.txt", "out"] {
         let (_, said, code) = case.run(&[run, &["-o", file]].concat(), b"");
         assert_eq!(code, 0, "{file}: {said}");
     }
 }
 
-/// A module may come from a named pipe. What waits for somebody who never writes says so.
+/// A module may come from a named pipe. If no process writes to it, a warning names the pipe.
 #[test]
 fn pipes_that_nobody_writes_to() {
     let case = Case::empty("pipes_that_nobody_writes_to").file("passes.toml", "");

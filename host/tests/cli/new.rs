@@ -148,7 +148,7 @@ fn follow(page: &str, name: &'static str) {
     case.golden(&transcript);
 }
 
-/// Runs a command of a page, which fails if the page says so. Returns what it prints, and adds it to the transcript.
+/// Runs a command of a page, which must fail if the page expects that. Returns what it prints, and adds it to the transcript.
 fn run(case: &Case, folder: &Path, (command, fails): (&str, bool), transcript: &mut String) -> String {
     let bin = Path::new(env!("CARGO_BIN_EXE_passhost")).parent().expect("a folder");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());

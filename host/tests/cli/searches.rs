@@ -420,7 +420,7 @@ fn a_search_leaves_nothing_behind() {
     soon(&|| is_gone() && is_empty());
 }
 
-/// A command that cannot read a module fails for each: the smallest one is empty, and a warning says why.
+/// If a command fails for every module, `reduce` returns the empty module, and a warning names the reason.
 #[test]
 fn a_command_that_fails_for_each_module() {
     let case = case("a_command_that_fails_for_each_module", 3);

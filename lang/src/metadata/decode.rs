@@ -211,7 +211,7 @@ impl<'a> Record<'a> {
         Ok(self.optional::<1>(tag, field)?.is_some_and(|flag| flag != [0]))
     }
 
-    /// All fields with a tag.
+    /// Returns the contents of all fields with a tag.
     fn all(&self, tag: u16) -> Result<Vec<&'a [u8]>, MetaError> {
         let mut out = Vec::new();
         for item in self.fields() {
@@ -454,7 +454,7 @@ fn instrument(record: Record<'_>) -> Result<InstrumentInfo, MetaError> {
     Ok(InstrumentInfo { name, options, doc: record.text(tag::DOC, "doc")? })
 }
 
-/// A reader or a writer.
+/// Decodes a reader or a writer.
 fn format(record: Record<'_>) -> Result<FormatInfo, MetaError> {
     let example = record.find(tag::EXAMPLE)?.map(|bytes| record.str("example", bytes)).transpose()?;
     let info = FormatInfo {

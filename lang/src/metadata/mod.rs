@@ -228,7 +228,7 @@ pub struct FormatInfo {
     pub name: String,
     /// Extensions of its files, in lower case and without the dot.
     pub extensions: Vec<String>,
-    /// Bytes with which files of the format begin. Empty for a writer.
+    /// Bytes with which files of the format begin. A writer has none.
     pub begins: Vec<Vec<u8>>,
     /// Options with defaults.
     pub options: Vec<OptionInfo>,
@@ -244,7 +244,7 @@ impl FormatInfo {
         summary(&self.doc)
     }
 
-    /// What is wrong with its name or an extension: the field, and why.
+    /// Returns the first invalid field, the name or an extension, with the reason.
     pub fn wrong(&self) -> Option<(&'static str, String)> {
         if !is_format_name(&self.name) {
             return Some((
@@ -277,7 +277,7 @@ pub fn doc_lines(doc: &str) -> impl Iterator<Item = &str> {
     text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end())
 }
 
-/// Returns the first sentence of a documentation, on one line, or its first paragraph if that has no full stop.
+/// Returns the first sentence of a documentation, on one line, or the first paragraph if it does not contain a full stop.
 pub fn summary(doc: &str) -> String {
     let lines = doc.lines().map(str::trim).skip_while(|line| line.is_empty());
     let paragraph = lines.take_while(|line| !line.is_empty()).collect::<Vec<&str>>().join(" ");
@@ -605,7 +605,7 @@ pub struct ConfigInfo {
     pub name: String,
     /// Type of its value.
     pub ty: OptionType,
-    /// The value if it is not set; `None` if there is no default.
+    /// The value if it is not set; `None` without a default.
     pub default: Option<OptionValue>,
     /// The allowed values.
     pub allowed: Allowed,

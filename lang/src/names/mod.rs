@@ -143,7 +143,7 @@ pub fn did_you_mean(near: &[String]) -> String {
     }
 }
 
-/// Appends more to a message: after a semicolon, or as a sentence of its own after a question.
+/// Appends more to a message: after a semicolon, or if the message ends with a question, as a sentence of its own.
 pub fn with_more(said: &str, more: &str) -> String {
     let mut letters = more.chars();
     match letters.next() {

@@ -182,7 +182,7 @@ const fn is_number(text: &[u8]) -> bool {
     i > 0 && i < 20 && (i == 1 || text[0] != b'0')
 }
 
-/// Returns true for words of letters, digits and `-`, joined by dots; numeric words have no leading zeros.
+/// Returns true for words of letters, digits and `-`, joined by dots; numeric words do not begin with a zero.
 const fn is_pre_release(text: &[u8]) -> bool {
     let (word, more) = split_at_byte(text, b'.');
     let (mut i, mut digits) = (0, 0);

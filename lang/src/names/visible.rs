@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Returns true if a character would affect a terminal or the order of the text around it, or has no width, so that nobody
-/// would see it.
+/// Returns true if a character would affect a terminal or the order of the text around it, or is invisible because it lacks a
+/// width.
 fn acts(c: char) -> bool {
     let bidirectional =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -343,8 +343,8 @@ impl<'b> Edit<'b> {
         self.place = place;
     }
 
-    /// Wraps the named insertions from `first` on in a block, if all of them are directly before a value. Unnamed insertions
-    /// between them get a name as well.
+    /// Wraps the named insertions from `first` on in a block if all of them are directly before a value. Unnamed insertions
+    /// between them get names.
     pub(crate) fn enclose_new(&mut self, first: usize, before: Value<'_>, name: &str) {
         self.just_before(before);
         let here = self.place;

@@ -144,7 +144,8 @@ impl<'b> Rewriter<'b> {
         self.edit.as_ref().map_or(0, Edit::n_inserted) as usize
     }
 
-    /// Wraps bindings from `inserted` on in a block if the current value is in none, such as a part of a result.
+    /// Wraps the bindings from `inserted` on in a block if the current value is not in a block, for example as a part of a
+    /// result.
     fn enclose(&mut self, inserted: usize) {
         if self.n_inserted() > inserted
             && self.body.function().is_some()

@@ -587,7 +587,7 @@ impl<'b> Again<'b> {
         self.loop_with(old, AttrsId(old.attrs().id()), (min, extent), content)
     }
 
-    /// Like [`Again::loop_like`], with another kind, from [`loop_kind`](crate::ir::loop_kind).
+    /// Like [`Again::loop_like`], but with a kind from [`loop_kind`](crate::ir::loop_kind).
     ///
     /// # Errors
     /// The errors of `content`.

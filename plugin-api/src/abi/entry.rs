@@ -84,15 +84,16 @@ pub struct Entry {
         extern "C" fn(*const Entry, u32, *const RawView<'static>, u32, *mut *const BodyHdr, Sink) -> u32,
 }
 
-/// The entry table of version 1.1: that of 1.0, and what is new. Its size says whether a plugin has more than 1.0.
+/// The entry table of version 1.1: the table of 1.0, followed by further functions. The size field shows which of the two a
+/// plugin has.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct EntryOf1_1 {
     pub(crate) first: Entry,
-    /// Table, reader, facts of the file, its bytes, options, context, error.
+    /// Parameters: table, reader, facts of the file, its bytes, options, context, error.
     pub(crate) read:
         extern "C" fn(*const Entry, u32, RawBytes, RawBytes, RawBytes, *const CtxRecord, Sink) -> RunResult,
-    /// Table, writer, module, facts of the file, options, context, place for its bytes, error.
+    /// Parameters: table, writer, module, facts of the file, options, context, receiver of the bytes, error.
     pub(crate) write:
         extern "C" fn(*const Entry, u32, *const ModuleHdr, RawBytes, RawBytes, *const CtxRecord, Files, Sink) -> u32,
 }
@@ -141,16 +142,17 @@ macro_rules! places {
     ($Table:ident: $($field:ident),* $(,)?) => { &[$((stringify!($field), std::mem::offset_of!($Table, $field))),*] };
 }
 
-/// A copy of a record that begins with bytes of a plugin.
+/// Returns a copy of a record, which is read from bytes of a plugin.
 ///
 /// # Errors
-/// The name of a field that should be an address, and is null.
+/// The name of a field that contains null instead of an address.
 ///
 /// # Safety
-/// `table` points to as many bytes as a `T` has. Every value of these bytes is a `T`, but for null at `addresses`.
+/// `table` points to at least as many bytes as a `T` has. Any value of these bytes is a valid `T`, except for null at
+/// `addresses`.
 unsafe fn copied<T>(table: *const Entry, addresses: &[(&'static str, usize)]) -> Result<T, &'static str> {
     let mut whole = std::mem::MaybeUninit::<T>::uninit();
-    // SAFETY: both have so many bytes, and the copy is of bytes.
+    // SAFETY: both sides have that many bytes, and bytes can be copied.
     unsafe { std::ptr::copy_nonoverlapping(table.cast::<u8>(), whole.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
     let address = |at: usize| {
         // SAFETY: all of the copy is initialized, and each of these fields begins with an address.
@@ -158,7 +160,7 @@ unsafe fn copied<T>(table: *const Entry, addresses: &[(&'static str, usize)]) ->
     };
     match addresses.iter().find(|(_, at)| address(*at) == 0) {
         Some((name, _)) => Err(name),
-        // SAFETY: no address is null, and the caller vouches for the rest.
+        // SAFETY: none of the addresses is null, and the caller guarantees the rest.
         None => Ok(unsafe { whole.assume_init() }),
     }
 }
@@ -219,7 +221,7 @@ impl Entry {
     /// # Safety
     /// `table` points to as many bytes as a table has.
     pub(super) unsafe fn checked(table: *const Entry) -> Result<Entry, &'static str> {
-        // SAFETY: the caller vouches for the bytes. No function is null, which is the only thing that a field cannot be.
+        // SAFETY: the caller guarantees the bytes. Function addresses are checked; every other field accepts any value.
         unsafe { copied(table, Entry::ADDRESSES) }
     }
 }
@@ -227,7 +229,7 @@ impl Entry {
 impl EntryOf1_1 {
     const ADDRESSES: &[(&str, usize)] = places!(EntryOf1_1: read, write);
 
-    /// The table of a plugin. One that uses nothing of 1.1 has the size of 1.0.
+    /// Creates the table of a plugin. If the plugin uses nothing of 1.1, the size field is that of 1.0.
     pub const fn new(decl: &'static PluginDecl, metadata: &'static [u8]) -> EntryOf1_1 {
         let mut first = Entry::new(decl, metadata);
         if decl.more.has_formats() {
@@ -236,27 +238,27 @@ impl EntryOf1_1 {
         EntryOf1_1 { first, read: formats::read, write: formats::write }
     }
 
-    /// The table as the host takes it.
+    /// Returns the table in the form that the host reads.
     pub const fn table(&'static self) -> *const Entry {
         std::ptr::from_ref(self).cast()
     }
 
-    /// How many bytes the table of a plugin of this minor version of the API has.
+    /// Returns the number of bytes of the table of a plugin for this minor version of the API.
     pub(super) const fn size_in(minor: u64) -> usize {
         if minor == 0 { size_of::<Entry>() } else { size_of::<EntryOf1_1>() }
     }
 
-    /// A copy of the table of a plugin.
+    /// Copies the table of a plugin.
     ///
     /// # Errors
-    /// As [`Entry::checked`].
+    /// As for [`Entry::checked`].
     ///
     /// # Safety
     /// `table` points to as many bytes as this table has.
     pub(super) unsafe fn checked(table: *const Entry) -> Result<EntryOf1_1, &'static str> {
-        // SAFETY: it begins with a table of 1.0.
+        // SAFETY: the table begins with a table of 1.0.
         unsafe { Entry::checked(table) }?;
-        // SAFETY: the caller vouches for the bytes, and the fields of 1.0 were looked at.
+        // SAFETY: the caller guarantees the bytes, and the fields of 1.0 were checked above.
         unsafe { copied(table, EntryOf1_1::ADDRESSES) }
     }
 }

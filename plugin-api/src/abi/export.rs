@@ -40,9 +40,9 @@ pub const fn encode<const N: usize>(plugin: &PluginDecl) -> [u8; N] {
 /// ```
 ///
 /// Each list can be omitted; `operators: &OPERATORS` takes a constant array. `config`, `properties`, `composites`,
-/// `instruments`, `readers` and `writers` are lists of declarations, too
-/// ([`contributions`](crate::declare::contributions)). A plugin with a single pass can declare it in place, as with
-/// [`declare_pass!`](crate::declare_pass), but without a name for the constant:
+/// `instruments`, `readers` and `writers` are also lists of declarations ([`contributions`](crate::declare::contributions)). A
+/// plugin with a single pass can declare it in place, as with [`declare_pass!`](crate::declare_pass), but without a name for
+/// the constant:
 ///
 /// ```ignore
 /// export_plugin! {

@@ -1,6 +1,6 @@
-//! Readers and writers across the boundary: the shims on the plugin's side, and what the host calls.
+//! Readers and writers across the boundary: the shims of the plugin, and the functions that the host calls.
 //!
-//! The facts of a file cross as tagged fields, so that later versions can add to them.
+//! The facts of a file are tagged fields, so that later versions can add more.
 
 use crate::PassError;
 use crate::abi::entry::{
@@ -17,10 +17,10 @@ use crate::services::{self, CtxRecord, RawBytes, Sink};
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Tags of the facts of a file. Never reused.
+/// Tags of the facts of a file. A tag is never reused.
 pub(super) mod file {
     pub(in super::super) const NAME: u16 = 1;
-    /// The absolute path, as the system writes it.
+    /// The absolute path, in the encoding of the system.
     pub(in super::super) const PATH: u16 = 2;
 }
 
@@ -57,7 +57,7 @@ fn os_str(bytes: &[u8]) -> Option<&OsStr> {
     std::str::from_utf8(bytes).ok().map(OsStr::new)
 }
 
-/// Table, reader, facts of the file, its bytes, options, context, error.
+/// The shim of a reader. Parameters: table, reader, facts of the file, its bytes, options, context, error.
 pub(super) extern "C" fn read(
     entry: *const Entry,
     at: u32,
@@ -68,8 +68,7 @@ pub(super) extern "C" fn read(
     error: Sink,
 ) -> RunResult {
     let read = || {
-        // SAFETY: the host gives the plugin's own table, bytes that live during the call, and a context that is null or
-        // alive.
+        // SAFETY: the host passes the plugin's own table, bytes that live during the call, and a context that is null or alive.
         let (entry, file, bytes, options, ctx) =
             unsafe { (&*entry, file.get(), bytes.get(), read_options(options)?, Ctx::of(services::context(ctx))) };
         let Some(decl) = entry.decl().more.readers.get(at as usize) else {
@@ -83,7 +82,7 @@ pub(super) extern "C" fn read(
     RunResult { status, reserved: 0, handle }
 }
 
-/// Table, writer, module, facts of the file, options, context, place for its bytes, error.
+/// The shim of a writer. Parameters: table, writer, module, facts of the file, options, context, receiver of the bytes, error.
 #[expect(clippy::too_many_arguments, reason = "each is a part of the contract")]
 pub(super) extern "C" fn write(
     entry: *const Entry,
@@ -96,8 +95,8 @@ pub(super) extern "C" fn write(
     error: Sink,
 ) -> u32 {
     let write = || {
-        // SAFETY: the host gives the plugin's own table, a module that lives, bytes that live during the call, and a context
-        // that is null or alive.
+        // SAFETY: the host passes the plugin's own table, a live module, bytes that live during the call, and a context that is
+        // null or alive.
         let (entry, module, file, options, ctx) = unsafe {
             let module = Module::clone_ptr(module);
             (&*entry, module, file.get(), read_options(options)?, Ctx::of(services::context(ctx)))
@@ -128,7 +127,7 @@ fn answered<T>(result: Result<Result<T, PassError>, String>, error: Sink) -> Res
     }
 }
 
-/// The functions that version 1.1 has more, as the host knows them.
+/// The functions that version 1.1 adds, as addresses for the host.
 #[derive(Clone, Copy)]
 pub(super) struct Formats {
     pub(super) read: ReadCall,
@@ -139,15 +138,15 @@ type ReadCall = extern "C" fn(*const Entry, u32, RawBytes, RawBytes, RawBytes, *
 type WriteCall =
     extern "C" fn(*const Entry, u32, *const ModuleHdr, RawBytes, RawBytes, *const CtxRecord, Files, Sink) -> u32;
 
-/// Both tables have the same functions.
+/// Checks that the functions in both tables have the same types.
 const _: fn(EntryOf1_1) -> Formats = |entry| Formats { read: entry.read, write: entry.write };
 
-/// A file that is read or written, as the host names it to a plugin.
+/// The facts of a file that is read or written, which a plugin receives from the host.
 #[derive(Clone, Copy, Debug)]
 pub struct FileFacts<'a> {
-    /// Its name for messages.
+    /// The name in messages.
     pub name: &'a str,
-    /// Its absolute path, if it has one.
+    /// The absolute path, if the file has one.
     pub path: Option<&'a Path>,
 }
 
@@ -160,7 +159,7 @@ impl OpenPlugin {
     /// current ([`with_current`](crate::abi::host::with_current)).
     ///
     /// # Errors
-    /// How it failed.
+    /// The reason of the failure.
     pub fn read(
         &self,
         reader: usize,
@@ -176,12 +175,12 @@ impl OpenPlugin {
         made_module(None, |sink| (formats.read)(self.own, reader as u32, facts, bytes, options, ctx, sink))
     }
 
-    /// Writes a module, with the values of all options of the writer, in the order of their declaration. `take` gets the name of
-    /// a file beside the output, or nothing for the output itself, and the bytes that come next in it; if it returns false,
-    /// the writer gets an error. A context must be current ([`with_current`](crate::abi::host::with_current)).
+    /// Writes a module, with the values of all options of the writer, in the order of their declaration. `take` receives the
+    /// next bytes of the output, whose name is empty, or of a file beside it. If it returns false, the writer gets an error. A
+    /// context must be current ([`with_current`](crate::abi::host::with_current)).
     ///
     /// # Errors
-    /// How it failed.
+    /// The reason of the failure.
     pub fn write(
         &self,
         writer: usize,

@@ -83,7 +83,7 @@ pub fn run_module(pass: &PassDecl, module: &Module, options: &[OptionValue]) -> 
 /// Reads a file with the values of all options of the reader. A context must be current.
 ///
 /// # Errors
-/// How it failed.
+/// The reason of the failure.
 pub fn read(reader: &ReaderDecl, source: &Source<'_>, options: &[OptionValue]) -> Result<Module, RunFailure> {
     let ctx = context();
     caught(|| (reader.read)(source, options, &ctx))?.map_err(RunFailure::Error)
@@ -92,7 +92,7 @@ pub fn read(reader: &ReaderDecl, source: &Source<'_>, options: &[OptionValue]) -
 /// Writes a module with the values of all options of the writer. A context must be current.
 ///
 /// # Errors
-/// How it failed.
+/// The reason of the failure.
 pub fn write(
     writer: &WriterDecl,
     module: &Module,

@@ -91,8 +91,7 @@ pub(super) const fn fingerprint_of(contract: &str) -> u64 {
     hash
 }
 
-/// Calls `then` with every record that version 1.1 has more. The contract describes
-/// them, so the fingerprint covers them.
+/// Calls `then` with every record that version 1.1 adds. The contract describes them, so the fingerprint covers them.
 #[cfg(test)]
 macro_rules! records_of_1_1 {
     ($then:ident) => {
@@ -122,7 +121,7 @@ pub(super) const FINGERPRINTS: [u64; CONTRACTS.len()] = {
 /// Hash over the records and the contract of this version.
 pub const FINGERPRINT: u64 = FINGERPRINTS[CONTRACTS.len() - 1];
 
-/// The fingerprint of the lowest version that has all that a plugin uses.
+/// Returns the fingerprint of the lowest version with everything that a plugin uses.
 pub(super) const fn fingerprint_of_plugin(plugin: &PluginDecl) -> u64 {
     if plugin.more.has_formats() { FINGERPRINT } else { FINGERPRINTS[0] }
 }

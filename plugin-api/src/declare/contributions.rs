@@ -38,13 +38,13 @@ impl Contributions {
     pub const NONE: Contributions =
         Contributions { config: &[], properties: &[], composites: &[], instruments: &[], readers: &[], writers: &[] };
 
-    /// Whether there is a reader or a writer, which plugin API 1.0 does not have.
+    /// Returns true if there are readers or writers, which plugin API 1.0 does not support.
     pub(crate) const fn has_formats(&self) -> bool {
         !self.readers.is_empty() || !self.writers.is_empty()
     }
 }
 
-/// A config option whose value is a `T`, or an `Option` if it has no default; created by
+/// A config option whose value is a `T`, or an `Option` without a default; created by
 /// [`declare_config!`](crate::declare_config).
 #[derive(Clone, Copy)]
 pub struct Config<T> {

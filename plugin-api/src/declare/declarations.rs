@@ -13,12 +13,12 @@ use crate::names::syntax::{ALL, is_option_name, is_plugin_name, is_required, req
 use crate::rewrite::Edit;
 use crate::typing::operators::{DefaultDecl, OpDecl};
 
-/// Version of the plugin API: the version of this crate that last changed what crosses the boundary. A host loads plugins of
-/// this version and of those before it. The metadata of a plugin contains the lowest version that has what the plugin uses
-/// ([`api_of`]), so that older hosts load it, too.
+/// Version of the plugin API, that is, the version of this crate that last changed the interface between host and plugins. A
+/// host loads plugins of this version and of earlier ones. The metadata of a plugin contains the lowest version with everything
+/// that the plugin uses ([`api_of`]), so that older hosts can load it, too.
 pub const API_VERSION: &str = "1.1.0";
 
-/// The lowest version of the plugin API that has all that a plugin uses: 1.1 has readers and writers.
+/// Returns the lowest version of the plugin API with everything that a plugin uses. Readers and writers need 1.1.
 pub const fn api_of(plugin: &PluginDecl) -> &'static str {
     if plugin.more.has_formats() { API_VERSION } else { "1.0.0" }
 }

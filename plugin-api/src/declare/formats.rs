@@ -10,27 +10,27 @@ use crate::names::syntax::{TVMSCRIPT, TVMSCRIPT_EXTENSION, is_extension, is_form
 use std::io;
 use std::path::Path;
 
-/// One reader: how files of a format become modules.
+/// A reader: converts files of a format to modules.
 #[derive(Clone, Copy)]
 pub struct ReaderDecl {
     /// Name, documentation, extensions and options.
     pub format: FormatDecl,
     /// Bytes with which files of the format begin.
     pub begins: &'static [&'static [u8]],
-    /// Its body.
+    /// The function that reads.
     pub read: ReadFn,
 }
 
-/// One writer: how modules become files of a format.
+/// A writer: converts modules to files of a format.
 #[derive(Clone, Copy)]
 pub struct WriterDecl {
     /// Name, documentation, extensions and options.
     pub format: FormatDecl,
-    /// Its body.
+    /// The function that writes.
     pub write: WriteFn,
 }
 
-/// The facts that readers and writers share.
+/// The properties that readers and writers share.
 #[derive(Clone, Copy)]
 pub struct FormatDecl {
     /// Name of the format, as in `onnx`.
@@ -41,7 +41,7 @@ pub struct FormatDecl {
     pub extensions: &'static [&'static str],
     /// Options.
     pub options: &'static [OptionDecl],
-    /// A command line as an example, or nothing.
+    /// An example of a command line; empty without one.
     pub example: &'static str,
 }
 
@@ -51,7 +51,7 @@ pub type ReadFn = fn(&Source<'_>, &[OptionValue], &Ctx) -> Result<Module, PassEr
 /// Body of a writer. Options come in the order of their declaration.
 pub type WriteFn = fn(&Module, &mut Output<'_>, &[OptionValue], &Ctx) -> Result<(), PassError>;
 
-/// The file that a reader reads.
+/// The file that a reader converts.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -67,31 +67,31 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// A source without a host, for tests.
+    /// Creates a source without a host, for tests.
     pub fn of(name: &'a str, path: Option<&'a Path>, bytes: &'a [u8]) -> Source<'a> {
         Source { name, path, bytes }
     }
 
-    /// Name of the file for messages: the path as the user wrote it, or `<stdin>`.
+    /// Returns the name of the file in messages: the path as the user wrote it, or `<stdin>`.
     pub fn name(&self) -> &'a str {
         self.name
     }
 
-    /// Absolute path of the file; `None` if the bytes come from elsewhere, such as standard input. A reader needs it for
-    /// files that belong to this one. If the plugin is isolated, it may read the folder of the file.
+    /// Returns the absolute path of the file, or `None` if the bytes come from elsewhere, such as standard input. A reader
+    /// needs the path to open further files that belong to this one. An isolated plugin may read the folder of the file.
     pub fn path(&self) -> Option<&'a Path> {
         self.path
     }
 
-    /// The whole file. The host maps it, so bytes that the reader does not read take no memory.
+    /// Returns the bytes of the whole file. The host maps the file, so bytes that the reader does not access take no memory.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The whole file as text.
+    /// Returns the whole file as text.
     ///
     /// # Errors
-    /// If it is not UTF-8; the error has the line.
+    /// If it is not UTF-8; the error contains the line.
     pub fn text(&self) -> Result<&'a str, PassError> {
         std::str::from_utf8(self.bytes).map_err(|error| {
             let at = error.valid_up_to();
@@ -101,8 +101,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The file that a writer writes, and files beside it. Bytes go to the host as they come, so that a writer needs no copy of the
-/// whole file. The host keeps what was there before until the writer has returned without an error.
+/// The file that a writer writes, and files beside it. Each call passes its bytes to the host, so the writer does not need a
+/// copy of the whole file. The host replaces existing files only after the writer returned without an error.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -125,18 +125,18 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// An output without a host, for tests. `take` gets the name of a file beside the output, or nothing for the output
-    /// itself, and the bytes that come next in it.
+    /// Creates an output without a host, for tests. `take` receives the next bytes of the output, whose name is empty, or of a
+    /// file beside it.
     pub fn to(name: &'a str, path: Option<&'a Path>, take: &'a mut dyn FnMut(&str, &[u8]) -> bool) -> Output<'a> {
         Output { name, path, take }
     }
 
-    /// Name of the file for messages: the path as the user wrote it, or `<stdout>`.
+    /// Returns the name of the file in messages: the path as the user wrote it, or `<stdout>`.
     pub fn name(&self) -> &'a str {
         self.name
     }
 
-    /// Absolute path of the file; `None` if the bytes go elsewhere, such as to standard output.
+    /// Returns the absolute path of the file, or `None` if the bytes go elsewhere, such as to standard output.
     pub fn path(&self) -> Option<&'a Path> {
         self.path
     }
@@ -144,15 +144,15 @@ impl<'a> Output<'a> {
     /// Appends bytes to the file.
     ///
     /// # Errors
-    /// If the host does not take them, for example because the disk is full. The host reports why.
+    /// If the host rejects them, for example because the disk is full. The host reports the reason.
     pub fn put(&mut self, bytes: &[u8]) -> Result<(), PassError> {
         self.hand("", bytes)
     }
 
-    /// Appends bytes to another file in the same folder, and creates it the first time. `name` is a file name without a folder.
+    /// Appends bytes to another file in the same folder, which the first call creates. `name` is a file name without a folder.
     ///
     /// # Errors
-    /// As for [`Output::put`]; also if there is no such folder because the output is no file.
+    /// As for [`Output::put`], or if the output is not a file in a folder.
     pub fn put_beside(&mut self, name: &str, bytes: &[u8]) -> Result<(), PassError> {
         if name.is_empty() {
             return Err(PassError::new("a file beside the output needs a name"));
@@ -176,7 +176,7 @@ impl io::Write for Output<'_> {
 }
 
 impl ReaderDecl {
-    /// This declaration, if its names and texts are right.
+    /// Checks the names and texts of the declaration.
     pub const fn checked(self) -> ReaderDecl {
         self.format.check("reader");
         self
@@ -184,7 +184,7 @@ impl ReaderDecl {
 }
 
 impl WriterDecl {
-    /// This declaration, if its names and texts are right.
+    /// Checks the names and texts of the declaration.
     pub const fn checked(self) -> WriterDecl {
         self.format.check("writer");
         self
@@ -335,14 +335,15 @@ pub(crate) const fn write<const N: usize>(w: &mut Writer<N>, readers: &[&ReaderD
 ///
 /// | fact | what |
 /// |---|---|
-/// | `extensions` | list of extensions, without the dot: such files are read by this reader |
-/// | `begins` | optional list of byte strings, `[b"SIZES"]`: files without a known extension that begin so are read by it, too |
-/// | `options` | as of [`declare_pass!`](crate::declare_pass); users write `--from 'sizes{most=3}'` |
+/// | `extensions` | list of extensions of the files that this reader reads, without the dot |
+/// | `begins` | optional list of byte strings, `[b"SIZES"]`: also selects files that begin with one of them, if their extension is unknown |
+/// | `options` | as in [`declare_pass!`](crate::declare_pass); users write `--from 'sizes{most=3}'` |
 /// | `example` | optional command line for `passhost explain` |
-/// | `run` | a `fn(&Source, &Options, &Ctx) -> Result<Module, PassError>`; without `options` it has no such argument |
+/// | `run` | a `fn(&Source, &Options, &Ctx) -> Result<Module, PassError>`; without `options`, that argument is omitted |
 ///
-/// The host verifies the module. It puts the name of the file before errors and warnings, which name the place in the file. The
-/// declaration goes into the list `readers` of [`export_plugin!`](crate::export_plugin), and must have documentation.
+/// The host verifies the module. It puts the name of the file before errors and warnings, so their messages name only the place
+/// in the file. The declaration needs documentation, and goes into the list `readers` of
+/// [`export_plugin!`](crate::export_plugin).
 #[macro_export]
 macro_rules! declare_reader {
     ($(#[doc = $doc:literal])* $vis:vis reader $NAME:ident = $name:literal { $($facts:tt)* }) => {
@@ -371,9 +372,9 @@ macro_rules! declare_reader {
 /// # let _ = (NAMES, write);
 /// ```
 ///
-/// `extensions`, `options` and `example` are those of [`declare_reader!`]. `run` is a
-/// `fn(&Module, &mut Output, &Options, &Ctx) -> Result<(), PassError>`; without `options` it has no such argument. The
-/// declaration goes into the list `writers` of [`export_plugin!`](crate::export_plugin), and must have documentation.
+/// `extensions`, `options` and `example` are those of [`declare_reader!`]. `run` is a `fn(&Module, &mut Output, &Options, &Ctx)
+/// -> Result<(), PassError>`; without `options`, that argument is omitted. The declaration needs documentation, and goes into
+/// the list `writers` of [`export_plugin!`](crate::export_plugin).
 #[macro_export]
 macro_rules! declare_writer {
     ($(#[doc = $doc:literal])* $vis:vis writer $NAME:ident = $name:literal { $($facts:tt)* }) => {
@@ -407,7 +408,7 @@ macro_rules! __format {
         $crate::__format! { @facts $k $h { $x $b $o $e [$v] } $($rest)* }
     };
     (@facts $k:ident $h:tt $slots:tt $(,)?) => { $crate::__format! { @declare $k $h $slots } };
-    // A key that no arm above took: it is unknown, occurs twice, or its value is of another kind.
+    // A key that no arm above accepted: it is unknown, occurs twice, or its value is of another kind.
     (@facts $k:ident $h:tt $slots:tt extensions $($rest:tt)*) => {
         $crate::__format! { @once $k "extensions" "extensions: [\"onnx\"]" }
     };

@@ -8,12 +8,12 @@ use passhost_lang::names::syntax::TVMSCRIPT;
 use std::collections::HashSet;
 use std::fmt;
 
-/// The direction of a conversion between files and modules.
+/// The direction of a conversion: from files to modules, or back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Files become modules.
+    /// Files to modules.
     Read,
-    /// Modules become files.
+    /// Modules to files.
     Write,
 }
 
@@ -36,16 +36,16 @@ impl fmt::Display for Direction {
 /// A reader or a writer of a plugin.
 #[derive(Clone, Copy, Debug)]
 pub struct Format<'r> {
-    /// Its facts.
+    /// Name, extensions, options and documentation.
     pub info: &'r FormatInfo,
-    /// Its owner.
+    /// The plugin that has it.
     pub owner: OwnerId,
-    /// Its position among the readers or the writers of that owner.
+    /// The position among the readers or the writers of the plugin.
     pub at: usize,
 }
 
 impl Format<'_> {
-    /// Values for all options, in the order of their declaration.
+    /// Returns the values of all options, in the order of their declaration.
     ///
     /// # Errors
     /// If an option is unknown, of another type, given twice, or missing.
@@ -58,10 +58,10 @@ impl Format<'_> {
     }
 }
 
-/// Reads the name of a format with options, such as `onnx{strict=true}`.
+/// Parses the name of a format with options, such as `onnx{strict=true}`.
 ///
 /// # Errors
-/// If it has another form.
+/// If the text is anything else.
 pub fn asked(direction: Direction, text: &str) -> Result<Stage, PipelineError> {
     Pipeline::one_format(direction.named(), text)
 }
@@ -77,7 +77,7 @@ impl Registry {
     /// Checks the readers or the writers of a plugin before they are added.
     ///
     /// # Errors
-    /// If a name is taken, or a declaration is wrong.
+    /// If a name is taken, or a declaration is invalid.
     pub(crate) fn check_formats(
         &self,
         owner: &Owner,
@@ -102,7 +102,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Readers or writers in the order in which they came.
+    /// Returns the readers or the writers, in the order in which they were added.
     pub fn formats(&self, direction: Direction) -> impl Iterator<Item = (&FormatInfo, OwnerId)> {
         self.names(direction).iter()
     }
@@ -115,7 +115,7 @@ impl Registry {
     /// Finds a reader or a writer by its name.
     ///
     /// # Errors
-    /// If there is none; the error lists all of them.
+    /// If it does not exist; the error lists all names.
     pub fn find_format(&self, direction: Direction, name: &str) -> Result<Format<'_>, RegistryError> {
         self.format(direction, name).ok_or_else(|| {
             let known = || self.formats(direction).map(|(info, _)| info.name.as_str()).chain([TVMSCRIPT]);
@@ -125,10 +125,10 @@ impl Registry {
         })
     }
 
-    /// The reader or the writer of files with an extension, in whatever case.
+    /// Returns the reader or the writer for files with an extension. Ignores case.
     ///
     /// # Errors
-    /// If there are several.
+    /// If more than one matches.
     pub fn format_of_extension(
         &self,
         direction: Direction,
@@ -138,10 +138,10 @@ impl Registry {
         self.only(direction, &format!("files with the extension `{extension}`"), is_one)
     }
 
-    /// The reader of files that begin like this.
+    /// Returns the reader for files that begin with these bytes.
     ///
     /// # Errors
-    /// If there are several.
+    /// If more than one matches.
     pub fn reader_of_bytes(&self, bytes: &[u8]) -> Result<Option<Format<'_>>, RegistryError> {
         let is_one = |info: &FormatInfo| info.begins.iter().any(|begin| bytes.starts_with(begin));
         self.only(Direction::Read, "files that begin like this one", is_one)

@@ -191,26 +191,26 @@ pub enum RegistryError {
         /// Full names.
         candidates: Vec<String>,
     },
-    /// No format of that name.
+    /// The requested format does not exist.
     #[error("no {direction} `{name}`{}; formats there are: {}", did_you_mean(.near), listed(known))]
     UnknownFormat {
-        /// Whether it should be read or written.
+        /// The requested direction.
         direction: Direction,
-        /// Name that was asked for.
+        /// The requested name.
         name: String,
-        /// Nearest names.
+        /// Similar names.
         near: Vec<String>,
         /// All names.
         known: Vec<String>,
     },
-    /// Several readers or writers for one file.
+    /// Several readers or writers match one file.
     #[error("more than one {direction} is for {files}: {}", listed(candidates))]
     AmbiguousFormat {
-        /// Whether the file is read or written.
+        /// The direction of the conversion.
         direction: Direction,
-        /// Which files.
+        /// Description of the files.
         files: String,
-        /// Each with its owner.
+        /// The names of the formats, each with its owner.
         candidates: Vec<String>,
     },
     /// A short name that is not unique.

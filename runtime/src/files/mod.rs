@@ -60,7 +60,7 @@ pub enum FileError {
     Twice,
 }
 
-/// What there is to say of a type that has no form in a file.
+/// Returns advice for a data type that the file formats do not support.
 fn of_numpy(descr: &str) -> &'static str {
     match descr {
         _ if descr.contains("bfloat16") => "; NumPy files have it as raw bytes: save `array.view(\"V2\")`",

@@ -180,8 +180,8 @@ impl Tensor {
         Tensor { storage: Arc::clone(&other.storage), ..self.clone() }
     }
 
-    /// Returns the bytes from `offset` on as another tensor, or `None` if there are too few. If these are all bytes, the memory is
-    /// shared, otherwise copied.
+    /// Returns the bytes from `offset` on as another tensor, or `None` if there are too few. If the new tensor consists of all
+    /// bytes, it shares the memory; otherwise, the bytes are copied.
     pub(crate) fn viewed(&self, dtype: DType, shape: &[i64], offset: i64) -> Option<Tensor> {
         let (from, bytes) = (usize::try_from(offset).ok()?, usize::try_from(size_of(dtype, shape)?).ok()?);
         if (from, bytes) == (0, self.bytes) {
@@ -210,7 +210,7 @@ impl Tensor {
         self.shape.iter().fold(1, |n, extent| n.saturating_mul(*extent as usize))
     }
 
-    /// Returns true if it has no elements.
+    /// Returns true if it is empty.
     pub fn is_empty(&self) -> bool {
         self.shape.contains(&0)
     }

@@ -223,8 +223,8 @@ impl Machine<'_> {
     }
 }
 
-/// Returns true if a function has calls that write to their arguments. A view of a part of a tensor is a copy, and would not
-/// show these writes.
+/// Returns true if a function contains calls that write to their arguments. A view of a part of a tensor is a copy, so these
+/// writes would not reach the tensor.
 fn writes_in_place(body: &Body) -> bool {
     let writes = |call: Call<'_>| match call.op() {
         Some(op) => matches!(op, "relax.call_tir_inplace" | "relax.call_inplace_packed" | "relax.call_packed"),

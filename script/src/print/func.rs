@@ -480,8 +480,8 @@ impl<'b> Writer<'_, '_, 'b> {
         self.p.out.push(')');
     }
 
-    /// Prints the type arguments of a call: `out_ty=` for its result, with several results as a list, or `ty_args=`. A list of
-    /// one type means that type, so a tuple of one result is printed as a tuple.
+    /// Prints the type arguments of a call: `out_ty=` for its result, a list for several results, or `ty_args=`. Because the
+    /// list of one type means that type, a tuple of one result is printed as a tuple.
     fn type_args(&mut self, out_ty: bool, types: &[Ty<'_>]) {
         let fields: Vec<Ty<'_>>;
         let (types, list) = match (out_ty, types) {

@@ -170,7 +170,7 @@ impl<'a> FnReader<'a> {
     }
 
     fn operator(&mut self, name: &'a str, call: &'a ExprCall) -> Read<V> {
-        // With `bias`, the fourth argument of TVM's function, it is another operator.
+        // In TVM, the fourth parameter of `R.nn.attention` is `bias`. With it, the call is one of `nn.attention_bias`.
         let biased = name == "nn.attention"
             && (operand_named(call, "bias").or(call.arguments.args.get(3)))
                 .is_some_and(|bias| !bias.is_none_literal_expr());
@@ -210,7 +210,7 @@ impl<'a> FnReader<'a> {
         for (name, types) in types {
             let before = values.len();
             self.type_args(name, types, &mut values)?;
-            // The arguments determine the result, except for the device.
+            // The arguments determine the type of the result, except for its device.
             if info.name == "relax.builtin.alloc_tensor" && !self.scope.as_written {
                 if !values[before..].iter().any(|ty| self.b.with(*ty, names_a_device)) {
                     values.truncate(before);
@@ -641,7 +641,7 @@ fn fitting(info: &AttrInfo, value: Attr, expr: &Expr) -> Read<Attr> {
     Err(Diagnostic::new(span(expr), format!("attribute `{}` must be {}", info.name, type_name(info.ty))))
 }
 
-/// Returns true for a type of tensors on a device.
+/// Returns true if a type is that of a tensor on a device.
 fn names_a_device(ty: passhost_lang::ir::Value<'_>) -> bool {
     let passhost_lang::ir::Expr::TypeArg(ty) = ty.view() else { return false };
     ty.to_owned().as_tensor().is_some_and(|tensor| tensor.vdevice.is_some())

@@ -9,11 +9,12 @@ use ruff_python_ast::ExprCall;
 /// Attributes whose default cannot be declared by a plugin: this many float32 zeros.
 const ZEROS: &[(&str, &str, usize)] = &[("relax.image.resize2d", "roi", 4), ("relax.image.resize3d", "roi", 6)];
 
-/// Attributes of a pool in the order of TVM's Python functions.
+/// The attributes of pooling operators, in the order of TVM's Python functions.
 const POOL: &[&str] =
     &["pool_size", "strides", "padding", "dilation", "ceil_mode", "count_include_pad", "layout", "out_layout"];
 
-/// Returns the order of unnamed attributes in TVM's Python function, if it is not that of the operator.
+/// Returns the order of unnamed attributes in TVM's Python function, if it differs from the order in the operator's
+/// declaration.
 pub(super) fn positions(op: &str) -> Option<&'static [&'static str]> {
     match op.strip_prefix("relax.")? {
         "quantize" | "dequantize" => Some(&["axis", "out_dtype"]),
@@ -25,7 +26,7 @@ pub(super) fn positions(op: &str) -> Option<&'static [&'static str]> {
     }
 }
 
-/// Returns the number of axes for which one number of an attribute is repeated, if the declaration does not say it.
+/// Returns the number of axes for which one number of an attribute is repeated, where the declaration does not contain it.
 fn axes_of(op: &str, attr: &str) -> Option<usize> {
     match (op.strip_prefix("relax.nn.adaptive_avg_pool")?, attr) {
         (axes, "output_size") => axes.strip_suffix('d')?.parse().ok(),
@@ -34,8 +35,8 @@ fn axes_of(op: &str, attr: &str) -> Option<usize> {
 }
 
 impl<'a> FnReader<'a> {
-    /// Reads a call of a Python function of TVM that consists of other operators: `R.nn.relu6(x)` is `R.clip(x, 0, 6)`, and
-    /// `R.linear(x, w, b)` a matrix product and a sum. Returns `None` for other names.
+    /// Reads a call of one of TVM's Python functions that create several calls: `R.nn.relu6(x)` is `R.clip(x, 0, 6)`, and
+    /// `R.linear(x, w, b)` is a matrix product and a sum. Returns `None` for other names.
     pub(super) fn shorthand(&mut self, name: &str, call: &'a ExprCall) -> Read<Option<V>> {
         const LINEAR: &[&str] = &["data", "weight", "bias", "out_dtype"];
         let given = |names: &[&str], at: usize| {
@@ -87,7 +88,7 @@ impl<'a> FnReader<'a> {
                 values.push(values[0]);
                 return true;
             }
-            // TVM's values of missing arguments.
+            // TVM's values for omitted arguments.
             ("relax.memory.view", 1..=3) if !self.scope.as_written => {
                 let (null, any) = (self.b.op("relax.null_value"), self.b.ty(&Type::Object));
                 let nothing = match values.len() {

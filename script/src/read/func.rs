@@ -602,7 +602,7 @@ impl<'a> FnReader<'a> {
         self.in_dataflow && self.outputs.contains(&name)
     }
 
-    /// Removes shapes with scalars of the dataflow block from a type, as in the type of an output.
+    /// Removes shapes with scalars of the dataflow block from a type, such as the type of an output.
     fn without_inner(&self, ty: &Type) -> Type {
         let is_inner = |v: &V| !v.is_leaf() && self.b.flags(*v) & flag::INNER != 0;
         let inner: Vec<u32> = self.scalars.iter().filter(|(v, _)| is_inner(v)).map(|(_, sym)| sym.id).collect();

@@ -483,7 +483,7 @@ pub(crate) fn computed(op: u16, a: Dim, b: Dim, at: std::ops::Range<usize>) -> R
     })
 }
 
-/// Converts the narrower one of two integers to the type of the other. Integers of Python have any type.
+/// Converts the narrower of two integers to the type of the other. A Python integer fits any type.
 fn of_one_type(a: Dim, b: Dim) -> (Dim, Dim) {
     let is_int = |dim: &Dim| dim.dtype().is_int() && dim.dtype().code() == 0 && !matches!(dim, Dim::Int(_));
     let wide = |dim: Dim, dtype: DType| match dim.as_int() {

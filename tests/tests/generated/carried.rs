@@ -99,7 +99,7 @@ proptest! {
     }
 }
 
-/// Loops and blocks of a sum of the `n` rows of A, which may have no elements: `m` is the length of a row.
+/// Loops and blocks that sum each of the `n` rows of A. `m` is the length of a row, and may be 0.
 const SUMS: [&str; 4] = [
     r#"
     for i, k in T.grid(n, m):
@@ -136,7 +136,7 @@ fn sum_of_rows(loops: &str) -> Module {
     script::read(&text, engine()).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// The sums of `n` rows of `m` ones.
+/// Computes the sums of `n` rows of `m` ones.
 fn sums(module: &Module, n: i64, m: i64) -> Vec<i32> {
     let (_, body) = module.functions().next().expect("one function");
     let all = |shape: &[i64], one: i32| {
@@ -149,7 +149,7 @@ fn sums(module: &Module, n: i64, m: i64) -> Vec<i32> {
     tensors[1].values().expect("numbers")
 }
 
-/// What a sum starts with is its value if it has nothing to add, before and after each pass.
+/// Before and after each pass, an empty sum is its initial value.
 #[test]
 fn sums_of_nothing_stay() {
     for loops in SUMS {

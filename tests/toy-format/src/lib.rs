@@ -1,4 +1,4 @@
-//! A third party's file format. A file is a list of lines:
+//! A third party's file format. A file is a list of lines, such as:
 //!
 //! ```text
 //! toy 1
@@ -32,7 +32,7 @@ declare_reader! {
     }
 }
 
-/// Operators of the format: name of a line, operator, number of arguments.
+/// The operators of the format: the name in a line, the operator, and the number of arguments.
 const OPERATORS: [(&str, &str, usize); 3] =
     [("relu", "relax.nn.relu", 1), ("add", "relax.add", 2), ("multiply", "relax.multiply", 2)];
 
@@ -98,7 +98,7 @@ fn make_fault(fault: &str) {
     }
 }
 
-/// The module with a type that the first binding cannot have.
+/// Returns the module with a wrong type of the first binding.
 fn ill_formed(module: &Module) -> Result<Module, PassError> {
     let functions = module.functions().map(|(name, body)| {
         let mut edit = body.edit();

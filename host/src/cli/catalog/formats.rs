@@ -1,4 +1,4 @@
-//! Readers and writers of file formats: the list, and everything about one.
+//! Lists the readers and writers of file formats, and explains one of them.
 
 use crate::cli::show::{explain_option, heading, or_dash, owner_rows, table};
 use passhost_lang::metadata::FormatInfo;
@@ -7,7 +7,7 @@ use registry::{Direction, Registry};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// All formats that plugins read or write; nothing if there are none.
+/// Lists the formats that plugins read or write; empty if there are none.
 pub(super) fn list(registry: &Registry) -> String {
     let mut rows = vec![["FORMAT", "PLUGIN", "HOW", "EXTENSIONS", "WHAT IT DOES"].map(str::to_string).to_vec()];
     let mut formats: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
@@ -26,7 +26,7 @@ fn extensions(info: &FormatInfo) -> String {
     or_dash(info.extensions.iter().map(|extension| format!(".{extension}")).collect())
 }
 
-/// Everything about a reader or a writer.
+/// Explains a reader or a writer.
 pub(super) fn explain_format(registry: &Registry, direction: Direction, name: &str) -> Option<String> {
     let format = registry.format(direction, name)?;
     let info = format.info;

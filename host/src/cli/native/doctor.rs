@@ -61,7 +61,7 @@ fn findings() -> Vec<Finding> {
     all
 }
 
-/// Which file formats the plugins of the manifest read.
+/// Lists the file formats that the plugins of the manifest read.
 fn formats() -> Finding {
     let found = manifest_path(None).and_then(|path| {
         let (engine, _) = Engine::list(&Manifest::load(&path)?, Keeper::off().builds_nothing(), &());

@@ -35,7 +35,7 @@ pub(in crate::cli) fn emit(args: &EmitArgs, messages: Messages) -> Result<(), Er
 }
 
 impl EmitKind {
-    /// The form of the file.
+    /// Returns the format of the file.
     pub(super) fn written(self) -> Written {
         match self {
             EmitKind::LlvmIr | EmitKind::Optimized => Written::LlvmIr,

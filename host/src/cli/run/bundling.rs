@@ -101,7 +101,7 @@ impl Bundling {
         self.first.borrow().clone()
     }
 
-    /// Records a failure before the first step. Writes a bundle only if the process of a plugin died, and the module is a text.
+    /// Records a failure before the first step. Writes a bundle only if the process of a plugin died, and the module is TVMScript.
     pub(super) fn failed_early(&self, error: &Error, input: &Input, asked: (&Asked, &Engine), messages: Messages) {
         if asked.1.lost_a_worker() && asked.1.reads_text(input) {
             self.failed(error, Before::Input(input), asked, &[], messages);

@@ -56,7 +56,7 @@ pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages)
     report.error.map_or(Ok(exit::DONE), Err)
 }
 
-/// Refuses the module before the pass.
+/// Rejects a request in which the module precedes the pass.
 fn check_order(args: &ExplainMatchArgs) -> Result<(), Error> {
     let is_module = |text: &str| text == "-" || Path::new(text).is_file();
     let input = args.module.input.to_string_lossy();

@@ -64,7 +64,7 @@ impl Asked<'_> {
     }
 }
 
-/// The data types that are executed.
+/// Advice for data types that cannot be executed.
 const EXECUTED: &str = "cast it in the module: bool, integers of 8, 16, 32 and 64 bits, float16, bfloat16, float32 and float64 are executed";
 
 /// Returns the option that raises the limit, if a limit was reached.

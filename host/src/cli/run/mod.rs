@@ -131,16 +131,16 @@ pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) 
     go(job, args, (&output, &bundling), seen, messages)
 }
 
-/// Where the result goes.
+/// The destination and the format of the result.
 struct Goal<'a> {
     output: &'a Output,
     format: WrittenAs<'a>,
     context: &'a PassContext,
-    /// Files that nothing is written to.
+    /// Files that must not be overwritten.
     spared: &'a [&'a Path],
 }
 
-/// How the result is written.
+/// Determines the format of the result.
 fn format<'e>(engine: &'e Engine, args: &RunArgs) -> Result<WrittenAs<'e>, Error> {
     let format = engine.written_as(args.output.as_deref(), args.to.as_deref())?;
     match format {
@@ -215,7 +215,7 @@ fn go(
     Error::unless_any(unmet, Ok(code.max(validated)))
 }
 
-/// Warns of options that name a function which neither the module nor the result has, so that they had no effect.
+/// Warns about options that name a function which exists in neither the module nor the result, so that they had no effect.
 fn tell_unknown_functions(args: &RunArgs, modules: [&Module; 2], seen: &instruments::Seen, messages: Messages) {
     let limited = args.limit.rewrites.iter().filter_map(|limit| limit.function.as_deref());
     let limited = limited.map(|name| ("--rewrites limited", name, "name a function of the module, as in main=7"));
@@ -280,7 +280,7 @@ pub(super) fn engine(
     Ok(engine)
 }
 
-/// Opens the plugins of the plan, and tries the one that reads the input.
+/// Opens the plugins of the plan, and tries the plugin that reads the input.
 fn open(engine: &Engine, plan: &Plan, input: &Input, messages: Messages) -> Result<(), Error> {
     engine.prepare(input)?;
     engine.open_for(plan)?.iter().for_each(|warning| messages.report(warning));

@@ -65,8 +65,8 @@ pub trait HostServices {
     fn print(&self, body: &Body) -> String;
     /// Returns the value of a config key, or its default if it is not set.
     fn config(&self, key: &str) -> Option<OptionValue>;
-    /// Takes the next bytes of a file that a writer writes: beside the output, if it has a name, else of the output itself.
-    /// Returns false if it does not. Without this, nothing is written.
+    /// Receives the next bytes of the output of a writer, whose name is empty, or of a file beside it. Returns false if it
+    /// rejects them, which the default does.
     fn put(&self, _name: &str, _bytes: &[u8]) -> bool {
         false
     }
@@ -349,7 +349,7 @@ pub struct OpenPlugin {
     pub(in crate::abi) own: *const Entry,
     /// The host's copy of the table.
     pub(in crate::abi) entry: &'static Entry,
-    /// Readers and writers, of a plugin of 1.1.
+    /// The functions for readers and writers, in a plugin of API 1.1.
     pub(in crate::abi) formats: Option<Formats>,
 }
 
@@ -513,7 +513,7 @@ impl OpenPlugin {
     }
 }
 
-/// Takes the module that plugin code returns, which may be the one that it was lent.
+/// Takes ownership of the module that plugin code returned, which may be the module that was passed to it.
 pub(in crate::abi) fn made_module(
     lent: Option<&Module>,
     run: impl FnOnce(Sink) -> RunResult,
@@ -532,7 +532,7 @@ pub(in crate::abi) fn made_module(
     if let Some(lent) = lent.filter(|lent| lent.as_ptr() == result.handle && Some(lent.owners()) <= owners) {
         return Ok(lent.clone());
     }
-    // SAFETY: null, or a handle whose ownership the plugin gives, and whose module lives.
+    // SAFETY: the handle is null, or the plugin passes ownership of it, and its module is alive.
     unsafe { Module::from_ptr(result.handle) }.ok_or_else(|| protocol("did not return a module"))
 }
 

@@ -148,12 +148,12 @@ fn pad(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// Returns true if a border is so wide that elements are reflected more than once. TVM reads outside of the tensor then.
+/// Returns true if a border is so wide that elements are reflected more than once. TVM then reads outside of the tensor.
 fn is_wider(size: &Dim, pad: &[i64]) -> bool {
     size.as_int().is_some_and(|size| pad.iter().any(|width| *width >= size.max(1)))
 }
 
-/// Computes the index of an element in a dimension between two mirrors.
+/// Computes the index of an element after reflections at both ends of a dimension.
 fn reflected(at: TeExpr, size: &Dim) -> TeExpr {
     let last = size.clone() - 1;
     let there_and_back = TeExpr::of_dim(Dim::binary(prim::MAX, last.clone() * 2, Dim::Int(1)));

@@ -331,7 +331,7 @@ fn ranks(te: &Te<'_>, x: &TeTensor, axis: usize) -> TeTensor {
     })
 }
 
-/// Merges several axes into one, the last. Returns the tensor, and that axis.
+/// Merges several axes into one, which becomes the last. Returns the new tensor, and the merged axis.
 fn merged(te: &Te<'_>, x: &TeTensor, axes: &[usize]) -> (TeTensor, usize) {
     let mut shape = reduced_shape(x, axes, false);
     let last = shape.len();
@@ -339,7 +339,7 @@ fn merged(te: &Te<'_>, x: &TeTensor, axes: &[usize]) -> (TeTensor, usize) {
     shape.push(product(&together));
     let out = te.compute("merged", &shape, |i| {
         let (mut kept, mut rest) = (i[..last].iter().cloned(), i[last].clone());
-        // The last axis counts fastest.
+        // The index of the last axis is the lowest digit.
         let mut digits = Vec::new();
         for (at, size) in together.iter().enumerate().rev() {
             digits.push(if at == 0 { rest.clone() } else { &rest % &TeExpr::of_dim(size.clone()) });

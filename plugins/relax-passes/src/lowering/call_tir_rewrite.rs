@@ -131,7 +131,7 @@ impl<'b> Written<'b, '_> {
             builder.prim_value(&Dim::Int(device)),
             builder.string(scope),
         ];
-        // The number of the device is for the runtime: only a type says the device itself.
+        // The number of the device is an argument for the runtime. The device itself is only part of the type.
         if tensor.vdevice.is_some() {
             args.push(rw.type_arg(&ty));
         }

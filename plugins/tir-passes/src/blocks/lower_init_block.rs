@@ -44,7 +44,7 @@ fn lower_init_block(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     }
 }
 
-/// Initializes reductions that may have no iteration before their loops, as far as a schedule can do that.
+/// Initializes reductions that may run zero iterations before their loops, where a schedule can do that.
 fn initialized_before(body: &Body) -> Option<Body> {
     let may_be_empty = |iter: BlockIter<'_>| iter.is_reduction && iter.extent.dim().and_then(|n| n.as_int()).is_none();
     if !body.values().any(|block| block.block_init().is_some() && block.block_iters().any(may_be_empty)) {

@@ -57,12 +57,12 @@ impl<'b> TirRewrite<'b> for Fuse<'b> {
     }
 }
 
-/// Returns the expressions whose last bit may change the result of a step function, also through a variable.
+/// Returns the expressions that are operands of step functions, directly or through other expressions and variables.
 fn decides_a_step(body: &Body) -> HashSet<Value<'_>> {
     let mut exact = HashSet::new();
     let mut work: Vec<Value<'_>> = body.values().filter(|value| is_step(*value)).flat_map(Value::operands).collect();
     while let Some(next) = work.pop() {
-        // What it loads was computed by another statement.
+        // A loaded value was computed by another statement.
         let is_new = (next.is_nested() || matches!(next.stmt(), Some(Stmt::Bind { .. }))) && exact.insert(next);
         if is_new && !matches!(next.view(), Expr::Load { .. }) {
             work.extend(next.operands());
@@ -71,7 +71,7 @@ fn decides_a_step(body: &Body) -> HashSet<Value<'_>> {
     exact
 }
 
-/// Returns true for a step function of floats: a small change of an operand may change the result by a whole step.
+/// Returns true for a step function of floats, whose result may change by a whole step if an operand changes slightly.
 fn is_step(value: Value<'_>) -> bool {
     const ROUNDINGS: [&str; 6] = ["tirx.floor", "tirx.ceil", "tirx.round", "tirx.nearbyint", "tirx.trunc", "tirx.rint"];
     match value.view() {

@@ -111,7 +111,7 @@ struct Lower {
     statement: usize,
     /// Conditions, and the values of them for which the current expression is used, although it is always computed.
     chosen_by: Vec<(Reg, bool)>,
-    /// Loops before this node are in a nest for which [`Lower::over_nothing`] was called.
+    /// Position before which every loop is part of a nest that [`Lower::over_nothing`] has handled.
     nested_until: usize,
     /// True if a `Select` evaluates both values.
     strict: bool,

@@ -1,8 +1,8 @@
-//! Reductions over nothing. A block initializes each of its elements even if its reduction has no iteration: an empty sum is 0,
-//! as in NumPy. TVM leaves the memory as it is.
+//! Reductions over nothing. A block initializes each of its elements even if its reduction runs zero iterations. An empty sum
+//! is 0, as in NumPy; TVM leaves the memory as it is.
 //!
-//! If a loop of a reduction may have no iteration, the program has a second loop nest before it: without the loops of reductions,
-//! around the initialization alone, and under the condition that a reduction has no iteration.
+//! For each reduction with a loop that may run zero times, the program has another loop nest before it. That nest consists of
+//! the spatial loops around the initialization, and runs if one of the reduction loops is empty.
 
 use super::stmts::mentions;
 use super::{Bound, Lower, name_of};
@@ -11,7 +11,7 @@ use crate::program::{Binary, Instr, Loop, LoopKind, Reg, Scalar};
 use passhost_lang::ir::records::{kind, prim};
 use passhost_lang::ir::{Expr, Stmt, Value};
 
-/// A perfect loop nest around a reduction block.
+/// A perfect loop nest around a block with a reduction.
 struct Nest<'b> {
     loops: Vec<Of<'b>>,
     block: Value<'b>,
@@ -23,7 +23,7 @@ struct Of<'b> {
     var: Value<'b>,
     min: Value<'b>,
     extent: Value<'b>,
-    /// True if the loop is only for reductions of the block.
+    /// True if only reduction iterators of the block use the loop.
     reduces: bool,
 }
 
@@ -75,7 +75,7 @@ fn only_statement(of: Value<'_>) -> Option<Value<'_>> {
 }
 
 impl Lower {
-    /// Emits the initialization of a loop nest for the case that a reduction has no iteration.
+    /// Emits the initialization of a loop nest whose reduction may run zero iterations.
     pub(super) fn over_nothing(&mut self, outermost: Value<'_>) -> Result<(), Fault> {
         let at = outermost.index().unwrap_or(0);
         let Some(nest) = Some(outermost).filter(|_| at >= self.nested_until).and_then(Nest::of) else { return Ok(()) };
@@ -92,7 +92,7 @@ impl Lower {
             true => self.if_empty(&empty, |lower| lower.loops_of_init(&nest, 0, &[]))?,
             false => self.loops_of_init(&nest, 0, &empty)?,
         }
-        // Inputs need not cover this.
+        // Inputs need not reach these branches.
         self.program.marks[mark..].iter_mut().for_each(String::clear);
         Ok(())
     }
@@ -126,8 +126,8 @@ impl Lower {
         Ok(())
     }
 
-    /// Emits the loops from `at` on around the initialization, which has the condition that one of these extents is 0. The
-    /// variables of reductions have their first values.
+    /// Emits the loops from `at` on around the initialization, which runs if one of these extents is 0. Variables of reduction
+    /// loops get their first values.
     fn loops_of_init(&mut self, nest: &Nest<'_>, at: usize, empty: &[Value<'_>]) -> Result<(), Fault> {
         let Some(of) = nest.loops.get(at) else {
             return self.if_empty(empty, |lower| lower.init_of(nest));
@@ -144,11 +144,12 @@ impl Lower {
         Ok(())
     }
 
-    /// Emits the initialization of the block. A reduction over a loop around the nest must be at its first value.
+    /// Emits the initialization of the block. For a reduction over a loop outside of the nest, it runs only in the first
+    /// iteration.
     fn init_of(&mut self, nest: &Nest<'_>) -> Result<(), Fault> {
         self.program.has_blocks = true;
         self.blocks.push(name_of(nest.block).to_string());
-        // A check of the range of an iterator may need the condition of the block.
+        // The range check of an iterator may depend on the condition of the block, so the iterators are bound first.
         nest.block.block_iters().try_for_each(|iter| self.bind_iter(&iter))?;
         let mut cond = self.begins_reductions(nest.block)?;
         for condition in nest.conditions() {

@@ -245,7 +245,7 @@ impl Lower {
         self.region(stmt)
     }
 
-    /// Returns whether an iteration is the first one of all reductions of a block, if it has any.
+    /// Returns a register that is true in the first iteration of all reductions of a block, or `None` without reductions.
     pub(super) fn begins_reductions(&mut self, block: Value<'_>) -> Result<Option<Reg>, Fault> {
         let mut first = None;
         for iter in block.block_iters().filter(|iter| iter.is_reduction) {

@@ -78,7 +78,7 @@ pub enum InputError {
         name: String,
         /// The reason.
         why: String,
-        /// The fault that this is, if it is one.
+        /// The kind of the underlying fault, if any.
         fault: Option<FaultKind>,
     },
     /// A random value cannot be created.

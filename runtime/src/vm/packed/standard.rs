@@ -55,7 +55,7 @@ fn element(args: &[Value]) -> Result<Value, Cause> {
     at.and_then(|at| fields.get(at)).cloned().ok_or_else(|| wrong(args, 1, "an index of the tuple"))
 }
 
-/// Views the bytes of a tensor, or a part of them, as another tensor: `R.memory.view`.
+/// Returns the bytes of a tensor, or a part of them, as another tensor: `R.memory.view`.
 pub(in crate::vm) fn viewed(args: &[Value]) -> Result<Value, Cause> {
     let of = tensor(args, 0)?;
     let shape = args.get(1).and_then(Value::as_shape).unwrap_or(of.shape());
