@@ -1,4 +1,4 @@
-//! On macOS, tells the linker that the interpreter that loads the extension module provides Python's functions.
+//! Links the extension module on macOS, where the interpreter that loads it provides Python's functions.
 
 fn main() {
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "macos") {

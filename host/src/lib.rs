@@ -39,10 +39,10 @@ pub use workers::{Isolation, Limits, worker};
 
 /// Modules and functions.
 pub use passhost_lang::ir;
-/// The API of passes: for passes that a program creates from closures, for its instruments, and for changing modules.
+/// The API of passes, with which a program creates passes from closures, uses their instruments, and changes modules.
 pub use plugin_api;
 
-/// Values of executed modules, and the machine: for packed functions and results.
+/// Values of executed modules, and the virtual machine, which packed functions use.
 pub use ::runtime;
 
 /// Pipelines as text, plans, and the names that plugins contribute.

@@ -542,7 +542,7 @@ fn named(case: Case, passes: &str) -> Case {
     case.file("passes.toml", format!("pipelines.late = {passes}\n{listed}"))
 }
 
-/// Messages of compilers differ between versions, so this has no golden.
+/// This test lacks a golden, because messages of compilers differ between versions.
 #[test]
 fn plugin_crate_that_does_not_compile() {
     let case = Case::new("does_not_compile");
@@ -572,7 +572,7 @@ fn a_failure_leaves_the_last_good_module() {
     assert!(!stderr.contains("nothing was written"), "{stderr}");
 }
 
-/// If there are many errors, the first ones and the number of the others are shown.
+/// A long list of errors is cut to the first ones, and ends with the number of the others.
 #[test]
 fn many_errors_are_counted() {
     let text: String = (0..50).map(|i| format!("@R.function\ndef f{i}(x: R.Any):\n    return y\n")).collect();

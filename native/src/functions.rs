@@ -56,7 +56,7 @@ pub(crate) fn name(number: usize) -> String {
     name.unwrap_or_else(|| "fma".to_string()).to_lowercase()
 }
 
-/// Returns two addresses for each function: for `float32` and for `float64`.
+/// Returns two addresses for each function, one for `float32` and one for `float64`.
 pub(crate) fn table() -> Vec<usize> {
     extern "C" fn mul_add_f32(a: f32, b: f32, c: f32) -> f32 {
         a.mul_add(b, c)

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The reason why there is no shared library.
+/// The reason why a shared library cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
@@ -67,7 +67,7 @@ fn of_rust() -> Option<PathBuf> {
 /// Links object code to a shared library.
 ///
 /// # Errors
-/// Fails if there is no linker, or linking fails.
+/// Fails if the linker is missing or fails.
 pub fn shared(object: &[u8]) -> Result<Vec<u8>, LinkError> {
     if !cfg!(unix) {
         return Err(LinkError::System);

@@ -43,7 +43,7 @@ impl Beside {
             0 => None,
             others => ThreadPoolBuilder::new().num_threads(others).build().ok().map(Arc::new),
         };
-        // The pool of the parent process has no threads here; dropping it would wait for them.
+        // The threads of the parent's pool do not exist in this process; dropping the pool would wait for them.
         if let Some(of_parent) = known.replace((process, pool.clone())) {
             std::mem::forget(of_parent);
             looking.store(0, Ordering::Relaxed);
@@ -166,8 +166,8 @@ impl Threads {
         IS_BUSY.set(before);
     }
 
-    /// Executes available work until there was no loop for a while. Returns at once in a thread that is in a loop
-    /// or polls already.
+    /// Executes available work until no loop was submitted for a while. Returns at once in a thread that is in a loop or polls
+    /// already.
     fn look(&self) {
         if !IS_BUSY.replace(true) {
             self.look_for_a_while();

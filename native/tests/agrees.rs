@@ -365,7 +365,7 @@ fn the_last_iteration_of_a_loop_in_vectors() {
     agrees(&function(params, body), &[random(DType::F32, &[400], 1), random(DType::F32, &[57], 2)]);
 }
 
-/// Of nested loops around a reduction, the innermost ones are vectorized.
+/// The innermost of nested loops around a reduction are vectorized.
 #[test]
 fn reductions_within_a_loop_that_does_more() {
     let params = "A: T.Buffer((9, 90), \"float32\"), C: T.Buffer((9, 18), \"float32\"), D: T.Buffer((9,), \"float32\")";

@@ -1,4 +1,4 @@
-//! What a pass needs: `use plugin_api::prelude::*;`.
+//! The usual imports of a pass: `use plugin_api::prelude::*;`.
 
 pub use crate::PassError;
 pub use crate::arith::Analyzer;

@@ -196,7 +196,7 @@ fn instruments_are_read() {
     );
 }
 
-/// A plugin of an older API has no data about instruments.
+/// Plugins of an older API lack data about instruments.
 #[test]
 fn metadata_without_instruments_has_none() {
     const OLDER: PluginDecl = PluginDecl { more: Contributions::NONE, ..PLUGIN };

@@ -150,7 +150,7 @@ fn spans_know_where_they_are_from() {
     assert_eq!(SEEN.lock().unwrap().take().unwrap(), r#"INFO own outer logs.rs ["name", "late"]"#);
 }
 
-/// In both directions, for one opened plugin, between two runs.
+/// Spans cross the boundary in both directions, for one opened plugin, between two runs.
 #[test]
 fn a_filter_that_changes_applies() {
     let _alone = alone();

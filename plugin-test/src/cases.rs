@@ -64,7 +64,7 @@ pub(crate) fn check(tested: &Tested, path: &Path, used: &mut Used) -> Vec<Proble
 /// Reports a file that was rewritten. The output of a test that passes is shown only with `--nocapture`; this is
 /// always shown.
 fn tell_blessed(path: &Path, differ: usize, n: usize) {
-    // Nothing is lost if there is no standard error.
+    // The message can be lost without standard error, which does not matter.
     let _ = writeln!(std::io::stderr(), "rewrote {}: {differ} of {n} cases differed", path.display());
 }
 

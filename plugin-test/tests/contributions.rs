@@ -145,7 +145,7 @@ fn what_many_cases_have_is_reported_once_with_the_place_of_each() {
     assert!(!found.contains("has no case"), "{found}");
 }
 
-/// In this process, the checker finds nothing, and the instrument does nothing.
+/// A plugin whose checker finds nothing, and whose instrument does nothing, in this process.
 static OTHER: PluginDecl = PluginDecl {
     more: Contributions { properties: &[&LENIENT], instruments: &[&QUIET], ..contributes::__PASSHOST_PLUGIN.more },
     ..contributes::__PASSHOST_PLUGIN

@@ -9,7 +9,7 @@ use pyo3::sync::PyOnceLock;
 /// the exit code of the command line, and the reports as lines of JSON.
 static RAISE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// Returns the category of an error, from which the package chooses the exception class.
+/// Returns the category of an error, which determines the exception class of the package.
 fn class(error: &Error) -> &'static str {
     match error {
         Error::Several(all) => all.first().map_or("", class),

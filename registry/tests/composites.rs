@@ -345,7 +345,7 @@ fn sequentials_nest_as_deep_in_a_program_as_in_a_text() {
     );
 }
 
-/// In TVM-compatible runs, a required pass runs without its requirements, but a composite one contains the same
+/// A pass that is required in a TVM-compatible run runs without its requirements, but a composite one contains the same
 /// members.
 #[test]
 fn cycles_that_tvm_would_run_for_ever_are_errors() {
@@ -359,7 +359,7 @@ fn cycles_that_tvm_would_run_for_ever_are_errors() {
         "passes require or contain each other: `t.A` (plugin `passes`) requires `t.All` (plugin `composites`) contains \
          `t.A`; remove one of these requirements or members"
     );
-    // A pass called alone has no requirements, and mutual requirements of passes end by themselves.
+    // The requirements of a pass called alone are ignored, and mutual requirements of passes end by themselves.
     assert!(plan("t.A").is_ok());
     assert_eq!(
         plan("t.B,t.X").unwrap().render(&registry),

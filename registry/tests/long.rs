@@ -93,7 +93,7 @@ fn a_chain_that_fails_at_its_end_ends_all_its_steps() {
     assert!(driver.facts().is_valid("t.P0") && !driver.facts().is_valid("t.P1"));
 }
 
-/// In a short plan, each requested step shows all of its requirements.
+/// Each requested step of a short plan shows all of its requirements.
 #[test]
 fn short_plans_unfold_requirements_for_each_step() {
     let registry = registry(Brought::passes(chain(5)));
@@ -215,7 +215,7 @@ fn config_of(registry: &Registry) -> ConfigInfo {
     registry.config_options().next().unwrap().0.clone()
 }
 
-/// With this many wrong names and known ones, only the first get suggestions.
+/// Only the first of this many wrong and known names get suggestions.
 #[test]
 fn many_wrong_names() {
     let passes = (0..MANY).map(|i| pass(i, vec![Required { name: format!("t.Q{i}"), version: None }])).collect();

@@ -84,7 +84,7 @@ fn contract() -> impl Strategy<Value = Contract> {
     ];
     let undone = prop_oneof![(0..ALL).prop_map(|i| format!("t.P{i}")), (0..3).prop_map(|i| format!("q.p{i}"))];
     let lists = (property(), property(), prop::collection::vec(kept, 0..4), prop::collection::vec(undone, 0..2));
-    // Most passes have no requirements, because a pass with requirements stops most runs.
+    // Most passes lack requirements, because a pass with requirements stops most runs.
     (lists, prop::bool::weighted(0.2)).prop_map(|((requires, establishes, preserves, invalidates), needs)| {
         let requires = if needs { requires } else { Vec::new() };
         Contract { requires, establishes, preserves, invalidates }
@@ -108,7 +108,7 @@ fn world() -> impl Strategy<Value = World> {
                 };
                 let wanted = &wanted - &disabled;
                 let (mut required, members) = (lower(required), lower(members));
-                // Requirements have no duplicates.
+                // Requirements do not repeat.
                 let mut seen = BTreeSet::new();
                 for (i, list) in required.iter_mut().enumerate() {
                     list.retain(|j| seen.insert((i, *j)));

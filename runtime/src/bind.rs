@@ -177,7 +177,7 @@ fn compact(shape: &[i64]) -> Vec<i64> {
     strides
 }
 
-/// Evaluates an operation of a dimension; `None` if it has no result that fits 64 bits.
+/// Evaluates an operation of a dimension; `None` if the result is undefined or exceeds 64 bits.
 pub(crate) fn computed(op: u16, x: i64, y: i64) -> Option<i64> {
     match op {
         prim::SHL => u32::try_from(y).ok().and_then(|y| x.checked_shl(y)),

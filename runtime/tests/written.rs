@@ -112,7 +112,7 @@ fn three_loops_are_one() {
     assert!(!fused("f // 2 % 5"));
 }
 
-/// Tiles of 4 columns, of which the last one has fewer.
+/// Tiles of 4 columns; the last one has fewer.
 #[test]
 fn a_tile_that_is_cut_ends_with_the_buffer() {
     let cut = |tiles: i64, least: i64| {

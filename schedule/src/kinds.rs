@@ -10,7 +10,7 @@ impl Schedule {
     /// Turns a loop into one vector operation.
     ///
     /// # Errors
-    /// If its extent is not constant, if the range of an inner loop depends on it, or if its iterations depend on each other: for every statement,
+    /// If its extent is not constant, if the range of an inner loop depends on it, or if its iterations depend on each other. For every statement,
     /// each iteration must write different elements.
     pub fn vectorize(&mut self, of: LoopRef) -> Result<(), PassError> {
         self.set_kind("vectorize", of, loop_kind::VECTORIZED)

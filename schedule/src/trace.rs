@@ -89,7 +89,7 @@ impl Schedule {
         Arg::Name(name)
     }
 
-    /// Returns a loop as an argument. If it has no name yet, adds a line that names the loops around a block in it.
+    /// Returns a loop as an argument. If it is still nameless, adds a line that names the loops around a block in it.
     pub(super) fn loop_arg(&mut self, id: Id) -> Arg {
         if let Some(name) = self.log.names.get(&id) {
             return Arg::Name(name.clone());

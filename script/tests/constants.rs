@@ -31,7 +31,7 @@ fn said(expression: &str) -> Result<String, (String, String)> {
 }
 
 /// Returns true for constants that TVM reads and passhost refuses: untyped integers of more than 32 bits, whose
-/// upper bits TVM drops; 4-bit integers; values that are not numbers, of which TVM only takes the truth value.
+/// upper bits TVM drops; 4-bit integers; values that are not numbers, which TVM reduces to their truth value.
 fn only_tvm_reads(expression: &str) -> bool {
     let wide =
         ["2147483648", "-2147483649", "9007199254740993", "9223372036854775807", "9223372036854775808", "1844674407"];

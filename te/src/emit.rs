@@ -128,7 +128,7 @@ impl Emit<'_, '_> {
         (args, untold)
     }
 
-    /// Returns the mentioned symbolic variables that no shape in `told` determines, in the order of their numbers.
+    /// Returns the mentioned symbolic variables that shapes in `told` do not determine, in the order of their numbers.
     fn untold(&self, told: &[Dim]) -> Vec<Sym> {
         let mut found = BTreeMap::new();
         for (tensor, source) in self.te.tensors.borrow().iter() {

@@ -25,7 +25,7 @@ PASSES = {
     "relax.DeadCodeElimination": relax.transform.DeadCodeElimination,
     # Has nothing to do, because the blocks of the module are dataflow blocks.
     "relax.ConvertToDataflow": relax.transform.ConvertToDataflow,
-    # Has nothing to do either, because the module has no constants.
+    # Has nothing to do either, because the module lacks constants.
     "relax.FoldConstant": relax.transform.FoldConstant,
 }
 # From operators to fused loops: each pass runs on the result of the previous one.

@@ -195,7 +195,7 @@ def reductions():
                     case(f"argmax {dtype} {shape}", f"R.argmax({{0}}, axis={axis}, keepdims={keep})", [x], place)
             except ValueError:
                 if made(x.sum).size == 0:
-                    # NumPy refuses these as well, although there are no elements.
+                    # NumPy refuses these as well, although the tensors are empty.
                     case(f"max {dtype} {shape}", f"R.max({{0}}, {at})", [x], made(x.any).astype(dtype))
                     continue
                 case(f"max {dtype} {shape}", f"R.max({{0}}, {at})", [x], refused=True)

@@ -146,7 +146,7 @@ def made(name):
     of = getattr(tvm, folder).transform
     options = dict(option.split("=") for option in options.rstrip("}").split(",") if option)
     if name == "NarrowDataType":
-        # TVM has no default for it.
+        # TVM lacks a default for it.
         options.setdefault("target_bits", "32")
     return getattr(of, name)(**{key: value(text) for key, text in options.items()})
 

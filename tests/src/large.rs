@@ -67,13 +67,13 @@ impl Fields {
 pub enum Kind {
     /// Independent passes.
     Passes,
-    /// Passes, each of which requires the previous one.
+    /// Passes that each require the previous one.
     Chain,
-    /// A pass that requires all others, each of which establishes a property and invalidates two others.
+    /// A pass that requires all others, which each establish a property and invalidate two others.
     Contracts,
-    /// Passes, each of which requires a nonexistent pass with a similar name.
+    /// Passes that each require a nonexistent pass with a similar name.
     Missing,
-    /// Composite passes, each of which contains the previous one.
+    /// Composite passes that each contain the previous one.
     Nested,
     /// Options of one pass.
     Options,

@@ -16,7 +16,7 @@ fn text(bytes: &[u8]) -> &str {
 const MODULE: &str =
     "@I.ir_module\\nclass Module:\\n    @R.function\\n    def main(x: R.Tensor) -> R.Tensor:\\n        return x\\n";
 
-/// Writes a file of five lines, of which the first and the last are cases.
+/// Writes a file of five lines. The first and the last are cases.
 fn file(folder: &Path) -> String {
     let case = |id: &str| format!("{{\"id\": \"{id}\", \"text\": \"{MODULE}\"}}\n");
     let lines = format!("{}\nnonsense\n{{\"id\": \"c\"}}\n{}", case("a"), case("e"));

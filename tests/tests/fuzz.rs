@@ -206,7 +206,7 @@ fn lockfile() -> String {
     ]))
 }
 
-/// With BLESS=1, the seeds are rewritten from the project's files.
+/// Rewrites the seeds from the project's files, with BLESS=1.
 #[test]
 fn seeds_are_accepted() {
     if std::env::var_os("BLESS").is_some() {

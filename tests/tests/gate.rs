@@ -171,7 +171,7 @@ fn what_no_text_says_is_refused() {
     }
 }
 
-/// The type of a call, even of the last one, must be the one that its operator returns. The message says what to do.
+/// The type of a call, even of the last one, must be the one that its operator returns. The message contains advice.
 #[test]
 fn a_call_with_a_wider_type_than_its_operator_returns_is_refused() {
     let why = refused(|module| {
@@ -268,7 +268,7 @@ fn attributes_of_functions_are_of_their_kind() {
     }
 }
 
-/// The same holds for a PrimFunc, whose global symbol may differ from its name in the module.
+/// The global symbol of a PrimFunc, which may differ from its name in the module, must also be a string.
 #[test]
 fn the_global_symbol_of_a_prim_func_is_a_string() {
     let prim_func = |value: &Attr, private: bool| {

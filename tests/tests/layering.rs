@@ -165,7 +165,7 @@ fn sources(folder: &Path) -> String {
 /// Dependencies whose features alone are compared in `programs_plugins_and_tests_share_one_build`.
 const ONLY_FEATURES: [&str; 5] = ["getrandom", "regex-automata", "regex-syntax", "serde", "syn_3"];
 
-/// Returns the packages from which crates are built, with their features.
+/// Returns the packages that crates depend on, with their features.
 fn built_from(which: &[&str], edges: &str) -> BTreeSet<String> {
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     command.args(["tree", "--locked", "--prefix", "none", "--format", "{p} [{f}]", "-e", edges]).args(which);

@@ -252,7 +252,7 @@ fn a_string_is_no_statement() {
     refused(&module(X, "\"\"\"doc\"\"\"\nreturn x"), "a string is not a statement", "\"\"\"doc\"\"\"");
 }
 
-/// As TVM prints them: variables of a signature are declared above its function, those of a body in that body.
+/// Variables are declared as TVM prints them: those of a signature above its function, those of a body in that body.
 #[test]
 fn symbolic_variables_are_declared_where_they_come_in() {
     let body = "n = T.int64()\ny = R.match_cast(x, R.Tensor((n, 4)))\n@R.function\ndef one(a: R.Tensor((n, 4))):\n    \
@@ -365,7 +365,7 @@ fn a_module_is_a_plain_class() {
     }
 }
 
-/// As in TVM, the number of a device defaults to 0, and the memory scope is that of the device.
+/// The number of a device defaults to 0, and the memory scope to that of the device, as in TVM.
 #[test]
 fn a_virtual_device_has_a_short_name() {
     let devices = "    I.module_global_infos({\"vdevice\": [I.vdevice(\"llvm\", 0, \"global\"), \

@@ -160,7 +160,7 @@ impl PassContext {
         PassContext::of(Settings { opt_level, ..Settings::default() }.with_config(not_asked_for(config)))
     }
 
-    /// Creates a context from names, which are looked up, and values that must already be checked. `request` has no pipeline.
+    /// Creates a context from names, which are looked up, and values that must already be checked. The pipeline of `request` is empty.
     pub(crate) fn from_parts(
         engine: &Arc<Engine>,
         request: Request,
@@ -364,8 +364,8 @@ impl PassContext {
     /// Exits its instruments and enters others instead. If the context is not entered, only replaces them.
     ///
     /// # Errors
-    /// The first failure, after which the context has no instruments. Also fails while a pass runs in it, because the old instruments must
-    /// observe the end of that pass.
+    /// The first failure, after which the context is without instruments. Also fails while a pass runs in the context, because the old
+    /// instruments must observe the end of that pass.
     pub fn override_instruments(&self, others: Vec<Instrument>) -> Result<(), Error> {
         let busy = || Error::Request {
             message: "instruments cannot be replaced while a pass runs in their context".to_string(),

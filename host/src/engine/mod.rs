@@ -52,7 +52,7 @@ type Trial = Arc<dyn Fn(&Listed) -> Result<(), Error> + Send + Sync>;
 #[derive(Clone)]
 enum Provider {
     Plugin(Arc<Plugin>),
-    /// A pass, or `None` for a config option, which has no code.
+    /// A pass, or `None` for a config option, which does not consist of code.
     Program(Option<Box<MadePass>>),
 }
 
@@ -580,7 +580,7 @@ impl Infer for Engine {
 }
 
 impl Engine {
-    /// Legalizes a call with the plugin of its operator. Returns `None` if the operator has no legalization.
+    /// Legalizes a call with the plugin of its operator. Returns `None` if the operator lacks a legalization.
     ///
     /// # Errors
     /// If the operator is unknown, or this call cannot be legalized.

@@ -324,7 +324,7 @@ impl Written {
 /// Writes to standard output.
 ///
 /// # Errors
-/// If it cannot be written. There is no message if the reader has closed the pipe, but the output is lost.
+/// If it cannot be written. If the reader has closed the pipe, the output is lost without a message.
 pub fn to_stdout(text: &str) -> Result<(), Error> {
     check_stdout()?;
     let written = match KEPT.get() {

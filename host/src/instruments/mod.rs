@@ -160,7 +160,7 @@ impl Instruments {
         std::mem::replace(&mut self.mode, mode)
     }
 
-    /// Returns true if there are no instruments.
+    /// Returns true if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

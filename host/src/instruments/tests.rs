@@ -171,7 +171,7 @@ fn replacing_exits_the_old_and_enters_the_new() {
     assert_eq!(*log.borrow(), ["a.enter", "b.enter", "a.exit", "b.exit", "c.enter", "c.exit"]);
 }
 
-/// In a run that keeps going, an instrument that fails is left out, and the others are not affected.
+/// If an instrument fails in a run that keeps going, it is left out, and the others are not affected.
 #[test]
 fn who_fails_in_a_run_that_goes_on_is_not_called_again() {
     let (mut list, log) = list(&[("a", &["should_run"]), ("b", &["run_before"]), ("c", PLAIN)]);
@@ -215,7 +215,7 @@ fn a_panic_of_an_instrument_is_its_failure() {
     assert_eq!(*log.borrow(), ["a.enter", "b.enter", "a.exit"]);
 }
 
-/// In a TVM-compatible run, no instrument is called for a pass after a failure in it.
+/// A failure of an instrument in a TVM-compatible run ends the calls of all instruments for that pass.
 #[test]
 fn as_tvm_nobody_hears_of_an_end_once_anybody_failed() {
     let (mut list, log) = list(&[("a", PLAIN), ("b", &["run_before"]), ("c", PLAIN)]);

@@ -22,7 +22,7 @@ const IN_A_FILE: i32 = 1;
 pub(crate) struct NotWritten {
     /// The node of the function.
     pub(crate) node: Option<usize>,
-    /// The part that has no counterpart.
+    /// The part without a counterpart.
     pub(crate) why: String,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Written {
 /// Writes a function with the given parameters.
 ///
 /// # Errors
-/// The first part that has no counterpart.
+/// The first part without a counterpart.
 pub(crate) fn written(function: Function<'_>, params: &[Param]) -> Result<Written, NotWritten> {
     let mut writer = Writer::default();
     let mut inputs = Vec::new();

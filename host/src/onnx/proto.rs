@@ -16,7 +16,7 @@ pub(crate) struct Model {
     pub(crate) opset_import: Vec<OperatorSet>,
 }
 
-/// A set of operators. The standard set has no domain.
+/// A set of operators. The standard set does not have a domain.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct OperatorSet {
     #[prost(string, tag = "1")]

@@ -15,7 +15,7 @@ use minijinja::{Environment, context};
 use registry::{Pipeline, Plan};
 use serde_json::{Value, json};
 
-/// What a page shows in addition to the run itself.
+/// Contents of a page in addition to the run itself.
 pub struct About<'a> {
     /// The name of the input.
     pub input: &'a str,

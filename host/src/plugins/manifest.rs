@@ -95,7 +95,7 @@ pub enum Source {
 /// One plugin of the manifest.
 #[derive(Clone, Debug)]
 pub struct PluginEntry {
-    /// Where the plugin comes from.
+    /// The source of the plugin.
     pub source: Source,
     /// The source in a form that is the same on every system: `path lib/liba.so`. It does not depend on how the manifest's path was given.
     pub from: String,

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 /// The way in which a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// With this exit code.
+    /// Exited with this code.
     Code(i32),
     /// By a signal.
     Signal(i32),
@@ -17,7 +17,7 @@ pub(super) enum End {
     Asked(i32),
     /// By `exit`, with a code that is not known yet.
     Exit,
-    /// In an unknown way.
+    /// Ended in an unknown way.
     Lost,
 }
 

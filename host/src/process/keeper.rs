@@ -49,7 +49,7 @@ pub(crate) fn keep() -> Side {
     divide(spaces).unwrap_or(Side::Keeper(exit::FAULT))
 }
 
-/// Enters a network namespace without interfaces, from which nothing can be reached.
+/// Enters a network namespace without interfaces, so that nothing can be reached.
 pub(crate) fn without_network() -> bool {
     unshare(libc::CLONE_NEWNET)
 }
@@ -65,7 +65,7 @@ fn close_inherited() {
     unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32) };
 }
 
-/// Maps the user to itself in the namespace. Without this it has no name, but the rest still works.
+/// Maps the user to itself in the namespace. Without the mapping, the user is nameless, but the rest still works.
 fn map_user() {
     // SAFETY: calls without pointers, which do not fail.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };

@@ -1,5 +1,5 @@
 //! Finds out which code ended the process. The command line runs passes in a child process, which records on a shared board which plugin code
-//! runs on which thread. However the child ends, the parent knows whether the run was complete, and whose code ran.
+//! runs on which thread. However the child ends, the board shows whether the run was complete, and whose code ran.
 //! `docs/decisions/0007-who-ended-the-process.md` describes the guarantees.
 
 mod board;
@@ -129,7 +129,7 @@ pub(crate) fn temporary(path: &Path) -> Noted {
     Noted(std::path::absolute(path).ok().and_then(|path| board().note(path.as_os_str().as_encoded_bytes())))
 }
 
-/// Runs `run` under supervision, and returns its exit code. Calls `tell` with the error if the process ends before `run` does.
+/// Runs `run` under supervision, and returns its exit code. Passes the error to `tell` if the process ends before `run` does.
 #[cfg(unix)]
 pub(crate) fn supervised(run: impl FnOnce() -> u8, tell: impl FnOnce(&crate::Error)) -> u8 {
     use unix::Side;

@@ -204,7 +204,7 @@ pub enum Error {
         kept: Kept,
         /// The kind of failure.
         cause: Cause,
-        /// Exit code: for a plugin that failed, or for a request that ran the pass too early.
+        /// The exit code for a failed plugin, or for a request that ran the pass too early.
         code: u8,
     },
     /// An instrument failed.
@@ -232,7 +232,7 @@ pub enum Error {
         message: String,
         /// Advice on what to do.
         help: String,
-        /// Exit code: for a plugin that ended it, or for passhost.
+        /// The exit code for a plugin that ended the process, or for passhost.
         code: u8,
     },
     /// Executing a function failed.
@@ -248,13 +248,13 @@ pub enum Error {
         help: String,
         /// Function of the module, if known.
         function: Option<String>,
-        /// Exit code: for an invalid module, or for a request that does not fit it.
+        /// The exit code for an invalid module, or for a request that does not fit it.
         code: u8,
     },
     /// The result of the run is not as expected.
     #[error("{message}")]
     Unmet {
-        /// What was expected, and what was found.
+        /// The error message, with the expected and the found value.
         message: String,
         /// Advice on what to do.
         help: String,

@@ -54,7 +54,7 @@ pub struct Excerpt {
 pub struct Report {
     /// Its severity.
     pub grade: Grade,
-    /// What was found, and what was expected.
+    /// The message, with the found and the expected value.
     pub title: String,
     /// The places.
     pub excerpts: Vec<Excerpt>,

@@ -136,7 +136,7 @@ impl<'e> Runner<'e> {
         Runner { workers: Workers::new(Some(jobs)), ..self }
     }
 
-    /// Calls `hears` with each diagnostic when its pass has ended. The report contains them as well.
+    /// Sets a function that receives each diagnostic when its pass has ended. The report contains the diagnostics as well.
     pub fn hears(self, hears: impl Fn(&PassDiagnostic) + 'e) -> Runner<'e> {
         Runner { hears: Some(Box::new(hears)), ..self }
     }

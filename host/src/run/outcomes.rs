@@ -184,7 +184,7 @@ pub struct Part {
     pub until: Option<PassId>,
 }
 
-/// What is left of a [`Part`] during a run.
+/// The data of a [`Part`] that a run still needs.
 pub(super) struct Rest {
     past: VecDeque<Past>,
     /// Initial number of past outcomes.

@@ -195,7 +195,7 @@ impl Run<'_> {
         module: &Module,
         functions: impl Iterator<Item = (&'m str, &'m Body)>,
     ) -> Result<Verdict, Error> {
-        // The result of a pass shares functions with its input, from which a run can continue.
+        // Saves both the result of a pass and its input, with which a run can continue, because they share functions.
         let snapshots = self.runner.paranoid.then(|| (Snapshot::of(module), Snapshot::of(&self.module)));
         let verdict = self.verdict(property, functions)?;
         if let Some((watched, current)) = snapshots

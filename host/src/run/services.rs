@@ -103,7 +103,7 @@ pub(super) struct Shown {
 impl Shown {
     /// Prints a module. `what` describes which one it is.
     pub(super) fn new(engine: &Engine, module: &Module, what: &str) -> Shown {
-        // A module that cannot be printed has no places.
+        // If a module cannot be printed, its nodes do not have places.
         let printed = script::print_with_spans(module, engine);
         let (text, spans) = printed.map_or_else(|_| Default::default(), |printed| (printed.text, printed.spans));
         Shown { what: format!("<{what}>"), text: text.into(), spans }
@@ -204,7 +204,7 @@ pub(super) struct RunServices<'r> {
     /// The module in which places are looked up. It is printed at most once.
     input: RefCell<Rc<Input>>,
     pub(super) said: RefCell<Vec<PassDiagnostic>>,
-    /// As in [`Services`].
+    /// Like the field of the same name in [`Services`].
     labelled: Cell<bool>,
     /// Counters of passes, not summed.
     pub(super) counted: RefCell<Vec<Statistic>>,

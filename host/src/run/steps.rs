@@ -52,7 +52,7 @@ pub(super) struct Run<'r> {
     pub(super) failed_at: Option<Failure>,
     errors: Vec<Error>,
     pub(super) warnings: Vec<String>,
-    /// The same warnings, for look-up.
+    /// The same warnings, as a set.
     pub(super) warned: HashSet<String>,
     /// Number of diagnostics already forwarded.
     heard: usize,
@@ -60,7 +60,7 @@ pub(super) struct Run<'r> {
     of_all: HashSet<PassDiagnostic>,
 }
 
-/// The options of each failed pass, and the module on which it failed.
+/// The options of each failed pass, and the module that made it fail.
 type Failed = HashMap<PassId, Vec<(Vec<OptionValue>, Module)>>;
 
 /// The reason why a step did not run.

@@ -169,7 +169,8 @@ impl Engine {
         }
     }
 
-    /// Shows a violation in the printed module, because nodes have no place in the text that was read.
+    /// Returns the error for a violation, with its place in the printed module, because nodes do not record their place in the
+    /// text that was read.
     fn ill_formed(&self, origin: &str, module: &Module, violation: &Violation) -> Error {
         let (origin, message) = (origin.to_string(), violation.to_string());
         Error::IllFormed { origin, message, place: self.place_of(module, violation) }

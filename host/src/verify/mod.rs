@@ -36,7 +36,7 @@ pub struct Violation {
     pub function: String,
     /// Position of the node in its body.
     pub node: usize,
-    /// What was found, and what was expected.
+    /// The found and the expected value.
     pub message: String,
 }
 

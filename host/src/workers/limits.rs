@@ -38,7 +38,7 @@ pub(super) struct Bounds {
     pub(super) scopes: bool,
     /// `Ok` if system calls that would escape the limits fail, otherwise the reason why they do not.
     pub(super) calls: Result<(), String>,
-    /// True if there is no network, unless it is granted.
+    /// True if the worker cannot use the network unless that is granted.
     pub(super) network: bool,
     #[cfg(target_os = "linux")]
     pub(super) spaces: Spaces,
@@ -190,7 +190,7 @@ use super::sandbox;
 #[cfg(target_os = "linux")]
 pub(super) use crate::process::keeper::Spaces;
 
-/// Other systems have no namespaces.
+/// Other systems lack namespaces.
 #[cfg(not(target_os = "linux"))]
 pub(super) type Spaces = ();
 

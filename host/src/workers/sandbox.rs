@@ -79,7 +79,7 @@ fn files(limits: &Limits, library: &std::fs::File) -> Result<(bool, bool), Box<d
     rules = rules.add_rules(path_beneath_rules(here(&limits.read), read))?;
     let write = if limits.is_everything() { all } else { all & !links_and_devices() };
     rules = rules.add_rules(path_beneath_rules(here(&limits.write), write))?;
-    // A private copy in memory has no path, so it needs no rule, and adding one would fail.
+    // A private copy in memory is not under any path, so it does not need a rule, and adding one would fail.
     if std::os::unix::fs::MetadataExt::nlink(&library.metadata()?) > 0 {
         let itself = AccessFs::ReadFile | AccessFs::Execute;
         rules = rules.add_rule(PathBeneath::new(library, itself))?;
@@ -190,7 +190,7 @@ const NEVER_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const NEVER_HERE: &[i64] = &[];
 
-/// Calls that change the mode, owner, times and attributes of files, for which Landlock has no right.
+/// Calls that change the mode, owner, times and attributes of files, which Landlock does not restrict.
 const METADATA: &[i64] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,

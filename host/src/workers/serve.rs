@@ -190,7 +190,7 @@ fn open(library: File, spaces: Spaces, from: &mut Reader<'_>, out: &mut Writer) 
         .map_err(|error| refuse(format!("cannot set its limits: {error}"), "use others"))
         .and_then(|_| Library::of(library, &file).map_err(|error| refuse(error.to_string(), error.help())))
         .and_then(|library| Ok((loader::list_with(&library, None, None, || Ok(()))?, library)))
-        // A private copy has no path.
+        // A private copy is not under any path.
         .and_then(|(listed, library)| Ok((loader::open_as(&listed, &library)?, listed.meta)));
     match opened {
         Ok((plugin, meta)) => {

@@ -43,7 +43,7 @@ const CENSUS: Duration = Duration::from_millis(200);
 /// Time for a process to end after it closed its end of the socket or was asked to end. Its keeper ends all other processes first.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How to start a worker.
+/// The command and environment that start a worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
     /// A program that calls `passhost::worker` first, such as the command line.
@@ -70,7 +70,7 @@ pub(crate) struct Fates {
 pub(crate) struct Death {
     /// The part that ended: the worker, or a thread in it.
     who: &'static str,
-    /// As in `was killed by SIGSEGV`.
+    /// The way it ended, such as `was killed by SIGSEGV`.
     how: String,
     /// The end of the worker's output.
     said: String,
@@ -78,7 +78,7 @@ pub(crate) struct Death {
     pub(crate) function: Option<String>,
 }
 
-/// As in `its worker was killed by SIGSEGV; its output was: …`.
+/// Prints, for example, `its worker was killed by SIGSEGV; it said: …`.
 impl std::fmt::Display for Death {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}{}", self.who, self.how, self.said)
@@ -165,7 +165,7 @@ pub(crate) struct Worker {
     given: AtomicU64,
     /// Processor time that the worker used, set when it has ended.
     used: Mutex<Duration>,
-    /// When its processes were last counted, and whether they exceeded the limits then.
+    /// The time at which its processes were last counted, and whether they exceeded the limits then.
     counted: Mutex<(Instant, bool)>,
 }
 

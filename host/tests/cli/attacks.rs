@@ -1,5 +1,5 @@
 //! Tests with a malicious plugin in its own process: its attacks are refused, its effects on itself end within its limits, and nothing is
-//! left behind. The plugin is `tests/bad-plugins/zoo/examples/zoo_attacks.rs`. The attacks that must fail on a machine follow from the output
+//! left over. The plugin is `tests/bad-plugins/zoo/examples/zoo_attacks.rs`. The attacks that must fail on a machine follow from the output
 //! of `doctor`.
 
 use super::Case;
@@ -451,7 +451,7 @@ fn who_harms_itself_ends_within_its_limits() {
     }
 }
 
-/// Without namespaces, the process group is ended.
+/// The process group is ended if the system lacks namespaces.
 #[test]
 fn without_name_spaces_nothing_is_left_either() {
     let case = case("attacks_without_name_spaces");
@@ -533,7 +533,7 @@ fn a_message_with_holes_takes_no_memory() {
     assert!(code == 3 && said.contains("a message exceeds its shared memory"), "{code}: {said}");
 }
 
-/// Endless output is cut, with a line that says that the rest is not shown.
+/// Endless output is cut, and the last line reports that.
 #[test]
 fn what_is_told_without_end() {
     let case = case("attacks_by_talk");

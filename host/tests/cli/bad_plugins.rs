@@ -705,7 +705,7 @@ fn another_allocator() {
     assert_eq!((out.matches("def main").count(), out.matches("renamed_renamed_renamed_gv:").count()), (8, 8), "{out}");
 }
 
-/// With a shared symbol table, the second plugin would return the number of the first.
+/// The symbol tables are separate: in a shared one, the second plugin would return the number of the first.
 #[test]
 fn exports_of_one_name() {
     let files = [example("exports_one"), example("exports_two")];

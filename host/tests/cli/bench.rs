@@ -3,7 +3,7 @@
 use super::{Case, transcript};
 use std::os::unix::fs::PermissionsExt;
 
-/// Without passes, each operator is a kernel.
+/// A module in which each operator is a kernel, because no passes run.
 const MODULE: &str = r#"
 @I.ir_module
 class Module:

@@ -37,7 +37,7 @@ fn a_false_claim_is_found_before_its_first_user() {
     assert_eq!(case.run(&["run", "small.py", "--passes", "claims.Claims"], b"").2, 0);
 }
 
-/// With `--keep-going`, a refuted claim is dropped.
+/// A refuted claim is dropped with `--keep-going`.
 #[test]
 fn a_claim_that_was_refuted_is_forgotten() {
     let case = case("a_claim_that_was_refuted_is_forgotten");
@@ -77,7 +77,7 @@ fn names_that_nothing_provides() {
     assert_eq!(said, "");
 }
 
-/// If a pass changes the current folder, files still go to the paths given on the command line.
+/// Files go to the paths given on the command line, even if a pass changes the current folder.
 #[test]
 fn a_pass_that_changes_the_folder_moves_no_file() {
     let case = case("a_pass_that_changes_the_folder_moves_no_file").file("out.py", "as it was");

@@ -117,7 +117,7 @@ fn a_crate_that_makes_no_library_says_what_is_missing() {
     assert!(!case.path("plain/target").exists(), "it was built");
 }
 
-/// If one crate of a workspace does not compile, only that one is reported, and the others are usable.
+/// A crate of a workspace that does not compile is the only one reported, and the others are usable.
 #[test]
 fn a_broken_crate_does_not_hide_its_neighbours() {
     let case = Case::new("neighbours")
@@ -149,7 +149,7 @@ fn a_build_without_a_network_says_so() {
     assert!(said.contains(remedy) && said.contains("no matching package named `serde`"), "{said}");
 }
 
-/// If another cargo holds the target folder, the reason for waiting is shown, and the build continues afterwards.
+/// A build waits while another cargo holds the target folder, shows the reason, and continues afterwards.
 #[test]
 fn a_build_that_waits_for_another_cargo_says_so() {
     let case = Case::new("waits").file("passes.toml", "[[plugin]]\ncrate = \"nothing\"\n");

@@ -84,7 +84,7 @@ int main(void) {
     assert_eq!(stdout, format!("fine 2 12\n`double`: {wrong}\n"));
 }
 
-/// Without a PATH there is no linker. The LLVM library is given by its path.
+/// A linker cannot be found without a PATH. The LLVM library is given by its path.
 #[test]
 fn emit_without_a_linker() {
     let case = case("emit_without_a_linker");

@@ -94,7 +94,7 @@ fn ends_are_reported_to_programs() {
     assert_eq!(line["position"], 1);
 }
 
-/// Without a second process, the process of the run reports what it can notice.
+/// Tests the mode without a second process, in which the process of the run reports the ends that it can detect.
 #[test]
 fn one_process_reports_what_it_notices() {
     let case = case("one_process_reports_what_it_notices");
@@ -198,7 +198,7 @@ fn a_rule_that_asks_for_its_own_type() {
     }
 }
 
-/// A signal from the user is not blamed on any plugin and leaves nothing behind, whether it goes to the parent or to both processes.
+/// A signal from the user is not attributed to a plugin, and nothing remains of the run, whether it goes to the parent or to both processes.
 #[test]
 fn signals_of_users_keep_their_meaning() {
     let case = case("signals_of_users_keep_their_meaning");

@@ -37,7 +37,7 @@ fn keep_going_inside_a_sequential() {
     assert_eq!(out.matches("R.add(x, x)").count(), 1, "{out}");
 }
 
-/// Without `--keep-going`, nothing runs after the failure.
+/// Nothing runs after the failure without `--keep-going`.
 #[test]
 fn a_failure_stops_the_run() {
     let case = Case::new("a_failure_stops_the_run").odd(&[OPS]);

@@ -356,7 +356,7 @@ fn diagnostics_are_told_when_their_pass_is_done() {
     assert_eq!(kinds, ["warning: ", "# after step", "warning: ", "# after step"], "{stderr}");
 }
 
-/// With `--message-format json`, everything on standard error is lines of JSON.
+/// Everything on standard error is lines of JSON with `--message-format json`.
 #[test]
 fn messages_for_programs() {
     let commands: [&[&str]; 5] = [

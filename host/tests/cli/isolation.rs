@@ -428,7 +428,7 @@ fn results_are_those_of_one_process() {
     assert_eq!(here.2, 0, "{here:?}");
     let case = case.seeing("ZOO_TALK");
     assert_eq!(run(&case, &["--isolate"]), here);
-    // The library is then a private copy, which has no path.
+    // The library is then a private copy, which is not under any path.
     let (_, said, code) = case.run(&["lock"], b"");
     assert_eq!(code, 0, "{said}");
     assert_eq!(run(&case, &["--isolate", "--locked"]), here);

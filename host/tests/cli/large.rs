@@ -38,8 +38,8 @@ fn on_processor(case: &Case, args: &[String]) -> f64 {
     seconds.sum::<f64>() * 1e3
 }
 
-/// With eight times as many items, no command takes much more than eight times as long; a quadratic one takes 64 times as long. `cargo run
-/// --release -p passhost-tests --bin large` shows the figures.
+/// Commands take at most a little more than eight times as long for eight times as many items; a quadratic one takes 64 times as long.
+/// `cargo run --release -p passhost-tests --bin large` shows the figures.
 #[test]
 fn every_command_takes_time_in_proportion() {
     const FEW: usize = 3_000;

@@ -238,7 +238,7 @@ fn a_lockfile_that_is_no_file() {
     case.golden(&all);
 }
 
-/// If the lockfile cannot be written, that is a warning; it is still checked.
+/// Reports a lockfile that cannot be written as a warning, and still checks it.
 #[test]
 fn a_lockfile_that_is_read_only() {
     let case = Case::new("a_lockfile_that_is_read_only").odd(&[OPS]);

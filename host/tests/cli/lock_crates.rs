@@ -271,7 +271,7 @@ fn a_library_that_was_written_over_is_built_again() {
     assert!(fine(&case, &["list", "--locked"]).contains("mine.Nothing"));
 }
 
-/// If several users share a target folder, each gets its own build, and none is mistaken for another.
+/// Several users of one target folder each get their own build, and none is mistaken for another.
 #[test]
 fn several_build_the_same_library_again() {
     let case = mine("several", SOURCE);

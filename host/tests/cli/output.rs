@@ -268,7 +268,7 @@ fn files_that_have_no_room() {
     }
 }
 
-/// If the folder for temporary files is missing, the message names it and its variable.
+/// The message about a missing folder for temporary files names the folder and its variable.
 #[test]
 #[cfg(target_os = "linux")]
 fn no_folder_for_temporary_files() {
@@ -324,7 +324,7 @@ fn standard_output_that_is_closed() {
         let (stderr, code) = shell(&format!("\"$PASSHOST\" {command} >&-"));
         assert_eq!(code, Some(4), "{command}: {stderr}");
         assert!(stderr.contains("it was closed when passhost began"), "{command}: {stderr}");
-        // There is no message if the reader closes the pipe.
+        // A closed pipe does not cause a message.
         let script = format!("{{ sleep 0.2; \"$PASSHOST\" {command}; echo code $? >&2; }} | true");
         let (stderr, _) = shell(&script);
         assert_eq!(stderr, "code 4\n", "{command}");

@@ -6,7 +6,7 @@ use super::searches::case_of;
 use super::{Case, root};
 use serde_json::{Value, json};
 
-/// Returns functions with chains of operators, of which every third is an `R.nn.relu`. In `second`, one has another shape.
+/// Returns functions with chains of operators. Every third operator is an `R.nn.relu`. In `second`, one has another shape.
 fn chains(length: usize) -> String {
     let chain = |name: &str, dim: usize| {
         let ty = format!("R.Tensor(({dim}, 6), dtype=\"float32\")");

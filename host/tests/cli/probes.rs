@@ -40,7 +40,7 @@ fn floods() {
     let (said, code) = check(&case, &[("ZOO_TALK", "flood")]);
     assert!(code == 3 && said.contains(" MiB to standard error while it was opened; its output was: "), "{said}");
     assert!(said.len() < 10_000 && start.elapsed().as_secs() < 50, "{} bytes", said.len());
-    // A process that it leaves behind is not waited for.
+    // The host does not wait for a process that the plugin started.
     let (said, code) = check(&case, &[("ZOO_TALK", "child")]);
     assert!(code == 0, "{said}");
 }

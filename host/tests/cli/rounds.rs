@@ -133,7 +133,7 @@ fn a_config_option_that_nothing_asked_for() {
     case.check(&[&args[..], &["--config", "relax.FuseOps.max_depth=3"]].concat(), b"");
 }
 
-/// With `-v`, a pass that returns a different but equal module is reported.
+/// A pass that returns a different but equal module is reported with `-v`.
 #[test]
 fn a_pass_that_copies_its_input() {
     let case = Case::new("a_pass_that_copies_its_input").odd(&["plugins/relax-ops"]);

@@ -420,7 +420,7 @@ fn a_search_leaves_nothing_behind() {
     soon(&|| is_gone() && is_empty());
 }
 
-/// If a command fails for every module, `reduce` returns the empty module, and a warning names the reason.
+/// `reduce` returns the empty module for a command that fails for every module, and warns with the reason.
 #[test]
 fn a_command_that_fails_for_each_module() {
     let case = case("a_command_that_fails_for_each_module", 3);

@@ -50,7 +50,7 @@ use crate::ir::{DType, Dim, DimExpr, Sym};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Evaluates an operation on integers; `None` where it has no value.
+/// Evaluates an operation on integers; `None` if the result is undefined.
 pub fn fold(op: u16, a: i64, b: i64) -> Option<i64> {
     let truth = |v: bool| Some(i64::from(v));
     match op {
@@ -81,8 +81,8 @@ pub fn fold(op: u16, a: i64, b: i64) -> Option<i64> {
     }
 }
 
-/// Evaluates an operation on integers of a data type. Returns `None` where it has no value, or where an operand of type `uint64` exceeds the greatest
-/// `i64` and would appear negative.
+/// Evaluates an operation on integers of a data type. Returns `None` if the result is undefined, or if an operand of type `uint64` exceeds the
+/// greatest `i64` and would appear negative.
 pub fn fold_as(op: u16, operands: DType, a: i64, b: i64) -> Option<i64> {
     if operands == DType::U64 && (a < 0 || b < 0) { None } else { fold(op, a, b) }
 }

@@ -29,7 +29,7 @@ pub struct LinearForm {
 }
 
 impl Analyzer {
-    /// Returns the bounds of an expression while some variables run over their bound ranges, in terms of the other variables: for example, the region
+    /// Returns the bounds of an expression while some variables run over their bound ranges, in terms of the other variables, for example the region
     /// of a buffer that a loop accesses. The bounds may be wider than necessary.
     ///
     /// ```

@@ -109,7 +109,7 @@ impl Store {
             prim::INT if !int || range.contains(node.a as i64) => {
                 return (Bounds::exactly(node.a as i64), ModularSet::exactly(node.a as i64));
             }
-            // A float literal has no operands, even where its type is an integer.
+            // A float literal does not have operands, even if its type is an integer.
             prim::FLOAT => return all,
             _ if !int || node.dtype.lanes() != 1 => return all,
             prim::VAR => self.facts.of_var(node.a as u32).unwrap_or(all),

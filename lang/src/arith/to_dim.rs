@@ -67,7 +67,7 @@ pub fn atom_of(sym: Sym) -> Option<usize> {
     (sym.id >= FIRST_ATOM).then_some((sym.id & !FIRST_ATOM) as usize)
 }
 
-/// Returns a symbolic variable that occurs in no function, for use in a query: for example, the number whose digits are several iterators. Use a
+/// Returns a symbolic variable that occurs in no function, for use in a query, such as the number whose digits are several iterators. Use a
 /// different `n` for each such variable in a query.
 ///
 /// ```

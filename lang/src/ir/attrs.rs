@@ -271,7 +271,7 @@ impl<'a> Dict<'a> {
         self.raw.attrs().get(dict.off as usize..(dict.off as usize).saturating_add(dict.len as usize)).unwrap_or(&[])
     }
 
-    /// Returns true if the dict has no entries.
+    /// Returns true if the dict is empty.
     pub fn is_empty(self) -> bool {
         self.recs().is_empty()
     }
@@ -291,7 +291,7 @@ impl<'a> Dict<'a> {
         self.iter().map(|(key, value)| (key.to_string(), value.to_owned())).collect()
     }
 
-    /// Returns the id in the table of its body; [`NONE`] where there is no dict.
+    /// Returns the id in the table of its body, or [`NONE`] without a dict.
     pub fn id(self) -> u32 {
         self.id
     }

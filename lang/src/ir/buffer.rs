@@ -38,7 +38,7 @@ impl BufferType {
     }
 
     /// Returns a view of the same bytes as elements of another data type; the last dimension and the offset then count these. Returns `None` if the
-    /// bytes do not divide into such elements, or if there are no dimensions.
+    /// bytes do not divide into such elements, or if the buffer lacks dimensions.
     pub fn recast(&self, dtype: DType) -> Option<BufferType> {
         let (from, to) = (i64::from(self.dtype.bits()), i64::from(dtype.bits()));
         if from <= 0 || to <= 0 || from % to != 0 && to % from != 0 {

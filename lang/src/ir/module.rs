@@ -44,7 +44,7 @@ impl Module {
         self.entries().len()
     }
 
-    /// Returns true if the module has no functions.
+    /// Returns true if the module is empty.
     pub fn is_empty(&self) -> bool {
         self.entries().is_empty()
     }

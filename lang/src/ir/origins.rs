@@ -1,6 +1,6 @@
 //! The origins of the nodes of a body: one row for each node, stored next to its name. Like the name, it is not part of the program.
 //!
-//! A host that needs origins numbers all nodes before a pass. Copies keep the number, and new nodes record the numbers from which they were made.
+//! A host that needs origins numbers all nodes before a pass. Copies keep the number, and new nodes record the numbers of their sources.
 //! After the pass, the host reads the origins and numbers the nodes again. A body without rows costs nothing: no rows are made for bodies derived
 //! from it.
 //!
@@ -44,7 +44,7 @@ impl<'a> RawView<'a> {
         list.and_then(|(len, rest)| rest.get(..*len as usize)).unwrap_or(&[])
     }
 
-    /// Returns the numbers of a node: its own, or those of the nodes from which it was made.
+    /// Returns the numbers of a node: its own, or those of its sources.
     pub(crate) fn origin_numbers(&self, at: usize) -> &'a [u32] {
         match self.origin(at) {
             Origin::Unknown => &[],

@@ -48,7 +48,7 @@ pub mod kind {
     /// TIR function: region of params and statements; its type is that of its result, if any. Attributes are those of the function; the attribute
     /// `s_tir` marks a function of schedulable blocks.
     pub const PRIM_FUNC: u16 = 0x101;
-    /// Buffer; `a` is its origin, see [`super::buffer_of`]. Operand 0, if present, is the value from which it is made; further operands are
+    /// Buffer; `a` is its origin, see [`super::buffer_of`]. Operand 0, if present, is the value that it views; further operands are
     /// expressions mentioned by its type (each has a scalar type with a symbolic variable).
     pub const BUFFER: u16 = 0x102;
     /// Loop: region whose first node is the LOOP_VAR; operands min, extent, and the step if it is not 1. Attributes
@@ -80,7 +80,7 @@ pub mod kind {
     /// Scalar or handle with a name: operand 0 is its value. It is visible to the end of the enclosing region. Operand 1, if present, is the previous
     /// BIND of the same variable.
     pub const BIND: u16 = 0x10e;
-    /// If statement: region of one or two SCOPEs, for true and for false; operand 0 is the condition.
+    /// A conditional statement: region of one or two SCOPEs, for true and for false; operand 0 is the condition.
     pub const COND: u16 = 0x10f;
     /// Statements that share a scope: region.
     pub const SCOPE: u16 = 0x110;

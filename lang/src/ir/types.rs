@@ -214,7 +214,7 @@ pub enum Type {
         /// Memory scope; `global` for plain handles.
         scope: String,
     },
-    /// A type of a kind that this API does not support; the id is that of the body from which it came.
+    /// A type of a kind that this API does not support; the id is that of its original body.
     Unknown(u16),
 }
 
@@ -282,7 +282,7 @@ pub struct BufferType {
     pub align: u32,
     /// Factor of the offset.
     pub offset_factor: u32,
-    /// True if it has the row-major tile layout; otherwise it has no layout.
+    /// True for the row-major tile layout; false without a layout.
     pub tiled: bool,
 }
 

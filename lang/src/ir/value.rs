@@ -447,7 +447,7 @@ impl<'a> Function<'a> {
         !self.0.has(flag::IMPURE)
     }
 
-    /// Returns true if the function has no global symbol.
+    /// Returns true if the function lacks a global symbol.
     pub fn is_private(self) -> bool {
         self.0.has(flag::PRIVATE)
     }

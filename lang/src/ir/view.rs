@@ -24,12 +24,12 @@ pub enum Expr<'a> {
         /// The index of the element, from 0.
         index: u32,
     },
-    /// If; see [`Value::branches`].
+    /// An If; see [`Value::branches`].
     If {
         /// The condition.
         cond: Value<'a>,
     },
-    /// The same value under another name or with a wider type.
+    /// An alias: the same value under another name or with a wider type.
     Alias(Value<'a>),
     /// The value with a type that is checked at run time.
     MatchCast(Value<'a>),
@@ -166,7 +166,7 @@ pub enum Stmt<'a> {
         /// The condition.
         cond: Value<'a>,
     },
-    /// If; one or two scopes are its content.
+    /// An If; one or two scopes are its content.
     If {
         /// The condition.
         cond: Value<'a>,

@@ -37,15 +37,15 @@ pub enum Tolerance {
         /// The absolute tolerance.
         atol: f64,
     },
-    /// As `Reassociated`, once the attribute `training` of every call is false: operators that compute differently during training get their
-    /// inference form.
+    /// Like `Reassociated`, after the attribute `training` of every call is set to false: operators that compute differently during training get
+    /// their inference form.
     Inference {
         /// The tolerance relative to the largest value of the tensor.
         rtol: f64,
         /// The absolute tolerance.
         atol: f64,
     },
-    /// As `Reassociated`, once the attribute `training` of every call is true.
+    /// Like `Reassociated`, after the attribute `training` of every call is set to true.
     Training {
         /// The tolerance relative to the largest value of the tensor.
         rtol: f64,
@@ -56,7 +56,7 @@ pub enum Tolerance {
     Signature,
     /// Functions accept only some of the previous inputs, for example those of one shape. They compute the same values for these, and reject others.
     Specialized,
-    /// There is no promise, as for a pass that instruments or randomizes. Such a pass is not validated.
+    /// No promise, as for a pass that instruments or randomizes. Such a pass is not validated.
     Unchecked,
 }
 

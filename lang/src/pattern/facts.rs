@@ -12,7 +12,7 @@ use super::program::{CALL_TIR, Program};
 pub(super) struct Facts<'m, 'b> {
     pub(super) body: &'b Body,
     pub(super) module: Option<&'m Module>,
-    /// For each alias the aliased node, and for any other node itself; empty if there are no aliases.
+    /// The aliased node of each alias, and each other node itself; empty without aliases.
     origins: Vec<u32>,
     users: OnceCell<Users>,
     regions: OnceCell<Regions<'b>>,
@@ -92,7 +92,7 @@ pub(super) fn callee<'b>(call: Call<'b>) -> Option<&'b str> {
     if call.op() == Some(CALL_TIR) { call.arg(0)?.as_global() } else { call.global() }
 }
 
-/// Returns the aliased node of each alias, and each other node itself; empty if there are no aliases.
+/// Returns the aliased node of each alias, and each other node itself; empty without aliases.
 fn origins(body: &Body) -> Vec<u32> {
     if !body.values().any(|value| value.kind() == kind::ALIAS) {
         return Vec::new();

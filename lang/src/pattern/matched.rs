@@ -41,7 +41,7 @@ impl<'b> Match<'b> {
     /// Returns the captured value: a [`Value`] if the key is a name, otherwise the type of the [`Capture`](super::Capture).
     ///
     /// # Errors
-    /// If the pattern has no capture of that name, or the capture is in a part that was not used in this match.
+    /// If the pattern lacks a capture of that name, or the capture is in a part that was not used in this match.
     pub fn get<K: CaptureKey>(&self, key: K) -> Result<K::Of<'b>, PassError> {
         let value = self.word(key.name())?;
         let missing = || PassError::new(format!("the capture `{}` has another kind", key.name()));

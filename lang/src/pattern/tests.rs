@@ -133,7 +133,7 @@ fn a_shared_capture_goes_back_to_alternatives() -> Result<(), PassError> {
 
 #[test]
 fn a_search_that_must_try_too_much_gives_up_and_says_so() {
-    // 2^30 ways to bind thirty captures, none of which fits.
+    // The thirty captures can be bound in 2^30 ways, but none fits.
     let mut pattern = is_const();
     for i in 0..30 {
         let name = format!("c{i}");

@@ -405,7 +405,7 @@ impl<'b, M: ExprMutatorBase<'b>> Hooks<'b> for BaseHooks<'_, M> {
 
 expr_mutator! {
     /// Like [`ExprMutatorBase`], but expressions that a hook writes are brought into A-normal form: an expression that a new one uses becomes a
-    /// binding, so it may be used more than once. Where there is no block, one is created.
+    /// binding, so it may be used more than once. A block is created where needed.
     ///
     /// The first example removes an If whose branches only return the same value:
     ///

@@ -267,7 +267,7 @@ impl Edit<'_> {
         Ok(behind.into_iter().collect())
     }
 
-    /// Returns the position from which a value can be used.
+    /// Returns the earliest position that can use a value.
     fn defined(&self, value: Value<'_>) -> Key {
         let at = value.index().unwrap_or(0);
         self.groups.moved.get(&at).map_or((value.end() as u32 - 1, 1, 0), |(key, _)| *key)

@@ -84,7 +84,7 @@ fn without_unused<'b>(body: &'b Body, in_place: InPlace<'b>) -> Result<Body, Sea
 
 /// Symbolic variables used by live values; they may be the only use of a scalar variable.
 struct Symbols {
-    /// True for each used variable; empty if the body has no scalar bindings.
+    /// True for each used variable; empty if the body lacks scalar bindings.
     used: Vec<bool>,
 }
 
@@ -156,8 +156,8 @@ fn effects(body: &Body) -> Vec<bool> {
     effects
 }
 
-/// Returns true if the content of a region is live: an unused If or function is dead, with all its content. Blocks and branches have no users; the
-/// enclosing value decides.
+/// Returns true if the content of a region is live: an unused If or function is dead, with all its content. Blocks and branches do not have users;
+/// the enclosing value decides.
 fn region_lives(
     body: &Body,
     parents: &[u32],

@@ -1,5 +1,5 @@
-//! Rewrites a PrimFunc statement by statement into a new body: for passes that write some content several times, or that need more context from loops
-//! and conditions than a hook for each kind provides.
+//! Rewrites a PrimFunc statement by statement into a new body. Passes use this if they write some content several times, or need more
+//! context from loops and conditions than a hook for each kind provides.
 
 use super::Tir;
 use crate::PassError;

@@ -50,7 +50,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         PrimExpr { tir: self, v: self.scalar(spec, &[min, extent, value], dtype, name), dtype }
     }
 
-    /// Declares that the innermost block has no reads and writes besides those declared.
+    /// Declares that the innermost block only has the declared reads and writes.
     pub fn accesses_are_said(&self) {
         self.in_block("the accesses of a block", |open| (open.reads, open.writes) = (true, true));
     }

@@ -10,7 +10,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     /// later ones follow it. The content can be moved only once, and a mutator still visits it.
     ///
     /// A `break` or `continue` in the content must still refer to the same loop. The content of a loop for which [`has_jumps`] is true is therefore
-    /// rejected, and likewise that of another such statement inside a newly written loop.
+    /// rejected, as is the content of another such statement inside a newly written loop.
     pub fn content(&self, stmt: Value<'b>) {
         if self.refuses_jumps(stmt) {
             return;

@@ -123,7 +123,7 @@ impl<'a> Value<'a> {
         self.region().children().filter(|value| value.is_block_buffer())
     }
 
-    /// Returns true if a schedulable block is the only content of a function besides the outermost block. Once it has no iterators, the text needs an
+    /// Returns true if a schedulable block is the only content of a function besides the outermost block. Without iterators, the text needs an
     /// enclosing block to express this: [`Tir::root_block`](super::Tir::root_block).
     pub fn needs_root_block(self, function: Value<'a>) -> bool {
         self.block_iters().next().is_some()

@@ -189,7 +189,7 @@ fn set_type<'b>(edit: &mut Edit<'b>, value: Value<'b>, ty: &Type) -> Result<V, P
     Ok(v)
 }
 
-/// Returns true for a computed value that has no type yet.
+/// Returns true for a computed value whose type is still missing.
 pub(crate) fn lacks_type(value: Value<'_>) -> bool {
     let expression =
         matches!(value.kind(), kind::CALL | kind::TUPLE | kind::TUPLE_GET | kind::ALIAS | kind::IF | kind::SEQ);

@@ -6,7 +6,7 @@ use crate::metadata::{ArgKind, AttrType, OptionValue};
 use crate::names::did_you_mean;
 use crate::typing::legalized::Legalized;
 
-/// The reason why a call has no type.
+/// The reason why a call cannot be typed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InferError {
@@ -24,7 +24,7 @@ pub enum InferError {
     /// The rule of the operator panicked, which is a bug of its plugin.
     #[error("{0}")]
     Panicked(String),
-    /// There is no host.
+    /// The host is missing.
     #[error("there is not a host, and type inference of `{0}` needs the plugin that declares the operator")]
     NoHost(String),
 }
@@ -86,7 +86,7 @@ pub struct OpDecl {
 }
 
 impl OpDecl {
-    /// An operator without effect, arguments, attributes and legalization, whose calls have no type.
+    /// An operator without effect, arguments, attributes and legalization. Its calls remain untyped.
     ///
     /// ```
     /// use plugin_api::prelude::*;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// The relation of an annotation to an inferred type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// The same type.
+    /// Both types are equal.
     Equal,
     /// Every value of the inferred type is also one of the annotation, which is less precise.
     Wider,

@@ -3,7 +3,7 @@
 use crate::ir::records::kind;
 use crate::ir::{Block, Body, Function, Region, Value};
 
-/// A region of values, some of which may be hidden outside.
+/// A region of values. Some of them may be hidden outside.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope<'b> {
     /// A function: that of the body, or a nested one.

@@ -77,7 +77,7 @@ impl<T> Index<Value<'_>> for ValueMap<'_, T> {
     type Output = T;
 
     /// # Panics
-    /// If the value has no entry.
+    /// If the value lacks an entry.
     fn index(&self, value: Value<'_>) -> &T {
         self.get(value).expect("the value has an entry")
     }

@@ -1,4 +1,4 @@
-//! The entry table of a plugin, and its shims, each of which catches panics on the plugin's side.
+//! The entry table of a plugin, and its shims, which catch panics on the plugin's side.
 
 use crate::PassError;
 use crate::abi::layout::fingerprint_of_plugin;

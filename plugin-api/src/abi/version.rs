@@ -34,7 +34,7 @@ impl ApiMismatch {
 }
 
 /// Returns the fingerprint of a plugin of that API version, if this host can load it. It loads every version of its
-/// own major version up to its own; the patch number has no meaning.
+/// own major version up to its own; the patch number is ignored.
 ///
 /// # Errors
 /// Returns which side is too old.

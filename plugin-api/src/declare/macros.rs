@@ -49,9 +49,9 @@
 /// `in (0..)` or `in (0..=9)`; an `i64` or `String` may be one of a list: `in [8, 16]`. The host refuses other
 /// types and values before anything runs.
 ///
-/// A pass whose result has the form of its input, as most do, declares `preserves: [keeps_form]`. In `preserves`, the word stands for
-/// `relax.Normalize`, `relax.anf` and `relax.no_dataflow`: normalized functions stay normalized, and the pass creates no
-/// dataflow blocks. It comes first, and names of passes and properties may follow: `[keeps_form, "acme.sorted"]`.
+/// A pass whose result has the form of its input, as most do, declares `preserves: [keeps_form]`. In `preserves`, the word is an
+/// abbreviation of `relax.Normalize`, `relax.anf` and `relax.no_dataflow`: normalized functions stay normalized, and the pass does not
+/// create dataflow blocks. It comes first, and names of passes and properties may follow: `[keeps_form, "acme.sorted"]`.
 ///
 /// The name of an option consists of letters, digits and `_`, and must be unique. The pass and each option must
 /// have documentation. A pair of blocks in the documentation of the pass, ````

@@ -13,7 +13,7 @@ use crate::typing::operators::{Infer, InferError, Inferred};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Marks that there is no current function.
+/// Marks that the current function is unknown.
 const NO_FUNCTION: u32 = u32::MAX;
 
 /// The context of a run, as a pass sees it. On another thread than that of the pass, and after the run, it does not
@@ -179,7 +179,7 @@ impl Ctx {
     /// are refused. The same function is executed only once during a step, however often passes request it.
     ///
     /// # Errors
-    /// Returns the reason why it has no value, also as data in [`EvaluationError::reason`]. Errors include a kernel
+    /// Returns the reason of the failure, also as data in [`EvaluationError::reason`]. Errors include a kernel
     /// that fails or does not end, and an evaluation that exceeds the limits.
     pub fn evaluate(&self, function: &Body, limits: EvaluationLimits) -> Result<Evaluated, EvaluationError> {
         services::evaluate(self.run, function, limits)

@@ -147,12 +147,12 @@ impl Evaluated {
     }
 }
 
-/// The reason why something has no value.
+/// The reason why an evaluation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 #[non_exhaustive]
 pub enum Reason {
-    /// There is no host, or the host does not evaluate.
+    /// The host is missing, or does not evaluate.
     NoHost = 1,
     /// Something necessary is unknown: an argument, a parameter, a symbolic variable.
     NotKnown = 2,
@@ -195,7 +195,7 @@ impl Reason {
     }
 }
 
-/// The reason why something has no value, and the place.
+/// The reason why an evaluation failed, and the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EvaluationError {

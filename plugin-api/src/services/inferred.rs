@@ -11,7 +11,7 @@ pub(crate) const WRONG: u32 = 2;
 pub(crate) const UNKNOWN_OP: u32 = 3;
 pub(crate) const NO_HOST: u32 = 4;
 pub(crate) const RULE_PANICKED: u32 = 5;
-/// The operator has no legalization.
+/// The operator lacks a legalization.
 pub(crate) const NOT_LEGALIZED: u32 = 6;
 
 /// Encodes an answer as status and bytes.

@@ -2,7 +2,7 @@
 //!
 //! Each cdylib contains its own copy of this crate, so the table is a static of the copy, set when the plugin is
 //! initialized. Without a host (a plugin's unit tests, and the host itself), sealing works locally, and everything
-//! else reports that there is no host.
+//! else reports that the host is missing.
 
 pub mod evaluation;
 pub(crate) mod files;
@@ -381,7 +381,7 @@ pub(crate) fn infer(call: Call<'_>) -> Result<Inferred, InferError> {
     inferred::decode_inferred(status, &bytes)
 }
 
-/// Legalizes a call with the host; `None` if its operator has no legalization.
+/// Legalizes a call with the host; `None` if its operator lacks a legalization.
 pub(crate) fn legalize(call: Call<'_>) -> Result<Option<Legalized>, InferError> {
     let value = call.value();
     let name = call.op().unwrap_or("a call").to_string();

@@ -272,7 +272,7 @@ fn reshape(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, ndim, dims))
 }
 
-/// Replaces each 0 in a new shape by the tensor's dimension at the same position. If the tensor has no elements, 0 can
+/// Replaces each 0 in a new shape by the tensor's dimension at the same position. If the tensor is empty, 0 can
 /// also be a length: this reading is used if the other one does not fit.
 fn kept(from: Option<&[Dim]>, mut dims: Vec<Dim>) -> Result<Vec<Dim>, InferError> {
     let is_zero = |dim: &Dim| dim.as_int() == Some(0);

@@ -24,7 +24,7 @@ enum Outcome {
     NotRead,
     /// The call has a legalization.
     Computed,
-    /// The call has no legalization, for this reason.
+    /// The call cannot be legalized, for this reason.
     Refused(String),
     /// The legalization is incorrect.
     Wrong(String),

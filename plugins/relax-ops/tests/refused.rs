@@ -82,7 +82,7 @@ fn shapes_of_reshape_are_worked_out() {
     }
 }
 
-/// With bounds in any order and steps in both directions, the number of elements equals that of Python's `range`.
+/// The number of elements equals that of Python's `range`, with bounds in any order and steps in both directions.
 #[test]
 fn slices_and_ranges_have_no_negative_length() {
     let size = 7i64;
@@ -109,7 +109,7 @@ fn slices_and_ranges_have_no_negative_length() {
     }
 }
 
-/// The same holds for an axis of unknown length, whatever its length at run time.
+/// The rule also applies to an axis of unknown length, whatever its length at run time.
 #[test]
 fn symbolic_slices_have_no_negative_length() {
     let param = "x: R.Tensor((\"n\",), \"float32\")";

@@ -92,7 +92,7 @@ fn values_are_those_of_numpy() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), lines.lines().count(), wrong.join("\n"));
 }
 
-/// Cases that `values.txt` cannot hold, because the text has no syntax for infinity and NaN: the logarithm of 0 is
+/// Cases that `values.txt` cannot hold, because the text lacks a syntax for infinity and NaN: the logarithm of 0 is
 /// minus infinity, `0 / 0` is NaN.
 const OF_NO_NUMBERS: &str = r#"R.max(R.log(R.zeros(R.shape([3]), dtype="float32")), axis=[0]) | float32 [] -inf
 R.min(R.negative(R.log(R.zeros(R.shape([3]), dtype="float64"))), axis=[0]) | float64 [] inf

@@ -213,7 +213,7 @@ impl Sealer {
         Ok(self.b.attrs(kept.iter().map(|(key, value)| (key.as_str(), value.clone()))))
     }
 
-    /// Converts the entries of attributes; None has no entries.
+    /// Converts the entries of attributes; None counts as empty.
     fn entries(&mut self, attrs: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Attr)>> {
         if attrs.is_none() {
             return Ok(Vec::new());

@@ -150,7 +150,7 @@ impl<'a> Check<'a> {
             (Some(Skip::Disabled(level)), _) if needed => {
                 return Err(self.disabled_member(asked, path, member, level).into());
             }
-            // Members that do not run have no requirements, but count as steps.
+            // The requirements of members that do not run are ignored, but the members count as steps.
             (Some(_), _) | (None, None) => Edge::Nothing,
             (None, Some(part)) => Edge::To((part, needed && is_composite(part))),
         })
@@ -377,7 +377,7 @@ impl From<PlanError> for Stopped {
     }
 }
 
-/// Returns the beginning and the end of a long path; `behind` is the separator after each part.
+/// Returns the beginning and the end of a long path; the parameter `behind` is the separator after each part.
 fn without_middle(mut path: Vec<String>, behind: &str) -> Vec<String> {
     const ENDS: usize = 10;
     if path.len() > 2 * ENDS + 1 {

@@ -1,4 +1,4 @@
-//! The planner: turns a request into steps with their reasons, using the registry. It has no side effects.
+//! The planner: turns a request into steps with their reasons, using the registry. It is free of side effects.
 
 mod asking;
 mod check;
@@ -306,7 +306,7 @@ impl Plan {
     }
 }
 
-/// Builds the steps of a pipeline, all of which can run, and warnings.
+/// Builds the steps of a pipeline, which can all run, and warnings.
 fn steps(
     pipeline: &Pipeline,
     registry: &Registry,

@@ -88,7 +88,7 @@ pub(super) struct Item<'a> {
     pub(super) at: Place,
 }
 
-/// The line numbers of a plan, from which a run takes the number of each step. A requirement whose own requirements
+/// The line numbers of a plan, which are the numbers of the steps in a run. A requirement whose own requirements
 /// are not repeated refers to the lines where they were shown before.
 #[derive(Default)]
 pub(crate) struct Numbers {

@@ -80,7 +80,7 @@ fn row_major(tensor: &Tensor, limits: &Limits) -> Result<Tensor, crate::fault::F
 /// Writes an array; `name` is its name in errors.
 ///
 /// # Errors
-/// Fails if NumPy has no form for the elements, or the system reports an error.
+/// Fails if NumPy does not support the data type, or the system reports an error.
 pub fn write_npy(tensor: &Tensor, name: &str, to: &mut impl Write) -> Result<(), FileError> {
     let dtype = tensor.dtype();
     let no_form = || FileError::NoDType { name: name.to_string(), descr: dtype.to_string() };

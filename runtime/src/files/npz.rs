@@ -110,7 +110,7 @@ pub fn read_npz(
 /// Writes arrays as `numpy.savez` does. The same arrays always result in the same bytes.
 ///
 /// # Errors
-/// Fails if NumPy has no form for an array, or the system reports an error.
+/// Fails if NumPy does not support the data type of an array, or the system reports an error.
 pub fn write_npz<'t>(
     arrays: impl IntoIterator<Item = (&'t str, &'t Tensor)>,
     to: impl Write + Seek,

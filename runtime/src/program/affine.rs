@@ -24,7 +24,7 @@ impl From<Reg> for Affine {
 }
 
 impl Affine {
-    /// Returns the value if there are no registers.
+    /// Returns the value if the expression does not contain registers.
     pub fn as_constant(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)
     }

@@ -1,4 +1,4 @@
-//! Finds data-parallel loops, many iterations of which can run at the same time.
+//! Finds data-parallel loops, whose iterations can run at the same time.
 //!
 //! A loop is data-parallel if its body does the same in each iteration (no `while`, no jumps, no allocation, inner
 //! loops of the same length), and no iteration touches an element that another one writes. For each memory that the

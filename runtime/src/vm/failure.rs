@@ -4,10 +4,10 @@ use crate::fault::{Fault, FaultKind};
 use passhost_lang::names::{did_you_mean, with_more};
 use std::fmt;
 
-/// The reason for operators whose plugin has no rule for legalizing them.
+/// The reason for operators whose plugin lacks a rule for legalizing them.
 pub const NO_LEGALIZATION: &str = "it has no legalization";
 
-/// The reason why a function has no result.
+/// The reason why a function does not return a result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
@@ -53,7 +53,7 @@ pub enum Cause {
     NotExecuted {
         /// Its name.
         name: String,
-        /// The reason: [`NO_LEGALIZATION`] if its plugin has no rule for it, otherwise the obstacle to the rule.
+        /// The reason: [`NO_LEGALIZATION`] if its plugin lacks a rule for it, otherwise the obstacle to the rule.
         why: String,
     },
     /// An operator was called with wrong arguments.

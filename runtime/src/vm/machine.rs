@@ -262,8 +262,8 @@ impl<'m> Machine<'m> {
     /// Calls a Relax function of the module.
     ///
     /// # Errors
-    /// Returns the reason why there is no result, and its place in the module. If it has no place, the function or
-    /// its arguments are wrong.
+    /// Returns the reason why the function does not return a result, and its place in the module. Without a place, the function
+    /// or its arguments are wrong.
     pub fn run(&mut self, function: &str, args: Vec<Value>, observer: &mut dyn Observer) -> Result<Value, Failure> {
         self.run_target(Target::Global(function.into()), args, observer)
     }

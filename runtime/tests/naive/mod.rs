@@ -38,7 +38,7 @@ impl Num {
     }
 }
 
-/// The reason why a function has no result.
+/// The reason why a function does not return a result.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Wrong {
     OutOfBounds,

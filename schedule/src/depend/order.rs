@@ -210,8 +210,8 @@ struct Sums<'t> {
     loops: Vec<Id>,
     /// True if each iteration is a different instance.
     once: bool,
-    /// True for each loop that a reduction iterator uses; `is_spatial` is true if a spatial iterator uses it, and `told` if the spatial iterators
-    /// determine it.
+    /// True for each loop that a reduction iterator uses; `is_spatial` is true if a spatial iterator uses it, and `told` is true if the spatial
+    /// iterators determine it.
     reduces: Vec<bool>,
     is_spatial: Vec<bool>,
     told: Vec<bool>,

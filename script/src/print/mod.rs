@@ -95,7 +95,7 @@ pub(crate) fn deeper<R>(f: impl FnOnce() -> R) -> R {
     stacker::maybe_grow(64 << 10, 4 << 20, f)
 }
 
-/// Returns entries sorted by their keys; the stored order has no meaning.
+/// Returns entries sorted by their keys; the stored order is arbitrary.
 fn by_key(dict: Dict<'_>) -> Vec<(&str, AttrView<'_>)> {
     let mut entries: Vec<_> = dict.iter().collect();
     if !entries.is_sorted_by_key(|(key, _)| *key) {

@@ -347,7 +347,7 @@ impl<'a> FnReader<'a> {
         name.contains('.') && ops.op_info(name).is_some() && ops.op_info(&format!("relax.{name}")).is_none()
     }
 
-    /// Checks that an argument given by name follows the preceding ones, because calls have no gaps.
+    /// Checks that an argument given by name follows the preceding ones, because calls cannot have gaps.
     fn no_gap(&self, info: &OpInfo, call: &ExprCall, n: usize) -> Read<()> {
         let Some((missing, rest)) = info.args.get(n..).and_then(<[ArgInfo]>::split_first) else { return Ok(()) };
         let of_rest = |keyword: &&Keyword| {

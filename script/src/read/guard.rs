@@ -23,8 +23,8 @@ const WORD: [bool; 256] = {
     }
 };
 
-/// Scans the bytes once for brackets, indentation, and the open operators of a statement, each of which nests a
-/// parser once. The count may be too high, never too low.
+/// Scans the bytes once for brackets, indentation, and the open operators of a statement. Each of them nests a parser once. The
+/// count may be too high, never too low.
 pub(crate) fn check(text: &str) -> Result<(), Diagnostic> {
     let bytes = text.as_bytes();
     let mut scan = Scan { levels: vec![Level::default()], ..Scan::default() };

@@ -105,7 +105,7 @@ impl Scope<'_> {
 /// Options for reading a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// True if types may contradict each other: a call that does not fit its operator or function has no type, and
+    /// True if types may contradict each other: a call that does not fit its operator or function remains untyped, and
     /// a declared type is accepted. Verification finds such types.
     pub unchecked: bool,
     /// True if a parameter `a: T.handle` that is used only by `A = T.match_buffer(a, ...)` becomes the buffer `A`,

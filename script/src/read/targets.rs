@@ -48,7 +48,7 @@ fn fault(target: &Attr) -> Option<String> {
     }
 }
 
-/// Any JSON whose objects have no duplicate keys.
+/// Any JSON whose objects do not repeat keys.
 struct Unique;
 
 impl<'de> Deserialize<'de> for Unique {

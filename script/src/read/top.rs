@@ -132,7 +132,7 @@ pub(super) fn decorated_by(expr: &Expr) -> (&Expr, Option<&ruff_python_ast::Expr
     }
 }
 
-/// Returns the arguments of a decorator, each of which must be one of these names, with True or False.
+/// Returns the arguments of a decorator. Each must be one of these names, with True or False.
 pub(super) fn flags<'a>(decorator: &'a Expr, names: &[&str]) -> Read<Vec<(&'a str, bool)>> {
     let (_, Some(call)) = decorated_by(decorator) else { return Ok(Vec::new()) };
     let usage = || names.iter().map(|name| format!("{name}=True")).collect::<Vec<_>>().join(", ");

@@ -405,7 +405,7 @@ impl<'a> FnReader<'a> {
     }
 }
 
-/// Reads the placement of a tensor on a mesh: for each axis of the mesh, `R` or `S[axis]`.
+/// Reads the placement of a tensor on a mesh: `R` or `S[axis]` for each axis of the mesh.
 fn placement(text: &str, at: std::ops::Range<usize>) -> Read<Vec<Option<u32>>> {
     let part = |part: &str| match part.trim() {
         "R" => Ok(None),

@@ -16,7 +16,7 @@ fn format(dtype: DType) -> Option<Format> {
     match dtype.to_string().as_str() {
         "float8_e3m4" => of(4, 3, 15.5, 0x70, 0x78),
         "float8_e4m3" => of(3, 7, 240.0, 0x78, 0x7c),
-        // It has no infinity.
+        // This format cannot represent infinity.
         "float8_e4m3fn" => of(3, 7, 448.0, 0x7f, 0x7f),
         "float8_e5m2" => of(2, 15, 57344.0, 0x7c, 0x7e),
         _ => None,

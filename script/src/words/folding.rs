@@ -24,7 +24,7 @@ pub(crate) enum Folded {
     Int(i128),
     /// A float.
     Float(f64),
-    /// A division by zero, which has no result.
+    /// A division by zero, whose result is undefined.
     ByZero,
 }
 

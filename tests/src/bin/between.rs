@@ -26,7 +26,7 @@ struct Cli {
     /// All ordered pairs of passes on each module; without it one that follows each pass, another for each module.
     #[arg(long)]
     all_pairs: bool,
-    /// How many differences are shown.
+    /// Maximum number of differences to show.
     #[arg(long, default_value_t = 10)]
     show: usize,
 }

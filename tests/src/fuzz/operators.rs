@@ -7,8 +7,8 @@ use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use script::Operators;
 use std::sync::LazyLock;
 
-/// The operators `relax.add`, `relax.nn.relu`, `relax.concat`, `relax.sum` and `relax.print`, each of which has the
-/// type of its first argument.
+/// The operators `relax.add`, `relax.nn.relu`, `relax.concat`, `relax.sum` and `relax.print`. The type of each is that of its
+/// first argument.
 pub struct SomeOps;
 
 static OPERATORS: LazyLock<[OpInfo; 5]> = LazyLock::new(|| {

@@ -6,7 +6,7 @@ use plugin_api::prelude::*;
 
 type F<'m, 'i> = FunctionBuilder<'m, 'i>;
 
-/// The parameters from which the groups are built.
+/// The parameters that the groups use.
 struct Params {
     /// Shape (4, 16).
     x: V,

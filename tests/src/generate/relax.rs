@@ -397,7 +397,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         }
     }
 
-    /// Returns a value in scope for each of these types, none of which has symbolic variables.
+    /// Returns a value in scope for each of these types, which must not contain symbolic variables.
     fn arguments(&self, params: &[Type]) -> Option<Vec<V>> {
         params.iter().map(|param| self.find(&|ty| ty == param && is_static(ty)).map(|(v, _)| v)).collect()
     }

@@ -100,7 +100,7 @@ impl Tir<'_, '_> {
         buffers.filter(|_| !returns)
     }
 
-    /// Adds buffers of static shapes, the last of which is the result.
+    /// Adds buffers of static shapes. The last one is the result.
     fn plain_params(&mut self) -> Buffers {
         let mut types = Vec::new();
         for i in 0..1 + self.c.below(3) {

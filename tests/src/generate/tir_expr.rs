@@ -219,7 +219,7 @@ impl Tir<'_, '_> {
         }
     }
 
-    /// Returns indices of which the last one is a vector.
+    /// Returns indices. The last one is a vector.
     pub(super) fn vector_indices(&mut self, buffer: &BufferType) -> Vec<E> {
         let index = self.index;
         let mut out: Vec<E> = (1..buffer.shape.len()).map(|_| self.value(index, 0)).collect();

@@ -10,7 +10,7 @@ use plugin_api::ir::records::{LEAF_BIT, NONE, flag, kind, leaf, prim, tykind};
 use plugin_api::ir::{BufferType, Sections};
 use plugin_api::prelude::*;
 
-/// Changes a function; `None` if it has no place for the change. Returns the result of sealing, and the text that the
+/// Changes a function; `None` if the change does not apply. Returns the result of sealing, and the text that the
 /// message must contain.
 type Change = fn(&Body) -> Option<Changed>;
 

@@ -125,7 +125,7 @@ impl<'a> ExprVisitor<'a> for Log {
     }
 }
 
-/// The same for statements: every node is a statement, a variable, a buffer, an expression or something else.
+/// Visits of statements. Every node is a statement, a variable, a buffer, an expression or something else.
 #[derive(Default)]
 struct Stmts(Vec<Event>);
 

@@ -179,7 +179,7 @@ fn a_pass_that_reports_an_error_fails() {
     assert_eq!(log.take(), "a.enter a.should:Errs a.before:Errs a.failed:Errs a.exit");
 }
 
-/// As in TVM, the outermost context belongs to the thread.
+/// The outermost context belongs to the thread, as in TVM.
 #[test]
 fn what_is_reported_outside_of_contexts_is_kept() {
     let made = create_module_pass(info("t.Says", 0, &[]), |module, ctx| {

@@ -216,7 +216,7 @@ class Module:
         return gv
 "#;
 
-/// `R.sum` over no rows is 0, but its PrimFunc writes nothing if there are no rows, in TVM as well.
+/// `R.sum` over no rows is 0, but its PrimFunc writes nothing without rows, in TVM as well.
 #[test]
 fn a_reduction_over_nothing_is_not_compared() {
     let module = read(REDUCED);
@@ -324,7 +324,7 @@ fn what_no_input_reaches_is_not_called_the_same() {
     assert_eq!(why, "`shift`: none of the inputs reaches a part of `shift`: the store to `y` in block `more`");
 }
 
-/// Each kind of choice within an expression, of which the inputs reach only one side.
+/// Each kind of choice within an expression. The inputs reach only one side.
 #[test]
 fn a_value_that_no_input_chooses_is_not_called_the_same() {
     let module = |value: &str| {

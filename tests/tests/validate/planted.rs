@@ -6,7 +6,7 @@ pub(crate) struct Planted {
     pub(crate) pass: &'static str,
     /// The module.
     pub(crate) module: String,
-    /// Bindings, one of which is the first whose value differs; for a pass over PrimFuncs, the function.
+    /// Bindings; the first one whose value differs is among them. For a pass over PrimFuncs, the function.
     pub(crate) first: &'static [&'static str],
 }
 
@@ -38,7 +38,7 @@ fn within(pass: &'static str, params: &str, lines: &[&str], first: &'static [&'s
     Planted { pass, module: function(params, lines, "gv", "gv"), first }
 }
 
-/// In float32, `d` is `y` rounded to an integer.
+/// A function in which `d` is `y` rounded to an integer, in float32.
 const CANCELLED: &[&str] = &[
     "b = R.multiply(x, R.const(10000000.0, \"float32\"))",
     "s = R.add(b, y)",

@@ -51,7 +51,7 @@ struct Texts<'e> {
 }
 
 impl Texts<'_> {
-    /// Returns the first line of a binding, or its name if it has no line of its own.
+    /// Returns the first line of a binding, or its name if it is not on a line of its own.
     fn of(&mut self, link: &Link<'_>) -> String {
         let name = || link.value().name().unwrap_or("an unnamed value").to_string();
         let printed = self.known.entry(link.body.addr()).or_insert_with(|| {

@@ -29,7 +29,7 @@ pub(in crate::cli) struct Prepared {
     plan: Plan,
     /// The module before all passes.
     pub(super) module: Module,
-    /// The same run as a request to `passhost run`, for bundles.
+    /// A request to `passhost run` for the same run, which bundles contain.
     asked: Asked,
 }
 

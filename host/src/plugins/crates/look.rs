@@ -192,7 +192,7 @@ impl Look<'_> {
     /// Returns the library of a crate without building it, although it may not match the current files.
     ///
     /// # Errors
-    /// If there is no library, or only a matching library is accepted.
+    /// If the library does not exist, or only a matching library is accepted.
     pub(super) fn as_it_is(&mut self, plugin: &PluginCrate, how: How<'_>) -> Result<Found, Error> {
         let path = plugin.library.clone();
         if how.locked {

@@ -41,7 +41,7 @@ impl Watcher for () {
     fn end(&self) {}
 }
 
-/// How to obtain the libraries of crates.
+/// The way to obtain the libraries of crates.
 #[derive(Clone, Copy)]
 pub(crate) struct How<'a> {
     /// True if cargo may run. If not, an outdated library is used as it is.
@@ -58,7 +58,7 @@ pub(crate) struct How<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
-    /// With `locked`, a private copy of cargo's result.
+    /// A private copy of cargo's result, if `locked` is true.
     pub(crate) copy: Option<Library>,
     /// True if the crate changed since it was built.
     pub(crate) stale: bool,
@@ -165,7 +165,7 @@ impl PluginCrate {
         Ok(PluginCrate { folder, package, root, library })
     }
 
-    /// Returns true if the library is newer than all its inputs. Used where there is no record.
+    /// Returns true if the library is newer than all its inputs. Used without a record.
     fn is_fresh(&self) -> bool {
         self.is_made_of_this(&self.library, &self.library.with_extension("d"))
     }

@@ -1,5 +1,5 @@
-//! Finds files and folders that cargo settings name: wrappers, linkers, linker scripts, files with flags, and folders with libraries. Only
-//! the tool itself knows which part of a setting is a path, so every part that names an existing file or folder counts.
+//! Finds files and folders that cargo settings name: wrappers, linkers, linker scripts, files with flags, and folders with libraries. The
+//! meaning of a setting depends on the tool, so every part that names an existing file or folder counts.
 
 use super::settings::Uncovered;
 use std::collections::BTreeSet;

@@ -72,7 +72,7 @@ impl Compared {
         self.new.len()
     }
 
-    /// Returns true if there are no plugins.
+    /// Returns true if the list of plugins is empty.
     pub fn is_empty(&self) -> bool {
         self.new.is_empty()
     }

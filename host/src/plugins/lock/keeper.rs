@@ -288,7 +288,7 @@ impl Keeper {
         }
     }
 
-    /// With [`Mode::Locked`], checks that the files and variables that a build read, also outside of the sources, match the lockfile.
+    /// Checks that the files and variables that a build read, also outside of the sources, match the lockfile, in [`Mode::Locked`].
     fn same_reads(&self, folder: &Path, found: &CratePin, locked: &CratePin) -> Result<(), Error> {
         let [inputs, env] = other_reads(locked, found);
         match inputs.into_iter().chain(env).next() {

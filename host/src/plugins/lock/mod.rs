@@ -51,7 +51,7 @@ pub struct Entry {
 /// The content of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pin {
-    /// The sha256 of a built library, for each target triple on which it was used.
+    /// The sha256 of a built library, for each target triple that was used.
     Built(BTreeMap<String, String>),
     /// A crate.
     Crate(CratePin),

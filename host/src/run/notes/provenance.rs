@@ -1,4 +1,4 @@
-//! Provenance of the values of a run: the pass that created each, in which step, and from which other values.
+//! Provenance of the values of a run: the pass and the step that created each value, and its source values.
 //!
 //! Every node of the input gets a number. Nodes that a pass creates get theirs after the pass. [`origins`](passhost_lang::ir::origins)
 //! describes what happens in between. The size of this record grows with the number of created nodes.

@@ -155,7 +155,7 @@ fn mismatched(mismatch: &Mismatch) -> Value {
         Mismatch::Kind { before, after } => json!({ "before": before, "after": after }),
         Mismatch::Elements { index, before, after, error, allowed, wrong, of } => json!({
             "index": index, "before": before, "after": after, "allowed": allowed, "wrong": wrong, "of": of,
-            // JSON has no infinity.
+            // JSON cannot represent infinity.
             "error": if error.is_finite() { json!(error) } else { "infinite".into() },
         }),
     }

@@ -386,7 +386,8 @@ struct About<'a> {
 
 /// The outcome of one input.
 enum Tried {
-    /// The values are the same, with this largest difference. `tells` is false if all numbers are NaN, which makes the comparison void.
+    /// The values are equal, up to this largest difference. `tells` is false if all numbers are NaN, which makes the comparison
+    /// meaningless.
     Same {
         largest: f64,
         tells: bool,

@@ -8,7 +8,7 @@ use super::coverage::Coverage;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Only names, attributes or uncalled functions changed, none of which affects a value, so nothing was executed.
+    /// Only names, attributes or uncalled functions changed. None of these affects a value, so nothing was executed.
     Unchanged,
     /// The values are the same, within the tolerance.
     Same(Same),

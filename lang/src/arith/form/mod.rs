@@ -340,7 +340,7 @@ impl<'s> Form<'s> {
         Some((x, low, high))
     }
 
-    /// Returns the divisor and the modulus of a split index: for `x // 4 % 2` these are 4 and 8.
+    /// Returns the divisor and the modulus of a split index, such as 4 and 8 for `x // 4 % 2`.
     fn split(&self, term: Id) -> (i64, i64) {
         let store = self.store;
         let by = |id: Id, op: u16| store.by_constant(id, op);

@@ -666,7 +666,7 @@ fn what_is_written_fits_its_type() {
     }
 }
 
-/// Such a sum is its own only term.
+/// A sum of this form is its own only term.
 #[test]
 fn sums_that_do_not_fit_are_written_as_they_are() {
     let mut analyzer = Analyzer::new();

@@ -162,7 +162,7 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// Returns the functions that read and write elements of a data type; `None` if Rust has no type for them.
+/// Returns the functions that read and write elements of a data type; `None` if Rust lacks a type for them.
 pub(super) fn access(dtype: DType) -> Option<(Get, Put)> {
     macro_rules! pair {
         ($ty:ty, |$word:ident| $get:expr) => {

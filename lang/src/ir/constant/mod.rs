@@ -37,7 +37,7 @@ pub enum ConstantError {
         /// The data type of the requested elements.
         wanted: DType,
     },
-    /// Rust has no type for the elements.
+    /// Rust lacks a type for the elements.
     #[error(
         "the elements of the constant are {found}, for which Rust does not have a type; use `bytes` to get the data"
     )]
@@ -141,7 +141,7 @@ impl<'a> Constant<'a> {
         count(&self.shape).unwrap_or(0)
     }
 
-    /// Returns true if the constant has no elements.
+    /// Returns true if the constant is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -159,7 +159,7 @@ impl<'a> Constant<'a> {
     /// Iterates over the elements in row-major order, as numbers of any type.
     ///
     /// # Errors
-    /// If Rust has no type for the elements, such as the 8-bit floats.
+    /// If Rust lacks a type for the elements, such as the 8-bit floats.
     pub fn numbers(&self) -> Result<impl ExactSizeIterator<Item = Number> + use<'a>, ConstantError> {
         let (get, _) = access(self.dtype).ok_or(ConstantError::NoType { found: self.dtype })?;
         Ok(self.bytes().chunks_exact(self.dtype.bytes().max(1)).map(get))
@@ -207,7 +207,7 @@ impl<'a> Constant<'a> {
     /// ```
     ///
     /// # Errors
-    /// If Rust has no type for the elements.
+    /// If Rust lacks a type for the elements.
     pub fn cast<T: Element>(&self) -> Result<impl ExactSizeIterator<Item = T> + use<'a, T>, ConstantError> {
         Ok(self.numbers()?.map(T::of))
     }
@@ -276,7 +276,7 @@ impl Array {
     /// Converts the array to another data type, which may only be known when the pass runs. Elements are converted by [`Element::of`].
     ///
     /// # Errors
-    /// If Rust has no type for one of the two data types.
+    /// If Rust lacks a type for one of the two data types.
     pub fn cast(&self, dtype: DType) -> Result<Array, ConstantError> {
         let (_, put) = access(dtype).ok_or(ConstantError::NoType { found: dtype })?;
         let mut bytes = Vec::with_capacity(self.view().len() * dtype.bytes());

@@ -524,7 +524,7 @@ impl BodyBuilder {
         self.pool.type_rec(TypeRec { kind: tykind::TUPLE, flags: tyflag::TYPES, dtype: 0, ndim, off, len, aux: NONE })
     }
 
-    /// Adds element `index` of a tuple. If the type of the tuple is any, so is the type of the element; otherwise it is the type of the element, if
+    /// Adds element `index` of a tuple. Its type is any if the type of the tuple is any; otherwise it is the type of the element, if
     /// known.
     pub fn tuple_get(&mut self, tuple: V, index: u32, name: Option<&str>) -> V {
         let ty = {

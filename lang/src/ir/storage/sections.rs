@@ -235,7 +235,7 @@ sections! {
     15 spans: u32;
     /// The origins of the nodes, one each, or empty unless the host requests them: see [`Origin`](crate::ir::origins::Origin). Not semantic.
     16 origins: u32;
-    /// The nodes from which others were made: lists of numbers, each preceded by its length. Not semantic.
+    /// The sources of nodes: lists of numbers, each preceded by its length. Not semantic.
     17 origin_lists: u32;
     /// The number of rewrites that edits of the body apply, or empty for all: see [`Body::limited_to`](crate::ir::Body::limited_to). Not semantic.
     18 limit: u32;

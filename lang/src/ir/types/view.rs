@@ -33,7 +33,7 @@ impl<'a> Ty<'a> {
         self.id
     }
 
-    /// Returns the record; `None` where there is no type.
+    /// Returns the record; `None` if the type is missing.
     pub fn rec(self) -> Option<&'a TypeRec> {
         self.raw.types().get(self.id as usize)
     }
@@ -43,7 +43,7 @@ impl<'a> Ty<'a> {
         self.rec().is_some()
     }
 
-    /// Returns the kind, one of [`crate::ir::records::tykind`]; 0 where there is no type.
+    /// Returns the kind, one of [`crate::ir::records::tykind`]; 0 if the type is missing.
     pub fn kind(self) -> u16 {
         self.rec().map_or(0, |rec| rec.kind)
     }

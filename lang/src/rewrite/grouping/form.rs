@@ -10,7 +10,7 @@ type Numbers = HashMap<u32, u32, foldhash::fast::RandomState>;
 
 impl<'b> Outlined<'b, '_> {
     /// Returns a key: groups of one function with equal keys have equal functions. The key contains types, attributes, constants, operators and the
-    /// use of values, but not names. Returns `None` if some part of the group has no number, such as the content of a region.
+    /// use of values, but not names. Returns `None` if some part of the group lacks a number, such as the content of a region.
     pub(super) fn form(&self) -> Option<Vec<u32>> {
         let counts = [self.group.attrs, self.inputs.all.len(), self.outputs.len()];
         let (mut form, mut numbers) = (Vec::from(counts.map(|count| count as u32)), Numbers::default());

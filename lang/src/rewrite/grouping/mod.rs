@@ -73,7 +73,7 @@ impl<'b> Groups<'b> {
         self.groups.len()
     }
 
-    /// Returns true if there are no groups.
+    /// Returns true if the list of groups is empty.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }

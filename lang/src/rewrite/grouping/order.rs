@@ -58,9 +58,9 @@ impl<'g, 'b> Plans<'g, 'b> {
         &self.outputs[group]
     }
 
-    /// Returns the items of a block, in order; empty if it has no groups. Reads stay on the same side of in-place writes of a call. Groups that would
-    /// need a value both from before and from after a write are not outlined. Neither are groups that write to memory that they did not create,
-    /// because callers of their functions could not see that write.
+    /// Returns the items of a block, in order; empty if the block lacks groups. Reads stay on the same side of in-place writes of a call. Groups
+    /// that would need a value both from before and from after a write are not outlined. Neither are groups that write to memory that they did not
+    /// create, because callers of their functions could not see that write.
     ///
     /// # Errors
     /// If two groups depend on each other, or a group also has bindings of another block.

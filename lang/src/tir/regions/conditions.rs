@@ -108,8 +108,8 @@ impl<'b> Conditions<'b> {
         self.scopes.iter().chain(&self.choices)
     }
 
-    /// Iterates over the conditions without those of Ifs whose `else` branch contains the current place: for indices, TVM uses only the conditions of
-    /// first branches and of choices.
+    /// Iterates over the conditions without those of Ifs whose `else` branch contains the current place, because for indices, TVM uses only the
+    /// conditions of first branches and of choices.
     pub fn of_taken_branches_and_choices(&self) -> impl Iterator<Item = &Condition<'b>> {
         self.scopes.iter().filter(|condition| !condition.negated).chain(&self.choices)
     }

@@ -1,4 +1,4 @@
-//! In-place writes of calls to their arguments, and their consequences for the order of bindings.
+//! Finds in-place writes of calls to their arguments, and their consequences for the order of bindings.
 
 mod memory;
 mod written_params;

@@ -173,7 +173,7 @@ impl Check<'_> {
         (strides, product)
     }
 
-    /// Checks that the elements have no gaps, and that the function requires the same strides.
+    /// Checks that the elements are contiguous, and that the function requires the same strides.
     fn strides(
         &self,
         out: &mut Function<'_, '_>,

@@ -46,7 +46,7 @@ pub trait HostServices {
     /// # Errors
     /// Fails if the operator is unknown, or the call does not fit it.
     fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError>;
-    /// Legalizes a call, using the plugin that has the operator; `None` if it has no legalization. The default
+    /// Legalizes a call, using the plugin that has the operator; `None` if it lacks a legalization. The default
     /// refuses all calls.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ pub trait HostServices {
     /// Executes a function without parameters. The default refuses it.
     ///
     /// # Errors
-    /// Returns the reason why it has no value.
+    /// The reason of the failure.
     fn evaluate(&self, _function: &Body, _limits: EvaluationLimits) -> Result<Evaluated, EvaluationError> {
         Err(EvaluationError::no_host())
     }
@@ -489,7 +489,7 @@ impl OpenPlugin {
         decode_inferred(status, &bytes)
     }
 
-    /// Legalizes a call with the rule of an operator of this plugin; `None` if it has no legalization.
+    /// Legalizes a call with the rule of an operator of this plugin; `None` if it lacks a legalization.
     ///
     /// # Errors
     /// Fails if this call cannot be legalized, or the answer is not a function that this host sealed.

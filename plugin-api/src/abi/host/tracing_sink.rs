@@ -125,7 +125,7 @@ impl Place {
         tracing::dispatcher::get_default(|current| current.enabled(self.metadata()))
     }
 
-    /// Calls `f` with fields and their values, as `tracing` takes them. A place without fields has no values.
+    /// Calls `f` with fields and their values, as `tracing` takes them. Without fields, the values are ignored.
     fn with_values<R>(&'static self, values: &[(&str, &str)], f: impl FnOnce(&tracing::field::ValueSet<'_>) -> R) -> R {
         let fields = self.metadata().fields();
         let own: Vec<Field> = fields.iter().collect();

@@ -87,7 +87,7 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
     true
 }
 
-/// Returns the reason why a call has no legalization.
+/// Returns the error for a call that cannot be legalized.
 fn cannot<T>(why: impl Into<String>) -> Result<T, InferError> {
     Err(InferError::wrong(why))
 }

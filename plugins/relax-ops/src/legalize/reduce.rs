@@ -90,7 +90,7 @@ fn reduction(call: Call<'_>, name: &str, f: Reduce) -> Legal {
     te.finish(&[out])
 }
 
-/// Computes a reduction that has an identity, which is the result if an axis has no elements.
+/// Computes a reduction that has an identity, which is the result if an axis is empty.
 fn reduction_from(call: Call<'_>, name: &str, f: Reduce, of_nothing: i64) -> Legal {
     let te = Te::new("full", call);
     let x = Te::new(name, call).input(0)?;

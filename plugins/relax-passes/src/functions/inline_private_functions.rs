@@ -77,7 +77,7 @@ fn called_by_bindings(module: &Module) -> BTreeSet<&str> {
     private
 }
 
-/// Returns the private functions of which all calls can be replaced, callees first. Functions that call themselves,
+/// Returns the private functions whose calls can all be replaced, callees first. Functions that call themselves,
 /// directly or indirectly, are left out.
 fn callees_first(module: &Module) -> Vec<&str> {
     let private = called_by_bindings(module);

@@ -1,4 +1,4 @@
-//! Groups calls of PrimFuncs into functions, each of which FuseTIR turns into one PrimFunc.
+//! Groups calls of PrimFuncs into functions, which FuseTIR turns into one PrimFunc each.
 
 use super::dataflow_graph::DataflowGraph;
 use super::partition::partition;

@@ -140,7 +140,7 @@ impl<'b> Merging<'b> {
         Ok(first)
     }
 
-    /// Drops candidates that contain a value from which the latest argument of a call is computed. This cheap check
+    /// Drops candidates that contain a value on which the latest argument of a call depends. This cheap check
     /// decides most cases of [`Merging::drop_needed`].
     fn drop_parts(&mut self, candidates: &mut Vec<usize>, groups: &[usize], places: &[usize]) {
         let Some(latest) = places.iter().copied().max() else { return };

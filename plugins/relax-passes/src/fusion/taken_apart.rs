@@ -2,7 +2,7 @@
 
 use plugin_api::prelude::*;
 
-/// Tuples of tensors of which only elements are used, under any name.
+/// Tuples of tensors that are used only through their elements, under any name.
 pub(super) struct TakenApart<'b> {
     /// The value that each alias names.
     origins: ValueMap<'b, Value<'b>>,

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub(crate) enum Pattern {
     /// Each element depends on the elements at the same position.
     Elementwise = 0,
-    /// As `Elementwise`, but some inputs lack dimensions.
+    /// Like `Elementwise`, but some inputs lack dimensions.
     Broadcast = 1,
     /// Each element depends on one element at another position.
     Injective = 2,

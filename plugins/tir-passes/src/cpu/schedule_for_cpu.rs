@@ -174,7 +174,7 @@ fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> R
     Ok(())
 }
 
-/// Returns the loop along which consecutive elements are read, if it is not the vector loop: then the cache lines that
+/// Returns the loop along which consecutive elements are read, if it is not the vector loop. In that case, the cache lines that
 /// a vector touches also serve the next ones.
 fn read_along(info: &BlockInfo, loops: &[LoopRef], vectors: LoopRef) -> Option<LoopRef> {
     let iter = loops.iter().position(|of| *of == vectors).filter(|_| loops.len() == info.iters.len())?;

@@ -38,7 +38,7 @@ const MOST_VECTORS: i64 = 4;
 /// Bytes of repeatedly read input that fit into the cache: of the whole input, and of a part if the whole is too large.
 const CACHED: i64 = 512 << 10;
 const CACHED_PART: i64 = 256 << 10;
-/// Number of reads from which copying a part of the input pays.
+/// Minimum number of reads that makes copying a part of the input profitable.
 const OFTEN: i64 = 3;
 /// Minimum number of parts of the work, enough for threads.
 const PARTS: i64 = 4;
@@ -47,7 +47,7 @@ const PARTS: i64 = 4;
 const CYCLES_TO_PACK: f64 = 3.0;
 const CYCLES_TO_UNPACK: f64 = 1.5;
 
-/// The loops of a reduction's result, and the loops on which its operands depend.
+/// The loops of a reduction's result, and the loops that its operands depend on.
 struct Operands<'i> {
     /// Position among the iterators of the block, and the extent.
     loops: Vec<(usize, i64)>,

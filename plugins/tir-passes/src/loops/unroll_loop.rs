@@ -111,7 +111,7 @@ struct Count {
 enum Chosen {
     /// Its content, once for each iteration.
     WriteOut(i64),
-    /// The same loop, marked.
+    /// Mark the loop.
     Mark,
     /// Its content, once, because the statement is a pragma of this pass.
     Content,

@@ -60,7 +60,7 @@ impl Lower {
         out
     }
 
-    /// Creates marks for the two values of a choice, each of which some input should use.
+    /// Creates marks for the two values of a choice. Some input should use each of them.
     fn sides(&mut self, condition: Option<&Dim>) -> [Mark; 2] {
         let opposite = negated(condition);
         let then = self.side(opposite.as_ref(), "the value for true of a choice");
@@ -116,7 +116,7 @@ impl Lower {
         Ok(dst)
     }
 
-    /// Lowers a choice of two values, of which only one is evaluated.
+    /// Lowers a choice of two values. Only one of them is evaluated.
     pub(super) fn choice(
         &mut self,
         cond: Reg,

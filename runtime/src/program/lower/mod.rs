@@ -178,7 +178,7 @@ impl Lower {
         out
     }
 
-    /// Returns the statements that `f` emits, which may never be executed, with their mark. The mark has no text if
+    /// Returns the statements that `f` emits, which may never be executed, with their mark. The text of the mark is empty if
     /// they do nothing, or if the analyzer proves that the condition never holds.
     fn marked(
         &mut self,

@@ -25,7 +25,7 @@ pub enum InputRange {
     /// Integers from -8 to 7 (unsigned ones from 0 to 15), and floats from -1.5 to 1.5 that are multiples of 0.5.
     /// Some of them are equal, some are 0, and sums of them are exact.
     Coarse,
-    /// As `Coarse`, but floats are 10 times as large, 32-bit integers are multiples of 2^24 + 1, which `float32`
+    /// Like `Coarse`, but floats are 10 times as large, 32-bit integers are multiples of 2^24 + 1, which `float32`
     /// cannot represent, and 64-bit integers are multiples of 2^30 + 1.
     Wide,
     /// Floats with all bits of their mantissa, and integers over the whole range of their type.

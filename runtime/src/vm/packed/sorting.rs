@@ -1,4 +1,4 @@
-//! Operators that sort along an axis: `relax.sort`, `relax.argsort` and `relax.topk`. They have no legalization, as
+//! Operators that sort along an axis: `relax.sort`, `relax.argsort` and `relax.topk`. They lack a legalization, as
 //! in TVM, where target-specific passes replace them by library calls.
 
 use crate::fault::Fault;

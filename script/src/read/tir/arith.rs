@@ -16,7 +16,7 @@ impl TirReader<'_> {
     /// existed before `a` was read.
     ///
     /// # Errors
-    /// Fails at `at` if the operation does not take such operands, or they have no common type.
+    /// Fails at `at` if the operation does not take such operands, or they lack a common type.
     pub(super) fn operator(&mut self, op: u16, a: E, b: E, from: u32, at: Range<usize>) -> Read<E> {
         if a.is == Is::Literal && b.is == Is::Literal {
             let known = of_numbers(op, self.constant_of(a), self.constant_of(b));
@@ -58,7 +58,7 @@ impl TirReader<'_> {
         Ok(known.unwrap_or_else(|| self.operation(op, a, b)))
     }
 
-    /// Converts the operands of an operator to one data type, and returns them with the operation on that type.
+    /// Converts the operands of an operator to one data type, and returns them with the operation for this type.
     fn operands(&mut self, op: u16, a: E, b: E, at: &Range<usize>) -> Read<(u16, E, E)> {
         let (mut op, mut a, mut b) = (op, a, b);
         match op {
@@ -192,7 +192,7 @@ impl TirReader<'_> {
     /// Converts two values to their common type, as TVM's operators do.
     ///
     /// # Errors
-    /// Fails at `at` if they have no common type.
+    /// Fails at `at` if they lack a common type.
     pub(super) fn matched(&mut self, a: E, b: E, at: &Range<usize>) -> Read<(E, E)> {
         match common(a, b, at)? {
             Some(dtype) => Ok(self.both(a, b, dtype)),
@@ -203,7 +203,7 @@ impl TirReader<'_> {
     /// Reads `-a` as a product with minus one.
     ///
     /// # Errors
-    /// Fails at `at` if the type of `a` has no negative numbers.
+    /// Fails at `at` if the type of `a` lacks negative numbers.
     pub(super) fn negated(&mut self, a: E, from: u32, at: Range<usize>) -> Read<E> {
         if matches!(a.dtype.code(), 1 | 6) {
             return Err(Diagnostic::new(at, format!("values of {} cannot be negative", a.dtype))

@@ -43,7 +43,7 @@ pub(super) struct E {
     pub(super) end: u32,
 }
 
-/// The value has no place; conversions are at the reader's current place.
+/// The value lacks a place; conversions are at the reader's current place.
 pub(super) const HERE: u32 = u32::MAX;
 
 /// The kind of a named value.

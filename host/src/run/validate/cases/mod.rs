@@ -57,7 +57,7 @@ pub(super) enum Integers {
     Any,
     /// Any integers, except that parameters that determine positions and extents are from 0 to this.
     Positions(i64),
-    /// From 0 to this.
+    /// All values from 0 to this one.
     All(i64),
 }
 

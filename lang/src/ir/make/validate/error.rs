@@ -6,7 +6,7 @@ use crate::ir::types::MAX_SIZE;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SealError {
-    /// There are no nodes.
+    /// The body is empty.
     #[error("the body is empty; build a function with at least a result")]
     Empty,
     /// A table has more entries than ids can address.
@@ -107,7 +107,7 @@ pub enum SealError {
         /// The name of the value.
         name: String,
     },
-    /// A nested expression has no user, or more than one.
+    /// A nested expression has zero users, or more than one.
     #[error(
         "node {index}: an expression without a name has {uses} users, and exactly one is allowed; bind it to a variable, which `rw.emit` does in a rewrite"
     )]

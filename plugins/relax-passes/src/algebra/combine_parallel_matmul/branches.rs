@@ -157,7 +157,7 @@ pub(super) fn combinations(body: &Body, form: Form) -> Vec<Combined<'_>> {
     of_one_form.collect()
 }
 
-/// Returns the parts of a group that can be combined: for each rank, matrices of one batch.
+/// Returns the parts of a group that can be combined. Each part consists of matrices of one rank and one batch.
 fn combined<'b>(tensor: Value<'b>, group: &[Branch<'b>], form: Form) -> Vec<Combined<'b>> {
     let mut words: Vec<u32> =
         group.iter().flat_map(|branch| [Some(branch.matrix), branch.bias]).flatten().map(Value::word).collect();

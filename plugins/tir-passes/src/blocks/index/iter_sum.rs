@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// Start and extent of each loop variable.
 pub(crate) type Ranges = HashMap<Sym, (Dim, Dim)>;
 
-/// Ranges under conditions, some of which differ from those of the loops.
+/// Ranges under conditions, which may differ from those of the loops.
 pub(crate) struct Known<'r> {
     pub(crate) loops: &'r Ranges,
     pub(crate) constrained: Ranges,

@@ -12,7 +12,7 @@ pub(super) type ExprId = usize;
 #[derive(Clone, Debug)]
 pub(super) enum Source<'b> {
     Value(Value<'b>),
-    /// In the type of a buffer.
+    /// A dimension in the type of a buffer.
     Dim(Dim),
 }
 
