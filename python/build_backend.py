@@ -87,7 +87,7 @@ def build_editable(folder: str, settings: dict[str, Any] | None = None, metadata
 
 
 def build_sdist(folder: str, settings: dict[str, Any] | None = None) -> str:
-    """Fails: there is no source distribution, because the plugins are crates beside this folder."""
+    """Fails, because the plugins are crates beside this folder, so a source distribution would be incomplete."""
     raise RuntimeError("passhost has no source distribution; build a wheel in a clone of the repository")
 
 

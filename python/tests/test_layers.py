@@ -1,5 +1,4 @@
-"""Tests that the modules of the package use each other in one direction: in the order of the table in ARCHITECTURE.md,
-each uses only those before it."""
+"""Tests that each module of the package uses only modules before it in the table in ARCHITECTURE.md."""
 
 import ast
 import re
@@ -16,7 +15,7 @@ PACKAGE = Path(passhost.__file__).parent
 
 
 def order():
-    """Returns the modules of the package, the lowest first, from ARCHITECTURE.md."""
+    """Returns the modules of the package in the order of ARCHITECTURE.md, the lowest first."""
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     section = text.split("## Arrows between Python modules")[1].split("\n## ")[0]
     rows = [line.split("|")[2] for line in section.splitlines() if line.startswith("|")]
@@ -57,7 +56,7 @@ def named(node, known):
 
 
 def short(name):
-    """Returns the name of a module within the package, or None if it is another one."""
+    """Returns the name of a module within the package, or None if the module is not part of it."""
     return name if name == "passhost" else name.removeprefix("passhost.") if name.startswith("passhost.") else None
 
 
@@ -119,7 +118,7 @@ def test_late_imports_state_their_reason():
 
 
 def provided():
-    """Returns the declared functions of `_provided`, with the modules that their documentation says set them."""
+    """Returns the declared functions of `_provided`, with the modules that set them according to their documentation."""
     body = ast.parse((PACKAGE / "_provided.py").read_text(encoding="utf-8")).body
     names = [(node.target.id, body[at + 1]) for at, node in enumerate(body) if isinstance(node, ast.AnnAssign)]
     said = {name: ast.literal_eval(doc.value).partition("\n")[0].partition("set by ")[2] for name, doc in names}

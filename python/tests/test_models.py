@@ -1,4 +1,4 @@
-"""Models in files."""
+"""Tests the loading of models from files."""
 
 import pytest
 

@@ -2,7 +2,8 @@
 
     python tests/oracle/port.py
 
-The pass of TVM must return what the golden has, which is what the Rust text of the page returns. Exit code 1 if a module differs.
+The result of TVM's pass must equal the golden, which is also the result of the Rust text. The exit code is 1 if a module
+differs.
 """
 
 import importlib.util
@@ -26,7 +27,7 @@ def python_text(page: str) -> str:
 
 
 def loaded(text: str) -> type:
-    """Loads the pass. TVMScript needs sources in files, and so may the decorator."""
+    """Loads the pass from a file, because TVMScript, and perhaps the decorator, read the source file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "fold_batch_norm.py"
         path.write_text(text)
@@ -50,7 +51,7 @@ def goldens(page: str) -> list[tuple[str, str, str]]:
 
 
 def main() -> int:
-    """Compares all goldens."""
+    """Compares the results of all goldens."""
     page = PAGE.read_text()
     fold = loaded(python_text(page))()
     differ = 0

@@ -444,7 +444,7 @@ def samples():
 
 
 def mirrors():
-    """Elements that are reflected more than once."""
+    """Adds cases in which elements are reflected more than once."""
     x = np.array([1, 2, 3], "float32")
     for pad in [(5, 7), (2, 3), (4, 0), (1, 9), (2, 2)]:
         case("pad reflect", f'R.nn.pad({{0}}, pad_width={list(pad)}, pad_mode="reflect")', [x], np.pad(x, pad, mode="reflect"))

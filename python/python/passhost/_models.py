@@ -1,4 +1,4 @@
-"""Models in files, in the formats that plugins read."""
+"""Loads models from files, in the formats that plugins read."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ def load_model(
 ) -> IRModule:
     """Reads a module from a file: TVMScript, or a format that a plugin reads.
 
-    The extension of the file decides, else its first bytes; `format` names another one. `options` are those of the reader, which
-    `passhost explain FORMAT` shows. Raises `ScriptError` if the file is wrong, and `PluginError` if its reader fails.
+    The format is `format`, otherwise that of the file extension, otherwise that of the first bytes. `options` are options
+    of the reader, which `passhost explain FORMAT` shows. Raises `ScriptError` if the file is invalid, and `PluginError`
+    if the reader fails.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path is the name of a file, not an object of {type(path).__module__}.{type(path).__qualname__}")

@@ -1,8 +1,9 @@
-"""Functions that modules provide to those below them: the only arrows upwards in the package.
+"""Functions that a module calls although a higher module defines them: the only upward dependencies in the package.
 
-`a + b` makes nodes whose classes stand above `Expr`, every node prints, every function can be pickled. Such a function
-is declared here, called as `_provided.text_of(node)`, and set by the one module that defines it when that module is
-imported; `import passhost` imports all of them. A function belongs here only if its caller cannot stand above it.
+For example, `a + b` creates nodes of classes that are defined above `Expr`, and every node can be printed. Such a
+function is declared here, called as `_provided.text_of(node)`, and set by the module that defines it when that module
+is imported; `import passhost` imports all of them. A function belongs here only if its caller cannot be in a higher
+module.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ relax_operator: Callable[[str], Callable[..., Any]]
 functions_of_kind: dict[str, Callable[[Any, str, Any], Any]] = {}
 """For each kind of host function, the function that wraps it for Python, set by `relax.expr` and `tirx.function`.
 
-It takes the host function, its name, and the function that a pass replaced by it or None.
+Its arguments are the host function, its name, and the function that a pass replaced by it, or None.
 """
 
 function_of: Callable[[Any], Any]

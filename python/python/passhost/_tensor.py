@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _BITS = {1: "uint8", 2: "uint16"}
-"""The NumPy types that show the bits of elements for which NumPy has no type, by size in bytes."""
+"""The NumPy types that hold the bits of elements whose type NumPy lacks, by size in bytes."""
 _BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
 """The sizes of such elements in bytes."""
 

@@ -114,11 +114,11 @@ class Node:
 class Comparison:
     """The state of a structural comparison: the correspondence of variables between both sides.
 
-    How objects of a class compare is a method `_same` of the class.
+    The method `_same` of a class compares its objects.
     """
 
     def __init__(self, free: bool) -> None:
-        """Starts without variables. With `free`, free variables of both sides may be different ones."""
+        """Creates an empty correspondence. With `free`, free variables of both sides may differ."""
         self.free = free
         self.forth: dict[int, tuple[Any, Any]] = {}
         self.back: dict[int, Any] = {}
@@ -153,7 +153,7 @@ class Comparison:
         return id(a) not in self.forth and id(b) not in self.back and self.define(a, b)
 
     def free_variables(self, a: Any, b: Any) -> bool:
-        """Returns true if two variables that no scope defines can correspond."""
+        """Returns true if two free variables can correspond."""
         known = a._prim or id(a) in self.forth or id(b) in self.back
         return self.free and not known and type(a) is type(b) and self.define(a, b)
 

@@ -120,7 +120,7 @@ class ExprWithOp(Expr):
         return self is not other if not self._prim else _compared(self, other, False)
 
     def __bool__(self) -> bool:
-        """Raises `ValueError`, because an expression has no truth value while a module is built."""
+        """Raises `ValueError`, because the truth value of an expression is unknown while a module is built."""
         raise ValueError("Cannot use and / or / not operator to Expr, hint: use tvm.tirx.all / tvm.tirx.any instead")
 
     def astype(self, dtype: str) -> Any:
@@ -383,7 +383,7 @@ class GenericConst(_Callable, Constant):
         return self.value
 
     def __bool__(self) -> bool:
-        """Raises `ValueError`, because a constant has no truth value."""
+        """Raises `ValueError`, because a constant does not have a truth value."""
         raise ValueError("a constant has no truth value; look at its value by `.value.numpy()`")
 
 

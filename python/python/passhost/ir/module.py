@@ -21,7 +21,7 @@ class IRModule:
 
     __slots__ = ("__weakref__", "_attrs", "_base", "_before", "_changed", "_infos", "_seen")
     _before: dict[str, BaseFunc]
-    """Visited functions of the module from which a pass made this one; this module reuses their variables."""
+    """Visited functions of the module before the pass that made this one, which reuses their variables."""
     _base: _passhost.Module
     _changed: dict[str, BaseFunc | None]
     _attrs: DictAttrs | None

@@ -291,7 +291,7 @@ class Cast(ExprWithOp):
 
 
 class Select(ExprWithOp):
-    """A selection between two values, both of which are evaluated."""
+    """A selection between two values, which are both evaluated."""
 
     __slots__ = ("condition", "false_value", "true_value")
     condition: Expr

@@ -186,7 +186,7 @@ class Function(BaseFunc):
 
     __slots__ = ("__weakref__", "_before", "_handle", "_parts", "_sealed_as")
     _before: Function | None
-    """The function from which a pass made this one, while its variables can be reused here."""
+    """The function before the pass that made this one, while its variables can be reused here."""
     _handle: _passhost.Body | None
     _sealed_as: str | None
     _parts: tuple[tuple[Var, ...], SeqExpr, Type, bool] | None

@@ -1,4 +1,4 @@
-"""Relax types, and shapes, of which they are made."""
+"""Relax types, and the shapes in them."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class TensorType(Type):
         return (type(other) is TensorType and self._plainly_same(other)) or super()._equals(other)
 
     def _plainly_same(self, other: TensorType) -> bool:
-        """Returns true if both types are obviously the same; if false, they may still be."""
+        """Returns true if both types are obviously equal. If false, they may still be equal."""
         if self.dtype is not other.dtype or self.ndim != other.ndim:
             return False
         if self.vdevice is not None or other.vdevice is not None:

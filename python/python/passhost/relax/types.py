@@ -43,7 +43,7 @@ def symbols_in(types: Iterable[Type]) -> set[Var]:
 
 
 def defined_in(types: Iterable[Type]) -> list[Var]:
-    """Returns the symbolic variables that parameters of these types define in order: each is a whole dimension."""
+    """Returns the symbolic variables that parameters of these types define, in order. Each is a whole dimension."""
     found: dict[Var, None] = {}
     work = list(types)[::-1]
     while work:

@@ -82,7 +82,7 @@ class ExprFunctor:
         raise NotImplementedError
 
     def visit_span(self, span: Any) -> Any:
-        """Does nothing, because there are no spans."""
+        """Does nothing, because nodes do not have spans."""
         return span
 
 
@@ -157,7 +157,7 @@ class PyExprVisitor(ExprFunctor):
         self._visit_type(op._ty)
 
     def _constant(self, op: GenericConst) -> None:
-        """Does nothing, because a constant has no parts."""
+        """Does nothing, because a constant does not have parts."""
 
     def visit_tuple_(self, op: Tuple) -> None:
         """Visits a tuple."""

@@ -30,7 +30,7 @@ _EVALUATED = ("R.TupleGetItem", "R.emit_te", "R.emit_with_ty")
 _MOST_ELEMENTS = 100_000
 """Maximum number of elements of a constant that is written into a text."""
 _UNKNOWN = object()
-"""The value of an expression that cannot be evaluated and has no text."""
+"""The value of an expression that can be neither evaluated nor printed."""
 
 
 def source_of(target: Any) -> tuple[str, str]:
@@ -249,7 +249,7 @@ class _Finder(ast.NodeVisitor):
         self.declared = None
 
     def is_python(self, node: ast.Call) -> bool:
-        """Returns true if Python evaluates a call: its callee is a function of an outer scope, not part of the IR."""
+        """Returns true if Python evaluates a call, because its callee is an outer function, not part of the IR."""
         if ast.unparse(node.func) in _EVALUATED:
             return True
         root = node.func
@@ -388,7 +388,7 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def evaluated(self, node: ast.expr) -> Any:
-        """Evaluates an expression of outer names; returns `_UNKNOWN` if it has no value here."""
+        """Evaluates an expression of outer names; returns `_UNKNOWN` if its value is unknown here."""
         try:
             return eval(compile(ast.Expression(node), "<capture>", "eval"), dict(self.names))
         except Exception:
@@ -413,7 +413,7 @@ def _elements(array: Any) -> str:
 
 
 def literal(value: Any) -> str | None:
-    """Returns a value in the parser's syntax, or None if it has no text."""
+    """Returns a value in the parser's syntax, or None if it cannot be printed."""
     if isinstance(value, bool | str | type(None)):
         return repr(str(value)) if isinstance(value, str) else repr(value)
     if isinstance(value, int):

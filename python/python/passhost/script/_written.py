@@ -25,7 +25,7 @@ class Written:
         return self._text
 
     def __bool__(self) -> bool:
-        """Raises an error, because the expression has no value yet."""
+        """Raises an error, because the value of the expression is not known yet."""
         raise TypeError(f"`{self}` has no value while the function is read; use T.if_then_else, or `if` outside")
 
     def __getattr__(self, name: str) -> Written:

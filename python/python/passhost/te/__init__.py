@@ -91,7 +91,7 @@ def min(a: Any, b: Any = None, *, axis: Any = None) -> Expr:
 
 
 def select(condition: Any, true_value: Any, false_value: Any) -> Expr:
-    """Returns one of two values, both of which are computed."""
+    """Returns one of two values, which are both computed."""
     return tirx.Select(condition, true_value, false_value)
 
 

@@ -16,7 +16,7 @@ from passhost.tirx.function import PrimFunc
 
 
 class Builder(Protocol):
-    """What a call needs of a `BlockBuilder`."""
+    """The methods of `BlockBuilder` that a call uses."""
 
     def _operand(self, expr: Expr) -> Expr: ...
 

@@ -14,7 +14,7 @@ from passhost.ir.type import PrimType
 
 
 def broadcast(name: str, combine: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Creates an operation on each two elements of tensors whose shapes are broadcast."""
+    """Creates an elementwise operation on two tensors whose shapes are broadcast."""
 
     def function(lhs: Any, rhs: Any) -> Any:
         if not isinstance(lhs, Tensor) and not isinstance(rhs, Tensor):
@@ -58,7 +58,7 @@ divide = broadcast("divide", tirx.div)
 
 
 def _of_elements(combine: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
-    """Creates a Python operator on tensors, which applies a function to each two elements."""
+    """Creates a Python operator that applies a function to the elements of two tensors."""
 
     def method(self: Tensor, other: Any) -> Any:
         if not isinstance(other, Tensor | Expr) and not is_number(other):
@@ -183,7 +183,7 @@ def compute(
     attrs: Any = None,
     varargs_names: Iterable[str] | None = None,
 ) -> Any:
-    """Returns a tensor whose elements a function computes from their indices, or a tuple if it returns one."""
+    """Returns a tensor whose elements `fcompute` computes from their indices, or a tuple of tensors if it returns a tuple."""
     dims = [shape] if isinstance(shape, int | Expr) else list(shape)
     axes = tuple(Var(axis, "int64") for axis in _axis_names(fcompute, len(dims), varargs_names))
     element = fcompute(*axes)

@@ -57,7 +57,7 @@ def matmul(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> Tensor:
-    """Returns the product of two matrices, either of which may be transposed, plus a bias for each column."""
+    """Returns the product of two matrices, plus a bias for each column. Either matrix may be transposed."""
     rows, inner = reversed(tensor_a.shape) if transpose_a else tensor_a.shape
     columns = tensor_b.shape[0 if transpose_b else 1]
     dtype = out_dtype or tensor_a.dtype
