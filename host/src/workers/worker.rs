@@ -78,7 +78,7 @@ pub(crate) struct Death {
     pub(crate) function: Option<String>,
 }
 
-/// Prints, for example, `its worker was killed by SIGSEGV; it said: …`.
+/// Prints, for example, `its worker was killed by SIGSEGV; its output was: …`.
 impl std::fmt::Display for Death {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}{}", self.who, self.how, self.said)
