@@ -324,7 +324,7 @@ impl TeExpr {
         TeExpr { dtype: DType::BOOL, ..self.math(op) }
     }
 
-    /// Returns the same bits as a value of another data type, which must have the same width.
+    /// Reinterprets the bits as a value of another data type, which must have the same width.
     pub fn reinterpreted(&self, dtype: DType) -> TeExpr {
         if self.dtype.bits() != dtype.bits() {
             return TeExpr::new(

@@ -97,7 +97,7 @@ fn plugins_have_one_dependency() {
     }
 }
 
-/// Plugins that read a file format, each with the crate that decodes it: the format is someone else's, and so is its decoder.
+/// Plugins that read a file format, each with the crate that decodes the format, which is maintained elsewhere.
 const FORMATS: [(&str, &str); 1] = [("passhost-onnx", "prost")];
 
 /// A dependency is linked if the sources name it. Tests of a plugin have other plugins as dev-dependencies, so that

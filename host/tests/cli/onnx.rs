@@ -1,8 +1,8 @@
-//! ONNX models: `plugins/onnx` reads them. Models are encoded here field by field, so that nothing but the format is needed.
+//! ONNX models, which `plugins/onnx` reads. The tests encode models field by field, so that they only depend on the format.
 
 use super::Case;
 
-/// A field of bytes: text, or a message.
+/// Encodes a field of bytes, which is a string or a message.
 fn field(number: u8, content: impl AsRef<[u8]>) -> Vec<u8> {
     let content = content.as_ref();
     assert!(content.len() < 1 << 14, "two bytes tell the length");
@@ -11,7 +11,7 @@ fn field(number: u8, content: impl AsRef<[u8]>) -> Vec<u8> {
     out
 }
 
-/// A field of a number.
+/// Encodes a field that is a number.
 fn number(number: u8, value: u8) -> Vec<u8> {
     vec![number << 3, value]
 }
@@ -26,7 +26,7 @@ fn int_attribute(name: &str, value: u8) -> Vec<u8> {
     [field(1, name), number(3, value), vec![0xa0, 0x01, 2]].concat()
 }
 
-/// An input of float32; a text is a symbolic dimension.
+/// Encodes an input of type float32. A string is a symbolic dimension.
 fn input(name: &str, dims: &[&str]) -> Vec<u8> {
     let dim = |dim: &&str| match dim.parse() {
         Ok(size) => field(1, number(1, size)),
@@ -45,7 +45,7 @@ fn model(graph: &[Vec<u8>]) -> Vec<u8> {
     [number(1, 8), field(8, number(2, 17)), field(7, graph.concat())].concat()
 }
 
-/// Rows of symbolic number are flattened by their own shape, scaled and summed up.
+/// A model that flattens a symbolic number of rows by their own shape, scales and sums them.
 fn small() -> Vec<u8> {
     model(&[
         node("Shape", &["x"], "shape", &[]),

@@ -377,8 +377,8 @@ impl FunctionBuilder<'_, '_> {
         self.emit_as(v, false)
     }
 
-    /// Binds an expression under a name of its own; `output` makes it visible after the open dataflow block too. Returns false if nothing was bound:
-    /// what has a name already, and a leaf, stays as it is.
+    /// Binds an expression under a given name. `output` makes it visible after the open dataflow block, too. Returns false if nothing was
+    /// bound, because the expression already has a name or is a leaf.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -409,7 +409,7 @@ impl FunctionBuilder<'_, '_> {
         true
     }
 
-    /// The first error so far, in this function or another one of the module. A caller that knows what it was building can add that.
+    /// Returns the first error so far, in any function of the module. A caller can add to the error what it was building.
     pub fn error(&self) -> Option<PassError> {
         self.outer.error.borrow().clone()
     }

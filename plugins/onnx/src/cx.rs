@@ -1,25 +1,25 @@
-//! What operators are built with: calls of Relax operators on the values of a model.
+//! Builds calls of Relax operators on the values of a model.
 
 use crate::graph::Scopes;
 use crate::known::{self, Elem, Known};
 use crate::value::{Res, T};
 use plugin_api::prelude::*;
 
-/// The function that is built, and what its names stand for.
+/// The function under construction, and the values of its names.
 pub(crate) struct Cx<'a> {
     pub(crate) b: &'a FunctionBuilder<'a, 'a>,
     pub(crate) scopes: Scopes<'a>,
-    /// How many branches are open: what is built in one is not seen outside.
+    /// Number of open branches. Values created in a branch are not visible outside of it.
     pub(crate) branches: usize,
     /// Names of values and of symbolic dimensions.
     pub(crate) names: FreshNames,
 }
 
-/// Attributes of a call.
+/// The attributes of a call.
 pub(crate) type Attrs<'t> = &'t [(&'t str, Attr)];
 
 impl<'a> Cx<'a> {
-    /// The value of the function that a tensor is.
+    /// Returns a tensor as a value of the function.
     pub(crate) fn v(&self, tensor: &T) -> Res<V> {
         if let Some(v) = tensor.0.v.get() {
             return Ok(v);
@@ -41,7 +41,7 @@ impl<'a> Cx<'a> {
         Ok(v)
     }
 
-    /// Known elements that depend on symbolic dimensions, as a tensor.
+    /// Computes a tensor from known elements that depend on symbolic dimensions.
     fn computed(&self, known: &Known) -> Res<V> {
         let divisor =
             known.elems.iter().map(|elem| if let Elem::Ratio(_, by) = elem { *by } else { 1 }).max().unwrap_or(1);
@@ -66,13 +66,13 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Calls an operator on tensors.
+    /// Emits a call of an operator on tensors.
     pub(crate) fn call(&self, op: &str, args: &[&T], attrs: Attrs<'_>) -> Res<T> {
         let args: Vec<V> = args.iter().map(|arg| self.v(arg)).collect::<Res<_>>()?;
         T::of_v(self, self.call_v(op, &args, attrs)?)
     }
 
-    /// Calls an operator on values of the function.
+    /// Emits a call of an operator on values of the function.
     pub(crate) fn call_v(&self, op: &str, args: &[V], attrs: Attrs<'_>) -> Res<V> {
         let v = self.b.call_with(op, args, attrs);
         match self.b.error() {
@@ -81,24 +81,24 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// The elements of a tuple.
+    /// Returns the elements of a tuple.
     pub(crate) fn parts(&self, tuple: V, n: usize) -> Res<Vec<T>> {
         (0..n).map(|at| T::of_v(self, self.b.get(tuple, at as u32))).collect()
     }
 
-    /// A number as a tensor without dimensions.
+    /// Returns a number as a tensor of rank 0.
     pub(crate) fn scalar(&self, value: f64, dtype: DType) -> Res<T> {
         self.full(value, dtype, &[])
     }
 
-    /// A constant of one value.
+    /// Returns a constant whose elements are all `value`.
     pub(crate) fn full(&self, value: f64, dtype: DType, shape: &[i64]) -> Res<T> {
         let n = known::count(shape).ok_or("a constant is larger than memory")?;
         let array = Array::new(shape, std::iter::repeat_n(value, n)).and_then(|array| array.cast(dtype));
         self.array(&array.map_err(|error| error.to_string())?)
     }
 
-    /// A constant of int64.
+    /// Returns a constant of type int64.
     pub(crate) fn int64s(&self, shape: &[i64], values: &[i64]) -> Res<T> {
         self.array(&Array::new(shape, values.iter().copied()).map_err(|error| error.to_string())?)
     }
@@ -111,7 +111,7 @@ impl<'a> Cx<'a> {
         Ok(result)
     }
 
-    /// A tensor of one value in a shape that may be symbolic.
+    /// Returns a tensor whose elements are all `value`. The shape may be symbolic.
     pub(crate) fn filled(&self, value: f64, dtype: DType, shape: &[Dim]) -> Res<T> {
         let fill = self.v(&self.scalar(value, dtype)?)?;
         T::of_v(self, self.call_v("relax.full", &[self.b.shape(shape), fill], &[("dtype", dtype.into())])?)
@@ -154,7 +154,7 @@ impl<'a> Cx<'a> {
         self.call("relax.permute_dims", &[x], &[("axes", axes.into())])
     }
 
-    /// With the two last axes exchanged.
+    /// Exchanges the last two axes.
     pub(crate) fn swapped(&self, x: &T) -> Res<T> {
         let mut axes: Vec<usize> = (0..x.rank()?).collect();
         let n = axes.len();
@@ -165,7 +165,7 @@ impl<'a> Cx<'a> {
         self.transpose(x, &axes)
     }
 
-    /// With axes of length 1 at these places of the result.
+    /// Inserts axes of length 1, at these positions of the result.
     pub(crate) fn unsqueeze(&self, x: &T, axes: &[usize]) -> Res<T> {
         let mut dims = x.dims()?;
         let mut axes = axes.to_vec();
@@ -179,7 +179,7 @@ impl<'a> Cx<'a> {
         self.reshape(x, dims)
     }
 
-    /// Without these axes, which have length 1. Symbolic lengths are checked when the model runs.
+    /// Removes axes of length 1. Symbolic lengths are checked when the model runs.
     pub(crate) fn squeeze(&self, x: &T, axes: &[usize]) -> Res<T> {
         let one =
             |(at, dim): (usize, Dim)| if axes.contains(&at) && dim.as_int().is_none() { Dim::Int(1) } else { dim };
@@ -200,7 +200,7 @@ impl<'a> Cx<'a> {
         T::of_v(self, self.call_v("relax.concat", &[self.b.tuple(&parts)], &[("axis", (axis as i64).into())])?)
     }
 
-    /// A range along axes, from `begin` to before `end`, in steps.
+    /// Returns a range along each of several axes: from `begin` to before `end`, in steps.
     pub(crate) fn slice(&self, x: &T, axes: &[usize], begin: &[Dim], end: &[Dim], steps: &[i64]) -> Res<T> {
         let of =
             |dims: &[Dim]| self.b.tuple(&dims.iter().map(|dim| self.b.prim_value(dim.clone())).collect::<Vec<V>>());
@@ -215,12 +215,12 @@ impl<'a> Cx<'a> {
         T::of_v(self, self.call_v("relax.strided_slice", &args, &[("assume_inbound", true.into())])?)
     }
 
-    /// A range along one axis.
+    /// Returns a range along one axis.
     pub(crate) fn range(&self, x: &T, axis: usize, begin: impl Into<Dim>, end: impl Into<Dim>) -> Res<T> {
         self.slice(x, &[axis], &[begin.into()], &[end.into()], &[1])
     }
 
-    /// A part of an axis of length 1, and without the axis.
+    /// Returns the part of a tensor at one position of an axis, without that axis.
     pub(crate) fn pick(&self, x: &T, axis: usize, at: i64) -> Res<T> {
         let part = self.range(x, axis, at, at + 1)?;
         self.squeeze(&part, &[axis])
@@ -238,14 +238,14 @@ impl<'a> Cx<'a> {
         self.call(&format!("relax.{op}"), &[x], &[])
     }
 
-    /// An operator on two tensors that are broadcast. Symbolic sizes of which nobody knows whether they agree are checked when
-    /// the model runs.
+    /// Emits an operator on two tensors that are broadcast. If it cannot be proved that symbolic sizes agree, they are checked
+    /// when the model runs.
     pub(crate) fn bin(&self, op: &str, a: &T, b: &T) -> Res<T> {
         let (a, b) = self.agreeing(a, b)?;
         self.call(&format!("relax.{op}"), &[&a, &b], &[])
     }
 
-    /// Two tensors whose sizes are shown to broadcast.
+    /// Adjusts the sizes of two tensors, so that they provably broadcast.
     pub(crate) fn agreeing(&self, a: &T, b: &T) -> Res<(T, T)> {
         let (Some(x), Some(y)) = (a.shape(), b.shape()) else { return Ok((a.clone(), b.clone())) };
         let (mut p, mut q) = (x.to_vec(), y.to_vec());
@@ -264,7 +264,7 @@ impl<'a> Cx<'a> {
         Ok((self.as_shape(a, p)?, self.as_shape(b, q)?))
     }
 
-    /// The tensor with these dimensions, which are checked when the model runs if they are others than known.
+    /// Returns the tensor with these dimensions. Those that differ from the known ones are checked when the model runs.
     pub(crate) fn as_shape(&self, x: &T, dims: Vec<Dim>) -> Res<T> {
         if x.shape().is_some_and(|shape| shape == dims) {
             return Ok(x.clone());
@@ -308,7 +308,7 @@ impl<'a> Cx<'a> {
         self.call("relax.where", &[&cond, &then, &otherwise], &[])
     }
 
-    /// A matrix product; sums of short floats are computed in single precision.
+    /// Multiplies matrices. Sums of 16-bit floats are computed in single precision.
     pub(crate) fn matmul(&self, a: &T, b: &T) -> Res<T> {
         if !matches!(a.dtype(), DType::F16 | DType::BF16) {
             return self.call("relax.matmul", &[a, b], &[]);
@@ -322,13 +322,13 @@ impl<'a> Cx<'a> {
         self.call(&format!("relax.{op}"), &[x], &[("axis", axes.into()), ("keepdims", keep.into())])
     }
 
-    /// A new symbolic dimension.
+    /// Creates a symbolic dimension.
     pub(crate) fn fresh(&mut self, hint: &str) -> Dim {
         let name = self.names.fresh(&crate::names::identifier(hint));
         self.b.sym(&name)
     }
 
-    /// The tensor, whose unknown dimensions get names.
+    /// Gives the unknown dimensions of a tensor new names.
     pub(crate) fn named_dims(&mut self, x: T, hint: &str) -> Res<T> {
         if x.shape().is_some() {
             return Ok(x);
@@ -339,7 +339,7 @@ impl<'a> Cx<'a> {
         T::of(self.b.match_cast(self.v(&x)?, &ty), &ty)
     }
 
-    /// Integers as dimensions; those that only the data tells become new symbolic dimensions.
+    /// Converts integers to dimensions. Unknown integers become new symbolic dimensions.
     pub(crate) fn dims_of(&mut self, x: &T, hint: &str) -> Res<Vec<Dim>> {
         if let Some(dims) = x.known().and_then(Known::dims) {
             return Ok(dims);
@@ -360,12 +360,12 @@ impl<'a> Cx<'a> {
         Ok(dims)
     }
 
-    /// A tensor of integers that depend on sizes.
+    /// Returns dimensions as a tensor of integers.
     pub(crate) fn of_dims(&self, dims: Vec<Dim>) -> Res<T> {
         Known::vector(dims).map(T::known_as).ok_or_else(|| "a shape has too many dimensions".to_string())
     }
 
-    /// 0, 1, 2, … before a size.
+    /// Returns the integers from 0 to before a size.
     pub(crate) fn arange(&self, end: &Dim, dtype: DType) -> Res<T> {
         let args = [0.into(), end.clone(), 1.into()].map(|dim: Dim| self.b.prim_value(dim));
         let numbers = T::of_v(self, self.call_v("relax.arange", &args, &[("dtype", DType::I64.into())])?)?;
@@ -374,7 +374,7 @@ impl<'a> Cx<'a> {
 }
 
 impl T {
-    /// A value of the function as a tensor.
+    /// Returns a value of the function as a tensor.
     pub(crate) fn of_v(cx: &Cx<'_>, v: V) -> Res<T> {
         T::of(v, &cx.b.type_of(v))
     }

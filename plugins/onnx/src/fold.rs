@@ -1,4 +1,4 @@
-//! Computes nodes whose operands are known, so that computations of shapes leave nothing behind.
+//! Computes nodes with known operands, so that computations of shapes do not appear in the module.
 
 use crate::known::{Elem, Known, MOST, arithmetic, compare, count, floor_or_ceil};
 use crate::node::Node;
@@ -8,7 +8,7 @@ use plugin_api::prelude::*;
 
 type Folded = Option<Vec<T>>;
 
-/// The results of a node whose operands are all known, if it is one of those that compute shapes.
+/// Returns the results of a node that computes shapes, if all its operands are known.
 pub(crate) fn fold(n: &Node<'_>) -> Folded {
     if !matches!(n.proto.domain.as_str(), "" | "ai.onnx") || n.n_inputs() == 0 {
         return None;
@@ -32,7 +32,7 @@ pub(crate) fn fold(n: &Node<'_>) -> Folded {
     (one.elems.len() <= MOST).then(|| vec![T::known_as(one)])
 }
 
-/// Nodes that ask for sizes only.
+/// Computes nodes that depend only on the sizes of their operands.
 pub(crate) fn sized(n: &Node<'_>) -> Folded {
     match (n.proto.domain.as_str(), n.op()) {
         ("" | "ai.onnx", "Shape") => {
@@ -134,7 +134,7 @@ fn shape_of_all(x: &[&Known]) -> Option<Vec<i64>> {
     (count(&shape)? <= MOST).then_some(shape)
 }
 
-/// All indices of a shape, in order.
+/// Iterates over all indices of a shape, in order.
 fn each(shape: &[i64]) -> impl Iterator<Item = Vec<i64>> + use<> {
     let shape = shape.to_vec();
     let n = count(&shape).unwrap_or(0) as i64;
@@ -148,20 +148,20 @@ fn each(shape: &[i64]) -> impl Iterator<Item = Vec<i64>> + use<> {
     })
 }
 
-/// The element at an index, without broadcasting.
+/// Returns the element at an index, without broadcasting.
 fn element(x: &Known, index: &[i64]) -> Option<Elem> {
     let at = x.shape.iter().zip(index).try_fold(0i64, |at, (dim, i)| (0 <= *i && i < dim).then(|| at * dim + i))?;
     x.elems.get(at as usize).cloned()
 }
 
-/// The element that broadcasting to a shape has at an index.
+/// Returns the element at an index of the shape to which the operand is broadcast.
 fn pick(x: &Known, shape: &[i64], at: &[i64]) -> Option<Elem> {
     let skipped = shape.len().checked_sub(x.shape.len())?;
     let index: Vec<i64> = x.shape.iter().zip(&at[skipped..]).map(|(dim, i)| if *dim == 1 { 0 } else { *i }).collect();
     element(x, &index)
 }
 
-/// Axes from an attribute, or from the second operand.
+/// Returns the axes, which are an attribute or the second operand.
 fn axes(n: &Node<'_>, given: Option<&Known>) -> Option<Option<Vec<i64>>> {
     match (n.ints("axes").ok()?, given) {
         (Some(axes), _) => Some(Some(axes)),
@@ -207,7 +207,7 @@ fn moved(n: &Node<'_>, x: &[&Known], given: &[Option<Known>]) -> Option<Known> {
     }
 }
 
-/// The shape that a node gives to the same elements.
+/// Returns the new shape of the elements after a node that only changes the shape.
 fn reshaped(n: &Node<'_>, x: &Known, second: Option<&Known>) -> Option<Vec<i64>> {
     if n.op() == "Reshape" {
         let keeps_zero = n.int("allowzero", 0).ok()? == 1;
@@ -238,7 +238,7 @@ fn reshaped(n: &Node<'_>, x: &Known, second: Option<&Known>) -> Option<Vec<i64>>
     Some(x.shape.iter().enumerate().filter(|(axis, _)| !at.contains(axis)).map(|(_, dim)| *dim).collect())
 }
 
-/// The number of elements of a shape, if they are few.
+/// Returns the number of elements of a shape, if it is small.
 fn small(shape: &[i64]) -> Option<usize> {
     count(shape).filter(|n| *n <= MOST)
 }

@@ -1,4 +1,4 @@
-//! Reads graphs: nodes in their order, with the names that they see, branches, and functions of the model.
+//! Reads graphs: their nodes in order, with the visible names, branches, and functions of the model.
 
 use crate::cx::Cx;
 use crate::node::Node;
@@ -11,14 +11,14 @@ use plugin_api::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-/// How deep graphs and functions may be inside each other.
+/// Maximum nesting of graphs and functions.
 const DEEPEST: usize = 24;
-/// How many nodes are read for each node of the file, at most: functions and loops repeat theirs.
+/// Maximum number of nodes to read for each node of the file. Functions and loops repeat their nodes.
 const REPEATED: usize = 200;
-/// The text of the refusal that makes the reader start again without dataflow blocks.
+/// The error message that makes the reader start again without dataflow blocks.
 pub(crate) const NEEDS_BRANCHES: &str = "branches need a function without dataflow blocks";
 
-/// Operators that take narrow types to convert them.
+/// Operators that convert narrow types.
 const CONVERTING: &[&str] = &["Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "If", "Loop", "Scan"];
 /// Operators that move elements and keep their type.
 const MOVING: &[&str] = &[
@@ -36,29 +36,29 @@ const MOVING: &[&str] = &[
     "Tile",
 ];
 
-/// The names that a node sees.
+/// The names that are visible to a node.
 struct Scope<'a> {
     names: HashMap<String, Item>,
-    /// Whether the names of the scope around are hidden: in the body of a function.
+    /// True in the body of a function, where the names of the enclosing scope are hidden.
     closed: bool,
-    /// Inputs of a function that its caller leaves out.
+    /// Inputs of a function that its caller omits.
     absent: Vec<&'a str>,
 }
 
-/// What a function of a model is found by: domain, name, overload.
+/// The key of a function of a model: domain, name, overload.
 type Key<'a> = (&'a str, &'a str, &'a str);
 
-/// The state of reading.
+/// The state of the reader.
 pub(crate) struct Scopes<'a> {
     scopes: Vec<Scope<'a>>,
-    /// Versions of operator sets, by domain; those of the innermost function last.
+    /// Versions of operator sets by domain, for each function that is being read, the innermost one last.
     opsets: Vec<BTreeMap<&'a str, i64>>,
-    /// Attributes of the functions whose bodies are read.
+    /// Attributes of the functions whose bodies are being read.
     attrs: Vec<BTreeMap<&'a str, &'a proto::Attribute>>,
     functions: Rc<HashMap<Key<'a>, &'a proto::Function>>,
     pub(crate) folder: Rc<Folder<'a>>,
     pub(crate) options: &'a Options,
-    /// Inputs that may have no value.
+    /// Inputs that may lack a value.
     pub(crate) optional: Vec<&'a str>,
     /// Names of the results of the model.
     outputs: Vec<&'a str>,
@@ -67,7 +67,7 @@ pub(crate) struct Scopes<'a> {
     pub(crate) dataflow: bool,
 }
 
-/// A domain as operators are found by it: the standard one is empty.
+/// Returns a domain in the form for look-up, in which the standard domain is empty.
 pub(crate) fn domain(name: &str) -> &str {
     if name == "ai.onnx" { "" } else { name }
 }
@@ -140,13 +140,13 @@ impl<'a> Scopes<'a> {
 }
 
 impl<'a> Cx<'a> {
-    /// Reads the graph of the model, of which parameters are built already; returns its results.
+    /// Reads the graph of the model, and returns its results. The parameters must exist.
     pub(crate) fn model(&mut self, graph: &'a proto::Graph, inputs: Vec<(String, Item)>) -> Res<Vec<Item>> {
         self.scopes.outputs = graph.output.iter().map(|output| output.name.as_str()).collect();
         self.graph(graph, inputs, false)
     }
 
-    /// Reads a graph in a scope of its own.
+    /// Reads a graph in its own scope.
     pub(crate) fn graph(
         &mut self,
         graph: &'a proto::Graph,
@@ -184,7 +184,7 @@ impl<'a> Cx<'a> {
         graph.node.iter().try_for_each(|node| self.node(node))
     }
 
-    /// Reads a node; the error names it.
+    /// Reads a node. Errors contain its name.
     fn node(&mut self, node: &'a proto::Node) -> Res<()> {
         let of = domain(&node.domain);
         let version = self.scopes.version(of);
@@ -261,7 +261,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// The narrow type of the first input. Only conversions, and operators that move elements, take one.
+    /// Returns the narrow type of the first input. Only conversions, and operators that move elements, accept one.
     fn narrow_input(&self, node: &Node<'a>) -> Res<Option<DType>> {
         let mut narrow = None;
         for at in 0..node.n_inputs() {
@@ -281,7 +281,7 @@ impl<'a> Cx<'a> {
         Ok(narrow)
     }
 
-    /// A call of an operator that nobody declares, so that passes can still run.
+    /// Creates a call of an undeclared operator, so that passes can still run.
     fn unknown(&mut self, node: &Node<'a>, of: &str) -> Res<Vec<Item>> {
         let domain = if of.is_empty() { "onnx" } else { of };
         if node.n_outputs() != 1 {
@@ -335,7 +335,7 @@ impl<'a> Cx<'a> {
         function.output.iter().map(result).collect()
     }
 
-    /// Gives the results of a node their names.
+    /// Binds the results of a node to their names.
     fn bind(&mut self, proto: &'a proto::Node, results: Vec<Item>) -> Res<()> {
         for (name, item) in proto.output.iter().zip(results) {
             if name.is_empty() {
@@ -356,7 +356,7 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    /// A result of the model, seen outside of the dataflow block.
+    /// Makes a result of the model visible outside of the dataflow block.
     pub(crate) fn result(&mut self, item: &Item) -> Res<V> {
         let v = match item {
             Item::Tensor(tensor) => self.v(tensor)?,
@@ -370,7 +370,7 @@ impl<'a> Cx<'a> {
         if !self.scopes.dataflow || self.scopes.emitted.contains(&v) {
             return Ok(v);
         }
-        // A parameter is seen everywhere already, but the dataflow block may be about nothing else.
+        // A parameter is already visible everywhere, but without this binding the dataflow block might lack an output.
         Ok(self.b.emit_output(v))
     }
 }

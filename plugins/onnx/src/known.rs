@@ -1,22 +1,22 @@
-//! Values that are known while a model is read: numbers, and integers that depend on symbolic dimensions only. Models compute
-//! shapes with ordinary operators; these values make such computations dimensions again.
+//! Values that are known while a model is read: numbers, and integers that depend only on symbolic dimensions. Models compute
+//! shapes with ordinary operators; with these values, the results of such computations become dimensions.
 
 use plugin_api::arith::{Analyzer, Bounds, apply, prove_equal};
 use plugin_api::ir::records::prim;
 use plugin_api::prelude::*;
 use std::rc::Rc;
 
-/// The greatest number of elements of a value that is computed while reading.
+/// Maximum number of elements of a value that is computed while reading.
 pub(crate) const MOST: usize = 4096;
 
-/// One element.
+/// A known element.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Elem {
     /// An integer or a truth value, which may depend on symbolic dimensions.
     Int(Dim),
     /// A float.
     Float(f64),
-    /// A float: an integer that depends on symbolic dimensions, divided by a positive number.
+    /// A float that is an integer expression of symbolic dimensions, divided by a positive number.
     Ratio(Dim, i64),
 }
 
@@ -34,7 +34,7 @@ impl Known {
         (n == elems.len() && n <= MOST).then(|| Known { dtype, shape, elems: Rc::new(elems) })
     }
 
-    /// The elements of an array, if they are few and numbers.
+    /// Returns the elements of an array, if they are few, and of a numeric type.
     pub(crate) fn of_array(array: &Array) -> Option<Known> {
         let view = array.view();
         if view.len() > MOST {
@@ -54,27 +54,27 @@ impl Known {
         Known::new(view.dtype(), view.shape().to_vec(), elems)
     }
 
-    /// A vector of int64.
+    /// Creates a vector of type int64.
     pub(crate) fn vector(dims: Vec<Dim>) -> Option<Known> {
         Known::new(DType::I64, vec![dims.len() as i64], dims.into_iter().map(Elem::Int).collect())
     }
 
-    /// The elements as dimensions, if they are integers.
+    /// Returns the elements as dimensions, if they are integers.
     pub(crate) fn dims(&self) -> Option<Vec<Dim>> {
         self.elems.iter().map(|elem| if let Elem::Int(dim) = elem { Some(dim.clone()) } else { None }).collect()
     }
 
-    /// The elements as numbers, if they are integers and known.
+    /// Returns the elements as numbers, if they are integers that do not depend on symbolic dimensions.
     pub(crate) fn ints(&self) -> Option<Vec<i64>> {
         self.elems.iter().map(|elem| if let Elem::Int(dim) = elem { dim.as_int() } else { None }).collect()
     }
 
-    /// The elements as floats, if they are numbers.
+    /// Returns the elements as floats, if they are numbers.
     pub(crate) fn floats(&self) -> Option<Vec<f64>> {
         self.elems.iter().map(Elem::number).collect()
     }
 
-    /// As an array, if all elements are numbers.
+    /// Returns an array, if all elements are numbers.
     pub(crate) fn array(&self) -> Option<Array> {
         if self.dtype.is_float() {
             return Array::new(&self.shape, self.floats()?).ok()?.cast(self.dtype).ok();
@@ -87,7 +87,7 @@ impl Known {
     }
 }
 
-/// Number of elements of a shape.
+/// Returns the number of elements of a shape.
 pub(crate) fn count(shape: &[i64]) -> Option<usize> {
     shape.iter().try_fold(1usize, |n, dim| n.checked_mul(usize::try_from(*dim).ok()?))
 }
@@ -109,7 +109,7 @@ impl Elem {
         if let Elem::Int(dim) = self { dim.as_int() } else { None }
     }
 
-    /// Converted to another data type.
+    /// Converts an element to another data type.
     pub(crate) fn cast(&self, to: DType) -> Option<Elem> {
         Some(match self {
             Elem::Int(dim) if to == DType::BOOL => Elem::int(i64::from(dim.as_int()? != 0)),
@@ -137,7 +137,7 @@ impl Elem {
     }
 }
 
-/// The value that an integer type keeps of a number.
+/// Returns the value of a number after it wraps around in an integer type.
 fn wrapped(value: i64, to: DType) -> i64 {
     let bits = u32::from(to.bits()).min(64);
     if bits == 64 {
@@ -147,7 +147,7 @@ fn wrapped(value: i64, to: DType) -> i64 {
     if to.code() == 0 && kept >> (bits - 1) & 1 == 1 { kept - (1i64 << bits) } else { kept }
 }
 
-/// A float rounded to its data type, where reading computes with it.
+/// Rounds a float to its data type, if the reader computes with that type.
 pub(crate) fn rounded(value: f64, dtype: DType) -> Option<f64> {
     match dtype {
         DType::F64 => Some(value),
@@ -170,7 +170,7 @@ pub(crate) fn mul(a: &Dim, b: &Dim) -> Dim {
     apply(prim::MUL, a, b)
 }
 
-/// The quotient rounded down.
+/// Returns the quotient rounded down.
 pub(crate) fn div(a: &Dim, b: &Dim) -> Dim {
     apply(prim::FLOORDIV, a, b)
 }
@@ -199,7 +199,7 @@ pub(crate) fn same(a: &Dim, b: &Dim) -> bool {
     a == b || prove_equal(a, b) == Some(true)
 }
 
-/// Whether a comparison holds for all sizes, which are never negative.
+/// Returns true if a comparison holds for all nonnegative sizes.
 pub(crate) fn proves(op: u16, a: &Dim, b: &Dim) -> bool {
     if let (Some(x), Some(y)) = (a.as_int(), b.as_int()) {
         return plugin_api::arith::fold(op, x, y) == Some(1);
@@ -211,7 +211,7 @@ pub(crate) fn proves(op: u16, a: &Dim, b: &Dim) -> bool {
     analyzer.can_prove(&Dim::binary(op, a.clone(), b.clone()))
 }
 
-/// The result of a comparison, if it is one for all sizes.
+/// Returns the result of a comparison, if it is the same for all sizes.
 pub(crate) fn compare(op: u16, a: &Elem, b: &Elem) -> Option<Elem> {
     if let (Some(x), Some(y)) = (a.number(), b.number()) {
         let holds = match op {
@@ -239,7 +239,7 @@ pub(crate) fn compare(op: u16, a: &Elem, b: &Elem) -> Option<Elem> {
     proves(opposite, x, y).then(|| Elem::int(0))
 }
 
-/// Arithmetic on two elements of one data type; integers wrap around in none of it, as shapes are small.
+/// Computes an operation on two elements of one data type. Integers never wrap around, because shapes are small.
 pub(crate) fn arithmetic(op: &str, a: &Elem, b: &Elem, dtype: DType) -> Option<Elem> {
     if let (Elem::Int(x), Elem::Int(y)) = (a, b) {
         return integers(op, x, y, dtype);
@@ -269,7 +269,7 @@ fn integers(op: &str, x: &Dim, y: &Dim, dtype: DType) -> Option<Elem> {
         "Add" => add(x, y),
         "Sub" => sub(x, y),
         "Mul" => mul(x, y),
-        // Quotients are cut towards zero, which is rounding down for what is not negative.
+        // Quotients are truncated, which equals rounding down for nonnegative numbers.
         "Div" if both_positive() => div(x, y),
         "Div" => Dim::Int(x.as_int()?.checked_div(y.as_int()?)?),
         "Mod" if both_positive() => apply(prim::FLOORMOD, x, y),
@@ -283,8 +283,8 @@ fn integers(op: &str, x: &Dim, y: &Dim, dtype: DType) -> Option<Elem> {
     }
 }
 
-/// As a fraction: an integer, and a divisor. A float is one if it is a multiple of a small negative power of two, or nearly
-/// the reciprocal of an integer.
+/// Returns an element as a fraction of an integer and a divisor. A float is one if it is a multiple of a small negative power
+/// of two, or close to the reciprocal of an integer.
 fn ratio(elem: &Elem) -> Option<(Dim, i64)> {
     match elem {
         Elem::Int(dim) => Some((dim.clone(), 1)),
@@ -315,7 +315,7 @@ fn ratios(op: &str, (x, p): &(Dim, i64), (y, q): &(Dim, i64)) -> Option<Elem> {
     Some(Elem::Ratio(value, by))
 }
 
-/// Rounded down or up, as a float.
+/// Returns an element rounded down or up, as a float.
 pub(crate) fn floor_or_ceil(elem: &Elem, up: bool) -> Option<Elem> {
     Some(match elem {
         Elem::Float(value) => Elem::Float(if up { value.ceil() } else { value.floor() }),

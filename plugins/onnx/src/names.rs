@@ -1,11 +1,11 @@
-//! Names of a model as names in a module.
+//! Converts names of a model to names of a module.
 
 use plugin_api::names::{function_name, is_function_name};
 
-/// The longest name that is kept; the rest of others is cut off.
+/// Maximum length of a name; longer names are cut.
 const LONGEST: usize = 200;
 
-/// A name as an identifier: other characters become `_`.
+/// Converts a name to an identifier: other characters become `_`.
 pub(crate) fn identifier(name: &str) -> String {
     if is_function_name(name) && name.len() <= LONGEST {
         return name.to_string();

@@ -1,11 +1,12 @@
-//! Types of less than 8 bits, and floats of 8. Kernels do not compute with them, so a module has them as bytes: small integers as
-//! int8 or uint8, small floats by their bits as uint8. Conversions to and from other types are exact.
+//! Narrow types: integers of less than 8 bits, and floats of 8 bits or less. Kernels cannot compute with them, so a module
+//! contains them as bytes: small integers as int8 or uint8, and the bits of small floats as uint8. Conversions to and from
+//! other types are exact.
 
 use crate::cx::Cx;
 use crate::value::{Res, T};
 use plugin_api::prelude::*;
 
-/// The type of the bytes that carry a narrow type; `None` for others.
+/// Returns the type of the bytes that hold a narrow type; `None` for other types.
 pub(crate) fn storage(dtype: DType) -> Option<DType> {
     match (dtype.code(), dtype.bits()) {
         (0, 2 | 4) => Some(DType::I8),
@@ -21,12 +22,12 @@ struct Format {
     bias: i32,
     /// The code of the greatest finite number.
     most: u8,
-    /// The code of what is no number.
+    /// The code of NaN.
     nan: u8,
-    /// The code of infinity, if there is one.
+    /// The code of infinity, if the format has one.
     infinity: Option<u8>,
     signed: bool,
-    /// Without a negative zero, whose code is no number.
+    /// True if the format lacks a negative zero, whose code is NaN.
     unsigned_zero: bool,
 }
 
@@ -52,7 +53,7 @@ fn format(dtype: DType) -> Res<Format> {
 }
 
 impl Format {
-    /// The number that a code without sign stands for.
+    /// Returns the number with a code, without its sign.
     fn value(&self, code: u8) -> f64 {
         if !self.signed {
             return 2f64.powi(i32::from(code) - self.bias);
@@ -65,7 +66,7 @@ impl Format {
         }
     }
 
-    /// All codes as numbers.
+    /// Returns the numbers of all codes.
     fn table(&self, bits: u8) -> Vec<f32> {
         let sign = 1u16 << (bits - 1);
         let of = |code: u16| {
@@ -82,12 +83,12 @@ impl Format {
         (0..1u16 << bits).map(of).collect()
     }
 
-    /// Where rounding goes from a code to the next: beyond these numbers. Halves go to even codes.
+    /// Returns the number after each code at which rounding moves to the next code. Ties round to even codes.
     fn edges(&self) -> Vec<f32> {
         (0..self.most)
             .map(|code| {
                 if !self.signed {
-                    // Powers of two are rounded up.
+                    // A tie at a power of two rounds up.
                     return self.value(code) as f32;
                 }
                 let half = ((self.value(code) + self.value(code + 1)) / 2.0) as f32;
@@ -96,14 +97,14 @@ impl Format {
             .collect()
     }
 
-    /// From here on, numbers round to more than the greatest one.
+    /// Returns the least number that rounds to more than the greatest one.
     fn overflow(&self) -> f64 {
         let step = self.value(self.most) - self.value(self.most - 1);
         self.value(self.most) + step / 2.0
     }
 }
 
-/// A narrow tensor in another type.
+/// Converts a narrow tensor to another type.
 pub(crate) fn widened(cx: &Cx<'_>, x: &T, to: DType) -> Res<T> {
     let Some(narrow) = x.narrow() else { return cx.cast(x, to) };
     if narrow.code() < 7 {
@@ -122,7 +123,7 @@ pub(crate) fn widened(cx: &Cx<'_>, x: &T, to: DType) -> Res<T> {
     }
 }
 
-/// A tensor as a narrow type.
+/// Converts a tensor to a narrow type.
 pub(crate) fn narrowed(cx: &Cx<'_>, x: &T, to: DType, saturates: bool) -> Res<T> {
     if to.code() < 7 {
         return small_integer(cx, x, to);
@@ -137,7 +138,7 @@ pub(crate) fn narrowed(cx: &Cx<'_>, x: &T, to: DType, saturates: bool) -> Res<T>
     let of = |value: u8| cx.scalar(f64::from(value), DType::I32);
     if !saturates || !format.signed {
         let limit = cx.scalar(format.overflow(), DType::F32)?;
-        // A half rounds to the even code, which the greatest number may have.
+        // A tie rounds to the even code, which may be that of the greatest number.
         let op = if format.most % 2 == 0 { "greater" } else { "greater_equal" };
         let beyond = cx.bin(op, &size, &limit)?;
         let instead = if saturates { format.most } else { format.infinity.unwrap_or(format.nan) };
@@ -166,7 +167,7 @@ pub(crate) fn narrowed(cx: &Cx<'_>, x: &T, to: DType, saturates: bool) -> Res<T>
     Ok(cx.cast(&code, DType::U8)?.with_narrow(to))
 }
 
-/// The lowest bits of an integer, as int8 or uint8.
+/// Returns the lowest bits of an integer, as int8 or uint8.
 fn small_integer(cx: &Cx<'_>, x: &T, to: DType) -> Res<T> {
     let bits = f64::from(to.bits());
     let x = cx.cast(x, DType::I32)?;

@@ -1,4 +1,5 @@
-//! A node with its operands and attributes, which notes what was read of it: what nobody reads would silently have no effect.
+//! A node with its operands and attributes. It records which of them were read, because an unread one would silently be
+//! ignored.
 
 use crate::proto;
 use crate::value::{Item, Res, T};
@@ -18,7 +19,7 @@ pub(crate) struct Node<'p> {
 }
 
 impl<'p> Node<'p> {
-    /// `outer` has the attributes of the function whose body the node is in.
+    /// Creates a node. `outer` has the attributes of the function whose body contains it.
     pub(crate) fn new(
         proto: &'p proto::Node,
         version: i64,
@@ -46,13 +47,13 @@ impl<'p> Node<'p> {
         &self.attrs
     }
 
-    /// Forgets what was read.
+    /// Forgets which operands and attributes were read.
     pub(crate) fn unread(&self) {
         self.read.borrow_mut().clear();
         self.used.borrow_mut().clear();
     }
 
-    /// What was given and not read.
+    /// Returns a description of the operands and attributes that were not read.
     pub(crate) fn leftovers(&self) -> Option<String> {
         let (read, used) = (self.read.borrow(), self.used.borrow());
         if let Some((name, _)) = self.attrs.iter().find(|(name, _)| !read.contains(*name)) {
@@ -71,7 +72,7 @@ impl<'p> Node<'p> {
         self.attr(name).is_some()
     }
 
-    /// Takes note of an attribute that has no effect on the result.
+    /// Marks attributes that do not affect the result as read.
     pub(crate) fn ignore(&self, names: &[&'static str]) {
         self.read.borrow_mut().extend(names);
     }
@@ -140,12 +141,12 @@ impl<'p> Node<'p> {
         graph.ok_or_else(|| format!("its attribute `{name}` is missing; it must be a graph"))
     }
 
-    /// A data type by its number in ONNX.
+    /// Returns an attribute that is the ONNX number of a data type.
     pub(crate) fn dtype(&self, name: &'static str) -> Res<Option<DType>> {
         self.int_if(name)?.map(|code| crate::tensors::dtype_of(code as i32)).transpose()
     }
 
-    /// A data type by its number, of which 0 is none.
+    /// Returns an attribute that is the ONNX number of a data type, in which 0 means none.
     pub(crate) fn dtype_or_none(&self, name: &'static str) -> Res<Option<DType>> {
         match self.int_if(name)? {
             None | Some(0) => Ok(None),
@@ -162,7 +163,7 @@ impl<'p> Node<'p> {
         self.inputs.get(at).cloned().flatten()
     }
 
-    /// An input, without taking note that it was read.
+    /// Returns an input without marking it as read.
     pub(crate) fn peek(&self, at: usize) -> Option<&Item> {
         self.inputs.get(at).and_then(Option::as_ref)
     }
@@ -175,12 +176,12 @@ impl<'p> Node<'p> {
         self.opt(at)?.ok_or_else(|| format!("its input {at} is missing"))
     }
 
-    /// All inputs, which are tensors.
+    /// Returns all inputs, which must be tensors.
     pub(crate) fn all(&self) -> Res<Vec<T>> {
         (0..self.n_inputs()).map(|at| self.input(at)).collect()
     }
 
-    /// Whether a result is used.
+    /// Returns true if a result is used.
     pub(crate) fn wants(&self, at: usize) -> bool {
         self.proto.output.get(at).is_some_and(|name| !name.is_empty())
     }
@@ -189,7 +190,7 @@ impl<'p> Node<'p> {
         self.proto.output.len()
     }
 
-    /// An input that must be known integers.
+    /// Returns an input, which must consist of known integers.
     pub(crate) fn known_ints(&self, at: usize) -> Res<Option<Vec<i64>>> {
         let Some(tensor) = self.opt(at)? else { return Ok(None) };
         tensor.ints().map(Some).ok_or_else(|| self.must_be_known(at))

@@ -1,5 +1,5 @@
-//! The messages of ONNX, with the field numbers of `onnx.proto` (IR version 13). Documentation strings and training
-//! information are left out: a decoder skips fields that it does not know.
+//! The messages of ONNX, with the field numbers of `onnx.proto` (IR version 13). Documentation strings and training information
+//! are omitted, because a decoder skips unknown fields.
 
 use prost::bytes::Bytes;
 use prost::{Enumeration, Message, Oneof};
@@ -182,7 +182,7 @@ pub(crate) struct Tensor {
     pub(crate) data_location: Option<i32>,
 }
 
-/// A tensor of which only the non-zero elements are stored.
+/// A tensor that stores only its nonzero elements.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct SparseTensor {
     #[prost(message, optional, tag = "1")]
@@ -249,7 +249,7 @@ pub(crate) struct ElementType {
     pub(crate) elem_type: Option<Box<Type>>,
 }
 
-/// A map; passhost has no counterpart, so its parts are not read.
+/// A map. passhost lacks a counterpart, so its parts are not decoded.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct MapType {}
 

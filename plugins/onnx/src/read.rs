@@ -1,4 +1,4 @@
-//! Reads a model: decodes it, makes parameters of its inputs, and reads its graph.
+//! Reads a model: decodes it, converts its inputs to parameters, and reads its graph.
 
 use crate::cx::Cx;
 use crate::graph::{NEEDS_BRANCHES, Scopes};
@@ -13,10 +13,10 @@ use proto::{Extent, TypeValue};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-/// The name of the function that a model becomes.
+/// The name of the function for the graph of the model.
 const MAIN: &str = "main";
 
-/// The module of a model.
+/// Reads a model as a module.
 pub(crate) fn module(
     bytes: &[u8],
     folder: Option<&Path>,
@@ -77,7 +77,7 @@ fn main<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Res<()> 
     }
 }
 
-/// What the user says of inputs.
+/// The options about inputs.
 #[derive(Default)]
 struct Given {
     shapes: BTreeMap<String, Vec<i64>>,
@@ -119,7 +119,7 @@ fn named(option: &str, entry: &str, example: &str) -> Result<(String, String), P
     }
 }
 
-/// Makes parameters of the inputs of a graph. What the user gives as a value is a constant.
+/// Creates parameters for the inputs of a graph. Inputs with a value in the options become constants.
 fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Res<Vec<(String, Item)>> {
     let stored: HashMap<&str, &proto::Tensor> = graph.initializer.iter().map(|t| (t.name.as_str(), t)).collect();
     check_names(graph, given)?;
@@ -127,7 +127,7 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
     let mut inputs = Vec::new();
     let given_inputs: Vec<&proto::ValueInfo> =
         graph.input.iter().filter(|input| !stored.contains_key(input.name.as_str())).collect();
-    // Inputs take their names before symbolic dimensions do.
+    // Inputs get their names before symbolic dimensions.
     let called: Vec<String> =
         given_inputs.iter().map(|input| cx.names.fresh(&names::identifier(&input.name))).collect();
     for (input, name) in given_inputs.into_iter().zip(called) {
@@ -152,7 +152,7 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
         for tensor in &graph.initializer {
             let constant = tensors::read(tensor, &cx.scopes.folder)
                 .map_err(|why| format!("initializer `{}`: {why}", tensor.name))?;
-            // What computes shapes has to be known.
+            // Integer weights stay constants, because shapes may be computed from them.
             if constant.known().is_some() && !constant.is_float() {
                 continue;
             }
@@ -166,7 +166,7 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
     Ok(inputs)
 }
 
-/// Refuses options about inputs and dimensions that the model does not have.
+/// Rejects options for inputs and dimensions that the model lacks.
 fn check_names(graph: &proto::Graph, given: &Given) -> Res<()> {
     let inputs: Vec<&str> = graph.input.iter().map(|input| input.name.as_str()).collect();
     for (option, name) in
@@ -191,7 +191,7 @@ fn check_names(graph: &proto::Graph, given: &Given) -> Res<()> {
     Ok(())
 }
 
-/// The tensor type of an input; that of an optional tensor is of the tensor.
+/// Returns the tensor type of an input. For an optional tensor, that is the type of the tensor.
 fn tensor_type(input: &proto::ValueInfo) -> Option<&proto::TensorType> {
     match input.r#type.as_ref()?.value.as_ref()? {
         TypeValue::Tensor(ty) => Some(ty),
@@ -238,7 +238,7 @@ fn input_type(
     Ok(Type::tensor(dims, dtype))
 }
 
-/// Numbers in brackets, such as `[[1, 2], [3, 4]]`, as a constant.
+/// Parses numbers in brackets, such as `[[1, 2], [3, 4]]`, as a constant.
 fn constant(text: &str, dtype: DType) -> Res<T> {
     let wrong = || format!("its value `{text}` is no list of numbers, such as `[[1, 2], [3, 4]]`");
     let (mut shape, mut values): (Vec<Option<i64>>, Vec<f64>) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Tensors of a model: data types, data in the fields that it can be in, and data in files beside the model.
+//! Tensors of a model: data types, data in the different fields, and data in files beside the model.
 
 use crate::known::{Elem, Known, MOST, count};
 use crate::proto;
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
-/// The data type with a number of ONNX.
+/// Returns the data type with an ONNX number.
 pub(crate) fn dtype_of(code: i32) -> Res<DType> {
     Ok(match code {
         1 => DType::F32,
@@ -43,12 +43,12 @@ pub(crate) fn dtype_of(code: i32) -> Res<DType> {
     })
 }
 
-/// Where the files beside the model are.
+/// The location of the files beside the model.
 pub(crate) struct Folder<'a> {
     pub(crate) path: Option<&'a Path>,
 }
 
-/// A tensor of the model as a constant.
+/// Returns a tensor of the model as a constant.
 pub(crate) fn read(tensor: &proto::Tensor, folder: &Folder<'_>) -> Res<T> {
     let dtype = dtype_of(tensor.data_type)?;
     let n = count(&tensor.dims).ok_or_else(|| format!("no tensor has the shape {:?}", tensor.dims))?;
@@ -59,7 +59,7 @@ pub(crate) fn read(tensor: &proto::Tensor, folder: &Folder<'_>) -> Res<T> {
         None
     };
     match crate::narrow::storage(dtype) {
-        // Integers of few bits are in the lowest bits of bytes.
+        // Integers of less than 8 bits are in the lowest bits of bytes.
         Some(storage) => {
             Ok(T::data(&tensor.dims, storage, Tensor::new(&extended(&bytes, dtype)), None).with_narrow(dtype))
         }
@@ -67,7 +67,7 @@ pub(crate) fn read(tensor: &proto::Tensor, folder: &Folder<'_>) -> Res<T> {
     }
 }
 
-/// Signed integers of few bits as int8.
+/// Sign-extends integers of less than 8 bits to int8.
 fn extended(bytes: &[u8], dtype: DType) -> Vec<u8> {
     match (dtype.code(), dtype.bits()) {
         (0, bits @ 1..8) => bytes.iter().map(|byte| ((byte << (8 - bits)) as i8 >> (8 - bits)) as u8).collect(),
@@ -75,7 +75,7 @@ fn extended(bytes: &[u8], dtype: DType) -> Vec<u8> {
     }
 }
 
-/// Data with elements of so many bytes each.
+/// Returns the bytes of elements of this size.
 fn bytes_of<'t>(
     tensor: &'t proto::Tensor,
     dtype: DType,
@@ -99,14 +99,14 @@ fn bytes_of<'t>(
     }
 }
 
-/// Elements of less than 8 bits, one in each byte. The first element is in the lowest bits.
+/// Unpacks elements of less than 8 bits, one into each byte. The first element is in the lowest bits.
 fn unpacked(raw: &[u8], bits: u8, n: usize) -> Vec<u8> {
     let each = usize::from(8 / bits);
     let mask = (1u8 << bits) - 1;
     (0..n).map(|at| raw[at / each] >> (usize::from(bits) * (at % each)) & mask).collect()
 }
 
-/// Data in the field of the data type.
+/// Reads data from the field for the data type.
 fn fields(tensor: &proto::Tensor, dtype: DType, n: usize) -> Res<Vec<u8>> {
     let found;
     let bytes: Vec<u8> = match (dtype.code(), dtype.bits()) {
@@ -149,7 +149,7 @@ fn fields(tensor: &proto::Tensor, dtype: DType, n: usize) -> Res<Vec<u8>> {
     }
 }
 
-/// The elements in bytes, if they are numbers.
+/// Returns the elements of bytes, if they are numbers.
 fn elements(bytes: &[u8], dtype: DType) -> Option<Vec<Elem>> {
     let size = dtype.bytes();
     let of = |raw: &[u8]| -> Option<Elem> {
@@ -171,7 +171,7 @@ fn elements(bytes: &[u8], dtype: DType) -> Option<Vec<Elem>> {
     bytes.chunks_exact(size).map(of).collect()
 }
 
-/// Data in a file beside the model.
+/// Reads data from a file beside the model.
 fn external(tensor: &proto::Tensor, wanted: usize, folder: &Folder<'_>) -> Res<Vec<u8>> {
     let entry =
         |key: &str| tensor.external_data.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str());
@@ -211,7 +211,7 @@ fn external(tensor: &proto::Tensor, wanted: usize, folder: &Folder<'_>) -> Res<V
     read().map_err(|error| format!("cannot read the external data `{name}`: {error}"))
 }
 
-/// The path of a file in the folder of the model. Links may not lead out of it.
+/// Returns the path of a file in the folder of the model. Links must not lead out of it.
 fn beside(name: &str, folder: &Folder<'_>) -> Res<PathBuf> {
     let Some(root) = folder.path else {
         return Err(format!(

@@ -1,4 +1,4 @@
-//! Tests with models made by hand. Types of calls come from a stand-in, as the operators are another plugin's.
+//! Tests with handmade models. A stand-in infers the types of calls, because another plugin declares the operators.
 
 use crate::known::{Elem, Known, arithmetic, compare};
 use crate::{Options, graph, narrow, proto, read, tensors};
@@ -66,7 +66,7 @@ fn model(version: i64, graph: proto::Graph) -> proto::Model {
     proto::Model { ir_version: 8, graph: Some(graph), opset_import: vec![set], ..Default::default() }
 }
 
-/// `x` of a batch of symbolic size, reshaped by what its own shape says.
+/// Returns a model that reshapes `x`, with a batch of symbolic size, by a shape computed from its own shape.
 fn flattened() -> proto::Model {
     let mut gather = node("Gather", &["shape", "zero"], "batch");
     gather.attribute.push(int_attr("axis", 0));
@@ -155,7 +155,7 @@ fn weights_can_be_parameters() {
     assert_eq!(names, ["x", "w"]);
 }
 
-/// A tensor that claims more than it has, in each of the ways to store it.
+/// A tensor that claims to be longer than its data, in each way of storing data.
 #[test]
 fn lengths_are_checked_before_memory_is_taken() {
     let folder = tensors::Folder { path: None };
@@ -189,7 +189,7 @@ fn lengths_are_checked_before_memory_is_taken() {
     assert!(outside("there-is-no-such-file", Some(&here)).contains("cannot read"));
 }
 
-/// Bytes that are changed, cut off or repeated: an error or a module, but never a panic.
+/// A model with changed, missing or repeated bytes gives an error or a module, but never a panic.
 #[test]
 fn damaged_files_never_panic() {
     let whole = flattened().encode_to_vec();
@@ -218,7 +218,7 @@ fn damaged_files_never_panic() {
         read += usize::from(read_with(&bytes, &Options::default()).is_ok());
     }
     assert!(read > 0, "some changes have no effect");
-    // Messages that are inside each other without end, and functions that call each other.
+    // Messages nested without end, and functions that call each other.
     let mut deep = Vec::new();
     for _ in 0..10_000 {
         deep.extend([0x3a, 0x80, 0x80, 0x80, 0x00]);

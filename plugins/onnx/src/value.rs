@@ -1,36 +1,36 @@
-//! What a name of a model stands for.
+//! The values that names of a model refer to.
 
 use crate::known::Known;
 use plugin_api::prelude::*;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The result of reading a part of a model; the error is the reason, to which the reader adds the node.
+/// The result of reading a part of a model. The error is the reason, to which the reader adds the node.
 pub(crate) type Res<A> = Result<A, String>;
 
 /// A value of a model.
 #[derive(Clone)]
 pub(crate) enum Item {
     Tensor(T),
-    /// A sequence, whose length is known while reading.
+    /// A sequence. Its length is known while reading.
     Sequence(Rc<Vec<Item>>),
-    /// An optional value without a value.
+    /// An empty optional value.
     Nothing,
 }
 
-/// A tensor: a value of the function that is built, or known data that becomes one when it is used.
+/// A tensor: a value of the function under construction, or known data that becomes one when it is used.
 #[derive(Clone)]
 pub(crate) struct T(pub(crate) Rc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) dtype: DType,
-    /// -1 if unknown.
+    /// The rank; -1 if unknown.
     pub(crate) ndim: i32,
     pub(crate) shape: Option<Vec<Dim>>,
     pub(crate) v: Cell<Option<V>>,
     pub(crate) known: Option<Known>,
     pub(crate) data: Option<Tensor>,
-    /// The type that the bytes stand for, if it is a narrow one.
+    /// The narrow type that the bytes hold, if any.
     pub(crate) narrow: Option<DType>,
 }
 
@@ -51,7 +51,7 @@ impl Item {
 }
 
 impl T {
-    /// A tensor of known elements.
+    /// Creates a tensor from known elements.
     pub(crate) fn known_as(known: Known) -> T {
         T(Rc::new(Inner {
             dtype: known.dtype,
@@ -64,7 +64,7 @@ impl T {
         }))
     }
 
-    /// A constant.
+    /// Creates a constant.
     pub(crate) fn data(shape: &[i64], dtype: DType, data: Tensor, known: Option<Known>) -> T {
         T(Rc::new(Inner {
             dtype,
@@ -77,7 +77,7 @@ impl T {
         }))
     }
 
-    /// A value of the function.
+    /// Creates a tensor from a value of the function.
     pub(crate) fn of(v: V, ty: &Type) -> Res<T> {
         let Type::Tensor(ty) = ty else { return Err(format!("expected a tensor, found a value of type {ty:?}")) };
         let inner = Inner {
@@ -96,22 +96,22 @@ impl T {
         self.0.dtype
     }
 
-    /// The narrow type that the bytes stand for.
+    /// Returns the narrow type that the bytes hold, if any.
     pub(crate) fn narrow(&self) -> Option<DType> {
         self.0.narrow
     }
 
-    /// The data type in the model.
+    /// Returns the data type in the model.
     pub(crate) fn logical(&self) -> DType {
         self.0.narrow.unwrap_or(self.0.dtype)
     }
 
-    /// The same bytes as a narrow type.
+    /// Returns the same bytes as a narrow type.
     pub(crate) fn with_narrow(&self, narrow: DType) -> T {
         self.tagged(Some(narrow))
     }
 
-    /// The bytes.
+    /// Returns the bytes as a tensor.
     pub(crate) fn plain(&self) -> T {
         self.tagged(None)
     }
@@ -131,7 +131,7 @@ impl T {
         self.0.shape.as_deref()
     }
 
-    /// The dimensions.
+    /// Returns the dimensions.
     pub(crate) fn dims(&self) -> Res<Vec<Dim>> {
         self.0.shape.clone().ok_or_else(|| {
             "the shape of an operand is not known; give sizes to the inputs, as in `shapes=[\"x=1,3,224,224\"]`"
@@ -146,17 +146,17 @@ impl T {
         })
     }
 
-    /// A dimension.
+    /// Returns a dimension.
     pub(crate) fn dim(&self, axis: usize) -> Res<Dim> {
         self.dims()?.get(axis).cloned().ok_or_else(|| format!("an operand has no axis {axis}"))
     }
 
-    /// An axis of this tensor, counted from the end if negative.
+    /// Returns an axis of this tensor; a negative one counts from the end.
     pub(crate) fn axis(&self, axis: i64) -> Res<usize> {
         axis_of(axis, self.rank()?)
     }
 
-    /// The dimensions, if all are numbers.
+    /// Returns the dimensions, if all are numbers.
     pub(crate) fn sizes(&self) -> Option<Vec<i64>> {
         self.shape()?.iter().map(Dim::as_int).collect()
     }
@@ -174,7 +174,7 @@ impl T {
     }
 }
 
-/// An axis of so many dimensions, counted from the end if negative.
+/// Returns an axis of a tensor with this rank; a negative one counts from the end.
 pub(crate) fn axis_of(axis: i64, rank: usize) -> Res<usize> {
     let n = rank as i64;
     if axis < -n || axis >= n {

@@ -1,4 +1,4 @@
-//! Convolutions whose kernels are moved, and bits as another type.
+//! Deformable convolution, and conversion of bits to another type.
 
 use super::image::{Border, blended};
 use super::{arg, attr, dims, int, ints, of_shape, tensor, wrong};

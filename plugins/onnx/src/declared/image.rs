@@ -1,4 +1,4 @@
-//! Samples of images at places that are computed.
+//! Operators that sample images at computed positions.
 
 use super::{arg, attr, dims, flag, float, int, of_shape, tensor, text, wrong};
 use plugin_api::ir::{Call, DType, Dim, Type};
@@ -59,14 +59,14 @@ fn infer_grid(call: Call<'_>) -> Result<Type, InferError> {
     Ok(of_shape(x.dtype, rank, Some(out)))
 }
 
-/// How places outside of the tensor are treated.
+/// The treatment of positions outside of the tensor.
 pub(super) struct Border<'c> {
     pub(super) mode: &'c str,
     pub(super) corners: bool,
 }
 
 impl Border<'_> {
-    /// A place from -1 to 1, as one along an axis of this size.
+    /// Converts a position from -1 to 1 to one along an axis of this size.
     fn place(&self, at: TeExpr, size: &TeExpr) -> TeExpr {
         match self.corners {
             true => (at + 1.0) / 2.0 * (size - 1.0),
@@ -74,7 +74,7 @@ impl Border<'_> {
         }
     }
 
-    /// A place that is outside, moved inside.
+    /// Moves a position outside of the tensor into it.
     fn kept(&self, at: TeExpr, size: &TeExpr) -> TeExpr {
         match self.mode {
             "border" => at.max(0.0).min(size - 1.0),
@@ -89,7 +89,7 @@ impl Border<'_> {
             false => (TeExpr::float(-0.5, at.dtype()), size - 0.5),
         };
         let range = &most - &least;
-        // Behind either end, back and forth.
+        // Reflection at both ends.
         let apart = at.lt(&least).select(&least - &at, &at - &most);
         let times = (&apart / &range).math("floor");
         let rest = &apart - &times * &range;
@@ -99,7 +99,7 @@ impl Border<'_> {
         at.lt(&least).select(below, at.gt(&most).select(above, &at))
     }
 
-    /// The element at whole places, which may be outside.
+    /// Returns the element at an integer position, which may be outside of the tensor.
     pub(super) fn element(&self, x: &TeTensor, first: &[TeExpr], at: &[TeExpr], sizes: &[TeExpr]) -> TeExpr {
         let (mut inside, mut index) = (TeExpr::int(1, DType::BOOL), first.to_vec());
         for (at, size) in at.iter().zip(sizes) {
@@ -120,7 +120,7 @@ impl Border<'_> {
     }
 }
 
-/// Weights of the four elements around a place this far behind the second.
+/// Returns the weights of the four elements around a position. `t` is the distance from the second one.
 fn cubic(t: &TeExpr) -> [TeExpr; 4] {
     let a = -0.75;
     let far = |t: TeExpr| ((&t * a - 5.0 * a) * &t + 8.0 * a) * &t - 4.0 * a;
@@ -129,7 +129,7 @@ fn cubic(t: &TeExpr) -> [TeExpr; 4] {
     [far(t + 1.0), near(t.clone()), near(&one - t), far(TeExpr::float(2.0, t.dtype()) - t)]
 }
 
-/// Interpolates one axis after the other.
+/// Interpolates along one axis after the other.
 pub(super) fn blended(
     parts: &[(TeExpr, TeExpr)],
     cubic_curve: bool,
@@ -203,14 +203,14 @@ fn infer_roi(call: Call<'_>) -> Result<Type, InferError> {
     Ok(of_shape(x.dtype, 4, Some(out)))
 }
 
-/// A region along one axis: where it starts, the length of a cell, and samples in each cell.
+/// A region along one axis: its start, the length of a cell, and the number of samples in each cell.
 struct Region {
     start: TeExpr,
     cell: TeExpr,
     samples: TeExpr,
 }
 
-/// Two elements around a place, with their weights.
+/// The two elements around a position, with their weights.
 struct Around {
     low: TeExpr,
     high: TeExpr,
@@ -233,13 +233,13 @@ fn around(at: TeExpr, size: &TeExpr) -> Around {
     }
 }
 
-/// Regions, and the samples in them.
+/// Regions of an image, and the samples in them.
 struct Regions<'c> {
     call: Call<'c>,
     x: TeTensor,
     rois: TeTensor,
     batch: TeTensor,
-    /// Sample of a cell along each axis.
+    /// The index of a sample in its cell, along each axis.
     samples: [TeExpr; 2],
 }
 
@@ -252,7 +252,7 @@ impl Regions<'_> {
         int(self.call, ["output_height", "output_width"][axis])
     }
 
-    /// A region along an axis.
+    /// Returns a region along an axis.
     fn region(&self, n: &TeExpr, axis: usize) -> Region {
         let (scale, half) = (float(self.call, "spatial_scale"), flag(self.call, "half_pixel"));
         let at = |k: i64| {
@@ -268,7 +268,7 @@ impl Regions<'_> {
         Region { start, cell, samples }
     }
 
-    /// Whether a sample counts, and its value.
+    /// Returns a condition that is true if a sample counts, and its value.
     fn sample(&self, i: &[TeExpr]) -> (TeExpr, TeExpr) {
         let wide = self.x.dtype();
         let [(y, y_counts), (x, x_counts)] = [0, 1].map(|axis| {
@@ -301,7 +301,7 @@ fn legalize_roi(call: Call<'_>) -> Result<Legalized, InferError> {
         return wrong("it is legalized with a sampling ratio, or for a tensor of known size");
     }
     let axis = |axis: usize, key: &str| {
-        // A cell of a region that is as large as the tensor has the most samples.
+        // The number of samples per cell is greatest for a region as large as the tensor.
         let most = match ratio > 0 {
             true => Dim::Int(ratio),
             false => x.shape()[axis].clone().floor_div(int(call, key).max(1)) + 2,

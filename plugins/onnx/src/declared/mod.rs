@@ -1,4 +1,4 @@
-//! Operators of this plugin: what ONNX has, and Relax neither has nor can be composed of its operators.
+//! Operators that this plugin declares, because ONNX has them, and they cannot be composed of Relax operators.
 
 mod deform;
 mod image;
@@ -10,7 +10,7 @@ use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, InferError, OpDecl};
 
-/// All of them.
+/// All operators of this plugin.
 pub(crate) const OPERATORS: &[OpDecl] = &[
     deform::BIT_CAST,
     deform::DEFORM_CONV,
@@ -21,12 +21,12 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     select::NON_MAX_SUPPRESSION,
 ];
 
-/// A tensor argument.
+/// Declares a tensor argument.
 const fn arg(name: &'static str) -> ArgDecl {
     ArgDecl { name, kind: ArgKind::Tensor, ..ArgDecl::EMPTY }
 }
 
-/// An attribute that must be given.
+/// Declares a required attribute.
 const fn attr(name: &'static str, ty: AttrType) -> AttrDecl {
     AttrDecl { name, ty, ..AttrDecl::EMPTY }
 }
@@ -35,7 +35,7 @@ fn wrong<A>(message: impl Into<String>) -> Result<A, InferError> {
     Err(InferError::wrong(message))
 }
 
-/// The type of argument `i`, which is a tensor.
+/// Returns the type of argument `i`, which must be a tensor.
 fn tensor(call: Call<'_>, i: usize) -> Result<TensorType, InferError> {
     match call.arg(i).map(|arg| arg.ty().to_owned()) {
         Some(Type::Tensor(ty)) => Ok(ty),
@@ -43,7 +43,7 @@ fn tensor(call: Call<'_>, i: usize) -> Result<TensorType, InferError> {
     }
 }
 
-/// The dimensions of argument `i`, of which there are so many; `None` if they are not known.
+/// Returns the dimensions of argument `i`, which must have this rank, or `None` if they are unknown.
 fn dims(call: Call<'_>, i: usize, rank: usize) -> Result<Option<Vec<Dim>>, InferError> {
     let ty = tensor(call, i)?;
     match ty.shape {

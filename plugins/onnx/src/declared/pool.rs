@@ -1,4 +1,4 @@
-//! Where the largest element of each window is.
+//! The position of the largest element of each window.
 
 use super::{arg, attr, flag, int, ints, of_shape, tensor, wrong};
 use plugin_api::ir::{Call, DType, Dim, Type};

@@ -1,4 +1,4 @@
-//! Recurrent networks: all states of one direction, in one loop over time.
+//! Recurrent networks: computes all states of one direction, in one loop over time.
 
 use super::{arg, attr, dims, flag, float, of_shape, tensor, text, wrong};
 use plugin_api::ir::{Call, Dim, Type};
@@ -37,14 +37,14 @@ fn infer(call: Call<'_>) -> Result<Type, InferError> {
     Ok(of_shape(x.dtype, 3, Some(vec![x_dims[0].clone(), x_dims[1].clone(), Dim::Int(more * hidden)])))
 }
 
-/// What a step computes, slot by slot; each slot is as long as the state.
+/// The computation of a step. Its results are in slots, each as long as the state.
 struct Step<'t> {
     call: Call<'t>,
     r: &'t TeTensor,
     x: &'t TeTensor,
     p: &'t TeTensor,
     hidden: i64,
-    /// Time, sample, place among the slots, and index of the sum.
+    /// Indices: the time, the sample, the position in the slots, and the index of the sum.
     t: &'t TeExpr,
     b: &'t TeExpr,
     j: &'t TeExpr,
@@ -54,13 +54,13 @@ struct Step<'t> {
 }
 
 impl Step<'_> {
-    /// The element of a slot at this or the last step.
+    /// Returns an element of a slot of this step, or of the previous step if `last` is true.
     fn slot(&self, all: &TeTensor, slot: i64, at: &TeExpr, last: bool) -> TeExpr {
         let time = if last { self.t.clone() } else { self.t + 1 };
         all.at([time, self.b.clone(), at + slot * self.hidden])
     }
 
-    /// The last state.
+    /// Returns an element of the previous state.
     fn last(&self, all: &TeTensor, at: &TeExpr) -> TeExpr {
         self.slot(all, self.slots - 1, at, true)
     }
@@ -75,13 +75,13 @@ impl Step<'_> {
         }
     }
 
-    /// The sum so far, with one more product.
+    /// Returns the partial sum with one more product.
     fn sum(&self, all: &TeTensor, row: TeExpr, state: TeExpr) -> TeExpr {
         let so_far = all.at([self.t + 1, self.b.clone(), self.j.clone()]);
         so_far + self.r.at([row, self.k.clone()]) * state
     }
 
-    /// A value that is computed once, at the first index of the sum.
+    /// Returns a value that is computed only once, at the first index of the sum.
     fn once(&self, all: &TeTensor, value: TeExpr) -> TeExpr {
         let so_far = all.at([self.t + 1, self.b.clone(), self.j.clone()]);
         self.k.eq(0).if_then_else(value, so_far)
@@ -109,7 +109,7 @@ impl Step<'_> {
         self.j.lt(4 * h).if_then_else(sum, rest)
     }
 
-    /// Slots: update, reset, what the reset gate lets through, new state, state.
+    /// The slots are: update gate, reset gate, the part of the state after the reset gate, new state, state.
     fn gru(&self, all: &TeTensor, lengths: &TeTensor) -> TeExpr {
         let h = self.hidden;
         let before = flag(self.call, "linear_before_reset");
@@ -161,7 +161,7 @@ fn legalize(call: Call<'_>) -> Result<Legalized, InferError> {
     let shape = [steps.clone() + 1, batch.clone(), Dim::Int(slots * hidden)];
     let before = flag(call, "linear_before_reset");
     let zero = || TeExpr::float(0.0, x.dtype());
-    // Time 0 has the first states; later ones start as the input.
+    // Time 0 holds the initial states; later times start as the input.
     let start = te.compute("start", &shape, |i| {
         let (t, b, j) = (&i[0], &i[1], &i[2]);
         let state = |from: &TeTensor, slot: i64| from.at([b.clone(), j - slot * hidden]);
@@ -200,7 +200,7 @@ fn legalize(call: Call<'_>) -> Result<Legalized, InferError> {
     let out = te.compute("T_states", &[steps, batch, Dim::Int(more * hidden)], |i| {
         let at = |slot: i64| states.at([&i[0] + 1, i[1].clone(), &i[2] + slot * hidden]);
         match kind {
-            // The state comes before the cell.
+            // The slot of the state precedes that of the cell.
             "lstm" => i[2].lt(hidden).if_then_else(at(5), at(3)),
             _ => at(slots - 1),
         }

@@ -1,4 +1,4 @@
-//! Boxes that do not overlap.
+//! Non-maximum suppression: selects boxes that do not overlap.
 
 use super::{arg, attr, dims, flag, int, of_shape, wrong};
 use plugin_api::ir::{Call, DType, Dim, Type};
@@ -28,7 +28,8 @@ fn infer(call: Call<'_>) -> Result<Type, InferError> {
     Ok(of_shape(DType::I64, 3, shape))
 }
 
-/// A tensor of numbers changes step by step: for each box whether it is left, then the best box, then the chosen ones.
+/// The steps update a tensor of numbers. It contains a flag for each box that is still available, then the best box, then the
+/// selected boxes.
 fn legalize(call: Call<'_>) -> Result<Legalized, InferError> {
     let te = Te::new("non_max_suppression", call);
     let (boxes, scores, thresholds) = (te.input(0)?, te.input(1)?, te.input(2)?);
@@ -45,7 +46,7 @@ fn legalize(call: Call<'_>) -> Result<Legalized, InferError> {
     let place = [b.clone(), c.clone(), slot];
     let threshold = |k: i64| thresholds.at([TeExpr::int(k, DType::I64)]);
     let side = |of: &TeExpr, k: i64| boxes.at([b.clone(), of.clone(), TeExpr::int(k, DType::I64)]);
-    // The lower and upper end along an axis.
+    // Returns the lower and the upper end along an axis.
     let ends = |of: &TeExpr, k: i64| match flag(call, "center") {
         true => {
             let (middle, half) = (side(of, 1 - k), side(of, 3 - k) / 2.0);

@@ -1,4 +1,4 @@
-//! Attention, and what belongs to it.
+//! Attention, and operators for it.
 
 use super::{Row, all, ms, one};
 use crate::cx::Cx;
@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Row] = &[
     ms(all("Attention", 1, packed_attention)),
 ];
 
-/// The parts of scaled dot-product attention, with heads on axis 1.
+/// The operands of scaled dot-product attention, with heads on axis 1.
 struct Parts<'t> {
     q: &'t T,
     k: &'t T,
@@ -51,7 +51,7 @@ struct Parts<'t> {
     precision: DType,
 }
 
-/// Products with queries before and after softcap, with the bias, and after softmax; and the result.
+/// The intermediate results: scores before and after softcap, with the bias, and after softmax; and the result.
 struct Attended {
     products: [T; 4],
     result: T,
@@ -72,7 +72,7 @@ fn attend(cx: &Cx<'_>, p: &Parts<'_>) -> Res<Attended> {
     let mut shares = match p.bias {
         None if p.precision.bits() >= 32 => cx.call("relax.nn.softmax", &[&wide], &[("axis", (last as i64).into())])?,
         _ => {
-            // A row that attends nowhere is all zeros.
+            // A row without visible keys is all zeros.
             let most = cx.reduce("max", &wide, &[last], true)?;
             let most = cx.max_s(&most, if p.precision == DType::F16 { -6e4 } else { -1e30 })?;
             let powers = cx.un("exp", &cx.sub(&wide, &most)?)?;
@@ -90,7 +90,7 @@ fn attend(cx: &Cx<'_>, p: &Parts<'_>) -> Res<Attended> {
     Ok(Attended { products: [raw, capped, biased, shares], result })
 }
 
-/// Key or value heads, each as often as query heads use it: query head h uses head h ÷ group.
+/// Repeats key or value heads for the query heads: query head h uses head h ÷ group.
 fn repeated(cx: &Cx<'_>, x: &T, q: &T) -> Res<T> {
     let (own, wanted) = (x.dim(1)?, q.dim(1)?);
     if known::same(&own, &wanted) {
@@ -104,7 +104,7 @@ fn repeated(cx: &Cx<'_>, x: &T, q: &T) -> Res<T> {
     }
 }
 
-/// From (batch, sequence, heads × size) to (batch, heads, sequence, size).
+/// Converts (batch, sequence, heads × size) to (batch, heads, sequence, size).
 fn split_heads(cx: &Cx<'_>, x: &T, heads: i64) -> Res<T> {
     if heads < 1 {
         return Err("its number of heads is missing".to_string());
@@ -121,20 +121,20 @@ fn joined_heads(cx: &Cx<'_>, x: &T) -> Res<T> {
     cx.reshape(&together, vec![dims[0].clone(), dims[2].clone(), known::mul(&dims[1], &dims[3])])
 }
 
-/// One over the root of the size of heads.
+/// Returns the default scale: one over the square root of the head size.
 fn usual_scale(q: &T) -> Res<f64> {
     let size = q.dim(3)?.as_int().ok_or("the size of its heads is not known")?;
     Ok(1.0 / (size as f64).sqrt())
 }
 
-/// A bias of 0 where a condition holds, else of minus infinity.
+/// Returns a bias that is 0 where a condition holds, and otherwise minus infinity.
 fn bias_where(cx: &Cx<'_>, allowed: &T, dtype: DType) -> Res<T> {
     cx.select(allowed, &cx.scalar(0.0, dtype)?, &cx.scalar(f64::NEG_INFINITY, dtype)?)
 }
 
-/// Where windows of queries end among the keys.
+/// The positions at which the windows of queries end.
 struct Frontier {
-    /// For each query, its position among the keys.
+    /// The position of each query among the keys.
     rows: T,
     columns: T,
 }
@@ -146,7 +146,8 @@ fn frontier(cx: &Cx<'_>, q_len: &Dim, kv_len: &Dim, offset: Option<T>) -> Res<Fr
     Ok(Frontier { rows, columns })
 }
 
-/// The keys that each query may see: so many before it and behind it; a negative number is no limit.
+/// Returns a mask of the keys that are visible to each query: so many before it and after it. A negative number means
+/// unlimited.
 fn window(cx: &Cx<'_>, f: &Frontier, left: i64, right: i64) -> Res<T> {
     let edge = |op: &str, by: i64| cx.bin(op, &f.columns, &cx.add_s(&f.rows, by as f64)?);
     match (left >= 0, right >= 0) {
@@ -213,7 +214,7 @@ fn attention<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     Ok(vec![result.into(), present_k.into(), present_v.into(), product.clone().into()])
 }
 
-/// A mask as a bias; one that is shorter than the keys masks the rest.
+/// Converts a mask to a bias. Keys beyond the end of the mask are hidden.
 fn mask_bias(cx: &Cx<'_>, mask: &T, kv_len: &Dim, dtype: DType) -> Res<T> {
     let bias = if mask.dtype() == DType::BOOL { bias_where(cx, mask, dtype)? } else { mask.clone() };
     let last = bias.rank()? - 1;
@@ -230,7 +231,7 @@ fn mask_bias(cx: &Cx<'_>, mask: &T, kv_len: &Dim, dtype: DType) -> Res<T> {
     super::shape::padded(cx, bias, &vec![Dim::Int(0); last + 1], &after, "constant", &value)
 }
 
-/// How a rotary embedding pairs elements.
+/// The pairing of elements in a rotary embedding.
 struct Rotary {
     interleaved: bool,
     width: i64,
@@ -239,7 +240,7 @@ struct Rotary {
 /// Rotates pairs of elements by angles that depend on positions.
 fn rotated(cx: &Cx<'_>, x: &T, (cos, sin): (&T, &T), positions: Option<T>, heads: i64, options: &Rotary) -> Res<T> {
     let flat = x.rank()? == 3;
-    // Heads come before the last axis: (batch, sequence, heads, size).
+    // The heads are the axis before the last: (batch, sequence, heads, size).
     let inner = match flat {
         true => {
             if heads < 1 {
@@ -286,7 +287,7 @@ fn rotated(cx: &Cx<'_>, x: &T, (cos, sin): (&T, &T), positions: Option<T>, heads
     if flat { cx.reshape(&whole, x.dims()?) } else { cx.transpose(&whole, &[0, 2, 1, 3]) }
 }
 
-/// Positions that follow one offset, for each sample and place of a sequence.
+/// Returns the positions that follow an offset, for each sample and each element of a sequence.
 fn offset_positions(cx: &Cx<'_>, offset: &T, x: &T) -> Res<T> {
     let flat = x.rank()? == 3;
     let (batch, length) = (x.dim(0)?, x.dim(if flat { 1 } else { 2 })?);
@@ -294,7 +295,7 @@ fn offset_positions(cx: &Cx<'_>, offset: &T, x: &T) -> Res<T> {
     cx.broadcast_to(&at, &[batch, length])
 }
 
-/// Query, key and value, which may be one tensor.
+/// Returns query, key and value, which may be packed in one tensor.
 fn separate<'a>(cx: &Cx<'a>, n: &Node<'a>, heads: i64, kv_heads: i64) -> Res<(T, T, T)> {
     let packed = n.input(0)?;
     if let (Some(k), Some(v)) = (n.opt(1)?, n.opt(2)?) {
@@ -306,7 +307,7 @@ fn separate<'a>(cx: &Cx<'a>, n: &Node<'a>, heads: i64, kv_heads: i64) -> Res<(T,
     Ok((cx.range(&packed, 2, 0, a.clone())?, cx.range(&packed, 2, a, b.clone())?, cx.range(&packed, 2, b, whole)?))
 }
 
-/// Attention with a cache that grows; each sample has a length of its own.
+/// Attention with a cache that grows. Each sample has its own length.
 fn group_query<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let need = |name: &'static str| n.int_if(name)?.ok_or_else(|| format!("its attribute `{name}` is missing"));
     let (heads, kv_heads) = (need("num_heads")?, need("kv_num_heads")?);
@@ -314,10 +315,10 @@ fn group_query<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let (mut q, mut k, v) =
         (split_heads(cx, &q, heads)?, split_heads(cx, &k, kv_heads)?, split_heads(cx, &v, kv_heads)?);
     let (past_k, past_v) = (n.opt(3)?, n.opt(4)?);
-    // The total length is that of the cache and the new keys.
+    // The total length includes the cache and the new keys.
     let (lengths, _) = (n.input(5)?, n.opt(6)?);
     let (batch, length) = (q.dim(0)?, q.dim(2)?);
-    // The number of keys of each sample is one more than its length says; the new ones are the last.
+    // The input is the number of keys of each sample minus one. The new keys are the last ones.
     let lengths = cx.reshape(&cx.cast(&lengths, DType::I64)?, vec![batch.clone()])?;
     let new = cx.reshape(&cx.of_dims(vec![length.clone()])?, vec![])?;
     let before = cx.sub(&cx.add_s(&lengths, 1.0)?, &new)?;
@@ -360,7 +361,7 @@ fn group_query<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     Ok(vec![joined_heads(cx, &result)?.into(), present_k.into(), present_v.into()])
 }
 
-/// A cache with new keys or values at their places.
+/// Returns a cache with new keys or values at these positions.
 fn appended(cx: &Cx<'_>, past: T, new: T, places: &T) -> Res<T> {
     let dims = new.dims()?;
     let room = cx.filled(0.0, new.dtype(), &dims)?;
@@ -412,7 +413,7 @@ fn multi_head<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     Ok(vec![joined_heads(cx, &result)?.into(), k.into(), v.into()])
 }
 
-/// Attention whose projection is part of the operator.
+/// Attention whose operator includes the projection.
 fn packed_attention<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let heads = n.int_if("num_heads")?.ok_or("its attribute `num_heads` is missing")?;
     let (x, weight) = (n.input(0)?, n.input(1)?);

@@ -9,7 +9,7 @@ use crate::value::{Item, Res, T, axis_of};
 use plugin_api::prelude::*;
 use std::rc::Rc;
 
-/// How often the body of a loop is repeated, at most.
+/// Maximum number of rounds of a loop.
 const ROUNDS: i64 = 10_000;
 
 pub(super) const ROWS: &[Row] = &[
@@ -86,7 +86,7 @@ fn sequence(n: &Node<'_>, at: usize) -> Res<Vec<Item>> {
     }
 }
 
-/// A position in a sequence, counted from its end if negative.
+/// Returns a position in a sequence; a negative one counts from the end.
 fn place(at: i64, len: usize, behind: bool) -> Res<usize> {
     let counted = if at < 0 { at + len as i64 } else { at };
     let most = if behind { len as i64 } else { len as i64 - 1 };
@@ -96,19 +96,19 @@ fn place(at: i64, len: usize, behind: bool) -> Res<usize> {
     }
 }
 
-/// A condition that is known.
+/// Returns the value of a condition, if it is known.
 fn truth(cond: &T) -> Option<bool> {
     cond.ints()?.first().map(|value| *value != 0)
 }
 
-/// Reads one branch if the condition is known, else both.
+/// Reads one branch if the condition is known, and otherwise both.
 fn branch<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let (then, otherwise) = (n.graph("then_branch")?, n.graph("else_branch")?);
     let cond = n.input(0)?;
     if let Some(holds) = truth(&cond) {
         return cx.graph(if holds { then } else { otherwise }, Vec::new(), false);
     }
-    // Exporters write the removal of an axis of symbolic length this way. The length is checked when the model runs.
+    // Exporters emit this form to remove an axis of symbolic length. The length is checked when the model runs.
     if is_only("Squeeze", then) && is_only("Identity", otherwise) {
         return cx.graph(then, Vec::new(), false);
     }
@@ -144,13 +144,13 @@ fn branch<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     }
 }
 
-/// Whether a graph has one node that is no constant, of this operator.
+/// Returns true if, apart from constants, a graph has a single node, which calls this operator.
 fn is_only(op: &str, graph: &proto::Graph) -> bool {
     let mut others = graph.node.iter().filter(|node| node.op_type != "Constant");
     others.next().is_some_and(|node| node.op_type == op) && others.next().is_none()
 }
 
-/// The results of a branch: one value, or a tuple.
+/// Returns the results of a branch as one value, which may be a tuple.
 fn one_side<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph) -> Res<V> {
     let results = cx.graph(graph, Vec::new(), false)?;
     let values: Vec<V> = results.iter().map(|item| cx.v(&item.tensor()?)).collect::<Res<_>>()?;
@@ -160,7 +160,7 @@ fn one_side<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph) -> Res<V> {
     }
 }
 
-/// Repeats the body of a loop whose number of rounds is known.
+/// Repeats the body of a loop with a known number of rounds.
 fn repeat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let body = n.graph("body")?;
     let limit = n.opt(0)?;
@@ -211,7 +211,7 @@ fn repeat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     Ok(results)
 }
 
-/// The stack of no tensors of a type.
+/// Returns the stack of zero tensors of a type.
 fn nothing(cx: &Cx<'_>, of: &proto::ValueInfo) -> Res<T> {
     let Some(proto::TypeValue::Tensor(ty)) = of.r#type.as_ref().and_then(|ty| ty.value.as_ref()) else {
         return Err("a loop of no rounds has a result whose type is not known".to_string());
@@ -227,13 +227,13 @@ fn nothing(cx: &Cx<'_>, of: &proto::ValueInfo) -> Res<T> {
     cx.filled(0.0, crate::tensors::dtype_of(ty.elem_type)?, &dims)
 }
 
-/// Tensors side by side along a new axis.
+/// Stacks tensors along a new axis.
 pub(super) fn stacked(cx: &Cx<'_>, parts: &[T], axis: usize) -> Res<T> {
     let parts: Vec<T> = parts.iter().map(|part| cx.unsqueeze(part, &[axis])).collect::<Res<_>>()?;
     cx.concat(&parts, axis)
 }
 
-/// Repeats the body for each element of an axis whose length is known.
+/// Repeats the body for each element of an axis of known length.
 fn scan<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let body = n.graph("body")?;
     let n_scanned = n.int_if("num_scan_inputs")?.ok_or("its attribute `num_scan_inputs` is missing")? as usize;
@@ -306,7 +306,7 @@ fn split_to_sequence<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     Ok(vec![Item::Sequence(Rc::new(items))])
 }
 
-/// Reads the body for each element of sequences.
+/// Reads the body once for each element of sequences.
 fn sequence_map<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let body = n.graph("body")?;
     let inputs: Vec<Item> =

@@ -29,12 +29,12 @@ pub(super) const ROWS: &[Row] = &[
     ms(one("MatMulNBits", 1, super::quant::matmul_n_bits)),
 ];
 
-/// Windows over spatial axes.
+/// The windows over the spatial axes.
 pub(crate) struct Windows {
     pub(crate) kernel: Vec<i64>,
     pub(crate) strides: Vec<i64>,
     pub(crate) dilations: Vec<i64>,
-    /// All starts, then all ends.
+    /// The padding at the start of all axes, then at the end of all axes.
     pub(crate) pads: Vec<i64>,
 }
 
@@ -67,7 +67,7 @@ impl Windows {
         Ok(Windows { kernel, strides, dilations, pads })
     }
 
-    /// Number of places of a window along an axis of this size.
+    /// Returns the number of positions of a window along an axis of this size.
     pub(crate) fn places(&self, size: &Dim, axis: usize, ceil: bool) -> Dim {
         let windows = self;
         let n = windows.kernel.len();
@@ -79,12 +79,12 @@ impl Windows {
             return add(&known::div(&span, &by), &Dim::Int(1));
         }
         let up = add(&known::div(&add(&span, &Dim::Int(stride - 1)), &by), &Dim::Int(1));
-        // A window starts inside of the tensor or its padding before.
+        // A window must start inside of the tensor or the padding before it.
         let last = known::div(&add(&sub(size, &Dim::Int(1)), &Dim::Int(start)), &by);
         known::min(&up, &add(&last, &Dim::Int(1)))
     }
 
-    /// The attributes of Relax.
+    /// Returns the attributes for the Relax operator.
     pub(super) fn attrs(&self) -> [(&'static str, Attr); 3] {
         [
             ("strides", self.strides.clone().into()),
@@ -94,7 +94,7 @@ impl Windows {
     }
 }
 
-/// Padding after which each stride has one result.
+/// Returns the padding with which the result has one element for each stride.
 fn same_pads(sizes: &[Dim], kernel: &[i64], strides: &[i64], dilations: &[i64], upper: bool) -> Res<Vec<i64>> {
     let (mut starts, mut ends) = (Vec::new(), Vec::new());
     for (axis, size) in sizes.iter().enumerate() {
@@ -113,7 +113,7 @@ fn same_pads(sizes: &[Dim], kernel: &[i64], strides: &[i64], dilations: &[i64], 
     Ok(starts)
 }
 
-/// The spatial sizes of a tensor, of one to three axes.
+/// Returns the spatial sizes of a tensor with one to three spatial axes.
 pub(super) fn spatial(x: &T) -> Res<Vec<Dim>> {
     let dims = x.dims()?;
     match dims.len() {
@@ -124,7 +124,7 @@ pub(super) fn spatial(x: &T) -> Res<Vec<Dim>> {
     }
 }
 
-/// The sizes of a kernel, which the attribute may repeat.
+/// Returns the sizes of a kernel, which the attribute may repeat.
 fn kernel_of(n: &Node<'_>, w: &T) -> Res<Vec<i64>> {
     let sizes = w.dims()?.get(2..).unwrap_or_default().iter().map(Dim::as_int).collect::<Option<Vec<i64>>>();
     let sizes = sizes.ok_or("the sizes of its kernel are not known")?;
@@ -145,7 +145,7 @@ pub(super) fn conv<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, w: &T) -> Res<T> {
     conv_call(cx, &op, x, w, &[strides, padding, dilation, ("groups", group.into())])
 }
 
-/// A convolution; sums of short floats are computed in single precision.
+/// Emits a convolution. Sums of 16-bit floats are computed in single precision.
 pub(super) fn conv_call(cx: &Cx<'_>, op: &str, x: &T, w: &T, attrs: &[(&str, Attr)]) -> Res<T> {
     if !matches!(x.dtype(), DType::F16 | DType::BF16) {
         return cx.call(op, &[x, w], attrs);
@@ -160,7 +160,7 @@ pub(super) fn with_bias(cx: &Cx<'_>, out: T, bias: Option<T>) -> Res<T> {
     cx.add(&out, &along_channels(cx, &bias, out.rank()?)?)
 }
 
-/// A vector along axis 1 of a tensor.
+/// Reshapes a vector, so that it is broadcast along axis 1 of a tensor.
 pub(super) fn along_channels(cx: &Cx<'_>, vector: &T, rank: usize) -> Res<T> {
     let mut shape = vec![Dim::Int(1); rank];
     *shape.get_mut(1).ok_or("its input has no channels")? = vector.dim(0)?;
@@ -215,7 +215,7 @@ fn conv_transpose<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
             let out = wanted.as_ref().map_or(size * stride, |wanted| wanted[axis]);
             let reach = (kernel[axis] - 1) * windows.dilations[axis] + 1;
             let total = stride * (size - 1) + more[axis] + reach - out;
-            // If the result is larger than all windows, the rest is added at its end.
+            // If the result is larger than all windows, the remaining elements are added at its end.
             let less = total.div_euclid(2);
             let (start, end) = if auto == "SAME_UPPER" { (less, total - less) } else { (total - less, less) };
             windows.pads[axis] = start;
@@ -234,7 +234,8 @@ fn conv_transpose<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     with_bias(cx, out, n.opt(2)?)
 }
 
-/// A transposed convolution whose result reaches beyond all windows: the whole, then with zeros added or elements cut off.
+/// Emits a transposed convolution whose result exceeds all windows. Computes it without padding, then adds zeros or cuts
+/// elements off.
 fn unusual<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, w: &T, windows: &Windows, more: &[i64]) -> Res<T> {
     let count = more.len();
     let attrs = [
@@ -253,7 +254,7 @@ fn unusual<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, w: &T, windows: &Windows, more:
     with_bias(cx, out, n.opt(2)?)
 }
 
-/// A tensor without its zero point, as int32; the zero point may be a vector along an axis.
+/// Subtracts the zero point from a tensor, as int32. The zero point may be a vector along an axis.
 pub(super) fn centered(cx: &Cx<'_>, x: &T, zero: Option<T>, axis: usize) -> Res<T> {
     let wide = cx.cast(x, DType::I32)?;
     let Some(zero) = zero else { return Ok(wide) };

@@ -1,4 +1,4 @@
-//! Operators on each element.
+//! Elementwise operators.
 
 use super::{Row, all, ms, one};
 use crate::cx::Cx;
@@ -162,7 +162,7 @@ fn folded<'a>(cx: &Cx<'a>, n: &Node<'a>, f: fn(&Cx<'a>, &T, &T) -> Res<T>) -> Re
     rest.iter().try_fold(first.clone(), |all, next| f(cx, &all, next))
 }
 
-/// The larger element; what is no number stays.
+/// Returns the larger element. NaN is propagated.
 pub(super) fn extreme_max(cx: &Cx<'_>, a: &T, b: &T) -> Res<T> {
     let most = cx.bin("maximum", a, b)?;
     keep_nan(cx, a, b, most)
@@ -173,7 +173,7 @@ pub(super) fn extreme_min(cx: &Cx<'_>, a: &T, b: &T) -> Res<T> {
     keep_nan(cx, a, b, least)
 }
 
-/// `a + b` is no number if one of the two is none.
+/// Replaces a result by NaN where `a` or `b` is NaN, as `a + b` then is.
 fn keep_nan(cx: &Cx<'_>, a: &T, b: &T, result: T) -> Res<T> {
     let is_number = |x: &T| x.floats().is_some_and(|all| all.iter().all(|v| !v.is_nan()));
     if !a.is_float() || is_number(a) && is_number(b) {
@@ -184,7 +184,7 @@ fn keep_nan(cx: &Cx<'_>, a: &T, b: &T, result: T) -> Res<T> {
     if is_number(a) { Ok(result) } else { cx.select(&ok(a)?, &result, a) }
 }
 
-/// The quotient; that of integers is cut towards zero.
+/// Returns the quotient. Quotients of integers are truncated.
 pub(crate) fn quotient(cx: &Cx<'_>, a: &T, b: &T) -> Res<T> {
     if a.is_float() {
         return cx.div(a, b);
@@ -230,7 +230,7 @@ fn bit_shift<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         "RIGHT" => "right_shift",
         other => return Err(format!("its attribute `direction` is `{other}`; it must be `LEFT` or `RIGHT`")),
     };
-    // Shifts by less than 0, or by the width or more, shift everything out.
+    // A shift by a negative number, or by at least the width, gives 0.
     let bits = f64::from(x.dtype().bits());
     let mut fits = cx.bin("less", &by, &cx.scalar(bits, by.dtype())?)?;
     if by.dtype().code() == 0 {
@@ -259,7 +259,7 @@ fn is_infinite<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     }
 }
 
-/// Converts to a data type as ONNX does.
+/// Converts to a data type in the same way as ONNX.
 fn converted<'a>(cx: &Cx<'a>, n: &Node<'a>, to: DType) -> Res<T> {
     let x = n.input(0)?;
     let saturates = n.flag("saturate", true)?;
@@ -311,7 +311,8 @@ fn clip<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     }
 }
 
-/// `gamma * x` above zero, else `gamma * alpha * (exp(x / scale) - 1)`; of short floats in single precision.
+/// Computes `gamma * x` above zero, and otherwise `gamma * alpha * (exp(x / scale) - 1)`. Computes 16-bit floats in single
+/// precision.
 fn exponential(cx: &Cx<'_>, x: &T, alpha: f64, gamma: f64, scale: f64) -> Res<T> {
     if x.dtype().bits() < 32 {
         let wide = exponential(cx, &cx.cast(x, DType::F32)?, alpha, gamma, scale)?;
@@ -343,12 +344,12 @@ pub(super) fn hard_sigmoid(cx: &Cx<'_>, x: &T, alpha: f64, beta: f64) -> Res<T> 
     cx.max_s(&below, 0.0)
 }
 
-/// `log(exp(x) + 1)` without overflow.
+/// Computes `log(exp(x) + 1)` without overflow.
 pub(super) fn softplus(cx: &Cx<'_>, x: &T) -> Res<T> {
     cx.bin("log_add_exp", x, &cx.scalar(0.0, x.dtype())?)
 }
 
-/// `x * sigmoid(alpha * x)`; of short floats in single precision.
+/// Computes `x * sigmoid(alpha * x)`. Computes 16-bit floats in single precision.
 pub(super) fn swish(cx: &Cx<'_>, x: &T, alpha: f64) -> Res<T> {
     if x.dtype().bits() < 32 {
         let wide = swish(cx, &cx.cast(x, DType::F32)?, alpha)?;
@@ -361,7 +362,7 @@ pub(super) fn swish(cx: &Cx<'_>, x: &T, alpha: f64) -> Res<T> {
     cx.mul(x, &gate)
 }
 
-/// Dropout changes nothing when a model is not trained.
+/// Dropout does nothing, except in training.
 fn dropout<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let x = n.input(0)?;
     n.ignore(&["seed", "ratio"]);

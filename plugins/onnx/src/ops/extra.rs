@@ -1,4 +1,4 @@
-//! Signal processing, boxes, and other operators of few models.
+//! Signal processing, boxes, and other rarely used operators.
 
 use super::{Row, all, one};
 use crate::cx::Cx;
@@ -57,7 +57,7 @@ fn non_max_suppression<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.concat(&[cx.range(&rows, 1, 0, 2)?, cx.unsqueeze(&numbers, &[1])?], 1)
 }
 
-/// The determinant of small matrices, by the elements of the first row.
+/// Computes the determinant of small matrices by expansion along the first row.
 fn determinant(cx: &Cx<'_>, x: &T, size: i64) -> Res<T> {
     let rank = x.rank()?;
     if size == 1 {
@@ -85,7 +85,7 @@ fn determinant(cx: &Cx<'_>, x: &T, size: i64) -> Res<T> {
     sum.ok_or_else(|| "a matrix has no rows".to_string())
 }
 
-/// Adds up blocks at their places in an image.
+/// Adds blocks at their positions in an image.
 fn col2im<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let x = n.input(0)?;
     let image = n.known_ints(1)?.ok_or("its image shape is missing")?;
@@ -147,7 +147,7 @@ fn col2im<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     Ok(out)
 }
 
-/// A matrix of cosines or sines of turns: rows are times, columns frequencies.
+/// Returns a matrix of cosines or sines. Rows are times, and columns are frequencies.
 fn waves(cx: &Cx<'_>, times: i64, frequencies: i64, length: i64, f: fn(f64) -> f64, dtype: DType) -> Res<T> {
     let n =
         times.checked_mul(frequencies).filter(|n| *n < 1 << 26).ok_or("the length of its transform is too large")?;
@@ -159,11 +159,11 @@ fn waves(cx: &Cx<'_>, times: i64, frequencies: i64, length: i64, f: fn(f64) -> f
     cx.array(&array.map_err(|error| error.to_string())?)
 }
 
-/// The transform of the last axis of real and imaginary parts, as real and imaginary parts.
+/// Transforms the last axis of the real and imaginary parts. Returns the real and imaginary parts of the result.
 fn transformed(cx: &Cx<'_>, real: &T, imaginary: Option<&T>, length: i64, bins: i64, inverse: bool) -> Res<(T, T)> {
     let last = real.rank()? - 1;
     let own = real.dim(last)?.as_int().ok_or("the length of its signal is symbolic; give sizes to the inputs")?;
-    // What is longer is cut off; what is missing is 0.
+    // The input is cut, or padded with zeros, to the length of the transform.
     let used = own.min(length);
     let cut = |x: &T| if used == own { Ok(x.clone()) } else { cx.range(x, last, 0, used) };
     let dtype = real.dtype();
@@ -183,7 +183,7 @@ fn transformed(cx: &Cx<'_>, real: &T, imaginary: Option<&T>, length: i64, bins: 
     Ok((a, b))
 }
 
-/// Real and imaginary parts, which the last axis has.
+/// Splits the last axis into the real and the imaginary part.
 fn halves(cx: &Cx<'_>, x: &T) -> Res<(T, Option<T>)> {
     let last = x.rank()? - 1;
     match x.dim(last)?.as_int() {
@@ -229,7 +229,8 @@ fn dft<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     }
 }
 
-/// All frequencies of a real signal from those up to the half: the others are their conjugates.
+/// Extends the first half of the frequencies of a real signal to all frequencies. The second half are the conjugates of the
+/// first.
 fn mirrored(cx: &Cx<'_>, real: &T, imaginary: Option<T>, length: i64) -> Res<(T, Option<T>)> {
     let last = real.rank()? - 1;
     let own = real.dim(last)?.as_int().unwrap_or(0);
@@ -293,7 +294,7 @@ fn stft<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     super::control::stacked(cx, &[a, b], 3)
 }
 
-/// Weights of triangles on the mel scale.
+/// Returns the weights of triangular filters on the mel scale.
 fn mel_weights<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let int = |at: usize| -> Res<i64> {
         n.known_ints(at)?.and_then(|v| v.first().copied()).ok_or_else(|| n.must_be_known(at))
@@ -337,7 +338,7 @@ fn mel_weights<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.array(&array.map_err(|error| error.to_string())?)
 }
 
-/// A convolution of each channel with what came before it.
+/// Convolves each channel with earlier elements only.
 fn causal_conv<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let (x, w) = (n.input(0)?, n.input(1)?);
     let width = w.dim(2)?.as_int().ok_or("the size of its kernel is not known")?;
@@ -365,7 +366,7 @@ fn causal_conv<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     Ok(vec![out.into(), state.into()])
 }
 
-/// From (batch, time, heads × size) to (batch, heads, time, size).
+/// Converts (batch, time, heads × size) to (batch, heads, time, size).
 fn heads_of(cx: &Cx<'_>, x: &T, heads: i64) -> Res<T> {
     let dims = x.dims()?;
     let size = known::div(&dims[2], &Dim::Int(heads));
@@ -373,13 +374,13 @@ fn heads_of(cx: &Cx<'_>, x: &T, heads: i64) -> Res<T> {
     cx.cast(&cx.transpose(&apart, &[0, 2, 1, 3])?, DType::F32)
 }
 
-/// How much of each step is written, for each head or all of them.
+/// Returns the update rate of each step, for each head or for all heads.
 fn update_rate(cx: &Cx<'_>, beta: &T) -> Res<T> {
     let heads = beta.dim(2)?.as_int().ok_or("the size of its update rate is not known")?;
     heads_of(cx, beta, heads)
 }
 
-/// Attention with a state instead of a cache, step by step.
+/// Attention with a state instead of a cache, computed step by step.
 fn linear_attention<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let need = |name: &'static str| {
         n.int_if(name)?.filter(|v| *v > 0).ok_or_else(|| format!("its attribute `{name}` must be positive"))
@@ -437,7 +438,7 @@ fn linear_attention<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     Ok(vec![cx.cast(&out, dtype)?.into(), cx.cast(&state, state_type)?.into()])
 }
 
-/// Attention whose scores and shares graphs of the model change.
+/// Attention in which graphs of the model modify the scores and the probabilities.
 fn flex_attention<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (q, mut k, mut v) = (n.input(0)?, n.input(1)?, n.input(2)?);
     let dtype = q.dtype();

@@ -48,19 +48,19 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// How one axis is resized.
+/// The resizing of one axis.
 struct Axis {
     axis: usize,
     from: Dim,
     to: Dim,
-    /// Places of the result for each of the input, if it is a number.
+    /// The quotient of the output size and the input size, if it is a known number.
     scale: Option<f64>,
-    /// The same as a tensor that is computed; without both, it is the quotient of the sizes.
+    /// The same quotient as a computed tensor. If both fields are `None`, it is computed from the sizes.
     computed: Option<T>,
     roi: (f64, f64),
 }
 
-/// How places are found, and values at them.
+/// The rules for positions, and for values at positions.
 struct Rules<'n> {
     mode: &'n str,
     transform: &'n str,
@@ -90,13 +90,13 @@ fn resize<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     if !wide {
         return Ok(out);
     }
-    // Numbers are cut towards zero within the range of the type.
+    // Numbers are truncated within the range of the type.
     let (least, most) = super::quant::limits(x.dtype())?;
     let kept = cx.bin("minimum", &cx.max_s(&out, least)?, &cx.scalar(most, DType::F32)?)?;
     cx.cast(&kept, x.dtype())
 }
 
-/// The axes whose sizes change, from scales or sizes.
+/// Returns the axes whose sizes change, from the scales or the sizes.
 fn resized_axes<'a>(cx: &mut Cx<'a>, n: &Node<'a>, x: &T, is_old: bool) -> Res<Vec<Axis>> {
     let dims = x.dims()?;
     let axes: Vec<usize> = match n.ints("axes")? {
@@ -158,7 +158,7 @@ fn resized_axes<'a>(cx: &mut Cx<'a>, n: &Node<'a>, x: &T, is_old: bool) -> Res<V
     Ok(result)
 }
 
-/// Size and scale of the axis `k` of those that get sizes.
+/// Returns the size and the scale of axis `k`, if sizes are given.
 fn sized(dims: &[Dim], axes: &[usize], sizes: &[Dim], k: usize, policy: &str) -> Res<(Dim, Option<f64>)> {
     if sizes.len() != axes.len() {
         return Err(format!("it gives {} sizes to {} axes", sizes.len(), axes.len()));
@@ -181,7 +181,7 @@ fn sized(dims: &[Dim], axes: &[usize], sizes: &[Dim], k: usize, policy: &str) ->
     Ok((Dim::Int((scale * size + 0.5) as i64), Some(scale)))
 }
 
-/// Size and scale of the axis `k` of those that are scaled.
+/// Returns the size and the scale of axis `k`, if scales are given.
 fn scaled(cx: &mut Cx<'_>, n: &Node<'_>, scales: &T, k: usize, from: &Dim) -> Res<(Dim, Option<f64>, Option<T>)> {
     let elems = scales.known().map(|known| known.elems.clone());
     match elems.as_ref().and_then(|elems| elems.get(k)) {
@@ -200,7 +200,7 @@ fn scaled(cx: &mut Cx<'_>, n: &Node<'_>, scales: &T, k: usize, from: &Dim) -> Re
             };
             Ok((to, Some(*scale), None))
         }
-        // A scale that is a quotient of sizes: the size of the result, and what the two sizes say.
+        // The scale is a quotient of sizes. The size of the result follows from these.
         Some(elem @ Elem::Ratio(..)) => match known::arithmetic("Mul", elem, &Elem::Ratio(from.clone(), 1), DType::F32)
         {
             Some(Elem::Ratio(dim, by)) => {
@@ -219,7 +219,7 @@ fn scaled(cx: &mut Cx<'_>, n: &Node<'_>, scales: &T, k: usize, from: &Dim) -> Re
     }
 }
 
-/// Resizes one axis: a sum of elements at indices, with weights, for each place of the result.
+/// Resizes one axis. Each element of the result is a weighted sum of elements at indices.
 fn along(cx: &Cx<'_>, x: &T, axis: &Axis, rules: &Rules<'_>) -> Res<T> {
     let taps = match (axis.from.as_int(), axis.to.as_int(), axis.scale) {
         (Some(from), Some(to), Some(scale)) => numbers(cx, axis, rules, from, to, scale)?,
@@ -247,13 +247,13 @@ fn along(cx: &Cx<'_>, x: &T, axis: &Axis, rules: &Rules<'_>) -> Res<T> {
     }
 }
 
-/// Indices with weights; and which places are outside.
+/// The indices with their weights, and a mask of the positions outside of the tensor.
 struct Taps {
     all: Vec<(T, Option<T>)>,
     outside: Option<T>,
 }
 
-/// The place in the input of a place in the result.
+/// Returns the input position of an output position.
 fn place(at: f64, axis: &Axis, rules: &Rules<'_>, from: f64, to: f64, scale: f64) -> Res<f64> {
     let width = scale * from;
     Ok(match rules.transform {
@@ -278,7 +278,7 @@ fn place(at: f64, axis: &Axis, rules: &Rules<'_>, from: f64, to: f64, scale: f64
     })
 }
 
-/// Weights of the elements from an offset on, of a place this far behind its floor.
+/// Returns the weights of the elements, starting at an offset, for a position at this distance from its floor.
 fn weights(part: f64, scale: f64, rules: &Rules<'_>) -> Res<(i64, Vec<f64>)> {
     let less = scale.min(1.0);
     let cubic = |x: f64| {
@@ -319,7 +319,7 @@ fn weights(part: f64, scale: f64, rules: &Rules<'_>) -> Res<(i64, Vec<f64>)> {
     })
 }
 
-/// Indices and weights of known sizes, as constants.
+/// Returns indices and weights for known sizes, as constants.
 fn numbers(cx: &Cx<'_>, axis: &Axis, rules: &Rules<'_>, from: i64, to: i64, scale: f64) -> Res<Taps> {
     let mut columns: Vec<(Vec<i64>, Vec<f64>)> = Vec::new();
     let mut outside = Vec::new();
@@ -328,7 +328,8 @@ fn numbers(cx: &Cx<'_>, axis: &Axis, rules: &Rules<'_>, from: i64, to: i64, scal
         outside.push(i64::from(rules.transform == "tf_crop_and_resize" && (place < 0.0 || place > (from - 1) as f64)));
         let floor = place.floor();
         let whole = place == floor && rules.mode != "nearest" && rules.antialias;
-        // A whole place is the end of the part before it, as the window of an even number of elements is.
+        // An integer position belongs to the interval that ends there, because windows with an even number of elements end
+        // there.
         let (floor, part) = if whole { (floor - 1.0, 1.0) } else { (floor, place - floor) };
         let (start, mut all) = weights(part, scale, rules)?;
         let index = |k: usize| floor as i64 + start + k as i64;
@@ -364,7 +365,7 @@ fn numbers(cx: &Cx<'_>, axis: &Axis, rules: &Rules<'_>, from: i64, to: i64, scal
     Ok(Taps { all, outside })
 }
 
-/// Indices and weights of sizes that are symbolic: computed in the model.
+/// Returns indices and weights for symbolic sizes, which the model computes.
 fn computed(cx: &Cx<'_>, axis: &Axis, rules: &Rules<'_>) -> Res<Taps> {
     if rules.antialias || rules.transform == "tf_crop_and_resize" || rules.exclude {
         return Err("it resizes symbolic sizes with antialiasing, a region or without what is outside; give sizes to the inputs".to_string());
@@ -411,7 +412,7 @@ fn computed(cx: &Cx<'_>, axis: &Axis, rules: &Rules<'_>) -> Res<Taps> {
     Ok(Taps { all, outside: None })
 }
 
-/// Places in the input of places in the result.
+/// Computes the input positions of output positions.
 fn computed_place(cx: &Cx<'_>, at: &T, scale: &T, from: &T, transform: &str) -> Res<T> {
     let half = || -> Res<T> { cx.add_s(&cx.div(&cx.add_s(at, 0.5)?, scale)?, -0.5) };
     match transform {
@@ -431,7 +432,7 @@ fn computed_place(cx: &Cx<'_>, at: &T, scale: &T, from: &T, transform: &str) -> 
     }
 }
 
-/// The places of pixels, which a linear map sends those of a grid from -1 to 1 to.
+/// Returns the positions to which a linear map sends the pixels of a grid from -1 to 1.
 fn affine_grid<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let theta = n.input(0)?;
     let size = cx.dims_of(&n.input(1)?, "s")?;
@@ -439,7 +440,7 @@ fn affine_grid<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let space =
         size.get(2..).filter(|space| matches!(space.len(), 2 | 3)).ok_or("it makes grids of two or three axes")?;
     let count = space.len();
-    // The last axis comes first in a place.
+    // The last axis is the first coordinate of a position.
     let mut parts = Vec::new();
     for axis in (0..count).rev() {
         let length = cx.cast(&cx.reshape(&cx.of_dims(vec![space[axis].clone()])?, vec![])?, theta.dtype())?;

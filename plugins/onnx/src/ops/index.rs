@@ -1,4 +1,4 @@
-//! Operators that take elements at indices, put elements at indices, or search for them.
+//! Operators that read or write elements at indices, or search for elements.
 
 use super::{Row, all, one};
 use crate::cx::Cx;
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[Row] = &[
     one("TensorScatter", 24, tensor_scatter),
 ];
 
-/// Indices that count from the end of an axis if negative.
+/// Converts negative indices, which count from the end of an axis.
 pub(super) fn counted(cx: &Cx<'_>, indices: &T, size: &Dim) -> Res<T> {
     if let Some(all) = indices.ints() {
         if all.iter().all(|at| *at >= 0) {
@@ -69,7 +69,7 @@ pub(super) fn counted(cx: &Cx<'_>, indices: &T, size: &Dim) -> Res<T> {
     cx.select(&below, &moved, &wide)
 }
 
-/// Tuples of indices in the last axis, each counted along its own axis.
+/// Converts negative indices in tuples along the last axis. Each index refers to its own axis.
 fn counted_all(cx: &Cx<'_>, indices: &T, dims: &[Dim], skip: usize) -> Res<T> {
     if indices.ints().is_some_and(|all| all.iter().all(|at| *at >= 0)) {
         return Ok(indices.clone());
@@ -102,7 +102,7 @@ fn scatter_elements<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.call("relax.scatter_elements", &[&x, &indices, &updates], &attrs)
 }
 
-/// On where the number along a new axis is the index, else off.
+/// Returns the on value where the position along a new axis equals the index, and otherwise the off value.
 fn one_hot<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (indices, depth, values) = (n.input(0)?, n.input(1)?, n.input(2)?);
     let depth = match depth.floats() {
@@ -162,7 +162,7 @@ fn extreme_at<'a>(cx: &mut Cx<'a>, n: &Node<'a>, op: &str) -> Res<T> {
     cx.sub(&last, &at)
 }
 
-/// Keeps the slices where a condition holds; a short condition does not hold behind its end.
+/// Keeps the slices where a condition holds. If the condition is shorter than the axis, the rest is dropped.
 fn compress<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, holds) = (n.input(0)?, n.input(1)?);
     let (x, axis) = match n.int_if("axis")? {
@@ -208,7 +208,7 @@ fn cumulated<'a>(cx: &mut Cx<'a>, n: &Node<'a>, op: &str) -> Res<T> {
     if reverse { flip(&all) } else { Ok(all) }
 }
 
-/// Writes an update into a cache, for each sample from an index of its own on.
+/// Writes an update into a cache. Each sample has its own start index.
 fn tensor_scatter<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (past, update) = (n.input(0)?, n.input(1)?);
     let axis = past.axis(n.int("axis", -2)?)?;

@@ -1,4 +1,4 @@
-//! Operators of ONNX: for each domain, name and version the function that builds it. One file for each group.
+//! The operators of ONNX: a table of the functions that build them, by domain, name and version. Each group has its own file.
 
 mod attention;
 mod control;
@@ -25,7 +25,7 @@ use std::sync::OnceLock;
 /// The domain of Microsoft's operators.
 pub(crate) const MS: &str = "com.microsoft";
 
-/// An operator from a version on.
+/// An operator, from a version on.
 pub(crate) struct Row {
     domain: &'static str,
     name: &'static str,
@@ -33,24 +33,24 @@ pub(crate) struct Row {
     pub(crate) run: Run,
 }
 
-/// What builds an operator: one with one result, or with several.
+/// The function that builds an operator with one result, or with several.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
     One(for<'a> fn(&mut Cx<'a>, &Node<'a>) -> Res<T>),
     All(for<'a> fn(&mut Cx<'a>, &Node<'a>) -> Res<Vec<Item>>),
 }
 
-/// An operator of the standard with one result.
+/// Creates the row of a standard operator with one result.
 const fn one(name: &'static str, since: i64, run: for<'a> fn(&mut Cx<'a>, &Node<'a>) -> Res<T>) -> Row {
     Row { domain: "", name, since, run: Run::One(run) }
 }
 
-/// An operator of the standard with several results.
+/// Creates the row of a standard operator with several results.
 const fn all(name: &'static str, since: i64, run: for<'a> fn(&mut Cx<'a>, &Node<'a>) -> Res<Vec<Item>>) -> Row {
     Row { domain: "", name, since, run: Run::All(run) }
 }
 
-/// The same operator in Microsoft's domain.
+/// Moves a row to Microsoft's domain.
 const fn ms(row: Row) -> Row {
     Row { domain: MS, ..row }
 }
@@ -86,13 +86,13 @@ fn table() -> &'static Table {
     })
 }
 
-/// The operator of a name in a version of its domain.
+/// Finds an operator by name, in a version of its domain.
 pub(crate) fn find(domain: &str, name: &str, version: i64) -> Option<&'static Row> {
     let rows = table().get(&(domain, name))?;
     rows.iter().filter(|row| row.since <= version.max(7)).max_by_key(|row| row.since).copied()
 }
 
-/// Why an operator is not read.
+/// Returns the reason why an operator is not supported.
 pub(crate) fn refusal(domain: &str, name: &str, version: i64) -> String {
     const RANDOM: &[&str] =
         &["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"];
@@ -116,7 +116,7 @@ pub(crate) fn refusal(domain: &str, name: &str, version: i64) -> String {
     )
 }
 
-/// Windows from lists, for an operator of this plugin.
+/// Creates windows from lists, for an operator that this plugin declares.
 pub(crate) fn windows_of(kernel: Vec<i64>, strides: Vec<i64>, dilations: Vec<i64>, pads: Vec<i64>) -> conv::Windows {
     conv::Windows { kernel, strides, dilations, pads }
 }

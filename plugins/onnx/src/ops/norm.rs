@@ -65,7 +65,7 @@ pub(super) const ROWS: &[Row] = &[
         let loss = nll_loss(cx, n, &log, &n.input(1)?, n.opt(2)?)?;
         Ok(vec![loss.into(), log.into()])
     }),
-    // Contributed operators.
+    // Operators of Microsoft's domain.
     ms(all("SkipLayerNormalization", 1, skip_layer_norm)),
     ms(all("EmbedLayerNormalization", 1, |_, _| {
         Err("it is not supported; export the model without fused operators".to_string())
@@ -87,7 +87,7 @@ pub(super) fn softmax(cx: &Cx<'_>, x: &T, axis: usize) -> Res<T> {
     cx.div(&powers, &cx.cast(&sum, x.dtype())?)
 }
 
-/// Softmax along an axis; before version 13 over all axes from one on.
+/// Computes softmax along an axis, or, before version 13, along all axes from one on.
 fn soft<'a>(cx: &mut Cx<'a>, n: &Node<'a>, of: fn(&Cx<'_>, &T, usize) -> Res<T>) -> Res<T> {
     let x = n.input(0)?;
     if n.version >= 13 {
@@ -121,7 +121,7 @@ fn hardmax<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.reshape(&out, dims)
 }
 
-/// A tensor minus its mean over axes, divided by its deviation; mean, and one over the deviation.
+/// Normalizes a tensor over axes. Returns the result, the mean, and the reciprocal of the deviation.
 pub(super) fn normalized(cx: &Cx<'_>, x: &T, axes: &[usize], epsilon: f64) -> Res<(T, T, T)> {
     let mean = cx.reduce("mean", x, axes, true)?;
     let apart = cx.sub(x, &mean)?;
@@ -214,7 +214,7 @@ fn group_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let split = cx.reshape(&cx.cast(&x, wide)?, apart)?;
     let normal = normalized(cx, &split, &(2..rank).collect::<Vec<_>>(), n.float("epsilon", 1e-5)?)?.0;
     let normal = cx.cast(&cx.reshape(&normal, dims.clone())?, x.dtype())?;
-    // Before version 21, there is a scale for each group.
+    // Before version 21, the scale has an element for each group.
     let spread = |vector: &T| -> Res<T> {
         match n.version < 21 {
             true => {
@@ -267,7 +267,7 @@ fn lrn<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.div(&x, &cx.bin("power", &base, &cx.scalar(beta, x.dtype())?)?)
 }
 
-/// The loss of classes: the negated logarithm at each label, weighted.
+/// Computes the negative log-likelihood loss: the negated, weighted logarithm at each label.
 fn nll_loss<'a>(cx: &mut Cx<'a>, n: &Node<'a>, x: &T, labels: &T, weights: Option<T>) -> Res<T> {
     let reduction = n.text("reduction", "mean")?;
     let labels = cx.cast(labels, DType::I64)?;
@@ -303,7 +303,7 @@ fn nll_loss<'a>(cx: &mut Cx<'a>, n: &Node<'a>, x: &T, labels: &T, weights: Optio
     }
 }
 
-/// Sum of input, skip and bias.
+/// Returns the sum of input, skip and bias.
 fn skipped<'a>(cx: &mut Cx<'a>, n: &Node<'a>, bias: usize) -> Res<T> {
     let sum = cx.add(&n.input(0)?, &n.input(1)?)?;
     match n.opt(bias)? {

@@ -1,4 +1,4 @@
-//! Pooling.
+//! Pooling operators.
 
 use super::conv::{Windows, spatial};
 use super::shape::padded;
@@ -43,7 +43,7 @@ fn windows<'a>(n: &Node<'a>, x: &T) -> Res<(Vec<Dim>, Windows, bool)> {
     Ok((sizes, windows, ceil))
 }
 
-/// Windows that may reach beyond the padding, as padding that they do not reach beyond: more at the ends.
+/// Returns the padding, increased at the ends so that no window exceeds it.
 fn reached(sizes: &[Dim], windows: &Windows, ceil: bool) -> Option<Vec<i64>> {
     let n = sizes.len();
     let mut ends = Vec::new();
@@ -83,7 +83,7 @@ fn max_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     Ok(vec![cx.call(&op, &[&x], &attrs)?.into()])
 }
 
-/// Indices whose two last axes count columns first, as those that count rows first.
+/// Converts indices in column-major order of the last two axes to row-major order.
 fn row_major(cx: &Cx<'_>, at: &T, sizes: &[Dim]) -> Res<T> {
     let n = sizes.len();
     if n < 2 {
@@ -96,7 +96,7 @@ fn row_major(cx: &Cx<'_>, at: &T, sizes: &[Dim]) -> Res<T> {
         steps[axis] = step.clone();
         step = known::mul(&step, &sizes[axis]);
     }
-    // The first spatial axis changes fastest.
+    // The first spatial axis is contiguous.
     for axis in 0..n {
         let size = of(&sizes[axis])?;
         let place = cx.mul(&cx.bin("floor_mod", &rest, &size)?, &of(&steps[axis])?)?;
@@ -124,7 +124,7 @@ fn average_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
             [pool, strides, padding, dilation, ("ceil_mode", false.into()), ("count_include_pad", counts.into())];
         return cx.call(&op, &[&x], &attrs);
     }
-    // The sum of each window, divided by the number of elements in it that count.
+    // Divides the sum of each window by the number of its elements that count.
     let ends =
         reached(&sizes, &windows, ceil).ok_or("its rounding up depends on symbolic sizes; give sizes to the inputs")?;
     let sum = window_sum(cx, &x, &windows, &windows.pads[..count], &ends)?;
@@ -148,7 +148,7 @@ fn sides(starts: &[i64], ends: &[i64]) -> (Vec<Dim>, Vec<Dim>) {
     (of(starts), of(ends))
 }
 
-/// The sum of each window: parts of the tensor, shifted by each place in the window.
+/// Computes the sum of each window by adding shifted parts of the tensor, one for each position in the window.
 fn window_sum(cx: &Cx<'_>, x: &T, windows: &Windows, starts: &[i64], ends: &[i64]) -> Res<T> {
     let (before, after) = sides(starts, ends);
     let zero = cx.scalar(0.0, x.dtype())?;
@@ -183,7 +183,7 @@ fn lp_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.bin("power", &sum, &cx.scalar(1.0 / p, x.dtype())?)
 }
 
-/// Puts elements where they were before a maximum was taken.
+/// Puts elements back to their positions before max pooling.
 fn max_unpool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, at) = (n.input(0)?, n.input(1)?);
     let sizes = spatial(&x)?;
@@ -200,7 +200,7 @@ fn max_unpool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         Some(shape) => cx.dims_of(&shape, "s")?,
         None => own.clone(),
     };
-    // Indices count in the tensor before pooling, which may be smaller than the result.
+    // Indices refer to the tensor before pooling, which may be smaller than the result.
     let flat = |x: &T| cx.reshape(x, vec![plugin_api::arith::product(&dims)]);
     let zeros = cx.filled(0.0, x.dtype(), &[plugin_api::arith::product(&own)])?;
     let attrs = [("axis", 0i64.into()), ("reduction", "update".into())];

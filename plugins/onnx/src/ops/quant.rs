@@ -1,4 +1,4 @@
-//! Quantized operators.
+//! Operators on quantized tensors.
 
 use super::conv::{centered, conv, with_bias};
 use super::{Row, all, ms, one};
@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Row] = &[
     })),
 ];
 
-/// A scale or zero point in a form that broadcasts with the tensor: one number, along an axis, or in blocks.
+/// Reshapes a scale or a zero point, so that it is broadcast with the tensor: as one number, along an axis, or in blocks.
 fn spread<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, part: &T) -> Res<T> {
     let spread = spread_bytes(cx, n, x, part)?;
     Ok(if let Some(narrow) = part.narrow() { spread.with_narrow(narrow) } else { spread })
@@ -70,7 +70,7 @@ fn spread_bytes<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, part: &T) -> Res<T> {
     }
 }
 
-/// The least and the greatest number of an integer type.
+/// Returns the least and the greatest number of an integer type.
 pub(super) fn limits(dtype: DType) -> Res<(f64, f64)> {
     let bits = i32::from(dtype.bits());
     match (dtype.code(), bits) {
@@ -80,7 +80,7 @@ pub(super) fn limits(dtype: DType) -> Res<(f64, f64)> {
     }
 }
 
-/// Rounds to the nearest integers of a type, the nearest even one of two.
+/// Rounds to the nearest integer of a type. Ties round to even.
 pub(super) fn rounded(cx: &Cx<'_>, x: &T, zero: Option<&T>, dtype: DType) -> Res<T> {
     let mut at = cx.un("round", x)?;
     if let Some(zero) = zero {
@@ -123,12 +123,12 @@ fn quantize_linear<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     rounded(cx, &scaled, zero.as_ref(), to)
 }
 
-/// Whether a constant has no bit that is set.
+/// Returns true if all bits of a constant are 0.
 fn is_zero(x: &T) -> bool {
     x.0.data.as_ref().is_some_and(|data| data.bytes().iter().all(|byte| *byte == 0))
 }
 
-/// A tensor of small integers or floats in a wider type.
+/// Converts a tensor of small integers or floats to a wider type.
 fn widened(cx: &Cx<'_>, x: &T, wide: DType) -> Res<T> {
     narrow::widened(cx, x, wide)
 }
@@ -145,14 +145,14 @@ fn dequantize_linear<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.cast(&cx.mul(&value, &scale)?, to)
 }
 
-/// Quantized to uint8 by the range of the values: numbers, scale and zero point.
+/// Quantizes to uint8, with the range of the values. Returns the numbers, the scale and the zero point.
 pub(super) fn dynamic(cx: &Cx<'_>, x: &T) -> Res<Vec<T>> {
     let axes: Vec<usize> = (0..x.rank()?).collect();
     let zero = cx.scalar(0.0, x.dtype())?;
     let most = cx.bin("maximum", &cx.reduce("max", x, &axes, false)?, &zero)?;
     let least = cx.bin("minimum", &cx.reduce("min", x, &axes, false)?, &zero)?;
     let scale = cx.div(&cx.sub(&most, &least)?, &cx.scalar(255.0, x.dtype())?)?;
-    // Nothing but zeros: any scale will do.
+    // All elements are 0, so any scale is right.
     let flat = cx.bin("equal", &scale, &zero)?;
     let divisor = cx.select(&flat, &cx.scalar(1.0, x.dtype())?, &scale)?;
     let start = cx.div(&cx.un("negative", &least)?, &divisor)?;
@@ -161,7 +161,7 @@ pub(super) fn dynamic(cx: &Cx<'_>, x: &T) -> Res<Vec<T>> {
     Ok(vec![numbers, scale, start])
 }
 
-/// A scale along the columns of a product.
+/// Reshapes a scale, so that it is broadcast along the columns of a product.
 fn along_columns(cx: &Cx<'_>, part: &T, rank: usize, axis: usize) -> Res<T> {
     match part.rank()? {
         1 if part.dim(0)?.as_int() == Some(1) => cx.reshape(part, vec![]),
@@ -206,7 +206,7 @@ fn qlinear_conv<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     rounded(cx, &real, Some(&zero), dtype)
 }
 
-/// The number that input `at` stands for, with the scale and the zero point after it.
+/// Dequantizes input `at`; the next inputs are its scale and its zero point.
 fn real<'a>(cx: &Cx<'a>, n: &Node<'a>, at: usize) -> Res<T> {
     let x = n.input(at)?;
     let value = match n.opt(at + 2)? {
@@ -216,7 +216,7 @@ fn real<'a>(cx: &Cx<'a>, n: &Node<'a>, at: usize) -> Res<T> {
     cx.mul(&value, &cx.reshape(&n.input(at + 1)?, vec![])?)
 }
 
-/// Quantized by the scale and the zero point from input `at` on.
+/// Quantizes a tensor by the scale and the zero point in input `at` and the next one.
 fn quantized_like<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, at: usize) -> Res<T> {
     let scaled = cx.div(x, &cx.reshape(&n.input(at)?, vec![])?)?;
     let zero = n.opt(at + 1)?;
@@ -237,7 +237,7 @@ fn qlinear_unary<'a>(cx: &mut Cx<'a>, n: &Node<'a>, f: fn(&Cx<'a>, &T) -> Res<T>
     quantized_like(cx, n, &out, 3)
 }
 
-/// A product of integers, scaled to floats.
+/// Computes a product of integers, and scales it to floats.
 fn integer_product<'a>(
     cx: &mut Cx<'a>,
     n: &Node<'a>,
@@ -260,7 +260,8 @@ fn integer_product<'a>(
     }
 }
 
-/// A matrix of few bits in blocks: two numbers in each byte, each block with its scale and perhaps its zero point.
+/// Computes a product with a quantized matrix in blocks. Each byte holds two numbers, and each block has a scale and possibly a
+/// zero point.
 pub(super) fn matmul_n_bits<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (a, packed, scales) = (n.input(0)?, n.input(1)?, n.input(2)?);
     let need = |name: &'static str| n.int_if(name)?.ok_or_else(|| format!("its attribute `{name}` is missing"));
@@ -296,7 +297,7 @@ pub(super) fn matmul_n_bits<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     }
 }
 
-/// Numbers of 4 or 8 bits in bytes, the lower half of a byte first.
+/// Unpacks numbers of 4 or 8 bits from bytes. The lower half of a byte comes first.
 pub(super) fn unpacked(cx: &Cx<'_>, packed: &T, bits: i64, shape: Vec<i64>) -> Res<T> {
     let shape: Vec<Dim> = shape.into_iter().map(Dim::Int).collect();
     if bits == 8 {

@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Row] = &[
     one("ReduceLogSumExp", 7, |cx, n| reduced(cx, n, 18, log_sum_exp)),
 ];
 
-/// What a reduction runs over.
+/// The axes of a reduction.
 pub(super) struct Over {
     axes: Vec<usize>,
     keep: bool,
@@ -44,7 +44,7 @@ fn reduced<'a>(cx: &mut Cx<'a>, n: &Node<'a>, since: i64, f: fn(&Cx<'a>, &T, &Ov
     let noop = n.flag("noop_with_empty_axes", false)?;
     let axes: Vec<usize> = match axes {
         Some(axes) => axes.iter().map(|axis| x.axis(*axis)).collect::<Res<_>>()?,
-        // Then the operator applies to each element as to a sum of one.
+        // In this case, the reduction runs over zero axes, and the operator applies to each element.
         None if noop => Vec::new(),
         None => (0..x.rank()?).collect(),
     };
@@ -58,7 +58,8 @@ fn reduced<'a>(cx: &mut Cx<'a>, n: &Node<'a>, since: i64, f: fn(&Cx<'a>, &T, &Ov
     f(cx, &x, &Over { axes, keep, empty })
 }
 
-/// The largest or smallest element; infinities take part, and of nothing it is the least or greatest value there is.
+/// Computes the largest or smallest element. Infinities count. The result of an empty reduction is the least or greatest value
+/// of the type.
 fn extreme(cx: &Cx<'_>, x: &T, over: &Over, op: &str) -> Res<T> {
     if over.empty && x.is_float() {
         let infinite = if op == "max" { f64::NEG_INFINITY } else { f64::INFINITY };
@@ -84,7 +85,7 @@ fn root(cx: &Cx<'_>, x: &T) -> Res<T> {
     cx.cast(&wide, x.dtype())
 }
 
-/// The logarithm of a sum of powers of e; the largest is taken out so that nothing overflows.
+/// Computes the logarithm of a sum of exponentials. The largest element is subtracted first, to prevent overflow.
 fn log_sum_exp(cx: &Cx<'_>, x: &T, over: &Over) -> Res<T> {
     if over.empty {
         return cx.un("log", &over.of(cx, "sum", x)?);

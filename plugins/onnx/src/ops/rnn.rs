@@ -13,7 +13,7 @@ pub(super) const ROWS: &[Row] = &[
     ms(all("DynamicQuantizeLSTM", 1, quantized_lstm)),
 ];
 
-/// What a recurrent operator computes.
+/// The kind of a recurrent operator.
 struct Kind {
     name: &'static str,
     gates: i64,
@@ -24,7 +24,7 @@ const LSTM: Kind = Kind { name: "lstm", gates: 4, activations: &["Sigmoid", "Tan
 const GRU: Kind = Kind { name: "gru", gates: 3, activations: &["Sigmoid", "Tanh"] };
 const RNN: Kind = Kind { name: "rnn", gates: 1, activations: &["Tanh"] };
 
-/// The operands of all directions, time first.
+/// The operands of all directions, with time as the first axis.
 struct Operands {
     x: T,
     w: T,
@@ -61,7 +61,7 @@ fn recurrent<'a>(cx: &mut Cx<'a>, n: &Node<'a>, kind: &Kind) -> Res<Vec<Item>> {
     finished(cx, n, kind, &operands, batch_first)
 }
 
-/// The results in the order and layout of the operator.
+/// Returns the results in the order and layout of the operator.
 fn finished<'a>(cx: &mut Cx<'a>, n: &Node<'a>, kind: &Kind, operands: &Operands, batch_first: bool) -> Res<Vec<Item>> {
     let results = directions(cx, n, kind, operands)?;
     let y = super::control::stacked(cx, &results.y, 1)?;
@@ -74,7 +74,7 @@ fn finished<'a>(cx: &mut Cx<'a>, n: &Node<'a>, kind: &Kind, operands: &Operands,
     Ok(all)
 }
 
-/// The names of activations for each direction.
+/// Returns the names of the activations for each direction.
 fn activations(n: &Node<'_>, kind: &Kind, directions: usize) -> Res<Vec<String>> {
     let each = kind.activations.len();
     if n.floats("activation_alpha")?.is_some() || n.floats("activation_beta")?.is_some() {
@@ -177,7 +177,8 @@ fn one_direction(
     Ok(())
 }
 
-/// The biases of all gates; and that of a GRU's new state if the reset gate scales it.
+/// Returns the biases of all gates. If the reset gate of a GRU also scales the bias of the new state, that bias is returned
+/// separately.
 fn biases(cx: &Cx<'_>, b: &T, gates: i64, hidden: i64, before_reset: bool) -> Res<(T, Option<T>)> {
     let size = gates * hidden;
     let (of_x, of_h) = (cx.range(b, 0, 0, size)?, cx.range(b, 0, size, 2 * size)?);
@@ -189,7 +190,7 @@ fn biases(cx: &Cx<'_>, b: &T, gates: i64, hidden: i64, before_reset: bool) -> Re
     Ok((cx.add(&of_x, &gates)?, Some(cx.range(&of_h, 0, 2 * hidden, size)?)))
 }
 
-/// Backwards in time: each sample by its own length.
+/// Reverses a tensor in time. Each sample is reversed up to its own length.
 fn reversed(cx: &Cx<'_>, x: &T, lengths: Option<&T>) -> Res<T> {
     match lengths {
         None => cx.call("relax.flip", &[x], &[("axis", 0i64.into())]),
@@ -197,7 +198,7 @@ fn reversed(cx: &Cx<'_>, x: &T, lengths: Option<&T>) -> Res<T> {
     }
 }
 
-/// Backwards along a time axis as far as the length of each sample.
+/// Reverses a tensor along a time axis, up to the length of each sample.
 pub(super) fn reverse_sequence(cx: &Cx<'_>, x: &T, lengths: &T, time: usize, batch: usize) -> Res<T> {
     let dims = x.dims()?;
     let along = |part: &T, axis: usize| {
@@ -213,11 +214,11 @@ pub(super) fn reverse_sequence(cx: &Cx<'_>, x: &T, lengths: &T, time: usize, bat
     cx.call("relax.gather_elements", &[x, &at], &[("axis", (time as i64).into())])
 }
 
-/// An LSTM with weights of 8 bits; they become floats again.
+/// An LSTM with weights of 8 bits, which are converted to floats.
 fn quantized_lstm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let real = |cx: &Cx<'_>, at: usize, scale: usize| -> Res<T> {
         let (x, scale, zero) = (n.input(at)?, n.input(scale)?, n.input(scale + 1)?);
-        // Weights have the gates on their last axis; there is a scale for each direction, and perhaps for each column.
+        // The gates are the last axis of the weights. Each direction, and possibly each column, has a scale.
         let spread = |part: &T| -> Res<T> {
             let dims = part.dims()?;
             match dims.as_slice() {

@@ -1,4 +1,4 @@
-//! Operators that arrange elements in other shapes.
+//! Operators that change shapes.
 
 use super::{Row, all, one};
 use crate::cx::Cx;
@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// Axes from an attribute, or from the second input since a version.
+/// Returns the axes, which are an attribute, or from a version on the second input.
 pub(super) fn axes_of(n: &Node<'_>, since: i64) -> Res<Option<Vec<i64>>> {
     if n.version < since { n.ints("axes") } else { n.known_ints(1) }
 }
@@ -100,7 +100,7 @@ fn reshape<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.reshape(&x, dims)
 }
 
-/// The size of an open dimension: all elements divided by the other dimensions.
+/// Returns the size of an open dimension: the number of elements divided by the other dimensions.
 fn rest_of(from: &[Dim], to: &[Dim], open: usize) -> Res<Dim> {
     let mut above = from.to_vec();
     let mut below: Vec<Dim> = Vec::new();
@@ -126,7 +126,7 @@ fn rest_of(from: &[Dim], to: &[Dim], open: usize) -> Res<Dim> {
     }
 }
 
-/// A shape that only the data tells; what is open in it is computed.
+/// Reshapes to a shape that is not known while reading. Computes its open dimension.
 fn reshape_by_data(cx: &mut Cx<'_>, x: &T, shape: &T, keeps_zero: bool) -> Res<T> {
     let n = shape.dim(0)?.as_int().ok_or("the number of dimensions of its result is not known")? as usize;
     let dims = x.dims()?;
@@ -155,7 +155,7 @@ fn concat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let Some(shapes) = shapes.filter(|shapes| shapes.iter().all(|dims| dims.len() == shapes[0].len())) else {
         return cx.concat(&parts, axis);
     };
-    // Sizes of the other axes agree, or are checked when the model runs.
+    // The sizes of the other axes agree, or are checked when the model runs.
     let common = |at: usize| {
         let known = shapes.iter().find(|dims| dims[at].as_int().is_some());
         known.unwrap_or(&shapes[0])[at].clone()
@@ -220,7 +220,7 @@ fn split_sizes(cx: &mut Cx<'_>, n: &Node<'_>) -> Res<Option<Vec<Dim>>> {
     cx.dims_of(&sizes, "part").map(Some)
 }
 
-/// An end of a range, which counts from the end of the axis if negative, kept in bounds.
+/// Returns an end of a range, clamped to the bounds of the axis. A negative one counts from the end.
 fn bound(at: &Dim, size: &Dim, least: i64, most: &Dim) -> Dim {
     let from_end = add(at, size);
     let zero = Dim::Int(0);
@@ -262,7 +262,7 @@ fn slice<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
                 by.push(step);
             }
             step => {
-                // Backwards is forwards in the flipped tensor.
+                // A backward range is a forward range of the reversed tensor.
                 out = cx.call("relax.flip", &[&out], &[("axis", (*axis as i64).into())])?;
                 begin.push(sub(&last, &bound(&starts[k], &size, 0, &last)));
                 end.push(sub(&last, &bound(&ends[k], &size, -1, &last)));
@@ -288,7 +288,7 @@ fn expand<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         .map(|axis| match (at(&own, axis), at(&wanted, axis)) {
             (a, b) if b.as_int() == Some(1) || known::same(&a, &b) => a,
             (a, b) if a.as_int() == Some(1) => b,
-            // One of the two is 1, and only the sizes tell which.
+            // One of the two is 1, but which one depends on sizes at run time.
             (a, b) => match (a.as_int(), b.as_int()) {
                 (Some(_), Some(_)) | (Some(_), None) => a,
                 (None, Some(_)) => b,
@@ -309,7 +309,7 @@ fn tile<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     if repeats.len() != dims.len() {
         return Err(format!("it repeats {} of {} axes", repeats.len(), dims.len()));
     }
-    // Each axis with one before it, along which the whole is repeated.
+    // Puts a new axis before each axis, along which the tensor is repeated.
     let apart: Vec<Dim> = dims.iter().flat_map(|dim| [Dim::Int(1), dim.clone()]).collect();
     let wide: Vec<Dim> = repeats.iter().zip(&dims).flat_map(|(by, dim)| [by.clone(), dim.clone()]).collect();
     let x = cx.broadcast_to(&cx.reshape(&x, apart)?, &wide)?;
@@ -347,7 +347,7 @@ fn pad<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     padded(cx, x, &before, &after, mode, &value)
 }
 
-/// A tensor with elements added at both ends of axes; negative numbers remove elements.
+/// Adds elements at both ends of axes. Negative numbers remove elements.
 pub(super) fn padded(cx: &Cx<'_>, x: T, before: &[Dim], after: &[Dim], mode: &str, value: &T) -> Res<T> {
     let rank = before.len();
     let mut x = x;
@@ -398,7 +398,7 @@ pub(super) fn padded(cx: &Cx<'_>, x: T, before: &[Dim], after: &[Dim], mode: &st
     }
 }
 
-/// Elements added to one axis that are elements of the tensor: taken at indices that are computed.
+/// Pads one axis with elements of the tensor, taken at computed indices.
 fn reflected(cx: &Cx<'_>, x: T, axis: usize, before: &Dim, after: &Dim, mode: &str) -> Res<T> {
     if before.as_int() == Some(0) && after.as_int() == Some(0) {
         return Ok(x);
@@ -460,7 +460,7 @@ fn four(x: &T) -> Res<[Dim; 4]> {
     x.dims()?.try_into().map_err(|dims: Vec<Dim>| format!("it takes a tensor of 4 dimensions, found {}", dims.len()))
 }
 
-/// Keeps one triangle of matrices, by comparing rows and columns.
+/// Keeps one triangle of matrices, by comparing the indices of rows and columns.
 fn trilu<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let x = n.input(0)?;
     let upper = n.flag("upper", true)?;
