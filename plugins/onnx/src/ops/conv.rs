@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Row] = &[
     ms(one("MatMulNBits", 1, super::quant::matmul_n_bits)),
 ];
 
-/// The windows over the spatial axes.
+/// Windows over spatial axes.
 pub(crate) struct Windows {
     pub(crate) kernel: Vec<i64>,
     pub(crate) strides: Vec<i64>,

@@ -230,7 +230,7 @@ fn bit_shift<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         "RIGHT" => "right_shift",
         other => return Err(format!("its attribute `direction` is `{other}`; it must be `LEFT` or `RIGHT`")),
     };
-    // A shift by a negative number, or by at least the width, gives 0.
+    // A shift by a negative number, or by at least the width, moves all bits out.
     let bits = f64::from(x.dtype().bits());
     let mut fits = cx.bin("less", &by, &cx.scalar(bits, by.dtype())?)?;
     if by.dtype().code() == 0 {
