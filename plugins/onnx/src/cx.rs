@@ -94,6 +94,9 @@ impl<'a> Cx<'a> {
     /// Returns a constant whose elements are all `value`.
     pub(crate) fn full(&self, value: f64, dtype: DType, shape: &[i64]) -> Res<T> {
         let n = known::count(shape).ok_or("a constant is larger than memory")?;
+        if n > known::MOST {
+            return self.filled(value, dtype, &shape.iter().map(|dim| Dim::Int(*dim)).collect::<Vec<Dim>>());
+        }
         let array = Array::new(shape, std::iter::repeat_n(value, n)).and_then(|array| array.cast(dtype));
         self.array(&array.map_err(|error| error.to_string())?)
     }

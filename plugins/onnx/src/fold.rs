@@ -310,7 +310,8 @@ fn slice(n: &Node<'_>, x: &Known, given: &[Option<Known>]) -> Option<Known> {
             true => (of(*starts.get(k)?, 0, size), of(*ends.get(k)?, 0, size)),
             false => (of(*starts.get(k)?, 0, size - 1), of(*ends.get(k)?, -1, size - 1)),
         };
-        let n = if step > 0 { (end - start + step - 1) / step } else { (start - end - step - 1) / -step };
+        let (span, by) = (i128::from(end) - i128::from(start), i128::from(step));
+        let n = if step > 0 { (span + by - 1) / by } else { (-span - by - 1) / -by } as i64;
         let mut shape = out.shape.clone();
         shape[axis] = n.max(0);
         let elems = each(&shape).map(|mut index| {
@@ -360,11 +361,11 @@ fn split(n: &Node<'_>, x: &Known, sizes: Option<&Known>) -> Folded {
         let mut shape = x.shape.clone();
         shape[axis] = *size;
         let elems = each(&shape).map(|mut index| {
-            index[axis] += from;
+            index[axis] = index[axis].saturating_add(from);
             element(x, &index)
         });
         let part = Known::new(x.dtype, shape.clone(), elems.collect::<Option<_>>()?);
-        from += size;
+        from = from.saturating_add(*size);
         part.map(T::known_as)
     };
     sizes.iter().map(part).collect()

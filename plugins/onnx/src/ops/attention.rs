@@ -76,7 +76,7 @@ fn attend(cx: &Cx<'_>, p: &Parts<'_>) -> Res<Attended> {
             let most = cx.reduce("max", &wide, &[last], true)?;
             let most = cx.max_s(&most, if p.precision == DType::F16 { -6e4 } else { -1e30 })?;
             let powers = cx.un("exp", &cx.sub(&wide, &most)?)?;
-            let sum = match p.precision.bits() < 32 {
+            let sum = match p.precision == DType::F16 {
                 true => cx.cast(&cx.reduce("sum", &cx.cast(&powers, DType::F32)?, &[last], true)?, p.precision)?,
                 false => cx.reduce("sum", &powers, &[last], true)?,
             };
@@ -309,7 +309,10 @@ fn separate<'a>(cx: &Cx<'a>, n: &Node<'a>, heads: i64, kv_heads: i64) -> Res<(T,
 
 /// Attention with a cache that grows. Each sample has its own length.
 fn group_query<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
-    let need = |name: &'static str| n.int_if(name)?.ok_or_else(|| format!("its attribute `{name}` is missing"));
+    let need = |name: &'static str| {
+        let given = n.int_if(name)?.filter(|heads| (1..super::conv::LARGEST).contains(heads));
+        given.ok_or_else(|| format!("its attribute `{name}` is missing, or no number of heads"))
+    };
     let (heads, kv_heads) = (need("num_heads")?, need("kv_num_heads")?);
     let (q, k, v) = separate(cx, n, heads, kv_heads)?;
     let (mut q, mut k, v) =
@@ -328,7 +331,7 @@ fn group_query<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         let (cos, sin) = (n.input(7)?, n.input(8)?);
         let options = Rotary {
             interleaved: n.flag("rotary_interleaved", false)?,
-            width: 2 * cos.dim(1)?.as_int().ok_or("the width of its rotary cache is not known")?,
+            width: cos.dim(1)?.as_int().ok_or("the width of its rotary cache is not known")?.saturating_mul(2),
         };
         let positions = n.opt(9)?.map_or_else(|| Ok::<T, String>(places.clone()), Ok)?;
         q = rotated(cx, &q, (&cos, &sin), Some(positions.clone()), 0, &options)?;
@@ -427,7 +430,7 @@ fn packed_attention<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     n.ignore(&["mask_filter_value"]);
     let sizes = n.ints("qkv_hidden_sizes")?;
     let (a, b) = match sizes.as_deref() {
-        Some([q, k, _]) => (Dim::Int(*q), Dim::Int(q + k)),
+        Some([q, k, _]) => (Dim::Int(*q), Dim::Int(q.saturating_add(*k))),
         _ => {
             let each = known::div(&all.dim(2)?, &Dim::Int(3));
             (each.clone(), known::mul(&each, &Dim::Int(2)))

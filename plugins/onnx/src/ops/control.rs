@@ -285,7 +285,8 @@ fn scan<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
 fn split_to_sequence<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let x = n.input(0)?;
     let axis = x.axis(n.int("axis", 0)?)?;
-    let size = x.dim(axis)?.as_int().ok_or("the length that it splits is symbolic; give sizes to the inputs")?;
+    let size = x.dim(axis)?.as_int().filter(|size| *size <= ROUNDS);
+    let size = size.ok_or("the length that it splits is symbolic or too large; give sizes to the inputs")?;
     let keep = n.flag("keepdims", true)?;
     let given = n.known_ints(1)?;
     let scalar = n.opt(1)?.is_some_and(|sizes| sizes.rank() == Ok(0));
@@ -293,15 +294,15 @@ fn split_to_sequence<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         None => vec![1; size as usize],
         Some(each) if scalar => {
             let each = each.first().copied().filter(|each| *each > 0).ok_or("it splits into parts of no length")?;
-            (0..(size + each - 1) / each).map(|k| each.min(size - k * each)).collect()
+            (0..size).step_by(each.min(size.max(1)) as usize).map(|from| each.min(size - from)).collect()
         }
         Some(sizes) => sizes.clone(),
     };
     let (mut from, mut items) = (0, Vec::new());
     for size in sizes {
-        let part = cx.range(&x, axis, from, from + size)?;
+        let part = cx.range(&x, axis, from, from.saturating_add(size))?;
         items.push(Item::from(if given.is_none() && !keep { cx.squeeze(&part, &[axis])? } else { part }));
-        from += size;
+        from = from.saturating_add(size);
     }
     Ok(vec![Item::Sequence(Rc::new(items))])
 }

@@ -29,6 +29,9 @@ pub(super) const ROWS: &[Row] = &[
     ms(one("MatMulNBits", 1, super::quant::matmul_n_bits)),
 ];
 
+/// Numbers of windows are less, so that sums of them fit 64 bits.
+pub(super) const LARGEST: i64 = 1 << 30;
+
 /// Windows over spatial axes.
 pub(crate) struct Windows {
     pub(crate) kernel: Vec<i64>,
@@ -49,8 +52,8 @@ impl Windows {
             }
         };
         let (strides, dilations) = (list("strides", 1, count)?, list("dilations", 1, count)?);
-        if strides.iter().chain(&dilations).chain(&kernel).any(|value| *value < 1) {
-            return Err("strides, dilations and the kernel must be positive".to_string());
+        if strides.iter().chain(&dilations).chain(&kernel).any(|value| !(1..LARGEST).contains(value)) {
+            return Err("strides, dilations and the kernel must be positive, and not larger than a tensor".to_string());
         }
         let pads = match n.text("auto_pad", "NOTSET")? {
             "NOTSET" | "" => list("pads", 0, 2 * count)?,
@@ -64,6 +67,9 @@ impl Windows {
             }
             other => return Err(format!("its attribute `auto_pad` is `{other}`, which ONNX does not have")),
         };
+        if pads.iter().any(|pad| pad.unsigned_abs() >= LARGEST as u64) {
+            return Err("its padding is larger than a tensor".to_string());
+        }
         Ok(Windows { kernel, strides, dilations, pads })
     }
 
@@ -101,7 +107,7 @@ fn same_pads(sizes: &[Dim], kernel: &[i64], strides: &[i64], dilations: &[i64], 
         let reach = (kernel[axis] - 1) * dilations[axis] + 1;
         let total = match (strides[axis], size.as_int()) {
             (1, _) => reach - 1,
-            (stride, Some(size)) => ((size + stride - 1) / stride - 1) * stride + reach - size,
+            (stride, Some(size)) => (size.saturating_add(stride - 1) / stride - 1) * stride - size + reach,
             _ => return Err("its padding depends on a symbolic size; give sizes to the inputs".to_string()),
         }
         .max(0);
@@ -205,14 +211,25 @@ fn conv_transpose<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         },
         _ => Windows::of(n, &sizes, kernel.clone())?,
     };
+    let lists = [&windows.strides, &windows.dilations];
+    if lists.iter().any(|list| list.len() != count || list.iter().any(|value| !(1..LARGEST).contains(value))) {
+        return Err("its strides or dilations do not fit its spatial axes".to_string());
+    }
+    if more.len() != count || more.iter().any(|more| !(0..LARGEST).contains(more)) {
+        return Err("its output padding does not fit its spatial axes".to_string());
+    }
     let wanted = n.ints("output_shape")?.map(|shape| shape[shape.len().saturating_sub(count)..].to_vec());
     let auto = n.text("auto_pad", "NOTSET")?.to_string();
     if wanted.is_some() || auto.starts_with("SAME") {
         for axis in 0..count {
-            let size =
-                sizes[axis].as_int().ok_or("its padding depends on a symbolic size; give sizes to the inputs")?;
+            let size = sizes[axis]
+                .as_int()
+                .filter(|size| *size < LARGEST)
+                .ok_or("its padding depends on a symbolic size; give sizes to the inputs")?;
             let stride = windows.strides[axis];
-            let out = wanted.as_ref().map_or(size * stride, |wanted| wanted[axis]);
+            let out = wanted.as_ref().map_or(Some(size * stride), |wanted| wanted.get(axis).copied());
+            let out =
+                out.filter(|out| (0..1 << 61).contains(out)).ok_or("its output shape does not fit its spatial axes")?;
             let reach = (kernel[axis] - 1) * windows.dilations[axis] + 1;
             let total = stride * (size - 1) + more[axis] + reach - out;
             // If the result is larger than all windows, the remaining elements are added at its end.

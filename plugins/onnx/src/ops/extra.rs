@@ -96,6 +96,10 @@ fn col2im<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     };
     let (dilations, strides, pads) =
         (list("dilations", 1, count)?, list("strides", 1, count)?, list("pads", 0, 2 * count)?);
+    let all = image.iter().chain(&block).chain(&dilations).chain(&strides);
+    if all.chain(&pads).any(|value| value.unsigned_abs() >= super::conv::LARGEST as u64) {
+        return Err("its sizes are larger than a tensor".to_string());
+    }
     if [block.len(), dilations.len(), strides.len(), pads.len() / 2].iter().any(|len| *len != count)
         || strides.iter().any(|s| *s < 1)
     {
@@ -150,7 +154,7 @@ fn col2im<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
 /// Returns a matrix of cosines or sines. Rows are times, and columns are frequencies.
 fn waves(cx: &Cx<'_>, times: i64, frequencies: i64, length: i64, f: fn(f64) -> f64, dtype: DType) -> Res<T> {
     let n =
-        times.checked_mul(frequencies).filter(|n| *n < 1 << 26).ok_or("the length of its transform is too large")?;
+        times.checked_mul(frequencies).filter(|n| *n < 1 << 22).ok_or("the length of its transform is too large")?;
     let wave = |at: i64| {
         let (time, frequency) = (at / frequencies, at % frequencies);
         f(std::f64::consts::TAU * ((time * frequency) % length) as f64 / length as f64)
@@ -207,7 +211,7 @@ fn dft<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (inverse, onesided) = (n.flag("inverse", false)?, n.flag("onesided", false)?);
     let own = x.dim(axis)?.as_int().ok_or("the length of its signal is symbolic; give sizes to the inputs")?;
     let length = n.known_ints(1)?.and_then(|length| length.first().copied());
-    let length = length.unwrap_or(if inverse && onesided { 2 * (own - 1) } else { own });
+    let length = length.unwrap_or(if inverse && onesided { own.saturating_sub(1).saturating_mul(2) } else { own });
     if length < 1 {
         return Err(format!("the length of its transform is {length}"));
     }
@@ -279,6 +283,9 @@ fn stft<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         return Err(format!("a window of {width} does not fit a signal of {own}"));
     }
     let frames = 1 + (own - length).div_euclid(step);
+    if frames < 1 || frames.saturating_mul(width) > 1 << 22 {
+        return Err(format!("it has {frames} frames of {width}; sizes up to 4,194,304 in all are supported"));
+    }
     let at: Vec<i64> = (0..frames).flat_map(|frame| (0..width).map(move |k| (frame * step + k).min(own - 1))).collect();
     let at = cx.int64s(&[frames, width], &at)?;
     let x = if x.rank()? == 2 { cx.unsqueeze(&x, &[2])? } else { x };
@@ -306,7 +313,7 @@ fn mel_weights<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (low, high) = (real(3)?, real(4)?);
     let dtype = n.dtype("output_datatype")?.unwrap_or(DType::F32);
     let rows = length / 2 + 1;
-    if bins < 1 || rows < 1 || bins.saturating_mul(rows) > 1 << 24 {
+    if bins < 1 || rows < 1 || bins.saturating_mul(rows) > 1 << 22 {
         return Err("its sizes are no sizes of a matrix".to_string());
     }
     let mel = |hertz: f64| 2595.0 * (1.0 + hertz / 700.0).log10();

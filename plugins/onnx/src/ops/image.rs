@@ -222,7 +222,7 @@ fn scaled(cx: &mut Cx<'_>, n: &Node<'_>, scales: &T, k: usize, from: &Dim) -> Re
 /// Resizes one axis. Each element of the result is a weighted sum of elements at indices.
 fn along(cx: &Cx<'_>, x: &T, axis: &Axis, rules: &Rules<'_>) -> Res<T> {
     let taps = match (axis.from.as_int(), axis.to.as_int(), axis.scale) {
-        (Some(from), Some(to), Some(scale)) => numbers(cx, axis, rules, from, to, scale)?,
+        (Some(from), Some(to), Some(scale)) if to <= 1 << 16 => numbers(cx, axis, rules, from, to, scale)?,
         _ => computed(cx, axis, rules)?,
     };
     let at = [("axis", Attr::Int(axis.axis as i64))];
@@ -289,6 +289,11 @@ fn weights(part: f64, scale: f64, rules: &Rules<'_>) -> Res<(i64, Vec<f64>)> {
             _ => 0.0,
         }
     };
+    if less < 1e-3 && rules.antialias {
+        return Err(
+            "it makes a tensor less than a thousandth as long with antialiasing, which is not supported".to_string()
+        );
+    }
     let of = |start: i64, count: i64, f: &dyn Fn(f64) -> f64, normal: bool| {
         let all: Vec<f64> = (start..start + count).map(|at| f(at as f64 - part)).collect();
         let sum: f64 = if normal { all.iter().sum() } else { 1.0 };

@@ -56,7 +56,8 @@ fn reached(sizes: &[Dim], windows: &Windows, ceil: bool) -> Option<Vec<i64>> {
         let size = sizes[axis].as_int()?;
         let count = windows.places(&sizes[axis], axis, true).as_int()?;
         let reach = (windows.kernel[axis] - 1) * windows.dilations[axis] + 1;
-        ends.push(((count - 1) * windows.strides[axis] + reach - size - windows.pads[axis]).max(0));
+        let last = (count - 1).saturating_mul(windows.strides[axis]);
+        ends.push(last.saturating_add(reach - windows.pads[axis]).saturating_sub(size).max(0));
     }
     Some(ends)
 }
@@ -159,6 +160,9 @@ fn window_sum(cx: &Cx<'_>, x: &T, windows: &Windows, starts: &[i64], ends: &[i64
         let size = x.dim(axis)?;
         let reach = (windows.kernel[k] - 1) * windows.dilations[k];
         let mut sum: Option<T> = None;
+        if windows.kernel[k] > 4096 {
+            return Err("its window is larger than 4096, which is not supported".to_string());
+        }
         for at in 0..windows.kernel[k] {
             let from = at * windows.dilations[k];
             let end = known::sub(&size, &Dim::Int(reach - from));

@@ -268,7 +268,10 @@ pub(super) fn matmul_n_bits<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (k, columns, block) = (need("K")?, need("N")?, need("block_size")?);
     let bits = n.int("bits", 4)?;
     n.ignore(&["accuracy_level"]);
-    if !matches!(bits, 4 | 8) || block < 1 || n.opt(4)?.is_some() {
+    if [k, columns, block].iter().any(|value| !(1..super::conv::LARGEST).contains(value)) {
+        return Err("its attributes `K`, `N` and `block_size` must be positive".to_string());
+    }
+    if !matches!(bits, 4 | 8) || n.opt(4)?.is_some() {
         return Err(format!(
             "weights of {bits} bits in blocks of {block}, or with groups, are not supported; 4 and 8 bits are"
         ));

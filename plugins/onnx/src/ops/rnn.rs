@@ -133,7 +133,8 @@ fn one_direction(
 ) -> Res<()> {
     let (w, r) = (cx.pick(&o.w, 0, d)?, cx.pick(&o.r, 0, d)?);
     let dtype = o.x.dtype();
-    let hidden = r.dim(1)?.as_int().ok_or("its hidden size is not known")?;
+    let hidden = r.dim(1)?.as_int().filter(|hidden| *hidden < super::conv::LARGEST);
+    let hidden = hidden.ok_or("its hidden size is not known")?;
     let (length, batch) = (o.x.dim(0)?, o.x.dim(1)?);
     let x = if back { reversed(cx, &o.x, o.lengths.as_ref())? } else { o.x.clone() };
     let mut projected = cx.matmul(&x, &cx.swapped(&w)?)?;

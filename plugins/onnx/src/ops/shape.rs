@@ -190,6 +190,9 @@ fn split<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         }
         None => {
             let parts = n.int("num_outputs", n.n_outputs() as i64)?;
+            if parts < 1 || parts > n.n_outputs() as i64 {
+                return Err(format!("it has {} results, but `num_outputs` is {parts}", n.n_outputs()));
+            }
             let whole = size.as_int();
             let each = known::div(&add(&size, &Dim::Int(parts - 1)), &Dim::Int(parts));
             let each = if whole.is_none()
@@ -453,7 +456,7 @@ fn space_to_depth<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         other => return Err(format!("its mode is `{other}`; it must be `DCR` or `CRD`")),
     };
     let apart = cx.reshape(&x, vec![b.clone(), c.clone(), h.clone(), block(), w.clone(), block()])?;
-    cx.reshape(&cx.transpose(&apart, &axes)?, vec![b, mul(&c, &Dim::Int(by * by)), h, w])
+    cx.reshape(&cx.transpose(&apart, &axes)?, vec![b, mul(&c, &Dim::Int(by.saturating_mul(by))), h, w])
 }
 
 fn four(x: &T) -> Res<[Dim; 4]> {
