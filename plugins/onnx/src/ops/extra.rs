@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Row] = &[
     one("Col2Im", 18, col2im),
     one("DFT", 17, dft),
     one("STFT", 17, stft),
-    one("MelWeightMatrix", 17, |cx, n| mel_weights(cx, n)),
+    one("MelWeightMatrix", 17, mel_weights),
     one("BitCast", 26, |cx, n| {
         let (x, to) = (n.input(0)?, n.dtype("to")?.ok_or("its attribute `to` is missing")?);
         if x.dtype().bits() != to.bits() {
@@ -85,6 +85,35 @@ fn determinant(cx: &Cx<'_>, x: &T, size: i64) -> Res<T> {
     sum.ok_or_else(|| "a matrix has no rows".to_string())
 }
 
+/// Blocks of an image, by axis.
+struct Blocks<'l> {
+    padded: &'l [i64],
+    places: &'l [i64],
+    block: &'l [i64],
+    strides: &'l [i64],
+    dilations: &'l [i64],
+}
+
+impl Blocks<'_> {
+    /// The index in the padded image of an element, counted by its offset in a block and then by the place of the block.
+    fn index(&self, at: i64) -> i64 {
+        let count = self.padded.len();
+        let mut rest = at;
+        let mut digits = |sizes: &[i64]| {
+            let mut out = vec![0; count];
+            for axis in (0..count).rev() {
+                out[axis] = rest % sizes[axis];
+                rest /= sizes[axis];
+            }
+            out
+        };
+        let (place, offset) = (digits(self.places), digits(self.block));
+        (0..count).fold(0, |index, axis| {
+            index * self.padded[axis] + place[axis] * self.strides[axis] + offset[axis] * self.dilations[axis]
+        })
+    }
+}
+
 /// Adds blocks at their positions in an image.
 fn col2im<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let x = n.input(0)?;
@@ -114,23 +143,8 @@ fn col2im<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         .and_then(|(a, b)| a.checked_mul(b))
         .filter(|total| *total < 1 << 24);
     let total = total.ok_or("its image has too many places")?;
-    let mut flat = Vec::with_capacity(total);
-    for at in 0..total as i64 {
-        let (mut rest, mut index) = (at, 0);
-        let (mut place, mut offset) = (vec![0; count], vec![0; count]);
-        for axis in (0..count).rev() {
-            place[axis] = rest % places[axis];
-            rest /= places[axis];
-        }
-        for axis in (0..count).rev() {
-            offset[axis] = rest % block[axis];
-            rest /= block[axis];
-        }
-        for axis in 0..count {
-            index = index * padded[axis] + place[axis] * strides[axis] + offset[axis] * dilations[axis];
-        }
-        flat.push(index);
-    }
+    let layout = Blocks { padded: &padded, places: &places, block: &block, strides: &strides, dilations: &dilations };
+    let flat: Vec<i64> = (0..total as i64).map(|at| layout.index(at)).collect();
     let dims = x.dims()?;
     let volume: i64 = block.iter().product();
     let channels = known::div(&dims[1], &Dim::Int(volume));

@@ -47,14 +47,14 @@ fn windows<'a>(n: &Node<'a>, x: &T) -> Res<(Vec<Dim>, Windows, bool)> {
 fn reached(sizes: &[Dim], windows: &Windows, ceil: bool) -> Option<Vec<i64>> {
     let n = sizes.len();
     let mut ends = Vec::new();
-    for axis in 0..n {
+    for (axis, dim) in sizes.iter().enumerate() {
         let end = windows.pads[n + axis];
         if !ceil {
             ends.push(end);
             continue;
         }
-        let size = sizes[axis].as_int()?;
-        let count = windows.places(&sizes[axis], axis, true).as_int()?;
+        let size = dim.as_int()?;
+        let count = windows.places(dim, axis, true).as_int()?;
         let reach = (windows.kernel[axis] - 1) * windows.dilations[axis] + 1;
         let last = (count - 1).saturating_mul(windows.strides[axis]);
         ends.push(last.saturating_add(reach - windows.pads[axis]).saturating_sub(size).max(0));

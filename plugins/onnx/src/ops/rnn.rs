@@ -157,7 +157,7 @@ fn one_direction(
         Some(lengths) => cx.cast(lengths, DType::I64)?,
         None => {
             let all = cx.reshape(&cx.of_dims(vec![length.clone()])?, vec![])?;
-            cx.broadcast_to(&all, &[batch.clone()])?
+            cx.broadcast_to(&all, std::slice::from_ref(&batch))?
         }
     };
     let states = cx.call("onnx.recurrent", &[&projected, &r, &recurrent_bias, &h, &c, &p, &lengths], attrs)?;
