@@ -320,7 +320,7 @@ fn names_are_those_of_python() {
         let why = refused(move |module| {
             Ok(with_main(module, built(|b, x| call(b, name, &[x, x], AttrsId::NONE, Some("y")))?))
         });
-        assert!(why.contains("which is not a name of Python"), "{name:?}: {why}");
+        assert!(why.contains("which is not a valid name in Python"), "{name:?}: {why}");
     }
     let keyed = |key: &'static str| {
         refused(move |module| {
@@ -333,14 +333,14 @@ fn names_are_those_of_python() {
     };
     for key in ["a=1, b", "if", "a\n", ""] {
         let why = keyed(key);
-        assert!(why.contains("which is not a name of Python"), "{key:?}: {why}");
+        assert!(why.contains("which is not a valid name in Python"), "{key:?}: {why}");
     }
     let object = refused(|module| {
         let mut edit = module.edit();
         edit.set_attrs(vec![("k".into(), Attr::Object("T.x(1)\n, ".into(), Vec::new().into()))], Vec::new())?;
         Ok(edit.finish())
     });
-    assert!(object.contains("which is not a name of Python"), "{object}");
+    assert!(object.contains("which is not a valid name in Python"), "{object}");
     for name in ["ｍain", "a b", "if", "", "T"] {
         let why = refused(move |module| {
             let mut edit = module.edit();
@@ -479,7 +479,7 @@ fn callers_of_a_function_that_changed_its_type_are_looked_at() {
     );
     let module = script::read(&text, &*engine).expect("a module");
     let error = Pass::find(&engine, "t.Returns").expect("it is there").run(&module).expect_err("`main` is stale");
-    assert!(error.to_string().contains("calls `callee` as the type that it had"), "{error}");
+    assert!(error.to_string().contains("calls `callee` with its former type"), "{error}");
 }
 
 /// Overly deep types, dimensions and attributes are refused without recursion.
