@@ -135,7 +135,7 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
         let ty = input_type(cx, input, given, &mut symbols).map_err(of)?;
         let item = match given.values.get(&input.name) {
             Some(text) => constant(text, ty.as_tensor().map_or(DType::F32, |ty| ty.dtype)).map_err(of)?,
-            None => T::of(cx.b.param(&name, ty.clone()), &ty)?,
+            None => without_elements(T::of(cx.b.param(&name, ty.clone()), &ty)?),
         };
         let logical = tensor_type(input).map(|ty| tensors::dtype_of(ty.elem_type)).transpose()?;
         let item = match logical.filter(|dtype| narrow::storage(*dtype).is_some()) {
@@ -164,6 +164,15 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
     let count = n_inputs as i64;
     cx.b.func_attrs(&[("num_input", count.into())]);
     Ok(inputs)
+}
+
+/// Makes the value of a parameter without elements known, for example that of empty axes.
+fn without_elements(x: T) -> T {
+    let empty = x.sizes().filter(|sizes| sizes.contains(&0)).and_then(|sizes| Known::new(x.dtype(), sizes, Vec::new()));
+    let Some(known) = empty else { return x };
+    let known = T::known_as(known);
+    known.0.v.set(x.0.v.get());
+    known
 }
 
 /// Rejects options for inputs and dimensions that the model lacks.

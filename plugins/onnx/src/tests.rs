@@ -155,6 +155,23 @@ fn weights_can_be_parameters() {
     assert_eq!(names, ["x", "w"]);
 }
 
+/// Axes that are an input without elements are known, others are not.
+#[test]
+fn an_input_without_elements_is_known() {
+    let with = |n: i64| {
+        let graph = proto::Graph {
+            node: vec![node("ReduceSum", &["x", "axes"], "y")],
+            input: vec![value("x", 1, &[Extent::Value(2)]), value("axes", 7, &[Extent::Value(n)])],
+            output: vec![value("y", 1, &[])],
+            ..Default::default()
+        };
+        read_with(&model(13, graph).encode_to_vec(), &Options::default())
+    };
+    assert!(with(0).is_ok());
+    let said = with(1).expect_err("the axis is not known").message;
+    assert!(said.contains("`axes`) decides the form of the result") && said.contains("values=["), "{said}");
+}
+
 /// A tensor that claims to be longer than its data, in each way of storing data.
 #[test]
 fn lengths_are_checked_before_memory_is_taken() {
