@@ -10,7 +10,7 @@ JSON lines, one for each case, so that an interrupted run can be continued. Fiel
 The reader rejects a small input that determines the rank or the type of a result, such as axes or a number of rounds. The case
 is then read again with the values of such inputs in the option `values`; the field `given` lists them.
 """
-import argparse, collections, json, os, subprocess, sys, tempfile
+import argparse, collections, json, os, re, subprocess, tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 STAGES = ("exec", "compile", "native")
@@ -192,6 +192,34 @@ def summary(records, stages):
         print(f"{stage}: {right} of {n} right ({100 * right / n:.1f} %), {wrong} wrong")
 
 
+def page(records, stages, tvm, out):
+    """A table in Markdown: for each operator the cases that are right, beside those of TVM; then why each of the others is not."""
+    of = lambda record: record["ops"][0] if len(record["ops"]) == 1 else "bodies of function operators"
+    other = {}
+    for line in open(tvm) if tvm else ():
+        record = json.loads(line)
+        other[record["name"]] = record["res"] == "ok"
+    rows = collections.defaultdict(list)
+    for record in records:
+        rows[of(record)].append(record)
+    head = ["operator", "cases", "read", *stages] + (["TVM 0.27"] if tvm else [])
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for name in sorted(rows):
+        cells = [name, len(rows[name]), sum(r["read"] == "ok" for r in rows[name])]
+        cells += [sum(r.get(stage) == "ok" for r in rows[name]) for stage in stages]
+        cells += [sum(other.get(r["name"], False) for r in rows[name])] if tvm else []
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    lines += ["", "| not right | at | why |", "|---|---|---|"]
+    for record in records:
+        for stage in ("read", *stages):
+            if record.get(stage, "ok") != "ok":
+                why = re.sub(r"/\S*/", "", record[stage]).removeprefix("error: model.onnx: reader `onnx` of plugin `passhost-onnx`: ")
+                lines.append(f"| {record['name']} | {stage} | {why.replace('|', '/')[:200]} |")
+                break
+    with open(out, "w") as file:
+        file.write("\n".join(lines) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--passhost", default="target/debug/passhost")
@@ -202,6 +230,8 @@ def main():
     parser.add_argument("--again", action="store_true", help="runs what is not right again")
     parser.add_argument("--stages", default=",".join(STAGES), type=lambda text: text.split(","))
     parser.add_argument("--jobs", default=2, type=int)
+    parser.add_argument("--page", help="writes a table of all operators to this file")
+    parser.add_argument("--tvm", help="results of TVM for that table: a file of JSON lines with `name` and `res`")
     args = parser.parse_args()
     known = {}
     if os.path.exists(args.results):
@@ -225,6 +255,8 @@ def main():
             if args.only:
                 print(json.dumps(record))
     summary(list(known.values()), args.stages)
+    if args.page:
+        page(sorted(known.values(), key=lambda record: record["i"]), args.stages, args.tvm, args.page)
     reasons = collections.Counter()
     for record in known.values():
         for stage in ("read", *args.stages):
