@@ -651,7 +651,7 @@ fn a_library_that_is_cut_off_is_called_so() {
             Case::new("cut").file("libx.so", &whole[..len]).file("passes.toml", "[[plugin]]\npath = \"libx.so\"\n");
         let (_, stderr, code) = case.run(&["list"], b"");
         assert_eq!(code, 3, "{stderr}");
-        assert!(stderr.contains("is cut off") && stderr.contains("copy or build it again"), "{len}: {stderr}");
+        assert!(stderr.contains("is truncated") && stderr.contains("copy or build it again"), "{len}: {stderr}");
     }
 }
 

@@ -207,8 +207,8 @@ fn a_misspelt_operator_in_a_pattern_is_an_error() {
     let case = mine("pattern", PATTERN);
     for args in [&["check"][..], &["check", "--no-load"]] {
         let (said, code) = built(&case, args);
-        let expected = "error: plugin `mine_pattern`: src/lib.rs:10 has a pattern with the operator `mine.twise`, which no \
-                        plugin declares; did you mean `mine.twice`?";
+        let expected = "error: plugin `mine_pattern`: src/lib.rs:10 uses the operator `mine.twise`, which no plugin \
+                        declares; did you mean `mine.twice`?";
         assert!(code == 2 && said.contains(expected), "exit {code}: {said}");
     }
     let right = PATTERN.replace("twise", "twice");
