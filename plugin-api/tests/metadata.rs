@@ -288,7 +288,7 @@ fn readers_and_writers_come_over_whole() {
         (field(22, &[&whole[..], &field(56, b".x")].concat()), "field `extension` of reader `x` is `.x`; it must be"),
         (field(23, &[&whole[..], &field(56, b"py")].concat()), "is `py`; TVMScript, which is built in, has it"),
         (field(22, &[&whole[..], &field(56, b"x"), &field(56, b"x")].concat()), "is `x`; it is there twice"),
-        ([field(22, &whole), field(22, &whole)].concat(), "two of its readers are called `reads`"),
+        ([field(22, &whole), field(22, &whole)].concat(), "two of its readers are called `x`"),
         (field(23, &field(1, b"x")), "writer `x` has no field `doc`"),
     ] {
         let error = PluginMeta::decode(&block(&[&BLOCK[HEAD..], &content].concat())).unwrap_err().to_string();

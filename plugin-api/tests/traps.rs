@@ -20,7 +20,7 @@ fn removing_a_used_value_names_it() {
 
 #[test]
 #[cfg(debug_assertions)]
-#[should_panic(expected = "a value of one builder was given to another")]
+#[should_panic(expected = "the value belongs to another builder")]
 fn values_of_two_builders_do_not_mix() {
     let (mut a, mut b) = (BodyBuilder::new(), BodyBuilder::new());
     a.begin_function(0, AttrsId::NONE, None);
@@ -442,7 +442,7 @@ fn values_of_two_functions_do_not_mix() {
             b.emit_func_output(x);
         });
         let error = bb.get().expect_err("a value of `a` in `main`").to_string();
-        assert!(error.contains("uses a value of another function"), "{error}");
+        assert!(error.contains("the value belongs to another function"), "{error}");
     }
 }
 

@@ -135,7 +135,7 @@ fn ways_that_differ_are_told() {
     let found = problems_of(&OTHER, &folder(str::to_string));
     assert!(found.len() > 3, "{found:?}");
     for problem in &found {
-        assert!(problem.contains("the two ways differ"), "{problem}");
+        assert!(problem.contains("the library and the in-process run differ"), "{problem}");
         assert!(problem.contains("--- through the library\n+++ in-process\n"), "{problem}");
     }
 }

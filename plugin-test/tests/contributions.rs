@@ -118,7 +118,7 @@ fn settings_that_are_wrong_are_told() {
         (
             "requires: example.folded",
             "requires: example.fold",
-            "`requires: example.fold`: no plugin declares a property",
+            "`requires: example.fold`: a property of this name with a checker is not declared",
         ),
     ] {
         let found = wrong(from, to);
@@ -162,7 +162,7 @@ impl PassInstrument for Quiet {}
 fn checkers_and_instruments_are_compared_both_ways() {
     let found = problems(&OTHER, folder(|_, text| text).path());
     for case in ["three calls", "a pass that stops too early", "all passes are counted", "a pass is refused"] {
-        assert!(found.contains(&format!("{case}: the two ways differ")), "{case}: {found}");
+        assert!(found.contains(&format!("{case}: the library and the in-process run differ")), "{case}: {found}");
     }
-    assert_eq!(found.matches("the two ways differ").count(), 4, "{found}");
+    assert_eq!(found.matches("the library and the in-process run differ").count(), 4, "{found}");
 }

@@ -191,8 +191,8 @@ fn nothing_is_added_that_a_plugin_could_not_have() {
     };
     for (option, why) in [
         (limit("limit", OptionValue::Int(1)), "`name` is not a full name"),
-        (limit("t.limit", OptionValue::Bool(true)), "`default` is true, no int"),
-        (limit("t.limit", OptionValue::Int(-1)), "`default` is -1, not in 0.."),
+        (limit("t.limit", OptionValue::Bool(true)), "`default` is true, expected a int"),
+        (limit("t.limit", OptionValue::Int(-1)), "`default` is -1"),
     ] {
         let brought = Brought { config: vec![option], ..Brought::default() };
         let error = Registry::new().add(Owner::embedder(), brought).expect_err("wrong").to_string();
@@ -408,7 +408,7 @@ fn clash_a_needed_pass_of_a_higher_level_runs_and_the_plan_says_why() {
     assert_eq!(ran(&registry, "t.B", &[]), ["A", "B"]);
     let plan = Plan::new(&request("t.B"), &registry).expect("a plan");
     assert!(plan.warnings.is_empty());
-    assert!(plan.render(&registry).contains("in spite of opt_level 3 > 2"));
+    assert!(plan.render(&registry).contains("although opt_level 3 > 2"));
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn what_has_no_common_type_is_refused() {
     };
     refused("T.Add(a, b)", "operands of `+` must have one type, found int32 and int64");
     refused("a == b", "operands of `==` must have one type, found int32 and int64");
-    refused("c & 300", "does not fit into int8");
+    refused("c & 300", "does not fit int8");
     refused("T.int8(300)", "300 does not fit int8");
     refused("T.Broadcast(f, 4) + T.Broadcast(f, 8)", "the operands float32x4 and float32x8 do not have a common type");
     refused("f // f", "`//` takes integers, found float32");

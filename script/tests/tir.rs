@@ -74,7 +74,7 @@ fn faults_are_told_with_their_place() {
     refused("with T.sblock(\"b\"):\n    vi = T.axis.sideways(4, n)", "unknown kind of axis", "T.axis.sideways");
     refused(
         "with T.sblock(\"b\"):\n    T.reads(A[0, 0])\n    T.evaluate(n)\n    T.reads(A[0, 1])",
-        "says T.reads a second time",
+        "T.reads appears twice in the block",
         "T.reads(A[0, 1])",
     );
     refused("vi = T.axis.S(4, n)", "must be inside a block", "T.axis.S");
@@ -180,7 +180,7 @@ fn a_text_of_another_version_is_recognized() {
     assert!(after.message.contains("written for a TVM newer than 0.27"), "{}", after.message);
     let old = first(&module("n: T.int32", "with T.block(\"b\"):\n    T.store(n, n)"));
     assert!(old.message.contains("written for a TVM older than 0.27"), "{}", old.message);
-    assert!(old.help.is_some_and(|help| help.contains("`T.block` is `T.sblock`")), "the new name");
+    assert!(old.help.is_some_and(|help| help.contains("`T.block` is now `T.sblock`")), "the new name");
     let import = first(&format!("# from tvm.script import tir as T\n{}", module("n: T.int32", "T.evaluate(m)")));
     assert!(import.message.contains("`from tvm.script import tir`"), "{}", import.message);
     let other = first(&module("n: T.int32", "T.evaluate(m)"));

@@ -96,7 +96,7 @@ fn results_in_place_of_arguments() {
         "result 0 is written in place of argument 0, but the two must be tensors of the same known shape",
     );
     refused(&call(two, "[2]"), "in-place index 0 is 2; it must be -1 (none) or an argument, 0 to 1");
-    refused(&call(two, "[-1]"), "no result is written in place");
+    refused(&call(two, "[-1]"), "at least one result must be written in place");
     refused(&call(two, "[0, 1]"), "1 results, but 2 inplace_indices");
     refused(&call(&format!("[{two}, {two}]"), "[0, 0]"), "argument 0 is written in place twice");
     taken(&call(&format!("[{two}, {two}]"), "[-1, 0]"));

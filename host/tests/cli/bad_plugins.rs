@@ -665,7 +665,10 @@ fn entry_with_null() {
         let mut command = case.command(&["check"]);
         command.env("ZOO_NULL", field);
         let (stdout, stderr, code) = case.finish(command, b"");
-        assert!(code == 3 && stderr.contains(&format!("the address of `{field}` in its entry table is null")), "{field}: {stderr}");
+        assert!(
+            code == 3 && stderr.contains(&format!("the address of `{field}` in its entry table is null")),
+            "{field}: {stderr}"
+        );
         said.push_str(&transcript(&["check"], (stdout, stderr, code)));
     }
     compare("plugins", case.name, &said);

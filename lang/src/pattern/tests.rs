@@ -202,7 +202,7 @@ fn captures_say_what_is_wrong_with_them() {
     let error = |name: &str| found.get(name).err().map(|error| error.message).unwrap_or_default();
     assert_eq!(error("z"), "the pattern does not capture `z`; it captures `x`, `y`");
     assert!(
-        error("y").starts_with("the capture `y` is in a part of the pattern that did not take part"),
+        error("y").starts_with("the capture `y` is in a part of the pattern that this match did not use"),
         "{}",
         error("y")
     );

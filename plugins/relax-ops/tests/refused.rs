@@ -25,7 +25,11 @@ fn what_cannot_be_is_refused_with_the_reason() {
         (SMALL, "R.reshape(x, R.shape([2, -3]))", "dimension 1 of the shape is -3; it must be a length, 0 or -1"),
         (SMALL, "R.reshape(x, R.shape([-1, 4]))", "6 elements do not fit a shape of 4 and an inferred dimension"),
         (SMALL, "R.reshape(x, R.shape([2, 3, 0]))", "dimension 2 of the shape is 0, but the tensor has 2 dimensions"),
-        ("x: R.Tensor((0, 3), dtype=\"float32\")", "R.reshape(x, R.shape([0, -1]))", "-1, and could be any beside a 0"),
+        (
+            "x: R.Tensor((0, 3), dtype=\"float32\")",
+            "R.reshape(x, R.shape([0, -1]))",
+            "-1, which cannot be inferred next to a 0",
+        ),
         (
             "x: R.Tensor(ndim=2, dtype=\"float32\")",
             "R.reshape(x, R.shape([-1]))",

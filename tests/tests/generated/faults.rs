@@ -39,10 +39,10 @@ const FAULTS: &[Fault] = &[
     fault("a nested expression has two users", "exactly one is allowed", two_users),
     fault(
         "a symbolic variable is not defined",
-        "no parameter, scalar binding or match_cast defines it",
+        "but not defined by a parameter, scalar binding or match_cast",
         undefined_symbol,
     ),
-    fault("an effect in a pure function", "declared pure, but has an effect", effect_in_pure),
+    fault("an effect in a pure function", "declared pure, but has side effects", effect_in_pure),
     fault("an effect in a dataflow block", "contains", effect_in_dataflow),
     fault("an unknown function of the module", "not in the module", unknown_global),
     fault("another data type than the operator gives", "dtype", other_dtype),
