@@ -29,7 +29,7 @@ fn a_library_that_misbehaves_while_it_is_loaded_is_named() {
         ("forge everywhere", "loading it ended the process, with exit code 0"),
         ("crash", "loading it ended the process, by signal 6"),
         ("loop", "it did not load within 15 s"),
-        ("", "is not LLVM 16 or newer: it has no function `LLVMGetVersion`"),
+        ("", "is not LLVM 16 or newer: the function `LLVMGetVersion` is missing"),
     ] {
         let run = |args: &[&str]| {
             let mut command = case.command(args);

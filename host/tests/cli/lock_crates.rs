@@ -257,7 +257,7 @@ fn a_library_that_was_written_over_is_built_again() {
     std::fs::write(&file, &bad).expect("a library");
     age(&file, time.modified().expect("a time"));
     let (said, code) = built(&case, &["list", "--locked"]);
-    assert!(code == 3 && said.contains("`passhost build --locked` builds it"), "{said}");
+    assert!(code == 3 && said.contains("run `passhost build --locked` to build it"), "{said}");
     let said = fine(&case, &["list"]);
     assert!(said.contains("mine.Notihng"), "{said}");
     fine(&case, &["build", "--locked"]);
@@ -315,7 +315,7 @@ fn records_in_the_target_folder_are_not_believed() {
     for name in [PathBuf::from("libmine_forged.passhost"), PathBuf::from(record.file_name().expect("a name"))] {
         std::fs::write(file.with_file_name(&name), &forged).expect("a file");
         let (said, code) = built(&case, &["list", "--locked"]);
-        assert!(code == 3 && said.contains("`passhost build --locked` builds it"), "{said}");
+        assert!(code == 3 && said.contains("run `passhost build --locked` to build it"), "{said}");
         std::fs::remove_file(file.with_file_name(name)).expect("a file");
     }
     // The test itself can write to the cache folder, where a forged record is trusted.
@@ -343,7 +343,7 @@ fn commands_that_build_nothing() {
     let _ = std::fs::remove_file(library("no_build"));
     for args in &commands[..5] {
         let (said, code) = built(&case, args);
-        assert!(code == 3 && said.contains("`passhost build` builds it") && !ran(&case), "{args:?}: {said}");
+        assert!(code == 3 && said.contains("run `passhost build` to build it") && !ran(&case), "{args:?}: {said}");
     }
     fine(&case, &["build"]);
     assert!(ran(&case), "it was not built");
