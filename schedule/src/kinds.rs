@@ -37,7 +37,7 @@ impl Schedule {
     /// let [i, k] = sch.loops(sch.get_block("C")?)?;
     /// sch.parallel(i)?;
     /// let refused = sch.parallel(k).expect_err("all iterations write one element");
-    /// assert_eq!(refused.message, "`parallel` of `k`: iterations of `k` all write `C[vi]` in block `C`");
+    /// assert_eq!(refused.message, "`parallel` of `k`: several iterations of `k` write `C[vi]` in block `C`");
     /// # Ok::<(), PassError>(())
     /// ```
     ///

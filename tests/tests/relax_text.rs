@@ -190,9 +190,9 @@ fn golden(name: &str) -> String {
 fn wrong_metadata_is_refused() {
     let text = golden("constants");
     let object = "metadata[\"ir.GenericConst\"][0]";
-    refused(&text.replacen(object, "metadata[\"ir.Foo\"][0]", 1), "holds no `ir.Foo`", "metadata[\"ir.Foo\"][0]");
+    refused(&text.replacen(object, "metadata[\"ir.Foo\"][0]", 1), "does not contain `ir.Foo`", "metadata[\"ir.Foo\"][0]");
     let far = "metadata[\"ir.GenericConst\"][99]";
-    refused(&text.replacen(object, far, 1), "not number 99", far);
+    refused(&text.replacen(object, far, 1), "index 99 is out of range", far);
     refused(&text.replacen(object, "metadata[0][0]", 1), "expected an object", "metadata[0][0]");
     let saved = text.replacen("load_json", "save_json", 1);
     let end = saved.find("\"\"\")").expect("the end") + 4;
@@ -216,7 +216,7 @@ fn wrong_meshes_are_refused() {
         (
             "num_workers=2",
             "num_workers=3",
-            "cannot share evenly",
+            "do not divide the 8 elements of axis 1 evenly",
             "R.dist.redistribute_replica_to_shard(b, num_workers=3, axis=1)",
         ),
     ] {

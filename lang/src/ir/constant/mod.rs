@@ -174,7 +174,7 @@ impl<'a> Constant<'a> {
     /// let array = Array::new(&[2], [F16::from_f32(0.5), F16::from_f32(2.0)])?;
     /// assert_eq!(array.view().values::<f32>()?.sum::<f32>(), 2.5);
     /// let error = array.view().values::<i32>().map(|_| ()).expect_err("0.5 is not an integer");
-    /// assert!(error.to_string().starts_with("the constant has elements of float16, which do not all fit int32"));
+    /// assert!(error.to_string().starts_with("the elements of the constant are float16, and not all of them fit int32"));
     /// # Ok::<(), PassError>(())
     /// ```
     ///
