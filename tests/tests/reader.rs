@@ -81,7 +81,7 @@ fn arguments_that_nothing_takes_are_refused() {
     }
     let flow = "with R.dataflow():\n    y = R.exp(x)\n    R.output(y, z=y)\nreturn y";
     refused(&module(X, flow), "unexpected argument `z`", "z=y");
-    refused(&module(X, &flow.replace("dataflow()", "dataflow(1)")), "expected `with R.dataflow():`", "R.dataflow(1)");
+    refused(&module(X, &flow.replace("dataflow()", "dataflow(1)")), "R.dataflow():`", "R.dataflow(1)");
 }
 
 /// Python would accept both, for other reasons.
@@ -361,7 +361,11 @@ fn a_module_is_a_plain_class() {
     for (given, place) in
         [("(Base)", "Base"), ("(Base, metaclass=X)", "Base"), ("(metaclass=X)", "metaclass=X"), ("[T]", "[T]")]
     {
-        refused(&text.replace("class Module:", &format!("class Module{given}:")), "a module must be a plain class", place);
+        refused(
+            &text.replace("class Module:", &format!("class Module{given}:")),
+            "a module must be a plain class",
+            place,
+        );
     }
 }
 

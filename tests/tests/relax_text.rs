@@ -190,7 +190,11 @@ fn golden(name: &str) -> String {
 fn wrong_metadata_is_refused() {
     let text = golden("constants");
     let object = "metadata[\"ir.GenericConst\"][0]";
-    refused(&text.replacen(object, "metadata[\"ir.Foo\"][0]", 1), "does not contain `ir.Foo`", "metadata[\"ir.Foo\"][0]");
+    refused(
+        &text.replacen(object, "metadata[\"ir.Foo\"][0]", 1),
+        "does not contain `ir.Foo`",
+        "metadata[\"ir.Foo\"][0]",
+    );
     let far = "metadata[\"ir.GenericConst\"][99]";
     refused(&text.replacen(object, far, 1), "index 99 is out of range", far);
     refused(&text.replacen(object, "metadata[0][0]", 1), "expected an object", "metadata[0][0]");

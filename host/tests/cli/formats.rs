@@ -247,7 +247,7 @@ fn a_writer_that_fails_leaves_all_files() {
     for (args, message) in [
         (&["--to", "toi"][..], "no writer `toi`; did you mean `toy`?"),
         (&["--to", "toy{nams=a}"], "writer `toy` has no option `nams`; did you mean `names`?"),
-        (&["-o", "out.onnx"], "the result is TVMScript, and would be written to a file named .onnx"),
+        (&["-o", "out.onnx"], "TVMScript would be written to a file named .onnx"),
         (&["-o", "out.toy", "--provenance"], "--provenance writes comments, which `toy` files do not have"),
     ] {
         let said = case.refused(&[&["run", "model.toy", "--passes", ""], args].concat(), 2);

@@ -194,11 +194,11 @@ fn the_trace_has_a_file_of_its_own() {
     symlink("one.py", case.path("link.py")).expect("a link");
     std::fs::hard_link(case.path("one.py"), case.path("two.py")).expect("a second name");
     let refused: [(&[&str], &str); 7] = [
-        (&["-o", "x.py", "--trace", "./x.py"], "is the file of the result too"),
-        (&["-o", "one.py", "--trace", "link.py"], "is the file of the result too"),
-        (&["-o", "one.py", "--trace", "two.py"], "is the file of the result too"),
-        (&["--trace", "-"], "is the file of the result too"),
-        (&["-o", "-", "--trace", "/dev/stdout"], "is the file of the result too"),
+        (&["-o", "x.py", "--trace", "./x.py"], "is also the file of the result"),
+        (&["-o", "one.py", "--trace", "link.py"], "is also the file of the result"),
+        (&["-o", "one.py", "--trace", "two.py"], "is also the file of the result"),
+        (&["--trace", "-"], "is also the file of the result"),
+        (&["-o", "-", "--trace", "/dev/stdout"], "is also the file of the result"),
         (&["-o", "x.py", "--trace", "small.py"], "is the input"),
         (&["-o", "x.py", "--trace", "passes.toml"], "is the manifest"),
     ];
@@ -288,13 +288,16 @@ fn no_folder_for_temporary_files() {
 fn names_of_other_formats() {
     let case = Case::empty("other_formats").file("passes.toml", "").file("m.py", super::llvm::DOUBLE);
     for (args, what) in [
-        (&["run", "m.py", "--passes", "", "-o", "m.onnx"][..], "the result is TVMScript"),
-        (&["run", "m.py", "--passes", "", "-o", "m.PT"], "the result is TVMScript"),
-        (&["exec", "m.py", "--random", "1", "-o", "m.onnx"], "the result is arrays"),
-        (&["emit", "m.py", "--kind", "shared", "-o", "m.onnx"], "the result is code of a machine"),
+        (&["run", "m.py", "--passes", "", "-o", "m.onnx"][..], "TVMScript would be written to a file named"),
+        (&["run", "m.py", "--passes", "", "-o", "m.PT"], "TVMScript would be written to a file named"),
+        (&["exec", "m.py", "--random", "1", "-o", "m.onnx"], "arrays would be written to a file named .onnx"),
+        (
+            &["emit", "m.py", "--kind", "shared", "-o", "m.onnx"],
+            "a shared library would be written to a file named .onnx",
+        ),
     ] {
         let (_, said, code) = case.run(args, b"");
-        assert!(code == 2 && said.contains(what) && said.contains("run writes TVMScript"), "{args:?}: {said}");
+        assert!(code == 2 && said.contains(what) && said.contains("; name it ."), "{args:?}: {said}");
         assert!(!case.path(args[args.len() - 1]).exists());
     }
 }
@@ -323,7 +326,7 @@ fn standard_output_that_is_closed() {
     for command in commands {
         let (stderr, code) = shell(&format!("\"$PASSHOST\" {command} >&-"));
         assert_eq!(code, Some(4), "{command}: {stderr}");
-        assert!(stderr.contains("it was closed when passhost began"), "{command}: {stderr}");
+        assert!(stderr.contains("it was closed when passhost started"), "{command}: {stderr}");
         // A closed pipe does not cause a message.
         let script = format!("{{ sleep 0.2; \"$PASSHOST\" {command}; echo code $? >&2; }} | true");
         let (stderr, _) = shell(&script);

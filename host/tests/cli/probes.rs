@@ -22,8 +22,7 @@ fn no_temporary_folder_is_needed() {
 #[test]
 fn answers_that_are_forged() {
     let case = Case::new("answers_that_are_forged").libraries(&[example("talks")]);
-    for (how, what) in
-        [("forge", "ended the process with exit code 0"), ("forge everywhere", "sent an answer that is none")]
+    for (how, what) in [("forge", "ended the process with exit code 0"), ("forge everywhere", "sent an invalid answer")]
     {
         let (said, code) = check(&case, &[("ZOO_TALK", how)]);
         assert!(code == 3 && said.contains(what) && said.contains(" while it was opened"), "{how}: {said}");
