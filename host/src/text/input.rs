@@ -1,7 +1,7 @@
 //! The source of a module, before its format is known.
 
 use crate::files::mapped::{Bytes, map};
-use crate::files::{START, from_start, read_start, read_stream, read_text};
+use crate::files::{START, from_start, open_input, read_start, read_stream, read_text};
 use crate::report::error::Error;
 use passhost_lang::metadata::OptionValue;
 use registry::registry::formats::asked;
@@ -49,7 +49,7 @@ impl Input {
     /// As for [`Input::file`], or if `format` is not a name with options.
     pub fn file_as(path: impl AsRef<Path>, format: Option<&str>) -> Result<Input, Error> {
         let (path, origin) = (path.as_ref(), path.as_ref().display().to_string());
-        let opened = File::open(path).and_then(|file| {
+        let opened = open_input(path).and_then(|file| {
             let found = file.metadata()?;
             // Files of the system, such as those in `/proc`, may be longer than the size that they report.
             if found.is_file() && found.len() > 0 {
