@@ -232,15 +232,18 @@ fn input_type(
     for (axis, dim) in shape.dim.iter().enumerate() {
         dims.push(match &dim.value {
             Some(Extent::Value(size)) if *size >= 0 => Dim::Int(*size),
-            Some(Extent::Param(name)) if !name.is_empty() => match (given.sizes.get(name), symbols.get(name)) {
-                (Some(size), _) => Dim::Int(*size),
-                (None, Some(known)) => known.clone(),
-                (None, None) => {
-                    let new = cx.fresh(name);
-                    symbols.insert(name.clone(), new.clone());
-                    new
+            // Exporters call each size that they do not know `?`.
+            Some(Extent::Param(name)) if name.contains(char::is_alphanumeric) => {
+                match (given.sizes.get(name), symbols.get(name)) {
+                    (Some(size), _) => Dim::Int(*size),
+                    (None, Some(known)) => known.clone(),
+                    (None, None) => {
+                        let new = cx.fresh(name);
+                        symbols.insert(name.clone(), new.clone());
+                        new
+                    }
                 }
-            },
+            }
             _ => cx.fresh(&format!("{}_{axis}", input.name)),
         });
     }

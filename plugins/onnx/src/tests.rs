@@ -155,6 +155,23 @@ fn weights_can_be_parameters() {
     assert_eq!(names, ["x", "w"]);
 }
 
+/// Sizes that are called `?` are different ones.
+#[test]
+fn sizes_without_a_name_differ() {
+    let unknown = || Extent::Param("?".to_string());
+    let graph = proto::Graph {
+        node: vec![node("Relu", &["x"], "y")],
+        input: vec![value("x", 1, &[unknown(), unknown()])],
+        output: vec![value("y", 1, &[])],
+        ..Default::default()
+    };
+    let module = read_with(&model(17, graph).encode_to_vec(), &Options::default()).expect("is read");
+    let main = module.get("main").and_then(Body::function).expect("a function");
+    let ty = main.params().next().expect("a parameter").ty().to_owned();
+    let shape = ty.as_tensor().and_then(|ty| ty.shape.clone()).expect("is known");
+    assert_ne!(shape[0], shape[1]);
+}
+
 /// Axes that are an input without elements are known, others are not.
 #[test]
 fn an_input_without_elements_is_known() {
