@@ -83,7 +83,6 @@ pub(super) extern "C" fn read(
 }
 
 /// The shim of a writer. Parameters: table, writer, module, facts of the file, options, context, receiver of the bytes, error.
-#[expect(clippy::too_many_arguments, reason = "each is a part of the contract")]
 pub(super) extern "C" fn write(
     entry: *const Entry,
     at: u32,
