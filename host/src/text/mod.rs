@@ -26,7 +26,9 @@ use std::sync::Arc;
 
 /// Returns true if a text is probably TVMScript, although another format was selected.
 pub(crate) fn looks_like_module(text: &str) -> bool {
-    ["@I.ir_module", "@R.function", "@T.prim_func"].iter().any(|decorator| text.contains(decorator))
+    let decorated =
+        |line: &str| ["@I.ir_module", "@R.function", "@T.prim_func"].iter().any(|start| line.starts_with(start));
+    text.lines().map(str::trim_start).any(decorated)
 }
 
 /// The result of reading an input: a module or an error, and the warnings of the reader.
