@@ -105,14 +105,17 @@ fn plugin(source: &Path, kind: &str, out: &Path) -> Command {
     command
 }
 
-/// Returns the newest build of this crate among the libraries linked with the test.
+/// Returns the newest build of this crate in this workspace, and the folder of its dependencies. Copies of the workspace that
+/// other tests build share the folder, and their sources have absolute paths.
 fn built() -> (PathBuf, PathBuf) {
     let exe = std::env::current_exe().expect("a test has a path");
     let folder = exe.parent().expect("it lies in a folder").to_path_buf();
     let files = std::fs::read_dir(&folder).expect("the folder").flatten().map(|entry| entry.path());
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        name.starts_with("libplugin_api-") && name.ends_with(".rlib")
+        let Some(unit) = name.strip_prefix("lib").and_then(|name| name.strip_suffix(".rlib")) else { return false };
+        let sources = std::fs::read_to_string(folder.join(unit).with_extension("d")).unwrap_or_default();
+        unit.starts_with("plugin_api-") && sources.contains(": plugin-api/src/lib.rs")
     };
     let newest = files.filter(is_ours).max_by_key(|path| path.metadata().and_then(|data| data.modified()).ok());
     (newest.expect("the library"), folder)
