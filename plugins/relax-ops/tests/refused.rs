@@ -30,11 +30,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
             "R.reshape(x, R.shape([0, -1]))",
             "-1, which cannot be inferred next to a 0",
         ),
-        (
-            "x: R.Tensor(ndim=2, dtype=\"float32\")",
-            "R.reshape(x, R.shape([-1]))",
-            "the shape of the tensor is not known",
-        ),
+        ("x: R.Tensor(ndim=2, dtype=\"float32\")", "R.reshape(x, R.shape([-1]))", "the shape of the tensor is unknown"),
         (
             "x: R.Tensor(ndim=2, dtype=\"float32\")",
             "R.reshape(x, R.shape([0, 4]))",

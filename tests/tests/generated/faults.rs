@@ -53,7 +53,7 @@ const FAULTS: &[Fault] = &[
     fault("an element beyond a tuple", "elements", beyond_tuple),
     fault("a condition that is no tensor or scalar", "must be a tensor or scalar", other_condition),
     fault("another type of the result", "the returned value", other_result),
-    fault("a binding without a type", "has no type", no_type),
+    fault("a binding without a type", "is missing; run relax.Normalize", no_type),
     fault("too many arguments of a function", "arguments", too_many_arguments),
     fault("a store into what is no buffer", "is not a declared buffer", undeclared_buffer),
     fault("a wrong number of indices", "indices are given", wrong_indices),
@@ -67,7 +67,7 @@ const FAULTS: &[Fault] = &[
     fault("an initialization outside of a block", "directly in a block", init_outside),
     fault("a region with too few bounds", "bounds are given", wrong_region),
     fault("a break outside of loops", "is not in a loop", break_outside),
-    fault("operands of two types", "must be of one type", mixed_operands),
+    fault("operands of two types", "must have one type", mixed_operands),
     fault("a shape that is a float", "must be integers", float_shape),
 ];
 
