@@ -3,7 +3,7 @@
 use crate::known::{Elem, Known, MOST, arithmetic, compare, count, floor_or_ceil};
 use crate::node::Node;
 use crate::value::{T, axis_of};
-use plugin_api::ir::records::prim;
+use plugin_api::arith::prim;
 use plugin_api::prelude::*;
 
 type Folded = Option<Vec<T>>;

@@ -4,12 +4,12 @@ use crate::cx::Cx;
 use crate::node::Node;
 use crate::ops::{self, Run};
 use crate::proto;
-use crate::tensors::{self, Folder};
+use crate::tensors;
 use crate::value::{Item, Res, T};
 use crate::{Options, fold, names};
 use plugin_api::prelude::*;
 use std::collections::{BTreeMap, HashMap};
-use std::rc::Rc;
+use std::path::Path;
 
 /// Maximum nesting of graphs and functions.
 const DEEPEST: usize = 24;
@@ -55,8 +55,9 @@ pub(crate) struct Scopes<'a> {
     opsets: Vec<BTreeMap<&'a str, i64>>,
     /// Attributes of the functions whose bodies are being read.
     attrs: Vec<BTreeMap<&'a str, &'a proto::Attribute>>,
-    functions: Rc<HashMap<Key<'a>, &'a proto::Function>>,
-    pub(crate) folder: Rc<Folder<'a>>,
+    functions: HashMap<Key<'a>, &'a proto::Function>,
+    /// The folder of the model.
+    pub(crate) folder: Option<&'a Path>,
     pub(crate) options: &'a Options,
     /// Inputs that may lack a value.
     pub(crate) optional: Vec<&'a str>,
@@ -88,7 +89,7 @@ fn opsets(imports: &[proto::OperatorSet]) -> Res<BTreeMap<&str, i64>> {
 impl<'a> Scopes<'a> {
     pub(crate) fn new(
         model: &'a proto::Model,
-        folder: Folder<'a>,
+        folder: Option<&'a Path>,
         options: &'a Options,
         dataflow: bool,
     ) -> Res<Scopes<'a>> {
@@ -99,9 +100,9 @@ impl<'a> Scopes<'a> {
         Ok(Scopes {
             scopes: Vec::new(),
             opsets: vec![opsets(&model.opset_import)?],
-            attrs: vec![BTreeMap::new()],
-            functions: Rc::new(functions),
-            folder: Rc::new(folder),
+            attrs: Vec::new(),
+            functions,
+            folder,
             options,
             optional: Vec::new(),
             outputs: Vec::new(),
@@ -143,26 +144,36 @@ impl<'a> Cx<'a> {
     /// Reads the graph of the model, and returns its results. The parameters must exist.
     pub(crate) fn model(&mut self, graph: &'a proto::Graph, inputs: Vec<(String, Item)>) -> Res<Vec<Item>> {
         self.scopes.outputs = graph.output.iter().map(|output| output.name.as_str()).collect();
-        self.graph(graph, inputs, false)
+        self.graph(graph, inputs)
     }
 
     /// Reads a graph in its own scope.
-    pub(crate) fn graph(
+    pub(crate) fn graph(&mut self, graph: &'a proto::Graph, inputs: Vec<(String, Item)>) -> Res<Vec<Item>> {
+        let scope = Scope { names: inputs.into_iter().collect(), closed: false, absent: Vec::new() };
+        let outputs = graph.output.iter().map(|output| &output.name);
+        self.within(scope, |cx| cx.content(graph), outputs)
+    }
+
+    /// Reads the body of a loop, whose inputs get these values in order.
+    pub(crate) fn body(&mut self, graph: &'a proto::Graph, given: impl IntoIterator<Item = Item>) -> Res<Vec<Item>> {
+        self.graph(graph, graph.input.iter().map(|input| input.name.clone()).zip(given).collect())
+    }
+
+    /// Reads nodes in a scope, and returns the values of these names in it.
+    fn within<'n>(
         &mut self,
-        graph: &'a proto::Graph,
-        inputs: Vec<(String, Item)>,
-        closed: bool,
+        scope: Scope<'a>,
+        read: impl FnOnce(&mut Self) -> Res<()>,
+        outputs: impl Iterator<Item = &'n String>,
     ) -> Res<Vec<Item>> {
         if self.scopes.scopes.len() >= DEEPEST {
             return Err(format!("graphs are more than {DEEPEST} deep inside each other"));
         }
-        self.scopes.scopes.push(Scope { names: inputs.into_iter().collect(), closed, absent: Vec::new() });
-        let read = self.content(graph);
-        let results = read.and_then(|()| {
-            let result = |output: &proto::ValueInfo| {
-                self.scopes.find(&output.name).ok_or_else(|| format!("no node computes the result `{}`", output.name))
-            };
-            graph.output.iter().map(result).collect()
+        self.scopes.scopes.push(scope);
+        let results = read(self).and_then(|()| {
+            let result =
+                |name: &String| self.scopes.find(name).ok_or_else(|| format!("no node computes the result `{name}`"));
+            outputs.map(result).collect()
         });
         self.scopes.scopes.pop();
         results
@@ -173,7 +184,7 @@ impl<'a> Cx<'a> {
             let given = self.scopes.scopes.last().is_some_and(|scope| scope.names.contains_key(&tensor.name));
             if !given {
                 let of = |why| format!("initializer `{}`: {why}", tensor.name);
-                let read = tensors::read(tensor, &self.scopes.folder).map_err(of)?;
+                let read = tensors::read(tensor, self.scopes.folder).map_err(of)?;
                 self.scopes.set(&tensor.name, read.into());
             }
         }
@@ -209,8 +220,7 @@ impl<'a> Cx<'a> {
             }
         };
         let inputs: Vec<Option<Item>> = proto.input.iter().map(input).collect::<Res<_>>()?;
-        let outer = self.scopes.attrs.last().cloned().unwrap_or_default();
-        let node = Node::new(proto, version.unwrap_or(1), inputs, &outer);
+        let node = Node::new(proto, version.unwrap_or(1), inputs, self.scopes.attrs.last());
         if let Some(results) = fold::fold(&node).or_else(|| fold::sized(&node)) {
             return self.bind(proto, results.into_iter().map(Item::from).collect());
         }
@@ -298,7 +308,7 @@ impl<'a> Cx<'a> {
 
     /// Reads the body of a function of the model.
     fn function(&mut self, node: &Node<'a>, function: &'a proto::Function) -> Res<Vec<Item>> {
-        if self.scopes.attrs.len() >= DEEPEST {
+        if self.scopes.scopes.len() + 1 >= DEEPEST {
             return Err(format!("functions call each other more than {DEEPEST} deep"));
         }
         let mut attrs: BTreeMap<&'a str, &'a proto::Attribute> = BTreeMap::new();
@@ -317,22 +327,12 @@ impl<'a> Cx<'a> {
         self.scopes.attrs.push(attrs);
         let absent = |at: &usize| node.item(*at).is_none();
         let absent = (0..function.input.len()).filter(absent).map(|at| function.input[at].as_str()).collect();
-        self.scopes.scopes.push(Scope { names: names.into_iter().collect(), closed: true, absent });
-        let read = self.body(function);
-        self.scopes.scopes.pop();
+        let scope = Scope { names: names.into_iter().collect(), closed: true, absent };
+        let nodes = |cx: &mut Self| function.node.iter().try_for_each(|node| cx.node(node));
+        let read = self.within(scope, nodes, function.output.iter());
         self.scopes.attrs.pop();
         self.scopes.opsets.pop();
         read
-    }
-
-    fn body(&mut self, function: &'a proto::Function) -> Res<Vec<Item>> {
-        if self.scopes.scopes.len() >= DEEPEST {
-            return Err(format!("graphs are more than {DEEPEST} deep inside each other"));
-        }
-        function.node.iter().try_for_each(|node| self.node(node))?;
-        let result =
-            |name: &String| self.scopes.find(name).ok_or_else(|| format!("no node computes the result `{name}`"));
-        function.output.iter().map(result).collect()
     }
 
     /// Binds the results of a node to their names.

@@ -1,8 +1,7 @@
 //! Values that are known while a model is read: numbers, and integers that depend only on symbolic dimensions. Models compute
 //! shapes with ordinary operators; with these values, the results of such computations become dimensions.
 
-use plugin_api::arith::{Analyzer, Bounds, apply, prove_equal};
-use plugin_api::ir::records::prim;
+use plugin_api::arith::{Analyzer, Bounds, apply, prim, prove_equal};
 use plugin_api::prelude::*;
 use std::rc::Rc;
 

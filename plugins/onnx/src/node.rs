@@ -19,22 +19,20 @@ pub(crate) struct Node<'p> {
 }
 
 impl<'p> Node<'p> {
-    /// Creates a node. `outer` has the attributes of the function whose body contains it.
+    /// Creates a node. `outer` has the attributes of the function whose body contains it, if there is one.
     pub(crate) fn new(
         proto: &'p proto::Node,
         version: i64,
         inputs: Vec<Option<Item>>,
-        outer: &BTreeMap<&'p str, &'p proto::Attribute>,
+        outer: Option<&BTreeMap<&'p str, &'p proto::Attribute>>,
     ) -> Node<'p> {
         let mut attrs = BTreeMap::new();
         for attr in &proto.attribute {
-            match attr.ref_attr_name.is_empty() {
-                true => attrs.insert(attr.name.as_str(), attr),
-                false => match outer.get(attr.ref_attr_name.as_str()) {
-                    Some(given) => attrs.insert(attr.name.as_str(), *given),
-                    None => None,
-                },
+            let given = match attr.ref_attr_name.as_str() {
+                "" => Some(attr),
+                name => outer.and_then(|outer| outer.get(name).copied()),
             };
+            attrs.extend(given.map(|given| (attr.name.as_str(), given)));
         }
         Node { proto, version, attrs, inputs, read: RefCell::default(), used: RefCell::default() }
     }

@@ -3,7 +3,7 @@
 use crate::cx::Cx;
 use crate::graph::{NEEDS_BRANCHES, Scopes};
 use crate::known::Known;
-use crate::tensors::{self, Folder};
+use crate::tensors;
 use crate::value::{Item, Res, T};
 use crate::{Options, names, narrow, proto};
 use plugin_api::prelude::*;
@@ -46,7 +46,7 @@ fn function(
     let builder = BlockBuilder::new(infer);
     let mut read = Ok(());
     builder.function(MAIN, |b| {
-        read = Scopes::new(model, Folder { path: folder }, options, dataflow).and_then(|scopes| {
+        read = Scopes::new(model, folder, options, dataflow).and_then(|scopes| {
             let mut cx = Cx { b, scopes, branches: 0, names: FreshNames::default() };
             main(&mut cx, graph, &given)
         });
@@ -150,7 +150,7 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
     let n_inputs = inputs.len() - given.values.len();
     if cx.scopes.options.keep_params_in_input {
         for tensor in &graph.initializer {
-            let constant = tensors::read(tensor, &cx.scopes.folder)
+            let constant = tensors::read(tensor, cx.scopes.folder)
                 .map_err(|why| format!("initializer `{}`: {why}", tensor.name))?;
             // Integer weights stay constants, because shapes may be computed from them.
             if constant.known().is_some() && !constant.is_float() {

@@ -4,6 +4,7 @@ use crate::known::{Elem, Known, MOST, count};
 use crate::proto;
 use crate::value::{Res, T};
 use plugin_api::prelude::*;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
@@ -43,13 +44,8 @@ pub(crate) fn dtype_of(code: i32) -> Res<DType> {
     })
 }
 
-/// The location of the files beside the model.
-pub(crate) struct Folder<'a> {
-    pub(crate) path: Option<&'a Path>,
-}
-
-/// Returns a tensor of the model as a constant.
-pub(crate) fn read(tensor: &proto::Tensor, folder: &Folder<'_>) -> Res<T> {
+/// Returns a tensor of the model as a constant. Its data may be in a file in the folder of the model.
+pub(crate) fn read(tensor: &proto::Tensor, folder: Option<&Path>) -> Res<T> {
     let dtype = dtype_of(tensor.data_type)?;
     let n = count(&tensor.dims).ok_or_else(|| format!("no tensor has the shape {:?}", tensor.dims))?;
     let bytes = bytes_of(tensor, dtype, n, folder)?;
@@ -76,24 +72,20 @@ fn extended(bytes: &[u8], dtype: DType) -> Vec<u8> {
 }
 
 /// Returns the bytes of elements of this size.
-fn bytes_of<'t>(
-    tensor: &'t proto::Tensor,
-    dtype: DType,
-    n: usize,
-    folder: &Folder<'_>,
-) -> Res<std::borrow::Cow<'t, [u8]>> {
+fn bytes_of<'t>(tensor: &'t proto::Tensor, dtype: DType, n: usize, folder: Option<&Path>) -> Res<Cow<'t, [u8]>> {
     let packed = (n.checked_mul(dtype.bits().into())).map(|bits| bits.div_ceil(8));
     let wanted = packed.ok_or_else(|| format!("a tensor of {n} elements is larger than memory"))?;
+    let is_packed = dtype.bits() < 8;
     let raw = match (&tensor.raw_data, tensor.data_location.unwrap_or_default()) {
-        (_, 1) => Some(std::borrow::Cow::Owned(external(tensor, wanted, folder)?)),
-        (Some(raw), _) => Some(std::borrow::Cow::Borrowed(&raw[..])),
-        (None, _) => None,
+        (_, 1) => Some(Cow::Owned(external(tensor, wanted, folder)?)),
+        (Some(raw), _) => Some(Cow::Borrowed(&raw[..])),
+        (None, _) => is_packed.then(|| tensor.int32_data.iter().map(|v| *v as u8).collect()),
     };
     match raw {
         Some(raw) if raw.len() != wanted => {
             Err(format!("a tensor of shape {:?} and {dtype} has {wanted} bytes, found {}", tensor.dims, raw.len()))
         }
-        Some(raw) if dtype.bits() < 8 => Ok(unpacked(&raw, dtype.bits(), n).into()),
+        Some(raw) if is_packed => Ok(unpacked(&raw, dtype.bits(), n).into()),
         Some(raw) => Ok(raw),
         None => fields(tensor, dtype, n).map(Into::into),
     }
@@ -106,7 +98,7 @@ fn unpacked(raw: &[u8], bits: u8, n: usize) -> Vec<u8> {
     (0..n).map(|at| raw[at / each] >> (usize::from(bits) * (at % each)) & mask).collect()
 }
 
-/// Reads data from the field for the data type.
+/// Reads data from the field for a data type of at least 8 bits.
 fn fields(tensor: &proto::Tensor, dtype: DType, n: usize) -> Res<Vec<u8>> {
     let found;
     let bytes: Vec<u8> = match (dtype.code(), dtype.bits()) {
@@ -125,18 +117,6 @@ fn fields(tensor: &proto::Tensor, dtype: DType, n: usize) -> Res<Vec<u8>> {
         (1, 64 | 32) => {
             found = tensor.uint64_data.len();
             tensor.uint64_data.iter().flat_map(|v| v.to_le_bytes()[..dtype.bytes()].to_vec()).collect()
-        }
-        (_, 2 | 4) => {
-            let raw: Vec<u8> = tensor.int32_data.iter().map(|v| *v as u8).collect();
-            let bytes = (n * usize::from(dtype.bits())).div_ceil(8);
-            if raw.len() != bytes {
-                return Err(format!(
-                    "a tensor of shape {:?} and {dtype} has {bytes} bytes, found {}",
-                    tensor.dims,
-                    raw.len()
-                ));
-            }
-            return Ok(unpacked(&raw, dtype.bits(), n));
         }
         _ => {
             found = tensor.int32_data.len();
@@ -172,7 +152,7 @@ fn elements(bytes: &[u8], dtype: DType) -> Option<Vec<Elem>> {
 }
 
 /// Reads data from a file beside the model.
-fn external(tensor: &proto::Tensor, wanted: usize, folder: &Folder<'_>) -> Res<Vec<u8>> {
+fn external(tensor: &proto::Tensor, wanted: usize, folder: Option<&Path>) -> Res<Vec<u8>> {
     let entry =
         |key: &str| tensor.external_data.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str());
     let name = entry("location").ok_or("a tensor has its data in another file, which it does not name")?;
@@ -212,8 +192,8 @@ fn external(tensor: &proto::Tensor, wanted: usize, folder: &Folder<'_>) -> Res<V
 }
 
 /// Returns the path of a file in the folder of the model. Links must not lead out of it.
-fn beside(name: &str, folder: &Folder<'_>) -> Res<PathBuf> {
-    let Some(root) = folder.path else {
+fn beside(name: &str, folder: Option<&Path>) -> Res<PathBuf> {
+    let Some(root) = folder else {
         return Err(format!(
             "the model has external data in `{name}`, which needs a model that is a file; give its path"
         ));

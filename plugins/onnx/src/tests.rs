@@ -2,8 +2,8 @@
 
 use crate::known::{Elem, Known, arithmetic, compare};
 use crate::{Options, graph, narrow, proto, read, tensors};
+use plugin_api::arith::prim;
 use plugin_api::ir::Call;
-use plugin_api::ir::records::prim;
 use plugin_api::prelude::*;
 use prost::Message;
 use prost::bytes::Bytes;
@@ -192,8 +192,7 @@ fn an_input_without_elements_is_known() {
 /// A tensor that claims to be longer than its data, in each way of storing data.
 #[test]
 fn lengths_are_checked_before_memory_is_taken() {
-    let folder = tensors::Folder { path: None };
-    let said = |tensor: proto::Tensor| tensors::read(&tensor, &folder).err().expect("is refused");
+    let said = |tensor: proto::Tensor| tensors::read(&tensor, None).err().expect("is refused");
     let huge = proto::Tensor { dims: vec![1 << 31, 1 << 31], data_type: 1, ..Default::default() };
     assert!(said(huge.clone()).contains("larger than memory") || said(huge).contains("found 0"));
     assert!(
@@ -213,7 +212,7 @@ fn lengths_are_checked_before_memory_is_taken() {
             external_data: vec![entry("location", location)],
             ..ints("t", &[0])
         };
-        tensors::read(&tensor, &tensors::Folder { path }).err().expect("is refused")
+        tensors::read(&tensor, path).err().expect("is refused")
     };
     assert!(outside("w.bin", None).contains("needs a model that is a file"));
     let here = std::env::temp_dir();

@@ -106,11 +106,11 @@ fn branch<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let (then, otherwise) = (n.graph("then_branch")?, n.graph("else_branch")?);
     let cond = n.input(0)?;
     if let Some(holds) = truth(&cond) {
-        return cx.graph(if holds { then } else { otherwise }, Vec::new(), false);
+        return cx.graph(if holds { then } else { otherwise }, Vec::new());
     }
     // Exporters emit this form to remove an axis of symbolic length. The length is checked when the model runs.
     if is_only("Squeeze", then) && is_only("Identity", otherwise) {
-        return cx.graph(then, Vec::new(), false);
+        return cx.graph(then, Vec::new());
     }
     if cx.scopes.dataflow {
         return Err(NEEDS_BRANCHES.to_string());
@@ -152,7 +152,7 @@ fn is_only(op: &str, graph: &proto::Graph) -> bool {
 
 /// Returns the results of a branch as one value, which may be a tuple.
 fn one_side<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph) -> Res<V> {
-    let results = cx.graph(graph, Vec::new(), false)?;
+    let results = cx.graph(graph, Vec::new())?;
     let values: Vec<V> = results.iter().map(|item| cx.v(&item.tensor()?)).collect::<Res<_>>()?;
     match values.as_slice() {
         [one] => Ok(*one),
@@ -185,19 +185,11 @@ fn repeat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
             .map(Item::from)
             .into_iter()
             .chain(carried.iter().cloned());
-        let names = body.input.iter().map(|input| input.name.clone()).zip(given).collect();
-        let mut results = cx.graph(body, names, false)?;
-        if results.len() != 1 + carried.len() + n_scans {
-            return Err(format!("its body has {} results; {} are needed", results.len(), 1 + carried.len() + n_scans));
-        }
-        let last = results.split_off(1 + carried.len());
+        let mut results = one_round(cx, body, given, 1 + carried.len(), &mut scans)?;
         goes = truth(&results[0].tensor()?).ok_or(
             "whether it goes on depends on data, which is not supported; export the model with a number of rounds",
         )?;
         carried = results.split_off(1);
-        for (all, item) in scans.iter_mut().zip(last) {
-            all.push(item.tensor()?);
-        }
         round += 1;
     }
     let mut results = carried;
@@ -207,6 +199,25 @@ fn repeat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
             false => stacked(cx, &parts, 0)?.into(),
             true => nothing(cx, body.output.get(1 + at).ok_or_else(|| format!("result {k} has no type"))?)?.into(),
         });
+    }
+    Ok(results)
+}
+
+/// Reads the body of a loop once. Returns the first `n_kept` results; each of the others is added to its scan.
+fn one_round<'a>(
+    cx: &mut Cx<'a>,
+    body: &'a proto::Graph,
+    given: impl IntoIterator<Item = Item>,
+    n_kept: usize,
+    scans: &mut [Vec<T>],
+) -> Res<Vec<Item>> {
+    let mut results = cx.body(body, given)?;
+    let needed = n_kept + scans.len();
+    if results.len() != needed {
+        return Err(format!("its body has {} results; {needed} are needed", results.len()));
+    }
+    for (all, item) in scans.iter_mut().zip(results.split_off(n_kept)) {
+        all.push(item.tensor()?);
     }
     Ok(results)
 }
@@ -259,16 +270,7 @@ fn scan<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
             let at = if in_back[k] == 1 { rounds - 1 - round } else { round };
             given.push(cx.pick(x, axes[k], at)?.into());
         }
-        let names = body.input.iter().map(|input| input.name.clone()).zip(given).collect();
-        let mut results = cx.graph(body, names, false)?;
-        if results.len() != n_carried + n_scans {
-            return Err(format!("its body has {} results; {} are needed", results.len(), n_carried + n_scans));
-        }
-        let last = results.split_off(n_carried);
-        carried = results;
-        for (all, item) in scans.iter_mut().zip(last) {
-            all.push(item.tensor()?);
-        }
+        carried = one_round(cx, body, given, n_carried, &mut scans)?;
     }
     let mut results = carried;
     for (k, mut parts) in scans.into_iter().enumerate() {
@@ -320,8 +322,7 @@ fn sequence_map<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
             other => Ok(other.clone()),
         };
         let given: Vec<Item> = inputs.iter().map(of).collect::<Result<_, _>>()?;
-        let names = body.input.iter().map(|input| input.name.clone()).zip(given).collect();
-        for (all, item) in results.iter_mut().zip(cx.graph(body, names, false)?) {
+        for (all, item) in results.iter_mut().zip(cx.body(body, given)?) {
             all.push(item);
         }
     }

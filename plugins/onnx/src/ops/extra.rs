@@ -487,7 +487,7 @@ fn flex_attention<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         if n.has(name) {
             let graph = n.graph(name)?;
             let given = graph.input.iter().map(|input| input.name.clone()).zip([Item::from(scores.clone())]).collect();
-            scores = cx.graph(graph, given, false)?.first().ok_or("its graph has no result")?.tensor()?;
+            scores = cx.graph(graph, given)?.first().ok_or("its graph has no result")?.tensor()?;
         }
     }
     let out = cx.matmul(&scores, &v)?;

@@ -5,8 +5,8 @@ use crate::cx::Cx;
 use crate::known::{self, add, max, min, mul, sub};
 use crate::node::Node;
 use crate::value::{Item, Res, T, axis_of};
+use plugin_api::arith::prim;
 use plugin_api::arith::product;
-use plugin_api::ir::records::prim;
 use plugin_api::prelude::*;
 
 pub(super) const ROWS: &[Row] = &[

@@ -80,9 +80,8 @@ impl Lower {
         let at = outermost.index().unwrap_or(0);
         let Some(nest) = Some(outermost).filter(|_| at >= self.nested_until).and_then(Nest::of) else { return Ok(()) };
         self.nested_until = nest.block.index().unwrap_or(0);
-        let empty: Vec<Value<'_>> = nest.reduced().map(|of| of.extent).collect();
-        let empty: Vec<Value<'_>> =
-            empty.into_iter().filter(|extent| self.analyzer().index_bounds(*extent).min < 1).collect();
+        let may_be_empty = |extent: &Value<'_>| self.analyzer().index_bounds(*extent).min < 1;
+        let empty: Vec<Value<'_>> = nest.reduced().map(|of| of.extent).filter(may_be_empty).collect();
         if empty.is_empty() {
             return Ok(());
         }
