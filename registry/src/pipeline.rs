@@ -33,17 +33,22 @@ impl Named {
             Named::Writer => "a writer",
         }
     }
-}
 
-/// The kind without an article: `pass`.
-impl std::fmt::Display for Named {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+    /// Returns the kind without an article: `pass`.
+    pub fn word(self) -> &'static str {
+        match self {
             Named::Pass => "pass",
             Named::Instrument => "instrument",
             Named::Reader => "reader",
             Named::Writer => "writer",
-        })
+        }
+    }
+}
+
+/// The kind without an article.
+impl std::fmt::Display for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.word())
     }
 }
 

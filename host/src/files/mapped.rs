@@ -4,14 +4,15 @@
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// The bytes of a file or a stream.
 #[derive(Debug)]
 pub(crate) enum Bytes {
     /// The mapped bytes of a file.
     Mapped(memmap2::Mmap),
-    /// A copy of the bytes.
-    Owned(Vec<u8>),
+    /// Bytes in memory.
+    Shared(Arc<[u8]>),
 }
 
 impl Deref for Bytes {
@@ -20,7 +21,7 @@ impl Deref for Bytes {
     fn deref(&self) -> &[u8] {
         match self {
             Bytes::Mapped(map) => map,
-            Bytes::Owned(bytes) => bytes,
+            Bytes::Shared(bytes) => bytes,
         }
     }
 }
@@ -32,7 +33,7 @@ impl Deref for Bytes {
 /// If it cannot be mapped.
 pub(crate) fn map(file: &File) -> io::Result<Bytes> {
     if file.metadata()?.len() == 0 {
-        return Ok(Bytes::Owned(Vec::new()));
+        return Ok(Bytes::Shared(Arc::default()));
     }
     // SAFETY: the map is only read. As with every mapped file, other programs should not write to it meanwhile. If one does,
     // the bytes change, but they are plain bytes, and no safety depends on an earlier check of them.

@@ -153,8 +153,8 @@ impl Input {
     /// Returns all bytes for a reader of a plugin, which are mapped if the input is a file.
     pub(super) fn bytes(&self) -> Result<Bytes, Error> {
         match &self.contents {
-            Contents::Text(text) => Ok(Bytes::Owned(text.as_bytes().to_vec())),
-            Contents::Bytes(bytes) => Ok(Bytes::Owned(bytes.to_vec())),
+            Contents::Text(text) => Ok(Bytes::Shared(Arc::clone(text).into())),
+            Contents::Bytes(bytes) => Ok(Bytes::Shared(Arc::clone(bytes))),
             Contents::File(_, file) => map(file).map_err(|error| unreadable(&self.origin, &error)),
         }
     }

@@ -1,7 +1,7 @@
 //! A plugin in worker processes, with the same interface as a plugin loaded in this process.
 
 use super::Reads;
-use super::words::{call, event};
+use super::words::{call, event, put_file};
 use super::worker::{Death, Start, Worker};
 use crate::instruments::OfPlugin;
 use crate::plugins::loader::Listed;
@@ -206,12 +206,7 @@ impl Apart {
         let put = |_: &mut Known, out: &mut Writer| {
             out.number(reader as u64);
             put_values(out, options);
-            out.text(source.name);
-            out.byte(u8::from(source.path.is_some()));
-            match (source.path, &bytes) {
-                (Some(path), _) => out.block(path.as_os_str().as_encoded_bytes()),
-                (None, bytes) => out.block(bytes.as_deref().unwrap_or_default()),
-            }
+            put_file(out, source.facts(), bytes.as_deref().unwrap_or_default());
         };
         let take = |known: &mut Known, from: &mut Reader<'_>| match outcome(from)? {
             Ok(()) => known.take_module(from).map(Ok),
@@ -232,9 +227,7 @@ impl Apart {
         let put = |known: &mut Known, out: &mut Writer| {
             out.number(writer as u64);
             put_values(out, options);
-            out.text(file.name);
-            out.byte(u8::from(file.path.is_some()));
-            out.block(file.path.map_or(&[][..], |path| path.as_os_str().as_encoded_bytes()));
+            put_file(out, file, &[]);
             known.put_module(out, module);
         };
         turn.worker.call(call::WRITE, put, |_, from| outcome(from)).map_err(ended)?

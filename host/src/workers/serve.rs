@@ -3,7 +3,7 @@
 use super::channel::{Channel, Frame, receive_files};
 use super::limits::{self, Spaces};
 use super::remote::{self, Header, Remote, Session};
-use super::words::{call, event, tell};
+use super::words::{call, event, take_file, tell};
 use crate::files::mapped::map;
 use crate::plugins::library::Library;
 use crate::plugins::loader;
@@ -301,16 +301,13 @@ fn one_call(
 /// Reads a file. The worker maps it if it has a path.
 fn read(session: &Session, opened: &Opened, at: usize, from: &mut Reader<'_>, out: &mut Writer) -> Result<(), Forged> {
     let options = take_values(from)?;
-    let name = from.text()?;
-    let has_path = from.byte()? != 0;
-    let block = from.block()?;
-    let path = has_path.then(|| limits::path(block));
+    let (name, path, bytes) = take_file(from)?;
     let mapped = path.as_ref().map(|path| File::open(path).and_then(|file| map(&file))).transpose();
     let doing = doing(opened, Kind::Format, "", "reader");
     let result = mapped.map_err(|error| RunFailure::Protocol(format!("cannot read the file in its worker: {error}")));
     let result = result.and_then(|mapped| {
         let facts = FileFacts { name, path: path.as_deref() };
-        opened.plugin.read(at, facts, mapped.as_deref().unwrap_or(block), &options)
+        opened.plugin.read(at, facts, mapped.as_deref().unwrap_or(bytes), &options)
     });
     drop(doing);
     Outcome::put(out, &result);
@@ -321,10 +318,7 @@ fn read(session: &Session, opened: &Opened, at: usize, from: &mut Reader<'_>, ou
 /// Writes a module, and sends the bytes to the host.
 fn write(session: &Session, opened: &Opened, at: usize, from: &mut Reader<'_>, out: &mut Writer) -> Result<(), Forged> {
     let options = take_values(from)?;
-    let name = from.text()?;
-    let has_path = from.byte()? != 0;
-    let block = from.block()?;
-    let path = has_path.then(|| limits::path(block));
+    let (name, path, _) = take_file(from)?;
     let module = session.known().take_module(from)?;
     let doing = doing(opened, Kind::Format, "", "writer");
     let facts = FileFacts { name, path: path.as_deref() };

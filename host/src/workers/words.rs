@@ -1,4 +1,24 @@
-//! The first byte of each message between host and worker, which selects what it means.
+//! The first byte of each message between host and worker, which selects what it means; and the form of a file in a message.
+
+use super::limits;
+use plugin_api::abi::host::FileFacts;
+use plugin_api::abi::relay::{Forged, Reader, Writer};
+use std::path::PathBuf;
+
+/// Puts the facts of a file into a message: its path, or the bytes of a file without one.
+pub(super) fn put_file(out: &mut Writer, file: FileFacts<'_>, bytes: &[u8]) {
+    out.text(file.name);
+    out.byte(u8::from(file.path.is_some()));
+    out.block(file.path.map_or(bytes, |path| path.as_os_str().as_encoded_bytes()));
+}
+
+/// Takes the facts that [`put_file`] put: name, path, and the bytes of a file without path.
+pub(super) fn take_file<'a>(from: &mut Reader<'a>) -> Result<(&'a str, Option<PathBuf>, &'a [u8]), Forged> {
+    let name = from.text()?;
+    let has_path = from.byte()? != 0;
+    let block = from.block()?;
+    Ok(if has_path { (name, Some(limits::path(block)), &[]) } else { (name, None, block) })
+}
 
 /// Calls from the host.
 pub(super) mod call {

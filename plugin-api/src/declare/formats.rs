@@ -458,13 +458,7 @@ macro_rules! __format {
 
         $(#[doc = $doc])*
         $vis const $NAME: $crate::declare::formats::ReaderDecl = $crate::declare::formats::ReaderDecl {
-            format: $crate::declare::formats::FormatDecl {
-                name: $name,
-                doc: concat!($($doc, "\n"),*),
-                extensions: &[$($extension),*],
-                options: $crate::__pass!(@decls $($Options)?),
-                example: concat!($($example)?),
-            },
+            format: $crate::__format!(@format $name [$($doc)*] [$($extension)*] [$($Options)?] [$($example)?]),
             begins: &[$($($begin as &[u8]),*)?],
             read: $crate::__format!(@read $run $(, $Options)?),
         }
@@ -477,16 +471,20 @@ macro_rules! __format {
 
         $(#[doc = $doc])*
         $vis const $NAME: $crate::declare::formats::WriterDecl = $crate::declare::formats::WriterDecl {
-            format: $crate::declare::formats::FormatDecl {
-                name: $name,
-                doc: concat!($($doc, "\n"),*),
-                extensions: &[$($extension),*],
-                options: $crate::__pass!(@decls $($Options)?),
-                example: concat!($($example)?),
-            },
+            format: $crate::__format!(@format $name [$($doc)*] [$($extension)*] [$($Options)?] [$($example)?]),
             write: $crate::__format!(@write $run $(, $Options)?),
         }
         .checked();
+    };
+
+    (@format $name:literal [$($doc:literal)*] [$($extension:literal)*] [$($Options:ident)?] [$($example:literal)?]) => {
+        $crate::declare::formats::FormatDecl {
+            name: $name,
+            doc: concat!($($doc, "\n"),*),
+            extensions: &[$($extension),*],
+            options: $crate::__pass!(@decls $($Options)?),
+            example: concat!($($example)?),
+        }
     };
 
     (@read $run:expr) => {

@@ -86,10 +86,7 @@ impl Registry {
     ) -> Result<(), RegistryError> {
         let mut fresh = HashSet::new();
         for info in formats {
-            let kind = match direction {
-                Direction::Read => "reader",
-                Direction::Write => "writer",
-            };
+            let kind = direction.named().word();
             let name = info.name.clone();
             if let Some((field, why)) = info.wrong() {
                 return Err(RegistryError::BadField { kind, name, owner: owner.describe(), field, why });
