@@ -99,7 +99,8 @@ impl Engine {
             if let Some(error) = lost {
                 return Err(Stopped::File(error));
             }
-            written.map_err(|failure| Stopped::Writer(failed(Direction::Write, &shown, name, owner, failure)))?;
+            written
+                .map_err(|failure| Stopped::Writer(failed(Direction::Write, &shown, name, owner, failure).into()))?;
             file.flush().map_err(Stopped::File)?;
             beside.keep().map_err(Stopped::File)
         };
@@ -118,7 +119,7 @@ impl Engine {
                     write(&mut io::BufWriter::with_capacity(1 << 16, file)).map_err(|why| match why {
                         Stopped::File(error) => error,
                         Stopped::Writer(error) => {
-                            stopped = Some(error);
+                            stopped = Some(*error);
                             io::ErrorKind::Other.into()
                         }
                     })
@@ -133,14 +134,14 @@ impl Engine {
 /// The reason why nothing was written.
 enum Stopped {
     File(io::Error),
-    Writer(Error),
+    Writer(Box<Error>),
 }
 
 impl Stopped {
     fn of(self, shown: &str) -> Error {
         match self {
             Stopped::File(error) => Error::Write { path: shown.into(), message: error.to_string() },
-            Stopped::Writer(error) => error,
+            Stopped::Writer(error) => *error,
         }
     }
 }

@@ -211,10 +211,11 @@ impl<'a> FnReader<'a> {
             let before = values.len();
             self.type_args(name, types, &mut values)?;
             // The arguments determine the type of the result, except for its device.
-            if info.name == "relax.builtin.alloc_tensor" && !self.scope.as_written {
-                if !values[before..].iter().any(|ty| self.b.with(*ty, names_a_device)) {
-                    values.truncate(before);
-                }
+            if info.name == "relax.builtin.alloc_tensor"
+                && !self.scope.as_written
+                && !values[before..].iter().any(|ty| self.b.with(*ty, names_a_device))
+            {
+                values.truncate(before);
             }
         }
         let v = self.b.call(callee, &values, attrs, TypeId::NONE, false, None);
@@ -409,14 +410,40 @@ impl<'a> FnReader<'a> {
                 return Ok(id);
             }
         }
-        let mut entries: Vec<(&str, Attr)> = Vec::with_capacity(info.attrs.len());
+        let mut entries = self.given_attrs(info, call, positional, &other)?;
+        self.add_attributes(&info.name, values, &mut entries);
+        if let Some(missing) = add_defaults(info, &mut entries) {
+            let message = format!("{} needs the attribute `{}`", info.name, missing.name);
+            return Err(Diagnostic::new(span(call), message).help(signature(info)));
+        }
+        let id = self.b.attrs(entries);
+        if let Some(key) = key {
+            self.attrs.insert(key, id);
+            self.attrs_op.insert(id, info.name.clone());
+        }
+        Ok(id)
+    }
+
+    /// Reads the given attributes: those by position, then the keywords, except for `other` ones.
+    fn given_attrs<'i>(
+        &mut self,
+        info: &'i OpInfo,
+        call: &'a ExprCall,
+        positional: &[&'a Expr],
+        other: &dyn Fn(&Keyword) -> bool,
+    ) -> Read<Vec<(&'i str, Attr)>>
+    where
+        'a: 'i,
+    {
+        let order = positions(&info.name);
+        let mut entries: Vec<(&'i str, Attr)> = Vec::with_capacity(info.attrs.len());
         for (at, value) in positional.iter().enumerate() {
             let named = |name: &&str| info.attrs.iter().find(|attr| attr.name == **name);
             let attr = order.map_or(info.attrs.get(at), |order| order.get(at).and_then(named));
             let Some(attr) = attr else { return Err(self.wrong_number(info, call, call.arguments.args.len())) };
             entries.push((attr.name.as_str(), self.checked(attr, value)?));
         }
-        for keyword in keywords.iter().filter(|keyword| !other(keyword)) {
+        for keyword in call.arguments.keywords.iter().filter(|keyword| !other(keyword)) {
             let Some(name) = keyword.arg.as_ref().map(|arg| arg.as_str()) else { return Err(starred(keyword)) };
             if takes_any_attributes(info) {
                 entries.push((name, self.attr(&keyword.value)?));
@@ -430,17 +457,7 @@ impl<'a> FnReader<'a> {
             }
             entries.push((attr.name.as_str(), self.checked(attr, &keyword.value)?));
         }
-        self.add_attributes(&info.name, values, &mut entries);
-        if let Some(missing) = add_defaults(info, &mut entries) {
-            let message = format!("{} needs the attribute `{}`", info.name, missing.name);
-            return Err(Diagnostic::new(span(call), message).help(signature(info)));
-        }
-        let id = self.b.attrs(entries);
-        if let Some(key) = key {
-            self.attrs.insert(key, id);
-            self.attrs_op.insert(id, info.name.clone());
-        }
-        Ok(id)
+        Ok(entries)
     }
 
     /// Reads the type arguments of a call. Several results are a tuple: `out_ty=[A, B]`.

@@ -159,7 +159,7 @@ fn reflected(at: TeExpr, size: &Dim) -> TeExpr {
     let there_and_back = TeExpr::of_dim(Dim::binary(prim::MAX, last.clone() * 2, Dim::Int(1)));
     let away = at % &there_and_back;
     let back = TeExpr::of_dim(last.clone() * 2) - &away;
-    away.le(&TeExpr::of_dim(last)).select(away, back)
+    away.le(TeExpr::of_dim(last)).select(away, back)
 }
 
 /// Returns the data unchanged, because inference drops nothing.
