@@ -147,7 +147,7 @@ pub enum Stmt<'a> {
         min: Value<'a>,
         /// The number of iterations.
         extent: Value<'a>,
-        /// One of [`loop_kind`](crate::ir::loop_kind): `serial`, `parallel`, `vectorized`, `unroll` or `thread_binding`.
+        /// One of [`loop_kind`]: `serial`, `parallel`, `vectorized`, `unroll` or `thread_binding`.
         kind: &'a str,
     },
     /// Schedulable block.

@@ -1,8 +1,8 @@
 //! Reads ONNX models into Relax.
 //!
-//! A model is decoded ([`proto`]), its inputs become parameters ([`read`]), and its graph becomes bindings, node by node ([`graph`]).
-//! [`ops`] has a function for each operator, found by domain, name and version. Computations of shapes are evaluated while
-//! reading ([`known`], [`fold`]), so that dimensions are symbolic instead of unknown. [`declared`] has operators that Relax
+//! A model is decoded (`proto`), its inputs become parameters (`read`), and its graph becomes bindings, node by node (`graph`).
+//! `ops` has a function for each operator, found by domain, name and version. Computations of shapes are evaluated while
+//! reading (`known`, `fold`), so that dimensions are symbolic instead of unknown. `declared` has operators that Relax
 //! lacks.
 #![forbid(unsafe_code)]
 
