@@ -3,6 +3,7 @@
 use super::odd::{FILE, shared_target};
 use super::{Case, root};
 use std::path::Path;
+use std::process::Command;
 
 const OPS: &str = "plugins/relax-ops";
 const RUN: [&str; 5] = ["run", "small.py", "--passes", "", "-o"];
@@ -140,10 +141,19 @@ pub(super) fn mine(name: &'static str, source: &str) -> Case {
     case
 }
 
-pub(super) fn built(case: &Case, args: &[&str]) -> (String, i32) {
+/// A command that builds crates in the target folder that such tests share. Settings of cargo in the environment of the
+/// tests would be locked as well, and change what a lockfile says.
+pub(super) fn building(case: &Case, args: &[&str]) -> Command {
     let mut command = case.command(args);
     command.env("CARGO_TARGET_DIR", shared_target());
-    let (stdout, stderr, code) = case.finish(command, b"");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PROFILE_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+pub(super) fn built(case: &Case, args: &[&str]) -> (String, i32) {
+    let (stdout, stderr, code) = case.finish(building(case, args), b"");
     (stdout + &stderr, code)
 }
 

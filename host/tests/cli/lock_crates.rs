@@ -2,7 +2,7 @@
 //! code.
 
 use super::Case;
-use super::lock::{SOURCE, built, mine, text};
+use super::lock::{SOURCE, building, built, mine, text};
 use super::odd::shared_target;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -38,8 +38,8 @@ fn write(case: &Case, name: &str, text: impl AsRef<[u8]>) {
 /// Checks that crates that differ from the lockfile are refused before any of their code runs.
 fn refused(case: &Case, env: &[(&str, &str)], why: &str) {
     for args in [&["build", "--locked"][..], &["run", "small.py", "--passes", "", "--locked"], &["list", "--locked"]] {
-        let mut command = case.command(args);
-        command.env("CARGO_TARGET_DIR", shared_target()).envs(env.iter().copied());
+        let mut command = building(case, args);
+        command.envs(env.iter().copied());
         let (_, said, code) = case.finish(command, b"");
         assert!(code == 3 && said.contains(why), "{args:?} {env:?}: {code} {said}");
         assert!(!ran(case), "{args:?} {env:?}: it ran");
@@ -107,8 +107,8 @@ fn files_of_settings_are_locked() {
     fine(&case, &["lock"]);
     write(&case, "mine/src/lib.rs", format!("{SOURCE}// More.\n"));
     for args in [&["lock"][..], &["build", "--locked"], &["run", "small.py", "--passes", "", "--locked"]] {
-        let mut command = case.command(args);
-        command.env("CARGO_TARGET_DIR", shared_target()).env("CARGO", case.path("cargo.sh"));
+        let mut command = building(&case, args);
+        command.env("CARGO", case.path("cargo.sh"));
         let (_, said, code) = case.finish(command, b"");
         assert!(code == 0 && !ran(&case), "{args:?}: {code} {said}");
     }
@@ -178,8 +178,8 @@ fn variables_that_a_build_reads_are_locked() {
     std::fs::remove_dir_all(case.path("cache")).expect("a folder");
     refused(&case, &[("ZZ_SOURCE", "other")], "the sha256 of the variable ZZ_SOURCE");
     let with = |args: &[&str]| {
-        let mut command = case.command(args);
-        command.env("CARGO_TARGET_DIR", shared_target()).env("ZZ_SOURCE", "other");
+        let mut command = building(&case, args);
+        command.env("ZZ_SOURCE", "other");
         let (stdout, stderr, code) = case.finish(command, b"");
         assert_eq!(code, 0, "{args:?}: {stderr}");
         stdout
@@ -279,9 +279,9 @@ fn several_build_the_same_library_again() {
     fine(&case, &["build"]);
     for same_cache in [true, false] {
         let spawn = |user: usize| {
-            let mut command = case.command(&["build", "--locked"]);
+            let mut command = building(&case, &["build", "--locked"]);
             let cache = case.path(&format!("cache-{same_cache}-{}", if same_cache { 0 } else { user }));
-            command.env("CARGO_TARGET_DIR", shared_target()).env("XDG_CACHE_HOME", cache);
+            command.env("XDG_CACHE_HOME", cache);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("passhost runs")
         };
         let children: Vec<Child> = (0..4).map(spawn).collect();
@@ -322,8 +322,7 @@ fn records_in_the_target_folder_are_not_believed() {
     std::fs::write(record, &forged).expect("a file");
     assert!(fine(&case, &["list", "--locked"]).contains("mine.Notihng"));
     // Without a folder for records, everything is rebuilt.
-    let mut command = case.command(&["run", "small.py", "--passes", "mine.Nothing", "--locked"]);
-    command.env("CARGO_TARGET_DIR", shared_target());
+    let command = building(&case, &["run", "small.py", "--passes", "mine.Nothing", "--locked"]);
     let (_, stderr, code) = case.finish_without_cache(command);
     assert_eq!(code, 0, "{stderr}");
 }

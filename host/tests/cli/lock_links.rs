@@ -28,13 +28,6 @@ fn link(case: &Case, args: &[String]) {
     std::fs::write(case.path("mine/build.rs"), format!("fn main() {{ {lines} }}\n")).expect("a build script");
 }
 
-fn run(case: &Case, args: &[&str]) -> (String, i32) {
-    let mut command = case.command(args);
-    command.env("CARGO_TARGET_DIR", shared_target()).current_dir(case.path("."));
-    let (stdout, stderr, code) = case.finish(command, b"");
-    (stdout + &stderr, code)
-}
-
 /// Checks that each command that reads plugins refuses it, names the plugin and the entry, and loads nothing.
 fn refused(case: &Case, entry: &str) {
     let all: [&[&str]; 4] = [
@@ -44,7 +37,7 @@ fn refused(case: &Case, entry: &str) {
         &["list", "--locked"],
     ];
     for args in all {
-        let (said, code) = run(case, args);
+        let (said, code) = built(case, args);
         let what = format!("plugin `mine_links` has the entry `{entry}");
         assert!(code == 3 && said.contains(&what) && said.contains("help: link them statically"), "{args:?}: {said}");
         assert!(!has_run(case), "{args:?}: the other library ran");
@@ -69,7 +62,7 @@ fn libraries_that_are_not_of_the_system_are_refused() {
         link(&case, &args);
         assert_eq!(built(&case, &["lock"]).1, 0);
         has_run(&case);
-        let (said, code) = run(&case, &["run", "small.py", "--passes", "mine.Nothing"]);
+        let (said, code) = built(&case, &["run", "small.py", "--passes", "mine.Nothing"]);
         assert_eq!((code, has_run(&case)), (0, runs), "{entry}: {said}");
         refused(&case, entry);
     }
@@ -78,12 +71,12 @@ fn libraries_that_are_not_of_the_system_are_refused() {
     let library = shared_target().join(library);
     std::fs::copy(&library, case.path("libmine.so")).expect("the library");
     let case = case.file("passes.toml", "[[plugin]]\npath = \"libmine.so\"\n");
-    assert_eq!(run(&case, &["lock"]).1, 0);
+    assert_eq!(built(&case, &["lock"]).1, 0);
     refused(&case, "RUNPATH $ORIGIN");
     // Without such entries it is loaded.
     let case = case.file("passes.toml", "[[plugin]]\ncrate = \"mine\"\n");
     link(&case, &["-Wl,--no-as-needed".to_string(), "-lm".to_string()]);
     assert_eq!(built(&case, &["lock"]).1, 0);
-    let (said, code) = run(&case, &["run", "small.py", "--passes", "mine.Nothing", "--locked"]);
+    let (said, code) = built(&case, &["run", "small.py", "--passes", "mine.Nothing", "--locked"]);
     assert_eq!((code, has_run(&case)), (0, false), "{said}");
 }
