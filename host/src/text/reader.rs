@@ -9,7 +9,8 @@ use crate::process::{self, Kind};
 use crate::report::Report;
 use crate::report::error::{Error, FormatFailure, exit};
 use crate::report::said::ShownPlace;
-use crate::verify::{Violation, verify_module, verify_read};
+use crate::verify::declared_form::read_in_declared_form;
+use crate::verify::{verify_module, verify_read};
 use crate::workers::Reads;
 use passhost_lang::PassError;
 use passhost_lang::ir::{Body, Call, Module};
@@ -20,6 +21,7 @@ use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
 use plugin_api::declare::diagnostics::Severity;
 use registry::{Direction, Format, Owner};
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The services of the host for a reader or a writer.
@@ -230,21 +232,30 @@ impl Engine {
             return Ok(module);
         }
         let _span = self.span("verification", "verify", || serde_json::json!({}));
-        let verify = if input.strict { verify_module } else { verify_read };
-        verify(&module, rules).map(|()| module.clone()).map_err(|violation: Violation| {
-            let place = self.place_of(&module, &violation);
+        let ill_formed = |function: String, why: String, place: Option<(String, Range<usize>)>| {
             let origin = input.origin();
             Error::Format(Box::new(FormatFailure {
                 direction: Direction::Read,
                 origin: origin.to_string(),
                 format: format.info.name.clone(),
                 owner: self.registry().owner(format.owner).clone(),
-                function: Some(violation.function.clone()).filter(|name| !name.is_empty()),
-                message: format!("returned an ill-formed module: {violation}"),
+                function: Some(function).filter(|name| !name.is_empty()),
+                message: format!("returned an ill-formed module: {why}"),
                 place: place.map(|(text, span)| (format!("<{origin}, as read>"), text.into(), span)),
                 code: exit::PLUGIN,
             }))
-        })
+        };
+        // Calls get the attributes that their reader omitted, as calls in a text do.
+        let module = read_in_declared_form(module, self)
+            .map_err(|(function, why)| ill_formed(function, why.to_string(), None))?;
+        let verify = if input.strict { verify_module } else { verify_read };
+        match verify(&module, rules) {
+            Ok(()) => Ok(module),
+            Err(violation) => {
+                let place = self.place_of(&module, &violation);
+                Err(ill_formed(violation.function.clone(), violation.to_string(), place))
+            }
+        }
     }
 }
 

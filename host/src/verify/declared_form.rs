@@ -1,7 +1,7 @@
 //! Converts the result of a pass to the form that a reader of its text would store: attributes and effects as operators declare them, and
 //! calls at the current types of the called functions.
 
-use crate::verify::{KeptParts, pairs};
+use crate::verify::{KeptParts, Unverified, pairs};
 use passhost_lang::PassError;
 use passhost_lang::ir::import::Importer;
 use passhost_lang::ir::{Body, Call, Module, TypeId};
@@ -11,6 +11,15 @@ use passhost_lang::typing::operators::{Infer, InferError, Inferred};
 use passhost_lang::typing::relations::{Relation, relation};
 use script::Operators;
 use std::collections::BTreeMap;
+
+/// Returns the module of a reader in the form that a reader of the printed text would store.
+///
+/// # Errors
+/// As [`in_declared_form`].
+pub(crate) fn read_in_declared_form(module: Module, ops: &dyn Operators) -> Result<Module, (String, PassError)> {
+    let nothing = Module::new(std::iter::empty::<(&str, Body)>());
+    in_declared_form(&nothing, module, ops, &mut KeptParts::new(&Unverified::default()))
+}
 
 /// Returns the result of a pass, with its changed functions and their callers in the form that a reader of the printed text would store.
 /// Returns the same handle if nothing changes.

@@ -95,3 +95,39 @@ fn what_is_wrong_in_an_onnx_model_is_named() {
     let said = case.refused(&["run", "model.onnx", "--from", "onnx{shapes=[\"z=1,2,3\"]}", "--passes", ""], 1);
     assert!(said.contains("`shapes` names `z`, which is no input of the model"), "{said}");
 }
+
+/// A network whose operators have attributes with defaults, which its nodes leave out.
+fn network() -> Vec<u8> {
+    model(&[
+        node("Conv", &["x", "w"], "a", &[]),
+        node("MaxPool", &["a"], "b", &[ints_attribute("kernel_shape", &[2, 2])]),
+        node("AveragePool", &["b"], "c", &[ints_attribute("kernel_shape", &[2, 2])]),
+        node("ConvTranspose", &["c", "w"], "d", &[]),
+        node("GlobalAveragePool", &["d"], "e", &[]),
+        node("MatMul", &["e", "e"], "f", &[]),
+        node("MatMul", &["e", "e"], "g", &[]),
+        node("Add", &["f", "g"], "y", &[]),
+        input("x", &["rows", "2", "9", "9"]),
+        input("w", &["2", "2", "3", "3"]),
+        field(12, field(1, "y")),
+    ])
+}
+
+fn ints_attribute(name: &str, values: &[u8]) -> Vec<u8> {
+    let values: Vec<u8> = values.iter().flat_map(|value| number(8, *value)).collect();
+    [field(1, name), values, vec![0xa0, 0x01, 7]].concat()
+}
+
+/// Calls of a model get the attributes that its nodes leave out, as calls in a text do: they are executed, legalized and changed
+/// by passes, with the same results as after a detour through text.
+#[test]
+fn attributes_that_nodes_leave_out_have_their_defaults() {
+    let case = case("onnx_model_defaults").file("network.onnx", network());
+    let exec = |input: &str, args: &[&str]| {
+        case.fine(&[&["exec", input, "--random", "1", "--dim", "rows=2"], args].concat())
+    };
+    let plain = exec("network.onnx", &[]);
+    assert_eq!(plain, exec("network.onnx", &["--passes", "relax.EliminateCommonSubexpr,relax.LegalizeOps"]));
+    case.fine(&["run", "network.onnx", "--passes", "", "-o", "network.py"]);
+    assert_eq!(plain, exec("network.py", &[]));
+}
