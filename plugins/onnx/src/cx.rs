@@ -136,6 +136,11 @@ impl<'a> Cx<'a> {
         self.call("relax.astype", &[x], &[("dtype", dtype.into())])
     }
 
+    /// Converts floats of 16 bits to those of 32 bits, for sums and powers.
+    pub(crate) fn wide(&self, x: &T) -> Res<T> {
+        if x.is_float() && x.dtype().bits() < 32 { self.cast(x, DType::F32) } else { Ok(x.clone()) }
+    }
+
     pub(crate) fn reshape(&self, x: &T, dims: Vec<Dim>) -> Res<T> {
         if x.shape().is_some_and(|shape| shape == dims) {
             return Ok(x.clone());
@@ -196,8 +201,14 @@ impl<'a> Cx<'a> {
     }
 
     pub(crate) fn concat(&self, parts: &[T], axis: usize) -> Res<T> {
+        /// Each part is an alternative in the expression of an element.
+        const MOST: usize = 128;
         if let [one] = parts {
             return Ok(one.clone());
+        }
+        if parts.len() > MOST {
+            let some: Vec<T> = parts.chunks(MOST).map(|some| self.concat(some, axis)).collect::<Res<_>>()?;
+            return self.concat(&some, axis);
         }
         let parts: Vec<V> = parts.iter().map(|part| self.v(part)).collect::<Res<_>>()?;
         T::of_v(self, self.call_v("relax.concat", &[self.b.tuple(&parts)], &[("axis", (axis as i64).into())])?)
@@ -250,10 +261,15 @@ impl<'a> Cx<'a> {
 
     /// Adjusts the sizes of two tensors, so that they provably broadcast.
     pub(crate) fn agreeing(&self, a: &T, b: &T) -> Res<(T, T)> {
+        self.agreeing_before(a, b, 0)
+    }
+
+    /// As [`agreeing`](Cx::agreeing), without so many of the last axes.
+    fn agreeing_before(&self, a: &T, b: &T, last: usize) -> Res<(T, T)> {
         let (Some(x), Some(y)) = (a.shape(), b.shape()) else { return Ok((a.clone(), b.clone())) };
         let (mut p, mut q) = (x.to_vec(), y.to_vec());
         let n = p.len().min(q.len());
-        for back in 1..=n {
+        for back in last + 1..=n {
             let (i, j) = (x.len() - back, y.len() - back);
             if p[i].as_int() == Some(1) || q[j].as_int() == Some(1) || known::same(&p[i], &q[j]) {
                 continue;
@@ -313,11 +329,32 @@ impl<'a> Cx<'a> {
 
     /// Multiplies matrices. Sums of 16-bit floats are computed in single precision.
     pub(crate) fn matmul(&self, a: &T, b: &T) -> Res<T> {
+        let (a, b) = &self.multiplied(a, b)?;
         if !matches!(a.dtype(), DType::F16 | DType::BF16) {
             return self.call("relax.matmul", &[a, b], &[]);
         }
         let wide = self.call("relax.matmul", &[a, b], &[("out_dtype", DType::F32.into())])?;
         self.cast(&wide, a.dtype())
+    }
+
+    /// Adjusts the symbolic sizes of two operands of a product, so that they provably fit.
+    fn multiplied(&self, a: &T, b: &T) -> Res<(T, T)> {
+        let (a, b) = self.agreeing_before(a, b, 2)?;
+        let (Some(x), Some(y)) = (a.shape(), b.shape()) else { return Ok((a, b)) };
+        let (Some(k), at) = (x.last().cloned(), y.len().saturating_sub(2)) else { return Ok((a, b)) };
+        let Some(other) = y.get(at).cloned().filter(|other| !known::same(other, &k)) else { return Ok((a, b)) };
+        if k.as_int().is_none() {
+            let mut dims = x.to_vec();
+            dims[x.len() - 1] = other;
+            return Ok((self.as_shape(&a, dims)?, b));
+        }
+        if other.as_int().is_some() {
+            return Ok((a, b));
+        }
+        let mut dims = y.to_vec();
+        dims[at] = k;
+        let b = self.as_shape(&b, dims)?;
+        Ok((a, b))
     }
 
     pub(crate) fn reduce(&self, op: &str, x: &T, axes: &[usize], keep: bool) -> Res<T> {

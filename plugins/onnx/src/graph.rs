@@ -2,7 +2,7 @@
 
 use crate::cx::Cx;
 use crate::node::Node;
-use crate::ops::{self, Run};
+use crate::ops::{self, Narrow, Row, Run};
 use crate::proto;
 use crate::tensors;
 use crate::value::{Item, Res, T};
@@ -15,27 +15,6 @@ use std::path::Path;
 const DEEPEST: usize = 24;
 /// Maximum number of nodes to read for each node of the file. Functions and loops repeat their nodes.
 const REPEATED: usize = 200;
-/// The error message that makes the reader start again without dataflow blocks.
-pub(crate) const NEEDS_BRANCHES: &str = "branches need a function without dataflow blocks";
-
-/// Operators that convert narrow types.
-const CONVERTING: &[&str] = &["Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "If", "Loop", "Scan"];
-/// Operators that move elements and keep their type.
-const MOVING: &[&str] = &[
-    "Identity",
-    "Reshape",
-    "Transpose",
-    "Squeeze",
-    "Unsqueeze",
-    "Flatten",
-    "Concat",
-    "Slice",
-    "Split",
-    "Gather",
-    "Expand",
-    "Tile",
-];
-
 /// The names that are visible to a node.
 struct Scope<'a> {
     names: HashMap<String, Item>,
@@ -66,6 +45,11 @@ pub(crate) struct Scopes<'a> {
     emitted: Vec<V>,
     left: usize,
     pub(crate) dataflow: bool,
+    /// True after a branch was found whose condition is computed at run time. Dataflow blocks cannot contain one, so the
+    /// reader starts again without them.
+    pub(crate) needs_branches: bool,
+    /// True if the error that ends the reading names its node.
+    placed: bool,
 }
 
 /// Returns a domain in the form for look-up, in which the standard domain is empty.
@@ -84,6 +68,51 @@ fn opsets(imports: &[proto::OperatorSet]) -> Res<BTreeMap<&str, i64>> {
         }
     }
     Ok(imports.iter().map(|import| (domain(&import.domain), import.version)).collect())
+}
+
+/// Returns the places of nodes in an order in which each follows those that it depends on, if the given order is not one.
+fn in_order(nodes: &[proto::Node]) -> Option<Vec<usize>> {
+    let mut makers: HashMap<&str, usize> = HashMap::new();
+    for (at, node) in nodes.iter().enumerate() {
+        for name in node.output.iter().filter(|name| !name.is_empty()) {
+            makers.entry(name).or_insert(at);
+        }
+    }
+    let needs: Vec<Vec<usize>> = nodes
+        .iter()
+        .enumerate()
+        .map(|(at, node)| {
+            used_names(node).into_iter().filter_map(|name| makers.get(name).copied()).filter(|of| *of != at).collect()
+        })
+        .collect();
+    if needs.iter().enumerate().all(|(at, of)| of.iter().all(|of| *of < at)) {
+        return None;
+    }
+    // Depth first, without recursion. A node in a cycle comes before what it depends on, which is then reported.
+    let (mut order, mut seen) = (Vec::with_capacity(nodes.len()), vec![false; nodes.len()]);
+    for start in 0..nodes.len() {
+        let mut open = vec![(start, 0)];
+        while let Some((at, next)) = open.pop() {
+            if next == 0 && std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            match needs[at].get(next) {
+                Some(of) => open.extend([(at, next + 1), (*of, 0)]),
+                None => order.push(at),
+            }
+        }
+    }
+    Some(order)
+}
+
+/// Returns the names that a node uses, also in its graphs. The graphs are nested less deep than the decoder allows.
+fn used_names(node: &proto::Node) -> Vec<&str> {
+    let mut names: Vec<&str> = node.input.iter().map(String::as_str).collect();
+    for graph in node.attribute.iter().filter_map(|attr| attr.g.as_ref()) {
+        graph.node.iter().for_each(|node| names.extend(used_names(node)));
+        names.extend(graph.output.iter().map(|output| output.name.as_str()));
+    }
+    names
 }
 
 impl<'a> Scopes<'a> {
@@ -109,6 +138,8 @@ impl<'a> Scopes<'a> {
             emitted: Vec::new(),
             left: (nodes + more + 100).saturating_mul(REPEATED),
             dataflow,
+            needs_branches: false,
+            placed: false,
         })
     }
 
@@ -135,8 +166,9 @@ impl<'a> Scopes<'a> {
         }
     }
 
+    /// Returns the version of the operators of a domain. Those of Microsoft have only one, and need no import.
     fn version(&self, of: &str) -> Option<i64> {
-        self.opsets.last()?.get(of).copied()
+        self.opsets.last()?.get(of).copied().or((of == ops::MS).then_some(1))
     }
 }
 
@@ -192,7 +224,10 @@ impl<'a> Cx<'a> {
             let name = sparse.values.as_ref().map_or("", |values| values.name.as_str());
             return Err(format!("initializer `{name}` is sparse, which is not supported; store it as a dense tensor"));
         }
-        graph.node.iter().try_for_each(|node| self.node(node))
+        match in_order(&graph.node) {
+            None => graph.node.iter().try_for_each(|node| self.node(node)),
+            Some(order) => order.into_iter().try_for_each(|at| self.node(&graph.node[at])),
+        }
     }
 
     /// Reads a node. Errors contain its name.
@@ -200,7 +235,8 @@ impl<'a> Cx<'a> {
         let of = domain(&node.domain);
         let version = self.scopes.version(of);
         self.results(node, of, version).map_err(|why| {
-            if why == NEEDS_BRANCHES || why.starts_with("node ") {
+            // The innermost node is at fault.
+            if std::mem::replace(&mut self.scopes.placed, true) {
                 return why;
             }
             let name = if node.name.is_empty() { node.output.first().map_or("", |name| name) } else { &node.name };
@@ -241,7 +277,7 @@ impl<'a> Cx<'a> {
                 false => Err(ops::refusal(of, node.op(), version)),
             };
         };
-        let narrow = self.narrow_input(node)?;
+        let narrow = self.narrow_input(node, row)?;
         let mut results = match row.run {
             Run::One(run) => vec![run(self, node)?.into()],
             Run::All(run) => run(self, node)?,
@@ -249,7 +285,7 @@ impl<'a> Cx<'a> {
         if let Some(error) = self.b.error() {
             return Err(error.message);
         }
-        if let (Some(narrow), true) = (narrow, MOVING.contains(&node.op())) {
+        if let (Some(narrow), Narrow::Moves | Narrow::MovesAll) = (narrow, row.narrow) {
             for item in &mut results {
                 *item = item.tensor()?.with_narrow(narrow).into();
             }
@@ -272,13 +308,16 @@ impl<'a> Cx<'a> {
     }
 
     /// Returns the narrow type of the first input. Only conversions, and operators that move elements, accept one.
-    fn narrow_input(&self, node: &Node<'a>) -> Res<Option<DType>> {
+    fn narrow_input(&self, node: &Node<'a>, row: &Row) -> Res<Option<DType>> {
         let mut narrow = None;
         for at in 0..node.n_inputs() {
             let Some(Item::Tensor(tensor)) = node.peek(at) else { continue };
             let Some(dtype) = tensor.narrow() else { continue };
-            let takes =
-                CONVERTING.contains(&node.op()) || MOVING.contains(&node.op()) && at == 0 || node.op() == "Concat";
+            let takes = match row.narrow {
+                Narrow::Refuses => false,
+                Narrow::Converts | Narrow::MovesAll => true,
+                Narrow::Moves => at == 0,
+            };
             if !takes {
                 return Err(format!(
                     "it computes with {dtype}, which is only converted and moved; put a Cast before it"

@@ -113,8 +113,13 @@ impl Elem {
         Some(match self {
             Elem::Int(dim) if to == DType::BOOL => Elem::int(i64::from(dim.as_int()? != 0)),
             Elem::Int(dim) if to.is_int() => match dim.as_int() {
-                Some(value) if !to.has_integer(value.into()) => Elem::int(wrapped(value, to)),
-                _ => Elem::Int(dim.clone()),
+                Some(value) if to.has_integer(value.into()) => Elem::Int(dim.clone()),
+                // The numbers of this reader are signed.
+                Some(_) if to == DType::U64 => return None,
+                Some(value) => Elem::int(wrapped(value, to)),
+                // Sizes fit 32 bits, and are not negative. They may wrap around in other types.
+                None if to.bits() < 32 || to.code() == 1 && !proves(prim::LE, &Dim::Int(0), dim) => return None,
+                None => Elem::Int(dim.clone()),
             },
             Elem::Int(dim) if to.is_float() => match dim.as_int() {
                 Some(value) => Elem::Float(rounded(value as f64, to)?),
@@ -129,7 +134,10 @@ impl Elem {
                 Elem::int(whole as i64)
             }
             Elem::Float(value) if to.is_float() => Elem::Float(rounded(*value, to)?),
-            Elem::Ratio(dim, by) if to.is_int() => Elem::Int(div(dim, &Dim::Int(*by))),
+            // Casts truncate, which equals rounding down for numbers that are not negative.
+            Elem::Ratio(dim, by) if to.is_int() && to.bits() >= 32 && proves(prim::LE, &Dim::Int(0), dim) => {
+                Elem::Int(div(dim, &Dim::Int(*by)))
+            }
             Elem::Ratio(..) if to.is_float() => self.clone(),
             _ => return None,
         })
@@ -212,6 +220,9 @@ pub(crate) fn proves(op: u16, a: &Dim, b: &Dim) -> bool {
 
 /// Returns the result of a comparison, if it is the same for all sizes.
 pub(crate) fn compare(op: u16, a: &Elem, b: &Elem) -> Option<Elem> {
+    if let (Some(x), Some(y)) = (a.as_int(), b.as_int()) {
+        return plugin_api::arith::fold(op, x, y).map(Elem::int);
+    }
     if let (Some(x), Some(y)) = (a.number(), b.number()) {
         let holds = match op {
             prim::EQ => x == y,

@@ -1,7 +1,7 @@
 //! Reads a model: decodes it, converts its inputs to parameters, and reads its graph.
 
 use crate::cx::Cx;
-use crate::graph::{NEEDS_BRANCHES, Scopes};
+use crate::graph::Scopes;
 use crate::known::Known;
 use crate::tensors;
 use crate::value::{Item, Res, T};
@@ -23,36 +23,65 @@ pub(crate) fn module(
     options: &Options,
     infer: &dyn Infer,
 ) -> Result<Module, PassError> {
-    let model = proto::Model::decode(Bytes::copy_from_slice(bytes)).map_err(|error| {
-        PassError::new(format!(
+    let model = proto::Model::decode(Bytes::copy_from_slice(bytes)).map_err(|error| match other_form(bytes) {
+        Some(other) => PassError::new(format!("the file is not an ONNX model: {other}")),
+        None => PassError::new(format!(
             "the file is not an ONNX model: {error}; check that it was written or downloaded completely"
-        ))
+        )),
     })?;
-    match function(&model, folder, options, infer, true) {
-        Err(error) if error.message == NEEDS_BRANCHES => function(&model, folder, options, infer, false),
-        result => result,
+    if bytes.is_empty() {
+        bail!("the file is empty; check that it was written or downloaded completely");
+    }
+    match function(&model, folder, options, infer, true)? {
+        Some(module) => Ok(module),
+        None => function(&model, folder, options, infer, false)?
+            .ok_or_else(|| PassError::new("the model has branches in places where none can be")),
     }
 }
 
+/// Says what a file is that is no ONNX model.
+fn other_form(bytes: &[u8]) -> Option<&'static str> {
+    let start = bytes.trim_ascii_start();
+    let begins = |with: &[u8]| start.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
+    let forms: [(&[&[u8]], &str); 6] = [
+        (&[b"version https://git-lfs"], "it is a pointer of Git LFS; `git lfs pull` fetches the model"),
+        (&[b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"\x28\xb5\x2f\xfd"], "it is compressed; unpack it"),
+        (&[b"PK\x03\x04"], "it is a zip archive; unpack it"),
+        (&[b"<!doctype", b"<html", b"<?xml"], "it is a web page; download the model itself"),
+        (&[b"{"], "it is JSON"),
+        (
+            &[b"# from tvm", b"from tvm", b"import ", b"@I.ir_module"],
+            "it looks like TVMScript; give it the extension .py",
+        ),
+    ];
+    forms.into_iter().find(|(starts, _)| starts.iter().any(|with| begins(with))).map(|(_, what)| what)
+}
+
+/// Reads the graph as a function. Returns `None` if dataflow blocks cannot contain a part of it.
 fn function(
     model: &proto::Model,
     folder: Option<&Path>,
     options: &Options,
     infer: &dyn Infer,
     dataflow: bool,
-) -> Result<Module, PassError> {
+) -> Result<Option<Module>, PassError> {
     let Some(graph) = &model.graph else { bail!("the file is not an ONNX model: it has no graph") };
     let given = Given::of(options)?;
     let builder = BlockBuilder::new(infer);
-    let mut read = Ok(());
+    let (mut read, mut needs_branches) = (Ok(()), false);
     builder.function(MAIN, |b| {
         read = Scopes::new(model, folder, options, dataflow).and_then(|scopes| {
             let mut cx = Cx { b, scopes, branches: 0, names: FreshNames::default() };
-            main(&mut cx, graph, &given)
+            let read = main(&mut cx, graph, &given);
+            needs_branches = cx.scopes.needs_branches && dataflow;
+            read
         });
     });
+    if needs_branches {
+        return Ok(None);
+    }
     read.map_err(PassError::new)?;
-    builder.get()
+    builder.get().map(Some)
 }
 
 /// Builds the function of a graph.

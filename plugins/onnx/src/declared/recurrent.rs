@@ -5,13 +5,14 @@ use plugin_api::ir::{Call, Dim, Type};
 use plugin_api::metadata::AttrType;
 use plugin_api::te::{Te, TeExpr, TeTensor};
 use plugin_api::typing::legalized::Legalized;
-use plugin_api::typing::operators::{InferError, OpDecl};
+use plugin_api::typing::operators::{AttrDecl, DefaultDecl, InferError, OpDecl};
 
 pub(super) const RECURRENT: OpDecl = OpDecl {
     name: "onnx.recurrent",
     doc: "States of an LSTM, GRU or RNN after each step.\n\n `x` is the input times its weights, with biases; `r` are the weights of the state, \
           `bias` those of a GRU's new state that the reset gate scales, `h` and `c` the first states, `p` the peepholes, and `lengths` \
-          the number of steps of each sample. The state of an LSTM is followed by its cell.\n\n Type: steps, batch, size of the state",
+          the number of steps of each sample. The state of an LSTM is followed by its cell; with `coupled`, it forgets what it does not \
+          take in. An activation is a name of ONNX with its parameters, as in `HardSigmoid:0.2:0.5`.\n\n Type: steps, batch, size of the state",
     args: &[arg("x"), arg("r"), arg("bias"), arg("h"), arg("c"), arg("p"), arg("lengths")],
     attrs: &[
         attr("kind", AttrType::Str),
@@ -19,6 +20,7 @@ pub(super) const RECURRENT: OpDecl = OpDecl {
         attr("clip", AttrType::Float),
         attr("peepholes", AttrType::Bool),
         attr("linear_before_reset", AttrType::Bool),
+        AttrDecl { default: DefaultDecl::Bool(false), ..attr("coupled", AttrType::Bool) },
     ],
     infer,
     legalize: Some(legalize),
@@ -65,12 +67,31 @@ impl Step<'_> {
         self.slot(all, self.slots - 1, at, true)
     }
 
+    /// Applies an activation to a sum within the bounds of `clip`.
     fn activated(&self, which: usize, x: TeExpr) -> TeExpr {
         let clip = float(self.call, "clip");
-        let x = if clip > 0.0 { x.min(clip).max(-clip) } else { x };
-        match self.acts.get(which).copied() {
-            Some("Sigmoid") => x.math("sigmoid"),
-            Some("Relu") => x.max(0.0),
+        self.applied(which, if clip > 0.0 { x.min(clip).max(-clip) } else { x })
+    }
+
+    fn applied(&self, which: usize, x: TeExpr) -> TeExpr {
+        let mut words = self.acts.get(which).copied().unwrap_or("Tanh").split(':');
+        let name = words.next().unwrap_or("Tanh");
+        let mut param = || words.next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0);
+        match name {
+            "Sigmoid" => x.math("sigmoid"),
+            "Relu" => x.max(0.0),
+            "LeakyRelu" => x.lt(0.0).select(&x * param(), &x),
+            "ThresholdedRelu" => x.gt(param()).select(&x, TeExpr::float(0.0, x.dtype())),
+            "Elu" => x.lt(0.0).select((x.math("exp") - 1.0) * param(), &x),
+            "HardSigmoid" => (&x * param() + param()).max(0.0).min(1.0),
+            "Affine" => &x * param() + param(),
+            "ScaledTanh" => {
+                let alpha = param();
+                (&x * param()).math("tanh") * alpha
+            }
+            "Softsign" => &x / (x.max(-x.clone()) + 1.0),
+            // Without overflow for large numbers.
+            "Softplus" => x.max(0.0) + ((-x.max(-x.clone())).math("exp") + 1.0).math("log"),
             _ => x.math("tanh"),
         }
     }
@@ -97,13 +118,16 @@ impl Step<'_> {
         let u = self.j - 4 * h;
         let last_cell = self.slot(all, 4, &u, true);
         let input = self.activated(0, peep(self.slot(all, 0, &u, false), 0, &u, last_cell.clone()));
-        let forget = self.activated(0, peep(self.slot(all, 2, &u, false), 2, &u, last_cell.clone()));
+        let forget = match flag(self.call, "coupled") {
+            true => TeExpr::float(1.0, input.dtype()) - &input,
+            false => self.activated(0, peep(self.slot(all, 2, &u, false), 2, &u, last_cell.clone())),
+        };
         let fresh = self.activated(1, self.slot(all, 3, &u, false));
         let cell = goes.if_then_else(forget * &last_cell + input * fresh, last_cell);
         let u = self.j - 5 * h;
         let new_cell = self.slot(all, 4, &u, false);
         let output = self.activated(0, peep(self.slot(all, 1, &u, false), 1, &u, new_cell.clone()));
-        let state = goes.if_then_else(output * self.activated(2, new_cell), self.last(all, &u));
+        let state = goes.if_then_else(output * self.applied(2, new_cell), self.last(all, &u));
         let sum = self.sum(all, self.j.clone(), self.last(all, self.k));
         let rest = self.j.lt(5 * h).if_then_else(self.once(all, cell), self.once(all, state));
         self.j.lt(4 * h).if_then_else(sum, rest)

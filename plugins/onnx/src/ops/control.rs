@@ -2,7 +2,6 @@
 
 use super::{Row, all, one};
 use crate::cx::Cx;
-use crate::graph::NEEDS_BRANCHES;
 use crate::node::Node;
 use crate::proto;
 use crate::value::{Item, Res, T, axis_of};
@@ -13,9 +12,9 @@ use std::rc::Rc;
 const ROUNDS: i64 = 10_000;
 
 pub(super) const ROWS: &[Row] = &[
-    all("If", 7, branch),
-    all("Loop", 7, repeat),
-    all("Scan", 9, scan),
+    all("If", 7, branch).converting(),
+    all("Loop", 7, repeat).converting(),
+    all("Scan", 9, scan).converting(),
     all("SequenceEmpty", 11, |_, n| {
         n.ignore(&["dtype"]);
         Ok(vec![Item::Sequence(Rc::new(Vec::new()))])
@@ -113,7 +112,8 @@ fn branch<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         return cx.graph(then, Vec::new());
     }
     if cx.scopes.dataflow {
-        return Err(NEEDS_BRANCHES.to_string());
+        cx.scopes.needs_branches = true;
+        return Err("its condition is computed when the model runs".to_string());
     }
     let cond = cx.v(&cx.reshape(&cond, vec![])?)?;
     let (b, mut failed) = (cx.b, None);

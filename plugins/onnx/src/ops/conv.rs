@@ -1,6 +1,6 @@
 //! Convolutions and matrix products.
 
-use super::{Row, ms, one};
+use super::{Row, one};
 use crate::cx::Cx;
 use crate::known::{self, add, sub};
 use crate::node::Node;
@@ -18,15 +18,13 @@ pub(super) const ROWS: &[Row] = &[
     one("ConvInteger", 10, conv_integer),
     one("MatMul", 7, |cx, n| cx.matmul(&n.input(0)?, &n.input(1)?)),
     one("MatMulInteger", 10, matmul_integer),
-    one("Gemm", 7, gemm),
+    one("Gemm", 7, gemm_product),
     one("Einsum", 12, |cx, n| {
         let equation = n.text_if("equation")?.ok_or("its attribute `equation` is missing")?;
         let operands: Vec<V> = n.all()?.iter().map(|x| cx.v(x)).collect::<Res<_>>()?;
         let subscripts = equation.replace(' ', "");
         T::of_v(cx, cx.call_v("relax.einsum", &[cx.b.tuple(&operands)], &[("subscripts", subscripts.as_str().into())])?)
     }),
-    ms(one("FusedMatMul", 1, fused_matmul)),
-    ms(one("MatMulNBits", 1, super::quant::matmul_n_bits)),
 ];
 
 /// Numbers of windows are less, so that sums of them fit 64 bits.
@@ -233,8 +231,12 @@ fn conv_transpose<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
             let reach = (kernel[axis] - 1) * windows.dilations[axis] + 1;
             let total = stride * (size - 1) + more[axis] + reach - out;
             // If the result is larger than all windows, the remaining elements are added at its end.
-            let less = total.div_euclid(2);
-            let (start, end) = if auto == "SAME_UPPER" { (less, total - less) } else { (total - less, less) };
+            let less = total / 2;
+            let (start, end) = match auto.as_str() {
+                _ if total < 0 => (0, total),
+                "SAME_UPPER" => (less, total - less),
+                _ => (total - less, less),
+            };
             windows.pads[axis] = start;
             windows.pads[count + axis] = end;
         }
@@ -306,36 +308,25 @@ fn matmul_integer<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.matmul(&x, &w)
 }
 
-fn gemm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
-    let (mut a, mut b) = (n.input(0)?, n.input(1)?);
+/// Returns the operands of a product at these inputs, transposed if the attributes say so.
+pub(super) fn gemm_operands<'a>(cx: &Cx<'a>, n: &Node<'a>, a: usize, b: usize) -> Res<(T, T)> {
+    let of = |at: usize, name: &'static str| -> Res<T> {
+        let x = n.input(at)?;
+        if n.flag(name, false)? { cx.swapped(&x) } else { Ok(x) }
+    };
+    Ok((of(a, "transA")?, of(b, "transB")?))
+}
+
+pub(super) fn gemm_product<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (a, b) = gemm_operands(cx, n, 0, 1)?;
     let (alpha, beta) = (n.float("alpha", 1.0)?, n.float("beta", 1.0)?);
-    if n.flag("transA", false)? {
-        a = cx.swapped(&a)?;
-    }
-    if n.flag("transB", false)? {
-        b = cx.swapped(&b)?;
+    if !a.is_float() && (alpha.fract() != 0.0 || beta.fract() != 0.0) {
+        return Err("it scales integers by a number that is no integer, which is not supported".to_string());
     }
     let product = cx.matmul(&a, &b)?;
     let product = if alpha == 1.0 { product } else { cx.mul_s(&product, alpha)? };
-    let Some(c) = n.opt(2)? else { return Ok(product) };
+    // What is scaled by 0 is not added, even if it is infinite.
+    let Some(c) = n.opt(2)?.filter(|_| beta != 0.0) else { return Ok(product) };
     let c = if beta == 1.0 { c } else { cx.mul_s(&c, beta)? };
     cx.add(&product, &c)
-}
-
-fn fused_matmul<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
-    let (mut a, mut b) = (n.input(0)?, n.input(1)?);
-    if n.flag("transA", false)? {
-        a = cx.swapped(&a)?;
-    }
-    if n.flag("transB", false)? {
-        b = cx.swapped(&b)?;
-    }
-    if n.flag("transBatchA", false)? || n.flag("transBatchB", false)? {
-        return Err("it transposes batches, which is not supported".to_string());
-    }
-    let product = cx.matmul(&a, &b)?;
-    match n.float("alpha", 1.0)? {
-        1.0 => Ok(product),
-        alpha => cx.mul_s(&product, alpha),
-    }
 }

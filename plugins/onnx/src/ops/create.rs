@@ -70,9 +70,22 @@ fn constant<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     Err("its value is a sparse tensor, or missing; store it as a dense tensor".to_string())
 }
 
-fn range<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
-    let (start, end, step) = (n.input(0)?, n.input(1)?, n.input(2)?);
+pub(super) fn range<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (start, end) = (n.input(0)?, n.input(1)?);
     let dtype = start.dtype();
+    // The step is optional in Microsoft's domain.
+    let step = n.opt(2)?.map_or_else(|| cx.scalar(1.0, dtype), Ok)?;
+    let whole = [&start, &end, &step].map(|one| one.ints().and_then(|all| all.first().copied()));
+    if let [Some(a), Some(b), Some(by)] = whole.map(|one| one.map(i128::from)) {
+        if by == 0 {
+            return Err(format!("there are no numbers from {a} to {b} in steps of 0"));
+        }
+        let count = ((b - a + by - by.signum()) / by).max(0);
+        let count = i64::try_from(count).ok().filter(|count| *count < 1 << 40).ok_or("it has too many numbers")?;
+        let at = cx.arange(&Dim::Int(count), dtype)?;
+        let by = cx.cast(&cx.reshape(&step, vec![])?, dtype)?;
+        return cx.add(&cx.mul(&at, &by)?, &cx.reshape(&start, vec![])?);
+    }
     if let (Some(a), Some(b), Some(by)) = (start.floats(), end.floats(), step.floats()) {
         let (a, b, by) = (a[0], b[0], by[0]);
         let count = ((b - a) / by).ceil().max(0.0);

@@ -29,7 +29,11 @@ pub(super) const ROWS: &[Row] = &[
     one("Relu", 7, |cx, n| cx.un("nn.relu", &n.input(0)?)),
     one("Round", 7, |cx, n| cx.un("round", &n.input(0)?)),
     one("Sigmoid", 7, |cx, n| cx.un("sigmoid", &n.input(0)?)),
-    one("Sign", 7, |cx, n| cx.un("sign", &n.input(0)?)),
+    one("Sign", 7, |cx, n| {
+        let x = n.input(0)?;
+        let sign = cx.un("sign", &x)?;
+        keep_nan(cx, &x, &cx.scalar(0.0, x.dtype())?, sign)
+    }),
     one("Sin", 7, |cx, n| cx.un("sin", &n.input(0)?)),
     one("Sinh", 7, |cx, n| cx.un("sinh", &n.input(0)?)),
     one("Sqrt", 7, |cx, n| cx.un("sqrt", &n.input(0)?)),
@@ -61,7 +65,7 @@ pub(super) const ROWS: &[Row] = &[
         cx.div(&sum, &cx.scalar(n.n_inputs() as f64, sum.dtype())?)
     }),
     one("Where", 7, |cx, n| cx.select(&n.input(0)?, &n.input(1)?, &n.input(2)?)),
-    one("Identity", 7, |_, n| n.input(0)),
+    one("Identity", 7, |_, n| n.input(0)).moving(),
     one("Reciprocal", 7, |cx, n| {
         let x = n.input(0)?;
         cx.div(&cx.scalar(1.0, x.dtype())?, &x)
@@ -70,11 +74,13 @@ pub(super) const ROWS: &[Row] = &[
     one("Cast", 7, |cx, n| {
         let to = n.dtype("to")?.ok_or("its attribute `to` is missing")?;
         converted(cx, n, to)
-    }),
+    })
+    .converting(),
     one("CastLike", 15, |cx, n| {
         let to = n.input(1)?.logical();
         converted(cx, n, to)
-    }),
+    })
+    .converting(),
     one("Clip", 7, clip),
     one("Elu", 7, |cx, n| {
         let x = n.input(0)?;
@@ -291,9 +297,12 @@ fn clip<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
             let known = |at: usize| -> Res<Option<f64>> {
                 Ok(n.opt(at)?.and_then(|t| t.floats()).and_then(|v| v.first().copied()))
             };
-            if n.opt(1)?.is_some() != known(1)?.is_some() || n.opt(2)?.is_some() != known(2)?.is_some() {
-                let x = if let Some(least) = n.opt(1)? { extreme_max(cx, &x, &least)? } else { x };
-                return if let Some(most) = n.opt(2)? { extreme_min(cx, &x, &most) } else { Ok(x) };
+            let unknown = n.opt(1)?.is_some() != known(1)?.is_some() || n.opt(2)?.is_some() != known(2)?.is_some();
+            // Not all integers of 64 bits are floats.
+            if unknown || !x.is_float() {
+                let limit = |at: usize| n.opt(at)?.map(|limit| cx.reshape(&limit, vec![])).transpose();
+                let x = if let Some(least) = limit(1)? { extreme_max(cx, &x, &least)? } else { x };
+                return if let Some(most) = limit(2)? { extreme_min(cx, &x, &most) } else { Ok(x) };
             }
             (known(1)?, known(2)?)
         }
@@ -322,8 +331,9 @@ fn exponential(cx: &Cx<'_>, x: &T, alpha: f64, gamma: f64, scale: f64) -> Res<T>
     let low = cx.bin("minimum", x, &zero)?;
     let scaled = if scale == 1.0 { low } else { cx.div(&low, &cx.scalar(scale, x.dtype())?)? };
     let curve = cx.mul_s(&cx.add_s(&cx.un("exp", &scaled)?, -1.0)?, alpha)?;
-    let above = cx.bin("greater", x, &zero)?;
-    let result = cx.select(&above, x, &curve)?;
+    // NaN is neither, and stays.
+    let below = cx.bin("less_equal", x, &zero)?;
+    let result = cx.select(&below, &curve, x)?;
     if gamma == 1.0 { Ok(result) } else { cx.mul_s(&result, gamma) }
 }
 
@@ -340,8 +350,9 @@ fn shrink<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
 
 pub(super) fn hard_sigmoid(cx: &Cx<'_>, x: &T, alpha: f64, beta: f64) -> Res<T> {
     let line = cx.add_s(&cx.mul_s(x, alpha)?, beta)?;
-    let below = cx.bin("minimum", &line, &cx.scalar(1.0, x.dtype())?)?;
-    cx.max_s(&below, 0.0)
+    // The second operand is the result if one of them is NaN.
+    let below = cx.bin("minimum", &cx.scalar(1.0, x.dtype())?, &line)?;
+    cx.bin("maximum", &cx.scalar(0.0, x.dtype())?, &below)
 }
 
 /// Computes `log(exp(x) + 1)` without overflow.

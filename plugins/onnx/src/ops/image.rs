@@ -11,19 +11,8 @@ pub(super) const ROWS: &[Row] = &[
     one("Resize", 10, resize),
     one("Upsample", 7, resize),
     one("AffineGrid", 20, affine_grid),
-    one("GridSample", 16, |cx, n| {
-        let (x, grid) = (n.input(0)?, n.input(1)?);
-        let mode = match n.text("mode", "linear")? {
-            "linear" | "bilinear" => "linear",
-            "cubic" | "bicubic" => "cubic",
-            "nearest" => "nearest",
-            other => return Err(format!("its mode is `{other}`; it must be linear, nearest or cubic")),
-        };
-        let padding = n.text("padding_mode", "zeros")?;
-        let corners = n.flag("align_corners", false)?;
-        let attrs = [("mode", mode.into()), ("padding_mode", padding.into()), ("align_corners", corners.into())];
-        cx.call("onnx.grid_sample", &[&x, &cx.cast(&grid, x.dtype())?], &attrs)
-    }),
+    one("GridSample", 16, grid_sample),
+    one("MaxRoiPool", 7, max_roi_pool),
     one("RoiAlign", 10, |cx, n| {
         let (x, rois, batch) = (n.input(0)?, n.input(1)?, n.input(2)?);
         let default = if n.version < 16 { "output_half_pixel" } else { "half_pixel" };
@@ -47,6 +36,67 @@ pub(super) const ROWS: &[Row] = &[
         cx.call("onnx.roi_align", &[&x, &rois, &cx.cast(&batch, DType::I64)?], &attrs)
     }),
 ];
+
+pub(super) fn grid_sample<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (x, grid) = (n.input(0)?, n.input(1)?);
+    let mode = match n.text("mode", "linear")? {
+        "linear" | "bilinear" => "linear",
+        "cubic" | "bicubic" => "cubic",
+        "nearest" => "nearest",
+        other => return Err(format!("its mode is `{other}`; it must be linear, nearest or cubic")),
+    };
+    let padding = n.text("padding_mode", "zeros")?;
+    let corners = n.flag("align_corners", false)?;
+    let attrs = [("mode", mode.into()), ("padding_mode", padding.into()), ("align_corners", corners.into())];
+    cx.call("onnx.grid_sample", &[&x, &cx.cast(&grid, x.dtype())?], &attrs)
+}
+
+/// Returns the largest element in each cell of regions, which begin and end at whole elements. Empty cells are 0.
+fn max_roi_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (x, rois) = (n.input(0)?, n.input(1)?);
+    let scale = n.float("spatial_scale", 1.0)?;
+    let pooled = n.ints("pooled_shape")?.filter(|list| list.len() == 2 && list.iter().all(|n| (1..4096).contains(n)));
+    let pooled = pooled.ok_or("its attribute `pooled_shape` must be two positive numbers")?;
+    let dtype = x.dtype();
+    let column = |at: i64| cx.pick(&rois, 1, at);
+    let batch = cx.cast(&column(0)?, DType::I64)?;
+    let mut out = cx.call("relax.take", &[&x, &batch], &[("axis", 0i64.into())])?;
+    let mut any: Option<T> = None;
+    // Height first. Each axis of space becomes one of cells, and one of its elements that are then reduced.
+    for (axis, cells) in [(2, pooled[0]), (3, pooled[1])] {
+        let half = |at: i64| -> Res<T> {
+            // Halves round away from 0.
+            let place = cx.mul_s(&column(at)?, scale)?;
+            let up = cx.un("floor", &cx.add_s(&cx.un("abs", &place)?, 0.5)?)?;
+            cx.mul(&cx.un("sign", &place)?, &up)
+        };
+        let (start, end) = if axis == 2 { (half(2)?, half(4)?) } else { (half(1)?, half(3)?) };
+        let size = cx.max_s(&cx.add_s(&cx.sub(&end, &start)?, 1.0)?, 1.0)?;
+        let cell = cx.unsqueeze(&cx.mul_s(&size, 1.0 / cells as f64)?, &[1])?;
+        let at = cx.arange(&Dim::Int(cells), dtype)?;
+        let start = cx.unsqueeze(&start, &[1])?;
+        let from = cx.add(&cx.un("floor", &cx.mul(&at, &cell)?)?, &start)?;
+        let to = cx.add(&cx.un("ceil", &cx.mul(&cx.add_s(&at, 1.0)?, &cell)?)?, &start)?;
+        let places = cx.arange(&out.dim(axis)?, dtype)?;
+        let inside = cx.bin(
+            "logical_and",
+            &cx.bin("greater_equal", &places, &cx.unsqueeze(&from, &[2])?)?,
+            &cx.bin("less", &places, &cx.unsqueeze(&to, &[2])?)?,
+        )?;
+        // The regions come first, then channels, cells of the first axis, this axis, and the axis of width.
+        let shown = if axis == 2 { cx.unsqueeze(&inside, &[1, 4])? } else { cx.unsqueeze(&inside, &[1, 2])? };
+        let wide = cx.unsqueeze(&out, &[axis])?;
+        let kept = cx.select(&shown, &wide, &cx.scalar(f64::NEG_INFINITY, dtype)?)?;
+        out = cx.reduce("max", &kept, &[axis + 1], false)?;
+        let some = cx.cast(&cx.reduce("max", &cx.cast(&inside, DType::I32)?, &[2], false)?, DType::BOOL)?;
+        let some = if axis == 2 { cx.unsqueeze(&some, &[1, 3])? } else { cx.unsqueeze(&some, &[1, 2])? };
+        any = Some(match any {
+            None => some,
+            Some(any) => cx.bin("logical_and", &any, &some)?,
+        });
+    }
+    cx.select(&any.ok_or("it has no cells")?, &out, &cx.scalar(0.0, dtype)?)
+}
 
 /// The resizing of one axis.
 struct Axis {

@@ -12,19 +12,15 @@ pub(super) const ROWS: &[Row] = &[
         let axis = x.axis(n.int("axis", 0)?)?;
         let indices = counted(cx, &indices, &x.dim(axis)?)?;
         cx.call("relax.take", &[&x, &indices], &[("axis", (axis as i64).into())])
-    }),
+    })
+    .moving(),
     one("GatherElements", 11, |cx, n| {
         let (x, indices) = (n.input(0)?, n.input(1)?);
         let axis = x.axis(n.int("axis", 0)?)?;
         let indices = counted(cx, &indices, &x.dim(axis)?)?;
         cx.call("relax.gather_elements", &[&x, &indices], &[("axis", (axis as i64).into())])
     }),
-    one("GatherND", 11, |cx, n| {
-        let (x, indices) = (n.input(0)?, n.input(1)?);
-        let batch = n.int("batch_dims", 0)?;
-        let indices = counted_all(cx, &indices, &x.dims()?, batch as usize)?;
-        cx.call("relax.gather_nd", &[&x, &indices], &[("batch_dims", batch.into())])
-    }),
+    one("GatherND", 11, gather_nd),
     one("Scatter", 7, scatter_elements),
     one("ScatterElements", 11, scatter_elements),
     one("ScatterND", 11, |cx, n| {
@@ -47,6 +43,13 @@ pub(super) const ROWS: &[Row] = &[
     one("CumProd", 26, |cx, n| cumulated(cx, n, "cumprod")),
     one("TensorScatter", 24, tensor_scatter),
 ];
+
+pub(super) fn gather_nd<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (x, indices) = (n.input(0)?, n.input(1)?);
+    let batch = n.int("batch_dims", 0)?;
+    let indices = counted_all(cx, &indices, &x.dims()?, batch as usize)?;
+    cx.call("relax.gather_nd", &[&x, &indices], &[("batch_dims", batch.into())])
+}
 
 /// Converts negative indices, which count from the end of an axis.
 pub(super) fn counted(cx: &Cx<'_>, indices: &T, size: &Dim) -> Res<T> {
@@ -135,6 +138,12 @@ fn top_k<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let axis = n.int("axis", -1)?;
     n.ignore(&["sorted"]);
     let largest = n.flag("largest", true)?;
+    if k < 1 {
+        let mut none = x.dims()?;
+        none[x.axis(axis)?] = Dim::Int(0);
+        let of = |dtype: DType| -> Res<Item> { Ok(cx.filled(0.0, dtype, &none)?.into()) };
+        return if k == 0 { Ok(vec![of(x.dtype())?, of(DType::I64)?]) } else { Err(format!("its `k` is {k}")) };
+    }
     let attrs = [
         ("k", k.into()),
         ("axis", axis.into()),
@@ -177,23 +186,44 @@ fn compress<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
 
 fn unique<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let x = n.input(0)?;
-    let sorted = n.flag("sorted", true)?;
-    let axis = n.int_if("axis")?;
-    if !sorted {
-        return Err("it keeps the order of first occurrence (`sorted` is 0), which is not supported".to_string());
-    }
+    let axis = n.int_if("axis")?.map(|axis| x.axis(axis)).transpose()?;
+    let all = if n.flag("sorted", true)? { unique_sorted(cx, &x, axis)? } else { unique_in_order(cx, &x, axis)? };
+    Ok(all.into_iter().map(Item::from).collect())
+}
+
+/// Returns the different elements, or slices along an axis, sorted; the place of the first of each, the place of each element
+/// among them, and how many there are of each.
+fn unique_sorted(cx: &mut Cx<'_>, x: &T, axis: Option<usize>) -> Res<[T; 4]> {
     let flag = |value: bool| cx.b.prim_value(Dim::int(i64::from(value), DType::BOOL));
-    let mut args = vec![cx.v(&x)?, flag(true), flag(true), flag(true), flag(true)];
+    let mut args = vec![cx.v(x)?, flag(true), flag(true), flag(true), flag(true)];
     if let Some(axis) = axis {
-        args.push(cx.b.prim_value(Dim::Int(x.axis(axis)? as i64)));
+        args.push(cx.b.prim_value(Dim::Int(axis as i64)));
     }
     let all = cx.call_v("relax.unique", &args, &[])?;
     let mut results = Vec::new();
     for part in cx.parts(all, 4)? {
         let named = cx.named_dims(part, "unique")?;
-        results.push(cx.cast(&named, if results.is_empty() { x.dtype() } else { DType::I64 })?.into());
+        results.push(cx.cast(&named, if results.is_empty() { x.dtype() } else { DType::I64 })?);
     }
-    Ok(results)
+    results.try_into().map_err(|_| "it has four results".to_string())
+}
+
+/// As [`unique_sorted`], in the order of the first occurrences.
+pub(super) fn unique_in_order(cx: &mut Cx<'_>, x: &T, axis: Option<usize>) -> Res<[T; 4]> {
+    let [values, first, back, counts] = unique_sorted(cx, x, axis)?;
+    let sorted = |x: &T| -> Res<T> {
+        let attrs = [("axis", (-1i64).into()), ("descending", false.into()), ("dtype", DType::I64.into())];
+        cx.call("relax.argsort", &[x], &attrs)
+    };
+    let order = sorted(&first)?;
+    let rank = sorted(&order)?;
+    let take = |x: &T, at: &T, axis: usize| cx.call("relax.take", &[x, at], &[("axis", (axis as i64).into())]);
+    Ok([
+        take(&values, &order, axis.unwrap_or(0))?,
+        take(&first, &order, 0)?,
+        take(&rank, &back, 0)?,
+        take(&counts, &order, 0)?,
+    ])
 }
 
 fn cumulated<'a>(cx: &mut Cx<'a>, n: &Node<'a>, op: &str) -> Res<T> {

@@ -8,6 +8,7 @@ mod elementwise;
 mod extra;
 mod image;
 mod index;
+mod microsoft;
 mod norm;
 mod pool;
 mod quant;
@@ -31,6 +32,34 @@ pub(crate) struct Row {
     name: &'static str,
     since: i64,
     pub(crate) run: Run,
+    pub(crate) narrow: Narrow,
+}
+
+/// What an operator does with tensors of narrow types, whose bytes are numbers of another type.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Narrow {
+    /// It computes with numbers, so that narrow ones are refused.
+    Refuses,
+    /// It converts them itself.
+    Converts,
+    /// It moves the elements of its first input, which keep their type.
+    Moves,
+    /// It moves the elements of all its inputs.
+    MovesAll,
+}
+
+impl Row {
+    const fn converting(self) -> Row {
+        Row { narrow: Narrow::Converts, ..self }
+    }
+
+    const fn moving(self) -> Row {
+        Row { narrow: Narrow::Moves, ..self }
+    }
+
+    const fn moving_all(self) -> Row {
+        Row { narrow: Narrow::MovesAll, ..self }
+    }
 }
 
 /// The function that builds an operator with one result, or with several.
@@ -42,12 +71,12 @@ pub(crate) enum Run {
 
 /// Creates the row of a standard operator with one result.
 const fn one(name: &'static str, since: i64, run: for<'a> fn(&mut Cx<'a>, &Node<'a>) -> Res<T>) -> Row {
-    Row { domain: "", name, since, run: Run::One(run) }
+    Row { domain: "", name, since, run: Run::One(run), narrow: Narrow::Refuses }
 }
 
 /// Creates the row of a standard operator with several results.
 const fn all(name: &'static str, since: i64, run: for<'a> fn(&mut Cx<'a>, &Node<'a>) -> Res<Vec<Item>>) -> Row {
-    Row { domain: "", name, since, run: Run::All(run) }
+    Row { domain: "", name, since, run: Run::All(run), narrow: Narrow::Refuses }
 }
 
 /// Moves a row to Microsoft's domain.
@@ -80,6 +109,7 @@ fn table() -> &'static Table {
         let mut table = Table::new();
         TABLES
             .iter()
+            .chain(&microsoft::TABLES)
             .flat_map(|rows| rows.iter())
             .for_each(|row| table.entry((row.domain, row.name)).or_default().push(row));
         table

@@ -19,8 +19,8 @@ pub(super) const ROWS: &[Row] = &[
     one("InstanceNormalization", 7, |cx, n| {
         let x = n.input(0)?;
         let rank = x.rank()?;
-        let normal = normalized(cx, &x, &(2..rank).collect::<Vec<_>>(), n.float("epsilon", 1e-5)?)?.0;
-        let scaled = cx.mul(&normal, &along_channels(cx, &n.input(1)?, rank)?)?;
+        let normal = normalized(cx, &cx.wide(&x)?, &(2..rank).collect::<Vec<_>>(), n.float("epsilon", 1e-5)?)?.0;
+        let scaled = cx.mul(&cx.cast(&normal, x.dtype())?, &along_channels(cx, &n.input(1)?, rank)?)?;
         cx.add(&scaled, &along_channels(cx, &n.input(2)?, rank)?)
     }),
     all("LayerNormalization", 17, layer_norm),
@@ -33,7 +33,8 @@ pub(super) const ROWS: &[Row] = &[
     }),
     one("LRN", 7, lrn),
     one("LpNormalization", 7, |cx, n| {
-        let x = n.input(0)?;
+        let given = n.input(0)?;
+        let x = cx.wide(&given)?;
         let axis = x.axis(n.int("axis", -1)?)?;
         let length = match n.int("p", 2)? {
             1 => cx.reduce("sum", &cx.un("abs", &x)?, &[axis], true)?,
@@ -43,7 +44,7 @@ pub(super) const ROWS: &[Row] = &[
         let zero = cx.scalar(0.0, x.dtype())?;
         let is_zero = cx.bin("equal", &length, &zero)?;
         let safe = cx.select(&is_zero, &cx.scalar(1.0, x.dtype())?, &length)?;
-        cx.div(&x, &safe)
+        cx.cast(&cx.div(&x, &safe)?, given.dtype())
     }),
     one("MeanVarianceNormalization", 9, |cx, n| {
         let x = n.input(0)?;
@@ -67,9 +68,6 @@ pub(super) const ROWS: &[Row] = &[
     }),
     // Operators of Microsoft's domain.
     ms(all("SkipLayerNormalization", 1, skip_layer_norm)),
-    ms(all("EmbedLayerNormalization", 1, |_, _| {
-        Err("it is not supported; export the model without fused operators".to_string())
-    })),
     ms(all("LayerNormalization", 1, layer_norm)),
     ms(all("SkipSimplifiedLayerNormalization", 1, skip_rms_norm)),
     ms(all("SimplifiedLayerNormalization", 1, simplified)),
@@ -93,12 +91,16 @@ fn soft<'a>(cx: &mut Cx<'a>, n: &Node<'a>, of: fn(&Cx<'_>, &T, usize) -> Res<T>)
     if n.version >= 13 {
         return of(cx, &x, x.axis(n.int("axis", -1)?)?);
     }
-    let (rank, axis) = (x.rank()?, x.axis(n.int("axis", 1)?)?);
-    if axis + 1 == rank {
-        return of(cx, &x, axis);
+    softmax_from(cx, &x, x.axis(n.int("axis", 1)?)?, of)
+}
+
+/// Computes softmax along all axes from one on.
+pub(super) fn softmax_from(cx: &Cx<'_>, x: &T, axis: usize, of: fn(&Cx<'_>, &T, usize) -> Res<T>) -> Res<T> {
+    if axis + 1 == x.rank()? {
+        return of(cx, x, axis);
     }
     let dims = x.dims()?;
-    let flat = cx.reshape(&x, vec![product(&dims[..axis]), product(&dims[axis..])])?;
+    let flat = cx.reshape(x, vec![product(&dims[..axis]), product(&dims[axis..])])?;
     let out = of(cx, &flat, 1)?;
     cx.reshape(&out, dims)
 }
@@ -336,6 +338,13 @@ fn skip_rms_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
 fn simplified<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let x = n.input(0)?;
     let axis = x.axis(n.int("axis", -1)?)?;
-    let stash = n.int("stash_type", 1)?;
-    Ok(vec![rms_norm(cx, &x, &n.input(1)?, axis, n.float("epsilon", 1e-5)?, stash)?.into()])
+    let (stash, epsilon) = (n.int("stash_type", 1)?, n.float("epsilon", 1e-5)?);
+    let mut results = vec![rms_norm(cx, &x, &n.input(1)?, axis, epsilon, stash)?.into()];
+    if n.wants(1) {
+        let wide = cx.cast(&x, DType::F32)?;
+        let squares = cx.reduce("mean", &cx.mul(&wide, &wide)?, &(axis..x.rank()?).collect::<Vec<usize>>(), true)?;
+        let root = cx.un("sqrt", &cx.add_s(&squares, epsilon)?)?;
+        results.push(cx.div(&cx.scalar(1.0, DType::F32)?, &root)?.into());
+    }
+    Ok(results)
 }

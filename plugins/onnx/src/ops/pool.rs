@@ -25,16 +25,17 @@ pub(super) const ROWS: &[Row] = &[
         cx.reduce("max", &x, &(2..x.rank()?).collect::<Vec<_>>(), true)
     }),
     one("GlobalLpPool", 7, |cx, n| {
-        let (x, p) = (n.input(0)?, n.int("p", 2)? as f64);
+        let (given, p) = (n.input(0)?, n.int("p", 2)? as f64);
+        let x = cx.wide(&given)?;
         let axes: Vec<usize> = (2..x.rank()?).collect();
         let powers = cx.bin("power", &cx.un("abs", &x)?, &cx.scalar(p, x.dtype())?)?;
         let sum = cx.reduce("sum", &powers, &axes, true)?;
-        cx.bin("power", &sum, &cx.scalar(1.0 / p, x.dtype())?)
+        cx.cast(&cx.bin("power", &sum, &cx.scalar(1.0 / p, x.dtype())?)?, given.dtype())
     }),
     one("MaxUnpool", 9, max_unpool),
 ];
 
-fn windows<'a>(n: &Node<'a>, x: &T) -> Res<(Vec<Dim>, Windows, bool)> {
+pub(super) fn windows<'a>(n: &Node<'a>, x: &T) -> Res<(Vec<Dim>, Windows, bool)> {
     let sizes = spatial(x)?;
     let kernel = n.ints("kernel_shape")?.filter(|kernel| kernel.len() == sizes.len());
     let kernel = kernel.ok_or("its attribute `kernel_shape` does not fit its input")?;
@@ -79,9 +80,15 @@ fn max_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         let value = cx.call("relax.take", &[&flat, &place], &[("axis", 0i64.into())])?;
         return Ok(vec![value.into(), at.into()]);
     }
+    Ok(vec![largest(cx, &x, &sizes, &windows, ceil)?.into()])
+}
+
+/// Returns the largest element of each window.
+pub(super) fn largest(cx: &Cx<'_>, x: &T, sizes: &[Dim], windows: &Windows, ceil: bool) -> Res<T> {
     let op = format!("relax.nn.max_pool{}d", sizes.len());
-    let attrs = [pool, strides, padding, dilation, ("ceil_mode", ceil.into())];
-    Ok(vec![cx.call(&op, &[&x], &attrs)?.into()])
+    let [strides, padding, dilation] = windows.attrs();
+    let attrs = [("pool_size", windows.kernel.clone().into()), strides, padding, dilation, ("ceil_mode", ceil.into())];
+    cx.call(&op, &[x], &attrs)
 }
 
 /// Converts indices in column-major order of the last two axes to row-major order.
@@ -114,7 +121,11 @@ fn row_major(cx: &Cx<'_>, at: &T, sizes: &[Dim]) -> Res<T> {
 fn average_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let x = n.input(0)?;
     let (sizes, windows, ceil) = windows(n, &x)?;
-    let counts = n.flag("count_include_pad", false)?;
+    average(cx, &x, &sizes, &windows, ceil, n.flag("count_include_pad", false)?)
+}
+
+/// Returns the mean of each window. The padding counts as elements if `counts` is true.
+pub(super) fn average(cx: &Cx<'_>, x: &T, sizes: &[Dim], windows: &Windows, ceil: bool, counts: bool) -> Res<T> {
     let count = sizes.len();
     let op = format!("relax.nn.avg_pool{count}d");
     let [strides, padding, dilation] = windows.attrs();
@@ -123,22 +134,22 @@ fn average_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     if plain {
         let attrs =
             [pool, strides, padding, dilation, ("ceil_mode", false.into()), ("count_include_pad", counts.into())];
-        return cx.call(&op, &[&x], &attrs);
+        return cx.call(&op, &[x], &attrs);
     }
     // Divides the sum of each window by the number of its elements that count.
     let ends =
-        reached(&sizes, &windows, ceil).ok_or("its rounding up depends on symbolic sizes; give sizes to the inputs")?;
-    let sum = window_sum(cx, &x, &windows, &windows.pads[..count], &ends)?;
+        reached(sizes, windows, ceil).ok_or("its rounding up depends on symbolic sizes; give sizes to the inputs")?;
+    let sum = window_sum(cx, x, windows, &windows.pads[..count], &ends)?;
     let ones = cx.filled(1.0, x.dtype(), &x.dims()?)?;
     let total = match counts {
-        false => window_sum(cx, &ones, &windows, &windows.pads[..count], &ends)?,
+        false => window_sum(cx, &ones, windows, &windows.pads[..count], &ends)?,
         true => {
             let (before, after) = sides(&windows.pads[..count], &windows.pads[count..]);
             let one = cx.scalar(1.0, x.dtype())?;
             let ones = padded(cx, ones, &before, &after, "constant", &one)?;
             let zeros = vec![0; count];
             let rest: Vec<i64> = ends.iter().zip(&windows.pads[count..]).map(|(all, own)| all - own).collect();
-            window_sum(cx, &ones, &windows, &zeros, &rest)?
+            window_sum(cx, &ones, windows, &zeros, &rest)?
         }
     };
     cx.div(&sum, &total)

@@ -9,34 +9,16 @@ use crate::value::{Item, Res, T};
 use plugin_api::prelude::*;
 
 pub(super) const ROWS: &[Row] = &[
-    one("QuantizeLinear", 10, quantize_linear),
-    one("DequantizeLinear", 10, dequantize_linear),
+    one("QuantizeLinear", 10, quantize_linear).converting(),
+    one("DequantizeLinear", 10, dequantize_linear).converting(),
     all("DynamicQuantizeLinear", 11, |cx, n| {
         let x = n.input(0)?;
         Ok(dynamic(cx, &x)?.into_iter().map(Item::from).collect())
     }),
     one("QLinearMatMul", 10, qlinear_matmul),
     one("QLinearConv", 10, qlinear_conv),
-    ms(one("QuantizeLinear", 1, quantize_linear)),
-    ms(one("DequantizeLinear", 1, dequantize_linear)),
-    ms(one("QLinearAdd", 1, |cx, n| qlinear_binary(cx, n, |cx, a, b| cx.add(a, b)))),
-    ms(one("QLinearMul", 1, |cx, n| qlinear_binary(cx, n, |cx, a, b| cx.mul(a, b)))),
-    ms(one("QLinearSigmoid", 1, |cx, n| qlinear_unary(cx, n, |cx, x| cx.un("sigmoid", x)))),
-    ms(one("QLinearLeakyRelu", 1, |cx, n| {
-        let alpha = n.float("alpha", 0.01)?;
-        let x = real(cx, n, 0)?;
-        let out = cx.call("relax.nn.leakyrelu", &[&x], &[("alpha", alpha.into())])?;
-        quantized_like(cx, n, &out, 3)
-    })),
-    ms(one("DynamicQuantizeMatMul", 1, |cx, n| {
-        let quantized = dynamic(cx, &n.input(0)?)?;
-        integer_product(cx, n, &quantized, 1, 2, 3, 4)
-    })),
-    ms(one("MatMulIntegerToFloat", 1, |cx, n| {
-        let quantized =
-            vec![n.input(0)?, n.input(2)?, n.opt(4)?.map_or_else(|| cx.scalar(0.0, n.input(0)?.dtype()), Ok)?];
-        integer_product(cx, n, &quantized, 1, 3, 5, 6)
-    })),
+    ms(one("QuantizeLinear", 1, quantize_linear)).converting(),
+    ms(one("DequantizeLinear", 1, dequantize_linear)).converting(),
 ];
 
 /// Reshapes a scale or a zero point, so that it is broadcast with the tensor: as one number, along an axis, or in blocks.
@@ -162,7 +144,7 @@ pub(super) fn dynamic(cx: &Cx<'_>, x: &T) -> Res<Vec<T>> {
 }
 
 /// Reshapes a scale, so that it is broadcast along the columns of a product.
-fn along_columns(cx: &Cx<'_>, part: &T, rank: usize, axis: usize) -> Res<T> {
+pub(super) fn along_columns(cx: &Cx<'_>, part: &T, rank: usize, axis: usize) -> Res<T> {
     match part.rank()? {
         1 if part.dim(0)?.as_int() == Some(1) => cx.reshape(part, vec![]),
         1 => {
@@ -192,7 +174,13 @@ fn qlinear_matmul<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
 }
 
 fn qlinear_conv<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
-    let (x, w) = (centered(cx, &n.input(0)?, n.opt(2)?, 1)?, centered(cx, &n.input(3)?, n.opt(5)?, 0)?);
+    let x = n.input(0)?;
+    qlinear_conv_of(cx, n, &x)
+}
+
+/// Convolves a quantized tensor whose second axis are the channels.
+pub(super) fn qlinear_conv_of<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T) -> Res<T> {
+    let (x, w) = (centered(cx, x, n.opt(2)?, 1)?, centered(cx, &n.input(3)?, n.opt(5)?, 0)?);
     let out = conv(cx, n, &x, &w)?;
     let out = with_bias(cx, out, n.opt(8)?)?;
     let rank = out.rank()?;
@@ -204,111 +192,4 @@ fn qlinear_conv<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let dtype = zero.dtype();
     let zero = of(&zero)?;
     rounded(cx, &real, Some(&zero), dtype)
-}
-
-/// Dequantizes input `at`; the next inputs are its scale and its zero point.
-fn real<'a>(cx: &Cx<'a>, n: &Node<'a>, at: usize) -> Res<T> {
-    let x = n.input(at)?;
-    let value = match n.opt(at + 2)? {
-        Some(zero) => cx.sub(&cx.cast(&x, DType::F32)?, &cx.cast(&cx.reshape(&zero, vec![])?, DType::F32)?)?,
-        None => cx.cast(&x, DType::F32)?,
-    };
-    cx.mul(&value, &cx.reshape(&n.input(at + 1)?, vec![])?)
-}
-
-/// Quantizes a tensor by the scale and the zero point in input `at` and the next one.
-fn quantized_like<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, at: usize) -> Res<T> {
-    let scaled = cx.div(x, &cx.reshape(&n.input(at)?, vec![])?)?;
-    let zero = n.opt(at + 1)?;
-    let dtype = zero.as_ref().map_or(n.input(0)?.dtype(), T::dtype);
-    let zero = zero.map(|zero| cx.reshape(&zero, vec![])).transpose()?;
-    rounded(cx, &scaled, zero.as_ref(), dtype)
-}
-
-fn qlinear_binary<'a>(cx: &mut Cx<'a>, n: &Node<'a>, f: fn(&Cx<'a>, &T, &T) -> Res<T>) -> Res<T> {
-    let (a, b) = (real(cx, n, 0)?, real(cx, n, 3)?);
-    let out = f(cx, &a, &b)?;
-    quantized_like(cx, n, &out, 6)
-}
-
-fn qlinear_unary<'a>(cx: &mut Cx<'a>, n: &Node<'a>, f: fn(&Cx<'a>, &T) -> Res<T>) -> Res<T> {
-    let x = real(cx, n, 0)?;
-    let out = f(cx, &x)?;
-    quantized_like(cx, n, &out, 3)
-}
-
-/// Computes a product of integers, and scales it to floats.
-fn integer_product<'a>(
-    cx: &mut Cx<'a>,
-    n: &Node<'a>,
-    quantized: &[T],
-    b: usize,
-    scale: usize,
-    zero: usize,
-    bias: usize,
-) -> Res<T> {
-    let w = n.input(b)?;
-    let columns = w.rank()?.saturating_sub(1);
-    let x = centered(cx, &quantized[0], Some(quantized[2].clone()), 0)?;
-    let product = cx.matmul(&x, &centered(cx, &w, n.opt(zero)?, columns)?)?;
-    let rank = product.rank()?;
-    let scale = cx.mul(&quantized[1], &along_columns(cx, &n.input(scale)?, rank, rank - 1)?)?;
-    let out = cx.mul(&cx.cast(&product, DType::F32)?, &scale)?;
-    match n.opt(bias)? {
-        Some(bias) => cx.add(&out, &bias),
-        None => Ok(out),
-    }
-}
-
-/// Computes a product with a quantized matrix in blocks. Each byte holds two numbers, and each block has a scale and possibly a
-/// zero point.
-pub(super) fn matmul_n_bits<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
-    let (a, packed, scales) = (n.input(0)?, n.input(1)?, n.input(2)?);
-    let need = |name: &'static str| n.int_if(name)?.ok_or_else(|| format!("its attribute `{name}` is missing"));
-    let (k, columns, block) = (need("K")?, need("N")?, need("block_size")?);
-    let bits = n.int("bits", 4)?;
-    n.ignore(&["accuracy_level"]);
-    if [k, columns, block].iter().any(|value| !(1..super::conv::LARGEST).contains(value)) {
-        return Err("its attributes `K`, `N` and `block_size` must be positive".to_string());
-    }
-    if !matches!(bits, 4 | 8) || n.opt(4)?.is_some() {
-        return Err(format!(
-            "weights of {bits} bits in blocks of {block}, or with groups, are not supported; 4 and 8 bits are"
-        ));
-    }
-    let blocks = (k + block - 1) / block;
-    let numbers = unpacked(cx, &packed, bits, vec![columns, blocks, block])?;
-    let zero = match n.opt(3)? {
-        None => cx.scalar(2f64.powi(bits as i32 - 1), a.dtype())?,
-        Some(zero) if zero.is_float() => cx.reshape(&zero, vec![Dim::Int(columns), Dim::Int(blocks), Dim::Int(1)])?,
-        Some(zero) => {
-            let rows = (blocks * bits + 7) / 8;
-            let zero = cx.reshape(&zero, vec![Dim::Int(columns), Dim::Int(rows)])?;
-            let zero = unpacked(cx, &zero, bits, vec![columns, rows * 8 / bits])?;
-            let zero = cx.range(&zero, 1, 0, blocks)?;
-            cx.cast(&cx.unsqueeze(&zero, &[2])?, a.dtype())?
-        }
-    };
-    let scales = cx.reshape(&scales, vec![Dim::Int(columns), Dim::Int(blocks), Dim::Int(1)])?;
-    let weight = cx.mul(&cx.sub(&cx.cast(&numbers, a.dtype())?, &zero)?, &scales)?;
-    let weight = cx.reshape(&weight, vec![Dim::Int(columns), Dim::Int(blocks * block)])?;
-    let weight = if blocks * block == k { weight } else { cx.range(&weight, 1, 0, k)? };
-    let out = cx.matmul(&a, &cx.swapped(&weight)?)?;
-    match n.opt(5)? {
-        Some(bias) => cx.add(&out, &bias),
-        None => Ok(out),
-    }
-}
-
-/// Unpacks numbers of 4 or 8 bits from bytes. The lower half of a byte comes first.
-pub(super) fn unpacked(cx: &Cx<'_>, packed: &T, bits: i64, shape: Vec<i64>) -> Res<T> {
-    let shape: Vec<Dim> = shape.into_iter().map(Dim::Int).collect();
-    if bits == 8 {
-        return cx.reshape(packed, shape);
-    }
-    let rank = packed.rank()?;
-    let low = cx.bin("bitwise_and", packed, &cx.scalar(15.0, DType::U8)?)?;
-    let high = cx.bin("right_shift", packed, &cx.scalar(4.0, DType::U8)?)?;
-    let both = cx.concat(&[cx.unsqueeze(&low, &[rank])?, cx.unsqueeze(&high, &[rank])?], rank)?;
-    cx.reshape(&both, shape)
 }

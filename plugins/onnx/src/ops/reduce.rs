@@ -38,7 +38,8 @@ impl Over {
 }
 
 fn reduced<'a>(cx: &mut Cx<'a>, n: &Node<'a>, since: i64, f: fn(&Cx<'a>, &T, &Over) -> Res<T>) -> Res<T> {
-    let x = n.input(0)?;
+    let given = n.input(0)?;
+    let x = cx.wide(&given)?;
     let keep = n.flag("keepdims", true)?;
     let axes = super::shape::axes_of(n, since)?.filter(|axes| !axes.is_empty());
     let noop = n.flag("noop_with_empty_axes", false)?;
@@ -53,9 +54,10 @@ fn reduced<'a>(cx: &mut Cx<'a>, n: &Node<'a>, since: i64, f: fn(&Cx<'a>, &T, &Ov
         let dims = x.dims()?;
         let one = cx.unsqueeze(&x, &[0])?;
         let result = f(cx, &one, &Over { axes: vec![0], keep: false, empty: false })?;
-        return cx.reshape(&result, dims);
+        return cx.cast(&cx.reshape(&result, dims)?, given.dtype());
     }
-    f(cx, &x, &Over { axes, keep, empty })
+    let result = f(cx, &x, &Over { axes, keep, empty })?;
+    cx.cast(&result, given.dtype())
 }
 
 /// Computes the largest or smallest element. Infinities count. The result of an empty reduction is the least or greatest value
@@ -91,6 +93,11 @@ fn log_sum_exp(cx: &Cx<'_>, x: &T, over: &Over) -> Res<T> {
         return cx.un("log", &over.of(cx, "sum", x)?);
     }
     let most = cx.reduce("max", x, &over.axes, true)?;
+    // Infinities of one sign would become NaN.
+    let most = match x.is_float() {
+        true => cx.select(&cx.un("isinf", &most)?, &cx.scalar(0.0, x.dtype())?, &most)?,
+        false => most,
+    };
     let apart = cx.un("exp", &cx.sub(x, &most)?)?;
     let sum = cx.un("log", &cx.reduce("sum", &apart, &over.axes, true)?)?;
     let all = cx.add(&sum, &most)?;

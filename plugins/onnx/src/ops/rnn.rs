@@ -77,18 +77,31 @@ fn finished<'a>(cx: &mut Cx<'a>, n: &Node<'a>, kind: &Kind, operands: &Operands,
 /// Returns the names of the activations for each direction.
 fn activations(n: &Node<'_>, kind: &Kind, directions: usize) -> Res<Vec<String>> {
     let each = kind.activations.len();
-    if n.floats("activation_alpha")?.is_some() || n.floats("activation_beta")?.is_some() {
-        return Err("activations with parameters are not supported; use Sigmoid, Tanh and Relu".to_string());
-    }
+    let list =
+        |name: &'static str| -> Res<std::vec::IntoIter<f64>> { Ok(n.floats(name)?.unwrap_or_default().into_iter()) };
+    let (mut alphas, mut betas) = (list("activation_alpha")?, list("activation_beta")?);
     let names = n
         .texts("activations")?
         .unwrap_or_else(|| kind.activations.iter().cycle().take(each * directions).map(ToString::to_string).collect());
     if names.len() != each * directions {
         return Err(format!("it has {} activations; {} are needed", names.len(), each * directions));
     }
-    if let Some(other) = names.iter().find(|name| !matches!(name.as_str(), "Sigmoid" | "Tanh" | "Relu")) {
-        return Err(format!("the activation `{other}` is not supported; use Sigmoid, Tanh and Relu"));
-    }
+    // Each activation takes the next of the parameters that it has.
+    let mut full = |name: &String| -> Res<String> {
+        let (alpha, beta) = match name.as_str() {
+            "Sigmoid" | "Tanh" | "Relu" | "Softsign" | "Softplus" => (None, None),
+            "Elu" | "ThresholdedRelu" => (Some(1.0), None),
+            "LeakyRelu" => (Some(0.01), None),
+            "HardSigmoid" => (Some(0.2), Some(0.5)),
+            "Affine" | "ScaledTanh" => (Some(1.0), Some(if name == "Affine" { 0.0 } else { 1.0 })),
+            other => return Err(format!("the activation `{other}` is not one of ONNX")),
+        };
+        let alpha = alpha.map(|default| alphas.next().unwrap_or(default));
+        let beta = beta.map(|default| betas.next().unwrap_or(default));
+        let of = |value: Option<f64>| value.map_or(String::new(), |value| format!(":{value}"));
+        Ok(format!("{name}{}{}", of(alpha), of(beta)))
+    };
+    let names: Vec<String> = names.iter().map(&mut full).collect::<Res<_>>()?;
     Ok(names.chunks(each).map(|names| names.join(",")).collect())
 }
 
@@ -102,9 +115,7 @@ fn directions<'a>(cx: &mut Cx<'a>, n: &Node<'a>, kind: &Kind, o: &Operands) -> R
     n.ignore(&["hidden_size"]);
     let acts = activations(n, kind, backward.len())?;
     let clip = n.float_if("clip")?;
-    if kind.name == "lstm" && n.int("input_forget", 0)? != 0 {
-        return Err("coupled input and forget gates are not supported".to_string());
-    }
+    let coupled = kind.name == "lstm" && n.flag("input_forget", false)?;
     let before_reset = kind.name == "gru" && n.flag("linear_before_reset", false)?;
     let mut results = Results { y: Vec::new(), h: Vec::new(), c: Vec::new() };
     for (d, back) in backward.iter().enumerate() {
@@ -114,6 +125,7 @@ fn directions<'a>(cx: &mut Cx<'a>, n: &Node<'a>, kind: &Kind, o: &Operands) -> R
             ("clip", clip.unwrap_or(0.0).into()),
             ("peepholes", o.p.is_some().into()),
             ("linear_before_reset", before_reset.into()),
+            ("coupled", coupled.into()),
         ];
         one_direction(cx, kind, o, d as i64, *back, before_reset, &attrs, &mut results)?;
     }

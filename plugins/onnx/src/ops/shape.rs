@@ -10,7 +10,7 @@ use plugin_api::arith::product;
 use plugin_api::prelude::*;
 
 pub(super) const ROWS: &[Row] = &[
-    one("Reshape", 7, reshape),
+    one("Reshape", 7, reshape).moving(),
     one("Flatten", 7, |cx, n| {
         let x = n.input(0)?;
         let rank = x.rank()? as i64;
@@ -18,7 +18,8 @@ pub(super) const ROWS: &[Row] = &[
         let axis = if axis == rank { rank as usize } else { axis_of(axis, rank as usize)? };
         let dims = x.dims()?;
         cx.reshape(&x, vec![product(&dims[..axis]), product(&dims[axis..])])
-    }),
+    })
+    .moving(),
     one("Transpose", 7, |cx, n| {
         let x = n.input(0)?;
         let rank = x.rank()?;
@@ -27,35 +28,36 @@ pub(super) const ROWS: &[Row] = &[
             None => (0..rank).rev().collect(),
         };
         cx.transpose(&x, &axes)
-    }),
+    })
+    .moving(),
     one("Unsqueeze", 7, |cx, n| {
         let x = n.input(0)?;
         let axes = axes_of(n, 13)?.ok_or("its axes are missing")?;
         let rank = x.rank()? + axes.len();
         let axes: Vec<usize> = axes.iter().map(|axis| axis_of(*axis, rank)).collect::<Res<_>>()?;
         cx.unsqueeze(&x, &axes)
-    }),
+    })
+    .moving(),
     one("Squeeze", 7, |cx, n| {
         let x = n.input(0)?;
         let axes = match axes_of(n, 13)? {
             Some(axes) => axes.iter().map(|axis| x.axis(*axis)).collect::<Res<Vec<usize>>>()?,
             None => {
                 let dims = x.dims()?;
-                if dims.iter().any(|dim| dim.as_int().is_none()) {
-                    return Err(
-                        "it removes all axes of length 1, which depend on symbolic sizes; give its axes".to_string()
-                    );
-                }
-                (0..dims.len()).filter(|at| dims[*at].as_int() == Some(1)).collect()
+                let x = not_one(cx, &x, &dims)?;
+                let ones: Vec<usize> = (0..dims.len()).filter(|at| dims[*at].as_int() == Some(1)).collect();
+                let kept = dims.into_iter().filter(|dim| dim.as_int() != Some(1)).collect();
+                return if ones.is_empty() { Ok(x) } else { cx.reshape(&x, kept) };
             }
         };
         cx.squeeze(&x, &axes)
-    }),
-    one("Concat", 7, concat),
-    all("Split", 7, split),
-    one("Slice", 7, slice),
-    one("Expand", 8, expand),
-    one("Tile", 7, tile),
+    })
+    .moving(),
+    one("Concat", 7, concat).moving_all(),
+    all("Split", 7, split).moving(),
+    one("Slice", 7, slice).moving(),
+    one("Expand", 8, expand).moving(),
+    one("Tile", 7, tile).moving(),
     one("Pad", 7, pad),
     one("Shape", 7, |cx, n| {
         if n.has("start") || n.has("end") {
@@ -75,6 +77,21 @@ pub(super) const ROWS: &[Row] = &[
         super::rnn::reverse_sequence(cx, &x, &lengths, time, batch)
     }),
 ];
+
+/// Checks when the model runs that no symbolic size is 1: such an axis would be removed, too, which changes the number of
+/// dimensions. The size 0 is expected then, which none has.
+fn not_one(cx: &Cx<'_>, x: &T, dims: &[Dim]) -> Res<T> {
+    let one = Dim::Int(1);
+    let may_be_one = |dim: &Dim| dim.as_int().is_none() && !known::proves(prim::LT, &one, dim);
+    if !dims.iter().any(may_be_one) {
+        return Ok(x.clone());
+    }
+    let other = |dim: &Dim| match may_be_one(dim) {
+        true => Dim::if_then_else(Dim::binary(prim::EQ, dim.clone(), one.clone()), Dim::Int(0), dim.clone()),
+        false => dim.clone(),
+    };
+    cx.as_shape(x, dims.iter().map(other).collect())
+}
 
 /// Returns the axes, which are an attribute, or from a version on the second input.
 pub(super) fn axes_of(n: &Node<'_>, since: i64) -> Res<Option<Vec<i64>>> {
@@ -245,7 +262,12 @@ fn slice<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         (starts, ends, n.ints("axes")?, None)
     } else {
         let (axes, steps) = (n.known_ints(3)?, n.known_ints(4)?);
-        (cx.dims_of(&n.input(1)?, "start")?, cx.dims_of(&n.input(2)?, "end")?, axes, steps)
+        let known = |x: &T| x.known().and_then(known::Known::dims);
+        let (from, to) = (n.input(1)?, n.input(2)?);
+        match (known(&from), known(&to)) {
+            (Some(starts), Some(ends)) => (starts, ends, axes, steps),
+            _ => return slice_by_data(cx, &x, (&from, &to), axes, steps),
+        }
     };
     let axes = axes.unwrap_or_else(|| (0..starts.len() as i64).collect());
     let steps = steps.unwrap_or_else(|| vec![1; starts.len()]);
@@ -280,6 +302,50 @@ fn slice<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.slice(&out, &axes, &begin, &end, &by)
 }
 
+/// Takes ranges whose ends are not known while reading. They are clamped to the axes when the model runs.
+fn slice_by_data(
+    cx: &mut Cx<'_>,
+    x: &T,
+    (from, to): (&T, &T),
+    axes: Option<Vec<i64>>,
+    steps: Option<Vec<i64>>,
+) -> Res<T> {
+    let n =
+        [from, to].iter().find_map(|list| list.dim(0).ok()?.as_int()).ok_or("the number of its axes is not known")?;
+    let axes = axes.unwrap_or_else(|| (0..n).collect());
+    let steps = steps.unwrap_or_else(|| vec![1; axes.len()]);
+    if axes.len() as i64 != n || steps.len() != axes.len() {
+        return Err("its starts, ends, axes and steps differ in length".to_string());
+    }
+    let axes: Vec<usize> = axes.iter().map(|axis| x.axis(*axis)).collect::<Res<_>>()?;
+    let sizes: Vec<Dim> = axes.iter().map(|axis| x.dim(*axis)).collect::<Res<_>>()?;
+    let of = |f: &dyn Fn(usize) -> Dim| cx.of_dims((0..axes.len()).map(f).collect());
+    let backward = |k: usize| steps[k] < 0;
+    let last = |k: usize| sub(&sizes[k], &Dim::Int(1));
+    let (whole, zero) = (of(&|k| sizes[k].clone())?, cx.scalar(0.0, DType::I64)?);
+    let clamped = |list: &T, least: &dyn Fn(usize) -> Dim| -> Res<T> {
+        let list = cx.cast(list, DType::I64)?;
+        let counted = cx.select(&cx.bin("less", &list, &zero)?, &cx.add(&list, &whole)?, &list)?;
+        let most = of(&|k| if backward(k) { last(k) } else { sizes[k].clone() })?;
+        let at = cx.bin("maximum", &cx.bin("minimum", &counted, &most)?, &of(least)?)?;
+        // A backward range is a forward range of the reversed tensor.
+        let sign = of(&|k| Dim::Int(if backward(k) { -1 } else { 1 }))?;
+        cx.add(&of(&|k| if backward(k) { last(k) } else { Dim::Int(0) })?, &cx.mul(&sign, &at)?)
+    };
+    let begin = clamped(from, &|_| Dim::Int(0))?;
+    let end = clamped(to, &|k| Dim::Int(if backward(k) { -1 } else { 0 }))?;
+    let end = cx.bin("maximum", &end, &begin)?;
+    let out = (0..axes.len())
+        .filter(|k| backward(*k))
+        .try_fold(x.clone(), |x, k| cx.call("relax.flip", &[&x], &[("axis", (axes[k] as i64).into())]))?;
+    let (begin, end) = (cx.dims_of(&begin, "start")?, cx.dims_of(&end, "end")?);
+    let by: Vec<i64> = steps.iter().map(|step| step.checked_abs().unwrap_or(i64::MAX)).collect();
+    if by.contains(&0) {
+        return Err("a step is 0".to_string());
+    }
+    cx.slice(&out, &axes, &begin, &end, &by)
+}
+
 fn expand<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, shape) = (n.input(0)?, n.input(1)?);
     let wanted = cx.dims_of(&shape, "s")?;
@@ -295,7 +361,7 @@ fn expand<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
             (a, b) => match (a.as_int(), b.as_int()) {
                 (Some(_), Some(_)) | (Some(_), None) => a,
                 (None, Some(_)) => b,
-                (None, None) => max(&a, &b),
+                (None, None) => Dim::if_then_else(Dim::binary(prim::EQ, a.clone(), Dim::Int(1)), b, a),
             },
         })
         .collect();
@@ -464,7 +530,7 @@ fn four(x: &T) -> Res<[Dim; 4]> {
 }
 
 /// Keeps one triangle of matrices, by comparing the indices of rows and columns.
-fn trilu<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+pub(super) fn trilu<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let x = n.input(0)?;
     let upper = n.flag("upper", true)?;
     let rank = x.rank()?;
