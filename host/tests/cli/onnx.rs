@@ -123,9 +123,8 @@ fn ints_attribute(name: &str, values: &[u8]) -> Vec<u8> {
 #[test]
 fn attributes_that_nodes_leave_out_have_their_defaults() {
     let case = case("onnx_model_defaults").file("network.onnx", network());
-    let exec = |input: &str, args: &[&str]| {
-        case.fine(&[&["exec", input, "--random", "1", "--dim", "rows=2"], args].concat())
-    };
+    let exec =
+        |input: &str, args: &[&str]| case.fine(&[&["exec", input, "--random", "1", "--dim", "rows=2"], args].concat());
     let plain = exec("network.onnx", &[]);
     assert_eq!(plain, exec("network.onnx", &["--passes", "relax.EliminateCommonSubexpr,relax.LegalizeOps"]));
     case.fine(&["run", "network.onnx", "--passes", "", "-o", "network.py"]);
