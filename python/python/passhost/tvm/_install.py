@@ -54,7 +54,6 @@ _ABSENT = (
     "tvm.exec",
     "tvm.relax.backend",
     "tvm.relax.distributed",
-    "tvm.relax.frontend.onnx",
     "tvm.relax.frontend.stablehlo",
     "tvm.relax.frontend.tflite",
     "tvm.relax.frontend.torch",
