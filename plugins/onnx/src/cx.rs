@@ -191,7 +191,8 @@ impl<'a> Cx<'a> {
     pub(crate) fn squeeze(&self, x: &T, axes: &[usize]) -> Res<T> {
         let one =
             |(at, dim): (usize, Dim)| if axes.contains(&at) && dim.as_int().is_none() { Dim::Int(1) } else { dim };
-        let dims: Vec<Dim> = x.dims()?.into_iter().enumerate().map(one).collect();
+        let least = axes.iter().map(|axis| axis + 1).max().unwrap_or(0);
+        let dims: Vec<Dim> = x.dims_from(least)?.into_iter().enumerate().map(one).collect();
         let x = &self.as_shape(x, dims.clone())?;
         if let Some(axis) = axes.iter().find(|axis| dims[**axis].as_int().is_some_and(|dim| dim != 1)) {
             return Err(format!("axis {axis} has length {:?}; only axes of length 1 can be removed", dims[*axis]));

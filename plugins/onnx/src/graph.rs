@@ -122,13 +122,19 @@ impl<'a> Scopes<'a> {
         options: &'a Options,
         dataflow: bool,
     ) -> Res<Scopes<'a>> {
+        let mut opsets = opsets(&model.opset_import)?;
+        match options.opset {
+            0 => {}
+            version @ 7.. => drop(opsets.insert("", version)),
+            version => return Err(format!("the option `opset` is {version}; versions 7 to 28 are read")),
+        }
         let functions =
             model.functions.iter().map(|f| ((domain(&f.domain), f.name.as_str(), f.overload.as_str()), f)).collect();
         let nodes = model.graph.as_ref().map_or(0, |graph| graph.node.len());
         let more: usize = model.functions.iter().map(|f| f.node.len()).sum();
         Ok(Scopes {
             scopes: Vec::new(),
-            opsets: vec![opsets(&model.opset_import)?],
+            opsets: vec![opsets],
             attrs: Vec::new(),
             functions,
             folder,

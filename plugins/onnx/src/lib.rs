@@ -30,10 +30,10 @@ export_plugin! { operators: declared::OPERATORS, readers: [ONNX] }
 declare_reader! {
     /// Reads ONNX models.
     ///
-    /// A model becomes the function `main`, whose parameters are the inputs of the model; weights are constants. Versions 7 to 28
-    /// of the standard operators are read, those of `com.microsoft`, and functions of the model. Computations of shapes are done
-    /// while reading, so that dimensions are numbers or symbolic. Where only data decides a dimension, it becomes a symbolic
-    /// variable that is checked when the model runs.
+    /// A model becomes the function `main`, whose parameters are the inputs of the model; weights are constants. The reader takes
+    /// versions 7 to 28 of the standard operators, many operators of `com.microsoft`, and the functions of a model. Computations of
+    /// shapes are done while reading, so that dimensions are numbers or symbolic. Where only data decides a dimension, it becomes a
+    /// symbolic variable that is checked when the model runs.
     ///
     /// Numbers of less than 8 bits, and floats of 8 bits, are bytes in the module: small integers as int8 or uint8, small floats
     /// by their bits as uint8.
@@ -50,10 +50,13 @@ declare_reader! {
             /// Values of inputs, which become constants, each as in `axes=[0, 1]`. An input that decides the number of dimensions of a
             /// result needs one.
             values: Vec<String> = [],
-            /// Makes parameters of the weights, after the inputs. `num_input` says how many inputs there are.
+            /// Makes parameters of the weights, after the inputs. The attribute `num_input` of the function says how many inputs there
+            /// are, and `params` has the weights.
             keep_params_in_input: bool = false,
-            /// Keeps an operator that nobody knows as a call of an external function, so that passes can still run.
+            /// Keeps an operator that the reader does not know as a call of an external function, so that passes can still run.
             allow_unknown: bool = false,
+            /// Version of the standard operators, instead of the one in the model; 0 keeps that.
+            opset: i64 in (0..=28) = 0,
         },
         example: "passhost run model.onnx --from 'onnx{shapes=[\"x=1,3,224,224\"]}' -o model.py",
         run: read,

@@ -177,6 +177,7 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
         inputs.push((input.name.clone(), item.into()));
     }
     let n_inputs = inputs.len() - given.values.len();
+    let mut params = Vec::new();
     if cx.scopes.options.keep_params_in_input {
         for tensor in &graph.initializer {
             let constant = tensors::read(tensor, cx.scopes.folder)
@@ -188,10 +189,18 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
             let ty = Type::tensor(constant.dims()?, constant.dtype());
             let name = cx.names.fresh(&names::identifier(&tensor.name));
             inputs.push((tensor.name.clone(), T::of(cx.b.param(&name, ty.clone()), &ty)?.into()));
+            let Some(data) = constant.0.data.clone() else {
+                return Err(format!("initializer `{}` has no data", tensor.name));
+            };
+            params.push(Attr::Tensor(data, ty));
         }
     }
     let count = n_inputs as i64;
-    cx.b.func_attrs(&[("num_input", count.into())]);
+    let mut attrs = vec![("num_input", count.into())];
+    if !params.is_empty() {
+        attrs.push(("params", Attr::list(params)));
+    }
+    cx.b.func_attrs(&attrs);
     Ok(inputs)
 }
 

@@ -1,7 +1,7 @@
 //! Tests with handmade models. A stand-in infers the types of calls, because another plugin declares the operators.
 
 use crate::known::{Elem, Known, arithmetic, compare};
-use crate::{Options, graph, narrow, proto, read, tensors};
+use crate::{Options, graph, narrow, ops, proto, read, tensors};
 use plugin_api::arith::prim;
 use plugin_api::ir::Call;
 use plugin_api::prelude::*;
@@ -276,6 +276,85 @@ fn damaged_files_never_panic() {
     assert!(said.contains("call each other more than") || said.contains("deep inside each other"), "{said}");
 }
 
+/// Numbers that lengths, axes and attributes of a broken or hostile model have.
+const ODD: [i64; 10] = [0, 1, -1, 2, 7, 255, 1 << 31, 1 << 62, i64::MAX, i64::MIN];
+
+/// Changes a part of a model, so that it is still one in its encoding.
+fn changed(model: &mut proto::Model, next: &mut dyn FnMut(usize) -> usize) {
+    let odd = ODD[next(ODD.len())];
+    let Some(graph) = model.graph.as_mut() else { return };
+    let (names, at): (Vec<String>, usize) =
+        (graph.node.iter().flat_map(|node| node.output.clone()).collect(), next(graph.node.len()));
+    let op = ops::names()[next(ops::names().len())];
+    let node = &mut graph.node[at];
+    match next(14) {
+        0..=2 => (node.domain, node.op_type) = (op.0.to_string(), op.1.to_string()),
+        3 => node.input.push(names[next(names.len())].clone()),
+        4 => drop(node.input.pop()),
+        5 => node.input.iter_mut().take(1).for_each(|name| name.clone_from(&names[at])),
+        6 => node.output.push(String::new()),
+        7 => {
+            let name =
+                ["axis", "axes", "keepdims", "kernel_shape", "pads", "num_heads", "block_size", "k", "to"][next(9)];
+            let list =
+                proto::Attribute { ints: vec![odd; 2], r#type: AttributeType::Ints as i32, ..Default::default() };
+            let attr = if next(2) == 0 { int_attr(name, odd) } else { list };
+            node.attribute.push(Attribute { name: name.to_string(), ..attr });
+        }
+        8 => drop(graph.node.remove(at)),
+        9 => graph.node.swap(0, at),
+        10 => graph.initializer.iter_mut().take(1).for_each(|tensor| tensor.dims = vec![odd, 1]),
+        11 => graph.initializer.iter_mut().for_each(|tensor| tensor.data_type = odd as i32 & 31),
+        12 => graph
+            .initializer
+            .iter_mut()
+            .for_each(|tensor| tensor.raw_data = Some(Bytes::from(odd.to_le_bytes().to_vec()))),
+        _ => {
+            graph.input = vec![value("x", (odd & 31) as i32, &[Extent::Value(odd), Extent::Value(3), Extent::Value(4)])]
+        }
+    }
+}
+
+/// A model whose parts are replaced gives an error or a module, but never a panic. `HOSTILE=100000` tries so many.
+#[test]
+fn models_with_changed_parts_never_panic() {
+    let n: usize = std::env::var("HOSTILE").ok().and_then(|n| n.parse().ok()).unwrap_or(3000);
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = move |n: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed % n.max(1) as u64) as usize
+    };
+    let mut refused = 0;
+    for _ in 0..n {
+        let mut model = flattened();
+        model.opset_import.push(proto::OperatorSet { domain: ops::MS.to_string(), version: 1 });
+        for _ in 0..=next(4) {
+            if model.graph.as_ref().is_some_and(|graph| !graph.node.is_empty()) {
+                changed(&mut model, &mut next);
+            }
+        }
+        refused += usize::from(read_with(&model.encode_to_vec(), &Options::default()).is_err());
+    }
+    assert!(refused > n / 4 && refused < n, "{refused} of {n} are refused");
+}
+
+/// Nodes in any order are read, and a cycle is named.
+#[test]
+fn nodes_may_come_in_any_order() {
+    let mut model = flattened();
+    model.graph.as_mut().expect("a graph").node.reverse();
+    let bytes = model.encode_to_vec();
+    let sorted = read_with(&flattened().encode_to_vec(), &Options::default()).expect("is read");
+    let read = read_with(&bytes, &Options::default()).expect("is read");
+    let n = |module: &Module| module.get("main").map(Body::n_bindings);
+    assert_eq!(n(&read), n(&sorted));
+    let mut cycle = flattened();
+    cycle.graph.as_mut().expect("a graph").node[3].input[0] = "y.1".to_string();
+    assert!(refused(&cycle).contains("nothing computes its input"), "{}", refused(&cycle));
+}
+
 #[test]
 fn elements_are_computed_as_onnx_does() {
     let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
@@ -293,6 +372,14 @@ fn elements_are_computed_as_onnx_does() {
     assert_eq!(compare(prim::EQ, &Elem::Int(n), &Elem::int(1)), None);
     assert_eq!(Elem::Float(300.0).cast(DType::U8), None, "a number that the type does not have is left to the model");
     assert_eq!(Elem::int(300).cast(DType::U8), Some(Elem::int(44)));
+    let (size, big) = (Elem::Int(Dim::Var(Sym { id: 1, dtype: DType::I64 })), (1 << 53) + 1);
+    assert_eq!(size.cast(DType::U8), None, "a size may be larger");
+    assert_eq!(Elem::int(-1).cast(DType::U64), None);
+    assert_eq!(
+        compare(prim::EQ, &Elem::int(big), &Elem::int(big - 1)),
+        Some(Elem::int(0)),
+        "floats do not differ here"
+    );
     let array = Array::new(&[2], [1.5f32, -2.0]).expect("two");
     assert_eq!(Known::of_array(&array).and_then(|known| known.floats()), Some(vec![1.5, -2.0]));
 }

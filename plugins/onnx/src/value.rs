@@ -139,6 +139,15 @@ impl T {
         })
     }
 
+    /// Returns the dimensions, of which there must be at least so many.
+    pub(crate) fn dims_from(&self, least: usize) -> Res<Vec<Dim>> {
+        let dims = self.dims()?;
+        match dims.len() >= least {
+            true => Ok(dims),
+            false => Err(format!("an operand has {} dimensions; at least {least} are needed", dims.len())),
+        }
+    }
+
     pub(crate) fn rank(&self) -> Res<usize> {
         usize::try_from(self.0.ndim).map_err(|_| {
             "the number of dimensions of an operand is not known; give sizes to the inputs, as in `shapes=[\"x=1,3,224,224\"]`"

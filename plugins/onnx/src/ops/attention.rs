@@ -48,7 +48,7 @@ pub(super) fn attend(cx: &Cx<'_>, p: &Parts<'_>) -> Res<Attended> {
     };
     let biased = if let Some(bias) = p.bias { cx.add(&capped, bias)? } else { capped.clone() };
     let wide = cx.cast(&biased, p.precision)?;
-    let last = wide.rank()? - 1;
+    let last = wide.axis(-1)?;
     let mut shares = match (p.bias, p.sink) {
         (None, None) if p.precision.bits() >= 32 => {
             cx.call("relax.nn.softmax", &[&wide], &[("axis", (last as i64).into())])?
@@ -62,7 +62,7 @@ pub(super) fn attend(cx: &Cx<'_>, p: &Parts<'_>) -> Res<Attended> {
 
 /// Computes softmax along the last axis. A row without visible keys is all zeros.
 fn shares_of(cx: &Cx<'_>, scores: &T, sink: Option<&T>) -> Res<T> {
-    let (last, dtype) = (scores.rank()? - 1, scores.dtype());
+    let (last, dtype) = (scores.axis(-1)?, scores.dtype());
     let most = cx.reduce("max", scores, &[last], true)?;
     let most = cx.max_s(&most, if dtype == DType::F16 { -6e4 } else { -1e30 })?;
     let most = if let Some(sink) = sink { cx.bin("maximum", &most, sink)? } else { most };
@@ -99,14 +99,14 @@ pub(super) fn split_heads(cx: &Cx<'_>, x: &T, heads: i64) -> Res<T> {
     if heads < 1 {
         return Err("its number of heads is missing".to_string());
     }
-    let dims = x.dims()?;
+    let dims = x.dims_from(3)?;
     let size = known::div(&dims[2], &Dim::Int(heads));
     let apart = cx.reshape(x, vec![dims[0].clone(), dims[1].clone(), Dim::Int(heads), size])?;
     cx.transpose(&apart, &[0, 2, 1, 3])
 }
 
 pub(super) fn joined_heads(cx: &Cx<'_>, x: &T) -> Res<T> {
-    let dims = x.dims()?;
+    let dims = x.dims_from(4)?;
     let together = cx.transpose(x, &[0, 2, 1, 3])?;
     cx.reshape(&together, vec![dims[0].clone(), dims[2].clone(), known::mul(&dims[1], &dims[3])])
 }
@@ -208,7 +208,7 @@ fn attention<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
 /// Converts a mask to a bias. Keys beyond the end of the mask are hidden.
 fn mask_bias(cx: &Cx<'_>, mask: &T, kv_len: &Dim, dtype: DType) -> Res<T> {
     let bias = if mask.dtype() == DType::BOOL { bias_where(cx, mask, dtype)? } else { mask.clone() };
-    let last = bias.rank()? - 1;
+    let last = bias.axis(-1)?;
     let own = bias.dim(last)?;
     if own.as_int() == Some(1) || known::same(&own, kv_len) {
         return Ok(bias);
@@ -260,7 +260,7 @@ pub(super) fn rotated(
             Some(positions) => cx.call("relax.take", &[cache, positions], &[("axis", 0i64.into())])?,
             None => cache.clone(),
         };
-        let rows = if rows.dim(rows.rank()? - 1)?.as_int() == Some(half) { rows } else { cx.range(&rows, 2, 0, half)? };
+        let rows = if rows.dim(rows.axis(-1)?)?.as_int() == Some(half) { rows } else { cx.range(&rows, 2, 0, half)? };
         cx.unsqueeze(&rows, &[2])
     };
     let (cos, sin) = (table(cos)?, table(sin)?);

@@ -247,10 +247,17 @@ pub(super) fn stacked(cx: &Cx<'_>, parts: &[T], axis: usize) -> Res<T> {
 /// Repeats the body for each element of an axis of known length.
 fn scan<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let body = n.graph("body")?;
-    let n_scanned = n.int_if("num_scan_inputs")?.ok_or("its attribute `num_scan_inputs` is missing")? as usize;
+    let n_scanned = n.int_if("num_scan_inputs")?.ok_or("its attribute `num_scan_inputs` is missing")?;
+    let n_scanned = usize::try_from(n_scanned).map_err(|_| "its attribute `num_scan_inputs` is negative")?;
     let n_carried = n.n_inputs().checked_sub(n_scanned).ok_or("it has fewer inputs than it scans")?;
     let n_scans = n.n_outputs().saturating_sub(n_carried);
-    let list = |name: &'static str, len: usize| -> Res<Vec<i64>> { Ok(n.ints(name)?.unwrap_or_else(|| vec![0; len])) };
+    let list = |name: &'static str, len: usize| -> Res<Vec<i64>> {
+        let list = n.ints(name)?.unwrap_or_else(|| vec![0; len]);
+        match list.len() == len {
+            true => Ok(list),
+            false => Err(format!("its attribute `{name}` has {} numbers; {len} are needed", list.len())),
+        }
+    };
     let (in_axes, in_back) = (list("scan_input_axes", n_scanned)?, list("scan_input_directions", n_scanned)?);
     let (out_axes, out_back) = (list("scan_output_axes", n_scans)?, list("scan_output_directions", n_scans)?);
     let mut carried: Vec<Item> =

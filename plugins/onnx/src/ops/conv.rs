@@ -282,7 +282,7 @@ pub(super) fn centered(cx: &Cx<'_>, x: &T, zero: Option<T>, axis: usize) -> Res<
         1 => {
             let rank = x.rank()?;
             let mut shape = vec![Dim::Int(1); rank];
-            if rank > 0 && zero.dim(0)?.as_int() != Some(1) {
+            if axis < rank && zero.dim(0)?.as_int() != Some(1) {
                 shape[axis] = zero.dim(0)?;
             } else {
                 shape = Vec::new();

@@ -87,7 +87,8 @@ pub(super) fn range<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         return cx.add(&cx.mul(&at, &by)?, &cx.reshape(&start, vec![])?);
     }
     if let (Some(a), Some(b), Some(by)) = (start.floats(), end.floats(), step.floats()) {
-        let (a, b, by) = (a[0], b[0], by[0]);
+        let one = |list: &[f64]| list.first().copied().ok_or("one of its inputs is empty");
+        let (a, b, by) = (one(&a)?, one(&b)?, one(&by)?);
         let count = ((b - a) / by).ceil().max(0.0);
         if by == 0.0 || !count.is_finite() || count > 1e9 {
             return Err(format!("there are no numbers from {a} to {b} in steps of {by}"));
@@ -107,10 +108,15 @@ pub(super) fn range<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
             )
         }
         _ => {
-            let wide = |x: &T| -> Res<T> { cx.cast(&cx.reshape(x, vec![Dim::Int(1)])?, DType::F64) };
-            let span = cx.div(&cx.sub(&wide(&end)?, &wide(&start)?)?, &wide(&step)?)?;
-            let count = cx.max_s(&cx.un("ceil", &span)?, 0.0)?;
-            let count = cx.cast(&count, DType::I64)?;
+            let to = if start.is_float() { DType::F64 } else { DType::I64 };
+            let wide = |x: &T| -> Res<T> { cx.cast(&cx.reshape(x, vec![Dim::Int(1)])?, to) };
+            let (span, by) = (cx.sub(&wide(&end)?, &wide(&start)?)?, wide(&step)?);
+            let count = match start.is_float() {
+                true => cx.un("ceil", &cx.div(&span, &by)?)?,
+                // The quotient is rounded up.
+                false => cx.un("negative", &cx.bin("floor_divide", &cx.un("negative", &span)?, &by)?)?,
+            };
+            let count = cx.cast(&cx.max_s(&count, 0.0)?, DType::I64)?;
             cx.dims_of(&count, "n")?.remove(0)
         }
     };

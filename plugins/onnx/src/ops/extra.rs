@@ -12,8 +12,7 @@ pub(super) const ROWS: &[Row] = &[
     one("NonMaxSuppression", 10, non_max_suppression),
     one("Det", 11, |cx, n| {
         let x = n.input(0)?;
-        let rank = x.rank()?;
-        let size = x.dim(rank - 1)?.as_int().ok_or("the size of its matrices is not known")?;
+        let size = x.dim(x.axis(-1)?)?.as_int().ok_or("the size of its matrices is not known")?;
         determinant(cx, &x, size)
     }),
     one("Col2Im", 18, col2im),
@@ -59,7 +58,7 @@ fn non_max_suppression<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
 
 /// Computes the determinant of small matrices by expansion along the first row.
 fn determinant(cx: &Cx<'_>, x: &T, size: i64) -> Res<T> {
-    let rank = x.rank()?;
+    let rank = x.dims_from(2)?.len();
     if size == 1 {
         return cx.squeeze(x, &[rank - 2, rank - 1]);
     }
@@ -141,11 +140,11 @@ fn col2im<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let total = known::count(&block)
         .zip(known::count(&places))
         .and_then(|(a, b)| a.checked_mul(b))
-        .filter(|total| *total < 1 << 24);
+        .filter(|total| *total < 1 << 24 && known::count(&padded).is_some_and(|size| size < 1 << 40));
     let total = total.ok_or("its image has too many places")?;
     let layout = Blocks { padded: &padded, places: &places, block: &block, strides: &strides, dilations: &dilations };
     let flat: Vec<i64> = (0..total as i64).map(|at| layout.index(at)).collect();
-    let dims = x.dims()?;
+    let dims = x.dims_from(3)?;
     let volume: i64 = block.iter().product();
     let channels = known::div(&dims[1], &Dim::Int(volume));
     let rows = known::mul(&dims[0], &channels);
@@ -179,7 +178,7 @@ fn waves(cx: &Cx<'_>, times: i64, frequencies: i64, length: i64, f: fn(f64) -> f
 
 /// Transforms the last axis of the real and imaginary parts. Returns the real and imaginary parts of the result.
 fn transformed(cx: &Cx<'_>, real: &T, imaginary: Option<&T>, length: i64, bins: i64, inverse: bool) -> Res<(T, T)> {
-    let last = real.rank()? - 1;
+    let last = real.axis(-1)?;
     let own = real.dim(last)?.as_int().ok_or("the length of its signal is symbolic; give sizes to the inputs")?;
     // The input is cut, or padded with zeros, to the length of the transform.
     let used = own.min(length);
@@ -203,7 +202,7 @@ fn transformed(cx: &Cx<'_>, real: &T, imaginary: Option<&T>, length: i64, bins: 
 
 /// Splits the last axis into the real and the imaginary part.
 fn halves(cx: &Cx<'_>, x: &T) -> Res<(T, Option<T>)> {
-    let last = x.rank()? - 1;
+    let last = x.axis(-1)?;
     match x.dim(last)?.as_int() {
         Some(1) => Ok((cx.squeeze(x, &[last])?, None)),
         Some(2) => Ok((cx.pick(x, last, 0)?, Some(cx.pick(x, last, 1)?))),
@@ -389,7 +388,7 @@ fn causal_conv<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
 
 /// Converts (batch, time, heads × size) to (batch, heads, time, size).
 fn heads_of(cx: &Cx<'_>, x: &T, heads: i64) -> Res<T> {
-    let dims = x.dims()?;
+    let dims = x.dims_from(3)?;
     let size = known::div(&dims[2], &Dim::Int(heads));
     let apart = cx.reshape(x, vec![dims[0].clone(), dims[1].clone(), Dim::Int(heads), size])?;
     cx.cast(&cx.transpose(&apart, &[0, 2, 1, 3])?, DType::F32)

@@ -310,7 +310,7 @@ fn place(at: f64, axis: &Axis, rules: &Rules<'_>, from: f64, to: f64, scale: f64
         "align_corners" if width == 1.0 => 0.0,
         "align_corners" => at * (from - 1.0) / (width - 1.0),
         "asymmetric" => at / scale,
-        "pytorch_half_pixel" if width == 1.0 => -0.5,
+        "pytorch_half_pixel" if to == 1.0 => 0.0,
         "half_pixel" | "pytorch_half_pixel" => (at + 0.5) / scale - 0.5,
         "half_pixel_symmetric" => from / 2.0 * (1.0 - to / width) + (at + 0.5) / scale - 0.5,
         "tf_crop_and_resize" => {

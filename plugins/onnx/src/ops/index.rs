@@ -34,6 +34,8 @@ pub(super) const ROWS: &[Row] = &[
     one("ArgMin", 7, |cx, n| extreme_at(cx, n, "argmin")),
     one("NonZero", 9, |cx, n| {
         let x = n.input(0)?;
+        // A scalar counts as one element.
+        let x = if x.rank() == Ok(0) { cx.reshape(&x, vec![Dim::Int(1)])? } else { x };
         let found = cx.un("nonzero", &x)?;
         cx.named_dims(found, "found")
     }),
@@ -47,6 +49,9 @@ pub(super) const ROWS: &[Row] = &[
 pub(super) fn gather_nd<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, indices) = (n.input(0)?, n.input(1)?);
     let batch = n.int("batch_dims", 0)?;
+    if !(0..=x.rank()? as i64).contains(&batch) {
+        return Err(format!("its attribute `batch_dims` is {batch}, which does not fit its input"));
+    }
     let indices = counted_all(cx, &indices, &x.dims()?, batch as usize)?;
     cx.call("relax.gather_nd", &[&x, &indices], &[("batch_dims", batch.into())])
 }

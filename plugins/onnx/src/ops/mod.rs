@@ -122,6 +122,14 @@ pub(crate) fn find(domain: &str, name: &str, version: i64) -> Option<&'static Ro
     rows.iter().filter(|row| row.since <= version.max(7)).max_by_key(|row| row.since).copied()
 }
 
+/// Returns all operators by domain and name, in order.
+#[cfg(test)]
+pub(crate) fn names() -> Vec<(&'static str, &'static str)> {
+    let mut names: Vec<_> = table().keys().copied().collect();
+    names.sort_unstable();
+    names
+}
+
 /// Returns the reason why an operator is not supported.
 pub(crate) fn refusal(domain: &str, name: &str, version: i64) -> String {
     const RANDOM: &[&str] =

@@ -206,7 +206,7 @@ fn group_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, scale, bias) = (n.input(0)?, n.input(1)?, n.input(2)?);
     let groups =
         n.int_if("num_groups")?.filter(|groups| *groups > 0).ok_or("its attribute `num_groups` must be positive")?;
-    let dims = x.dims()?;
+    let dims = x.dims_from(2)?;
     let stash = n.int("stash_type", 1)?;
     let wide = if stash == 1 && x.dtype().bits() < 32 { DType::F32 } else { x.dtype() };
     let each = known::div(&dims[1], &Dim::Int(groups));
@@ -251,7 +251,7 @@ fn lrn<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         .filter(|size| (1..=1_000).contains(size))
         .ok_or("its attribute `size` must be from 1 to 1000")?;
     let (alpha, beta, bias) = (n.float("alpha", 0.0001)?, n.float("beta", 0.75)?, n.float("bias", 1.0)?);
-    let rank = x.rank()?;
+    let rank = x.dims_from(2)?.len();
     let squares = cx.mul(&x, &x)?;
     let (mut before, mut after) = (vec![Dim::Int(0); rank], vec![Dim::Int(0); rank]);
     before[1] = Dim::Int((size - 1) / 2);
@@ -317,7 +317,7 @@ fn skipped<'a>(cx: &mut Cx<'a>, n: &Node<'a>, bias: usize) -> Res<T> {
 fn skip_layer_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let sum = skipped(cx, n, 4)?;
     let (gamma, beta) = (n.input(2)?, n.opt(3)?);
-    let axis = sum.rank()? - 1;
+    let axis = sum.axis(-1)?;
     let (normal, mean, inverse) = normalized(cx, &sum, &[axis], n.float("epsilon", 1e-12)?)?;
     let scaled = cx.mul(&normal, &gamma)?;
     let out = if let Some(beta) = beta { cx.add(&scaled, &beta)? } else { scaled };
@@ -327,7 +327,7 @@ fn skip_layer_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
 fn skip_rms_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let sum = skipped(cx, n, 3)?;
     let gamma = n.input(2)?;
-    let axis = sum.rank()? - 1;
+    let axis = sum.axis(-1)?;
     let out = rms_norm(cx, &sum, &gamma, axis, n.float("epsilon", 1e-12)?, 1)?;
     if n.wants(1) || n.wants(2) {
         return Err("its results `mean` and `inv_std_var` are not supported".to_string());

@@ -140,7 +140,7 @@ pub(super) fn dynamic(cx: &Cx<'_>, x: &T) -> Res<Vec<T>> {
     let start = cx.div(&cx.un("negative", &least)?, &divisor)?;
     let start = rounded(cx, &start, None, DType::U8)?;
     let numbers = rounded(cx, &cx.div(x, &divisor)?, Some(&start), DType::U8)?;
-    Ok(vec![numbers, scale, start])
+    Ok(vec![numbers, divisor, start])
 }
 
 /// Reshapes a scale, so that it is broadcast along the columns of a product.
@@ -149,7 +149,7 @@ pub(super) fn along_columns(cx: &Cx<'_>, part: &T, rank: usize, axis: usize) -> 
         1 if part.dim(0)?.as_int() == Some(1) => cx.reshape(part, vec![]),
         1 => {
             let mut shape = vec![Dim::Int(1); rank];
-            shape[axis] = part.dim(0)?;
+            *shape.get_mut(axis).ok_or("its scale has more dimensions than its result")? = part.dim(0)?;
             cx.reshape(part, shape)
         }
         _ => Ok(part.clone()),

@@ -65,7 +65,7 @@ fn scale_of(n: &Node<'_>, q: &T) -> Res<f64> {
 
 /// Splits the last axis into three parts that begin at 0 and at these positions.
 fn thirds(cx: &Cx<'_>, x: &T, a: &Dim, b: &Dim) -> Res<[T; 3]> {
-    let last = x.rank()? - 1;
+    let last = x.axis(-1)?;
     let end = x.dim(last)?;
     Ok([cx.range(x, last, 0, a.clone())?, cx.range(x, last, a.clone(), b.clone())?, cx.range(x, last, b.clone(), end)?])
 }

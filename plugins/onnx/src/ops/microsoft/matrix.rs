@@ -174,7 +174,7 @@ fn gather_blocks<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         let rows = rows(x)?;
         cx.cast(&if packs { unpacked(cx, &rows, bits)? } else { rows }, scales.dtype())
     };
-    let at = if axis > gather { axis + indices.rank()? - 1 } else { axis };
+    let at = if axis > gather { (axis + indices.rank()?).saturating_sub(1) } else { axis };
     let numbers = wide(&data)?;
     let size = numbers.dim(at)?;
     let scale = rows(&scales)?;

@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Row] = &[
     })),
     ms(one("QLinearGlobalAveragePool", 1, |cx, n| {
         let x = real(cx, n, 0)?;
-        let rank = x.rank()?;
+        let rank = x.dims_from(2)?.len();
         let axes: Vec<usize> =
             if n.flag("channels_last", false)? { (1..rank - 1).collect() } else { (2..rank).collect() };
         let out = cx.reduce("mean", &x, &axes, true)?;
@@ -174,7 +174,7 @@ fn integer_product<'a>(
     let x = centered(cx, &quantized[0], Some(quantized[2].clone()), 0)?;
     let product = cx.matmul(&x, &centered(cx, &w, n.opt(zero)?, columns)?)?;
     let rank = product.rank()?;
-    let scale = cx.mul(&quantized[1], &along_columns(cx, &n.input(scale)?, rank, rank - 1)?)?;
+    let scale = cx.mul(&quantized[1], &along_columns(cx, &n.input(scale)?, rank, rank.saturating_sub(1))?)?;
     let out = cx.mul(&cx.cast(&product, DType::F32)?, &scale)?;
     match n.opt(bias)? {
         Some(bias) => cx.add(&out, &bias),
