@@ -7,8 +7,11 @@ mod read;
 mod reads_back;
 mod words;
 
-pub use print::{Printed, Unprintable, print, print_function, print_with_spans, print_with_values};
-pub use read::{ReadModule, ReadOptions, read, read_with, read_with_warnings};
+pub use metadata::weights::{LARGE, References, Weights};
+pub use print::{
+    Printed, Unprintable, print, print_function, print_referring, print_shown, print_with_spans, print_with_values,
+};
+pub use read::{ReadModule, ReadOptions, read, read_from, read_with, read_with_warnings};
 pub use reads_back::{Unfaithful, attributes_read_back, difference, reads_back, stale_callee};
 pub use words::diagnostic::{Diagnostic, ReadError, line_column, one_line_end};
 pub use words::operators::{NoOps, Operators};

@@ -6,6 +6,7 @@
 
 mod base64;
 mod graph;
+pub(crate) mod weights;
 
 use passhost_lang::ir::{DType, Tensor, Type};
 use serde_json::Value;

@@ -1,7 +1,7 @@
-//! Prints constants: scalars inline, larger ones as metadata.
+//! Prints constants: scalars inline, larger ones as metadata or as references to a file.
 
 use super::func::Writer;
-use super::text::python_float;
+use super::text::{python_float, python_string};
 use passhost_lang::ir::constant::Number;
 use passhost_lang::ir::records::tykind;
 use passhost_lang::ir::{Constant, Expr, Type, Value};
@@ -10,7 +10,7 @@ use passhost_lang::ir::{Constant, Expr, Type, Value};
 const FEW: usize = 64;
 
 impl Writer<'_, '_, '_> {
-    /// Prints a scalar inline, as TVM does, and a larger constant as metadata.
+    /// Prints a scalar inline, as TVM does, and a larger constant as metadata, unless the text refers to a file for it.
     pub(super) fn constant(&mut self, value: Value<'_>) {
         let (Some(constant), ty) = (value.as_constant(), value.ty()) else {
             return self.p.cannot("a constant without a fixed shape");
@@ -26,7 +26,16 @@ impl Writer<'_, '_, '_> {
             (Some(number), _) => self.p.out.push_str(&format!("R.const({number}, \"{}\")", ty.dtype())),
             (None, _) => {
                 let Expr::Const(tensor) = value.view() else { return };
-                match self.p.metadata.constant(tensor, &ty.to_owned()) {
+                let said = ty.to_owned();
+                let plain = said == Type::tensor(constant.shape().iter().copied(), constant.dtype());
+                let references = self.p.references.as_ref().filter(|_| plain);
+                if let Some(name) = references.and_then(|references| (references.name)(tensor, &said)) {
+                    self.p.refers = true;
+                    self.p.out.push_str("weights[");
+                    python_string(&mut self.p.out, &name);
+                    return self.p.out.push(']');
+                }
+                match self.p.metadata.constant(tensor, &said) {
                     Some(index) => self.p.metadata_ref(crate::metadata::CONST, index),
                     None => self.p.cannot("a constant without a fixed shape"),
                 }

@@ -10,12 +10,13 @@ mod types;
 
 use crate::Operators;
 use crate::metadata::Writer as Metadata;
+use crate::metadata::weights::{Handles, References};
 use crate::words::devices::Devices;
 use names::Taken;
 pub(crate) use ops::{operation_constructor, operation_name};
 use passhost_lang::ir::module::GLOBAL_INFOS;
 use passhost_lang::ir::records::attr;
-use passhost_lang::ir::{Attr, AttrView, Body, BodyKind, DType, Dict, Dim, Expr, Module, Sym, Type, Value};
+use passhost_lang::ir::{Attr, AttrView, Body, BodyKind, DType, Dict, Dim, Expr, Module, Sym, Tensor, Type, Value};
 use passhost_lang::names::{is_dotted_name, is_function_name, is_identifier};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
@@ -66,12 +67,38 @@ pub fn print_with_values(module: &Module, ops: &dyn Operators) -> Result<String,
     printer.module(module).map(|printed| printed.text)
 }
 
+/// Prints a module that refers to some of its constants instead of containing them, and returns the place of each node
+/// if `with_spans` is true.
+///
+/// # Errors
+/// Fails if a part of it cannot be printed.
+pub fn print_referring(
+    module: &Module,
+    ops: &dyn Operators,
+    with_spans: bool,
+    references: References<'_>,
+) -> Result<Printed, Unprintable> {
+    let mut printer = Printer::new(ops, with_spans);
+    printer.references = Some(references);
+    printer.module(module)
+}
+
 /// Prints a module and returns the place of each node.
 ///
 /// # Errors
 /// Fails if a part of it cannot be printed.
 pub fn print_with_spans(module: &Module, ops: &dyn Operators) -> Result<Printed, Unprintable> {
     Printer::new(ops, true).module(module)
+}
+
+/// Prints a module for people and returns the place of each node. The text does not contain large constants.
+///
+/// # Errors
+/// Fails if a part of it cannot be printed.
+pub fn print_shown(module: &Module, ops: &dyn Operators) -> Result<Printed, Unprintable> {
+    let handles = Handles::default();
+    let name = |tensor: &Tensor, ty: &Type| handles.name(tensor, ty);
+    print_referring(module, ops, true, References { file: "", name: &name })
 }
 
 /// Prints one function, as it is printed in its module.
@@ -83,9 +110,18 @@ pub fn print_function(name: &str, body: &Body, ops: &dyn Operators) -> Result<St
     Printer::new(ops, false).module(&module).map(|printed| printed.text)
 }
 
-/// Prints one function of a module without the rest of it, with the places of its nodes.
-pub(crate) fn print_alone(name: &str, body: &Body, of: &Module, ops: &dyn Operators) -> Result<Printed, Unprintable> {
+/// Prints one function of a module without the rest of it, with the places of its nodes. Large constants are added to
+/// `handles`.
+pub(crate) fn print_alone(
+    name: &str,
+    body: &Body,
+    of: &Module,
+    ops: &dyn Operators,
+    handles: &Handles,
+) -> Result<Printed, Unprintable> {
+    let named = |tensor: &Tensor, ty: &Type| handles.name(tensor, ty);
     let mut printer = Printer::new(ops, true);
+    printer.references = Some(References { file: "", name: &named });
     printer.know_devices(of);
     printer.module(&Module::new([(name, body.clone())]))
 }
@@ -140,6 +176,10 @@ struct Printer<'a> {
     /// Names in the current function.
     taken: Taken,
     metadata: Metadata,
+    /// Constants that are not in the text.
+    references: Option<References<'a>>,
+    /// True if there is one.
+    refers: bool,
     /// The current function.
     function: String,
     /// The first part that cannot be printed.
@@ -170,6 +210,8 @@ impl<'a> Printer<'a> {
             declared: HashSet::default(),
             taken: Taken::default(),
             metadata: Metadata::default(),
+            references: None,
+            refers: false,
             function: String::new(),
             unprintable: None,
         }
@@ -369,6 +411,11 @@ impl<'a> Printer<'a> {
         let metadata = std::mem::take(&mut self.metadata);
         if !metadata.is_empty() {
             metadata.write(&mut header);
+        }
+        if let Some(References { file, .. }) = self.references.as_ref().filter(|_| self.refers) {
+            header.push_str("weights = I.weights(");
+            python_string(&mut header, file);
+            header.push_str(")\n");
         }
         header.push_str(&self.imports(!self.type_vars.is_empty()));
         header.push('\n');

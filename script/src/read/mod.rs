@@ -13,6 +13,7 @@ mod top;
 mod types;
 
 use crate::Operators;
+use crate::metadata::weights::{NoWeights, Weights};
 use crate::metadata::{Metadata, Object};
 use crate::words::devices::Devices;
 use crate::words::diagnostic::{Diagnostic, ReadError};
@@ -52,6 +53,9 @@ pub(crate) struct Scope<'a> {
     pub(crate) meshes: usize,
     /// Objects that the text refers to.
     pub(crate) metadata: Metadata,
+    /// The file with constants that the text names as `weights["w0"]`, if it has one.
+    pub(crate) weights_file: Option<&'a str>,
+    pub(crate) weights: &'a dyn Weights,
     /// Operators that are not declared by any plugin, with their first call and their number of calls.
     pub(crate) opaque: RefCell<BTreeMap<String, (Range<usize>, usize)>>,
     /// Declared results that contradict the returned values, by their positions.
@@ -77,6 +81,13 @@ impl Scope<'_> {
     /// Returns the metadata object that an expression refers to; `None` if it does not refer to one.
     pub(crate) fn metadata(&self, expr: &Expr) -> Read<Option<Object>> {
         let Expr::Subscript(outer) = expr else { return Ok(None) };
+        if let (Some(file), Expr::StringLiteral(name)) = (self.weights_file, &*outer.slice)
+            && is_name(&outer.value, "weights")
+        {
+            let found = self.weights.tensor(file, name.value.to_str());
+            let object = found.map(|(tensor, ty)| Some(Object::Tensor(tensor, ty)));
+            return object.map_err(|why| Diagnostic::new(span(expr), why));
+        }
         let Expr::Subscript(inner) = &*outer.value else { return Ok(None) };
         if !is_name(&inner.value, "metadata") {
             return Ok(None);
@@ -147,8 +158,21 @@ pub fn read_with_warnings(text: &str, ops: &dyn Operators) -> Result<ReadModule,
 /// # Errors
 /// Fails as [`read`] does.
 pub fn read_with(text: &str, ops: &dyn Operators, options: ReadOptions) -> Result<ReadModule, ReadError> {
+    read_from(text, ops, options, &NoWeights)
+}
+
+/// Reads a module with options, and with the files that have constants of it.
+///
+/// # Errors
+/// Fails as [`read`] does.
+pub fn read_from(
+    text: &str,
+    ops: &dyn Operators,
+    options: ReadOptions,
+    weights: &dyn Weights,
+) -> Result<ReadModule, ReadError> {
     guard::check(text)?;
-    let around = Around { options, ..Around::default() };
+    let around = Around { options, weights: Some(weights), ..Around::default() };
     // The parser and the reader recurse as deeply as the text nests, which the guard limits.
     stacker::maybe_grow(STACK, STACK, || few_suggestions(|| read_shallow(text, around, ops)))
 }
@@ -162,6 +186,8 @@ pub(crate) struct Around<'a> {
     pub(crate) vdevices: Devices,
     /// Number of device meshes of its module.
     pub(crate) meshes: usize,
+    /// Constants that are not in the text.
+    pub(crate) weights: Option<&'a dyn Weights>,
     pub(crate) options: ReadOptions,
     /// True if the text was printed by the host.
     pub(crate) as_written: bool,
@@ -188,7 +214,7 @@ fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -
         Diagnostic::new(span(&error.location), message).label("here")
     })?;
     crate::words::spelling::check(text, parsed.tokens())?;
-    let Around { functions: globals, vdevices, meshes, options, as_written } = around;
+    let Around { functions: globals, vdevices, meshes, weights, options, as_written } = around;
     let mut scope = Scope {
         text,
         ops,
@@ -198,6 +224,8 @@ fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -
         vdevices,
         meshes,
         metadata: Metadata::default(),
+        weights_file: None,
+        weights: weights.unwrap_or(&NoWeights),
         opaque: RefCell::default(),
         contradictions: RefCell::default(),
         again: Again::default(),

@@ -65,10 +65,21 @@ fn declaration<'a>(stmt: &'a Stmt, assign: &'a StmtAssign, scope: &mut Scope<'a>
             scope.type_vars.insert(name.id.as_str());
         }
         ([Expr::Name(name)], value) if name.id.as_str() == "metadata" => scope.metadata = load_metadata(value)?,
+        ([Expr::Name(name)], Expr::Call(call))
+            if name.id.as_str() == "weights" && is_path(&call.func, &["I", "weights"]) =>
+        {
+            accept(call, 1, &[], WEIGHTS)?;
+            let [Expr::StringLiteral(file)] = &*call.arguments.args else {
+                return Err(Diagnostic::new(span(call), format!("expected `{WEIGHTS}`")));
+            };
+            scope.weights_file = Some(file.value.to_str());
+        }
         _ => return Err(unexpected(stmt, EXPECTED)),
     }
     Ok(())
 }
+
+const WEIGHTS: &str = "weights = I.weights(\"model.safetensors\")";
 
 /// Reads `tvm.ir.load_json("""…""")`.
 fn load_metadata(value: &Expr) -> Read<Metadata> {

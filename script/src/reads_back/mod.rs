@@ -3,6 +3,7 @@
 mod difference;
 
 use crate::Operators;
+use crate::metadata::weights::Handles;
 use crate::print::print_alone;
 use crate::read::{Around, n_meshes, read_within};
 use crate::words::devices::Devices;
@@ -38,9 +39,11 @@ impl Unfaithful {
 /// # Errors
 /// Fails if the function cannot be printed, the text cannot be read, or it reads as another function.
 pub fn reads_back(name: &str, body: &Body, module: &Module, ops: &dyn Operators) -> Result<(), Unfaithful> {
-    let printed = print_alone(name, body, module, ops).map_err(|error| Unfaithful::of(error.to_string()))?;
+    let handles = Handles::default();
+    let printed = print_alone(name, body, module, ops, &handles).map_err(|error| Unfaithful::of(error.to_string()))?;
     let node = |at: usize| printed.spans.get(name).and_then(|spans| innermost(spans, at));
-    let read = read_within(&printed.text, around(body, module), ops).map_err(|error| {
+    let around = Around { weights: Some(&handles), ..around(body, module) };
+    let read = read_within(&printed.text, around, ops).map_err(|error| {
         let first = error.diagnostics.first();
         let message = first.map(|found| found.message.clone()).unwrap_or_default();
         let node = first.and_then(|found| node(found.span.start));
