@@ -111,6 +111,9 @@ mod searches;
 #[path = "cli/validate.rs"]
 #[cfg(target_os = "linux")]
 mod validate;
+#[path = "cli/weights.rs"]
+#[cfg(target_os = "linux")]
+mod weights;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the host lies in a folder of the workspace").to_path_buf()

@@ -51,7 +51,15 @@ fn read(source: &Source, options: &SizesOptions, ctx: &Ctx) -> Result<Module, Pa
 
 declare_reader! {
     /// Reads any file as an empty module.
-    reader NOTHING = "nothing" { extensions: [], run: |_, _| Ok(Module::new(Vec::<(String, Body)>::new())) }
+    reader NOTHING = "nothing" { extensions: [], run: nothing }
+}
+
+fn nothing(source: &Source, _: &Ctx) -> Result<Module, PassError> {
+    if let Some(name) = source.name().strip_prefix("beside:") {
+        let (own, other): (FileBytes, FileBytes) = (source.shared()?, source.beside(name)?);
+        bail!("{} bytes, and {} beside them", own.bytes().len(), other.as_ref().len());
+    }
+    Ok(Module::new(Vec::<(String, Body)>::new()))
 }
 
 declare_writer! {

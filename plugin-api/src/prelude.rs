@@ -5,7 +5,7 @@ pub use crate::arith::Analyzer;
 pub use crate::build::{BlockBuilder, FunctionBuilder};
 pub use crate::declare::analysis::Analysis;
 pub use crate::declare::diagnostics::{Diagnostics, Severity};
-pub use crate::declare::formats::{Output, Source};
+pub use crate::declare::formats::{FileBytes, Output, Source};
 pub use crate::declare::instrument::{PassFacts, PassInstrument};
 pub use crate::declare::pass::Ctx;
 pub use crate::ir::{

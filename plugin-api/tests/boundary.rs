@@ -80,6 +80,10 @@ fn a_plugin_written_against_1_0_runs() {
     assert!(named.iter().map(|(_, n)| *n).eq(expected), "{named:?}");
 }
 
+fn opens_nothing(name: &str) -> Result<plugin_api::ir::Tensor, String> {
+    Err(format!("the test has no file `{name}`"))
+}
+
 /// A plugin for API 1.1 can have readers and writers.
 #[test]
 fn a_plugin_written_against_1_1_reads_and_writes() {
@@ -92,7 +96,7 @@ fn a_plugin_written_against_1_1_reads_and_writes() {
     let host = Host { pass: "sizes", ..Host::default() };
     let read = |path: Option<&str>, bytes: &[u8], most| {
         let facts = FileFacts { name: "a.sizes", path: path.map(std::path::Path::new) };
-        with_current(&host, 2, || plugin.read(0, facts, bytes, &[OptionValue::Int(most)]))
+        with_current(&host, 2, || plugin.read(0, facts, bytes, &opens_nothing, &[OptionValue::Int(most)]))
     };
     let module = read(None, b"#sizes\n3\n0\n", 3).unwrap();
     assert_eq!(module.functions().map(|(name, _)| name).collect::<Vec<_>>(), ["f1", "f2"]);
@@ -109,9 +113,18 @@ fn a_plugin_written_against_1_1_reads_and_writes() {
     let panic = read(Some("/a.sizes"), b"", 1).unwrap_err();
     assert!(matches!(&panic, RunFailure::Panic(text) if text.starts_with("an empty file (")), "{panic}");
     assert!(matches!(
-        with_current(&host, 2, || plugin.read(7, FileFacts { name: "", path: None }, b"", &[])),
+        with_current(&host, 2, || plugin.read(7, FileFacts { name: "", path: None }, b"", &opens_nothing, &[])),
         Err(RunFailure::Error(_))
     ));
+    let open = |name: &str| match name {
+        "" => Ok(plugin_api::ir::Tensor::new(b"12345")),
+        "w.bin" => Ok(plugin_api::ir::Tensor::new(&[0; 7])),
+        _ => Err("it is not there".to_string()),
+    };
+    for (name, said) in [("beside:w.bin", "5 bytes, and 7 beside them"), ("beside:x", "`x`: it is not there")] {
+        let failed = with_current(&host, 2, || plugin.read(1, FileFacts { name, path: None }, b"", &open, &[]));
+        assert_eq!(error(failed.unwrap_err()).0, said);
+    }
     written(&plugin, &host, &module);
 }
 

@@ -68,6 +68,11 @@ fn check_places(args: &RunArgs, outputs: &[Place]) -> Result<Survey, Error> {
     {
         return Err(place.refused("is the input, which would be overwritten"));
     }
+    if let Some(params) = &args.module.params
+        && let Some(place) = outputs.iter().find(|place| place.output.leads_to(params))
+    {
+        return Err(place.refused("is the file of --params, which would be overwritten"));
+    }
     let stdout = Place { shown: "-".into(), output: Output::Stdout, option: "-o", written: Written::Module };
     check_apart(&args.output.is_none().then_some(&stdout).into_iter().chain(outputs).collect::<Vec<_>>())?;
     let Ok(manifest) = manifest_path(args.select.plugins.manifest.manifest.as_ref()) else { return Ok(survey) };

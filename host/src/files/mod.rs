@@ -1,6 +1,7 @@
 //! The destination of a result: a file, the target of a link, a pipe or device, or standard output.
 
 pub(crate) mod mapped;
+pub(crate) mod safetensors;
 pub(crate) mod stdio;
 
 use crate::process;
@@ -185,6 +186,14 @@ impl<'o> Beside<'o> {
     /// If the output is not a regular file, if `name` is not a plain file name in its folder, or if it names a file in
     /// `spared`.
     pub(crate) fn put(&mut self, name: &str, bytes: &[u8], spared: &[&Path]) -> io::Result<()> {
+        self.file(name, spared)?.write_all(bytes)
+    }
+
+    /// Returns a file, which the first call creates.
+    ///
+    /// # Errors
+    /// As for [`Beside::put`].
+    pub(crate) fn file(&mut self, name: &str, spared: &[&Path]) -> io::Result<&mut File> {
         let wrong = |message: String| Err(io::Error::other(message));
         let Output::File { path, .. } = self.output else {
             return wrong(format!("`{name}` cannot be written beside it: name a file with -o"));
@@ -202,7 +211,7 @@ impl<'o> Beside<'o> {
             self.files.insert(name.to_string(), temporary(&place)?);
         }
         let file = self.files.get_mut(name).map(|temporary| temporary.file.as_file_mut());
-        file.map_or(Ok(()), |file| file.write_all(bytes))
+        file.ok_or_else(|| io::Error::other(format!("`{name}` is not open")))
     }
 
     /// Puts all files in place.

@@ -229,6 +229,8 @@ pub(super) struct Board {
     culprit: AtomicU32,
     /// The first signal that a handler saw.
     pub(super) signal: AtomicU32,
+    /// The mapped file whose bytes were gone when they were read; empty if there is none.
+    pub(super) lost: Text<512>,
     slots: [Slot; THREADS],
     temporary: [Text<512>; FILES],
 }
@@ -241,6 +243,7 @@ impl Board {
             begun: AtomicBool::new(false),
             culprit: AtomicU32::new(0),
             signal: AtomicU32::new(0),
+            lost: Text::new(),
             slots: [const { Slot::new() }; THREADS],
             temporary: [const { Text::new() }; FILES],
         }

@@ -145,6 +145,19 @@ pub(super) fn line(board: &Board, end: &End) -> Line {
     line
 }
 
+/// What happened to a mapped file whose bytes are gone.
+const LOST: &str = "became shorter while it was mapped, or could not be read";
+/// What to do about it.
+const LEAVE_IT: &str = "leave the file alone while passhost reads it; to replace it, write a new file and rename it";
+
+/// Formats the message about a mapped file whose bytes are gone, as one line.
+pub(super) fn lost_line(board: &Board) -> Line {
+    let mut line = Line { bytes: [0; 1024], len: 0 };
+    // Writing to memory does not fail.
+    let _ = writeln!(line, "error: input {}: {LOST}; {LEAVE_IT}", board.lost);
+    line
+}
+
 /// Prefix of the note that a worker writes on its end.
 pub(crate) const MARK: &str = "\u{1}passhost-worker ";
 
@@ -208,6 +221,10 @@ pub(super) fn judge(board: &Board, end: End, tell: impl FnOnce(&Error)) -> Resul
 
 /// Builds the error that names what ended the process.
 fn error(board: &Board, end: End) -> Error {
+    if !board.lost.is_empty() {
+        let (origin, message, help) = (text(&board.lost), LOST.to_string(), LEAVE_IT.to_string());
+        return Error::InputFile { origin, message, help };
+    }
     let blame = Blame::of(board);
     let how = How(end, blame.first);
     let also = also(board, &blame);

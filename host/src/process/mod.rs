@@ -7,6 +7,7 @@ mod board;
 mod ends;
 #[cfg(target_os = "linux")]
 pub(crate) mod keeper;
+pub(crate) mod maps;
 #[cfg(unix)]
 mod unix;
 

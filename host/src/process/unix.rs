@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "fork, shared memory, signal handlers and exit handlers have no safe interface")]
 
 use super::board::{Board, Slot};
-use super::ends::{End, Line, line, mark};
+use super::ends::{End, Line, line, lost_line, mark};
 use super::{OWN, SHARED, SLOT, board};
 use crate::report::error::exit;
 use libc::{c_int, pid_t, siginfo_t};
@@ -221,6 +221,9 @@ fn slot_here() -> Option<&'static Slot> {
 extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     let slot = slot_here();
     let board = board();
+    if signal == libc::SIGBUS && is_original() {
+        lose_file(board, info);
+    }
     if board.is_busy() && is_original() {
         super::blame(slot, signal.cast_unsigned());
         if WORKER.load(Ordering::Acquire) {
@@ -247,6 +250,23 @@ extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
             libc::raise(signal);
         }
     }
+}
+
+/// If the signal is about a page of a mapped file that is gone, because the file became shorter, ends the process; a worker only names the file.
+#[inline(never)]
+fn lose_file(board: &Board, info: *mut siginfo_t) {
+    // SAFETY: the system passes the facts of the signal. A code above 0 means that it comes from an access to memory, which has an address.
+    let address = unsafe { (!info.is_null() && (*info).si_code > 0).then(|| (*info).si_addr().addr()) };
+    let Some(path) = address.and_then(super::maps::path_at) else { return };
+    board.lost.set(path);
+    if WORKER.load(Ordering::Acquire) {
+        return write(&lost_line(board));
+    }
+    if !SUPERVISED.load(Ordering::Acquire) {
+        write(&lost_line(board));
+    }
+    // SAFETY: a call without pointers, allowed in a handler.
+    unsafe { libc::_exit(exit::INPUT.into()) }
 }
 
 /// Handles a call of `exit`.

@@ -104,7 +104,7 @@ impl Shown {
     /// Prints a module. `what` describes which one it is.
     pub(super) fn new(engine: &Engine, module: &Module, what: &str) -> Shown {
         // If a module cannot be printed, its nodes do not have places.
-        let printed = script::print_with_spans(module, engine);
+        let printed = script::print_shown(module, engine);
         let (text, spans) = printed.map_or_else(|_| Default::default(), |printed| (printed.text, printed.spans));
         Shown { what: format!("<{what}>"), text: text.into(), spans }
     }

@@ -23,6 +23,8 @@ pub struct Input {
     pub(super) format: Option<String>,
     /// Options of its reader.
     pub(super) format_options: Vec<(String, OptionValue)>,
+    /// A file with tensors for parameters.
+    pub(super) params: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug)]
@@ -88,8 +90,8 @@ impl Input {
     }
 
     fn of(origin: String, contents: Contents) -> Input {
-        let (strict, options, format, format_options) = Default::default();
-        Input { origin, contents, strict, options, format, format_options }
+        let (strict, options, format, format_options, params) = Default::default();
+        Input { origin, contents, strict, options, format, format_options, params }
     }
 
     /// Returns the name of the input in messages.
@@ -106,6 +108,12 @@ impl Input {
     /// Sets how TVMScript is read. If it is read unchecked, the module is not verified either.
     pub fn options(self, options: ReadOptions) -> Input {
         Input { options, ..self }
+    }
+
+    /// Binds parameters of the function `main`, or of the only function, to the tensors of a file by their names. The data of a
+    /// `.safetensors` file is not copied; that of an `.npz` file is.
+    pub fn params(self, path: Option<PathBuf>) -> Input {
+        Input { params: path, ..self }
     }
 
     /// Adds options of the reader to those given with the format.
@@ -153,9 +161,9 @@ impl Input {
     /// Returns all bytes for a reader of a plugin, which are mapped if the input is a file.
     pub(super) fn bytes(&self) -> Result<Bytes, Error> {
         match &self.contents {
-            Contents::Text(text) => Ok(Bytes::Shared(Arc::clone(text).into())),
-            Contents::Bytes(bytes) => Ok(Bytes::Shared(Arc::clone(bytes))),
-            Contents::File(_, file) => map(file).map_err(|error| unreadable(&self.origin, &error)),
+            Contents::Text(text) => Ok(Bytes::from(Arc::<[u8]>::from(Arc::clone(text)))),
+            Contents::Bytes(bytes) => Ok(Bytes::from(Arc::clone(bytes))),
+            Contents::File(path, file) => map(file, path).map_err(|error| unreadable(&self.origin, &error)),
         }
     }
 

@@ -4,8 +4,10 @@
 mod foreign;
 mod formats;
 mod input;
+mod params;
 mod reader;
 mod rules;
+mod weights;
 mod writer;
 
 use self::formats::Chosen;
@@ -13,6 +15,7 @@ use self::input::Contents;
 pub use self::input::Input;
 pub(crate) use self::input::missing;
 use self::rules::Rules;
+use self::weights::InFolder;
 pub(crate) use self::writer::WrittenAs;
 use crate::context::PassContext;
 use crate::engine::Engine;
@@ -79,6 +82,15 @@ impl Engine {
 
     /// Reads a module; `context` is the context of the reader.
     pub(crate) fn read_module_in(&self, input: &Input, context: &PassContext) -> Reading {
+        let Reading { module, input, noticed } = self.read_unbound(input, context);
+        let module = match &input.params {
+            Some(path) => module.and_then(|module| self.bound(&module, path)),
+            None => module,
+        };
+        Reading { module, input, noticed }
+    }
+
+    fn read_unbound(&self, input: &Input, context: &PassContext) -> Reading {
         match self.chosen(input) {
             Ok(Chosen::Text) => match self.text_of(input) {
                 Ok(text) => self.read_text(input, text),
@@ -111,14 +123,15 @@ impl Engine {
     /// If it is not a text, or cannot be read.
     pub(crate) fn as_text(&self, input: &Input) -> Result<Arc<str>, Error> {
         match self.chosen(input)? {
-            Chosen::Text => self.text_of(input),
-            Chosen::Reader(..) => Ok(self.print_module(&self.read_module(input).module?)?.into()),
+            Chosen::Text if input.params.is_none() => self.text_of(input),
+            _ => Ok(self.print_module(&self.read_module(input).module?)?.into()),
         }
     }
 
     fn read_text(&self, input: &Input, text: Arc<str>) -> Reading {
         let rules = Rules::of(self);
-        let (module, noticed) = match script::read_with(&text, &rules, input.options) {
+        let weights = InFolder::of(input.path());
+        let (module, noticed) = match script::read_from(&text, &rules, input.options, &weights) {
             Ok(read) if input.options.unchecked => (Ok(read.module), read.warnings),
             Ok(read) => (self.verified(input, read.module, &rules), read.warnings),
             Err(error) => (Err(self.unreadable(input, &text, error)), Vec::new()),
@@ -180,7 +193,7 @@ impl Engine {
 
     /// Returns the module as text, and the place of a violation in it.
     fn place_of(&self, module: &Module, violation: &Violation) -> Option<(String, Range<usize>)> {
-        let printed = script::print_with_spans(module, self).ok()?;
+        let printed = script::print_shown(module, self).ok()?;
         let span = printed.spans.get(&violation.function)?.get(violation.node)?.clone();
         (!span.is_empty()).then_some((printed.text, span))
     }

@@ -81,7 +81,7 @@ impl<'a> Services<'a> {
         let said = self.said.take();
         let has_place = |said: &Said| said.function.is_some() && said.node.is_some();
         let printed = module.filter(|_| said.iter().any(has_place));
-        let printed = printed.and_then(|module| script::print_with_spans(module, self.engine).ok());
+        let printed = printed.and_then(|module| script::print_shown(module, self.engine).ok());
         let what = format!("<{origin}, as read>");
         let text: Option<(Arc<str>, _)> = printed.map(|printed| (printed.text.into(), printed.spans));
         let place = |function: &Option<String>, node: Option<usize>| -> Option<ShownPlace> {

@@ -3,6 +3,7 @@
 use super::Reads;
 use super::words::{call, event, put_file};
 use super::worker::{Death, Start, Worker};
+use crate::files::mapped::{Bytes, map, map_beside, open_regular};
 use crate::instruments::OfPlugin;
 use crate::plugins::loader::Listed;
 use crate::report::error::Error;
@@ -12,11 +13,12 @@ use passhost_lang::metadata::OptionValue;
 use passhost_lang::typing::legalized::Legalized;
 use passhost_lang::typing::operators::{InferError, Inferred};
 use plugin_api::abi::host::{FileFacts, RunFailure};
-use plugin_api::abi::relay::{CallPart, Forged, Known, Outcome, Reader, Writer, put_values, take_inferred};
+use plugin_api::abi::relay::{CallPart, Forged, Known, Opens, Outcome, Reader, Writer, put_values, take_inferred};
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::RandomState;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -208,8 +210,14 @@ impl Apart {
             put_values(out, options);
             put_file(out, source.facts(), bytes.as_deref().unwrap_or_default());
         };
+        let opens = opens(source.path);
         let take = |known: &mut Known, from: &mut Reader<'_>| match outcome(from)? {
-            Ok(()) => known.take_module(from).map(Ok),
+            Ok(()) => {
+                known.open_with(Some(opens));
+                let module = known.take_module(from);
+                known.open_with(None);
+                module.map(Ok)
+            }
             Err(failure) => Ok(Err(failure)),
         };
         Ok(turn.worker.call(call::READ, put, take).map_err(ended).and_then(|read| read))
@@ -348,6 +356,22 @@ impl Apart {
         let living = workers.into_iter().filter(|worker| !self.was_killed(worker));
         living.filter_map(quit).map(|death| death.after_the_end()).collect()
     }
+}
+
+/// Returns a function that maps the input of a reader, and files beside it, each once. The worker names them, so the rules for readers in this
+/// process apply.
+fn opens(path: Option<&Path>) -> Opens {
+    let (path, mut known) = (path.map(Path::to_path_buf), BTreeMap::new());
+    Box::new(move |name| {
+        if let Some(bytes) = known.get(name) {
+            return Ok(Bytes::handle(bytes));
+        }
+        let bytes = match path.as_deref().filter(|_| name.is_empty()) {
+            Some(path) => open_regular(path).and_then(|file| map(&file, path)).map_err(|error| error.to_string())?,
+            None => map_beside(path.as_deref(), name)?,
+        };
+        Ok(known.entry(name.to_string()).or_insert(bytes).handle())
+    })
 }
 
 fn not_started(error: Error) -> RunFailure {

@@ -34,7 +34,7 @@ pub(crate) use limits::Holding;
 pub use limits::Limits;
 pub(crate) use worker::{COMMAND, Fates, Start};
 
-use crate::files::mapped::Bytes;
+use crate::files::mapped::{Bytes, opened};
 use crate::instruments::OfPlugin;
 use crate::plugins::loader::Listed;
 use crate::report::error::Error;
@@ -169,7 +169,8 @@ impl Opened {
         match self {
             Opened::Here(plugin) => {
                 let bytes = (source.bytes)()?;
-                Ok(plugin.read(reader, source.facts(), &bytes, options))
+                let open = |name: &str| opened(&bytes, source.path, name);
+                Ok(plugin.read(reader, source.facts(), &bytes, &open, options))
             }
             Opened::Apart(plugin) => plugin.read(reader, source, options),
         }

@@ -4,7 +4,7 @@ use super::channel::{Channel, Frame, receive_files};
 use super::limits::{self, Spaces};
 use super::remote::{self, Header, Remote, Session};
 use super::words::{call, event, take_file, tell};
-use crate::files::mapped::map;
+use crate::files::mapped::{Bytes, map_as, opened};
 use crate::plugins::library::Library;
 use crate::plugins::loader;
 use crate::process::{self, Kind};
@@ -23,6 +23,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// An open plugin.
 struct Opened {
@@ -302,16 +303,23 @@ fn one_call(
 fn read(session: &Session, opened: &Opened, at: usize, from: &mut Reader<'_>, out: &mut Writer) -> Result<(), Forged> {
     let options = take_values(from)?;
     let (name, path, bytes) = take_file(from)?;
-    let mapped = path.as_ref().map(|path| File::open(path).and_then(|file| map(&file))).transpose();
+    let mapped = match &path {
+        Some(path) => File::open(path).and_then(|file| map_as(&file, path, Some(""))),
+        None => Ok(Bytes::from(Arc::<[u8]>::from(bytes))),
+    };
     let doing = doing(opened, Kind::Format, "", "reader");
     let result = mapped.map_err(|error| RunFailure::Protocol(format!("cannot read the file in its worker: {error}")));
     let result = result.and_then(|mapped| {
         let facts = FileFacts { name, path: path.as_deref() };
-        opened.plugin.read(at, facts, mapped.as_deref().unwrap_or(bytes), &options)
+        let open = |name: &str| self::opened(&mapped, path.as_deref(), name);
+        opened.plugin.read(at, facts, &mapped, &open, &options)
     });
     drop(doing);
     Outcome::put(out, &result);
+    // The host maps the same files.
+    session.known().refer(true);
     result.iter().for_each(|module| session.known().put_module(out, module));
+    session.known().refer(false);
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use crate::ir::storage::sections::RawView;
 use crate::ir::{Call, Value};
 use crate::metadata::OptionValue;
 use crate::metadata::wire::{Fields, read_value, tag};
-use crate::services::files::Files;
+use crate::services::files::{Files, Sources};
 use crate::services::inferred::encode_inferred;
 use crate::services::{self, CtxRecord, NO_NODE, RawBytes, Services, Sink, level};
 use crate::typing::operators::{InferError, Inferred};
@@ -90,9 +90,9 @@ pub struct Entry {
 #[derive(StableAbi)]
 pub struct EntryOf1_1 {
     pub(crate) first: Entry,
-    /// Parameters: table, reader, facts of the file, its bytes, options, context, error.
+    /// Parameters: table, reader, facts of the file, its bytes, options, context, files that it may open, error.
     pub(crate) read:
-        extern "C" fn(*const Entry, u32, RawBytes, RawBytes, RawBytes, *const CtxRecord, Sink) -> RunResult,
+        extern "C" fn(*const Entry, u32, RawBytes, RawBytes, RawBytes, *const CtxRecord, Sources, Sink) -> RunResult,
     /// Parameters: table, writer, module, facts of the file, options, context, receiver of the bytes, error.
     pub(crate) write:
         extern "C" fn(*const Entry, u32, *const ModuleHdr, RawBytes, RawBytes, *const CtxRecord, Files, Sink) -> u32,

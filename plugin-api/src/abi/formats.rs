@@ -12,7 +12,7 @@ use crate::declare::pass::Ctx;
 use crate::ir::storage::module_handle::{Module, ModuleHdr};
 use crate::metadata::OptionValue;
 use crate::metadata::wire::{Fields, put_field};
-use crate::services::files::{Files, Take};
+use crate::services::files::{Files, Open, Sources, Take};
 use crate::services::{self, CtxRecord, RawBytes, Sink};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -57,7 +57,7 @@ fn os_str(bytes: &[u8]) -> Option<&OsStr> {
     std::str::from_utf8(bytes).ok().map(OsStr::new)
 }
 
-/// The shim of a reader. Parameters: table, reader, facts of the file, its bytes, options, context, error.
+/// The shim of a reader. Parameters: table, reader, facts of the file, its bytes, options, context, files that it may open, error.
 pub(super) extern "C" fn read(
     entry: *const Entry,
     at: u32,
@@ -65,6 +65,7 @@ pub(super) extern "C" fn read(
     bytes: RawBytes,
     options: RawBytes,
     ctx: *const CtxRecord,
+    sources: Sources,
     error: Sink,
 ) -> RunResult {
     let read = || {
@@ -75,7 +76,8 @@ pub(super) extern "C" fn read(
             return Err(PassError::new("the host asked for a reader that the plugin does not have"));
         };
         let (name, path) = read_file(file);
-        (decl.read)(&Source::of(name, path, bytes), &options, &ctx)
+        let open = |name: &str| sources.open(name);
+        (decl.read)(&Source::opened_by(name, path, bytes, &open), &options, &ctx)
     };
     let (status, handle) = answered(caught(read), error)
         .map_or_else(|status| (status, std::ptr::null()), |module| (OK, module.into_ptr()));
@@ -133,7 +135,8 @@ pub(super) struct Formats {
     pub(super) write: WriteCall,
 }
 
-type ReadCall = extern "C" fn(*const Entry, u32, RawBytes, RawBytes, RawBytes, *const CtxRecord, Sink) -> RunResult;
+type ReadCall =
+    extern "C" fn(*const Entry, u32, RawBytes, RawBytes, RawBytes, *const CtxRecord, Sources, Sink) -> RunResult;
 type WriteCall =
     extern "C" fn(*const Entry, u32, *const ModuleHdr, RawBytes, RawBytes, *const CtxRecord, Files, Sink) -> u32;
 
@@ -154,8 +157,9 @@ impl OpenPlugin {
         self.formats.ok_or_else(|| RunFailure::Protocol("has no readers and no writers".to_string()))
     }
 
-    /// Reads a file, with the values of all options of the reader, in the order of their declaration. A context must be
-    /// current ([`with_current`](crate::abi::host::with_current)).
+    /// Reads a file, with the values of all options of the reader, in the order of their declaration. `open` opens the file
+    /// itself, whose name is empty, and files beside it. A context must be current
+    /// ([`with_current`](crate::abi::host::with_current)).
     ///
     /// # Errors
     /// The reason of the failure.
@@ -164,6 +168,7 @@ impl OpenPlugin {
         reader: usize,
         file: FileFacts<'_>,
         bytes: &[u8],
+        open: &Open<'_>,
         options: &[OptionValue],
     ) -> Result<Module, RunFailure> {
         let formats = self.formats()?;
@@ -171,7 +176,8 @@ impl OpenPlugin {
         let (facts, bytes, options) = (RawBytes::of(&facts), RawBytes::of(bytes), RawBytes::of(&options));
         let ctx = current();
         let _call = spans::Call::begin();
-        made_module(None, |sink| (formats.read)(self.own, reader as u32, facts, bytes, options, ctx, sink))
+        let read = |sources, sink| (formats.read)(self.own, reader as u32, facts, bytes, options, ctx, sources, sink);
+        Sources::to(open, |sources| made_module(None, |sink| read(sources, sink)))
     }
 
     /// Writes a module, with the values of all options of the writer, in the order of their declaration. `take` receives the

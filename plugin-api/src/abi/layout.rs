@@ -97,6 +97,7 @@ macro_rules! records_of_1_1 {
     ($then:ident) => {
         $then! {
             files: Files,
+            sources: Sources,
             entry_of_1_1: EntryOf1_1,
         }
     };

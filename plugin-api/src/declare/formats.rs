@@ -3,10 +3,11 @@
 use crate::PassError;
 use crate::declare::declarations::{OptionDecl, check_options, fail, is_blank, same, write_options};
 use crate::declare::pass::Ctx;
-use crate::ir::Module;
+use crate::ir::{Module, Tensor};
 use crate::metadata::OptionValue;
 use crate::metadata::wire::{Writer, tag};
 use crate::names::syntax::{TVMSCRIPT, TVMSCRIPT_EXTENSION, is_extension, is_format_name};
+use crate::services::files::{Open, place_beside};
 use std::io;
 use std::path::Path;
 
@@ -64,12 +65,19 @@ pub struct Source<'a> {
     name: &'a str,
     path: Option<&'a Path>,
     bytes: &'a [u8],
+    /// Opens files in the host; `None` without a host.
+    open: Option<&'a Open<'a>>,
 }
 
 impl<'a> Source<'a> {
     /// Creates a source without a host, for tests.
     pub fn of(name: &'a str, path: Option<&'a Path>, bytes: &'a [u8]) -> Source<'a> {
-        Source { name, path, bytes }
+        Source { name, path, bytes, open: None }
+    }
+
+    /// Creates a source whose files a host opens.
+    pub(crate) fn opened_by(name: &'a str, path: Option<&'a Path>, bytes: &'a [u8], open: &'a Open<'a>) -> Source<'a> {
+        Source { name, path, bytes, open: Some(open) }
     }
 
     /// Returns the name of the file in messages: the path as the user wrote it, or `<stdin>`.
@@ -77,15 +85,54 @@ impl<'a> Source<'a> {
         self.name
     }
 
-    /// Returns the absolute path of the file, or `None` if the bytes come from elsewhere, such as standard input. A reader
-    /// needs the path to open further files that belong to this one. An isolated plugin may read the folder of the file.
+    /// Returns the absolute path of the file, or `None` if the bytes come from elsewhere, such as standard input. To open
+    /// further files that belong to this one, use [`Source::beside`]. An isolated plugin may read the folder of the file.
     pub fn path(&self) -> Option<&'a Path> {
         self.path
     }
 
     /// Returns the bytes of the whole file. The host maps the file, so bytes that the reader does not access take no memory.
+    /// A [`Tensor`] that is made of a part of them is a handle to this part, not a copy.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// Returns the bytes of the whole file, for code that needs to own them, such as a decoder that shares parts. They are not
+    /// copied.
+    ///
+    /// # Errors
+    /// If the host cannot provide them.
+    pub fn shared(&self) -> Result<FileBytes, PassError> {
+        match self.open {
+            Some(open) => open("").map(FileBytes).map_err(PassError::new),
+            None => Ok(FileBytes(Tensor::new(self.bytes))),
+        }
+    }
+
+    /// Opens another file: in the folder of this one, or in a folder within it. `name` is its path from there. The host maps the
+    /// file, so bytes that are not read take no memory, and a [`Tensor`] that is made of a part of them is a handle to this part.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// let folder = std::env::temp_dir();
+    /// let source = Source::of("model.toy", Some(&folder.join("model.toy")), b"");
+    /// let error = source.beside("../weights.bin").expect_err("is outside").to_string();
+    /// assert!(error.starts_with("`../weights.bin`: it is not in the folder of the file that names it"), "{error}");
+    /// ```
+    ///
+    /// # Errors
+    /// If this source is no file; if `name` is absolute or leads out of the folder, by `..` or by a link; or if there is no
+    /// regular file that can be read. The error contains the name.
+    pub fn beside(&self, name: &str) -> Result<FileBytes, PassError> {
+        let opened = match self.open {
+            Some(open) if !name.is_empty() => open(name),
+            _ => place_beside(self.path, name).and_then(|place| {
+                let bytes = std::fs::read(place).map_err(|error| format!("it cannot be read: {error}"))?;
+                Ok(Tensor::new(&bytes))
+            }),
+        };
+        opened.map(FileBytes).map_err(|why| PassError::new(format!("`{name}`: {why}")))
     }
 
     /// Returns the whole file as text.
@@ -98,6 +145,30 @@ impl<'a> Source<'a> {
             let line = self.bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
             PassError::new(format!("line {line}: expected UTF-8, found other bytes at byte {at}"))
         })
+    }
+}
+
+/// The bytes of a file that a reader opened. They stay available, and mapped, until the last clone and the last tensor of them is
+/// dropped. If another program shortens the file meanwhile, the run ends with an error that names the file.
+#[derive(Clone)]
+pub struct FileBytes(Tensor);
+
+impl FileBytes {
+    /// Returns the bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+impl AsRef<[u8]> for FileBytes {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+impl std::fmt::Debug for FileBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "FileBytes({} bytes)", self.bytes().len())
     }
 }
 

@@ -1,8 +1,10 @@
-//! The receiver of the bytes that a writer writes.
+//! The files of readers and writers: the receiver of the bytes that a writer writes, and the files that a reader opens.
 
 use crate::ir::storage::layout::layout;
-use crate::services::RawBytes;
+use crate::ir::storage::tensor::{Tensor, TensorHdr};
+use crate::services::{RawBytes, Sink};
 use std::ffi::c_void;
+use std::path::{Component, Path, PathBuf};
 
 /// The replies of the host to bytes.
 pub(crate) mod taken {
@@ -42,5 +44,76 @@ impl Files {
     /// Passes bytes on. Returns false if they are rejected.
     pub(crate) fn put(self, name: &str, bytes: &[u8]) -> bool {
         (self.put)(self.data, RawBytes::of(name.as_bytes()), RawBytes::of(bytes)) == taken::YES
+    }
+}
+
+/// Opens files for a reader: the one that it reads, whose name is empty, and others in the same folder.
+#[repr(C)]
+#[derive(Clone, Copy, abi_stable::StableAbi)]
+pub(crate) struct Sources {
+    /// Parameters: data; name; error. Returns a tensor with all bytes of the file and without their hash, or null.
+    open: extern "C" fn(*mut c_void, RawBytes, Sink) -> *const TensorHdr,
+    #[sabi(unsafe_opaque_field)]
+    data: *mut c_void,
+}
+
+layout!(Sources { open, data });
+
+/// Returns all bytes of the source, whose name is empty, or of a file in its folder, as a tensor without their hash.
+pub type Open<'a> = dyn Fn(&str) -> Result<Tensor, String> + 'a;
+
+extern "C" fn open(data: *mut c_void, name: RawBytes, error: Sink) -> *const TensorHdr {
+    // SAFETY: `data` is the reference passed to `Sources::to`, which lives during that call. The bytes live during this one.
+    let (open, name) = unsafe { (&*data.cast::<&Open<'_>>(), name.get()) };
+    let opened = std::str::from_utf8(name).map_err(|_| "its name is not UTF-8".to_string()).and_then(open);
+    match opened {
+        Ok(tensor) => tensor.into_ptr(),
+        Err(why) => {
+            error.put(why.as_bytes());
+            std::ptr::null()
+        }
+    }
+}
+
+impl Sources {
+    /// Calls `f` with a value that opens files with `open`.
+    pub(crate) fn to<R>(mut open: &Open<'_>, f: impl FnOnce(Sources) -> R) -> R {
+        f(Sources { open: self::open, data: (&raw mut open).cast() })
+    }
+
+    /// Opens a file in the host.
+    ///
+    /// # Errors
+    /// The reason, without the name.
+    pub(crate) fn open(self, name: &str) -> Result<Tensor, String> {
+        let (hdr, error) = Sink::to(|sink| (self.open)(self.data, RawBytes::of(name.as_bytes()), sink));
+        // SAFETY: the host returns a new handle, whose ownership passes to this code, or null.
+        unsafe { Tensor::from_ptr(hdr) }.ok_or_else(|| String::from_utf8_lossy(&error).into_owned())
+    }
+}
+
+/// Returns the path of a file in the folder of another one, or in a folder within it. Links must not lead out of that folder.
+///
+/// # Errors
+/// If `path` is none, the name leads elsewhere, or there is no regular file.
+pub fn place_beside(path: Option<&Path>, name: &str) -> Result<PathBuf, String> {
+    let Some(folder) = path.and_then(Path::parent) else {
+        return Err(
+            "it is looked for in the folder of the file that names it, which needs a path; give one".to_string()
+        );
+    };
+    let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    let outside = || "it is not in the folder of the file that names it; move it there".to_string();
+    if name.is_empty() || !Path::new(name).components().all(inside) {
+        return Err(outside());
+    }
+    let cannot = |error: std::io::Error| format!("it cannot be read: {error}");
+    let place = folder.join(name).canonicalize().map_err(cannot)?;
+    if !place.starts_with(folder.canonicalize().map_err(cannot)?) {
+        return Err(outside());
+    }
+    match place.metadata().map_err(cannot)?.is_file() {
+        true => Ok(place),
+        false => Err("it is not a regular file".to_string()),
     }
 }

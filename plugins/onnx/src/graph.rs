@@ -4,12 +4,11 @@ use crate::cx::Cx;
 use crate::node::Node;
 use crate::ops::{self, Narrow, Row, Run};
 use crate::proto;
-use crate::tensors;
+use crate::tensors::{self, Files};
 use crate::value::{Item, Res, T};
 use crate::{Options, fold, names};
 use plugin_api::prelude::*;
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 
 /// Maximum nesting of graphs and functions.
 const DEEPEST: usize = 24;
@@ -35,8 +34,8 @@ pub(crate) struct Scopes<'a> {
     /// Attributes of the functions whose bodies are being read.
     attrs: Vec<BTreeMap<&'a str, &'a proto::Attribute>>,
     functions: HashMap<Key<'a>, &'a proto::Function>,
-    /// The folder of the model.
-    pub(crate) folder: Option<&'a Path>,
+    /// The files of the model.
+    pub(crate) files: &'a Files<'a>,
     pub(crate) options: &'a Options,
     /// Inputs that may lack a value.
     pub(crate) optional: Vec<&'a str>,
@@ -118,7 +117,7 @@ fn used_names(node: &proto::Node) -> Vec<&str> {
 impl<'a> Scopes<'a> {
     pub(crate) fn new(
         model: &'a proto::Model,
-        folder: Option<&'a Path>,
+        files: &'a Files<'a>,
         options: &'a Options,
         dataflow: bool,
     ) -> Res<Scopes<'a>> {
@@ -137,7 +136,7 @@ impl<'a> Scopes<'a> {
             opsets: vec![opsets],
             attrs: Vec::new(),
             functions,
-            folder,
+            files,
             options,
             optional: Vec::new(),
             outputs: Vec::new(),
@@ -222,7 +221,7 @@ impl<'a> Cx<'a> {
             let given = self.scopes.scopes.last().is_some_and(|scope| scope.names.contains_key(&tensor.name));
             if !given {
                 let of = |why| format!("initializer `{}`: {why}", tensor.name);
-                let read = tensors::read(tensor, self.scopes.folder).map_err(of)?;
+                let read = tensors::read(tensor, self.scopes.files).map_err(of)?;
                 self.scopes.set(&tensor.name, read.into());
             }
         }

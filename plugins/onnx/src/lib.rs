@@ -23,7 +23,6 @@ mod tests;
 mod value;
 
 use plugin_api::prelude::*;
-use std::path::Path;
 
 export_plugin! { operators: declared::OPERATORS, readers: [ONNX] }
 
@@ -64,5 +63,5 @@ declare_reader! {
 }
 
 fn read(source: &Source<'_>, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
-    read::module(source.bytes(), source.path().and_then(Path::parent), options, ctx)
+    read::module(source, options, ctx)
 }

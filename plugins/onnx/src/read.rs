@@ -3,7 +3,7 @@
 use crate::cx::Cx;
 use crate::graph::Scopes;
 use crate::known::Known;
-use crate::tensors;
+use crate::tensors::{self, Files};
 use crate::value::{Item, Res, T};
 use crate::{Options, names, narrow, proto};
 use plugin_api::prelude::*;
@@ -11,30 +11,25 @@ use prost::Message;
 use prost::bytes::Bytes;
 use proto::{Extent, TypeValue};
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 
 /// The name of the function for the graph of the model.
 const MAIN: &str = "main";
 
 /// Reads a model as a module.
-pub(crate) fn module(
-    bytes: &[u8],
-    folder: Option<&Path>,
-    options: &Options,
-    infer: &dyn Infer,
-) -> Result<Module, PassError> {
-    let model = proto::Model::decode(Bytes::copy_from_slice(bytes)).map_err(|error| match other_form(bytes) {
+pub(crate) fn module(source: &Source<'_>, options: &Options, infer: &dyn Infer) -> Result<Module, PassError> {
+    let (bytes, files) = (source.shared()?, Files::of(source));
+    let model = proto::Model::decode(Bytes::from_owner(bytes)).map_err(|error| match other_form(source.bytes()) {
         Some(other) => PassError::new(format!("the file is not an ONNX model: {other}")),
         None => PassError::new(format!(
             "the file is not an ONNX model: {error}; check that it was written or downloaded completely"
         )),
     })?;
-    if bytes.is_empty() {
+    if source.bytes().is_empty() {
         bail!("the file is empty; check that it was written or downloaded completely");
     }
-    match function(&model, folder, options, infer, true)? {
+    match function(&model, &files, options, infer, true)? {
         Some(module) => Ok(module),
-        None => function(&model, folder, options, infer, false)?
+        None => function(&model, &files, options, infer, false)?
             .ok_or_else(|| PassError::new("the model has branches in places where none can be")),
     }
 }
@@ -60,7 +55,7 @@ fn other_form(bytes: &[u8]) -> Option<&'static str> {
 /// Reads the graph as a function. Returns `None` if dataflow blocks cannot contain a part of it.
 fn function(
     model: &proto::Model,
-    folder: Option<&Path>,
+    files: &Files<'_>,
     options: &Options,
     infer: &dyn Infer,
     dataflow: bool,
@@ -70,7 +65,7 @@ fn function(
     let builder = BlockBuilder::new(infer);
     let (mut read, mut needs_branches) = (Ok(()), false);
     builder.function(MAIN, |b| {
-        read = Scopes::new(model, folder, options, dataflow).and_then(|scopes| {
+        read = Scopes::new(model, files, options, dataflow).and_then(|scopes| {
             let mut cx = Cx { b, scopes, branches: 0, names: FreshNames::default() };
             let read = main(&mut cx, graph, &given);
             needs_branches = cx.scopes.needs_branches && dataflow;
@@ -180,7 +175,7 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
     let mut params = Vec::new();
     if cx.scopes.options.keep_params_in_input {
         for tensor in &graph.initializer {
-            let constant = tensors::read(tensor, cx.scopes.folder)
+            let constant = tensors::read(tensor, cx.scopes.files)
                 .map_err(|why| format!("initializer `{}`: {why}", tensor.name))?;
             // Integer weights stay constants, because shapes may be computed from them.
             if constant.known().is_some() && !constant.is_float() {

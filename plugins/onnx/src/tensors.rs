@@ -4,10 +4,9 @@ use crate::known::{Elem, Known, MOST, count};
 use crate::proto;
 use crate::value::{Res, T};
 use plugin_api::prelude::*;
-use std::borrow::Cow;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Component, Path, PathBuf};
+use prost::bytes::Bytes;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 /// Returns the data type with an ONNX number.
 pub(crate) fn dtype_of(code: i32) -> Res<DType> {
@@ -44,11 +43,35 @@ pub(crate) fn dtype_of(code: i32) -> Res<DType> {
     })
 }
 
-/// Returns a tensor of the model as a constant. Its data may be in a file in the folder of the model.
-pub(crate) fn read(tensor: &proto::Tensor, folder: Option<&Path>) -> Res<T> {
+/// The files of a model: its own, and those in its folder that have the data of tensors.
+pub(crate) struct Files<'s> {
+    source: &'s Source<'s>,
+    /// Those that are open, by their names.
+    open: RefCell<BTreeMap<String, Bytes>>,
+}
+
+impl<'s> Files<'s> {
+    pub(crate) fn of(source: &'s Source<'s>) -> Files<'s> {
+        Files { source, open: RefCell::default() }
+    }
+
+    /// Returns the bytes of a file beside the model.
+    fn beside(&self, name: &str) -> Result<Bytes, PassError> {
+        if let Some(known) = self.open.borrow().get(name) {
+            return Ok(known.clone());
+        }
+        let bytes = Bytes::from_owner(self.source.beside(name)?);
+        self.open.borrow_mut().insert(name.to_string(), bytes.clone());
+        Ok(bytes)
+    }
+}
+
+/// Returns a tensor of the model as a constant. Its data may be in a file in the folder of the model. Data that is in a file in the form of a
+/// constant stays there.
+pub(crate) fn read(tensor: &proto::Tensor, files: &Files<'_>) -> Res<T> {
     let dtype = dtype_of(tensor.data_type)?;
     let n = count(&tensor.dims).ok_or_else(|| format!("no tensor has the shape {:?}", tensor.dims))?;
-    let bytes = bytes_of(tensor, dtype, n, folder)?;
+    let bytes = bytes_of(tensor, dtype, n, files)?;
     let known = if n <= MOST {
         elements(&bytes, dtype).and_then(|elems| Known::new(dtype, tensor.dims.clone(), elems))
     } else {
@@ -57,28 +80,28 @@ pub(crate) fn read(tensor: &proto::Tensor, folder: Option<&Path>) -> Res<T> {
     match crate::narrow::storage(dtype) {
         // Integers of less than 8 bits are in the lowest bits of bytes.
         Some(storage) => {
-            Ok(T::data(&tensor.dims, storage, Tensor::new(&extended(&bytes, dtype)), None).with_narrow(dtype))
+            Ok(T::data(&tensor.dims, storage, Tensor::new(&extended(bytes, dtype)), None).with_narrow(dtype))
         }
         None => Ok(T::data(&tensor.dims, dtype, Tensor::new(&bytes), known)),
     }
 }
 
 /// Sign-extends integers of less than 8 bits to int8.
-fn extended(bytes: &[u8], dtype: DType) -> Vec<u8> {
+fn extended(bytes: Bytes, dtype: DType) -> Bytes {
     match (dtype.code(), dtype.bits()) {
         (0, bits @ 1..8) => bytes.iter().map(|byte| ((byte << (8 - bits)) as i8 >> (8 - bits)) as u8).collect(),
-        _ => bytes.to_vec(),
+        _ => bytes,
     }
 }
 
 /// Returns the bytes of elements of this size.
-fn bytes_of<'t>(tensor: &'t proto::Tensor, dtype: DType, n: usize, folder: Option<&Path>) -> Res<Cow<'t, [u8]>> {
+fn bytes_of(tensor: &proto::Tensor, dtype: DType, n: usize, files: &Files<'_>) -> Res<Bytes> {
     let packed = (n.checked_mul(dtype.bits().into())).map(|bits| bits.div_ceil(8));
     let wanted = packed.ok_or_else(|| format!("a tensor of {n} elements is larger than memory"))?;
     let is_packed = dtype.bits() < 8;
     let raw = match (&tensor.raw_data, tensor.data_location.unwrap_or_default()) {
-        (_, 1) => Some(Cow::Owned(external(tensor, wanted, folder)?)),
-        (Some(raw), _) => Some(Cow::Borrowed(&raw[..])),
+        (_, 1) => Some(external(tensor, wanted, files)?),
+        (Some(raw), _) => Some(raw.clone()),
         (None, _) => is_packed.then(|| tensor.int32_data.iter().map(|v| *v as u8).collect()),
     };
     match raw {
@@ -151,8 +174,8 @@ fn elements(bytes: &[u8], dtype: DType) -> Option<Vec<Elem>> {
     bytes.chunks_exact(size).map(of).collect()
 }
 
-/// Reads data from a file beside the model.
-fn external(tensor: &proto::Tensor, wanted: usize, folder: Option<&Path>) -> Res<Vec<u8>> {
+/// Returns data that is in a file beside the model.
+fn external(tensor: &proto::Tensor, wanted: usize, files: &Files<'_>) -> Res<Bytes> {
     let entry =
         |key: &str| tensor.external_data.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str());
     let name = entry("location").ok_or("a tensor has its data in another file, which it does not name")?;
@@ -170,41 +193,11 @@ fn external(tensor: &proto::Tensor, wanted: usize, folder: Option<&Path>) -> Res
             length.unwrap_or_default()
         ));
     }
-    let path = beside(name, folder)?;
-    let meta = std::fs::metadata(&path).map_err(|error| format!("cannot read the external data `{name}`: {error}"))?;
-    if !meta.is_file() {
-        return Err(format!("the external data `{name}` is not a regular file"));
+    let place = || format!("its data has {wanted} bytes from byte {offset} on");
+    let bytes = files.beside(name).map_err(|error| format!("{} in the external data {}", place(), error.message))?;
+    let end = offset.checked_add(wanted as u64).filter(|end| *end <= bytes.len() as u64);
+    match end {
+        Some(end) => Ok(bytes.slice(offset as usize..end as usize)),
+        None => Err(format!("{}, but the external data `{name}` has {} bytes", place(), bytes.len())),
     }
-    if offset.checked_add(wanted as u64).is_none_or(|end| end > meta.len()) {
-        return Err(format!(
-            "the external data `{name}` has {} bytes; a tensor needs {wanted} from byte {offset} on",
-            meta.len()
-        ));
-    }
-    let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::open(&path)?;
-        file.seek(SeekFrom::Start(offset))?;
-        let mut bytes = Vec::with_capacity(wanted);
-        file.take(wanted as u64).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    read().map_err(|error| format!("cannot read the external data `{name}`: {error}"))
-}
-
-/// Returns the path of a file in the folder of the model. Links must not lead out of it.
-fn beside(name: &str, folder: Option<&Path>) -> Res<PathBuf> {
-    let Some(root) = folder else {
-        return Err(format!(
-            "the model has external data in `{name}`, which needs a model that is a file; give its path"
-        ));
-    };
-    let inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    let outside = || format!("the external data `{name}` is not in the folder of the model; move it there");
-    if !inside || name.is_empty() {
-        return Err(outside());
-    }
-    let cannot = |error: std::io::Error| format!("cannot read the external data `{name}`: {error}");
-    let path = root.join(name).canonicalize().map_err(cannot)?;
-    let root = root.canonicalize().map_err(cannot)?;
-    if path.starts_with(&root) { Ok(path) } else { Err(outside()) }
 }

@@ -91,7 +91,7 @@ fn flattened() -> proto::Model {
 }
 
 fn read_with(bytes: &[u8], options: &Options) -> Result<Module, PassError> {
-    read::module(bytes, None, options, &Same)
+    read::module(&Source::of("model.onnx", None, bytes), options, &Same)
 }
 
 fn refused(model: &proto::Model) -> String {
@@ -192,7 +192,8 @@ fn an_input_without_elements_is_known() {
 /// A tensor that claims to be longer than its data, in each way of storing data.
 #[test]
 fn lengths_are_checked_before_memory_is_taken() {
-    let said = |tensor: proto::Tensor| tensors::read(&tensor, None).err().expect("is refused");
+    let nowhere = Source::of("model.onnx", None, b"");
+    let said = |tensor: proto::Tensor| tensors::read(&tensor, &tensors::Files::of(&nowhere)).err().expect("is refused");
     let huge = proto::Tensor { dims: vec![1 << 31, 1 << 31], data_type: 1, ..Default::default() };
     assert!(said(huge.clone()).contains("larger than memory") || said(huge).contains("found 0"));
     assert!(
@@ -212,14 +213,15 @@ fn lengths_are_checked_before_memory_is_taken() {
             external_data: vec![entry("location", location)],
             ..ints("t", &[0])
         };
-        tensors::read(&tensor, path).err().expect("is refused")
+        let source = Source::of("model.onnx", path, b"");
+        tensors::read(&tensor, &tensors::Files::of(&source)).err().expect("is refused")
     };
-    assert!(outside("w.bin", None).contains("needs a model that is a file"));
-    let here = std::env::temp_dir();
+    assert!(outside("w.bin", None).contains("which needs a path"));
+    let here = std::env::temp_dir().join("model.onnx");
     for location in ["/etc/passwd", "../w.bin", "a/../../w.bin", ""] {
         assert!(outside(location, Some(&here)).contains("not in the folder"), "{location}");
     }
-    assert!(outside("there-is-no-such-file", Some(&here)).contains("cannot read"));
+    assert!(outside("there-is-no-such-file", Some(&here)).contains("cannot be read"));
 }
 
 /// A model with changed, missing or repeated bytes gives an error or a module, but never a panic.

@@ -5,6 +5,7 @@
 //! input x 2 3      a parameter of float32 with these extents
 //! relu y x         y = R.nn.relu(x)
 //! add z x y        z = R.add(x, y)
+//! weights w w.bin 0 2 3    a constant of float32 with these extents, from byte 0 of a file beside this one
 //! output z
 //! ```
 #![forbid(unsafe_code)]
@@ -26,6 +27,8 @@ declare_reader! {
             function: String = "main",
             /// A fault of the reader, for the tests.
             fault: String in ["none", "panic", "loop", "abort", "ill-formed"] = "none",
+            /// Shortens this file, which is beside the model, after the model was read: a fault of another program, for the tests.
+            shortens: String = "",
         },
         example: "passhost run model.toy -o model.py",
         run: read,
@@ -44,15 +47,36 @@ fn read(source: &Source, options: &ReadOptions, ctx: &Ctx) -> Result<Module, Pas
     }
     let b = BlockBuilder::new(ctx);
     let mut wrong = None;
-    b.function(&options.function, |f| wrong = lines(f, text, ctx).err());
+    b.function(&options.function, |f| wrong = lines(f, source, text, ctx).err());
     match wrong {
         Some(error) => Err(error),
         None if options.fault == "ill-formed" => ill_formed(&b.get()?),
-        None => b.get(),
+        None => {
+            shorten(source, &options.shortens)?;
+            b.get()
+        }
     }
 }
 
-fn lines(f: &FunctionBuilder<'_, '_>, text: &str, ctx: &Ctx) -> Result<(), PassError> {
+fn shorten(source: &Source, name: &str) -> Result<(), PassError> {
+    let Some(path) = source.path().filter(|_| !name.is_empty()) else { return Ok(()) };
+    let file = std::fs::OpenOptions::new().write(true).open(path.with_file_name(name));
+    file.and_then(|file| file.set_len(1)).map_err(|error| pass_error!("{error}"))
+}
+
+/// Returns a constant of float32 from a file beside the model.
+fn weights(source: &Source, name: &str, start: &str, extents: &[&str]) -> Result<Array, PassError> {
+    let extents: Result<Vec<i64>, _> = extents.iter().map(|extent| extent.parse()).collect();
+    let (Ok(start), Ok(extents)) = (start.parse::<usize>(), extents) else { bail!("expected numbers") };
+    let file = source.beside(name)?;
+    let length = extents.iter().product::<i64>() as usize * 4;
+    let Some(data) = file.bytes().get(start..start + length) else {
+        bail!("`{name}` has {} bytes, expected {length} from byte {start} on", file.bytes().len());
+    };
+    Ok(Array::of(Tensor::new(data), DType::F32, &extents)?)
+}
+
+fn lines(f: &FunctionBuilder<'_, '_>, source: &Source, text: &str, ctx: &Ctx) -> Result<(), PassError> {
     let mut values: HashMap<&str, V> = HashMap::new();
     let lines = text.lines().enumerate().skip(1).map(|(at, line)| (at + 1, line.trim()));
     for (at, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
@@ -71,6 +95,10 @@ fn lines(f: &FunctionBuilder<'_, '_>, text: &str, ctx: &Ctx) -> Result<(), PassE
                     report.report(Severity::Warning, None, &format!("line {at}: `{name}` has no elements"));
                 }
                 values.insert(name, f.param(name, Type::tensor(extents, DType::F32)));
+            }
+            (["weights", name, file, start, extents @ ..], _) => {
+                let array = weights(source, file, start, extents).map_err(|error| pass_error!("line {at}: {error}"))?;
+                values.insert(name, f.array(&array));
             }
             (["output", name], _) => {
                 f.emit_func_output(value(name)?);

@@ -217,12 +217,19 @@ pub(super) struct InputArgs {
     /// extension of the file decides, else its first bytes.
     #[arg(long, value_name = "FORMAT")]
     pub(super) from: Option<String>,
+    /// Makes constants of parameters of the function `main`, or of the only function: a file with tensors by the names of the
+    /// parameters, .safetensors or .npz.
+    ///
+    /// A tensor named block.0.weight is also for a parameter block_0_weight. A tensor that is not for a parameter is an error.
+    /// The data of a .safetensors file stays there until something reads it.
+    #[arg(long, value_name = "FILE")]
+    pub(super) params: Option<PathBuf>,
 }
 
 impl InputArgs {
     /// A file whose format its extension says.
     pub(super) fn of(input: PathBuf) -> InputArgs {
-        InputArgs { input, from: None }
+        InputArgs { input, from: None, params: None }
     }
 }
 
@@ -394,6 +401,16 @@ pub(super) struct RunArgs {
     /// extension of the file decides.
     #[arg(long, value_name = "FORMAT")]
     pub(super) to: Option<String>,
+    /// The file for the large constants of a result in TVMScript, in the folder of the result: weights.safetensors.
+    ///
+    /// Default: if the module has a constant of 64 KiB or more that is in a file (of the input, or beside it), the file has
+    /// the name of the result, with the extension .safetensors; otherwise, constants are in the text. The text refers to
+    /// the file, and passhost reads it from there again. TVM cannot.
+    #[arg(long, value_name = "FILE")]
+    pub(super) weights: Option<PathBuf>,
+    /// Writes all constants into the text, in the form that TVM reads.
+    #[arg(long, conflicts_with = "weights")]
+    pub(super) inline_weights: bool,
     #[command(flatten)]
     pub(super) select: Select,
     #[command(flatten)]
@@ -484,6 +501,8 @@ impl RunArgs {
             module,
             output: None,
             to: None,
+            weights: None,
+            inline_weights: false,
             select,
             look: instruments::LookArgs::default(),
             keep_going,

@@ -12,12 +12,14 @@ mod inputs;
 mod named;
 mod paging;
 pub(super) mod replay;
+mod result_text;
 mod results;
 pub(super) mod validate;
 
 use self::bundling::{Before, Bundling};
 use self::expected::expected;
 use self::paging::Page;
+use self::result_text::{Placing, Text};
 use super::arguments::{InputArgs, IsolateArgs, PlanArgs, RunArgs};
 use super::building::Building;
 use super::messages::Messages;
@@ -66,10 +68,11 @@ pub(super) fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
 
 /// Opens the input module.
 pub(super) fn read_input(args: &InputArgs) -> Result<Input, Error> {
-    match args.input.as_os_str() == "-" {
+    let input = match args.input.as_os_str() == "-" {
         true => Input::stream_as("<stdin>", std::io::stdin().lock(), args.from.as_deref()),
         false => Input::file_as(&args.input, args.from.as_deref()),
-    }
+    };
+    input.map(|input| input.params(args.params.clone()))
 }
 
 /// A requested run.
@@ -165,7 +168,8 @@ fn go(
     let engine = seen.timing.span("list plugins", || engine(&manifest, keeper, &args.isolate, messages))?;
     seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
     let (context, written) = asked.context(&manifest, &engine)?;
-    let spared = [args.module.input.as_path(), manifest.path.as_path()];
+    let params = args.module.params.as_deref();
+    let spared: Vec<&Path> = params.into_iter().chain([args.module.input.as_path(), &manifest.path]).collect();
     let to = Goal { output, format: format(&engine, args)?, context: &context, spared: &spared };
     let plan = seen.timing.span("plan", || written.plan(&context, &engine))?;
     messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
@@ -306,7 +310,7 @@ fn in_the_original_process() -> Result<(), Error> {
 fn conclude(
     args: &RunArgs,
     engine: &Engine,
-    report: RunReport,
+    mut report: RunReport,
     to: &Goal<'_>,
     seen: &instruments::Seen,
     messages: Messages,
@@ -322,11 +326,13 @@ fn conclude(
     }
     let failures: Vec<Report> = report.failures.iter().flat_map(Error::reports).collect();
     messages.reports(failures.into_iter(), "failures; see the summary for all of them");
-    let printed = |report: &RunReport| {
-        seen.timing.span("print", || match report.provenance.as_ref().filter(|_| args.provenance) {
-            Some(provenance) => provenance.text(&report.module, engine),
-            None => engine.print_module(&report.module),
-        })
+    let placing = Placing { file: args.weights.clone(), inline: args.inline_weights };
+    let provenance = report.provenance.as_ref().filter(|_| args.provenance);
+    let (module, input) = (&report.module, args.module.input.as_path());
+    let text = Text { module, provenance, placing: &placing, input, spared: to.spared };
+    let write = |output: &Output| {
+        let ready = seen.timing.span("print", || text.print(engine, output))?;
+        seen.timing.span("write", || text.write(engine, output, &ready))
     };
     let summarize = |report: &RunReport| {
         let registry = engine.registry();
@@ -334,18 +340,15 @@ fn conclude(
         args.look.tables(seen, report, messages);
     };
     if report.error.is_some() {
-        let printed = printed(&report)?;
         summarize(&report);
         seen.not_dumped().iter().for_each(|lost| {
             messages.error(lost);
         });
-        return report.error.map_or(Ok(exit::DONE), |error| Err(keep_last_good(error, to, &printed, messages)));
+        let error = report.error.take();
+        return error.map_or(Ok(exit::DONE), |error| Err(keep_last_good(error, to, &write, messages)));
     }
     match &to.format {
-        WrittenAs::Text => {
-            let printed = printed(&report)?;
-            seen.timing.span("write", || to.output.write(&printed))?;
-        }
+        WrittenAs::Text => write(to.output)?,
         WrittenAs::Writer(writer, options) => {
             let write = || engine.write_by(&report.module, (writer, options), to.output, to.spared, to.context);
             let said = seen.timing.span("write", write)?;
@@ -361,7 +364,12 @@ fn conclude(
 }
 
 /// Writes the module before the failed step beside the output, and adds its path to the error.
-fn keep_last_good(mut error: Error, to: &Goal<'_>, printed: &str, messages: Messages) -> Error {
+fn keep_last_good(
+    mut error: Error,
+    to: &Goal<'_>,
+    write: &dyn Fn(&Output) -> Result<(), Error>,
+    messages: Messages,
+) -> Error {
     let kept = match &mut error {
         Error::Step { kept, .. } | Error::Instrument { kept: Some(kept), .. } => kept,
         _ => return error,
@@ -370,7 +378,7 @@ fn keep_last_good(mut error: Error, to: &Goal<'_>, printed: &str, messages: Mess
     if let WrittenAs::Writer(..) = to.format {
         path.set_extension(TVMSCRIPT_EXTENSION);
     }
-    match Output::look(&path).and_then(|file| file.write(printed)) {
+    match Output::look(&path).and_then(|file| write(&file)) {
         Ok(()) => *kept = Kept::File(path),
         // The error that stopped the run is more important.
         Err(other) => {

@@ -222,12 +222,21 @@ impl Provenance {
         lines
     }
 
-    /// Prints a module of the run, with comments on the origins of its bindings.
+    /// Prints a module of the run, with comments on the origins of its bindings. The text refers to the constants that
+    /// `references` names.
     ///
     /// # Errors
     /// If a part of the module cannot be printed.
-    pub fn text(&self, module: &Module, engine: &Engine) -> Result<String, Error> {
-        let printed = script::print_with_spans(module, engine)?;
+    pub fn text(
+        &self,
+        module: &Module,
+        engine: &Engine,
+        references: Option<script::References<'_>>,
+    ) -> Result<String, Error> {
+        let printed = match references {
+            Some(references) => script::print_referring(module, engine, true, references)?,
+            None => script::print_with_spans(module, engine)?,
+        };
         let (mut out, mut done) = (String::new(), 0);
         for (end, said) in self.lines(module, &printed) {
             out.push_str(&printed.text[done..end]);

@@ -263,6 +263,19 @@ impl Array {
         Ok(Array { tensor: Tensor::new(&bytes), dtype: T::Element::DTYPE, shape: shape.to_vec() })
     }
 
+    /// Builds an array from its data, which is not copied: elements in row-major order, each little-endian.
+    ///
+    /// # Errors
+    /// If the length of the data does not match the shape.
+    pub fn of(tensor: Tensor, dtype: DType, shape: &[i64]) -> Result<Array, ConstantError> {
+        let elements = count(shape).ok_or_else(|| ConstantError::Shape { shape: shape.to_vec() })?;
+        let found = tensor.bytes().len() / dtype.bytes().max(1);
+        if elements.checked_mul(dtype.bytes()) != Some(tensor.bytes().len()) {
+            return Err(ConstantError::Count { shape: shape.to_vec(), wanted: elements, found });
+        }
+        Ok(Array { tensor, dtype, shape: shape.to_vec() })
+    }
+
     /// Returns the data type of the elements.
     pub fn dtype(&self) -> DType {
         self.dtype

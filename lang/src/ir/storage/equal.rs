@@ -52,7 +52,7 @@ fn same_sections(a: &Sections, b: &Sections) -> bool {
         && a.attrs == b.attrs
         && a.buffers == b.buffers
         && a.consts == b.consts
-        && a.tensors.iter().zip(&b.tensors).all(|(x, y)| x.bytes() == y.bytes())
+        && a.tensors.iter().zip(&b.tensors).all(|(x, y)| x.same_bytes(y))
 }
 
 fn hash_sections(s: &Sections) -> u64 {

@@ -3,7 +3,7 @@
 
 use super::body_handle::BodyHdr;
 use super::module_handle::ModuleHdr;
-use super::tensor::TensorHdr;
+use super::tensor::{SharedHdr, TensorHdr};
 use foldhash::fast::FixedState;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -74,5 +74,9 @@ impl Header for ModuleHdr {
     const LIVE: &'static Live = &MODULES;
 }
 impl Header for TensorHdr {
+    const LIVE: &'static Live = &TENSORS;
+}
+/// Its handles are those of the tensor header that it begins with.
+impl Header for SharedHdr {
     const LIVE: &'static Live = &TENSORS;
 }

@@ -11,6 +11,8 @@ pub mod live;
 #[doc(hidden)]
 pub mod module_handle;
 #[doc(hidden)]
+pub mod region;
+#[doc(hidden)]
 pub mod sealer;
 #[doc(hidden)]
 pub mod sections;

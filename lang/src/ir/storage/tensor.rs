@@ -2,9 +2,11 @@
 
 use super::layout::layout;
 use super::live::Header;
+use super::region::Shared;
 use super::sealer;
 use abi_stable::StableAbi;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Header of a tensor.
@@ -22,7 +24,20 @@ pub struct TensorHdr {
     bytes: usize,
 }
 
-/// The data of a constant: immutable, 16-aligned, reference-counted, with its content hash.
+/// Header of a tensor whose bytes are part of a region. Its handles are pointers to the first field.
+#[doc(hidden)]
+#[repr(C)]
+pub struct SharedHdr {
+    hdr: TensorHdr,
+    region: Arc<Shared>,
+    offset: usize,
+}
+
+/// Tensors of fewer bytes are copied out of regions: this is cheaper than a handle to the region, which would keep all of it alive.
+const LEAST: usize = 4096;
+
+/// The data of a constant: immutable, reference-counted, with its content hash. Data in memory of its own is 16-aligned; bytes that stay in a
+/// mapped file are at any address.
 #[repr(transparent)]
 #[derive(StableAbi)]
 pub struct Tensor(NonNull<TensorHdr>);
@@ -57,8 +72,13 @@ extern "C" fn drop_tensor(hdr: *mut TensorHdr) {
     }
 }
 
+extern "C" fn drop_shared(hdr: *mut TensorHdr) {
+    // SAFETY: called once, by the last owner, on a header that `Tensor::part` of this same library made: the first field of this one.
+    drop(unsafe { SharedHdr::take(hdr.cast()) });
+}
+
 impl Tensor {
-    /// Copies `bytes` into a tensor, through the host where there is one.
+    /// Makes a tensor of these bytes, through the host where there is one. Bytes of a file that the host mapped stay there; others are copied.
     pub fn new(bytes: &[u8]) -> Tensor {
         sealer::host().and_then(|host| host.tensor(bytes)).unwrap_or_else(|| Tensor::new_here(bytes))
     }
@@ -89,9 +109,54 @@ impl Tensor {
         ptr
     }
 
-    /// Copies `bytes` into a tensor of this library.
+    /// Makes a tensor of this library: a handle to the region with these bytes, otherwise a copy.
     #[doc(hidden)]
     pub fn new_here(bytes: &[u8]) -> Tensor {
+        match Shared::around(bytes).filter(|_| bytes.len() >= LEAST) {
+            Some((region, offset)) => {
+                let hash = region.hash(offset..offset + bytes.len());
+                Tensor::part(region, offset, bytes.len(), hash)
+            }
+            None => Tensor::copied(bytes),
+        }
+    }
+
+    /// Makes a handle to all bytes of a region, without their hash. Such a tensor keeps the region alive; it is not a constant.
+    #[doc(hidden)]
+    pub fn whole(region: Arc<Shared>) -> Tensor {
+        let bytes = region.bytes().len();
+        Tensor::part(region, 0, bytes, 0)
+    }
+
+    /// Makes a handle to bytes of a region, which must have this hash.
+    fn part(region: Arc<Shared>, offset: usize, bytes: usize, hash: u128) -> Tensor {
+        let data = region.bytes()[offset..offset + bytes].as_ptr().cast_mut().cast();
+        let (rc, drop_fn) = (AtomicU64::new(1), drop_shared as extern "C" fn(*mut TensorHdr));
+        let (hash_lo, hash_hi) = (hash as u64, (hash >> 64) as u64);
+        let hdr = TensorHdr { rc, drop_fn, hash_lo, hash_hi, data, units: 0, bytes };
+        let hdr = SharedHdr { hdr, region, offset }.leak();
+        // SAFETY: a heap allocation is not null.
+        Tensor(unsafe { NonNull::new_unchecked(hdr.cast()) })
+    }
+
+    /// Returns the region whose bytes these are, and their place in it. `None` for bytes in memory of their own.
+    #[doc(hidden)]
+    pub fn region(&self) -> Option<(&Arc<Shared>, usize)> {
+        // Only a handle to a region has bytes without memory of its own. Another copy of the crate may have made the header.
+        let shared = self.hdr().units == 0 && self.hdr().bytes > 0 && TensorHdr::is_live(self.0.as_ptr());
+        // SAFETY: `Tensor::part` of this copy of the crate made the header, as the first field of this one, and the handle keeps it alive.
+        let shared = shared.then(|| unsafe { self.0.cast::<SharedHdr>().as_ref() })?;
+        Some((&shared.region, shared.offset))
+    }
+
+    /// Returns true if both have the same bytes. Bytes at the same place are not read.
+    pub(super) fn same_bytes(&self, other: &Tensor) -> bool {
+        let (a, b) = (self.bytes(), other.bytes());
+        std::ptr::eq(a, b) || a == b
+    }
+
+    /// Copies `bytes` into a tensor of this library.
+    fn copied(bytes: &[u8]) -> Tensor {
         let hash = xxhash_rust::xxh3::xxh3_128(bytes);
         let mut data = vec![0u128; bytes.len().div_ceil(16)].into_boxed_slice();
         // SAFETY: `data` has room for the bytes, and the two do not overlap.
@@ -124,7 +189,7 @@ impl Tensor {
     /// Returns the data.
     pub fn bytes(&self) -> &[u8] {
         let hdr = self.hdr();
-        // SAFETY: `data` was allocated with at least `bytes` bytes and lives as long as the header.
+        // SAFETY: `data` has at least `bytes` bytes, of its own memory or of a region, and lives as long as the header.
         unsafe { std::slice::from_raw_parts(hdr.data.cast(), hdr.bytes) }
     }
 
@@ -141,3 +206,52 @@ impl std::fmt::Debug for Tensor {
 }
 
 layout!(TensorHdr { rc, drop_fn, hash_lo, hash_hi, data, units, bytes });
+
+#[cfg(test)]
+mod tests {
+    use super::super::region::Region;
+    use super::*;
+
+    struct Held(Vec<u8>);
+
+    // SAFETY: the memory of a vector that does not change stays where it is.
+    unsafe impl Region for Held {
+        fn bytes(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    fn held(bytes: usize) -> Arc<Shared> {
+        Shared::new(Box::new(Held((0..bytes).map(|at| (at % 251) as u8).collect())))
+    }
+
+    #[test]
+    fn bytes_of_a_region_stay_there() {
+        let region = held(3 * LEAST);
+        let part = &region.bytes()[5..5 + LEAST];
+        let (shared, copied) = (Tensor::new(part), Tensor::new(&part.to_vec()));
+        assert_eq!((shared.bytes().as_ptr(), copied.bytes().as_ptr() == part.as_ptr()), (part.as_ptr(), false));
+        assert_eq!(shared.hash128(), copied.hash128(), "the hash is that of the content");
+        assert!(shared.same_bytes(&copied) && copied.region().is_none());
+        assert_eq!(shared.region().map(|(of, at)| (Arc::ptr_eq(of, &region), at)), Some((true, 5)));
+        let few = Tensor::new(&region.bytes()[..16]);
+        assert!(few.region().is_none(), "few bytes are copied");
+        assert!(Tensor::whole(Arc::clone(&region)).region().is_some());
+    }
+
+    #[test]
+    fn a_tensor_keeps_its_region_and_nothing_else_is_found_there() {
+        let region = held(2 * LEAST);
+        let outer = region.bytes().as_ptr();
+        let (tensor, copy) = (Tensor::new(&region.bytes()[LEAST..]), region.bytes()[LEAST..].to_vec());
+        let weak = Arc::downgrade(&region);
+        drop(region);
+        assert_eq!(tensor.bytes(), copy);
+        let again = tensor.clone();
+        drop(tensor);
+        assert!(weak.upgrade().is_some_and(|region| region.bytes().as_ptr() == outer));
+        drop(again);
+        assert!(weak.upgrade().is_none(), "the last tensor drops the region");
+        assert!(Tensor::new(&copy).region().is_none());
+    }
+}

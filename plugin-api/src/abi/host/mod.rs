@@ -26,6 +26,7 @@ use crate::ir::storage::sections::RawView;
 use crate::metadata::{OptionValue, PluginMeta};
 pub use crate::pattern::Wanted;
 use crate::services::evaluation::{Evaluated, EvaluationError, EvaluationLimits};
+pub use crate::services::files::{Open, place_beside};
 use crate::services::inferred::decode_inferred;
 use crate::services::{self, CtxRecord, RawBytes, Sink};
 use crate::typing::legalized::Legalized;

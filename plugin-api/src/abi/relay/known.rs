@@ -117,6 +117,9 @@ impl<T: Numbered> Table<T> {
 /// Bytes beyond which entries are forgotten, unless the last two calls used them.
 const MOST: usize = 64 << 20;
 
+/// Opens the input of a reader, whose name is empty, or a file beside it, and returns all of its bytes.
+pub type Opens = Box<dyn FnMut(&str) -> Result<Tensor, String> + Send>;
+
 /// The objects shared by this process and another one.
 pub struct Known {
     /// Parity of the numbers assigned by this process.
@@ -126,6 +129,10 @@ pub struct Known {
     bodies: Table<Body>,
     tensors: Table<Tensor>,
     modules: Table<Module>,
+    /// True if tensors of named regions are sent as their places there.
+    refers: bool,
+    /// Opens the regions that the other process names.
+    opens: Option<Opens>,
 }
 
 impl Known {
@@ -133,7 +140,17 @@ impl Known {
     pub fn new(calls: bool) -> Known {
         let parity = u64::from(calls);
         let (bodies, tensors, modules) = (Table::default(), Table::default(), Table::default());
-        Known { parity, next: 2 + parity, call: 0, bodies, tensors, modules }
+        Known { parity, next: 2 + parity, call: 0, bodies, tensors, modules, refers: false, opens: None }
+    }
+
+    /// Sets whether the tensors of named regions are sent as places in these regions, which the other process opens itself.
+    pub fn refer(&mut self, refers: bool) {
+        self.refers = refers;
+    }
+
+    /// Sets how to open the regions that the other process names. Without this, such tensors are refused.
+    pub fn open_with(&mut self, opens: Option<Opens>) {
+        self.opens = opens;
     }
 
     fn fresh(&mut self) -> u64 {
@@ -200,22 +217,45 @@ impl Known {
             return;
         }
         let number = self.fresh();
-        out.byte(1);
-        out.number(number);
-        out.block(tensor.bytes());
+        let place = tensor.region().filter(|_| self.refers);
+        match place.and_then(|(region, at)| Some((region.name()?, at))) {
+            Some((name, at)) => {
+                out.byte(2);
+                out.number(number);
+                out.text(name);
+                out.number(at as u64);
+                out.number(tensor.bytes().len() as u64);
+            }
+            None => {
+                out.byte(1);
+                out.number(number);
+                out.block(tensor.bytes());
+            }
+        }
         self.tensors.insert(number, tensor.clone(), self.call);
     }
 
     fn take_tensor(&mut self, from: &mut Reader<'_>) -> Result<Tensor, Forged> {
-        let new = from.byte()? != 0;
+        let how = from.byte()?;
         let number = from.number()?;
-        if !new {
+        if how == 0 {
             return self.tensors.get(number, self.call);
         }
         let number = self.theirs(number)?;
-        let tensor = Tensor::new_here(from.block()?);
+        let tensor = if how == 2 { self.take_place(from)? } else { Tensor::new_here(from.block()?) };
         self.tensors.insert(number, tensor.clone(), self.call);
         Ok(tensor)
+    }
+
+    /// Reads a tensor that is a place in a region. The other process is not believed: this one opens the region by its own rules.
+    fn take_place(&mut self, from: &mut Reader<'_>) -> Result<Tensor, Forged> {
+        let (name, at, length) = (from.text()?, from.number()?, from.number()?);
+        let Some(opens) = &mut self.opens else { return Err(Forged::new("it refers to a file outside of a reader")) };
+        let wrong = |why: &str| Forged::new(format!("it refers to the file `{name}`: {why}"));
+        let whole = opens(name).map_err(|why| wrong(&why))?;
+        let end = at.checked_add(length).and_then(|end| usize::try_from(end).ok());
+        let part = end.and_then(|end| whole.bytes().get(at as usize..end));
+        part.map(Tensor::new_here).ok_or_else(|| wrong("it is shorter than the place of a tensor"))
     }
 
     /// Writes sections without a number.

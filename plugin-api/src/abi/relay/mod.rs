@@ -14,4 +14,4 @@ pub use answers::{
 };
 pub use bytes::{Buffer, Forged, Reader, Writer};
 pub use calls::{CallPart, PartOf, take_call};
-pub use known::Known;
+pub use known::{Known, Opens};

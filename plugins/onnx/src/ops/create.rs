@@ -12,7 +12,7 @@ pub(super) const ROWS: &[Row] = &[
     one("Constant", 7, constant),
     one("ConstantOfShape", 9, |cx, n| {
         let value = match n.tensor("value")? {
-            Some(tensor) => tensors::read(tensor, cx.scopes.folder)?,
+            Some(tensor) => tensors::read(tensor, cx.scopes.files)?,
             None => cx.scalar(0.0, DType::F32)?,
         };
         let dims = cx.dims_of(&n.input(0)?, "s")?;
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[Row] = &[
 
 fn constant<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     if let Some(tensor) = n.tensor("value")? {
-        return tensors::read(tensor, cx.scopes.folder);
+        return tensors::read(tensor, cx.scopes.files);
     }
     let of = |dtype: DType, shape: Vec<i64>, elems: Vec<Elem>| {
         Known::new(dtype, shape, elems).map(T::known_as).ok_or_else(|| "its list has too many elements".to_string())

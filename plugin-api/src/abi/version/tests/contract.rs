@@ -8,7 +8,7 @@ use crate::ir::storage::layout::Layout;
 use crate::ir::storage::module_handle::{FuncEntry, ModuleHdr};
 use crate::ir::storage::sections::{RawSlice, RawView, SECTIONS};
 use crate::ir::storage::tensor::TensorHdr;
-use crate::services::files::Files;
+use crate::services::files::{Files, Sources};
 use crate::services::*;
 use abi_stable::StableAbi;
 use abi_stable::type_layout::TLField;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Numbers in `src/abi` that the other side never sees.
-const INNER: [&str; 5] = [
+const INNER: [&str; 6] = [
     // A hash over this text.
     "layout.FINGERPRINT",
     // Number of spans that the host keeps for plugins before it refuses more.
@@ -25,6 +25,8 @@ const INNER: [&str; 5] = [
     "entry.NO_TEXT",
     // Locks of the host's list of headers.
     "live.SHARDS",
+    // Length of the shortest data that the host leaves in a mapped file.
+    "tensor.LEAST",
     // Number of fields that the host shows separately; the others are shown in the message.
     "tracing_sink.MOST_FIELDS",
 ];
