@@ -5,6 +5,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`names`] | names, their syntax, fresh names, and suggestions for misspelt ones |
+//! | [`scalar`] | data types, elements, operations and intrinsics |
 //! | [`ir`] | functions, modules, types, constants, equality and hash |
 //! | [`metadata`] | the metadata of a plugin: its declarations, in a section that is read without running code |
 //! | [`walk`] | visitors, users of values, maps by value, in-place updates |
@@ -23,6 +24,7 @@ pub mod names;
 mod pass_error;
 pub mod pattern;
 pub mod rewrite;
+pub mod scalar;
 pub mod tir;
 pub mod typing;
 pub mod walk;

@@ -194,7 +194,7 @@ impl Shared {
         let llvm = self.llvm().map_err(|error| refused(&error))?;
         let start = Instant::now();
         let Emitted { text, sites, scalars } = ready.emitted(llvm, watched)?;
-        let key = Cache::key(&[&llvm.identity(), &text]);
+        let key = Cache::key(&[&llvm.identity(), &functions::names(), &text]);
         // Entries are named by their content, so that several can be in memory at once.
         let name = format!("{ENTRY}_{key}");
         let text = text.replace(&format!("@{ENTRY}("), &format!("@{name}("));

@@ -1,59 +1,35 @@
 //! Float functions that native code calls. They are the same ones that the interpreter calls, so the bits are the
 //! same.
 
+use passhost_lang::{each_function_of_one, each_function_of_two};
 use runtime::math;
 use runtime::program::{Binary, Math};
 
-/// The functions of one number, in the order of their indices.
-const OF_ONE: [Math; 22] = [
-    Math::Exp,
-    Math::Exp2,
-    Math::Exp10,
-    Math::Log,
-    Math::Log2,
-    Math::Log10,
-    Math::Log1p,
-    Math::Expm1,
-    Math::Erf,
-    Math::Tanh,
-    Math::Sin,
-    Math::Cos,
-    Math::Tan,
-    Math::Sinh,
-    Math::Cosh,
-    Math::Asin,
-    Math::Acos,
-    Math::Atan,
-    Math::Asinh,
-    Math::Acosh,
-    Math::Atanh,
-    Math::Cbrt,
-];
-
-/// The functions of two numbers, whose indices follow those of one.
-const OF_TWO: [Binary; 6] =
-    [Binary::Pow, Binary::Atan2, Binary::Hypot, Binary::NextAfter, Binary::Ldexp, Binary::TruncMod];
-
-/// Returns the index of a function in the table.
+/// Returns the index of a function of one number in the table.
 pub(crate) fn of_one(math: Math) -> usize {
-    OF_ONE.iter().position(|one| *one == math).unwrap_or_default()
+    Math::ALL.iter().position(|one| *one == math).unwrap_or_default()
 }
 
-/// Returns the index of a function in the table, if native code calls it.
+/// Returns the index of an operation on two numbers, if native code calls it. They follow the functions of one.
 pub(crate) fn of_two(op: Binary) -> Option<usize> {
-    OF_TWO.iter().position(|one| *one == op).map(|at| OF_ONE.len() + at)
+    Binary::CALLED.iter().position(|one| *one == op).map(|at| Math::ALL.len() + at)
 }
 
 /// Returns the index of the only function of three numbers, `a * b + c`, which comes last.
 pub(crate) fn mul_add() -> usize {
-    OF_ONE.len() + OF_TWO.len()
+    Math::ALL.len() + Binary::CALLED.len()
 }
 
 /// Returns the name of a function in the table, for messages.
 pub(crate) fn name(number: usize) -> String {
-    let of_two = number.checked_sub(OF_ONE.len()).and_then(|at| OF_TWO.get(at)).map(|op| format!("{op:?}"));
-    let name = OF_ONE.get(number).map(|math| format!("{math:?}")).or(of_two);
+    let of_two = number.checked_sub(Math::ALL.len()).and_then(|at| Binary::CALLED.get(at));
+    let name = Math::ALL.get(number).map(|math| format!("{math:?}")).or(of_two.map(|op| format!("{op:?}")));
     name.unwrap_or_else(|| "fma".to_string()).to_lowercase()
+}
+
+/// Returns the names in the order of the table. Compiled code refers to functions by index, so they are part of the key of a cache.
+pub(crate) fn names() -> String {
+    (0..=mul_add()).map(name).collect::<Vec<String>>().join(" ")
 }
 
 /// Returns two addresses for each function, one for `float32` and one for `float64`.
@@ -64,15 +40,15 @@ pub(crate) fn table() -> Vec<usize> {
     extern "C" fn mul_add_f64(a: f64, b: f64, c: f64) -> f64 {
         a.mul_add(b, c)
     }
-    let one = OF_ONE.iter().flat_map(|math| [one_f32(*math), one_f64(*math)]);
-    let two = OF_TWO.iter().flat_map(|op| [two_f32(*op), two_f64(*op)]);
+    let one = Math::ALL.iter().flat_map(|math| [one_f32(*math), one_f64(*math)]);
+    let two = Binary::CALLED.iter().flat_map(|op| [two_f32(*op), two_f64(*op)]);
     let mul_add = [mul_add_f32 as *const () as usize, mul_add_f64 as *const () as usize];
     one.chain(two).chain(mul_add).collect()
 }
 
-/// Lists the addresses of functions of one number, with the C calling convention.
+/// Defines the address of each function of one number, with the C calling convention.
 macro_rules! of_one_number {
-    ($name:ident, $of:ident, $number:ty: $($case:ident)*) => {
+    ($name:ident $of:ident $number:ident $($case:ident)*) => {
         fn $name(math: Math) -> usize {
             match math {
                 $(Math::$case => {
@@ -81,15 +57,14 @@ macro_rules! of_one_number {
                     }
                     call as *const () as usize
                 })*
-                _ => 0,
             }
         }
     };
 }
 
-/// Lists the addresses of functions of two numbers.
+/// Defines the address of each function of two numbers.
 macro_rules! of_two_numbers {
-    ($name:ident, $of:ident, $number:ty: $($case:ident)*) => {
+    ($name:ident $of:ident $number:ident $($case:ident)*) => {
         fn $name(op: Binary) -> usize {
             match op {
                 $(Binary::$case => {
@@ -104,12 +79,10 @@ macro_rules! of_two_numbers {
     };
 }
 
-of_one_number!(one_f32, of_f32, f32:
-    Exp Exp2 Exp10 Log Log2 Log10 Log1p Expm1 Erf Tanh Sin Cos Tan Sinh Cosh Asin Acos Atan Asinh Acosh Atanh Cbrt);
-of_one_number!(one_f64, of_f64, f64:
-    Exp Exp2 Exp10 Log Log2 Log10 Log1p Expm1 Erf Tanh Sin Cos Tan Sinh Cosh Asin Acos Atan Asinh Acosh Atanh Cbrt);
-of_two_numbers!(two_f32, of_two_f32, f32: Pow Atan2 Hypot NextAfter Ldexp TruncMod);
-of_two_numbers!(two_f64, of_two_f64, f64: Pow Atan2 Hypot NextAfter Ldexp TruncMod);
+each_function_of_one! { of_one_number one_f32 of_f32 f32 }
+each_function_of_one! { of_one_number one_f64 of_f64 f64 }
+each_function_of_two! { of_two_numbers two_f32 of_two_f32 f32 }
+each_function_of_two! { of_two_numbers two_f64 of_two_f64 f64 }
 
 #[cfg(test)]
 mod tests {

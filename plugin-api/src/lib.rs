@@ -82,7 +82,7 @@
 //! [`AttrType`](metadata::AttrType). `docs/decisions/0012-plugin-api-1.0.md` in the repository of passhost has the
 //! rules.
 //!
-//! Items of [`arith`], [`build`], [`ir`], [`names`], [`pattern`], [`rewrite`], [`schedule`], [`te`], [`tir`],
+//! Items of [`arith`], [`build`], [`ir`], [`names`], [`pattern`], [`rewrite`], [`scalar`], [`schedule`], [`te`], [`tir`],
 //! [`typing`] and [`walk`] that are not in the prelude belong to separate crates of version 0.x, whose minor
 //! versions may change them. A plugin that needs neither `schedule` nor `te` can omit them with
 //! `default-features = false`.
@@ -93,7 +93,7 @@ pub mod prelude;
 pub mod services;
 
 pub use passhost_lang::{
-    PassError, arith, bail, build, ir, metadata, names, pass_error, pattern, rewrite, tir, typing, walk,
+    PassError, arith, bail, build, ir, metadata, names, pass_error, pattern, rewrite, scalar, tir, typing, walk,
 };
 #[cfg(feature = "schedule")]
 pub use passhost_schedule as schedule;

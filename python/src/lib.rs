@@ -44,7 +44,7 @@ mod _passhost {
     #[pymodule_export]
     use crate::ir::tir::expand_prim_func;
     #[pymodule_export]
-    use crate::ir::types::parse_dtype;
+    use crate::ir::types::{parse_dtype, scalar_functions};
     #[pymodule_export]
     use crate::module::{Body, Module, load_model, print_module, read_module, unified};
     #[pymodule_export]

@@ -3,7 +3,6 @@
 use crate::fault::{Fault, FaultKind};
 use crate::kernel::Arg;
 use crate::limits::Limits;
-use crate::math::narrow;
 use crate::program::{Param, ParamKind, Program, Reg, Scalar, TensorParam};
 use crate::tensor::Tensor;
 use passhost_lang::arith::{fold, prim};
@@ -97,8 +96,8 @@ fn scalar(
             bound.ints.push((reg, *value));
             symbols.extend(param.symbol.map(|symbol| (symbol, *value)));
         }
-        (Arg::Float(value), true) => bound.floats.push((reg, as_float(of, *value))),
-        (Arg::Int(value), true) => bound.floats.push((reg, as_float(of, *value as f64))),
+        (Arg::Float(value), true) => bound.floats.push((reg, of.rounded(*value))),
+        (Arg::Int(value), true) => bound.floats.push((reg, of.rounded(*value as f64))),
         _ => return Err(misfit()),
     }
     Ok(())
@@ -228,9 +227,4 @@ fn memory<'m>(param: &Param, is_written: bool, arg: &'m mut Arg<'_>, limits: &Li
         }
         Arg::Int(_) | Arg::Float(_) => Err(wrong(param, "a tensor", described(arg))),
     }
-}
-
-/// Rounds a float argument to the type of its parameter.
-fn as_float(of: Scalar, value: f64) -> f64 {
-    if of == Scalar::F64 { value } else { narrow(of, value).into() }
 }

@@ -10,8 +10,7 @@ pub mod elementary;
 pub mod power;
 
 use self::elementary::OfOne;
-use crate::program::{Binary, Math, Scalar};
-use passhost_lang::ir::{Bf16, F16};
+use crate::program::{Binary, Math};
 
 macro_rules! functions {
     ($ty:ty, $one:ident, $($math:ident => $libm:expr,)*) => {
@@ -85,32 +84,6 @@ pub fn compare<T: PartialOrd>(op: Binary, a: T, b: T) -> bool {
         Binary::Gt => a > b,
         Binary::Ge => a >= b,
         _ => false,
-    }
-}
-
-/// Rounds a `float32` to a type.
-pub fn round(of: Scalar, value: f32) -> f32 {
-    match of {
-        Scalar::F16 => round_f16(value),
-        Scalar::Bf16 => Bf16::from_f32(value).to_f32(),
-        _ => value,
-    }
-}
-
-/// Converts to `F16` and back as [`F16::from_f32`] does, but faster where the result is a normal number.
-pub(crate) fn round_f16(value: f32) -> f32 {
-    let bits = value.to_bits();
-    match value.abs() {
-        6.103_515_6e-5..65520.0 => f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff),
-        _ => F16::from_f32(value).to_f32(),
-    }
-}
-
-/// Rounds a `float64` once, to one of the narrower types.
-pub fn narrow(to: Scalar, value: f64) -> f32 {
-    match to {
-        Scalar::F16 => F16::from_f64(value).to_f32(),
-        to => round(to, value as f32),
     }
 }
 

@@ -4,6 +4,7 @@ use super::TeTensor;
 use passhost_lang::arith::fold_as;
 use passhost_lang::ir::records::prim;
 use passhost_lang::ir::{DType, Dim, DimExpr, Sym};
+use passhost_lang::scalar::Intrinsic;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -307,7 +308,7 @@ impl TeExpr {
     /// Calls a TIR operator such as `pow` with this and other operands. The result has this data type. Functions of real numbers require floats; with
     /// other types, the function is rejected when it is [finished](super::Te::finish).
     pub fn math_with(&self, op: &str, others: &[TeExpr]) -> TeExpr {
-        if !self.dtype.is_float() && OF_FLOATS.contains(&op) {
+        if !self.dtype.is_float() && Intrinsic::find(op).is_some_and(Intrinsic::takes_floats) {
             return self.refused(&format!("T.{op}"), "floats");
         }
         let args = std::iter::once(self.clone()).chain(others.iter().cloned()).collect();
@@ -405,45 +406,6 @@ impl TeExpr {
     }
 }
 
-/// TIR operators that accept only floats.
-const OF_FLOATS: [&str; 35] = [
-    "exp",
-    "exp2",
-    "exp10",
-    "erf",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "sqrt",
-    "rsqrt",
-    "pow",
-    "power",
-    "sigmoid",
-    "tanh",
-    "sin",
-    "cos",
-    "tan",
-    "sinh",
-    "cosh",
-    "asin",
-    "acos",
-    "atan",
-    "asinh",
-    "acosh",
-    "atanh",
-    "atan2",
-    "hypot",
-    "floor",
-    "ceil",
-    "trunc",
-    "round",
-    "nearbyint",
-    "fmod",
-    "copysign",
-    "nextafter",
-];
-
 /// Returns the name of an operation that a data type does not support, and the types that support it.
 fn not_defined(op: u16, dtype: DType) -> Option<(&'static str, &'static str)> {
     let (name, wanted) = match op {
@@ -501,12 +463,8 @@ pub fn greatest_value(dtype: DType) -> TeExpr {
 }
 
 fn greatest_float(dtype: DType) -> f64 {
-    match dtype {
-        DType::F16 => 65504.0,
-        DType::BF16 => f64::from(f32::from_bits(0x7f7f_0000)),
-        DType::F64 => f64::MAX,
-        _ => f64::from(f32::MAX),
-    }
+    let info = dtype.info().filter(|row| row.scalar.is_some());
+    info.and_then(|row| row.format).map_or(f64::from(f32::MAX), |format| format.greatest)
 }
 
 /// Converts both operands to expressions, with the data type of the one that already is an expression.

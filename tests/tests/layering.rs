@@ -1,10 +1,13 @@
 //! Checks the dependencies of the architecture against `cargo metadata`, and the documents' statements about files.
 
 use passhost_tests::root;
+use plugin_api::scalar::{DType, DTypeInfo, Intrinsic, Math};
+use proc_macro2::TokenTree;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use syn::visit::{self, Visit};
 
 /// Normal dependencies that each crate may have on crates of this workspace.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -304,4 +307,179 @@ fn targets_are_built_for_tests_where_they_have_some() {
         }
     }
     assert_eq!(wrong, Vec::<String>::new());
+}
+
+/// Greatest number of intrinsics or of data types that an item outside `lang/src/scalar` may name.
+const MOST_NAMED: usize = 5;
+
+/// Items that name more, each with its reason.
+const NAME_MORE: &[(&str, &str, &str)] = &[
+    ("script/src/read/tir/call.rs", "TAKES_DTYPE", "only these refuse a keyword `dtype`"),
+    ("runtime/src/math.rs", "macro_rules", "the mathematics of each row that is the same for both widths"),
+    (
+        "plugins/onnx/src/tensors.rs",
+        "dtype_of",
+        "the numbers of ONNX, with types of 2 and 4 bits and messages for others",
+    ),
+    (
+        "plugins/onnx/src/ops/elementwise.rs",
+        "ROWS",
+        "names of Relax operators, some of which are also names of intrinsics",
+    ),
+];
+
+/// The names in an item: string literals, and paths of two segments.
+#[derive(Default)]
+struct Named {
+    /// The items, each with its strings and the paths in it.
+    items: Vec<(String, BTreeSet<String>)>,
+}
+
+impl Named {
+    fn item(&mut self, name: String, visit: impl FnOnce(&mut Named)) {
+        let mut inner = Named { items: vec![(name, BTreeSet::new())] };
+        visit(&mut inner);
+        self.items.append(&mut inner.items);
+    }
+
+    fn add(&mut self, name: String) {
+        if let Some((_, names)) = self.items.first_mut() {
+            names.insert(name);
+        }
+    }
+
+    fn tokens(&mut self, tokens: proc_macro2::TokenStream) {
+        let mut path: Vec<String> = Vec::new();
+        for token in tokens {
+            match token {
+                TokenTree::Group(group) => self.tokens(group.stream()),
+                TokenTree::Ident(ident) => path.push(ident.to_string()),
+                TokenTree::Punct(mark) if mark.as_char() == ':' => continue,
+                TokenTree::Literal(literal) => self.add(literal.to_string().trim_matches('"').to_string()),
+                TokenTree::Punct(_) => path.clear(),
+            }
+            if let [.., of, name] = &path[..] {
+                self.add(format!("{of}::{name}"));
+            }
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Named {
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        if item.ident != "tests" {
+            visit::visit_item_mod(self, item);
+        }
+    }
+
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        self.item(item.sig.ident.to_string(), |named| visit::visit_item_fn(named, item));
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+        self.item(item.sig.ident.to_string(), |named| visit::visit_impl_item_fn(named, item));
+    }
+
+    fn visit_item_const(&mut self, item: &'ast syn::ItemConst) {
+        self.item(item.ident.to_string(), |named| visit::visit_item_const(named, item));
+    }
+
+    fn visit_item_static(&mut self, item: &'ast syn::ItemStatic) {
+        self.item(item.ident.to_string(), |named| visit::visit_item_static(named, item));
+    }
+
+    fn visit_item_macro(&mut self, item: &'ast syn::ItemMacro) {
+        let path = item.mac.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        self.item(path, |named| visit::visit_item_macro(named, item));
+    }
+
+    fn visit_macro(&mut self, mac: &'ast syn::Macro) {
+        self.tokens(mac.tokens.clone());
+    }
+
+    /// Skips documentation.
+    fn visit_attribute(&mut self, _: &'ast syn::Attribute) {}
+
+    fn visit_lit_str(&mut self, text: &'ast syn::LitStr) {
+        self.add(text.value());
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        if let [.., of, name] = &segments[..] {
+            self.add(format!("{of}::{name}"));
+        }
+        visit::visit_path(self, path);
+    }
+}
+
+/// Returns the intrinsic that a string or path names.
+fn intrinsic_of(name: &str) -> Option<&str> {
+    let known = Intrinsic::find(name).map(|row| row.name);
+    known.or_else(|| {
+        name.strip_prefix("Math::").filter(|name| Math::ALL.iter().any(|math| format!("{math:?}") == *name))
+    })
+}
+
+/// Returns the data type that a string or path names, such as `float32`, `DType::F32` or `Scalar::F32`.
+fn dtype_of(name: &str) -> Option<String> {
+    let short = |row: &DTypeInfo| row.short.replace("boolean", "bool").to_uppercase();
+    let variant = name.strip_prefix("DType::").or_else(|| name.strip_prefix("Scalar::")).map(str::to_uppercase);
+    let is_named =
+        |row: &&DTypeInfo| row.name == name || variant.as_ref().is_some_and(|variant| *variant == short(row));
+    DType::all().iter().find(is_named).map(|row| row.name.to_string())
+}
+
+/// What is true of an intrinsic or a data type is written in its row in `lang/src/scalar`, so adding one does not touch other lists.
+#[test]
+fn numbers_have_one_home() {
+    let (mut used, mut wrong) = (BTreeSet::new(), Vec::new());
+    for file in rust_files(&root()) {
+        let path = file.strip_prefix(root()).expect("a file of the workspace").to_string_lossy().into_owned();
+        let in_tests = path.split('/').any(|part| matches!(part, "tests" | "benches" | "examples" | "target"));
+        if path.starts_with("lang/src/scalar/") || in_tests || path.ends_with("tests.rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).expect("a source file");
+        let mut named = Named::default();
+        named.visit_file(&syn::parse_file(&text).expect("Rust"));
+        for (item, names) in named.items {
+            let intrinsics: BTreeSet<&str> = names.iter().filter_map(|name| intrinsic_of(name)).collect();
+            let dtypes: BTreeSet<String> = names.iter().filter_map(|name| dtype_of(name)).collect();
+            if intrinsics.len().max(dtypes.len()) <= MOST_NAMED {
+                continue;
+            }
+            let allowed = NAME_MORE.iter().find(|(file, of, _)| (*file, *of) == (&*path, &*item));
+            if allowed.is_none() {
+                wrong.push(format!("`{item}` in {path} lists {intrinsics:?} {dtypes:?}"));
+            }
+            used.insert((path.clone(), item));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "look up rows of `lang/src/scalar` instead, or add the item to NAME_MORE with a reason:\n{}",
+        wrong.join("\n")
+    );
+    for (file, item, _) in NAME_MORE {
+        assert!(
+            used.contains(&(file.to_string(), item.to_string())),
+            "`{item}` in {file} no longer needs an exception"
+        );
+    }
+}
+
+/// Returns the Rust files of the workspace's crates.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        let hidden = entry.file_name().to_string_lossy().starts_with('.') || entry.file_name() == "target";
+        if path.is_dir() && !hidden {
+            out.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            out.push(path);
+        }
+    }
+    out
 }

@@ -258,22 +258,8 @@ fn info(name: &str, elem_type: i32, shape: &[i64]) -> ValueInfo {
     ValueInfo { name: name.to_string(), r#type: Some(Type { tensor_type }) }
 }
 
-/// Returns the ONNX number of a data type.
+/// Returns the ONNX number of a data type. onnxruntime does not compute with `bfloat16` on processors.
 fn data_type(dtype: DType) -> Result<i32, String> {
-    const NUMBERS: [(DType, i32); 12] = [
-        (DType::F32, 1),
-        (DType::U8, 2),
-        (DType::I8, 3),
-        (DType::U16, 4),
-        (DType::I16, 5),
-        (DType::I32, 6),
-        (DType::I64, 7),
-        (DType::BOOL, 9),
-        (DType::F16, 10),
-        (DType::F64, 11),
-        (DType::U32, 12),
-        (DType::U64, 13),
-    ];
-    let found = NUMBERS.iter().find(|(known, _)| *known == dtype);
-    found.map(|(_, number)| *number).ok_or_else(|| no_counterpart(&format!("the data type {dtype}")))
+    let info = dtype.info().filter(|row| row.scalar.is_some() && row.dtype == dtype && dtype != DType::BF16);
+    info.map(|row| row.onnx).ok_or_else(|| no_counterpart(&format!("the data type {dtype}")))
 }

@@ -1,7 +1,6 @@
 //! Types and dimensions: owned forms for computation, and [`Ty`], the view of a type inside a body.
 
 mod dims;
-mod dtype;
 pub mod loop_kind;
 mod view;
 
@@ -9,9 +8,7 @@ use crate::ir::nested::{Nests, Part, Parts};
 use crate::ir::records::*;
 use std::sync::Arc;
 
-#[doc(hidden)]
-pub use dtype::NARROW;
-pub use dtype::{DType, UnknownDType};
+pub use crate::scalar::{DType, UnknownDType};
 pub use view::{Ty, dim_at};
 
 /// The greatest number of parts of a type, dimension or attribute as a tree; shared parts count once for each use.

@@ -2,27 +2,14 @@
 
 use runtime::program::Scalar;
 
-/// Returns the type of a register. `float16` and `bfloat16` are computed in `float`.
+/// Returns the type of a register.
 pub(super) fn of(scalar: Scalar) -> &'static str {
-    match scalar {
-        Scalar::Bool => "i1",
-        Scalar::Int(8) | Scalar::UInt(8) => "i8",
-        Scalar::Int(16) | Scalar::UInt(16) => "i16",
-        Scalar::Int(32) | Scalar::UInt(32) => "i32",
-        Scalar::Int(_) | Scalar::UInt(_) => "i64",
-        Scalar::F16 | Scalar::Bf16 | Scalar::F32 => "float",
-        Scalar::F64 => "double",
-    }
+    scalar.llvm().register
 }
 
 /// Returns the type of an element in memory.
 pub(super) fn in_memory(scalar: Scalar) -> &'static str {
-    match scalar {
-        Scalar::Bool => "i8",
-        Scalar::F16 => "half",
-        Scalar::Bf16 => "i16",
-        other => of(other),
-    }
+    scalar.llvm().memory
 }
 
 /// Returns the width of an integer type in this module, in bits.

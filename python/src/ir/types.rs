@@ -4,6 +4,7 @@ use crate::ir::classes::{Kind, classes};
 use crate::ir::seal::Sealer;
 use passhost::plugin_api::ir::records::prim;
 use passhost::plugin_api::ir::{DType, Dim, DimExpr, TensorType, Type, TypeId};
+use passhost::plugin_api::scalar::{Computes, DTypePlace, Intrinsic, ResultRule};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -16,6 +17,17 @@ const DEPTH: usize = 500;
 #[pyfunction]
 pub(crate) fn parse_dtype(name: &str) -> PyResult<String> {
     dtype_of_name(name).map(|dtype| dtype.to_string())
+}
+
+/// Returns the names of functions of scalars that TIR writes as calls, each with its kind: `float` of one float, `rounding`, or `other`.
+#[pyfunction]
+pub(crate) fn scalar_functions() -> Vec<(&'static str, &'static str)> {
+    let is_written = |row: &&Intrinsic| row.dtype == DTypePlace::No && row.result != ResultRule::Unwritten;
+    let rows = Intrinsic::all().iter().filter(is_written);
+    let functions = rows.filter(|row| !matches!(row.computes, None | Some(Computes::Hint | Computes::Choice)));
+    let kind =
+        |row: &Intrinsic| row.math().map_or("other", |math| if math.is_rounding() { "rounding" } else { "float" });
+    functions.map(|row| (row.name, kind(row))).collect()
 }
 
 /// Returns the data type with a name.

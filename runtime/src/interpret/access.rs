@@ -3,12 +3,10 @@
 use super::columns::rows;
 use super::cost;
 use super::exec::Exec;
-use super::floats::of_f16;
 use super::memory::{self, Column, Positions};
 use super::watch::Touch;
 use crate::fault::{Fault, FaultKind};
 use crate::program::{Access, Affine, Buffer, Reg, Scalar};
-use passhost_lang::ir::Bf16;
 use std::mem::take;
 
 impl Exec<'_, '_> {
@@ -175,17 +173,9 @@ impl Exec<'_, '_> {
             // With a fresh byte of 0, a match means nothing, because memory holds many zeros.
             _ if byte == 0 => false,
             Scalar::F64 => self.doubles[at].holds(f64::from_bits(bytes)),
-            Scalar::F32 => self.singles[at].holds(f32::from_bits(bytes as u32)),
-            Scalar::F16 => self.singles[at].holds(of_f16(bytes as u16)),
-            Scalar::Bf16 => self.singles[at].holds(Bf16(bytes as u16).to_f32()),
             Scalar::Bool => self.ints[at].holds((byte & 1).into()),
-            Scalar::Int(8) => self.ints[at].holds((byte as i8).into()),
-            Scalar::Int(16) => self.ints[at].holds((bytes as i16).into()),
-            Scalar::Int(32) => self.ints[at].holds((bytes as i32).into()),
-            Scalar::UInt(8) => self.ints[at].holds(byte.into()),
-            Scalar::UInt(16) => self.ints[at].holds((bytes as u16).into()),
-            Scalar::UInt(32) => self.ints[at].holds((bytes as u32).into()),
-            _ => self.ints[at].holds(bytes as i64),
+            of if of.is_float() => self.singles[at].holds(of.single_of_bits(bytes as u32)),
+            of => self.ints[at].holds(of.wrap(bytes as i64)),
         }
     }
 

@@ -5,12 +5,9 @@ use super::cost;
 use super::exec::Exec;
 use super::floats::{self, single_of};
 use super::ints;
-use super::memory::bits_of;
 use super::watch::overflows;
 use crate::fault::{Fault, FaultKind};
-use crate::math::{narrow, round};
 use crate::program::{Affine, Binary, Instr, Literal, Reg, Scalar, Unary};
-use passhost_lang::ir::{Bf16, F16};
 use std::mem::take;
 
 /// The bank that holds a register.
@@ -193,7 +190,7 @@ impl<'p> Exec<'p, '_> {
             let operands = [&self.singles[a], &self.singles[b], &self.singles[c]];
             match of {
                 Scalar::F32 => out.zip_three(operands, &self.shape, f32::mul_add),
-                of => out.zip_three(operands, &self.shape, |a, b, c| round(of, a.mul_add(b, c))),
+                of => out.zip_three(operands, &self.shape, |a, b, c| of.round(a.mul_add(b, c))),
             }
             self.singles[at] = out;
         }
@@ -219,7 +216,7 @@ impl<'p> Exec<'p, '_> {
             (Bank::Single, Bank::Single) => {
                 let mut out = take(&mut self.singles[at]);
                 match op {
-                    Unary::Cast => out.map(&self.singles[a], &shape, |a| round(to, a)),
+                    Unary::Cast => out.map(&self.singles[a], &shape, |a| to.round(a)),
                     op => floats::unary_single(op, to, &self.singles[a], &mut out, &shape),
                 }
                 self.singles[at] = out;
@@ -233,7 +230,7 @@ impl<'p> Exec<'p, '_> {
                 map_lanes(&self.singles[a], &mut self.doubles[at], &shape, f64::from);
             }
             (Bank::Double, Bank::Single) => {
-                map_lanes(&self.doubles[a], &mut self.singles[at], &shape, |a| narrow(to, a));
+                map_lanes(&self.doubles[a], &mut self.singles[at], &shape, |a| to.narrow(a));
             }
         }
     }
@@ -250,9 +247,7 @@ impl<'p> Exec<'p, '_> {
     fn int_to_float(&mut self, op: Unary, (from, to): (Scalar, Scalar), at: usize, a: usize) {
         let (shape, from_bits) = (self.shape, op == Unary::Reinterpret);
         let single = |value: i64| match (from_bits, to) {
-            (true, Scalar::F16) => F16(value as u16).to_f32(),
-            (true, Scalar::Bf16) => Bf16(value as u16).to_f32(),
-            (true, _) => f32::from_bits(value as u32),
+            (true, to) => to.single_of_bits(value as u32),
             _ => single_of(from, to, value),
         };
         let double = |value: i64| if from_bits { f64::from_bits(value as u64) } else { floats::double_of(from, value) };
@@ -273,7 +268,7 @@ impl<'p> Exec<'p, '_> {
                 floats::convert(&self.singles[a], out, &shape, |a| to.wrap(a.to_bits().into()));
             }
             (Unary::Reinterpret, Bank::Single) => {
-                floats::convert(&self.singles[a], out, &shape, |a| to.wrap(bits_of(from, a.into())));
+                floats::convert(&self.singles[a], out, &shape, |a| to.wrap(from.bits_of(a.into()) as i64));
             }
             (Unary::Reinterpret, _) => floats::convert(&self.doubles[a], out, &shape, |a| a.to_bits() as i64),
             (_, Bank::Single) => floats::question(op, &self.singles[a], out, &shape),

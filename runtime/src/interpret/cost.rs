@@ -6,7 +6,7 @@
 
 use super::columns::{Mask, Shape};
 use super::memory::Positions;
-use crate::program::{Affine, Binary, Instr, Math, Program, Scalar, Unary, each_instr};
+use crate::program::{Affine, Binary, Instr, Program, Scalar, Unary, each_instr};
 
 /// The fixed cost of any instruction: decoding it and finding its registers.
 pub(super) const INSTRUCTION: u64 = 200;
@@ -108,11 +108,7 @@ pub(super) fn binary(op: Binary, of: Scalar) -> u64 {
 /// Returns the cost, for each lane, of an operation on one number.
 pub(super) fn unary(op: Unary, from: Scalar, to: Scalar) -> u64 {
     match op {
-        Unary::Math(Math::Sqrt | Math::Floor | Math::Ceil | Math::Trunc | Math::Round | Math::NearbyInt) => 60,
-        Unary::Math(Math::Exp | Math::Exp2 | Math::Log | Math::Log2 | Math::Sigmoid | Math::Erf) => 100,
-        Unary::Math(Math::Tanh) => 200,
-        // The cost for a very large angle, or beyond the range of the polynomials.
-        Unary::Math(_) => 3_000,
+        Unary::Math(math) => math.cost(),
         _ if from.is_float() && to.is_float() => 25,
         _ => 45,
     }

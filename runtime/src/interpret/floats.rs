@@ -1,9 +1,9 @@
 //! Float operations. `float16` and `bfloat16` are computed in `float32` and rounded after each operation.
 
 use super::columns::{Floats, Ints, Shape};
-use crate::math::{self, round, round_f16};
+use crate::math;
 use crate::program::{Binary, Math, Scalar, Unary};
-use passhost_lang::ir::{Bf16, F16};
+use passhost_lang::scalar::{Bf16, F16};
 
 /// Converts a number that is exactly a `float16` to its bits.
 pub(super) fn to_f16(value: f32) -> u16 {
@@ -25,9 +25,10 @@ pub(super) fn of_f16(bits: u16) -> f32 {
 /// Applies an operation to two `float32` registers, and rounds to their type.
 pub(super) fn binary_single(op: Binary, of: Scalar, [a, b]: [&Floats<f32>; 2], out: &mut Floats<f32>, shape: &Shape) {
     match of {
-        Scalar::F16 => rounded(op, [a, b], out, shape, round_f16),
+        Scalar::F16 => rounded(op, [a, b], out, shape, F16::round),
         Scalar::Bf16 => rounded(op, [a, b], out, shape, |value| Bf16::from_f32(value).to_f32()),
-        _ => rounded(op, [a, b], out, shape, |value| value),
+        Scalar::F32 => rounded(op, [a, b], out, shape, |value| value),
+        of => rounded(op, [a, b], out, shape, |value| of.round(value)),
     }
 }
 
@@ -89,10 +90,10 @@ pub(super) fn compare<T: Copy + Default + PartialOrd>(
 pub(super) fn unary_single(op: Unary, of: Scalar, a: &Floats<f32>, out: &mut Floats<f32>, shape: &Shape) {
     match op {
         Unary::Abs => out.map(a, shape, f32::abs),
-        Unary::Math(Math::Sqrt) => out.map(a, shape, |a| round(of, a.sqrt())),
+        Unary::Math(Math::Sqrt) => out.map(a, shape, |a| of.round(a.sqrt())),
         Unary::Math(function) => {
             let f = math::of_f32(function);
-            out.map(a, shape, |a| round(of, f(a)));
+            out.map(a, shape, |a| of.round(f(a)));
         }
         _ => out.map(a, shape, |a| a),
     }
@@ -148,7 +149,7 @@ pub(super) fn to_int(to: Scalar, value: f64) -> i64 {
 
 /// Converts an integer to a `float32`, rounded once, and then to the type.
 pub(super) fn single_of(from: Scalar, to: Scalar, value: i64) -> f32 {
-    round(to, if from == Scalar::UInt(64) { value as u64 as f32 } else { value as f32 })
+    to.round(if from == Scalar::UInt(64) { value as u64 as f32 } else { value as f32 })
 }
 
 /// Converts an integer to a `float64`.
@@ -167,7 +168,7 @@ mod tests {
             assert!(of_f16(bits) == value || value.is_nan() && of_f16(bits).is_nan(), "{bits:#x}");
             assert!(to_f16(value) == bits || value.is_nan(), "{bits:#x}");
             for near in [value, f32::from_bits(value.to_bits() + 0x1000), f32::from_bits(value.to_bits() + 0xfff)] {
-                let (quick, exact) = (round_f16(near), F16::from_f32(near).to_f32());
+                let (quick, exact) = (F16::round(near), F16::from_f32(near).to_f32());
                 assert!(quick.to_bits() == exact.to_bits() || exact.is_nan(), "{near}: {quick} {exact}");
             }
         }

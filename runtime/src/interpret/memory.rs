@@ -6,7 +6,7 @@ use crate::bind::Given;
 use crate::program::Scalar;
 use crate::room::Room;
 use bytemuck::Pod;
-use passhost_lang::ir::{Bf16, F16};
+use passhost_lang::scalar::Bf16;
 
 /// The state of a storage during a run.
 pub(super) enum Memory<'m> {
@@ -186,57 +186,49 @@ macro_rules! load_as {
 
 /// Reads elements of a type into a register; `None` if one is beyond the memory.
 pub(super) fn load(memory: &Memory<'_>, element: Scalar, place: Place<'_>, out: Column<'_>) -> Option<()> {
-    match (element, out) {
-        (Scalar::F32, Column::Single(out)) => load_as!(memory, place, out, f32, |v| v),
-        (Scalar::F64, Column::Double(out)) => load_as!(memory, place, out, f64, |v| v),
-        (Scalar::F16, Column::Single(out)) => load_as!(memory, place, out, u16, of_f16),
-        (Scalar::Bf16, Column::Single(out)) => load_as!(memory, place, out, u16, |v| Bf16(v).to_f32()),
-        (Scalar::Bool, Column::Int(out)) => load_as!(memory, place, out, u8, |v: u8| i64::from(v != 0)),
-        (Scalar::Int(8), Column::Int(out)) => load_as!(memory, place, out, i8, i64::from),
-        (Scalar::Int(16), Column::Int(out)) => load_as!(memory, place, out, i16, i64::from),
-        (Scalar::Int(32), Column::Int(out)) => load_as!(memory, place, out, i32, i64::from),
-        (Scalar::UInt(8), Column::Int(out)) => load_as!(memory, place, out, u8, i64::from),
-        (Scalar::UInt(16), Column::Int(out)) => load_as!(memory, place, out, u16, i64::from),
-        (Scalar::UInt(32), Column::Int(out)) => load_as!(memory, place, out, u32, i64::from),
-        (_, Column::Int(out)) => load_as!(memory, place, out, i64, |v| v),
-        _ => None,
+    match out {
+        Column::Double(out) => load_as!(memory, place, out, f64, |v| v),
+        Column::Single(out) => match element {
+            Scalar::F32 => load_as!(memory, place, out, f32, |v| v),
+            Scalar::F16 => load_as!(memory, place, out, u16, of_f16),
+            Scalar::Bf16 => load_as!(memory, place, out, u16, |v| Bf16(v).to_f32()),
+            of => load_as!(memory, place, out, u16, |v: u16| of.single_of_bits(v.into())),
+        },
+        Column::Int(out) => match (element.bytes(), element.is_signed()) {
+            _ if element == Scalar::Bool => load_as!(memory, place, out, u8, |v: u8| i64::from(v != 0)),
+            (1, true) => load_as!(memory, place, out, i8, i64::from),
+            (2, true) => load_as!(memory, place, out, i16, i64::from),
+            (4, true) => load_as!(memory, place, out, i32, i64::from),
+            (1, false) => load_as!(memory, place, out, u8, i64::from),
+            (2, false) => load_as!(memory, place, out, u16, i64::from),
+            (4, false) => load_as!(memory, place, out, u32, i64::from),
+            _ => load_as!(memory, place, out, i64, |v| v),
+        },
     }
 }
 
 /// Writes a register into elements of a type; `None` if one is beyond the memory.
 pub(super) fn store(memory: &mut Memory<'_>, element: Scalar, place: Place<'_>, from: Column<'_>) -> Option<()> {
     let shape = place.1;
-    match (element, from) {
-        (Scalar::F32, Column::Single(from)) => {
+    match from {
+        Column::Double(from) => {
             let slice = from.varying.then(|| &from.lanes[..shape.total]);
             scatter(memory, place, |lane| from.at(lane), slice)
         }
-        (Scalar::F64, Column::Double(from)) => {
-            let slice = from.varying.then(|| &from.lanes[..shape.total]);
-            scatter(memory, place, |lane| from.at(lane), slice)
-        }
-        (Scalar::F16, Column::Single(from)) => scatter(memory, place, |lane| to_f16(from.at(lane)), None),
-        (Scalar::Bf16, Column::Single(from)) => scatter(memory, place, |lane| Bf16::from_f32(from.at(lane)).0, None),
-        (Scalar::Bool | Scalar::Int(8) | Scalar::UInt(8), Column::Int(from)) => {
-            scatter(memory, place, |lane| from.at(lane, shape) as u8, None)
-        }
-        (Scalar::Int(16) | Scalar::UInt(16), Column::Int(from)) => {
-            scatter(memory, place, |lane| from.at(lane, shape) as u16, None)
-        }
-        (Scalar::Int(32) | Scalar::UInt(32), Column::Int(from)) => {
-            scatter(memory, place, |lane| from.at(lane, shape) as u32, None)
-        }
-        (_, Column::Int(from)) => scatter(memory, place, |lane| from.at(lane, shape), None),
-        _ => None,
-    }
-}
-
-/// Reinterprets the bits of a float as an integer of the same size, and back.
-pub(super) fn bits_of(scalar: Scalar, value: f64) -> i64 {
-    match scalar {
-        Scalar::F16 => F16::from_f64(value).0.into(),
-        Scalar::Bf16 => Bf16::from_f32(value as f32).0.into(),
-        Scalar::F32 => (value as f32).to_bits().into(),
-        _ => value.to_bits() as i64,
+        Column::Single(from) => match element {
+            Scalar::F32 => {
+                let slice = from.varying.then(|| &from.lanes[..shape.total]);
+                scatter(memory, place, |lane| from.at(lane), slice)
+            }
+            Scalar::F16 => scatter(memory, place, |lane| to_f16(from.at(lane)), None),
+            Scalar::Bf16 => scatter(memory, place, |lane| Bf16::from_f32(from.at(lane)).0, None),
+            of => scatter(memory, place, |lane| of.bits_of(from.at(lane).into()) as u16, None),
+        },
+        Column::Int(from) => match element.bytes() {
+            1 => scatter(memory, place, |lane| from.at(lane, shape) as u8, None),
+            2 => scatter(memory, place, |lane| from.at(lane, shape) as u16, None),
+            4 => scatter(memory, place, |lane| from.at(lane, shape) as u32, None),
+            _ => scatter(memory, place, |lane| from.at(lane, shape), None),
+        },
     }
 }

@@ -45,7 +45,6 @@ mod lower;
 mod operations;
 mod positions;
 mod print;
-mod scalar;
 mod walk;
 mod written;
 
@@ -54,9 +53,10 @@ pub use lanes::can_be_shared;
 pub use lower::{lower, lower_strictly};
 pub use operations::float_operations;
 pub use positions::{from_memory, positions};
-pub use scalar::{Binary, Math, Scalar, Unary};
 pub use walk::{depth, each_instr, each_instr_mut, each_list};
 pub use written::Proven;
+
+pub use passhost_lang::scalar::{Binary, Math, Scalar, Unary};
 
 use passhost_lang::ir::Dim;
 use std::collections::BTreeMap;

@@ -6,8 +6,7 @@ pub(crate) use self::random::SplitMix;
 use crate::fault::{Fault, FaultKind};
 use crate::limits::Limits;
 use crate::room::Room;
-use passhost_lang::ir::constant::{Element, Number};
-use passhost_lang::ir::{Bf16, DType, F16};
+use passhost_lang::scalar::{DType, Element, Number, number_of, word_of};
 use std::sync::{Arc, Weak};
 
 /// A tensor of any data type: elements in row-major order, little-endian, `bool` as one byte that is 0 or 1. A
@@ -348,52 +347,10 @@ pub(crate) fn copy_len(bytes: usize) -> usize {
     bytes.div_ceil(8)
 }
 
-/// Returns the number whose little-endian bytes are the lower ones of a word; `None` if the data type does not have
-/// a Rust type.
-pub fn number_of(dtype: DType, word: u64) -> Option<Number> {
-    Some(match dtype {
-        DType::BOOL => Number::Bool(word as u8 != 0),
-        DType::I8 => Number::Int((word as i8).into()),
-        DType::I16 => Number::Int((word as i16).into()),
-        DType::I32 => Number::Int((word as i32).into()),
-        DType::I64 => Number::Int(word as i64),
-        DType::U8 => Number::UInt((word as u8).into()),
-        DType::U16 => Number::UInt((word as u16).into()),
-        DType::U32 => Number::UInt((word as u32).into()),
-        DType::U64 => Number::UInt(word),
-        DType::F32 => Number::Float(f32::from_bits(word as u32).into()),
-        DType::F64 => Number::Float(f64::from_bits(word)),
-        DType::F16 => Number::Float(F16(word as u16).to_f32().into()),
-        DType::BF16 => Number::Float(Bf16(word as u16).to_f32().into()),
-        _ => return None,
-    })
-}
-
-/// Returns a number as the lower bytes of a word, and how many bytes there are; `None` if the data type does not
-/// have a Rust type.
-pub fn word_of(dtype: DType, number: Number) -> Option<(u64, usize)> {
-    let word = match dtype {
-        DType::BOOL => u64::from(bool::of(number)),
-        DType::I8 => i8::of(number) as u64,
-        DType::I16 => i16::of(number) as u64,
-        DType::I32 => i32::of(number) as u64,
-        DType::I64 => i64::of(number) as u64,
-        DType::U8 => u8::of(number).into(),
-        DType::U16 => u16::of(number).into(),
-        DType::U32 => u32::of(number).into(),
-        DType::U64 => u64::of(number),
-        DType::F32 => f32::of(number).to_bits().into(),
-        DType::F64 => f64::of(number).to_bits(),
-        DType::F16 => F16::of(number).0.into(),
-        DType::BF16 => Bf16::of(number).0.into(),
-        _ => return None,
-    };
-    Some((word, dtype.bytes()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use passhost_lang::scalar::F16;
 
     #[test]
     fn elements_come_back_as_they_went_in() {

@@ -1,8 +1,6 @@
 //! Random elements, the same on every machine.
 
-use super::word_of;
-use passhost_lang::ir::DType;
-use passhost_lang::ir::constant::Number;
+use passhost_lang::scalar::{DType, Number, word_of};
 
 /// The generator SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 pub(crate) struct SplitMix(u64);

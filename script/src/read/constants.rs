@@ -5,9 +5,7 @@ use super::func::FnReader;
 use super::types::{dtype_of, wide_int};
 use super::{Read, is_path, span};
 use crate::words::diagnostic::Diagnostic;
-use crate::words::float8::float8_bits;
 use crate::words::literals::Literal;
-use passhost_lang::ir::constant::{Bf16, F16};
 use passhost_lang::ir::{DType, Dim, Tensor, Type, V};
 use ruff_python_ast::{Expr, Number, UnaryOp};
 
@@ -196,12 +194,7 @@ impl Scalar {
         let bits = match (dtype.code(), dtype.bits()) {
             (6, 8) => i128::from(float != 0.0),
             (0 | 1, 8 | 16 | 32 | 64) => int.filter(|int| dtype.has_integer(*int))?,
-            (2, 64) => i128::from(float.to_bits()),
-            (2, 32) => i128::from((float as f32).to_bits()),
-            (2, 16) => i128::from(F16::from_f64(float).0),
-            (4, 16) => i128::from(Bf16::from_f32(float as f32).0),
-            (_, 8) => i128::from(float8_bits(dtype, float)?),
-            _ => return None,
+            _ => i128::from(dtype.bits_of_float(float)?),
         };
         Some((bits.to_le_bytes(), dtype.bytes()))
     }

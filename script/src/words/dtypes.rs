@@ -4,23 +4,8 @@ use passhost_lang::ir::DType;
 
 /// Returns the data type `T.name`, by its full name or by one of TVM's short ones, such as `f32`.
 pub(crate) fn dtype_named(name: &str) -> Option<DType> {
-    let whole = match name {
-        "boolean" => "bool",
-        "bf16" => "bfloat16",
-        "f16" => "float16",
-        "f32" => "float32",
-        "f64" => "float64",
-        "i8" => "int8",
-        "i16" => "int16",
-        "i32" => "int32",
-        "i64" => "int64",
-        "u8" => "uint8",
-        "u16" => "uint16",
-        "u32" => "uint32",
-        "u64" => "uint64",
-        name => name,
-    };
-    whole.parse().ok()
+    let short = DType::all().iter().find(|row| !name.is_empty() && row.short == name);
+    short.map(|row| row.dtype).or_else(|| name.parse().ok())
 }
 
 /// The least or the greatest number of a data type, as defined by TVM.
@@ -44,15 +29,7 @@ pub(crate) fn extreme(dtype: DType, greatest: bool) -> Option<Extreme> {
         }
         // Unsigned integers wrap into the 64 bits of a record.
         (1, 1..=64) => return Some(Extreme::Int(if greatest { (u64::MAX >> (64 - bits)) as i64 } else { 0 })),
-        (2, 16) => 65504.0,
-        // For bfloat16, TVM uses the limits of float32.
-        (2, 32) | (4, 16) => f64::from(f32::MAX),
-        (2, 64) => f64::MAX,
-        _ => match dtype.to_string().as_str() {
-            "float8_e4m3fn" => 448.0,
-            "float8_e5m2" => 57344.0,
-            _ => return None,
-        },
+        _ => dtype.info()?.limit?,
     };
     Some(Extreme::Float(if greatest { float } else { -float }))
 }

@@ -4,7 +4,6 @@
 pub(crate) mod devices;
 pub(crate) mod diagnostic;
 pub(crate) mod dtypes;
-pub(crate) mod float8;
 pub(crate) mod folding;
 pub(crate) mod literals;
 pub(crate) mod operators;

@@ -2,9 +2,9 @@
 
 use super::sides::Computed;
 use super::units::{Unit, reach};
-use passhost_lang::ir::constant::{Element, Number};
-use passhost_lang::ir::{DType, Module};
+use passhost_lang::ir::Module;
 use passhost_lang::metadata::{NARROW_ROUNDINGS, Tolerance};
+use passhost_lang::scalar::{DType, Element, Number, Scalar};
 use runtime::Tensor;
 use runtime::vm::{InputRange, Value, number_text, shape_text};
 use std::collections::BTreeSet;
@@ -70,12 +70,9 @@ impl Allowed {
 
 /// Returns the relative error of several roundings in a float type narrower than 32 bits; 0 for other types.
 fn roundings(dtype: DType) -> f64 {
-    let mantissa = match DType::new(dtype.code(), dtype.bits(), 1) {
-        DType::F16 => 10,
-        DType::BF16 => 7,
-        _ => return 0.0,
-    };
-    NARROW_ROUNDINGS * f64::powi(0.5, mantissa + 1)
+    let is_narrow = Scalar::of(dtype).is_some_and(Scalar::is_narrow);
+    let format = dtype.format().filter(|_| is_narrow);
+    format.map_or(0.0, |format| NARROW_ROUNDINGS * f64::powi(0.5, format.fraction as i32 + 1))
 }
 
 /// A difference between two values.

@@ -4,6 +4,7 @@ use crate::verify::plain_tir::Plain;
 use crate::verify::plain_tir::tables::{Number, PlainBuffer, PlainType, Tables, extents_of};
 use passhost_lang::ir::records::*;
 use passhost_lang::ir::{DType, RawView};
+use passhost_lang::scalar::Intrinsic;
 
 /// Maximum number of parts of an expression. The reader refuses a statement with more than a thousand brackets and operators, and each part
 /// has a few.
@@ -12,45 +13,6 @@ const MOST_PARTS: u32 = 100;
 const MOST_ARGS: u32 = 8;
 /// Numbers up to this can be added without overflow.
 const SMALL: i64 = 1 << 29;
-
-/// Math functions, which return the type of their first argument.
-const MATH: &[&str] = &[
-    "tirx.abs",
-    "tirx.acos",
-    "tirx.acosh",
-    "tirx.asin",
-    "tirx.asinh",
-    "tirx.atan",
-    "tirx.atan2",
-    "tirx.atanh",
-    "tirx.ceil",
-    "tirx.copysign",
-    "tirx.cos",
-    "tirx.cosh",
-    "tirx.erf",
-    "tirx.exp",
-    "tirx.exp10",
-    "tirx.exp2",
-    "tirx.fabs",
-    "tirx.floor",
-    "tirx.fmod",
-    "tirx.hypot",
-    "tirx.likely",
-    "tirx.log",
-    "tirx.log10",
-    "tirx.log1p",
-    "tirx.log2",
-    "tirx.nearbyint",
-    "tirx.round",
-    "tirx.rsqrt",
-    "tirx.sigmoid",
-    "tirx.sin",
-    "tirx.sinh",
-    "tirx.sqrt",
-    "tirx.tan",
-    "tirx.tanh",
-    "tirx.trunc",
-];
 
 /// Facts about the nodes of a function.
 pub(super) struct Expressions<'r> {
@@ -244,13 +206,18 @@ impl<'r> Expressions<'r> {
             ("tirx.if_then_else", args) => self.choice(args),
             ("tirx.pow", [a, b]) => self.alike(*a, *b).filter(|dtype| dtype.is_float()),
             ("tirx.ret", [value]) => self.value(*value).map(|_| DType::I32),
-            (name, [first, rest @ ..]) if MATH.contains(&name) => {
+            (name, [first, rest @ ..]) if is_plain(name) => {
                 rest.iter().try_for_each(|arg| self.value(*arg).map(drop))?;
                 Some(self.value(*first)?.dtype)
             }
             _ => None,
         }
     }
+}
+
+/// Returns true for a mathematical function that returns the type of its first argument.
+fn is_plain(name: &str) -> bool {
+    name.starts_with("tirx.") && Intrinsic::find(name).is_some_and(Intrinsic::is_plain)
 }
 
 /// Returns true for a data type of indices.

@@ -2,11 +2,7 @@
 //!
 //! The data of a constant is little-endian and need not be aligned for its type, so it is read element by element.
 
-mod element;
-mod half;
-
-pub use element::{AsElement, Element, Number};
-pub use half::{Bf16, F16};
+pub use crate::scalar::{AsElement, Bf16, Element, F16, Number};
 
 use crate::ir::attrs::AttrView;
 use crate::ir::make::builder::{BodyBuilder, V};
@@ -15,7 +11,7 @@ use crate::ir::storage::tensor::Tensor;
 use crate::ir::types::{DTensorType, DType, Ty, Type};
 use crate::ir::value::Value;
 use crate::ir::view::Expr;
-use element::{access, holds_all};
+use crate::scalar::{access, holds_all};
 
 /// An error of reading or building a constant.
 ///

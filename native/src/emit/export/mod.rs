@@ -11,7 +11,7 @@ use super::function::Function;
 use super::{FILLED, Field, MOST_VALUES, Module, OF_CALLBACK, Purpose, scalars, text};
 use crate::functions;
 use passhost_lang::ir::Dim;
-use runtime::program::{Instr, ParamKind, Program, Proven, Scalar, each_instr};
+use runtime::program::{Instr, ParamKind, Program, Proven, each_instr};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -66,7 +66,7 @@ pub(crate) fn why_not(of: &Exported) -> Option<String> {
             ParamKind::Handle { .. } => return Some(format!("does not describe the tensor `{name}`")),
             ParamKind::Scalar(reg) => {
                 let scalar = program.registers[reg.index()];
-                if matches!(scalar, Scalar::F16 | Scalar::Bf16) {
+                if scalar.is_narrow() {
                     return Some(format!("takes the scalar `{name}` as {scalar}, a type that C lacks"));
                 }
             }

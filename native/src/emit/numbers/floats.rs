@@ -92,14 +92,14 @@ impl Function<'_, '_> {
     pub(in crate::emit) fn math_has_lanes(&self, math: Math, of: Scalar) -> bool {
         let steps = if math == Math::Sigmoid { Math::Exp } else { math };
         let own = types::of(of) == "float" && elementary::of::<Function<'_, '_>>(steps).is_some();
-        own || simple(math).is_some() || math == Math::Rsqrt
+        own || math.llvm().is_some() || math == Math::Rsqrt
     }
 
     /// Emits a function of one float.
     pub(in crate::emit) fn math(&mut self, math: Math, of: Scalar, x: &str) -> String {
         let base = types::of(of);
         let ty = self.ty(base);
-        let value = match (simple(math), math) {
+        let value = match (math.llvm(), math) {
             (Some(name), _) => self.intrinsic(name, base, &[x], ""),
             (None, Math::Rsqrt) => {
                 let root = self.intrinsic("sqrt", base, &[x], "");
@@ -167,16 +167,4 @@ impl Function<'_, '_> {
         let out = self.op(format_args!("and {word} {out}, {upper}"));
         self.op(format_args!("bitcast {word} {out} to {float}"))
     }
-}
-
-/// Returns the intrinsic of a function that IEEE 754 defines exactly.
-fn simple(math: Math) -> Option<&'static str> {
-    Some(match math {
-        Math::Sqrt => "sqrt",
-        Math::Floor => "floor",
-        Math::Ceil => "ceil",
-        Math::Trunc => "trunc",
-        Math::Round | Math::NearbyInt => "roundeven",
-        _ => return None,
-    })
 }

@@ -9,33 +9,33 @@ use plugin_api::typing::legalized::Legalized;
 
 pub(super) const ROWS: &[Row] = &[
     ("relax.abs", |call| unary(call, "tir_abs", absolute)),
-    ("relax.acos", |call| unary(call, "tir_acos", |x| x.math("acos"))),
-    ("relax.acosh", |call| unary(call, "tir_acosh", |x| x.math("acosh"))),
-    ("relax.asin", |call| unary(call, "tir_asin", |x| x.math("asin"))),
-    ("relax.asinh", |call| unary(call, "tir_asinh", |x| x.math("asinh"))),
-    ("relax.atan", |call| unary(call, "tir_atan", |x| x.math("atan"))),
-    ("relax.atanh", |call| unary(call, "tir_atanh", |x| x.math("atanh"))),
-    ("relax.ceil", |call| unary(call, "tir_ceil", |x| rounded(x, "ceil"))),
-    ("relax.cos", |call| unary(call, "tir_cos", |x| x.math("cos"))),
-    ("relax.cosh", |call| unary(call, "tir_cosh", |x| x.math("cosh"))),
+    ("relax.acos", of_one_float),
+    ("relax.acosh", of_one_float),
+    ("relax.asin", of_one_float),
+    ("relax.asinh", of_one_float),
+    ("relax.atan", of_one_float),
+    ("relax.atanh", of_one_float),
+    ("relax.ceil", |call| rounded(call, name_of(call))),
+    ("relax.cos", of_one_float),
+    ("relax.cosh", of_one_float),
     ("relax.erf", erf),
     ("relax.isfinite", |call| unary(call, "tir_isfinite", is_finite)),
     ("relax.isinf", |call| unary(call, "tir_isinf", is_infinite)),
-    ("relax.bitwise_not", |call| tagged_unary(call, "tir_bitwise_not", "T_bitwise_not", |x| x.math("bitwise_not"))),
-    ("relax.exp", |call| unary(call, "tir_exp", |x| x.math("exp"))),
-    ("relax.floor", |call| unary(call, "tir_floor", |x| rounded(x, "floor"))),
+    ("relax.bitwise_not", bitwise_not),
+    ("relax.exp", of_one_float),
+    ("relax.floor", |call| rounded(call, name_of(call))),
     ("relax.isnan", |call| unary(call, "tir_isnan", is_nan)),
-    ("relax.log", |call| unary(call, "tir_log", |x| x.math("log"))),
+    ("relax.log", of_one_float),
     ("relax.negative", negative),
-    ("relax.round", |call| unary(call, "tir_round", |x| rounded(x, "nearbyint"))),
-    ("relax.rsqrt", |call| unary(call, "tir_rsqrt", |x| x.math("rsqrt"))),
-    ("relax.sigmoid", |call| unary(call, "tir_sigmoid", |x| x.math("sigmoid"))),
-    ("relax.sin", |call| unary(call, "tir_sin", |x| x.math("sin"))),
-    ("relax.sinh", |call| unary(call, "tir_sinh", |x| x.math("sinh"))),
-    ("relax.sqrt", |call| unary(call, "tir_sqrt", |x| x.math("sqrt"))),
-    ("relax.tan", |call| unary(call, "tir_tan", |x| x.math("tan"))),
-    ("relax.tanh", |call| unary(call, "tir_tanh", |x| x.math("tanh"))),
-    ("relax.trunc", |call| unary(call, "tir_trunc", |x| rounded(x, "trunc"))),
+    ("relax.round", |call| rounded(call, "nearbyint")),
+    ("relax.rsqrt", of_one_float),
+    ("relax.sigmoid", of_one_float),
+    ("relax.sin", of_one_float),
+    ("relax.sinh", of_one_float),
+    ("relax.sqrt", of_one_float),
+    ("relax.tan", of_one_float),
+    ("relax.tanh", of_one_float),
+    ("relax.trunc", |call| rounded(call, name_of(call))),
     ("relax.nn.relu", |call| unary(call, "relu", |x| x.max(0))),
     ("relax.nn.leakyrelu", leaky_relu),
     ("relax.nn.prelu", prelu),
@@ -112,9 +112,26 @@ fn binary(call: Call<'_>, name: &str, f: impl FnOnce(TeExpr, TeExpr) -> TeExpr) 
     te.finish(&[out])
 }
 
-/// Rounds a float to an integer; other data types are left unchanged.
-fn rounded(x: TeExpr, op: &str) -> TeExpr {
-    if x.dtype().is_float() { x.math(op) } else { x }
+/// Returns the name of an operator without its dialect, which for many functions is also the name of the intrinsic.
+fn name_of(call: Call<'_>) -> &str {
+    call.op().and_then(|op| op.strip_prefix("relax.")).unwrap_or_default()
+}
+
+/// Computes a tensor by the intrinsic with the name of the operator.
+fn of_one_float(call: Call<'_>) -> Legal {
+    let name = name_of(call);
+    unary(call, &format!("tir_{name}"), |x| x.math(name))
+}
+
+/// Rounds floats to integers; other data types are left unchanged.
+fn rounded(call: Call<'_>, intrinsic: &str) -> Legal {
+    let round = |x: TeExpr| if x.dtype().is_float() { x.math(intrinsic) } else { x };
+    unary(call, &format!("tir_{}", name_of(call)), round)
+}
+
+fn bitwise_not(call: Call<'_>) -> Legal {
+    let name = name_of(call);
+    tagged_unary(call, &format!("tir_{name}"), &format!("T_{name}"), |x| x.math(name))
 }
 
 fn absolute(x: TeExpr) -> TeExpr {

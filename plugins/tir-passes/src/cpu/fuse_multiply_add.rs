@@ -2,6 +2,7 @@
 
 use plugin_api::arith::prim;
 use plugin_api::prelude::*;
+use plugin_api::scalar::{Intrinsic, Math};
 use plugin_api::tir::{Again, TirRewrite};
 use std::collections::HashSet;
 
@@ -73,11 +74,12 @@ fn decides_a_step(body: &Body) -> HashSet<Value<'_>> {
 
 /// Returns true for a step function of floats, whose result may change by a whole step if an operand changes slightly.
 fn is_step(value: Value<'_>) -> bool {
-    const ROUNDINGS: [&str; 6] = ["tirx.floor", "tirx.ceil", "tirx.round", "tirx.nearbyint", "tirx.trunc", "tirx.rint"];
     match value.view() {
         Expr::Arith { op: prim::CAST, a, .. } => a.ty().dtype().is_float() && !value.ty().dtype().is_float(),
         Expr::Arith { op: prim::EQ..=prim::GE | prim::FLOORDIV..=prim::TRUNCMOD, a, .. } => a.ty().dtype().is_float(),
-        Expr::Call(call) => call.op().is_some_and(|op| ROUNDINGS.contains(&op)),
+        Expr::Call(call) => {
+            call.op().and_then(Intrinsic::find).and_then(Intrinsic::math).is_some_and(Math::is_rounding)
+        }
         _ => false,
     }
 }

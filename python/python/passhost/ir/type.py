@@ -119,7 +119,7 @@ def _parsed(dtype: str) -> str:
     return name
 
 
-_KNOWN: dict[str, str] = {name: name for name in ("float32", "float16", "int64", "int32", "bool", "uint8", "float64")}
+_KNOWN: dict[str, str] = {}
 
 
 def as_dtype(dtype: object) -> str | None:

@@ -5,58 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from passhost import _passhost
 from passhost.ir.expr import Expr
 from passhost.ir.prim import intrinsic
 
-FUNCTIONS = (
-    *(
-        "abs",
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan",
-        "atan2",
-        "atanh",
-        "ceil",
-        "clz",
-        "copysign",
-        "cos",
-        "cosh",
-        "erf",
-    ),
-    *(
-        "exp",
-        "exp10",
-        "exp2",
-        "floor",
-        "fmod",
-        "hypot",
-        "isfinite",
-        "isinf",
-        "isnan",
-        "ldexp",
-        "likely",
-        "log",
-        "log10",
-    ),
-    *(
-        "log1p",
-        "log2",
-        "nearbyint",
-        "nextafter",
-        "popcount",
-        "pow",
-        "power",
-        "round",
-        "rsqrt",
-        "sigmoid",
-        "sin",
-        "sinh",
-    ),
-    *("sqrt", "tan", "tanh", "trunc"),
-)
+_KINDS = dict(_passhost.scalar_functions())
+
+FUNCTIONS = frozenset({"power", *_KINDS})
 """The names of the functions."""
+
+FLOAT_FUNCTIONS = frozenset(name for name, kind in _KINDS.items() if kind == "float")
+"""The names of functions that compute a float of one float."""
+
+ROUNDINGS = frozenset(name for name, kind in _KINDS.items() if kind == "rounding")
+"""The names of functions that round a float to an integer."""
 
 
 def function(name: str) -> Callable[..., Expr]:

@@ -25,6 +25,7 @@ from passhost.te.expr import divide as divide
 from passhost.te.expr import multiply as multiply
 from passhost.te.expr import negative as negative
 from passhost.te.expr import subtract as subtract
+from passhost.tirx.math import FLOAT_FUNCTIONS, ROUNDINGS
 from passhost.topi import nn as nn
 from passhost.topi._shapes import broadcast_to as broadcast_to
 from passhost.topi._shapes import concatenate as concatenate
@@ -39,23 +40,16 @@ from passhost.topi._shapes import tile as tile
 from passhost.topi._shapes import trilu as trilu
 from passhost.topi._shapes import where as where
 
-_FLOAT_FUNCTIONS = (
-    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "exp"),
-    *("log", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh"),
-)
-_ROUNDINGS = {"ceil": "ceil", "floor": "floor", "round": "nearbyint", "trunc": "trunc"}
-"""The rounding functions, and the TIR operators that compute them."""
-
 
 def __getattr__(name: str) -> Any:
     """Returns a function of one tensor."""
-    if name not in (*_FLOAT_FUNCTIONS, *_ROUNDINGS):
+    if name not in FLOAT_FUNCTIONS | ROUNDINGS:
         raise AttributeError(f"module 'passhost.topi' has no attribute {name!r}")
 
     def function(x: Tensor) -> Tensor:
-        if name in _ROUNDINGS and not _is_float(x):
+        if name in ROUNDINGS and not _is_float(x):
             return identity(x)
-        return elementwise(x, lambda value: intrinsic(_ROUNDINGS.get(name, name), value))
+        return elementwise(x, lambda value: intrinsic("nearbyint" if name == "round" else name, value))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`{name}` of each element."

@@ -5,20 +5,10 @@ use crate::fault::Fault;
 use crate::program::{Affine, Binary, Instr, Literal, Reg, Scalar, Unary};
 use passhost_lang::arith::{index_to_dim, symbol_of};
 use passhost_lang::ir::records::prim;
-use passhost_lang::ir::{Bf16, Dim, Expr, F16, Value};
+use passhost_lang::ir::{Dim, Expr, Value};
 
 /// Greatest number of registers of a loop program, which take about 100 MB.
 const MOST_REGISTERS: usize = 1 << 18;
-
-/// Rounds a float to its type.
-pub(super) fn rounded(value: f64, scalar: Scalar) -> f64 {
-    match scalar {
-        Scalar::F16 => F16::from_f64(value).to_f32().into(),
-        Scalar::Bf16 => Bf16::from_f32(value as f32).to_f32().into(),
-        Scalar::F32 => (value as f32).into(),
-        _ => value,
-    }
-}
 
 impl Lower {
     /// Lowers a lane of an expression; scalars are the same in every lane.

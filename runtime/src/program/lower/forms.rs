@@ -128,7 +128,7 @@ impl Lower {
             DimExpr::Int(value, _) if scalar.is_float() => Ok(self.constant(Literal::Float(*value as f64), scalar)),
             DimExpr::Int(value, _) => Ok(self.constant(Literal::Int(scalar.wrap(*value)), scalar)),
             DimExpr::Float(bits, _) => {
-                let value = super::exprs::rounded(f64::from_bits(*bits), scalar);
+                let value = scalar.rounded(f64::from_bits(*bits));
                 Ok(self.constant(Literal::Float(value), scalar))
             }
             DimExpr::Unary(op, _, a) => {

@@ -12,9 +12,8 @@
 //! | `Constants` | constants in the code, and the numbers next to them | the same |
 //! | `Regular` | all elements are equal, or in order | the same |
 
-use crate::tensor::{SplitMix, word_of};
-use passhost_lang::ir::DType;
-use passhost_lang::ir::constant::{Element, Number};
+use crate::tensor::SplitMix;
+use passhost_lang::scalar::{DType, Element, Number, Scalar, word_of};
 
 /// A distribution of random values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,14 +126,8 @@ struct Format {
 
 impl Format {
     fn of(dtype: DType) -> Option<Format> {
-        let (mantissa, least, most) = match DType::new(dtype.code(), dtype.bits(), 1) {
-            DType::F16 => (10, -14, 15),
-            DType::BF16 => (7, -126, 127),
-            DType::F32 => (23, -126, 127),
-            DType::F64 => (52, -1022, 1023),
-            _ => return None,
-        };
-        Some(Format { mantissa, least, most })
+        let format = dtype.format().filter(|_| Scalar::of(dtype).is_some())?;
+        Some(Format { mantissa: format.fraction as i32, least: format.least_exponent(), most: format.bias })
     }
 
     fn largest(self) -> f64 {

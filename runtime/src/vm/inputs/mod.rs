@@ -9,11 +9,11 @@ use super::symbols::Symbols;
 use super::value::{Scalar, Value, shape_text};
 use crate::fault::{Fault, FaultKind};
 use crate::limits::Limits;
-use crate::tensor::{Tensor, number_of, word_of};
-use passhost_lang::ir::constant::{Element, Number};
+use crate::tensor::Tensor;
 use passhost_lang::ir::{Body, DType, Dim, Type};
 use passhost_lang::ir::{Function, Sym, TensorType, Value as Node};
 use passhost_lang::names::{did_you_mean, listed, nearest};
+use passhost_lang::scalar::{Element, Number, number_of, word_of};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The extent of a symbolic dimension that is otherwise undetermined.

@@ -3,12 +3,11 @@
 
 use crate::fault::Fault;
 use crate::limits::Limits;
-use crate::tensor::{Tensor, word_of};
+use crate::tensor::Tensor;
 use crate::vm::failure::Cause;
 use crate::vm::value::Value;
 use passhost_lang::ir::Call;
-use passhost_lang::ir::DType;
-use passhost_lang::ir::constant::{Element, Number};
+use passhost_lang::scalar::{DType, Element, Number, word_of};
 use std::cmp::Ordering;
 
 /// Units of work for each sorted element.

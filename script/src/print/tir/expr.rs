@@ -5,9 +5,10 @@ use crate::print::ops::{Infix, binary_name, folds, infix};
 use crate::print::text::{float_by_name, push_int, python_string};
 use crate::print::tir::{SymText, Tir};
 use crate::words::folding::Constant;
-use crate::words::tir_ops::{self, Place};
+use crate::words::tir_ops;
 use passhost_lang::ir::records::{NONE, NodeRec, buffer_of, kind, leaf, prim, tyflag, tykind};
 use passhost_lang::ir::{DType, Ty, Value};
+use passhost_lang::scalar::DTypePlace;
 use std::fmt::Write;
 
 /// Precedence of `~`, higher than that of any binary operator.
@@ -483,14 +484,14 @@ impl<'b> Tir<'_, '_, 'b> {
         self.p.dotted(name, "operator");
         self.push("(");
         let place = tir_ops::dtype_place(name);
-        if place == Place::First {
+        if place == DTypePlace::First {
             self.type_argument(value.ty());
         }
         for i in 1..value.n_operands() {
-            self.p.comma(if place == Place::First { i } else { i - 1 });
+            self.p.comma(if place == DTypePlace::First { i } else { i - 1 });
             self.operand(value, i, 0);
         }
-        if place == Place::Last {
+        if place == DTypePlace::Last {
             self.p.comma(value.n_operands() - 1);
             self.type_argument(value.ty());
         }

@@ -9,10 +9,11 @@ use crate::read::types::{accept, accept_named, dtype_of, keyword, wide_int};
 use crate::read::{Read, is_path, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
-use crate::words::tir_ops::{self, Place, Result as OpResult};
+use crate::words::tir_ops;
 use passhost_lang::ir::records::{flag, kind};
 use passhost_lang::ir::{Attr, DType, NodeSpec, Type, TypeId, V};
 use passhost_lang::names::{did_you_mean, nearest};
+use passhost_lang::scalar::{DTypePlace, ResultRule};
 use ruff_python_ast::{Expr, ExprCall, Number, UnaryOp};
 use std::ops::Range;
 
@@ -373,19 +374,19 @@ impl<'a> TirReader<'a> {
 
     fn intrinsic_call(&mut self, name: &'a str, call: &'a ExprCall, expr: &'a Expr) -> Read<E> {
         let name = tir_ops::printed_name(name);
-        let Some(facts) = tir_ops::find(name) else {
+        let Some((place, result)) = tir_ops::find(name) else {
             let near: Vec<String> = nearest(name, tir_ops::names()).iter().map(|near| format!("T.{near}")).collect();
             let near = did_you_mean(&near);
             return Err(Diagnostic::new(span(&*call.func), format!("unknown expression `T.{name}`{near}"))
                 .label("unknown TIR operator"));
         };
         let items = &*call.arguments.args;
-        let given = match (facts.dtype, items) {
+        let given = match (place, items) {
             // TVM also accepts it by name.
-            (Place::Last, rest) if let Some(dtype) = keyword(call, "dtype") => Some((dtype, rest)),
-            (Place::First, [dtype, rest @ ..]) => Some((dtype, rest)),
-            (Place::Last, [rest @ .., dtype]) => Some((dtype, rest)),
-            (Place::No, _) => None,
+            (DTypePlace::Last, rest) if let Some(dtype) = keyword(call, "dtype") => Some((dtype, rest)),
+            (DTypePlace::First, [dtype, rest @ ..]) => Some((dtype, rest)),
+            (DTypePlace::Last, [rest @ .., dtype]) => Some((dtype, rest)),
+            (DTypePlace::No, _) => None,
             _ => return Err(Diagnostic::new(span(expr), format!("T.{name} needs a data type among its arguments"))),
         };
         if let Some((dtype, rest)) = given {
@@ -405,22 +406,22 @@ impl<'a> TirReader<'a> {
                 return Err(Diagnostic::new(span(call), format!("T.{name} takes floats, found {}", a.dtype)));
             }
         }
-        let (ty, dtype) = match facts.result {
-            OpResult::Argument(i) => match args.get(i) {
+        let (ty, dtype) = match result {
+            ResultRule::Argument(i) => match args.get(i) {
                 Some(e) => (self.type_of_result(*e), e.dtype),
                 None => (TypeId::NONE, DType::VOID),
             },
-            OpResult::Scalar(dtype) => (self.prim_type(dtype), dtype),
-            OpResult::Bool => {
+            ResultRule::Scalar(dtype) => (self.prim_type(dtype), dtype),
+            ResultRule::Bool => {
                 let lanes = args.first().map_or(1, |e| e.dtype.lanes().max(1));
                 let dtype = DType::new(6, 8, lanes);
                 (self.prim_type(dtype), dtype)
             }
-            OpResult::Handle => {
+            ResultRule::Handle => {
                 let handle = Type::Pointer { dtype: DType::VOID, scope: "global".to_string() };
                 (self.b.ty(&handle), DType::HANDLE)
             }
-            OpResult::Unknown => (TypeId::NONE, DType::VOID),
+            ResultRule::Unknown | ResultRule::Unwritten => (TypeId::NONE, DType::VOID),
         };
         Ok(self.intrinsic(name, &args, ty, dtype))
     }

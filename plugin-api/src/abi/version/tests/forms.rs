@@ -483,8 +483,8 @@ fn tables(text: &mut String) {
         let dtype: DType = name.parse().expect("a data type");
         bytes(text, &format!("dtype.{name}"), &dtype.0.to_le_bytes());
     }
-    for (name, code, bits) in crate::ir::types::NARROW {
-        bytes(text, &format!("dtype.{name}"), &DType::new(*code, *bits, 1).0.to_le_bytes());
+    for narrow in DType::all().iter().filter(|row| row.dtype.code() >= 7) {
+        bytes(text, &format!("dtype.{}", narrow.name), &narrow.dtype.0.to_le_bytes());
     }
     each_type(text);
     each_attr(text);

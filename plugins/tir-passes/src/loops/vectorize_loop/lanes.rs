@@ -2,6 +2,7 @@
 
 use plugin_api::arith::prim;
 use plugin_api::prelude::*;
+use plugin_api::scalar::Intrinsic;
 
 /// The number of lanes of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,34 +60,5 @@ pub(super) fn elements(dtype: DType) -> i64 {
 /// Returns true if an operator applies to vectors lane by lane.
 pub(super) fn vectorizable(op: &str) -> bool {
     let Some(name) = op.strip_prefix("tirx.").or_else(|| op.strip_prefix("prim.")) else { return false };
-    matches!(
-        name,
-        "call_llvm_pure_intrin"
-            | "ceil"
-            | "cos"
-            | "cosh"
-            | "exp"
-            | "exp10"
-            | "exp2"
-            | "fabs"
-            | "floor"
-            | "fma"
-            | "likely"
-            | "log"
-            | "log10"
-            | "log2"
-            | "popcount"
-            | "pow"
-            | "q_multiply_shift"
-            | "q_multiply_shift_per_axis"
-            | "reinterpret"
-            | "round"
-            | "sigmoid"
-            | "sin"
-            | "sinh"
-            | "sqrt"
-            | "tan"
-            | "tanh"
-            | "trunc"
-    )
+    Intrinsic::find(name).is_some_and(|row| row.has_lanes)
 }

@@ -1,5 +1,7 @@
-//! Data types.
+//! Data types, and the table of their facts.
 
+use super::computed::Scalar;
+use super::format::Format;
 use std::fmt;
 
 /// Data type: code, bits, lanes, as in DLPack.
@@ -69,8 +71,7 @@ impl DType {
         let known = match self.code() {
             0 | 1 | 2 | 4 => true,
             3 => bits == 64,
-            6 => bits == 8,
-            code => NARROW.iter().any(|(_, narrow, width)| (*narrow, *width) == (code, bits)),
+            _ => self.info().is_some(),
         };
         self == DType::VOID || known && lanes != 0 && lanes != i16::MIN
     }
@@ -91,21 +92,102 @@ impl DType {
     }
 }
 
-/// Codes of the narrow floats, in DLPack's order from 7 up.
-#[doc(hidden)]
-pub const NARROW: &[(&str, u8, u8)] = &[
-    ("float8_e3m4", 7, 8),
-    ("float8_e4m3", 8, 8),
-    ("float8_e4m3b11fnuz", 9, 8),
-    ("float8_e4m3fn", 10, 8),
-    ("float8_e4m3fnuz", 11, 8),
-    ("float8_e5m2", 12, 8),
-    ("float8_e5m2fnuz", 13, 8),
-    ("float8_e8m0fnu", 14, 8),
-    ("float6_e2m3fn", 15, 6),
-    ("float6_e3m2fn", 16, 6),
-    ("float4_e2m1fn", 17, 4),
+/// The facts of a data type of one lane.
+#[derive(Clone, Copy, Debug)]
+pub struct DTypeInfo {
+    /// The data type.
+    pub dtype: DType,
+    /// Its name in texts.
+    pub name: &'static str,
+    /// The short name of TVM, as in `T.f32`; empty if there is none.
+    pub short: &'static str,
+    /// Its number in ONNX; 0 if ONNX does not have it.
+    pub onnx: i32,
+    /// The type under which programs compute with it; `None` if they do not.
+    pub scalar: Option<Scalar>,
+    /// The format of a float.
+    pub format: Option<Format>,
+    /// The greatest number of a float as TVM defines it. For `bfloat16`, it is that of `float32`, which rounds to infinity.
+    pub limit: Option<f64>,
+}
+
+/// The data types with a fixed width and name. Integers and floats of other widths have names, too, but no other facts.
+static TABLE: &[DTypeInfo] = &[
+    of_integers(DType::BOOL, "bool", "boolean", 9, Scalar::Bool),
+    of_integers(DType::I8, "int8", "i8", 3, Scalar::Int(8)),
+    of_integers(DType::I16, "int16", "i16", 5, Scalar::Int(16)),
+    of_integers(DType::I32, "int32", "i32", 6, Scalar::Int(32)),
+    of_integers(DType::I64, "int64", "i64", 7, Scalar::Int(64)),
+    of_integers(DType::U8, "uint8", "u8", 2, Scalar::UInt(8)),
+    of_integers(DType::U16, "uint16", "u16", 4, Scalar::UInt(16)),
+    of_integers(DType::U32, "uint32", "u32", 12, Scalar::UInt(32)),
+    of_integers(DType::U64, "uint64", "u64", 13, Scalar::UInt(64)),
+    of_floats(DType::F16, "float16", "f16", 10, Scalar::F16, format(10, 15, 65504.0, 0x7c00, 0x7e00)),
+    of_floats(DType::F32, "float32", "f32", 1, Scalar::F32, format(23, 127, F32_MAX, 0x7f80_0000, 0x7fc0_0000)),
+    of_floats(DType::F64, "float64", "f64", 11, Scalar::F64, format(52, 1023, f64::MAX, 0x7ff0 << 48, 0x7ff8 << 48)),
+    DTypeInfo {
+        limit: Some(F32_MAX),
+        ..of_floats(DType::BF16, "bfloat16", "bf16", 16, Scalar::Bf16, format(7, 127, BF16_MAX, 0x7f80, 0x7fc0))
+    },
+    narrow("float8_e3m4", 7, 8, 0, Some(format(4, 3, 15.5, 0x70, 0x78)), None),
+    narrow("float8_e4m3", 8, 8, 0, Some(format(3, 7, 240.0, 0x78, 0x7c)), None),
+    narrow("float8_e4m3b11fnuz", 9, 8, 0, None, None),
+    // This format cannot represent infinity.
+    narrow("float8_e4m3fn", 10, 8, 17, Some(format(3, 7, 448.0, 0x7f, 0x7f)), Some(448.0)),
+    narrow("float8_e4m3fnuz", 11, 8, 18, None, None),
+    narrow("float8_e5m2", 12, 8, 19, Some(format(2, 15, 57344.0, 0x7c, 0x7e)), Some(57344.0)),
+    narrow("float8_e5m2fnuz", 13, 8, 20, None, None),
+    narrow("float8_e8m0fnu", 14, 8, 24, None, None),
+    narrow("float6_e2m3fn", 15, 6, 0, None, None),
+    narrow("float6_e3m2fn", 16, 6, 0, None, None),
+    narrow("float4_e2m1fn", 17, 4, 23, None, None),
 ];
+
+const F32_MAX: f64 = f32::MAX as f64;
+const BF16_MAX: f64 = f32::from_bits(0x7f7f_0000) as f64;
+
+const fn format(fraction: u32, bias: i32, greatest: f64, infinity: u64, nan: u64) -> Format {
+    Format { fraction, bias, greatest, infinity, nan }
+}
+
+const fn of_integers(dtype: DType, name: &'static str, short: &'static str, onnx: i32, scalar: Scalar) -> DTypeInfo {
+    DTypeInfo { dtype, name, short, onnx, scalar: Some(scalar), format: None, limit: None }
+}
+
+const fn of_floats(
+    dtype: DType,
+    name: &'static str,
+    short: &'static str,
+    onnx: i32,
+    scalar: Scalar,
+    format: Format,
+) -> DTypeInfo {
+    DTypeInfo { format: Some(format), limit: Some(format.greatest), ..of_integers(dtype, name, short, onnx, scalar) }
+}
+
+/// A narrow float, with DLPack's code, its number in ONNX, its format and its limit.
+const fn narrow(
+    name: &'static str,
+    code: u8,
+    bits: u8,
+    onnx: i32,
+    format: Option<Format>,
+    limit: Option<f64>,
+) -> DTypeInfo {
+    DTypeInfo { dtype: DType::new(code, bits, 1), name, short: "", onnx, scalar: None, format, limit }
+}
+
+impl DType {
+    /// Returns the facts of the type of one lane; `None` for widths that are not in the table.
+    pub fn info(self) -> Option<&'static DTypeInfo> {
+        TABLE.iter().find(|row| (row.dtype.code(), row.dtype.bits()) == (self.code(), self.bits()))
+    }
+
+    /// Returns the facts of all data types of one lane.
+    pub fn all() -> &'static [DTypeInfo] {
+        TABLE
+    }
+}
 
 impl std::str::FromStr for DType {
     type Err = UnknownDType;
@@ -123,11 +205,10 @@ impl std::str::FromStr for DType {
             _ => (text, 1),
         };
         let lanes = scalable.map_or(lanes, |n| -n as u16);
-        if let Some((_, code, bits)) = NARROW.iter().find(|(name, ..)| *name == base) {
-            return Ok(DType::new(*code, *bits, lanes));
+        if let Some(row) = TABLE.iter().find(|row| row.name == base) {
+            return Ok(DType::new(row.dtype.code(), row.dtype.bits(), lanes));
         }
         match base {
-            "bool" => return Ok(DType::new(6, 8, lanes)),
             "handle" => return Ok(DType::new(3, 64, lanes)),
             "void" | "" => return Ok(DType::VOID),
             _ => {}
@@ -157,9 +238,9 @@ impl fmt::Display for DType {
             2 => write!(f, "float{}", self.bits())?,
             3 => f.write_str("handle")?,
             4 => write!(f, "bfloat{}", self.bits())?,
-            6 => f.write_str("bool")?,
-            code => match NARROW.iter().find(|(_, c, _)| *c == code) {
-                Some((name, ..)) => f.write_str(name)?,
+            // Narrow floats of any width have the name of their code.
+            code => match TABLE.iter().find(|row| row.dtype.code() == code) {
+                Some(row) => f.write_str(row.name)?,
                 None => write!(f, "custom{code}_{}", self.bits())?,
             },
         }

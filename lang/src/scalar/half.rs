@@ -54,6 +54,17 @@ impl F16 {
         })
     }
 
+    /// Rounds to the nearest `float16` as [`F16::from_f32`] does, but faster if the result is a normal number.
+    #[doc(hidden)]
+    #[inline]
+    pub fn round(value: f32) -> f32 {
+        let bits = value.to_bits();
+        match value.abs() {
+            6.103_515_6e-5..65520.0 => f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff),
+            _ => F16::from_f32(value).to_f32(),
+        }
+    }
+
     /// Returns the value, exactly.
     pub fn to_f32(self) -> f32 {
         let sign = if self.0 >> 15 == 1 { -1.0 } else { 1.0 };

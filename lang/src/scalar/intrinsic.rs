@@ -1,0 +1,385 @@
+//! The intrinsics of TIR: how they are written, what they result in, their effects, and what they compute.
+//!
+//! This is the only list of them. Reading, printing, purity, lowering, vectorization and the Python package look up a row.
+
+use super::dtype::DType;
+use super::operation::{Binary, Math, Unary};
+
+/// The position of the result's data type among the arguments, where it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DTypePlace {
+    /// The data type is not written.
+    No,
+    /// It precedes the arguments.
+    First,
+    /// It follows the arguments.
+    Last,
+}
+
+/// The result type of a call without a data type argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultRule {
+    /// The type of this argument.
+    Argument(usize),
+    /// This scalar type.
+    Scalar(DType),
+    /// A bool, with as many lanes as the first argument.
+    Bool,
+    /// A pointer.
+    Handle,
+    /// The arguments do not determine it.
+    Unknown,
+    /// Texts do not contain calls of this intrinsic.
+    Unwritten,
+}
+
+/// The effect of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// None: a call whose result is unused can be removed.
+    None,
+    /// It changes nothing, but still cannot be removed: it leaves a loop, a function or a thread, affects later code, or passes the address of an
+    /// output to a call.
+    Kept,
+    /// It changes or queries state outside the function.
+    Changes,
+}
+
+/// What an intrinsic computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Computes {
+    /// An operation on one number.
+    One(Unary),
+    /// An operation on two numbers of one type.
+    Two(Binary),
+    /// `a * b + c`, rounded once.
+    MulAdd,
+    /// The second or the third argument, by the first one.
+    Choice,
+    /// Its first argument.
+    Argument,
+    /// Nothing: it is a hint for a compiler.
+    Hint,
+}
+
+/// The facts of an intrinsic.
+#[derive(Clone, Copy, Debug)]
+pub struct Intrinsic {
+    /// Its name, without `tirx.`.
+    pub name: &'static str,
+    /// The position of its data type among the arguments.
+    pub dtype: DTypePlace,
+    /// The type of its result.
+    pub result: ResultRule,
+    /// Its effect.
+    pub effect: Effect,
+    /// What it computes; `None` if programs cannot execute it.
+    pub computes: Option<Computes>,
+    /// True if a call applies to vectors lane by lane, as in TVM.
+    pub has_lanes: bool,
+}
+
+impl Intrinsic {
+    /// Returns the intrinsic with a name, which may begin with `tirx.`.
+    pub fn find(name: &str) -> Option<&'static Intrinsic> {
+        let name = name.strip_prefix("tirx.").unwrap_or(name);
+        TABLE.binary_search_by_key(&name, |row| row.name).ok().map(|at| &TABLE[at])
+    }
+
+    /// Returns all intrinsics, ordered by name.
+    pub fn all() -> &'static [Intrinsic] {
+        TABLE
+    }
+
+    /// Returns the function of one float that it computes.
+    pub fn math(&self) -> Option<Math> {
+        match self.computes {
+            Some(Computes::One(Unary::Math(math))) => Some(math),
+            _ => None,
+        }
+    }
+
+    /// Returns true if its arguments must be floats.
+    pub fn takes_floats(&self) -> bool {
+        self.math().is_some() || matches!(self.computes, Some(Computes::Two(op)) if op.takes_floats())
+    }
+
+    /// Returns true for a mathematical function that is written with its arguments only, and whose result has the type of the first one.
+    pub fn is_plain(&self) -> bool {
+        let is_math = match self.computes {
+            Some(Computes::One(op)) => op == Unary::Abs || self.math().is_some(),
+            Some(Computes::Two(_) | Computes::Argument) => true,
+            _ => false,
+        };
+        is_math && self.result == ResultRule::Argument(0)
+    }
+}
+
+const fn row(name: &'static str, dtype: DTypePlace, result: ResultRule) -> Intrinsic {
+    Intrinsic { name, dtype, result, effect: Effect::None, computes: None, has_lanes: false }
+}
+
+/// The first argument is the data type.
+const fn first(name: &'static str) -> Intrinsic {
+    row(name, DTypePlace::First, ResultRule::Unknown)
+}
+
+/// The last argument is the data type.
+const fn last(name: &'static str) -> Intrinsic {
+    row(name, DTypePlace::Last, ResultRule::Unknown)
+}
+
+/// The result has the type of an argument.
+const fn like(name: &'static str, argument: usize) -> Intrinsic {
+    row(name, DTypePlace::No, ResultRule::Argument(argument))
+}
+
+/// The result is a truth value.
+const fn truth(name: &'static str) -> Intrinsic {
+    row(name, DTypePlace::No, ResultRule::Bool)
+}
+
+/// The result is a pointer.
+const fn handle(name: &'static str) -> Intrinsic {
+    row(name, DTypePlace::No, ResultRule::Handle)
+}
+
+/// The result is an `int32`.
+const fn int(name: &'static str) -> Intrinsic {
+    row(name, DTypePlace::No, ResultRule::Scalar(DType::I32))
+}
+
+/// The call is evaluated for its effect, or the type of its result does not depend on arguments.
+const fn open(name: &'static str) -> Intrinsic {
+    row(name, DTypePlace::No, ResultRule::Unknown)
+}
+
+/// Texts do not contain it.
+const fn unwritten(name: &'static str) -> Intrinsic {
+    row(name, DTypePlace::No, ResultRule::Unwritten)
+}
+
+impl Intrinsic {
+    const fn computes(self, computes: Computes) -> Intrinsic {
+        Intrinsic { computes: Some(computes), ..self }
+    }
+
+    const fn one(self, op: Unary) -> Intrinsic {
+        self.computes(Computes::One(op))
+    }
+
+    const fn math_of(self, math: Math) -> Intrinsic {
+        self.one(Unary::Math(math))
+    }
+
+    const fn two(self, op: Binary) -> Intrinsic {
+        self.computes(Computes::Two(op))
+    }
+
+    const fn lanes(self) -> Intrinsic {
+        Intrinsic { has_lanes: true, ..self }
+    }
+
+    const fn effects(self) -> Intrinsic {
+        Intrinsic { effect: Effect::Changes, ..self }
+    }
+
+    const fn kept(self) -> Intrinsic {
+        Intrinsic { effect: Effect::Kept, ..self }
+    }
+}
+
+/// The intrinsics, ordered by name.
+static TABLE: &[Intrinsic] = &[
+    handle("TVMBackendAllocWorkspace").effects(),
+    unwritten("TVMBackendAnyListMoveFromPackedReturn").effects(),
+    unwritten("TVMBackendAnyListSetPackedArg").effects(),
+    int("TVMBackendFreeWorkspace").effects(),
+    like("abs", 0).one(Unary::Abs),
+    like("acos", 0).math_of(Math::Acos),
+    like("acosh", 0).math_of(Math::Acosh),
+    handle("address_of"),
+    truth("all_true"),
+    truth("any_true"),
+    handle("anylist_getitem"),
+    int("anylist_resetitem").effects(),
+    int("anylist_setitem_call_cpacked").effects(),
+    int("anylist_setitem_call_packed").effects(),
+    like("asin", 0).math_of(Math::Asin),
+    like("asinh", 0).math_of(Math::Asinh),
+    int("assume").computes(Computes::Hint).kept(),
+    like("atan", 0).math_of(Math::Atan),
+    like("atan2", 0).two(Binary::Atan2),
+    like("atanh", 0).math_of(Math::Atanh),
+    unwritten("atomic_add").effects(),
+    unwritten("bitwise_and").two(Binary::BitAnd),
+    like("bitwise_not", 0).one(Unary::BitNot),
+    unwritten("bitwise_or").two(Binary::BitOr),
+    unwritten("bitwise_xor").two(Binary::BitXor),
+    int("break_loop").kept(),
+    int("call_cpacked").effects(),
+    int("call_cpacked_lowered").effects(),
+    first("call_extern").effects(),
+    unwritten("call_ffi_kernel").effects(),
+    first("call_llvm_intrin").effects(),
+    first("call_llvm_pure_intrin").lanes(),
+    int("call_packed").effects(),
+    int("call_packed_lowered").effects(),
+    first("call_pure_extern"),
+    first("call_spirv_pure_glsl450"),
+    open("call_trace"),
+    unwritten("call_trace_packed").effects(),
+    unwritten("cbrt").math_of(Math::Cbrt),
+    like("ceil", 0).math_of(Math::Ceil).lanes(),
+    int("clz").one(Unary::Clz),
+    int("continue_loop").kept(),
+    open("cooperative_tensor_fill").effects(),
+    open("cooperative_tensor_load").effects(),
+    open("cooperative_tensor_multiply_accumulate").effects(),
+    open("cooperative_tensor_store").effects(),
+    like("copysign", 0).two(Binary::CopySign),
+    like("cos", 0).math_of(Math::Cos).lanes(),
+    like("cosh", 0).math_of(Math::Cosh).lanes(),
+    open("create_barriers").effects(),
+    unwritten("ctpop").one(Unary::PopCount),
+    first("cuda.mma_fill"),
+    first("cuda.mma_store"),
+    unwritten("dma_copy").effects(),
+    unwritten("dma_end_group").effects(),
+    unwritten("dma_start_group").effects(),
+    unwritten("dma_wait").effects(),
+    open("dp4a"),
+    int("end_profile_intrinsic").computes(Computes::Hint),
+    like("erf", 0).math_of(Math::Erf),
+    like("exp", 0).math_of(Math::Exp).lanes(),
+    like("exp10", 0).math_of(Math::Exp10).lanes(),
+    like("exp2", 0).math_of(Math::Exp2).lanes(),
+    unwritten("expm1").math_of(Math::Expm1),
+    like("fabs", 0).one(Unary::Abs).lanes(),
+    truth("filter"),
+    like("floor", 0).math_of(Math::Floor).lanes(),
+    like("fma", 0).computes(Computes::MulAdd).lanes(),
+    like("fmod", 0).two(Binary::TruncMod),
+    first("get_active_lane_mask"),
+    like("handle_add_byte_offset", 0),
+    like("hypot", 0).two(Binary::Hypot),
+    like("if_then_else", 1).computes(Computes::Choice),
+    int("ignore_loop_partition").computes(Computes::Argument),
+    truth("isfinite").one(Unary::IsFinite),
+    truth("isinf").one(Unary::IsInf),
+    truth("isnan").one(Unary::IsNan),
+    truth("isnullptr"),
+    open("large_uint_imm"),
+    like("ldexp", 0).two(Binary::Ldexp),
+    like("likely", 0).computes(Computes::Argument).lanes(),
+    like("log", 0).math_of(Math::Log).lanes(),
+    like("log10", 0).math_of(Math::Log10).lanes(),
+    like("log1p", 0).math_of(Math::Log1p),
+    like("log2", 0).math_of(Math::Log2).lanes(),
+    handle("lookup_param").effects(),
+    unwritten("make_filled_simdgroup_matrix").effects(),
+    first("masked_load"),
+    open("masked_store").effects(),
+    open("mma_fill").effects(),
+    unwritten("mma_fill_legacy").effects(),
+    unwritten("mma_store").effects(),
+    unwritten("mma_store_legacy").effects(),
+    unwritten("nd_mem_alloc_with_scope").effects(),
+    like("nearbyint", 0).math_of(Math::NearbyInt),
+    like("nextafter", 0).two(Binary::NextAfter),
+    open("param"),
+    like("popcount", 0).one(Unary::PopCount).lanes(),
+    like("pow", 0).two(Binary::Pow).lanes(),
+    int("prefetch").computes(Computes::Hint).effects(),
+    open("print_buffer").effects(),
+    like("ptr_byte_offset", 0),
+    like("q_multiply_shift", 0).lanes(),
+    like("q_multiply_shift_per_axis", 0).lanes(),
+    first("reinterpret").one(Unary::Reinterpret).lanes(),
+    int("ret").kept(),
+    like("round", 0).math_of(Math::Round).lanes(),
+    like("rsqrt", 0).math_of(Math::Rsqrt),
+    first("s_tir.cp_async_raw"),
+    like("selector", 0).effects(),
+    unwritten("shift_left").two(Binary::Shl),
+    unwritten("shift_right").two(Binary::Shr),
+    like("sigmoid", 0).math_of(Math::Sigmoid).lanes(),
+    unwritten("simdgroup_load").effects(),
+    unwritten("simdgroup_multiply_accumulate").effects(),
+    unwritten("simdgroup_store").effects(),
+    like("sin", 0).math_of(Math::Sin).lanes(),
+    like("sinh", 0).math_of(Math::Sinh).lanes(),
+    like("sqrt", 0).math_of(Math::Sqrt).lanes(),
+    int("start_profile_intrinsic").computes(Computes::Hint),
+    like("tan", 0).math_of(Math::Tan).lanes(),
+    like("tanh", 0).math_of(Math::Tanh).lanes(),
+    unwritten("tensormap_encode_tiled").effects(),
+    open("texture2d_load").effects(),
+    open("texture2d_store").effects(),
+    int("thread_return").kept(),
+    unwritten("timer_end_cuda").effects(),
+    unwritten("timer_finalize_cuda").effects(),
+    unwritten("timer_init_cuda").effects(),
+    unwritten("timer_start_cuda").effects(),
+    open("trace"),
+    like("trunc", 0).math_of(Math::Trunc).lanes(),
+    handle("tvm_access_ptr").kept(),
+    open("tvm_bmma_sync").effects(),
+    unwritten("tvm_call_cpacked").effects(),
+    unwritten("tvm_call_cpacked_lowered").effects(),
+    unwritten("tvm_call_packed").effects(),
+    unwritten("tvm_call_packed_lowered").effects(),
+    open("tvm_call_trace_packed").effects(),
+    unwritten("tvm_call_trace_packed_lowered").effects(),
+    int("tvm_check_return").effects(),
+    open("tvm_fill_fragment").effects(),
+    int("tvm_global_barrier_kinit").effects(),
+    open("tvm_kernel_replace_point").effects(),
+    open("tvm_load_matrix_sync"),
+    open("tvm_mma_sync").effects(),
+    handle("tvm_stack_alloca").effects(),
+    handle("tvm_stack_make_array").effects(),
+    handle("tvm_stack_make_shape").effects(),
+    int("tvm_static_handle").kept(),
+    int("tvm_storage_sync").effects(),
+    open("tvm_store_matrix_sync").effects(),
+    last("tvm_struct_get"),
+    int("tvm_struct_set").effects(),
+    int("tvm_thread_allreduce").effects(),
+    like("tvm_thread_invariant", 0).computes(Computes::Argument),
+    int("tvm_throw_last_error").effects(),
+    handle("tvm_tuple").kept(),
+    row("tvm_warp_activemask", DTypePlace::No, ResultRule::Scalar(DType::U32)).effects(),
+    like("tvm_warp_shuffle", 1).effects(),
+    like("tvm_warp_shuffle_down", 1).effects(),
+    like("tvm_warp_shuffle_up", 1).effects(),
+    like("tvm_warp_shuffle_xor", 1).effects(),
+    first("type_annotation").computes(Computes::Hint),
+    int("undef").computes(Computes::Hint),
+    first("vectorcombine"),
+    first("vectorhigh"),
+    first("vectorlow"),
+    int("vscale"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_ordered_and_has_each_function() {
+        assert!(TABLE.is_sorted_by_key(|row| row.name) && TABLE.windows(2).all(|pair| pair[0].name != pair[1].name));
+        for math in Math::ALL {
+            assert!(TABLE.iter().any(|row| row.math() == Some(*math)), "{math:?} has no name");
+        }
+    }
+
+    #[test]
+    fn rows_are_found_by_both_names() {
+        let [short, long] = ["exp", "tirx.exp"].map(|name| Intrinsic::find(name).expect("an intrinsic"));
+        assert_eq!((short.name, long.math(), short.takes_floats()), ("exp", Some(Math::Exp), true));
+        assert!(Intrinsic::find("relax.exp").is_none() && Intrinsic::find("expo").is_none());
+        let plain = |name| Intrinsic::find(name).is_some_and(Intrinsic::is_plain);
+        assert!(plain("abs") && plain("atan2") && plain("likely") && !plain("isnan") && !plain("bitwise_and"));
+    }
+}

@@ -1,0 +1,27 @@
+//! Everything about numbers, once: data types, elements, operations and intrinsics.
+//!
+//! | to add | edit |
+//! |---|---|
+//! | a data type | its row in `dtype`; to compute with it, also [`Scalar`] and its Rust type in `element` |
+//! | a function of one or two floats | `operation`, its row in `intrinsic`, and its mathematics in `runtime/src/math.rs` |
+//! | another intrinsic | its row in `intrinsic` |
+//!
+//! Other crates look up rows. They may have a function for a row, but not a list of data types or intrinsics of their own
+//! (test `tests/tests/layering.rs::numbers_have_one_home`).
+
+mod computed;
+mod dtype;
+mod element;
+mod format;
+mod half;
+mod intrinsic;
+mod operation;
+
+pub use computed::{LlvmTypes, Scalar};
+pub use dtype::{DType, DTypeInfo, UnknownDType};
+pub use element::{AsElement, Element, Number, number_of, word_of};
+pub(crate) use element::{access, holds_all};
+pub use format::Format;
+pub use half::{Bf16, F16};
+pub use intrinsic::{Computes, DTypePlace, Effect, Intrinsic, ResultRule};
+pub use operation::{Binary, Math, Unary};
