@@ -33,6 +33,8 @@ pub struct IterInfo {
     pub kind: IterKind,
     /// Its number of values, if constant.
     pub extent: Option<i64>,
+    /// The loop around the block whose variable is its value. An iterator with any other value, such as `i // 4`, has none.
+    pub bound: Option<LoopRef>,
 }
 
 /// A buffer that a block accesses.
@@ -109,6 +111,7 @@ impl Schedule {
     /// let block = &sch.blocks()[0];
     /// assert_eq!((block.reads[0].name.as_str(), block.writes[0].name.as_str()), ("A", "B"));
     /// assert_eq!((block.iters[0].kind, block.iters[0].extent), (IterKind::Spatial, Some(8)));
+    /// assert_eq!(block.iters[0].bound, Some(sch.get_loops(block.block)?[0]));
     /// # Ok::<(), PassError>(())
     /// ```
     pub fn blocks(&self) -> Vec<BlockInfo> {
@@ -117,8 +120,18 @@ impl Schedule {
 
     fn info(&self, id: Id) -> Option<BlockInfo> {
         let block = self.tree.as_block(id)?;
-        let iter =
-            |iter: &Iter| IterInfo { name: iter.name.clone(), kind: kind_of(iter), extent: iter.extent.as_int() };
+        let loops = self.tree.loops_around(id);
+        let bound = |iter: &Iter| {
+            let mut vars = loops.iter().filter_map(|of| Some((*of, self.tree.as_loop(*of)?.var)));
+            vars.find(|(_, var)| matches!(&iter.value, Ex::Dim(Dim::Var(value)) if value == var))
+                .map(|(of, _)| self.loop_ref(of))
+        };
+        let iter = |iter: &Iter| IterInfo {
+            name: iter.name.clone(),
+            kind: kind_of(iter),
+            extent: iter.extent.as_int(),
+            bound: bound(iter),
+        };
         let buffers = |write: bool| {
             let accessed = block.accesses.iter().filter(|access| access.write == write);
             accessed.map(|access| self.buffer_info(access, &block.iters)).collect()

@@ -161,7 +161,7 @@ fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> R
     if let Some(last) = last {
         let lanes =
             extent(last).map_or(most, |extent| most.min(extent.max(1).unsigned_abs().next_power_of_two() as i64));
-        let along = read_along(&info, &loops, last);
+        let along = read_along(&info, last);
         let first = loops.iter().filter(|of| **of != last && Some(**of) != along).copied();
         outer.retain(|of| *of != last && Some(*of) != along);
         let [rest, vector] = schedule.split(last, [None, Some(lanes)])?;
@@ -176,13 +176,13 @@ fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> R
 
 /// Returns the loop along which consecutive elements are read, if it is not the vector loop. In that case, the cache lines that
 /// a vector touches also serve the next ones.
-fn read_along(info: &BlockInfo, loops: &[LoopRef], vectors: LoopRef) -> Option<LoopRef> {
-    let iter = loops.iter().position(|of| *of == vectors).filter(|_| loops.len() == info.iters.len())?;
+fn read_along(info: &BlockInfo, vectors: LoopRef) -> Option<LoopRef> {
+    let iter = info.iters.iter().position(|iter| iter.bound == Some(vectors))?;
     let across = info.reads.iter().find(|read| {
         let in_last = read.dims.last().is_some_and(|dim| dim.contains(&iter));
         !in_last && read.dims.iter().any(|dim| dim.contains(&iter))
     })?;
-    loops.get(*across.dims.last()?.first()?).copied()
+    info.iters.get(*across.dims.last()?.first()?)?.bound
 }
 
 /// Returns the number of elements of a vector.

@@ -67,10 +67,14 @@ fn pack(schedule: &mut Schedule, block: BlockRef, iter: usize, filter: usize, la
 
 /// Splits the loops of a reduction.
 fn nest(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<Nest, PassError> {
-    let (mut spatial, mut reduced) = (Vec::new(), Vec::new());
+    let info = schedule.block_info(block)?;
+    let iters = info.iters.iter().filter(|iter| iter.kind == IterKind::Spatial);
+    let mut spatial: Vec<Option<LoopRef>> = iters.map(|iter| iter.bound).collect();
+    let (mut others, mut reduced) = (Vec::new(), Vec::new());
     for of in schedule.get_loops(block)? {
         match schedule.iter_kind(of)? {
-            IterKind::Spatial => spatial.push(of),
+            IterKind::Spatial if spatial.contains(&Some(of)) => {}
+            IterKind::Spatial => others.push(of),
             IterKind::Reduce => reduced.push(of),
             _ => bail!("a loop that binds several kinds of iterators"),
         }
@@ -90,9 +94,10 @@ fn nest(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<Nest, P
     inner.extend(vectors.into_iter().chain(lanes));
     let [channels, rows] = [tile.channels, tile.rows].map(|of| of.map(|(at, _)| at));
     let of_tile = [channels, rows, Some(tile.vector)];
-    let others = (0..spatial.len()).filter(|at| !of_tile.contains(&Some(*at))).map(|at| spatial[at]);
-    let channels: Vec<LoopRef> = channels.into_iter().map(|at| spatial[at]).collect();
-    let columns: Vec<LoopRef> = rows.into_iter().chain([tile.vector]).map(|at| spatial[at]).collect();
+    let outside = (0..spatial.len()).filter(|at| !of_tile.contains(&Some(*at))).filter_map(|at| spatial[at]);
+    let others = outside.chain(others);
+    let channels: Vec<LoopRef> = channels.into_iter().filter_map(|at| spatial[at]).collect();
+    let columns: Vec<LoopRef> = rows.into_iter().chain([tile.vector]).filter_map(|at| spatial[at]).collect();
     let columns_first = tile.channels_last || channels.is_empty();
     let (first, last) = if columns_first { (columns, channels) } else { (channels, columns) };
     // If a part of the input is prepared per block, threads share the loop over blocks.
@@ -111,7 +116,7 @@ fn nest(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<Nest, P
 /// loops over the iterations in a tile.
 fn part(
     schedule: &mut Schedule,
-    of: &mut LoopRef,
+    of: &mut Option<LoopRef>,
     [block, outer, lanes]: [Option<i64>; 3],
 ) -> Result<[Option<LoopRef>; 3], PassError> {
     let factors: Vec<Option<i64>> =
@@ -119,10 +124,11 @@ fn part(
     if factors.len() == 1 {
         return Ok([None; 3]);
     }
-    let mut loops = schedule.split_by(*of, &factors)?.into_iter();
+    let whole = of.ok_or_else(|| pass_error!("an iterator that is not the variable of a loop"))?;
+    let mut loops = schedule.split_by(whole, &factors)?.into_iter();
     let mut next = || loops.next().ok_or_else(|| pass_error!("a split returned too few loops"));
     let first = next()?;
-    *of = if block.is_some() { next()? } else { first };
+    *of = Some(if block.is_some() { next()? } else { first });
     let mut in_tile = |n: Option<i64>| n.map(|_| next()).transpose();
     Ok([block.map(|_| first), in_tile(outer)?, in_tile(lanes)?])
 }
