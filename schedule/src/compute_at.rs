@@ -557,8 +557,7 @@ fn iter_and_offset(index: &Dim, iters: &[Iter]) -> Option<(usize, i64)> {
 impl Hull {
     /// Returns the smallest hull that contains both.
     fn joined(self, other: Hull, analyzer: &mut Analyzer) -> Hull {
-        let mut end = |op, a: Dim, b: Dim| if a == b { a } else { analyzer.simplify(&Dim::binary(op, a, b)) };
         let pairs = self.0.into_iter().zip(other.0);
-        Hull(pairs.map(|((a, b), (c, d))| (end(prim::MIN, a, c), end(prim::MAX, b, d))).collect())
+        Hull(pairs.map(|((a, b), (c, d))| (analyzer.least(a, c), analyzer.greatest(b, d))).collect())
     }
 }

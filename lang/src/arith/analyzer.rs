@@ -2,6 +2,7 @@
 
 use super::bounds::Bounds;
 use super::modular::ModularSet;
+use super::of_one_type;
 use super::store::{Id, Store};
 use crate::ir::records::prim;
 use crate::ir::{DType, Dim, Sym};
@@ -238,6 +239,28 @@ impl Analyzer {
             Some(simple) => simple,
             None => dim.clone(),
         }
+    }
+
+    /// Returns the lesser of two expressions, simplified, in the wider of their data types.
+    ///
+    /// ```
+    /// # use plugin_api::{arith::Analyzer, prelude::*};
+    /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
+    /// assert_eq!(Analyzer::new().least(Dim::int(3, DType::I32), Dim::Int(5)), Dim::Int(3));
+    /// assert_eq!(Analyzer::new().least(Dim::int(0, DType::I32), n).dtype(), DType::I64);
+    /// ```
+    pub fn least(&mut self, a: Dim, b: Dim) -> Dim {
+        self.extreme(prim::MIN, a, b)
+    }
+
+    /// Returns the greater of two expressions, simplified, in the wider of their data types.
+    pub fn greatest(&mut self, a: Dim, b: Dim) -> Dim {
+        self.extreme(prim::MAX, a, b)
+    }
+
+    fn extreme(&mut self, op: u16, a: Dim, b: Dim) -> Dim {
+        let (a, b) = of_one_type(a, b);
+        if a == b { a } else { self.simplify(&Dim::binary(op, a, b)) }
     }
 
     /// Returns `Some(true)` if two expressions are equal for all values of their variables, `Some(false)` if they are equal for none, and `None` if

@@ -84,7 +84,12 @@ pub fn fold(op: u16, a: i64, b: i64) -> Option<i64> {
 /// Evaluates an operation on integers of a data type. Returns `None` if the result is undefined, or if an operand of type `uint64` exceeds the
 /// greatest `i64` and would appear negative.
 pub fn fold_as(op: u16, operands: DType, a: i64, b: i64) -> Option<i64> {
-    if operands == DType::U64 && (a < 0 || b < 0) { None } else { fold(op, a, b) }
+    match operands {
+        // Numbers above 2^63 are negative here, so an operation on them, or one that wraps around, has another value.
+        DType::U64 if a < 0 || b < 0 => None,
+        DType::U64 => fold(op, a, b).filter(|value| *value >= 0),
+        _ => fold(op, a, b),
+    }
 }
 
 /// Returns the canonical form of a dimension: equal sums of products have the same form. Assumes nothing about the variables; use an [`Analyzer`] to
@@ -138,6 +143,25 @@ pub fn product<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Dim {
         (Some(out), Some(whole)) => simplify(&Dim::binary(prim::MUL, out, Dim::Int(whole))),
         // A product that does not fit in 64 bits exceeds the number of elements of any tensor.
         (_, None) => Dim::Int(i64::MAX),
+    }
+}
+
+/// Converts both to the wider of their data types.
+pub(crate) fn of_one_type(a: Dim, b: Dim) -> (Dim, Dim) {
+    let (x, y) = (a.dtype(), b.dtype());
+    match x.bits().cmp(&y.bits()) {
+        std::cmp::Ordering::Less => (cast(a, y), b),
+        std::cmp::Ordering::Greater => (a, cast(b, x)),
+        std::cmp::Ordering::Equal => (a, b),
+    }
+}
+
+/// Converts an integer expression to another data type.
+pub fn cast(dim: Dim, dtype: DType) -> Dim {
+    match dim.as_int() {
+        _ if dim.dtype() == dtype => dim,
+        Some(number) => Dim::int(number, dtype),
+        None => Dim::Expr(Arc::new(DimExpr::Unary(prim::CAST, dtype, dim))),
     }
 }
 

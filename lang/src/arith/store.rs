@@ -109,8 +109,8 @@ impl Store {
             prim::INT if !int || range.contains(node.a as i64) => {
                 return (Bounds::exactly(node.a as i64), ModularSet::exactly(node.a as i64));
             }
-            // A float literal does not have operands, even if its type is an integer.
-            prim::FLOAT => return all,
+            // A literal does not have operands: neither a float of an integer type, nor an integer that its type lacks.
+            prim::INT | prim::FLOAT => return all,
             _ if !int || node.dtype.lanes() != 1 => return all,
             prim::VAR => self.facts.of_var(node.a as u32).unwrap_or(all),
             prim::CAST if self.nodes[node.a as usize].dtype == node.dtype => return of(node.a as Id),

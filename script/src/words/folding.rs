@@ -32,6 +32,8 @@ pub(crate) enum Folded {
 pub(crate) fn folded(op: u16, dtype: DType, a: Constant, b: Constant) -> Option<Folded> {
     use Constant::{Float, Int};
     let is = |x: Constant, v: i64| x == Int(v) || x == Float(v as f64);
+    // The upper half of the numbers of 64 bits without a sign is negative in a constant.
+    let wide = |x: i64| if dtype == DType::U64 { i128::from(x as u64) } else { x.into() };
     // Only for these, TVM folds remainders and bitwise operations.
     let index = matches!(dtype, DType::I32 | DType::I64);
     let on_indices = matches!(
@@ -41,7 +43,7 @@ pub(crate) fn folded(op: u16, dtype: DType, a: Constant, b: Constant) -> Option<
     if on_indices && !index {
         // The remainder of two unsigned constants is an exception.
         return match (op, dtype.code(), a, b) {
-            (prim::FLOORMOD, 1, Int(x), Int(y)) => of_integers(op, x.into(), y.into()).or(Some(Folded::ByZero)),
+            (prim::FLOORMOD, 1, Int(x), Int(y)) => of_integers(op, wide(x), wide(y)).or(Some(Folded::ByZero)),
             _ => None,
         };
     }
@@ -50,7 +52,7 @@ pub(crate) fn folded(op: u16, dtype: DType, a: Constant, b: Constant) -> Option<
         return Some(Folded::ByZero);
     }
     let known = match (a, b) {
-        (Int(x), Int(y)) => of_integers(op, x.into(), y.into()),
+        (Int(x), Int(y)) => of_integers(op, wide(x), wide(y)),
         (Float(x), Float(y)) => of_floats(op, x, y, dtype),
         _ => None,
     };
@@ -193,6 +195,26 @@ mod tests {
         assert_eq!(wrapped(300, 8, false), 44);
         assert_eq!(wrapped(1 << 31, 32, true), -2147483648);
         assert_eq!(wrapped(-1, 64, true), -1);
+    }
+
+    /// The upper half of `uint64` is negative in a [`Constant`].
+    #[test]
+    fn numbers_without_a_sign_use_64_bits() {
+        let of = |op, x: u64, y: u64| folded(op, DType::U64, Constant::Int(x as i64), Constant::Int(y as i64));
+        let large = u64::MAX - 1;
+        for (op, x, y, expected) in [
+            (prim::FLOORDIV, large, 3, i128::from(large / 3)),
+            (prim::FLOORMOD, large, 3, i128::from(large % 3)),
+            (prim::TRUNCDIV, 8, large, 0),
+            (prim::MAX, large, 3, large.into()),
+            (prim::MIN, large, 3, 3),
+            (prim::GT, large, 3, 1),
+            (prim::SUB, 5, 256, -251),
+        ] {
+            assert_eq!(of(op, x, y), Some(Folded::Int(expected)), "{op} {x} {y}");
+        }
+        assert_eq!(wrapped(-251, 64, false), -251, "a difference wraps around");
+        assert_eq!(wrapped(large.into(), 64, false), large as i64);
     }
 
     #[test]

@@ -55,6 +55,10 @@ def regions(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8,), "float32"), I: T.B
             T.writes(B[vi])
             T.where(A[i, 0] > T.float32(0))
             B[vi] = A[vi, n] + A[vi, n]
+    for i in range(T.int64(8)):
+        with T.sblock("numbers"):
+            vi = T.axis.spatial(T.int64(8), i)
+            B[vi] = A[0, 1] + A[vi, vi]
 # is read as
 # from tvm.script import ir as I
 # from tvm.script import tirx as T

@@ -489,16 +489,13 @@ fn has_bits(dim: &Dim) -> bool {
 
 /// Widens bounds to contain other bounds as well.
 fn join(analyzer: &mut Analyzer, known: &mut Bounds, new: Bounds) {
-    let mut end = |op, a: &mut Option<Dim>, b: Option<Dim>| {
-        let joined = a.take().zip(b).map(|(a, b)| analyzer.simplify(&if a == b { a } else { Dim::binary(op, a, b) }));
-        *a = joined.filter(|end| {
-            let mut variables = 0;
-            end.vars(&mut |_| variables += 1);
-            variables <= MOST_VARIABLES
-        });
+    let short = |end: &Dim| {
+        let mut variables = 0;
+        end.vars(&mut |_| variables += 1);
+        variables <= MOST_VARIABLES
     };
-    end(prim::MIN, &mut known.min, new.min);
-    end(prim::MAX, &mut known.max, new.max);
+    known.min = known.min.take().zip(new.min).map(|(a, b)| analyzer.least(a, b)).filter(short);
+    known.max = known.max.take().zip(new.max).map(|(a, b)| analyzer.greatest(a, b)).filter(short);
 }
 
 /// Returns the comparisons of a condition, if all their variables run: TVM solves only these.

@@ -1,7 +1,8 @@
 //! Sums of products with integer coefficients, in TVM's written form: positive terms in their original order, then a positive number, then subtracted
 //! terms, and a negative number last.
 
-use crate::arith::{Analyzer, fold, prim};
+pub use crate::arith::cast;
+use crate::arith::{Analyzer, fold, of_one_type, prim};
 use crate::ir::{DType, Dim, DimExpr};
 
 /// A linear sum: `terms[i].1 * terms[i].0 + … + number`.
@@ -204,24 +205,5 @@ fn folded(op: u16, a: Dim, b: Dim) -> Dim {
     match number {
         Some(number) => Dim::int(number, a.dtype()),
         None => Dim::binary(op, a, b),
-    }
-}
-
-/// Converts both to the wider of their data types.
-fn of_one_type(a: Dim, b: Dim) -> (Dim, Dim) {
-    let (x, y) = (a.dtype(), b.dtype());
-    match x.bits().cmp(&y.bits()) {
-        std::cmp::Ordering::Less => (cast(a, y), b),
-        std::cmp::Ordering::Greater => (a, cast(b, x)),
-        std::cmp::Ordering::Equal => (a, b),
-    }
-}
-
-/// Converts an integer expression to another data type.
-pub fn cast(dim: Dim, dtype: DType) -> Dim {
-    match dim.as_int() {
-        _ if dim.dtype() == dtype => dim,
-        Some(number) => Dim::int(number, dtype),
-        None => Dim::Expr(std::sync::Arc::new(DimExpr::Unary(prim::CAST, dtype, dim))),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::conditions::{Condition, as_less_or_equal, parts_of};
 use super::linear::{Linear, add, cast, parts, sub, widened};
-use crate::arith::{Analyzer, index_to_dim_of_atoms, prim, symbol_of};
+use crate::arith::{Analyzer, index_to_dim_of_atoms, of_one_type, prim, symbol_of};
 use crate::ir::{DType, Dim, Expr, Stmt, Sym, Value};
 use std::collections::HashMap;
 
@@ -259,7 +259,8 @@ impl<'a> Reached<'a> {
             _ => {
                 let bounds = self.analyzer.const_bounds(term);
                 let end = if upper { bounds.max } else { bounds.min };
-                (end != i64::MIN && end != i64::MAX).then(|| Dim::int(end, term.dtype()))
+                (end != i64::MIN && end != i64::MAX && term.dtype().has_integer(end.into()))
+                    .then(|| Dim::int(end, term.dtype()))
             }
         }
     }
@@ -305,12 +306,14 @@ impl<'a> Reached<'a> {
     }
 
     fn extreme(&mut self, op: u16, a: Dim, b: Dim) -> Dim {
+        let (a, b) = of_one_type(a, b);
         let simple = self.analyzer.simplify(&Dim::binary(op, a.clone(), b.clone()));
         self.one_of(&simple, a, b).unwrap_or(simple)
     }
 
     /// Returns the `min` or `max` of two dimensions, as written.
     fn either(&mut self, op: u16, a: Dim, b: Dim) -> Dim {
+        let (a, b) = of_one_type(a, b);
         let written = Dim::binary(op, a.clone(), b.clone());
         let simple = self.analyzer.simplify(&written);
         self.one_of(&simple, a, b).unwrap_or(written)

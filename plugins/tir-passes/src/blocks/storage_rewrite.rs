@@ -158,15 +158,14 @@ impl<'b> Rewrite<'b> {
 /// Returns a buffer that is as large as the largest one.
 fn largest(storage: &Storage<'_>, types: &[BufferType]) -> BufferType {
     let bits = |ty: &BufferType| i64::from(ty.dtype.bits()) * i64::from(ty.dtype.lanes());
-    let index = types.first().and_then(|ty| ty.shape.first()).map_or(DType::I32, Dim::dtype);
-    let number = |value| Dim::int(value, index);
     let of = i64::from(storage.dtype.bits()) * i64::from(storage.dtype.lanes());
-    let sizes = types
-        .iter()
-        .flat_map(|ty| ty.shape.iter().map(|extent| Dim::binary(prim::MUL, extent.clone(), number(bits(ty)))));
+    let size = |extent: &Dim, bits| Dim::binary(prim::MUL, extent.clone(), Dim::int(bits, extent.dtype()));
+    let sizes = types.iter().flat_map(|ty| ty.shape.iter().map(move |extent| size(extent, bits(ty))));
     // The division is exact: a buffer with another data type is never larger than one with the data type of the
     // storage.
-    let most = sizes.reduce(|a, b| Dim::binary(prim::MAX, a, b)).unwrap_or_else(|| number(0));
-    let elements = Analyzer::new().simplify(&Dim::binary(prim::FLOORDIV, most, number(of)));
+    let mut analyzer = Analyzer::new();
+    let most = sizes.reduce(|a, b| analyzer.greatest(a, b)).unwrap_or_else(|| Dim::int(0, DType::I32));
+    let of = Dim::int(of, most.dtype());
+    let elements = analyzer.simplify(&Dim::binary(prim::FLOORDIV, most, of));
     BufferType { scope: storage.scope.clone(), ..BufferType::new(vec![elements], storage.dtype) }
 }

@@ -251,6 +251,9 @@ impl<'b> Accesses<'b> {
         let (Some(min), Some(max)) = (bounds.min, bounds.max) else { return whole };
         let (min, max) = (self.as_number(min), self.as_number(max));
         let extent = add(sub(max, min.clone()), Dim::int(1, min.dtype()));
+        if extent.as_int().is_some_and(|number| !extent.dtype().has_integer(number.into())) {
+            return whole;
+        }
         let mut extent = self.analyzer.simplify(&extent);
         let mut reached = Reached::new(&mut self.analyzer, Ends::new(), std::iter::empty());
         let min = if strict { reached.not_negative(min) } else { min };

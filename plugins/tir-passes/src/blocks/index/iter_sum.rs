@@ -211,7 +211,8 @@ impl IterSum {
             reached = mul(split.extent.clone(), scale.clone());
             order.push(Split { scale, ..split });
         }
-        let sum = order.iter().rev().map(Split::to_dim).reduce(add)?;
+        let parts: Option<Vec<Dim>> = order.iter().rev().map(Split::to_dim).collect();
+        let sum = parts?.into_iter().reduce(add)?;
         Some(add(mul(sum, step), self.base))
     }
 
@@ -241,19 +242,20 @@ trait RevMin: Iterator<Item = (i64, usize)> + Sized {
 impl<I: Iterator<Item = (i64, usize)>> RevMin for I {}
 
 impl Split {
-    fn to_dim(&self) -> Dim {
+    /// Returns the split as an expression; `None` if its range does not fit 64 bits, or is not constant.
+    fn to_dim(&self) -> Option<Dim> {
         let number = |value| Dim::int(value, self.scale.dtype());
         let mut out = self.source.clone();
         if self.extent != self.whole || self.lower != 1 {
-            let within = self.extent.as_int().map(|extent| extent * self.lower);
-            if within != self.whole.as_int() {
-                out = Dim::binary(prim::FLOORMOD, out, number(within.unwrap_or(0)));
+            let within = self.extent.as_int()?.checked_mul(self.lower)?;
+            if Some(within) != self.whole.as_int() {
+                out = Dim::binary(prim::FLOORMOD, out, number(within));
             }
             if self.lower != 1 {
                 out = Dim::binary(prim::FLOORDIV, out, number(self.lower));
             }
         }
-        mul(out, self.scale.clone())
+        Some(mul(out, self.scale.clone()))
     }
 }
 

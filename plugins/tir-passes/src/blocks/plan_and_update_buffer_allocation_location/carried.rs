@@ -225,9 +225,7 @@ impl<'b> CarriedValues<'b> {
                 Some(known) => known
                     .into_iter()
                     .zip(reached)
-                    .map(|((a, b), (c, d))| {
-                        (extreme(&mut analyzer, prim::MIN, a, c), extreme(&mut analyzer, prim::MAX, b, d))
-                    })
+                    .map(|((a, b), (c, d))| (analyzer.least(a, c), analyzer.greatest(b, d)))
                     .collect(),
             };
             if covers(&mut analyzer, &reached, &read.ranges) || covers(&mut analyzer, &reached, &whole) {
@@ -303,10 +301,6 @@ fn said_by_blocks(body: &Body) -> ValueSet<'_> {
         });
     }
     said
-}
-
-fn extreme(analyzer: &mut Analyzer, op: u16, a: Dim, b: Dim) -> Dim {
-    if a == b { a } else { analyzer.simplify(&Dim::binary(op, a, b)) }
 }
 
 /// Returns true if ranges provably contain others.
