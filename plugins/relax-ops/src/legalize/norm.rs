@@ -192,17 +192,16 @@ fn group_norm(call: Call<'_>) -> Legal {
 fn instance_norm(call: Call<'_>) -> Legal {
     let te = Te::new("instance_norm", call);
     let (x, gamma, beta) = (te.input(0)?, te.input(1)?, te.input(2)?);
-    if x.dtype() == DType::F16 {
-        return cannot("it is not legalized for float16");
-    }
     let channel = axis_of(int(call, "channel_axis").unwrap_or(1), x.ndim());
     let axes = axes_in(call, "axes", x.ndim());
-    let count = float_count(&x, &axes, x.dtype());
-    let [sum, squares] = sums(&te, &format!("{}_red_temp", x.name()), &x, &axes);
+    let half = x.dtype() == DType::F16;
+    let wide = if half { map(&te, "T_cast", &x, |x| x.cast(DType::F32)) } else { x.clone() };
+    let count = float_count(&wide, &axes, wide.dtype());
+    let [sum, squares] = sums(&te, &format!("{}_red_temp", x.name()), &wide, &axes);
     let epsilon = float_attr(call, "epsilon").unwrap_or(1e-5);
     let out = te.compute("T_instance_norm", x.shape(), |i| {
         let outer = pick(i, &axes, false);
-        let normal = normal(x.at(i), [sum.at(&outer), squares.at(&outer)], &count, epsilon);
+        let normal = normal(wide.at(i), [sum.at(&outer), squares.at(&outer)], &count, epsilon).cast(x.dtype());
         scaled(call, normal, gamma.at([&i[channel]]), beta.at([&i[channel]]))
     });
     te.finish(&[out])
