@@ -64,6 +64,18 @@ fn iterations_that_depend_on_each_other_are_a_race() {
     assert_eq!(races(nested), [None; 3], "the inner loop is serial");
 }
 
+/// A pass that removes blocks does not change which races are found.
+#[test]
+fn threads_are_watched_around_blocks_and_without() {
+    let threads = "for i in T.thread_binding(4, thread=\"threadIdx.x\"):\n    ";
+    let block = "with T.sblock(\"b\"):\n        v = T.axis.spatial(4, i)\n        ";
+    for (name, body) in [("a sum", "B[0] = B[0] + A[I]"), ("own elements", "B[I] = B[I] + A[I]")] {
+        let plain = run(&Watching, &format!("{threads}{}", body.replace('I', "i")), COUNT).0;
+        let within = run(&Watching, &format!("{threads}{block}{}", body.replace('I', "v")), COUNT).0;
+        assert_eq!((plain.is_some(), within.is_some()), (name == "a sum", name == "a sum"), "{name}");
+    }
+}
+
 #[test]
 fn a_race_is_named() {
     let race = run(&Watching, "for row in T.parallel(8):\n    B[3] = B[3] + A[row]", COUNT).0.expect("a race");

@@ -8,8 +8,7 @@
 //!
 //! While a function still has blocks, a buffer that it allocates may be moved into the loop. Each iteration then
 //! has its own, so only an iteration that reads what another one wrote conflicts. Threads of a device are watched
-//! in functions without blocks, and for buffers passed by the caller, because shared memory belongs to one block of
-//! threads.
+//! only for buffers passed by the caller, because shared memory belongs to one block of threads.
 
 use crate::fault::FaultKind;
 use crate::program::{Instr, Loop, LoopKind, Program, Reg, Scalar, can_be_shared, each_instr};
@@ -29,7 +28,7 @@ impl Watched {
         let mut loops = BTreeSet::new();
         each_instr(&program.body, &mut |instr| {
             if let Instr::For(of) = instr
-                && is_concurrent(of.kind, program.has_blocks)
+                && !matches!(of.kind, LoopKind::Serial | LoopKind::Unrolled)
                 && !can_be_shared(of, &program.buffers)
             {
                 loops.insert(of.var);
@@ -41,14 +40,6 @@ impl Watched {
     /// Returns true if a loop has to be watched.
     pub(super) fn has_loops(&self) -> bool {
         !self.loops.is_empty()
-    }
-}
-
-fn is_concurrent(kind: LoopKind, has_blocks: bool) -> bool {
-    match kind {
-        LoopKind::Parallel | LoopKind::Vectorized => true,
-        LoopKind::ThreadBinding => !has_blocks,
-        LoopKind::Serial | LoopKind::Unrolled => false,
     }
 }
 
