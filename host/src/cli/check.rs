@@ -1,8 +1,11 @@
-//! The command `check`: reports every fault of a manifest and its plugins, without consequential errors.
+//! The command `check`: reports every fault of a manifest, its plugins and modules, without consequential errors.
 
+use super::arguments::{CheckArgs, InputArgs};
 use super::building::Building;
 use super::messages::Messages;
+use super::run::{read, read_input};
 use super::select::{Written, checked_settings, selection};
+use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::files::to_stdout;
 use crate::plugins::declared::{Unexported, UnknownOperator};
@@ -16,9 +19,10 @@ use registry::{Checker, Owner, OwnerId, PlanError, Registry, RegistryError};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Shows all problems, and returns the exit code of the gravest. With `locked`, plugins that differ from the lockfile
-/// are problems. With `loads`, each plugin is opened in a process of its own.
-pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) -> Result<u8, Error> {
+/// Shows all problems, and returns the exit code of the gravest. With `--locked`, plugins that differ from the lockfile
+/// are problems. Without `--no-load`, each plugin is opened in a process of its own.
+pub(super) fn check(path: &Path, args: &CheckArgs, messages: Messages) -> Result<u8, Error> {
+    let (locked, loads) = (args.plugins.locked, !args.no_load);
     let (manifest, problems) = Manifest::load_all(path)?;
     let mut errors: Vec<Error> = manifest.error(problems).into_iter().collect();
     let mode = if locked { Mode::Locked } else { Mode::Off };
@@ -45,6 +49,9 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) 
         }
     }
     tell_unexported(&engine, messages);
+    if complete && errors.is_empty() {
+        errors.extend(wrong_modules(&engine, args, messages)?);
+    }
     let registry = engine.registry();
     let lowest = selection(manifest.path.display().to_string(), &manifest.settings);
     let (mut checker, wrong) = Checker::new(lowest, registry);
@@ -63,16 +70,39 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) 
     }
     let n = errors.iter().map(Error::count).sum();
     if n == 0 {
-        let n = manifest.pipelines.len();
-        to_stdout(&format!("{}, {}, no problems\n", counted(fine, "plugin"), counted(n, "pipeline")))?;
+        let modules = Some(args.inputs.len()).filter(|n| *n > 0).map(|n| counted(n, "module"));
+        let counts = [counted(fine, "plugin"), counted(manifest.pipelines.len(), "pipeline")];
+        let counts: Vec<String> = counts.into_iter().chain(modules).collect();
+        to_stdout(&format!("{}, no problems\n", counts.join(", ")))?;
         return Ok(exit::DONE);
     }
     let code = messages.error(&Error::Several(errors));
-    messages.tell(&format!("{} in {}", counted(n, "problem"), manifest.path.display()));
+    let of_modules = if args.inputs.is_empty() { "" } else { " and the modules" };
+    messages.tell(&format!("{} in {}{of_modules}", counted(n, "problem"), manifest.path.display()));
     if !complete && !manifest.pipelines.is_empty() {
         messages.tell("names of passes were not checked, because plugins or parts of the manifest are missing");
     }
     Ok(code)
+}
+
+/// Reads the given modules, and returns the errors of those that cannot be read.
+fn wrong_modules(engine: &Engine, args: &CheckArgs, messages: Messages) -> Result<Vec<Error>, Error> {
+    let mut wrong = Vec::new();
+    for input in &args.inputs {
+        let module =
+            read_input(&InputArgs { from: args.from.clone(), ..InputArgs::of(input.clone()) }).and_then(|input| {
+                engine.prepare(&input)?;
+                read(engine, &PassContext::current(), &input, messages)
+            });
+        match module {
+            Ok(module) => {
+                let functions = counted(module.functions().count(), "function");
+                to_stdout(&format!("ok  {} ({functions})\n", input.display()))?;
+            }
+            Err(error) => wrong.push(error),
+        }
+    }
+    Ok(wrong)
 }
 
 fn counted(n: usize, what: &str) -> String {

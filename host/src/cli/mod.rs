@@ -171,7 +171,7 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
         Command::Package(args) => authoring::package::package(args, messages),
         Command::Check(args) => {
             let path = manifest_path(args.plugins.manifest.manifest.as_ref())?;
-            return check::check(&path, args.plugins.locked, !args.no_load, messages);
+            return check::check(&path, args, messages);
         }
         Command::Build(args) => return lock::build(args, messages),
         Command::Lock(args) => return lock::lock(args.manifest.as_ref(), messages),

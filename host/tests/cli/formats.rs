@@ -54,6 +54,21 @@ fn a_format_of_a_third_party_is_listed_and_explained() {
 }
 
 #[test]
+fn modules_are_checked() {
+    let case = case("toy_checked").file("model.py", "def f(:\n");
+    let out = case.fine(&["check", "model.toy"]);
+    assert!(out.ends_with("ok  model.toy (1 function)\n1 plugin, 0 pipelines, 1 module, no problems\n"), "{out}");
+    let (out, said, code) = case.run(&["check", "model.py", "model.toy", "gone.toy"], b"");
+    assert_eq!(code, 2, "{said}");
+    assert!(out.contains("ok  model.toy (1 function)\n") && !out.contains("no problems"), "{out}");
+    for part in ["--> model.py:1:7", "gone.toy", "2 problems in passes.toml and the modules"] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    let said = case.refused(&["check", "model.toy", "--no-load"], 2);
+    assert!(said.contains("cannot be used with"), "{said}");
+}
+
+#[test]
 fn a_format_of_a_third_party_is_read_by_every_command() {
     let case = case("toy_read");
     let text = case.fine(&["run", "model.toy", "--passes", ""]);
@@ -109,7 +124,7 @@ fn what_is_wrong_in_a_file_is_named_with_its_place() {
         ("toy{fault=odd}", "option `fault` of `toy` is `odd`, which is not in"),
         ("toy{fualt=loop}", "reader `toy` has no option `fualt`; did you mean `fault`?"),
         ("tvmscript{a=1}", "option `a` is given, but TVMScript is read without options"),
-        ("tyo", "no reader `tyo`; did you mean `toy`?; formats there are: toy, tvmscript"),
+        ("tyo", "no reader `tyo`; did you mean `toy`?; available formats: toy, tvmscript"),
         ("toy{", "expected"),
     ] {
         let said = case.refused(&["run", "model.toy", "--from", from, "--passes", ""], 2);

@@ -171,8 +171,9 @@ pub(super) enum Command {
     /// call. Neither builds nor loads the plugins.
     #[command(after_help = "Examples:\n  passhost ops\n  passhost ops max\n  passhost ops nn.conv2d --json")]
     Ops(OpsArgs),
-    /// Checks the manifest and every plugin, and shows all problems at once. First builds plugin crates that are
-    /// missing or stale, unless --no-load is given.
+    /// Checks the manifest, every plugin and the given modules, and shows all problems at once. First builds plugin crates
+    /// that are missing or stale, unless --no-load is given.
+    #[command(after_help = "Examples:\n  passhost check\n  passhost check model.onnx")]
     Check(CheckArgs),
     /// Builds the plugin crates that are missing or stale, as `run`, `check` and `lock` also do.
     ///
@@ -609,6 +610,12 @@ pub(super) struct OpsArgs {
 
 #[derive(Args)]
 pub(super) struct CheckArgs {
+    /// Modules to check as well, in any format that a plugin reads: each is read and verified. `-` reads standard input.
+    #[arg(conflicts_with = "no_load")]
+    pub(super) inputs: Vec<PathBuf>,
+    /// Reads the modules in this format, as for `run`.
+    #[arg(long, value_name = "FORMAT", requires = "inputs")]
+    pub(super) from: Option<String>,
     #[command(flatten)]
     pub(super) plugins: Plugins,
     /// Neither builds nor loads plugins. Otherwise, each plugin is loaded in its own process, which runs its
