@@ -33,7 +33,7 @@ def test_what_is_no_model_is_named(tmp_path):
     (tmp_path / "model.py").write_text(TEXT)
     with pytest.raises(PasshostError, match="option `a` is given, but TVMScript is read without options"):
         passhost.load_model(tmp_path / "model.py", a=1)
-    with pytest.raises(PasshostError, match="no reader `nothing`; formats there are: .*tvmscript"):
+    with pytest.raises(PasshostError, match="no reader `nothing`; available formats: .*tvmscript"):
         passhost.load_model(tmp_path / "model.py", format="nothing")
     with pytest.raises(TypeError, match=r"path is the name of a file, not an object of builtins\.int"):
         passhost.load_model(3)

@@ -259,7 +259,9 @@ pub(super) fn summary(report: &RunReport, registry: &Registry) -> String {
 fn row(nesting: usize, report: &StepReport, registry: &Registry) -> Vec<String> {
     let name = format!("{}{}", "  ".repeat(nesting), report.text(registry));
     let (before, after) = report.bindings;
-    let bindings = if before == after { format!("{before} bindings") } else { format!("{before} -> {after} bindings") };
+    let s = if after == 1 { "" } else { "s" };
+    let bindings =
+        if before == after { format!("{after} binding{s}") } else { format!("{before} -> {after} bindings") };
     let (mut what, ran) = (report.fate.to_string(), report.fate.ran());
     if let Some(rounds) = report.rounds.filter(|_| ran) {
         let s = if rounds == 1 { "" } else { "s" };

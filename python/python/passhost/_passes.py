@@ -170,8 +170,8 @@ def _host_name(name: str) -> str:
     if all(re.fullmatch(r"[^\W\d]\w*", word, re.ASCII) for word in words):
         return name
     raise ValueError(
-        f"{name!r} is no name of a pass: that has words of ASCII letters, digits and _ that begin with no digit, "
-        "and dots between them; give the pass one by name="
+        f"{name!r} is not a valid pass name: it must consist of words separated by dots, each of ASCII letters, digits "
+        "and _, and not starting with a digit; pass a valid one as name="
     )
 
 

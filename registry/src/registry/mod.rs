@@ -192,7 +192,7 @@ pub enum RegistryError {
         candidates: Vec<String>,
     },
     /// The requested format does not exist.
-    #[error("no {direction} `{name}`{}; formats there are: {}", did_you_mean(.near), listed(known))]
+    #[error("no {direction} `{name}`{}; available formats: {}", did_you_mean(.near), listed(known))]
     UnknownFormat {
         /// The requested direction.
         direction: Direction,

@@ -65,7 +65,7 @@ fn of_numpy(descr: &str) -> &'static str {
     match descr {
         _ if descr.contains("bfloat16") => "; NumPy files have it as raw bytes: save `array.view(\"V2\")`",
         _ if descr.contains("float8") => "; NumPy files have it as raw bytes: save `array.view(\"V1\")`",
-        _ => ", which no tensor has, or NumPy has no form for",
+        _ => "; tensors cannot have this type",
     }
 }
 

@@ -26,7 +26,7 @@ def load_json(json_str: str, *, check_well_formed: bool = True) -> Any:
     format."""
     record = json.loads(json_str)
     if not isinstance(record, dict) or record.get("passhost") != 1 or not isinstance(record.get("module"), str):
-        raise ValueError("this is no JSON of passhost.ir.save_json; passhost.tvm.from_tvm takes modules of TVM")
+        raise ValueError("expected JSON that passhost.ir.save_json wrote; use passhost.tvm.from_tvm for modules of TVM")
     mod = _provided.from_source(record["module"], "<JSON>", check_well_formed=check_well_formed)
     return mod[record["function"]] if "function" in record else mod
 

@@ -177,7 +177,7 @@ class Schedule:
         if name not in self._schedules:
             function = self._mod[name]
             if not isinstance(function, PrimFunc):
-                raise TypeError(f"{name!r} is no function of TIR")
+                raise TypeError(f"{name!r} is not a TIR function")
             body = self._mod._handle().get(name)
             assert body is not None
             self._schedules[name] = _passhost.Schedule(body)

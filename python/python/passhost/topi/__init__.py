@@ -153,7 +153,7 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     """Permutes the axes, or reverses them by default."""
     order = [axis % a.ndim for axis in axes] if axes is not None else list(reversed(range(a.ndim)))
     if sorted(order) != list(range(a.ndim)):
-        raise ValueError(f"axes {list(axes or ())} are no order of {a.ndim} axes")
+        raise ValueError(f"axes {list(axes or ())} are not a permutation of {a.ndim} axes")
     made: Tensor = te.compute(
         [a.shape[axis] for axis in order],
         lambda *i: a(*(i[order.index(at)] for at in range(a.ndim))),
