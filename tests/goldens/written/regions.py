@@ -141,3 +141,9 @@ class Module:
                 T.writes(B[vi])
                 T.where(A[i, 0] > T.float32(0.0))
                 B[vi] = A[vi, n] + A[vi, n]
+        for i in range(T.int64(8)):
+            with T.sblock("numbers"):
+                vi = T.axis.spatial(T.int64(8), i)
+                T.reads(A[T.min(vi, T.int64(0)):T.min(vi, T.int64(0)) + (T.max(vi, T.int64(0)) - T.min(vi, T.int64(0)) + T.int64(1)), T.min(vi, T.int64(1)):T.min(vi, T.int64(1)) + (T.max(vi, T.int64(1)) - T.min(vi, T.int64(1)) + T.int64(1))])
+                T.writes(B[vi])
+                B[vi] = A[0, 1] + A[vi, vi]
