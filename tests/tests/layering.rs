@@ -434,7 +434,7 @@ fn dtype_of(name: &str) -> Option<String> {
 #[test]
 fn numbers_have_one_home() {
     let (mut used, mut wrong) = (BTreeSet::new(), Vec::new());
-    for file in rust_files(&root()) {
+    for file in rust_files(root()) {
         let path = file.strip_prefix(root()).expect("a file of the workspace").to_string_lossy().into_owned();
         let in_tests = path.split('/').any(|part| matches!(part, "tests" | "benches" | "examples" | "target"));
         if path.starts_with("lang/src/scalar/") || in_tests || path.ends_with("tests.rs") {

@@ -346,7 +346,7 @@ mod tests {
         content[CHUNK + 77..][..9].copy_from_slice(b"some data");
         content[3 * CHUNK..][..9].copy_from_slice(b"some data");
         for part in [0..len, 1..CHUNK, 1..CHUNK + 78, CHUNK + 80..len - 1, 4 * CHUNK - 5..len, CHUNK..2 * CHUNK] {
-            let (mapped, copied) = (Tensor::new(&bytes[part.clone()]), Tensor::new(&content[part.clone()].to_vec()));
+            let (mapped, copied) = (Tensor::new(&bytes[part.clone()]), Tensor::new(&content[part.clone()]));
             assert_eq!(mapped.hash128(), copied.hash128(), "{part:?}");
         }
     }

@@ -229,7 +229,8 @@ mod tests {
     fn bytes_of_a_region_stay_there() {
         let region = held(3 * LEAST);
         let part = &region.bytes()[5..5 + LEAST];
-        let (shared, copied) = (Tensor::new(part), Tensor::new(&part.to_vec()));
+        let copy = part.to_vec();
+        let (shared, copied) = (Tensor::new(part), Tensor::new(&copy));
         assert_eq!((shared.bytes().as_ptr(), copied.bytes().as_ptr() == part.as_ptr()), (part.as_ptr(), false));
         assert_eq!(shared.hash128(), copied.hash128(), "the hash is that of the content");
         assert!(shared.same_bytes(&copied) && copied.region().is_none());
