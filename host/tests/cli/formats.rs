@@ -57,7 +57,7 @@ fn a_format_of_a_third_party_is_listed_and_explained() {
 fn modules_are_checked() {
     let case = case("toy_checked").file("model.py", "def f(:\n");
     let out = case.fine(&["check", "model.toy"]);
-    assert!(out.ends_with("ok  model.toy (1 function)\n1 plugin, 0 pipelines, 1 module, no problems\n"), "{out}");
+    assert!(out.ends_with("ok  model.toy (1 function)\n3 plugins, 0 pipelines, 1 module, no problems\n"), "{out}");
     let (out, said, code) = case.run(&["check", "model.py", "model.toy", "gone.toy"], b"");
     assert_eq!(code, 2, "{said}");
     assert!(out.contains("ok  model.toy (1 function)\n") && !out.contains("no problems"), "{out}");

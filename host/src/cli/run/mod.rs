@@ -330,25 +330,27 @@ fn conclude(
     let provenance = report.provenance.as_ref().filter(|_| args.provenance);
     let (module, input) = (&report.module, args.module.input.as_path());
     let text = Text { module, provenance, placing: &placing, input, spared: to.spared };
-    let write = |output: &Output| {
-        let ready = seen.timing.span("print", || text.print(engine, output))?;
-        seen.timing.span("write", || text.write(engine, output, &ready))
-    };
+    let print = |output: &Output| seen.timing.span("print", || text.print(engine, output));
     let summarize = |report: &RunReport| {
         let registry = engine.registry();
         messages.table("summary", || show::summary(report, registry), || show::summary_json(report, registry));
         args.look.tables(seen, report, messages);
     };
-    if report.error.is_some() {
+    if let Some(error) = report.error.take() {
+        // Before the summary, because printing is a part of the time.
+        let write = |output: &Output| text.write(engine, output, &print(output)?);
+        let error = keep_last_good(error, to, &write, messages);
         summarize(&report);
         seen.not_dumped().iter().for_each(|lost| {
             messages.error(lost);
         });
-        let error = report.error.take();
-        return error.map_or(Ok(exit::DONE), |error| Err(keep_last_good(error, to, &write, messages)));
+        return Err(error);
     }
     match &to.format {
-        WrittenAs::Text => write(to.output)?,
+        WrittenAs::Text => {
+            let ready = print(to.output)?;
+            seen.timing.span("write", || text.write(engine, to.output, &ready))?;
+        }
         WrittenAs::Writer(writer, options) => {
             let write = || engine.write_by(&report.module, (writer, options), to.output, to.spared, to.context);
             let said = seen.timing.span("write", write)?;
