@@ -115,8 +115,8 @@ impl<'a> Source<'a> {
     /// ```
     /// use plugin_api::prelude::*;
     ///
-    /// let folder = std::env::temp_dir();
-    /// let source = Source::of("model.toy", Some(&folder.join("model.toy")), b"");
+    /// let path = std::env::temp_dir().join("model.toy");
+    /// let source = Source::of("model.toy", Some(&path), b"");
     /// let error = source.beside("../weights.bin").expect_err("is outside").to_string();
     /// assert!(error.starts_with("`../weights.bin`: it is not in the folder of the file that names it"), "{error}");
     /// ```
