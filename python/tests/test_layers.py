@@ -118,7 +118,7 @@ def test_late_imports_state_their_reason():
 
 
 def provided():
-    """Returns the declared functions of `_provided`, with the modules that set them according to their documentation."""
+    """Returns the declared functions of `_provided`, with the modules that set them as their documentation says."""
     body = ast.parse((PACKAGE / "_provided.py").read_text(encoding="utf-8")).body
     names = [(node.target.id, body[at + 1]) for at, node in enumerate(body) if isinstance(node, ast.AnnAssign)]
     said = {name: ast.literal_eval(doc.value).partition("\n")[0].partition("set by ")[2] for name, doc in names}

@@ -67,7 +67,7 @@ def nothing(mod, ctx):
         ({"required": [3]}, TypeError, "required of pass 'nothing' is a list of names, and 3 is a int"),
         ({"required": 3}, TypeError, "Required is expected to be the type of list/tuple"),
         ({"opt_level": 2**40}, ValueError, "opt_level of pass 'nothing' is an integer from"),
-        *[({"name": name}, ValueError, "is not a valid pass name") for name in ("深", "1abc", "a.1", "a..b", ".a", "été")],
+        *[({"name": name}, ValueError, "is not a valid pass name") for name in ("深", "1a", "a.1", "a..b", ".a", "é")],
     ],
 )
 def test_what_a_python_pass_cannot_be(given, kind, message):

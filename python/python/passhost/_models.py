@@ -16,12 +16,14 @@ def load_model(
 ) -> IRModule:
     """Reads a module from a file: TVMScript, or a format that a plugin reads.
 
-    The format is `format`, otherwise that of the file extension, otherwise that of the first bytes. `options` are options
-    of the reader, which `passhost explain FORMAT` shows. Raises `ScriptError` if the file is invalid, and `PluginError`
+    The format is `format`, otherwise that of the file extension, otherwise that of the first bytes. `options` are
+    options of the reader, which `passhost explain FORMAT` shows. Raises `ScriptError` if the file is invalid, and `PluginError`
     if the reader fails.
     """
     if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"path is the name of a file, not an object of {type(path).__module__}.{type(path).__qualname__}")
+        raise TypeError(
+            f"path is the name of a file, not an object of {type(path).__module__}.{type(path).__qualname__}"
+        )
     _plugins.ensure_loaded()
     handle, said = _passhost.load_model(os.fspath(path), format, strict, list(options.items()))
     for line in said:
