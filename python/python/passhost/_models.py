@@ -17,8 +17,8 @@ def load_model(
     """Reads a module from a file: TVMScript, or a format that a plugin reads.
 
     The format is `format`, otherwise that of the file extension, otherwise that of the first bytes. `options` are
-    options of the reader, which `passhost explain FORMAT` shows. Raises `ScriptError` if the file is invalid, and `PluginError`
-    if the reader fails.
+    options of the reader, which `passhost explain FORMAT` shows. Raises `ScriptError` if the file is invalid, and
+    `PluginError` if the reader fails.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(

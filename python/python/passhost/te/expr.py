@@ -183,7 +183,7 @@ def compute(
     attrs: Any = None,
     varargs_names: Iterable[str] | None = None,
 ) -> Any:
-    """Returns a tensor of the elements that `fcompute` computes from indices, or a tuple of them if it returns a tuple."""
+    """Returns a tensor of the elements that `fcompute` computes from indices; a tuple if it returns a tuple."""
     dims = [shape] if isinstance(shape, int | Expr) else list(shape)
     axes = tuple(Var(axis, "int64") for axis in _axis_names(fcompute, len(dims), varargs_names))
     element = fcompute(*axes)
