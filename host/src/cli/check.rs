@@ -13,7 +13,7 @@ use crate::plugins::lock::{Keeper, Mode};
 use crate::plugins::manifest::{Manifest, NamedPipeline};
 use crate::report::Report;
 use crate::report::error::{Error, exit};
-use passhost_lang::names::few_suggestions;
+use passhost_lang::names::{counted, few_suggestions};
 use registry::registry::contracts::{self, UnknownName};
 use registry::{Checker, Owner, OwnerId, PlanError, Registry, RegistryError};
 use std::collections::BTreeSet;
@@ -103,10 +103,6 @@ fn wrong_modules(engine: &Engine, args: &CheckArgs, messages: Messages) -> Resul
         }
     }
     Ok(wrong)
-}
-
-fn counted(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Returns the first error of each pipeline of a manifest.

@@ -12,6 +12,7 @@ use crate::plugins::manifest::Manifest;
 use crate::report::Report;
 use crate::report::error::{Error, exit};
 use crate::workers;
+use passhost_lang::names::counted;
 use std::path::PathBuf;
 
 /// Lists all plugins and writes the lockfile. If a plugin is refused, the file does not change.
@@ -23,7 +24,7 @@ pub(super) fn lock(manifest: Option<&PathBuf>, messages: Messages) -> Result<u8,
     for change in lock.changes() {
         out.push_str(&format!("{}: {}\n", change.name, change.what.join(", ")));
     }
-    let plugins = format!("{} plugin{}", lock.len(), if lock.len() == 1 { "" } else { "s" });
+    let plugins = counted(lock.len(), "plugin");
     let end = if written { "written" } else { "is up to date" };
     out.push_str(&format!("{} {end}: {plugins}\n", lock.path().display()));
     to_stdout(&out).map(|()| exit::DONE)

@@ -5,6 +5,7 @@ use crate::plugins::hashes::Hashes;
 use crate::report::Report;
 use crate::run::{RunReport, StepReport};
 use passhost_lang::metadata::{ConfigInfo, OptionInfo, PassInfo, doc_lines};
+use passhost_lang::names::counted;
 use passhost_lang::names::visible::{push_padded, shortened, visible, visible_line};
 use registry::{Owner, PassId, Pipeline, Plan, Registry, Warning};
 use std::fmt::Write;
@@ -259,9 +260,7 @@ pub(super) fn summary(report: &RunReport, registry: &Registry) -> String {
 fn row(nesting: usize, report: &StepReport, registry: &Registry) -> Vec<String> {
     let name = format!("{}{}", "  ".repeat(nesting), report.text(registry));
     let (before, after) = report.bindings;
-    let s = if after == 1 { "" } else { "s" };
-    let bindings =
-        if before == after { format!("{after} binding{s}") } else { format!("{before} -> {after} bindings") };
+    let bindings = if before == after { counted(after, "binding") } else { format!("{before} -> {after} bindings") };
     let (mut what, ran) = (report.fate.to_string(), report.fate.ran());
     if let Some(rounds) = report.rounds.filter(|_| ran) {
         let s = if rounds == 1 { "" } else { "s" };

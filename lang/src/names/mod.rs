@@ -133,6 +133,11 @@ pub fn listed(items: &[impl AsRef<str>]) -> String {
     }
 }
 
+/// Returns a number with a word, which gets an `s` unless the number is 1: `1 element`, `2 elements`.
+pub fn counted(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
 /// Returns `; did you mean …?`, or an empty string.
 pub fn did_you_mean(near: &[String]) -> String {
     let quoted: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();

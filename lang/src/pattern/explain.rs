@@ -7,6 +7,7 @@ use super::node::{Args, Callee, Form, Node, Part, Pattern, Test};
 use super::program::Program;
 use crate::ir::records::{NONE, kind};
 use crate::ir::{Attr, Dim, Expr, Sym, Value};
+use crate::names::counted;
 use std::fmt;
 
 /// The reason why a value does not match.
@@ -236,10 +237,6 @@ fn describe(value: Value<'_>) -> String {
         Expr::Function(_) => "a function".to_string(),
         _ => "another kind of value".to_string(),
     }
-}
-
-fn counted(n: usize, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 /// A value to be described.

@@ -13,6 +13,7 @@ use crate::text::Input;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use passhost_lang::ir::Module;
+use passhost_lang::names::counted;
 use std::collections::HashSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -158,8 +159,7 @@ fn size(module: &Module) -> (usize, usize) {
 }
 
 fn sized((functions, bindings): (usize, usize)) -> String {
-    let plural = |n: usize| if n == 1 { "" } else { "s" };
-    format!("{functions} function{} with {bindings} binding{}", plural(functions), plural(bindings))
+    format!("{} with {}", counted(functions, "function"), counted(bindings, "binding"))
 }
 
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {

@@ -5,6 +5,7 @@ use super::coverage::Coverage;
 use super::steps::ValidatedStep;
 use super::verdict::{Difference, Same, Verdict, What};
 use passhost_lang::metadata::Tolerance;
+use passhost_lang::names::counted;
 use serde_json::{Value, json};
 
 /// A pass with its verdict, without the modules.
@@ -90,17 +91,13 @@ impl Checked {
     }
 }
 
-fn plural(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
 /// Formats a numeric difference with three digits.
 pub(crate) fn short(error: f64) -> String {
     if error.is_infinite() { "infinite".to_string() } else { format!("{error:.2e}") }
 }
 
 fn said_of_same(same: &Same) -> String {
-    let (functions, inputs) = (plural(same.functions, "function"), plural(same.inputs, "input"));
+    let (functions, inputs) = (counted(same.functions, "function"), counted(same.inputs, "input"));
     let executed = format!("{functions}, {inputs}: {}", same.coverage.short());
     match same.largest > 0.0 {
         true => format!("{executed}, largest error {}", short(same.largest)),

@@ -4,6 +4,7 @@ use super::turns::least_and_median;
 use super::{Bench, Kernel};
 use crate::cli::show::table;
 use native::Made;
+use passhost_lang::names::counted;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -78,10 +79,6 @@ pub(super) fn text(bench: &Bench) -> String {
     }
     out.push_str(&format!("\n{}\n{}", kernels(bench), runs(bench)));
     out
-}
-
-fn counted(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Describes how many kernels were compiled, and how many were loaded from the cache.
