@@ -161,6 +161,11 @@ fn normal(x: TeExpr, [sum, squares]: [TeExpr; 2], count: &TeExpr, epsilon: f64) 
     (x - mean) * (spread + epsilon).math("rsqrt")
 }
 
+/// Converts a tensor of float16 to float32, in which sums are computed.
+fn in_float32(te: &Te<'_>, x: TeTensor) -> TeTensor {
+    if x.dtype() == DType::F16 { map(te, "T_cast", &x, |x| x.cast(DType::F32)) } else { x }
+}
+
 fn group_norm(call: Call<'_>) -> Legal {
     let te = Te::new("group_norm", call);
     let (x, gamma, beta) = (te.input(0)?, te.input(1)?, te.input(2)?);
@@ -172,7 +177,7 @@ fn group_norm(call: Call<'_>) -> Legal {
     let of_group = [Dim::Int(groups), x.shape()[channel].clone().floor_div(groups)];
     let shape = [&x.shape()[..channel], &of_group, &x.shape()[channel + 1..]].concat();
     let grouped = reshaped(&te, &x, &shape);
-    let wide = if x.dtype() == DType::F16 { map(&te, "T_cast", &grouped, |x| x.cast(DType::F32)) } else { grouped };
+    let wide = in_float32(&te, grouped);
     let after = |axis: &usize| if *axis > channel { axis + 1 } else { *axis };
     let mut reduced: Vec<usize> = [channel + 1].into_iter().chain(axes.iter().map(after)).collect();
     reduced.sort_unstable();
@@ -194,8 +199,7 @@ fn instance_norm(call: Call<'_>) -> Legal {
     let (x, gamma, beta) = (te.input(0)?, te.input(1)?, te.input(2)?);
     let channel = axis_of(int(call, "channel_axis").unwrap_or(1), x.ndim());
     let axes = axes_in(call, "axes", x.ndim());
-    let half = x.dtype() == DType::F16;
-    let wide = if half { map(&te, "T_cast", &x, |x| x.cast(DType::F32)) } else { x.clone() };
+    let wide = in_float32(&te, x.clone());
     let count = float_count(&wide, &axes, wide.dtype());
     let [sum, squares] = sums(&te, &format!("{}_red_temp", x.name()), &wide, &axes);
     let epsilon = float_attr(call, "epsilon").unwrap_or(1e-5);
