@@ -77,9 +77,7 @@ impl Scalar {
             _ => (i64::MIN, i64::MAX),
         }
     }
-}
 
-impl Scalar {
     /// Returns [`Scalar::range`] as floats.
     pub fn float_range(self) -> (f64, f64) {
         let (low, high) = self.range();

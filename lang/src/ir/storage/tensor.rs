@@ -112,7 +112,8 @@ impl Tensor {
     /// Makes a tensor of this library: a handle to the region with these bytes, otherwise a copy.
     #[doc(hidden)]
     pub fn new_here(bytes: &[u8]) -> Tensor {
-        match Shared::around(bytes).filter(|_| bytes.len() >= LEAST) {
+        let region = if bytes.len() >= LEAST { Shared::around(bytes) } else { None };
+        match region {
             Some((region, offset)) => {
                 let hash = region.hash(offset..offset + bytes.len());
                 Tensor::part(region, offset, bytes.len(), hash)
