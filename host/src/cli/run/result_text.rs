@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Where a command writes large constants of a text.
+/// The place of large constants of a text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Placing {
     /// The file, which must be in the folder of the text.
@@ -43,6 +43,8 @@ struct Placement {
     known: BTreeMap<usize, (String, Entry)>,
     /// The identity of the file as it is now.
     now: Option<Identity>,
+    /// True if passhost wrote the file.
+    is_own: bool,
     placed: RefCell<Vec<Placed>>,
     by_key: RefCell<HashMap<Key, String>>,
     /// All names, of known and of new tensors.
@@ -56,6 +58,7 @@ impl Placement {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let bytes = map_beside(Some(&path), &name).ok();
         let contents = bytes.as_ref().and_then(|bytes| safetensors::read(bytes).ok());
+        let is_own = contents.as_ref().is_some_and(|contents| contents.is_own);
         let entries = contents.into_iter().flat_map(|contents| contents.tensors);
         let known: BTreeMap<usize, (String, Entry)> =
             entries.filter_map(|(name, entry)| entry.ok().map(|entry| (entry.data.start, (name, entry)))).collect();
@@ -66,6 +69,7 @@ impl Placement {
             name,
             known,
             now,
+            is_own,
             placed: RefCell::default(),
             by_key: RefCell::default(),
             names: RefCell::new(names),
@@ -114,15 +118,13 @@ impl Placement {
         let sources =
             placed.iter().filter_map(|placed| placed.tensor.region()?.0.region::<MappedFile>()?.identity().cloned());
         let is_source = sources.into_iter().any(|source| source == *now);
-        let is_own = map_beside(Some(&self.path), &self.name)
-            .is_ok_and(|bytes| safetensors::read(&bytes).is_ok_and(|contents| contents.is_own));
         if is_source && !output.leads_to(input) {
             return refused(
                 "has weights that the input uses, and would be replaced; choose another file with --weights"
                     .to_string(),
             );
         }
-        if !is_own && (asked.file.is_none() || is_source) {
+        if !self.is_own && (asked.file.is_none() || is_source) {
             return refused(
                 "is a file that passhost did not write, and would be replaced by the weights of the result; choose a file with --weights"
                     .to_string(),
@@ -167,7 +169,7 @@ impl Text<'_> {
     /// Prints the module. Large constants become references to a file beside the output, unless they have to be in the text.
     ///
     /// # Errors
-    /// If a part of the module cannot be printed, the text would be too long, or there is no place for the file.
+    /// If a part of the module cannot be printed, the text would be too long, or the file cannot be in the given place.
     pub(super) fn print(&self, engine: &Engine, output: &Output) -> Result<Ready, Error> {
         let Some(path) = self.file(output)? else {
             self.fits()?;
