@@ -431,7 +431,7 @@ fn dtype_of(name: &str) -> Option<String> {
     DType::all().iter().find(is_named).map(|row| row.name.to_string())
 }
 
-/// What is true of an intrinsic or a data type is written in its row in `lang/src/scalar`, so adding one does not touch other lists.
+/// Each fact about an intrinsic or a data type is in its row in `lang/src/scalar`, so adding one does not touch other lists.
 #[test]
 fn numbers_have_one_home() {
     let (mut used, mut wrong) = (BTreeSet::new(), Vec::new());

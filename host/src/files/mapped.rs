@@ -294,7 +294,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
 /// Maps a file in the folder of another one.
 ///
 /// # Errors
-/// If the name leads out of the folder, or there is no regular file that can be read.
+/// If the name leads out of the folder, or does not name a regular file that can be read.
 pub(crate) fn map_beside(path: Option<&Path>, name: &str) -> Result<Bytes, String> {
     let place = place_beside(path, name)?;
     open_regular(&place)

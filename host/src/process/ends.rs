@@ -145,9 +145,9 @@ pub(super) fn line(board: &Board, end: &End) -> Line {
     line
 }
 
-/// What happened to a mapped file whose bytes are gone.
+/// The message about a mapped file whose bytes are gone.
 const LOST: &str = "became shorter while it was mapped, or could not be read";
-/// What to do about it.
+/// The remedy.
 const LEAVE_IT: &str = "leave the file alone while passhost reads it; to replace it, write a new file and rename it";
 
 /// Formats the message about a mapped file whose bytes are gone, as one line.

@@ -252,7 +252,7 @@ extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     }
 }
 
-/// If the signal is about a page of a mapped file that is gone, because the file became shorter, ends the process; a worker only names the file.
+/// Ends the process if the signal is about a mapped file that became shorter. A worker only names the file.
 #[inline(never)]
 fn lose_file(board: &Board, info: *mut siginfo_t) {
     // SAFETY: the system passes the facts of the signal. A code above 0 means that it comes from an access to memory, which has an address.

@@ -30,7 +30,7 @@ impl Engine {
     /// Returns the module with constants in place of the parameters that the file has.
     ///
     /// # Errors
-    /// If the file cannot be read, has a tensor that is no parameter, or one that does not fit its parameter.
+    /// If the file cannot be read, or a tensor of it does not belong to a parameter or does not fit it.
     pub(super) fn bound(&self, module: &Module, path: &Path) -> Result<Module, Error> {
         let wrong = |message: String| {
             Error::Request {

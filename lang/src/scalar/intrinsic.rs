@@ -45,7 +45,7 @@ pub enum Effect {
     Changes,
 }
 
-/// What an intrinsic computes.
+/// The computation of an intrinsic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Computes {
     /// An operation on one number.
@@ -73,7 +73,7 @@ pub struct Intrinsic {
     pub result: ResultRule,
     /// Its effect.
     pub effect: Effect,
-    /// What it computes; `None` if programs cannot execute it.
+    /// Its computation; `None` if programs cannot execute it.
     pub computes: Option<Computes>,
     /// True if a call applies to vectors lane by lane, as in TVM.
     pub has_lanes: bool,

@@ -95,7 +95,7 @@ impl Sources {
 /// Returns the path of a file in the folder of another one, or in a folder within it. Links must not lead out of that folder.
 ///
 /// # Errors
-/// If `path` is none, the name leads elsewhere, or there is no regular file.
+/// If `path` is `None`, or the name leads elsewhere or does not name a regular file.
 pub fn place_beside(path: Option<&Path>, name: &str) -> Result<PathBuf, String> {
     let Some(folder) = path.and_then(Path::parent) else {
         return Err(

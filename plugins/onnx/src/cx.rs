@@ -265,7 +265,7 @@ impl<'a> Cx<'a> {
         self.agreeing_before(a, b, 0)
     }
 
-    /// As [`agreeing`](Cx::agreeing), without so many of the last axes.
+    /// Does the same as [`agreeing`](Cx::agreeing), except for the last `last` axes.
     fn agreeing_before(&self, a: &T, b: &T, last: usize) -> Res<(T, T)> {
         let (Some(x), Some(y)) = (a.shape(), b.shape()) else { return Ok((a.clone(), b.clone())) };
         let (mut p, mut q) = (x.to_vec(), y.to_vec());

@@ -46,7 +46,7 @@ pub(crate) fn dtype_of(code: i32) -> Res<DType> {
 /// The files of a model: its own, and those in its folder that have the data of tensors.
 pub(crate) struct Files<'s> {
     source: &'s Source<'s>,
-    /// Those that are open, by their names.
+    /// The open files, by their names.
     open: RefCell<BTreeMap<String, Bytes>>,
 }
 

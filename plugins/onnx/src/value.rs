@@ -139,7 +139,7 @@ impl T {
         })
     }
 
-    /// Returns the dimensions, of which there must be at least so many.
+    /// Returns the dimensions. Fewer than `least` are an error.
     pub(crate) fn dims_from(&self, least: usize) -> Res<Vec<Dim>> {
         let dims = self.dims()?;
         match dims.len() >= least {

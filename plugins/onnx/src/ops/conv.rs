@@ -308,7 +308,7 @@ fn matmul_integer<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.matmul(&x, &w)
 }
 
-/// Returns the operands of a product at these inputs, transposed if the attributes say so.
+/// Returns the operands of a product at these inputs, transposed where an attribute requires it.
 pub(super) fn gemm_operands<'a>(cx: &Cx<'a>, n: &Node<'a>, a: usize, b: usize) -> Res<(T, T)> {
     let of = |at: usize, name: &'static str| -> Res<T> {
         let x = n.input(at)?;
@@ -325,7 +325,7 @@ pub(super) fn gemm_product<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     }
     let product = cx.matmul(&a, &b)?;
     let product = if alpha == 1.0 { product } else { cx.mul_s(&product, alpha)? };
-    // What is scaled by 0 is not added, even if it is infinite.
+    // An operand that is scaled by 0 is not added, even if it is infinite.
     let Some(c) = n.opt(2)?.filter(|_| beta != 0.0) else { return Ok(product) };
     let c = if beta == 1.0 { c } else { cx.mul_s(&c, beta)? };
     cx.add(&product, &c)

@@ -213,7 +213,7 @@ fn unique_sorted(cx: &mut Cx<'_>, x: &T, axis: Option<usize>) -> Res<[T; 4]> {
     results.try_into().map_err(|_| "it has four results".to_string())
 }
 
-/// As [`unique_sorted`], in the order of the first occurrences.
+/// Returns the results of [`unique_sorted`] in the order of the first occurrences.
 pub(super) fn unique_in_order(cx: &mut Cx<'_>, x: &T, axis: Option<usize>) -> Res<[T; 4]> {
     let [values, first, back, counts] = unique_sorted(cx, x, axis)?;
     let sorted = |x: &T| -> Res<T> {

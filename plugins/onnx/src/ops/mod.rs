@@ -35,7 +35,7 @@ pub(crate) struct Row {
     pub(crate) narrow: Narrow,
 }
 
-/// What an operator does with tensors of narrow types, whose bytes are numbers of another type.
+/// The treatment of tensors of narrow types, whose bytes are numbers of another type, by an operator.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Narrow {
     /// It computes with numbers, so that narrow ones are refused.

@@ -150,7 +150,7 @@ fn quantized_like<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, at: usize) -> Res<T> {
     quantized_as(cx, n, x, at, n.input(0)?.dtype())
 }
 
-/// As [`quantized_like`]. Without a zero point, the result has this type.
+/// Quantizes as [`quantized_like`] does. Without a zero point, the result has this type.
 fn quantized_as<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, at: usize, dtype: DType) -> Res<T> {
     let scaled = cx.div(x, &cx.reshape(&n.input(at)?, vec![])?)?;
     let zero = n.opt(at + 1)?;
