@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ except ModuleNotFoundError:  # Not needed for work on the package.
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PACKAGE = HERE / "python" / "passhost"
-PLUGINS = ("passhost-relax-ops", "passhost-relax-passes", "passhost-tir-passes", "passhost-conv-grouping")
+MANIFEST = (ROOT / "passes.toml").read_text(encoding="utf-8")
+# The packages of the plugins in the default manifest, each named after its folder.
+PLUGINS = [f"passhost-{Path(plugin['crate']).name}" for plugin in tomllib.loads(MANIFEST)["plugin"]]
 
 
 def _cargo(*packages: str, release: bool) -> list[Path]:
@@ -46,7 +49,7 @@ def _carry(files: list[Path]) -> None:
     folder = PACKAGE / "_plugins"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    text = (ROOT / "passes.toml").read_text(encoding="utf-8")
+    text = MANIFEST
     for package in PLUGINS:
         crate = package.removeprefix("passhost-")
         [library] = {file for file in files if _is_library(file, crate)}
