@@ -187,7 +187,7 @@ def test_a_pass_that_calls_itself_without_end(mod):
         return made[0](mod)
 
     made.append(forever)
-    found = refused(forever, mod, PasshostError, "a pass that runs others must not lead back to itself")
+    found = refused(forever, mod, PasshostError, "a pass that runs other passes must not lead back to itself")
     assert all(len(note) < 100 for note in found.__notes__)
 
 
@@ -201,7 +201,7 @@ def test_a_pass_that_is_called_alone_and_calls_itself_without_end(mod, in_contex
             return forever(mod)
 
     for _ in range(2):
-        with pytest.raises(PasshostError, match="a pass that runs others must not lead back to itself") as caught:
+        with pytest.raises(PasshostError, match="a pass that runs other passes must not lead back to itself") as caught:
             forever(mod)
         assert len(caught.value.__notes__) < 40
     assert module_pass(lambda mod, ctx: mod, opt_level=0)(mod) is mod

@@ -183,7 +183,7 @@ def load_model(
     path: str | PathLike[str],
     format: str | None = None,
     strict: bool = False,
-    options: Sequence[tuple[str, Any]] = (),
+    options: Sequence[tuple[str, Any]] = ...,
 ) -> tuple[Module, list[str]]: ...
 def print_module(module: Module) -> str: ...
 

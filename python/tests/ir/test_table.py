@@ -54,7 +54,7 @@ def test_every_table_has_rows_of_its_columns(mod):
     calls = rows["nodes"][rows["nodes"]["kind"] == table.Kind.CALL]
     assert len(calls) == mod["main"].table()["kind"].tolist().count(table.Kind.CALL) == 3
     assert table.operators(mod["main"]) == {"relax.add": 1, "relax.multiply": 1, "relax.nn.relu": 1}
-    with pytest.raises(ValueError, match='no table "edges"; it has nodes, operands'):
+    with pytest.raises(ValueError, match='unknown table "edges"; a function has nodes, operands'):
         mod["main"].table("edges")
 
 
