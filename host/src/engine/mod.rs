@@ -440,7 +440,7 @@ impl Engine {
     }
 
     /// Returns the plugin whose reader reads a file. An isolated plugin gets a worker for this file, which may also read the
-    /// folder of the file.
+    /// folder of the file, and the folder to which the file leads if it is a link.
     ///
     /// # Errors
     /// The reason why the plugin cannot be opened.
@@ -450,7 +450,9 @@ impl Engine {
         if let Some((plugin, folder)) = plugin.zip(folder)
             && let Some(mut start) = self.start_of(plugin)?
         {
-            start.limits.read.push(folder.to_path_buf());
+            let real = file.and_then(|file| file.canonicalize().ok());
+            let folders = [Some(folder), real.as_deref().and_then(Path::parent)];
+            start.limits.read.extend(folders.into_iter().flatten().map(Path::to_path_buf));
             return Opened::apart(&plugin.listed, start).map(ToRead::Own);
         }
         self.open(owner).map(ToRead::Shared)

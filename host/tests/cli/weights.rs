@@ -146,6 +146,28 @@ fn weights_beside_a_model_are_in_its_folder() {
     }
 }
 
+/// A cache of models has links with the names of the files to a folder in which the files have other names.
+#[test]
+fn weights_beside_a_model_may_be_in_the_folder_to_which_its_link_leads() {
+    let case = case("weights_linked");
+    for folder in ["blobs", "other", "snapshots", "snapshots/1"] {
+        std::fs::create_dir(case.path(folder)).expect("a folder");
+    }
+    let link = |to: &str, from: &str| std::os::unix::fs::symlink(to, case.path(from)).expect("a link");
+    std::fs::rename(case.path("model.toy"), case.path("blobs/aa")).expect("is moved");
+    std::fs::copy(case.path("w.bin"), case.path("other/cc")).expect("is copied");
+    std::fs::rename(case.path("w.bin"), case.path("blobs/bb")).expect("is moved");
+    link("../../blobs/aa", "snapshots/1/model.toy");
+    link("../../blobs/bb", "snapshots/1/w.bin");
+    let run = ["run", "snapshots/1/model.toy", "--passes", ""];
+    case.fine(&run);
+    case.fine(&[&run[..], &["--isolate"]].concat());
+    std::fs::remove_file(case.path("snapshots/1/w.bin")).expect("is removed");
+    link("../../other/cc", "snapshots/1/w.bin");
+    let said = case.refused(&run, 1);
+    assert!(said.contains("`w.bin`: it is not in the folder of the file that names it"), "{said}");
+}
+
 /// The file is shortened after the reader made constants of it, so that the host finds its pages gone.
 #[test]
 fn a_file_that_becomes_shorter_while_it_is_mapped_is_named() {

@@ -92,28 +92,42 @@ impl Sources {
     }
 }
 
-/// Returns the path of a file in the folder of another one, or in a folder within it. Links must not lead out of that folder.
+/// Returns the path of a file in the folder of another one, or in a folder within it. Links must not lead out of that folder, unless
+/// they lead to the folder that the other file is really in, to which links with other names may point, as in a cache of models.
 ///
 /// # Errors
 /// If `path` is `None`, or the name leads elsewhere or does not name a regular file.
 pub fn place_beside(path: Option<&Path>, name: &str) -> Result<PathBuf, String> {
-    let Some(folder) = path.and_then(Path::parent) else {
+    let Some((path, folder)) = path.and_then(|path| Some((path, path.parent()?))) else {
         return Err(
             "it is looked for in the folder of the file that names it, which needs a path; give one".to_string()
         );
     };
-    let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     let outside = || "it is not in the folder of the file that names it; move it there".to_string();
-    if name.is_empty() || !Path::new(name).components().all(inside) {
+    if name.is_empty() || !stays_inside(name) {
         return Err(outside());
     }
     let cannot = |error: std::io::Error| format!("it cannot be read: {error}");
     let place = folder.join(name).canonicalize().map_err(cannot)?;
     if !place.starts_with(folder.canonicalize().map_err(cannot)?) {
-        return Err(outside());
+        let real = path.canonicalize().map_err(cannot)?;
+        if !real.parent().is_some_and(|real| place.starts_with(real)) {
+            return Err(outside());
+        }
     }
     match place.metadata().map_err(cannot)?.is_file() {
         true => Ok(place),
         false => Err("it is not a regular file".to_string()),
     }
+}
+
+/// Returns true if the steps of a path never lead above its start.
+fn stays_inside(name: &str) -> bool {
+    let deeper = |depth: usize, part: Component<'_>| match part {
+        Component::Normal(_) => Some(depth + 1),
+        Component::CurDir => Some(depth),
+        Component::ParentDir => depth.checked_sub(1),
+        Component::RootDir | Component::Prefix(_) => None,
+    };
+    Path::new(name).components().try_fold(0, deeper).is_some()
 }
