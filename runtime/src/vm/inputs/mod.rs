@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::tensor::Tensor;
 use passhost_lang::ir::{Body, DType, Dim, Type};
 use passhost_lang::ir::{Function, Sym, TensorType, Value as Node};
-use passhost_lang::names::{did_you_mean, listed, nearest};
+use passhost_lang::names::{did_you_mean, function_name, listed, nearest};
 use passhost_lang::scalar::{Element, Number, number_of, word_of};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -164,6 +164,7 @@ impl Inputs {
         let Some(function) = body.function() else { return Ok(Vec::new()) };
         let params: Vec<Node<'_>> = function.params().collect();
         let parts = parts(function, &params);
+        self.take_names_of_models(&parts);
         self.check_names(&parts)?;
         let symbols = self.symbols(body, &parts)?;
         let variances = variances(body);
@@ -254,6 +255,22 @@ impl Inputs {
         self.arrays.contains_key(&part.name) || self.arrays.contains_key(&part.position)
     }
 
+    /// Renames arrays that have a name of the original model to the parameter that has this name as an identifier. For example,
+    /// an array `input.1` is for the parameter `input_1`.
+    fn take_names_of_models(&mut self, parts: &[Part<'_>]) {
+        let known: BTreeSet<&str> = parts.iter().flat_map(|part| [part.name.as_str(), &part.position]).collect();
+        let foreign: Vec<String> = self.arrays.keys().filter(|name| !known.contains(name.as_str())).cloned().collect();
+        for name in foreign {
+            let own = identifier(&name);
+            if known.contains(own.as_str())
+                && !self.arrays.contains_key(&own)
+                && let Some(array) = self.arrays.remove(&name)
+            {
+                self.arrays.insert(own, array);
+            }
+        }
+    }
+
     fn check_names(&self, parts: &[Part<'_>]) -> Result<(), InputError> {
         let known: BTreeSet<&str> = parts.iter().flat_map(|part| [part.name.as_str(), &part.position]).collect();
         let has = |name: &String| self.arrays.contains_key(name);
@@ -309,6 +326,11 @@ impl Inputs {
         }
         Ok(symbols)
     }
+}
+
+/// Converts a name of a model to an identifier, as readers do: other characters become `_`.
+fn identifier(name: &str) -> String {
+    function_name(&name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect::<String>())
 }
 
 fn dims_of(ty: &Type) -> Vec<Dim> {
