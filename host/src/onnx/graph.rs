@@ -55,8 +55,6 @@ pub(crate) struct Written {
     pub(crate) bytes: Vec<u8>,
     /// The inputs of the graph: positions of parameters, and names.
     pub(crate) inputs: Vec<(usize, String)>,
-    /// Number of outputs of the graph; each field of a tuple is one output.
-    pub(crate) outputs: usize,
 }
 
 /// Writes a function with the given parameters.
@@ -82,7 +80,7 @@ pub(crate) fn written(function: Function<'_>, params: &[Param]) -> Result<Writte
     let result = writer.given(result).map_err(failed)?;
     let mut outputs = Vec::new();
     result.tensors(&mut outputs).map_err(failed)?;
-    Ok(Written { outputs: outputs.len(), bytes: writer.model(&outputs).encode_to_vec(), inputs })
+    Ok(Written { bytes: writer.model(&outputs).encode_to_vec(), inputs })
 }
 
 /// The counterpart of a value in the graph.

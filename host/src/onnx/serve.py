@@ -27,10 +27,13 @@ def main() -> None:
     session = onnxruntime.InferenceSession(asked["model"], options, providers=["CPUExecutionProvider"])
     loaded = time.perf_counter() - start
     feeds = {}
-    for array in asked["inputs"]:
+    inputs = session.get_inputs()
+    if len(inputs) != len(asked["inputs"]):
+        raise ValueError(f"the model has {len(inputs)} inputs, but {len(asked['inputs'])} are given")
+    for array, own in zip(asked["inputs"], inputs):
         data = numpy.fromfile(asked["data"], array["dtype"], array["count"], offset=array["offset"])
-        feeds[array["name"]] = data.reshape(array["shape"])
-    say(version=onnxruntime.__version__, seconds=loaded)
+        feeds[array["name"] or own.name] = data.reshape(array["shape"])
+    say(version=onnxruntime.__version__, seconds=loaded, outputs=len(session.get_outputs()))
     outputs: list = []
     for line in sys.stdin:
         command, argument = line.split()

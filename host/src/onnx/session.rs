@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -77,32 +78,37 @@ impl Session {
         constants: usize,
         threads: usize,
     ) -> Result<Session, SessionError> {
-        let folder = TempDir::new()?;
-        let (tensors, offsets) = (tensors(args)?, offsets(args));
-        let mut file = BufWriter::new(File::create(folder.path().join("data"))?);
-        let mut params = Vec::with_capacity(tensors.len());
-        for (i, (tensor, offset)) in tensors.iter().zip(&offsets).enumerate() {
-            file.seek(SeekFrom::Start(*offset))?;
-            file.write_all(tensor.bytes())?;
+        let (folder, tensors) = (TempDir::new()?, tensors(args)?);
+        let offsets = write_data(&folder, &tensors)?;
+        let param = |(i, (tensor, offset)): (usize, (&&Tensor, &u64))| {
             let data = External { file: "data".to_string(), offset: *offset, length: tensor.nbytes() as u64 };
-            let constant = (i >= constants).then_some(data);
-            params.push(Param { dtype: tensor.dtype(), shape: tensor.shape().to_vec(), constant });
-        }
-        file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        let model = written(function, &params)?;
-        std::fs::write(folder.path().join("model.onnx"), &model.bytes)?;
-        let input = |(i, name): &(usize, String)| {
-            let (dtype, shape) = (tensors[*i].dtype().to_string(), tensors[*i].shape());
-            json!({ "name": name, "dtype": dtype, "shape": shape, "count": tensors[*i].len(), "offset": offsets[*i] })
+            Param { dtype: tensor.dtype(), shape: tensor.shape().to_vec(), constant: (i >= constants).then_some(data) }
         };
-        let inputs: Vec<Json> = model.inputs.iter().map(input).collect();
-        Session::of(folder, &inputs, model.outputs, threads)
+        let params: Vec<Param> = tensors.iter().zip(&offsets).enumerate().map(param).collect();
+        let model = written(function, &params)?;
+        let path = folder.path().join("model.onnx");
+        std::fs::write(&path, &model.bytes)?;
+        let inputs: Vec<Json> =
+            model.inputs.iter().map(|(i, name)| described(tensors[*i], offsets[*i], Some(name))).collect();
+        Session::of(folder, &path, &inputs, threads)
     }
 
-    fn of(folder: TempDir, inputs: &[Json], outputs: usize, threads: usize) -> Result<Session, SessionError> {
+    /// Starts onnxruntime with a model in a file, whose inputs get these arguments in order.
+    ///
+    /// # Errors
+    /// If onnxruntime refuses the model or the arguments, or is not installed.
+    pub(crate) fn of_file(model: &Path, args: &[Value], threads: usize) -> Result<Session, SessionError> {
+        let (folder, tensors) = (TempDir::new()?, tensors(args)?);
+        let offsets = write_data(&folder, &tensors)?;
+        let inputs: Vec<Json> =
+            tensors.iter().zip(&offsets).map(|(tensor, offset)| described(tensor, *offset, None)).collect();
+        Session::of(folder, model, &inputs, threads)
+    }
+
+    fn of(folder: TempDir, model: &Path, inputs: &[Json], threads: usize) -> Result<Session, SessionError> {
         let path = |name: &str| folder.path().join(name).display().to_string();
         let asked = json!({
-            "model": path("model.onnx"), "data": path("data"), "outputs": path("outputs"), "inputs": inputs,
+            "model": model.display().to_string(), "data": path("data"), "outputs": path("outputs"), "inputs": inputs,
             "threads": threads,
         });
         let program = std::env::var_os(VARIABLE).unwrap_or_else(|| USUAL.into());
@@ -114,11 +120,12 @@ impl Session {
         let (commands, answers) = pipes.ok_or_else(|| io::Error::other("no pipes"))?;
         let (commands, answers) = (Some(commands), BufReader::new(answers));
         let (version, loaded) = (String::new(), Duration::ZERO);
-        let mut session = Session { child, commands, answers, folder, outputs, version, loaded };
+        let mut session = Session { child, commands, answers, folder, outputs: 0, version, loaded };
         let begun = session.answer().map_err(|answer| match answer["missing"].as_str() {
             Some(module) => SessionError::Missing { program, module: module.to_string(), message: said(&answer) },
             None => SessionError::Failed(said(&answer)),
         })?;
+        session.outputs = begun["outputs"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or_default();
         session.version = begun["version"].as_str().unwrap_or_default().to_string();
         session.loaded = Duration::from_secs_f64(begun["seconds"].as_f64().unwrap_or_default());
         Ok(session)
@@ -206,13 +213,25 @@ fn tensors(args: &[Value]) -> Result<Vec<&Tensor>, NotWritten> {
     args.iter().map(|arg| arg.as_tensor().ok_or_else(none)).collect()
 }
 
-/// Returns the offset of each argument's data.
-fn offsets(args: &[Value]) -> Vec<u64> {
-    let bytes = args.iter().map(|arg| arg.as_tensor().map_or(0, Tensor::nbytes) as u64);
-    let begins = bytes.scan(0, |next, bytes| {
+/// Writes the data of arguments to a file. Returns the offsets.
+fn write_data(folder: &TempDir, tensors: &[&Tensor]) -> Result<Vec<u64>, SessionError> {
+    let begins = tensors.iter().scan(0, |next, tensor| {
         let begin = *next;
-        *next = (begin + bytes).next_multiple_of(PAGE);
+        *next = (begin + tensor.nbytes() as u64).next_multiple_of(PAGE);
         Some(begin)
     });
-    begins.collect()
+    let offsets: Vec<u64> = begins.collect();
+    let mut file = BufWriter::new(File::create(folder.path().join("data"))?);
+    for (tensor, offset) in tensors.iter().zip(&offsets) {
+        file.seek(SeekFrom::Start(*offset))?;
+        file.write_all(tensor.bytes())?;
+    }
+    file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    Ok(offsets)
+}
+
+/// Describes an input to the process. Without a name, its position decides.
+fn described(tensor: &Tensor, offset: u64, name: Option<&str>) -> Json {
+    let (dtype, shape) = (tensor.dtype().to_string(), tensor.shape());
+    json!({ "name": name, "dtype": dtype, "shape": shape, "count": tensor.len(), "offset": offset })
 }

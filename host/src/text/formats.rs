@@ -9,6 +9,7 @@ use passhost_lang::metadata::OptionValue;
 use passhost_lang::names::listed;
 use passhost_lang::names::syntax::{TVMSCRIPT, TVMSCRIPT_EXTENSION};
 use registry::{Direction, Format, PipelineError, PlanError, Registry, RegistryError};
+use std::path::{Path, PathBuf};
 
 /// The way to read a module.
 pub(super) enum Chosen<'e> {
@@ -68,6 +69,14 @@ impl Engine {
             // The host itself recognizes some formats whose readers declare no first bytes.
             None => Ok(foreign::of_bytes(&start).and_then(|form| registry.format(Direction::Read, form.format?))),
         }
+    }
+
+    /// Returns the path of an input that is a file with an ONNX model, if the module has all inputs of the model and computes the
+    /// same.
+    pub(crate) fn as_onnx_file(&self, input: &Input) -> Option<PathBuf> {
+        let is_onnx = matches!(self.chosen(input), Ok(Chosen::Reader(format, _)) if format.info.name == "onnx");
+        let only_sizes = input.format_options.iter().all(|(name, _)| matches!(name.as_str(), "shapes" | "sizes"));
+        if is_onnx && only_sizes && input.params.is_none() { input.path().map(Path::to_path_buf) } else { None }
     }
 
     /// Returns the error for an input that looks like another format.

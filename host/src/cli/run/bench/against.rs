@@ -2,6 +2,7 @@
 
 use crate::cli::arguments::{Against, BenchArgs, Weights};
 use crate::cli::run::executed::Prepared;
+use crate::cli::run::read_input;
 use crate::cli::run::results::Shown;
 use crate::onnx::session::{Session, SessionError, VARIABLE};
 use crate::report::error::{Error, exit};
@@ -54,7 +55,16 @@ impl Opponent {
             Weights::Constants => inputs.unwrap_or(values.len()),
             Weights::Inputs => values.len(),
         };
-        match Session::start(function, values, constants, threads) {
+        // onnxruntime gets a model in its format as it is.
+        let file = match args.weights {
+            Weights::Constants => prepared.engine.as_onnx_file(&read_input(&args.executed.module)?),
+            Weights::Inputs => None,
+        };
+        let session = match &file {
+            Some(path) => Session::of_file(path, &values[..constants.min(values.len())], threads),
+            None => Session::start(function, values, constants, threads),
+        };
+        match session {
             Ok(session) => Ok(Some(Opponent { session, weights: args.weights })),
             Err(SessionError::NotWritten(not)) => {
                 let origin = args.executed.module.input.display().to_string();
