@@ -4,7 +4,7 @@ use super::blocks::{reshaped, transposed};
 use super::{Legal, Row, axis_of, cannot, result_shape, result_shapes};
 use crate::declare::{int, ints, text};
 use crate::manipulate::may_be_squeezed;
-use plugin_api::arith::product;
+use plugin_api::arith::{product, prove_equal};
 use plugin_api::ir::{Call, Dim, Type};
 use plugin_api::te::{Te, TeExpr};
 
@@ -82,7 +82,19 @@ fn broadcast_to(call: Call<'_>) -> Legal {
     let te = Te::new("broadcast_to", call);
     let x = te.input(0)?;
     let shape = result_shape(call)?;
-    let out = te.compute("T_broadcast_to", &shape, |i| x.broadcast_at(i, &shape));
+    let skipped = shape.len().saturating_sub(x.ndim());
+    // A symbolic extent may be 1 if it is not the wanted one.
+    let may_be_one = |from: &Dim, to: &Dim| from.as_int().is_none() && prove_equal(from, to) != Some(true);
+    let out = te.compute("T_broadcast_to", &shape, |i| {
+        let mut at = i.to_vec();
+        for (axis, from) in x.shape().iter().enumerate().filter(|(axis, from)| may_be_one(from, &shape[axis + skipped]))
+        {
+            let place = &mut at[axis + skipped];
+            let is_one = TeExpr::of_dim(from.clone()).eq(1);
+            *place = is_one.if_then_else(TeExpr::int(0, place.dtype()), &*place);
+        }
+        x.broadcast_at(&at, &shape)
+    });
     te.finish(&[out])
 }
 
