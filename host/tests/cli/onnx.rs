@@ -1,6 +1,7 @@
 //! ONNX models, which `plugins/onnx` reads. The tests encode models field by field, so that they only depend on the format.
 
 use super::Case;
+use super::exec::npz;
 
 /// Encodes a field of bytes, which is a string or a message.
 fn field(number: u8, content: impl AsRef<[u8]>) -> Vec<u8> {
@@ -93,7 +94,7 @@ fn what_is_wrong_in_an_onnx_model_is_named() {
     let said = case.refused(&["run", "half.onnx", "--passes", ""], 1);
     assert!(said.contains("the file is not an ONNX model"), "{said}");
     let said = case.refused(&["run", "model.onnx", "--from", "onnx{shapes=[\"z=1,2,3\"]}", "--passes", ""], 1);
-    assert!(said.contains("`shapes` names `z`, which is no input of the model"), "{said}");
+    assert!(said.contains("`shapes` names `z`, which is not an input of the model"), "{said}");
 }
 
 /// A network whose operators have attributes with defaults, which its nodes leave out.
@@ -129,4 +130,126 @@ fn attributes_that_nodes_leave_out_have_their_defaults() {
     assert_eq!(plain, exec("network.onnx", &["--passes", "relax.EliminateCommonSubexpr,relax.LegalizeOps"]));
     case.fine(&["run", "network.onnx", "--passes", "", "-o", "network.py"]);
     assert_eq!(plain, exec("network.py", &[]));
+}
+
+/// Encodes an initializer of floats.
+fn floats(name: &str, dims: &[u8], values: &[f32]) -> Vec<u8> {
+    let dims: Vec<u8> = dims.iter().flat_map(|dim| number(1, *dim)).collect();
+    let data: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    field(5, [dims, number(2, 1), field(8, name), field(9, data)].concat())
+}
+
+fn text_attribute(name: &str, text: &str) -> Vec<u8> {
+    [field(1, name), field(4, text), vec![0xa0, 0x01, 3]].concat()
+}
+
+/// Numbers of elements to add that are negative remove elements, also where sizes or data decide them.
+#[test]
+fn a_pad_removes_elements() {
+    let padded = |nodes: &[Vec<u8>]| {
+        let rest = [
+            node("Pad", &["x", "pads"], "y", &[]),
+            input("x", &["rows", "6"]),
+            input("z", &["4"]),
+            field(12, field(1, "y")),
+        ];
+        model(&[nodes, &rest].concat())
+    };
+    let given = padded(&[vector("pads", &[1, -3, -2, 1])]);
+    // `z` has numbers from -1 to 1, which are 0 as integers.
+    let of_data = padded(&[
+        node("Cast", &["z"], "zeros", &[int_attribute("to", 7)]),
+        node("Add", &["zeros", "values"], "pads", &[]),
+        vector("values", &[1, -3, -2, 1]),
+    ]);
+    let of_sizes = padded(&[
+        node("Shape", &["x"], "sizes", &[]),
+        node("Sub", &["most", "sizes"], "before", &[]),
+        node("Concat", &["before", "after"], "pads", &[int_attribute("axis", 0)]),
+        vector("most", &[6, 3]),
+        vector("after", &[-2, 1]),
+    ]);
+    let case = case("onnx_model_pads").file("given.onnx", given);
+    let case = case.file("of_data.onnx", of_data).file("of_sizes.onnx", of_sizes);
+    for passes in ["", "relax.LegalizeOps"] {
+        let exec = |name: &str| case.fine(&["exec", name, "--random", "1", "--dim", "rows=5", "--passes", passes]);
+        let right = exec("given.onnx");
+        assert_eq!(exec("of_data.onnx"), right);
+        assert_eq!(exec("of_sizes.onnx"), right);
+    }
+}
+
+/// A size that is 1 when the model runs is broadcast to the wanted one, before and after passes.
+#[test]
+fn a_size_that_is_one_is_expanded() {
+    let expanded = model(&[
+        node("Expand", &["x", "wanted"], "y", &[]),
+        vector("wanted", &[3, 4]),
+        input("x", &["rows", "4"]),
+        field(12, field(1, "y")),
+    ]);
+    let case = case("onnx_model_expanded").file("expanded.onnx", expanded);
+    for rows in ["rows=1", "rows=3"] {
+        let exec =
+            |args: &[&str]| case.fine(&[&["exec", "expanded.onnx", "--random", "1", "--dim", rows], args].concat());
+        let plain = exec(&[]);
+        assert_eq!(plain, exec(&["--passes", "relax.LegalizeOps"]), "{rows}");
+    }
+}
+
+/// Samples outside of an image, as onnxruntime computes them.
+#[test]
+fn cubic_samples_outside_of_an_image() {
+    let sampled = |padding: &str, corners: u8, want: &[f32]| {
+        let attributes = [
+            text_attribute("mode", "cubic"),
+            text_attribute("padding_mode", padding),
+            int_attribute("align_corners", corners),
+        ];
+        let squares: Vec<f32> = (1..=9).map(|n| (n * n) as f32).collect();
+        model(&[
+            node("GridSample", &["x", "grid"], "got", &attributes),
+            node("Sub", &["got", "want"], "apart", &[]),
+            node("Abs", &["apart"], "size", &[]),
+            node("Less", &["size", "tolerance"], "y", &[]),
+            floats("x", &[1, 1, 3, 3], &squares),
+            floats("grid", &[1, 1, 3, 2], &[-1.2, -0.9, 0.1, 0.3, 0.95, 1.4]),
+            floats("want", &[1, 1, 1, 3], want),
+            floats("tolerance", &[], &[1e-3]),
+            field(12, field(1, "y")),
+        ])
+    };
+    let models = [
+        ("border", 0, [-0.719_617_4, 47.273_247, 82.791_54]),
+        ("border", 1, [1.675_914_3, 39.978_394, 85.194_054]),
+        ("reflection", 0, [-1.796_520_9, 47.273_247, 80.525_276]),
+        ("reflection", 1, [1.220_882_9, 41.953_545, 70.282_31]),
+        ("zeros", 0, [-0.207_446_46, 53.841_804, -2.983_362_4]),
+        ("zeros", 1, [1.355_198_1, 43.484_985, 55.857_155]),
+    ];
+    for (padding, corners, want) in models {
+        let case = case("onnx_model_samples").file("sampled.onnx", sampled(padding, corners, &want));
+        for passes in ["", "relax.LegalizeOps"] {
+            let said = case.fine(&["exec", "sampled.onnx", "--passes", passes]);
+            let words: Vec<&str> = said.lines().nth(1).expect("a result").split_whitespace().collect();
+            // The least and the largest of the truth values.
+            let ends = words.iter().rev().skip(3).take(2).copied().collect::<Vec<&str>>();
+            assert_eq!(ends, ["1", "1"], "{padding} {corners}: {said}");
+        }
+    }
+}
+
+/// Arrays have the names of the model or of the module.
+#[test]
+fn inputs_have_the_names_of_the_model() {
+    let dotted = model(&[node("Relu", &["input.1"], "y", &[]), input("input.1", &["2"]), field(12, field(1, "y"))]);
+    let values: Vec<u8> = [1.0f32, -2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+    let arrays = |name: &str| npz(&[(name, "<f4", "(2,)", &values)]);
+    let case = case("onnx_model_names").file("dotted.onnx", dotted);
+    let case = case.file("model.npz", arrays("input.1")).file("module.npz", arrays("input_1"));
+    let case = case.file("other.npz", arrays("input.2"));
+    let exec = |inputs: &str| case.fine(&["exec", "dotted.onnx", "--inputs", inputs]);
+    assert_eq!(exec("model.npz"), exec("module.npz"));
+    let said = case.refused(&["exec", "dotted.onnx", "--inputs", "other.npz"], 2);
+    assert!(said.contains("does not have a parameter `input.2`; did you mean `input_1`?"), "{said}");
 }

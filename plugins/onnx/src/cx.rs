@@ -277,8 +277,14 @@ impl<'a> Cx<'a> {
             }
             match (p[i].as_int(), q[j].as_int()) {
                 (Some(_), Some(_)) => {}
-                (Some(_), None) => q[j] = p[i].clone(),
-                _ => p[i] = q[j].clone(),
+                (Some(_), None) => {
+                    self.scopes.takes_for_equal(&q[j], &p[i]);
+                    q[j] = p[i].clone();
+                }
+                _ => {
+                    self.scopes.takes_for_equal(&p[i], &q[j]);
+                    p[i] = q[j].clone();
+                }
             }
         }
         Ok((self.as_shape(a, p)?, self.as_shape(b, q)?))

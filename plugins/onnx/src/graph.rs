@@ -8,12 +8,16 @@ use crate::tensors::{self, Files};
 use crate::value::{Item, Res, T};
 use crate::{Options, fold, names};
 use plugin_api::prelude::*;
-use std::collections::{BTreeMap, HashMap};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Maximum nesting of graphs and functions.
 const DEEPEST: usize = 24;
 /// Maximum number of nodes to read for each node of the file. Functions and loops repeat their nodes.
 const REPEATED: usize = 200;
+/// What to do about a name that two values have.
+const UNIQUE: &str = "the names of values must differ; rename one of them";
+
 /// The names that are visible to a node.
 struct Scope<'a> {
     names: HashMap<String, Item>,
@@ -40,8 +44,8 @@ pub(crate) struct Scopes<'a> {
     /// Inputs that may lack a value.
     pub(crate) optional: Vec<&'a str>,
     /// Names of the results of the model.
-    outputs: Vec<&'a str>,
-    emitted: Vec<V>,
+    outputs: HashSet<&'a str>,
+    emitted: HashSet<V>,
     left: usize,
     pub(crate) dataflow: bool,
     /// True after a branch was found whose condition is computed at run time. Dataflow blocks cannot contain one, so the
@@ -49,6 +53,34 @@ pub(crate) struct Scopes<'a> {
     pub(crate) needs_branches: bool,
     /// True if the error that ends the reading names its node.
     placed: bool,
+    /// The node that is being read.
+    current: Option<&'a proto::Node>,
+    /// Names of the symbolic sizes of inputs in the model, by the symbols.
+    pub(crate) sizes: HashMap<u32, String>,
+    /// What the user should know about the module.
+    pub(crate) notes: RefCell<Notes>,
+}
+
+/// What the user should know about a module that is read, because it is not right for all inputs.
+#[derive(Default)]
+pub(crate) struct Notes {
+    others: Vec<String>,
+    /// The first node that takes two sizes of inputs for equal, and what it does.
+    equal: Option<String>,
+    /// The number of such nodes.
+    n_equal: usize,
+    /// The last such node: the number of nodes that could be read after it.
+    last: usize,
+}
+
+impl Notes {
+    pub(crate) fn all(&self) -> Vec<String> {
+        let equal = self.equal.iter().map(|first| match self.n_equal {
+            1 => first.clone(),
+            n => format!("{first} ({n} nodes do so)"),
+        });
+        self.others.iter().cloned().chain(equal).collect()
+    }
 }
 
 /// Returns a domain in the form for look-up, in which the standard domain is empty.
@@ -139,12 +171,15 @@ impl<'a> Scopes<'a> {
             files,
             options,
             optional: Vec::new(),
-            outputs: Vec::new(),
-            emitted: Vec::new(),
+            outputs: HashSet::new(),
+            emitted: HashSet::new(),
             left: (nodes + more + 100).saturating_mul(REPEATED),
             dataflow,
             needs_branches: false,
             placed: false,
+            current: None,
+            sizes: HashMap::new(),
+            notes: RefCell::default(),
         })
     }
 
@@ -168,6 +203,46 @@ impl<'a> Scopes<'a> {
     fn set(&mut self, name: &str, item: Item) {
         if let Some(scope) = self.scopes.last_mut() {
             scope.names.insert(name.to_string(), item);
+        }
+    }
+
+    /// Describes a node: its name, operator, domain and version.
+    fn described(&self, node: &proto::Node) -> String {
+        let name = if node.name.is_empty() { node.output.first().map_or("", |name| name) } else { &node.name };
+        let of = domain(&node.domain);
+        let version = self.version(of).map_or("no version".to_string(), |version| format!("version {version}"));
+        format!("node `{name}` ({}, {}, {version})", node.op_type, if of.is_empty() { "ai.onnx" } else { of })
+    }
+
+    /// Notes what the current node does.
+    pub(crate) fn note(&self, what: &str) {
+        let at = self.current.map_or(String::new(), |node| format!("{}: ", self.described(node)));
+        self.notes.borrow_mut().others.push(format!("{at}{what}"));
+    }
+
+    /// Returns the name in the model of a size of an input.
+    pub(crate) fn size_name(&self, dim: &Dim) -> Option<&str> {
+        if let Dim::Var(sym) = dim { self.sizes.get(&sym.id).map(String::as_str) } else { None }
+    }
+
+    /// Notes that the current node takes a size of an input for equal to another size, because it is probably not 1.
+    pub(crate) fn takes_for_equal(&self, size: &Dim, other: &Dim) {
+        let Some(name) = self.size_name(size) else { return };
+        let other = match (other.as_int(), self.size_name(other)) {
+            (Some(number), _) => number.to_string(),
+            (None, Some(other)) => format!("`{other}`"),
+            (None, None) => return,
+        };
+        let mut notes = self.notes.borrow_mut();
+        if std::mem::replace(&mut notes.last, self.left) != self.left {
+            notes.n_equal += 1;
+        }
+        if let (None, Some(node)) = (&notes.equal, self.current) {
+            notes.equal = Some(format!(
+                "{} takes the sizes `{name}` and {other} for equal, which is checked when the model runs; if one of them is 1, \
+                 give it, as in `sizes=[\"{name}=1\"]`",
+                self.described(node)
+            ));
         }
     }
 
@@ -217,6 +292,7 @@ impl<'a> Cx<'a> {
     }
 
     fn content(&mut self, graph: &'a proto::Graph) -> Res<()> {
+        self.check_names(&graph.initializer, &graph.node)?;
         for tensor in &graph.initializer {
             let given = self.scopes.scopes.last().is_some_and(|scope| scope.names.contains_key(&tensor.name));
             if !given {
@@ -235,20 +311,42 @@ impl<'a> Cx<'a> {
         }
     }
 
+    /// Refuses values of a graph that have the same name.
+    fn check_names(&mut self, stored: &'a [proto::Tensor], nodes: &'a [proto::Node]) -> Res<()> {
+        let mut names: HashSet<&str> = HashSet::with_capacity(stored.len() + nodes.len());
+        if let Some(twice) = stored.iter().find(|tensor| !names.insert(&tensor.name)) {
+            return Err(format!("two initializers have the name `{}`; {UNIQUE}", twice.name));
+        }
+        let given = self.scopes.scopes.last().map(|scope| &scope.names);
+        for node in nodes {
+            for name in node.output.iter().filter(|name| !name.is_empty()) {
+                if !names.insert(name) || given.is_some_and(|given| given.contains_key(name)) {
+                    let at = self.scopes.described(node);
+                    self.scopes.placed = true;
+                    return Err(format!(
+                        "{at}: its result `{name}` has the name of another value of its graph; {UNIQUE}"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Reads a node. Errors contain its name.
     fn node(&mut self, node: &'a proto::Node) -> Res<()> {
         let of = domain(&node.domain);
         let version = self.scopes.version(of);
-        self.results(node, of, version).map_err(|why| {
+        let outer = self.scopes.current.replace(node);
+        let read = self.results(node, of, version);
+        let read = read.map_err(|why| {
             // The innermost node is at fault.
-            if std::mem::replace(&mut self.scopes.placed, true) {
-                return why;
+            match std::mem::replace(&mut self.scopes.placed, true) {
+                true => why,
+                false => format!("{}: {why}", self.scopes.described(node)),
             }
-            let name = if node.name.is_empty() { node.output.first().map_or("", |name| name) } else { &node.name };
-            let of = if of.is_empty() { "ai.onnx" } else { of };
-            let version = version.map_or("no version".to_string(), |version| format!("version {version}"));
-            format!("node `{name}` ({}, {of}, {version}): {why}", node.op_type)
-        })
+        });
+        self.scopes.current = outer;
+        read
     }
 
     fn results(&mut self, proto: &'a proto::Node, of: &'a str, version: Option<i64>) -> Res<()> {
@@ -372,7 +470,10 @@ impl<'a> Cx<'a> {
         let absent = |at: &usize| node.item(*at).is_none();
         let absent = (0..function.input.len()).filter(absent).map(|at| function.input[at].as_str()).collect();
         let scope = Scope { names: names.into_iter().collect(), closed: true, absent };
-        let nodes = |cx: &mut Self| function.node.iter().try_for_each(|node| cx.node(node));
+        let nodes = |cx: &mut Self| {
+            cx.check_names(&[], &function.node)?;
+            function.node.iter().try_for_each(|node| cx.node(node))
+        };
         let read = self.within(scope, nodes, function.output.iter());
         self.scopes.attrs.pop();
         self.scopes.opsets.pop();
@@ -389,10 +490,10 @@ impl<'a> Cx<'a> {
                 && let Some(v) = tensor.0.v.get()
                 && !v.is_leaf()
             {
-                let output = self.scopes.scopes.len() == 1 && self.scopes.outputs.contains(&name.as_str());
+                let output = self.scopes.scopes.len() == 1 && self.scopes.outputs.contains(name.as_str());
                 let called = self.names.fresh(&names::identifier(name));
                 if self.b.emit_named(v, &called, output) && output {
-                    self.scopes.emitted.push(v);
+                    self.scopes.emitted.insert(v);
                 }
             }
             self.scopes.set(name, item);

@@ -38,7 +38,11 @@ declare_reader! {
     /// by their bits as uint8.
     ///
     /// What cannot be read is refused with node, operator, domain and version: random numbers, texts, maps, sequences as
-    /// inputs, operators of training and of `ai.onnx.ml`. Data beside the model must be in its folder.
+    /// inputs, operators of training and of `ai.onnx.ml`. A result that is a sequence becomes a tuple of its elements. Data beside
+    /// the model must be in its folder.
+    ///
+    /// Two symbolic sizes with different names are taken for equal where a node broadcasts them. A note says so, and the model
+    /// checks it when it runs; `sizes` gives one of them the size 1.
     pub reader ONNX = "onnx" {
         extensions: ["onnx"],
         options: Options {
@@ -63,5 +67,9 @@ declare_reader! {
 }
 
 fn read(source: &Source<'_>, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
-    read::module(source, options, ctx)
+    let (module, notes) = read::module(source, options, ctx)?;
+    for note in notes.all() {
+        ctx.diagnostics().report(Severity::Remark, None, &note);
+    }
+    Ok(module)
 }

@@ -1,8 +1,8 @@
 //! Reads a model: decodes it, converts its inputs to parameters, and reads its graph.
 
 use crate::cx::Cx;
-use crate::graph::Scopes;
-use crate::known::Known;
+use crate::graph::{Notes, Scopes};
+use crate::known::{Elem, Known, MOST, rounded};
 use crate::tensors::{self, Files};
 use crate::value::{Item, Res, T};
 use crate::{Options, names, narrow, proto};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 const MAIN: &str = "main";
 
 /// Reads a model as a module.
-pub(crate) fn module(source: &Source<'_>, options: &Options, infer: &dyn Infer) -> Result<Module, PassError> {
+pub(crate) fn module(source: &Source<'_>, options: &Options, infer: &dyn Infer) -> Result<(Module, Notes), PassError> {
     let (bytes, files) = (source.shared()?, Files::of(source));
     let model = proto::Model::decode(Bytes::from_owner(bytes)).map_err(|error| match other_form(source.bytes()) {
         Some(other) => PassError::new(format!("the file is not an ONNX model: {other}")),
@@ -28,7 +28,7 @@ pub(crate) fn module(source: &Source<'_>, options: &Options, infer: &dyn Infer) 
         bail!("the file is empty; check that it was written or downloaded completely");
     }
     match function(&model, &files, options, infer, true)? {
-        Some(module) => Ok(module),
+        Some(read) => Ok(read),
         None => function(&model, &files, options, infer, false)?
             .ok_or_else(|| PassError::new("the model has branches in places where none can be")),
     }
@@ -59,16 +59,17 @@ fn function(
     options: &Options,
     infer: &dyn Infer,
     dataflow: bool,
-) -> Result<Option<Module>, PassError> {
+) -> Result<Option<(Module, Notes)>, PassError> {
     let Some(graph) = &model.graph else { bail!("the file is not an ONNX model: it has no graph") };
     let given = Given::of(options)?;
     let builder = BlockBuilder::new(infer);
-    let (mut read, mut needs_branches) = (Ok(()), false);
+    let (mut read, mut needs_branches, mut notes) = (Ok(()), false, Notes::default());
     builder.function(MAIN, |b| {
         read = Scopes::new(model, files, options, dataflow).and_then(|scopes| {
             let mut cx = Cx { b, scopes, branches: 0, names: FreshNames::default() };
             let read = main(&mut cx, graph, &given);
             needs_branches = cx.scopes.needs_branches && dataflow;
+            notes = cx.scopes.notes.take();
             read
         });
     });
@@ -76,7 +77,7 @@ fn function(
         return Ok(None);
     }
     read.map_err(PassError::new)?;
-    builder.get().map(Some)
+    Ok(Some((builder.get()?, notes)))
 }
 
 /// Builds the function of a graph.
@@ -114,25 +115,35 @@ impl Given {
         let mut given = Given::default();
         for entry in &options.shapes {
             let (name, text) = named("shapes", entry, "x=1,3,224,224")?;
-            let sizes: Result<Vec<i64>, _> =
-                text.split(',').filter(|part| !part.trim().is_empty()).map(|part| part.trim().parse()).collect();
+            let parts = if text.is_empty() { Vec::new() } else { text.split(',').collect() };
+            let sizes: Result<Vec<i64>, _> = parts.into_iter().map(|part| part.trim().parse()).collect();
             match sizes {
-                Ok(sizes) if sizes.iter().all(|size| *size >= 0) => given.shapes.insert(name, sizes),
+                Ok(sizes) if sizes.iter().all(|size| *size >= 0) => {
+                    once("shapes", &name, given.shapes.insert(name.clone(), sizes))?;
+                }
                 _ => bail!(option "`shapes` has `{entry}`; write an input and its sizes, such as `x=1,3,224,224`"),
-            };
+            }
         }
         for entry in &options.sizes {
             let (name, text) = named("sizes", entry, "batch=1")?;
             match text.parse() {
-                Ok(size) if size >= 0 => given.sizes.insert(name, size),
+                Ok(size) if size >= 0 => once("sizes", &name, given.sizes.insert(name.clone(), size))?,
                 _ => bail!(option "`sizes` has `{entry}`; write a dimension and its size, such as `batch=1`"),
-            };
+            }
         }
         for entry in &options.values {
             let (name, text) = named("values", entry, "axes=[0, 1]")?;
-            given.values.insert(name, text);
+            once("values", &name, given.values.insert(name.clone(), text))?;
         }
         Ok(given)
+    }
+}
+
+/// Rejects a second entry for a name.
+fn once<A>(option: &str, name: &str, earlier: Option<A>) -> Result<(), PassError> {
+    match earlier {
+        None => Ok(()),
+        Some(_) => bail!(option "`{option}` has two entries for `{name}`; remove one of them"),
     }
 }
 
@@ -158,7 +169,7 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
         let of = |why: String| format!("input `{}`: {why}", input.name);
         let ty = input_type(cx, input, given, &mut symbols).map_err(of)?;
         let item = match given.values.get(&input.name) {
-            Some(text) => constant(text, ty.as_tensor().map_or(DType::F32, |ty| ty.dtype)).map_err(of)?,
+            Some(text) => constant(text, &ty).map_err(of)?,
             None => without_elements(T::of(cx.b.param(&name, ty.clone()), &ty)?),
         };
         let logical = tensor_type(input).map(|ty| tensors::dtype_of(ty.elem_type)).transpose()?;
@@ -216,7 +227,10 @@ fn check_names(graph: &proto::Graph, given: &Given) -> Res<()> {
     {
         if !inputs.contains(&name.as_str()) {
             let near = nearest(name, inputs.iter().copied());
-            return Err(format!("`{option}` names `{name}`, which is no input of the model{}", did_you_mean(&near)));
+            return Err(format!(
+                "`{option}` names `{name}`, which is not an input of the model{}",
+                did_you_mean(&near)
+            ));
         }
     }
     let dims =
@@ -227,7 +241,7 @@ fn check_names(graph: &proto::Graph, given: &Given) -> Res<()> {
     for name in given.sizes.keys() {
         if !params.contains(&name.as_str()) {
             let near = nearest(name, params.iter().copied());
-            return Err(format!("`sizes` names `{name}`, which is no dimension of an input{}", did_you_mean(&near)));
+            return Err(format!("`sizes` names `{name}`, which is not a dimension of an input{}", did_you_mean(&near)));
         }
     }
     Ok(())
@@ -251,7 +265,7 @@ fn input_type(
     given: &Given,
     symbols: &mut HashMap<String, Dim>,
 ) -> Res<Type> {
-    let ty = tensor_type(input).ok_or("it is no tensor; sequences, maps and sparse tensors cannot be inputs")?;
+    let ty = tensor_type(input).ok_or("it is not a tensor; sequences, maps and sparse tensors cannot be inputs")?;
     let dtype = tensors::dtype_of(ty.elem_type)?;
     let dtype = narrow::storage(dtype).unwrap_or(dtype);
     if let Some(sizes) = given.shapes.get(&input.name) {
@@ -272,6 +286,9 @@ fn input_type(
                     (None, Some(known)) => known.clone(),
                     (None, None) => {
                         let new = cx.fresh(name);
+                        if let Dim::Var(sym) = &new {
+                            cx.scopes.sizes.insert(sym.id, name.clone());
+                        }
                         symbols.insert(name.clone(), new.clone());
                         new
                     }
@@ -283,49 +300,91 @@ fn input_type(
     Ok(Type::tensor(dims, dtype))
 }
 
-/// Parses numbers in brackets, such as `[[1, 2], [3, 4]]`, as a constant.
-fn constant(text: &str, dtype: DType) -> Res<T> {
-    let wrong = || format!("its value `{text}` is no list of numbers, such as `[[1, 2], [3, 4]]`");
-    let (mut shape, mut values): (Vec<Option<i64>>, Vec<f64>) = (Vec::new(), Vec::new());
-    let (mut counts, mut depth): (Vec<i64>, usize) = (Vec::new(), 0);
-    let spaced = text.replace('[', " [ ").replace(']', " ] ").replace(',', " ");
-    for token in spaced.split_whitespace() {
+/// Parses numbers in brackets, such as `[[1, 2], [3, 4]]`, as a constant of a tensor type.
+fn constant(text: &str, ty: &Type) -> Res<T> {
+    let dtype = ty.as_tensor().map_or(DType::F32, |ty| ty.dtype);
+    let (shape, numbers) = in_brackets(text)
+        .ok_or_else(|| format!("its value `{text}` is not a list of numbers, such as `[[1, 2], [3, 4]]`"))?;
+    let declared = ty.as_tensor().and_then(|ty| ty.shape.as_ref());
+    let fits = |dims: &Vec<Dim>| {
+        dims.len() == shape.len() && dims.iter().zip(&shape).all(|(dim, n)| dim.as_int().is_none_or(|dim| dim == *n))
+    };
+    if let Some(dims) = declared.filter(|dims| !fits(dims)) {
+        let dims: Vec<String> =
+            dims.iter().map(|dim| dim.as_int().map_or("any".to_string(), |n| n.to_string())).collect();
+        return Err(format!("its value `{text}` has the shape {shape:?}, but the model has [{}]", dims.join(", ")));
+    }
+    if numbers.len() > MOST {
+        return Err(format!("its value has {} elements; at most {MOST} can be given", numbers.len()));
+    }
+    let elems: Vec<Elem> = numbers.iter().map(|number| element(number, dtype)).collect::<Res<_>>()?;
+    Known::new(dtype, shape, elems).map(T::known_as).ok_or_else(|| format!("its value `{text}` is not a tensor"))
+}
+
+/// Returns a number as an element of a data type.
+fn element(number: &str, dtype: DType) -> Res<Elem> {
+    let not = || format!("`{number}` is not a number of type {dtype}");
+    let lower = number.to_ascii_lowercase();
+    if dtype.is_float() {
+        let value = match lower.as_str() {
+            "true" => 1.0,
+            "false" => 0.0,
+            other => other.parse().map_err(|_| not())?,
+        };
+        return Ok(Elem::Float(rounded(value, dtype).unwrap_or(value)));
+    }
+    let value: i128 = match lower.as_str() {
+        "true" => 1,
+        "false" => 0,
+        other => other.parse().map_err(|_| not())?,
+    };
+    let fits = if dtype == DType::BOOL { value == 0 || value == 1 } else { dtype.has_integer(value) };
+    match (fits, i64::try_from(value)) {
+        (false, _) => Err(not()),
+        (true, Ok(value)) => Ok(Elem::int(value)),
+        (true, Err(_)) => Err(format!("`{number}` is above 2^63 - 1, the largest number that can be given")),
+    }
+}
+
+/// Returns the shape of nested brackets, and the numbers in them; `None` if they are not such a list.
+fn in_brackets(text: &str) -> Option<(Vec<i64>, Vec<&str>)> {
+    let (mut shape, mut numbers): (Vec<Option<i64>>, Vec<&str>) = (Vec::new(), Vec::new());
+    let (mut counts, mut depth, mut innermost, mut rest): (Vec<i64>, usize, usize, &str) =
+        (Vec::new(), 0, usize::MAX, text);
+    while let Some(first) = rest.chars().next() {
+        let len = match first {
+            '[' | ']' => 1,
+            ',' | ' ' | '\t' | '\n' => {
+                rest = &rest[1..];
+                continue;
+            }
+            _ => rest.find(['[', ']', ',', ' ', '\t', '\n']).unwrap_or(rest.len()),
+        };
+        let (token, others) = rest.split_at(len);
+        rest = others;
         match token {
             "[" => {
                 counts.push(0);
                 depth = depth.max(counts.len());
+                continue;
             }
             "]" => {
-                let n = counts.pop().ok_or_else(wrong)?;
-                let at = counts.len();
-                if shape.len() <= at {
-                    shape.resize(at + 1, None);
-                }
+                let (n, at) = (counts.pop()?, counts.len());
+                shape.resize(shape.len().max(at + 1), None);
                 if shape[at].replace(n).is_some_and(|old| old != n) {
-                    return Err(wrong());
-                }
-                if let Some(outer) = counts.last_mut() {
-                    *outer += 1;
+                    return None;
                 }
             }
             number => {
-                values.push(match number.to_ascii_lowercase().as_str() {
-                    "true" => 1.0,
-                    "false" => 0.0,
-                    other => other.parse().map_err(|_| wrong())?,
-                });
-                if let Some(outer) = counts.last_mut() {
-                    *outer += 1;
-                }
+                numbers.push(number);
+                innermost = innermost.min(counts.len());
             }
+        }
+        if let Some(outer) = counts.last_mut() {
+            *outer += 1;
         }
     }
     let shape: Vec<i64> = shape.into_iter().map(|n| n.unwrap_or(0)).collect();
-    if !counts.is_empty() || shape.len() != depth {
-        return Err(wrong());
-    }
-    let array = Array::new(&shape, values).and_then(|array| array.cast(dtype)).map_err(|error| error.to_string())?;
-    let known =
-        Known::of_array(&array).ok_or_else(|| format!("its value has more than {} elements", crate::known::MOST))?;
-    Ok(T::known_as(known))
+    // All numbers are in the innermost brackets.
+    (counts.is_empty() && shape.len() == depth && innermost >= depth).then_some((shape, numbers))
 }

@@ -88,15 +88,13 @@ impl Border<'_> {
             true => (TeExpr::float(0.0, at.dtype()), size - 1.0),
             false => (TeExpr::float(-0.5, at.dtype()), size - 0.5),
         };
+        let inside = at.ge(&least).and(at.le(&most));
+        // Reflection at both ends has a period of twice the range.
         let range = &most - &least;
-        // Reflection at both ends.
-        let apart = at.lt(&least).select(&least - &at, &at - &most);
-        let times = (&apart / &range).math("floor");
-        let rest = &apart - &times * &range;
-        let even = (&times - (&times / 2.0).math("floor") * 2.0).eq(0.0);
-        let below = even.select(&least + &rest, &most - &rest);
-        let above = even.select(&most - &rest, &least + &rest);
-        at.lt(&least).select(below, at.gt(&most).select(above, &at))
+        let apart = (&at - &least).math("fabs");
+        let period = range * 2.0;
+        let rest = &apart - (&apart / &period).math("floor") * &period;
+        inside.select(at, &least + rest.min(&period - &rest))
     }
 
     /// Returns the element at an integer position, which may be outside of the tensor.
@@ -163,17 +161,32 @@ fn legalize_grid(call: Call<'_>) -> Result<Legalized, InferError> {
     let wide = if x.dtype().is_float() { x.dtype() } else { DType::F32 };
     let sizes: Vec<TeExpr> = x.shape()[2..].iter().map(|dim| TeExpr::of_dim(dim.clone()).cast(wide)).collect();
     let mode = text(call, "mode");
+    // A cubic curve takes elements outside of the tensor, so that each of these is moved, and not the position.
+    let place = |at: TeExpr, axis: usize| {
+        let at = border.place(at.cast(wide), &sizes[axis]);
+        match mode {
+            "nearest" => border.kept(at.math("nearbyint"), &sizes[axis]),
+            "cubic" => at,
+            _ => border.kept(at, &sizes[axis]),
+        }
+    };
+    // The positions are a tensor of their own, because the expression of an element repeats them.
+    let mut places_shape = grid.shape()[..count + 1].to_vec();
+    places_shape.insert(0, Dim::Int(count as i64));
+    let moved = te.compute("grid_places", &places_shape, |i| {
+        let on = |axis: usize| {
+            let mut index = i[1..].to_vec();
+            index.push(TeExpr::int((count - 1 - axis) as i64, DType::I64));
+            place(grid.at(&index), axis)
+        };
+        let last = on(count - 1);
+        (0..count - 1).rev().fold(last, |other, axis| i[0].eq(axis as i64).select(on(axis), other))
+    });
     let result = te.compute("grid_sample", &shape, |i| {
         let place = |axis: usize| {
-            let mut index = vec![i[0].clone()];
+            let mut index = vec![TeExpr::int(axis as i64, DType::I64), i[0].clone()];
             index.extend(i[2..].iter().cloned());
-            index.push(TeExpr::int((count - 1 - axis) as i64, DType::I64));
-            let at = border.place(grid.at(&index).cast(wide), &sizes[axis]);
-            if mode == "nearest" {
-                border.kept(at.math("nearbyint"), &sizes[axis])
-            } else {
-                border.kept(at, &sizes[axis])
-            }
+            moved.at(&index)
         };
         let places: Vec<TeExpr> = (0..count).map(place).collect();
         let value = |at: &[TeExpr]| border.element(&x, &i[..2], at, &sizes).cast(wide);

@@ -109,6 +109,10 @@ fn branch<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     }
     // Exporters emit this form to remove an axis of symbolic length. The length is checked when the model runs.
     if is_only("Squeeze", then) && is_only("Identity", otherwise) {
+        cx.scopes.note(
+            "its branch that removes an axis is taken, and the length 1 of this axis is checked when the model runs; if it \
+             has another length, give the size, as in `sizes=[\"n=2\"]`",
+        );
         return cx.graph(then, Vec::new());
     }
     if cx.scopes.dataflow {
@@ -187,7 +191,7 @@ fn repeat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
             .chain(carried.iter().cloned());
         let mut results = one_round(cx, body, given, 1 + carried.len(), &mut scans)?;
         goes = truth(&results[0].tensor()?).ok_or(
-            "whether it goes on depends on data, which is not supported; export the model with a number of rounds",
+            "whether it goes on depends on data, which is not supported; export the model with a known number of rounds",
         )?;
         carried = results.split_off(1);
         round += 1;
@@ -265,8 +269,11 @@ fn scan<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let scanned: Vec<T> = (0..n_scanned).map(|at| n.input(n_carried + at)).collect::<Res<_>>()?;
     let axes: Vec<usize> = scanned.iter().zip(&in_axes).map(|(x, axis)| x.axis(*axis)).collect::<Res<_>>()?;
     let first = scanned.first().ok_or("it scans nothing")?;
-    let rounds =
-        first.dim(axes[0])?.as_int().ok_or("the length that it scans is symbolic; give sizes to the inputs")?;
+    let length = first.dim(axes[0])?;
+    let rounds = length.as_int().ok_or_else(|| {
+        let name = cx.scopes.size_name(&length).unwrap_or("length");
+        format!("the length that it scans is symbolic; give a size, as in `sizes=[\"{name}=16\"]`")
+    })?;
     if rounds > ROUNDS {
         return Err(format!("it runs more than {ROUNDS} rounds"));
     }

@@ -391,7 +391,9 @@ fn dropout<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let mut results = vec![x.clone().into()];
     if n.wants(1) {
         let dtype = if n.version < 10 { x.dtype() } else { DType::BOOL };
-        results.push(cx.filled(1.0, dtype, &x.dims()?)?.into());
+        // Earlier versions leave the mask open; onnxruntime returns zeros.
+        let kept = if n.version < 12 { 0.0 } else { 1.0 };
+        results.push(cx.filled(kept, dtype, &x.dims()?)?.into());
     }
     Ok(results)
 }

@@ -303,15 +303,22 @@ struct Taps {
     outside: Option<T>,
 }
 
-/// Returns the input position of an output position.
+/// Returns the input position of an output position. The nearest element of a position between two follows from its rounding, so
+/// these positions are computed in single precision, as onnxruntime does.
 fn place(at: f64, axis: &Axis, rules: &Rules<'_>, from: f64, to: f64, scale: f64) -> Res<f64> {
+    let single = rules.mode == "nearest";
+    // Computing an operation on floats of 32 bits in double precision and then rounding is exact.
+    let r = |value: f64| if single { f64::from(value as f32) } else { value };
+    let scale = r(scale);
     let width = scale * from;
+    let moved = r(r(at + 0.5) / scale);
     Ok(match rules.transform {
         "align_corners" if width == 1.0 => 0.0,
-        "align_corners" => at * (from - 1.0) / (width - 1.0),
-        "asymmetric" => at / scale,
+        "align_corners" => r(r(at * (from - 1.0)) / (width - 1.0)),
+        "asymmetric" => r(at / scale),
+        "tf_half_pixel_for_nn" => moved,
         "pytorch_half_pixel" if to == 1.0 => 0.0,
-        "half_pixel" | "pytorch_half_pixel" => (at + 0.5) / scale - 0.5,
+        "half_pixel" | "pytorch_half_pixel" => r(moved - 0.5),
         "half_pixel_symmetric" => from / 2.0 * (1.0 - to / width) + (at + 0.5) / scale - 0.5,
         "tf_crop_and_resize" => {
             let (start, end) = axis.roi;
@@ -425,14 +432,16 @@ fn computed(cx: &Cx<'_>, axis: &Axis, rules: &Rules<'_>) -> Res<Taps> {
     if rules.antialias || rules.transform == "tf_crop_and_resize" || rules.exclude {
         return Err("it resizes symbolic sizes with antialiasing, a region or without what is outside; give sizes to the inputs".to_string());
     }
-    let of = |dim: &Dim| -> Res<T> { cx.cast(&cx.reshape(&cx.of_dims(vec![dim.clone()])?, vec![])?, DType::F64) };
+    // As in `place`.
+    let wide = if rules.mode == "nearest" { DType::F32 } else { DType::F64 };
+    let of = |dim: &Dim| -> Res<T> { cx.cast(&cx.reshape(&cx.of_dims(vec![dim.clone()])?, vec![])?, wide) };
     let (from, to) = (of(&axis.from)?, of(&axis.to)?);
     let scale = match (axis.scale, &axis.computed) {
-        (Some(scale), _) => cx.scalar(scale, DType::F64)?,
-        (None, Some(scale)) => scale.clone(),
+        (Some(scale), _) => cx.scalar(scale, wide)?,
+        (None, Some(scale)) => cx.cast(scale, wide)?,
         (None, None) => cx.div(&to, &from)?,
     };
-    let place = computed_place(cx, &cx.arange(&axis.to, DType::F64)?, &scale, &from, rules.transform)?;
+    let place = computed_place(cx, &cx.arange(&axis.to, wide)?, &scale, (&from, &to), rules.transform)?;
     let floor = cx.un("floor", &place)?;
     let part = cx.sub(&place, &floor)?;
     let last = cx.add_s(&from, -1.0)?;
@@ -440,7 +449,7 @@ fn computed(cx: &Cx<'_>, axis: &Axis, rules: &Rules<'_>) -> Res<Taps> {
         let at = cx.bin("minimum", &cx.max_s(&cx.add(&floor, offset)?, 0.0)?, &last)?;
         cx.cast(&at, DType::I64)
     };
-    let step = |by: f64| -> Res<T> { index(&cx.scalar(by, DType::F64)?) };
+    let step = |by: f64| -> Res<T> { index(&cx.scalar(by, wide)?) };
     let all = match rules.mode {
         "nearest" => {
             let (op, edge) = match rules.nearest {
@@ -450,11 +459,11 @@ fn computed(cx: &Cx<'_>, axis: &Axis, rules: &Rules<'_>) -> Res<Taps> {
                 "floor" => ("greater", 1.0),
                 other => return Err(format!("its attribute `nearest_mode` is `{other}`, which ONNX does not have")),
             };
-            let up = cx.cast(&cx.bin(op, &part, &cx.scalar(edge, DType::F64)?)?, DType::F64)?;
+            let up = cx.cast(&cx.bin(op, &part, &cx.scalar(edge, wide)?)?, wide)?;
             vec![(index(&up)?, None)]
         }
         "linear" | "bilinear" => {
-            let rest = cx.sub(&cx.scalar(1.0, DType::F64)?, &part)?;
+            let rest = cx.sub(&cx.scalar(1.0, wide)?, &part)?;
             vec![(step(0.0)?, Some(rest)), (step(1.0)?, Some(part.clone()))]
         }
         _ => {
@@ -468,14 +477,16 @@ fn computed(cx: &Cx<'_>, axis: &Axis, rules: &Rules<'_>) -> Res<Taps> {
 }
 
 /// Computes the input positions of output positions.
-fn computed_place(cx: &Cx<'_>, at: &T, scale: &T, from: &T, transform: &str) -> Res<T> {
-    let half = || -> Res<T> { cx.add_s(&cx.div(&cx.add_s(at, 0.5)?, scale)?, -0.5) };
+fn computed_place(cx: &Cx<'_>, at: &T, scale: &T, (from, to): (&T, &T), transform: &str) -> Res<T> {
+    let moved = || -> Res<T> { cx.div(&cx.add_s(at, 0.5)?, scale) };
+    let half = || -> Res<T> { cx.add_s(&moved()?, -0.5) };
     match transform {
         "asymmetric" => cx.div(at, scale),
         "half_pixel" => half(),
+        "tf_half_pixel_for_nn" => moved(),
         "pytorch_half_pixel" => {
-            let is_one = cx.bin("equal", &cx.mul(scale, from)?, &cx.scalar(1.0, DType::F64)?)?;
-            cx.select(&is_one, &cx.scalar(-0.5, DType::F64)?, &half()?)
+            let is_one = cx.bin("equal", to, &cx.scalar(1.0, at.dtype())?)?;
+            cx.select(&is_one, &cx.scalar(0.0, at.dtype())?, &half()?)
         }
         "align_corners" => {
             let last = cx.max_s(&cx.add_s(&cx.mul(scale, from)?, -1.0)?, 1e-30)?;

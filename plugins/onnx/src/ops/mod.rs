@@ -146,11 +146,16 @@ pub(crate) fn refusal(domain: &str, name: &str, version: i64) -> String {
     if name.contains("String") || matches!(name, "RegexFullMatch" | "TfIdfVectorizer" | "LabelEncoder") {
         return "operators on texts are not read; run this part of the model outside".to_string();
     }
+    if let Some(since) = table().get(&(domain, name)).and_then(|rows| rows.iter().map(|row| row.since).min()) {
+        return format!(
+            "this operator is read from version {since} on, not in version {version}; convert the model with \
+             onnx.version_converter"
+        );
+    }
     let known = table().keys().filter(|(of, _)| *of == domain).map(|(_, name)| *name);
-    let near = nearest(name, known);
     format!(
-        "there is no such operator in version {version}{}; `allow_unknown` keeps it as a call, so that passes can run",
-        did_you_mean(&near)
+        "the reader does not have this operator{}; `allow_unknown` keeps it as a call, so that passes can run",
+        did_you_mean(&nearest(name, known))
     )
 }
 

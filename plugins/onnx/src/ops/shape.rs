@@ -394,7 +394,7 @@ fn pad<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         let value = cx.scalar(n.float("value", 0.0)?, x.dtype())?;
         (pads.into_iter().map(Dim::Int).collect(), value, None)
     } else {
-        let pads = cx.dims_of(&n.input(1)?, "pad")?;
+        let pads = widths(cx, &n.input(1)?)?;
         let value = match n.opt(2)? {
             Some(value) => cx.reshape(&value, vec![])?,
             None => cx.scalar(0.0, x.dtype())?,
@@ -416,21 +416,35 @@ fn pad<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     padded(cx, x, &before, &after, mode, &value)
 }
 
+/// Returns numbers of elements to add, or to remove where they are negative. Symbols stand for numbers that are not negative, so a
+/// number from data is the difference of two symbols.
+fn widths(cx: &mut Cx<'_>, pads: &T) -> Res<Vec<Dim>> {
+    if let Some(dims) = pads.known().and_then(known::Known::dims) {
+        return Ok(dims);
+    }
+    let pads = cx.cast(pads, DType::I64)?;
+    let (added, removed) = (cx.max_s(&pads, 0.0)?, cx.max_s(&cx.un("negative", &pads)?, 0.0)?);
+    let (added, removed) = (cx.dims_of(&added, "pad")?, cx.dims_of(&removed, "crop")?);
+    Ok(added.iter().zip(&removed).map(|(added, removed)| sub(added, removed)).collect())
+}
+
 /// Adds elements at both ends of axes. Negative numbers remove elements.
 pub(super) fn padded(cx: &Cx<'_>, x: T, before: &[Dim], after: &[Dim], mode: &str, value: &T) -> Res<T> {
     let rank = before.len();
-    let mut x = x;
-    let crops = |dim: &Dim| dim.as_int().is_some_and(|by| by < 0);
+    let (mut x, zero) = (x, Dim::Int(0));
+    let removed = |by: &Dim| match known::proves(prim::LE, &zero, by) {
+        true => zero.clone(),
+        false => max(&sub(&zero, by), &zero),
+    };
     for axis in 0..rank {
-        if crops(&before[axis]) || crops(&after[axis]) {
+        let (start, end) = (removed(&before[axis]), removed(&after[axis]));
+        if start != zero || end != zero {
             let size = x.dim(axis)?;
-            let cut = |dim: &Dim| Dim::Int(dim.as_int().map_or(0, |by| (-by).max(0)));
-            x = cx.range(&x, axis, cut(&before[axis]), sub(&size, &cut(&after[axis])))?;
+            x = cx.range(&x, axis, start, sub(&size, &end))?;
         }
     }
-    let kept =
-        |dims: &[Dim]| dims.iter().map(|dim| if crops(dim) { Dim::Int(0) } else { dim.clone() }).collect::<Vec<Dim>>();
-    let (before, after) = (kept(before), kept(after));
+    let added = |dims: &[Dim]| dims.iter().map(|by| max(by, &zero)).collect::<Vec<Dim>>();
+    let (before, after) = (added(before), added(after));
     let mode = match mode {
         "constant" => "constant",
         "reflect" => "reflect",
