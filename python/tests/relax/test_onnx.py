@@ -59,7 +59,7 @@ def test_a_model_bytes_and_a_file_give_the_same_module(tmp_path):
 
 def test_shapes_and_versions_are_options():
     assert "R.Tensor((2, 3)" in from_onnx(model(), {"x": (2, 3)}).script()
-    with pytest.raises(PasshostError, match="`z`, which is no input of the model"):
+    with pytest.raises(PasshostError, match="`z`, which is not an input of the model"):
         from_onnx(model(), {"z": (2, 3)})
     with pytest.raises(PasshostError, match="version 6 of the standard operators"):
         from_onnx(model(version=6))
