@@ -174,7 +174,28 @@ pub fn read_from(
     guard::check(text)?;
     let around = Around { options, weights: Some(weights), ..Around::default() };
     // The parser and the reader recurse as deeply as the text nests, which the guard limits.
-    stacker::maybe_grow(STACK, STACK, || few_suggestions(|| read_shallow(text, around, ops)))
+    stacker::maybe_grow(STACK, STACK, || {
+        few_suggestions(|| {
+            check_beginning(text, ops)?;
+            read_shallow(text, around, ops)
+        })
+    })
+}
+
+/// Refuses a long text that does not begin as a module does, because parsing all of it takes many times its memory.
+fn check_beginning(text: &str, ops: &dyn Operators) -> Result<(), ReadError> {
+    const LONG: usize = 1 << 20;
+    const BEGINNING: usize = 1 << 12;
+    if text.len() < LONG {
+        return Ok(());
+    }
+    // The beginning ends before a line that is probably a statement.
+    let lines =
+        text.as_bytes()[..BEGINNING].windows(2).rposition(|two| two[0] == b'\n' && two[1].is_ascii_alphabetic());
+    let Some(beginning) = lines.map(|at| &text[..=at]) else { return Ok(()) };
+    let Ok(parsed) = ruff_python_parser::parse_module(beginning) else { return Ok(()) };
+    let mut scope = scope_of(beginning, Around::default(), ops);
+    top::statements(&parsed.syntax().body, &mut scope).map(drop)
 }
 
 /// The context of a function that is read alone.
@@ -208,14 +229,9 @@ pub(crate) fn read_within<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Op
 /// Bytes of stack that the deepest text needs, even without optimization.
 const STACK: usize = 64 << 20;
 
-fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -> Result<ReadModule, ReadError> {
-    let parsed = ruff_python_parser::parse_module(text).map_err(|error| {
-        let message = format!("not Python: {}", error.error);
-        Diagnostic::new(span(&error.location), message).label("here")
-    })?;
-    crate::words::spelling::check(text, parsed.tokens())?;
+fn scope_of<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -> Scope<'a> {
     let Around { functions: globals, vdevices, meshes, weights, options, as_written } = around;
-    let mut scope = Scope {
+    Scope {
         text,
         ops,
         globals,
@@ -231,7 +247,16 @@ fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -
         again: Again::default(),
         options,
         as_written,
-    };
+    }
+}
+
+fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -> Result<ReadModule, ReadError> {
+    let parsed = ruff_python_parser::parse_module(text).map_err(|error| {
+        let message = format!("not Python: {}", error.error);
+        Diagnostic::new(span(&error.location), message).label("here")
+    })?;
+    crate::words::spelling::check(text, parsed.tokens())?;
+    let mut scope = scope_of(text, around, ops);
     let body = &parsed.syntax().body;
     let module = top::read(body, &mut scope).and_then(|top| {
         scope.class = top.class;

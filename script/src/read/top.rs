@@ -21,8 +21,8 @@ const USAGE: &str = "write a module as `@I.ir_module class Module:` with functio
 const EXPECTED: &str = "`@I.ir_module class Module:`, one function or `n = TypeVar(\"n\")`";
 const DECORATORS: &[&[&str]] = &[&["I", "ir_module"], &["tvm", "script", "ir_module"], &["ir_module"]];
 
-/// Finds the module, or the function that is a module alone.
-pub(super) fn read<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<Top<'a>, ReadError> {
+/// Reads statements at the top level. Returns that of the class or the function.
+pub(super) fn statements<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<Option<&'a Stmt>, ReadError> {
     let mut found: Option<&Stmt> = None;
     for stmt in body {
         match stmt {
@@ -36,7 +36,12 @@ pub(super) fn read<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<Top<'a
             _ => return Err(unexpected(stmt, EXPECTED).into()),
         }
     }
-    match found {
+    Ok(found)
+}
+
+/// Finds the module, or the function that is a module alone.
+pub(super) fn read<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<Top<'a>, ReadError> {
+    match statements(body, scope)? {
         Some(Stmt::ClassDef(class)) => {
             decorated(class)?;
             plain(class)?;
@@ -169,5 +174,20 @@ fn plain(class: &StmtClassDef) -> Read<()> {
             Err(Diagnostic::new(at, message).help(format!("write `class {}:`", class.name)))
         }
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{NoOps, read};
+
+    /// The end of a long text is not parsed if its beginning is not that of a module.
+    #[test]
+    fn a_long_text_is_refused_by_its_beginning() {
+        let said = |text: &str| read(text, &NoOps).expect_err("no module").to_string();
+        let (short, long) = ("x = 1\n".repeat(2), "x = 1\n".repeat(300_000));
+        assert_eq!(said(&format!("{long})")), said(&short));
+        let module = "import a\n".repeat(200_000);
+        assert!(said(&format!("{module})")).contains("not Python"), "{}", said(&format!("{module})")));
     }
 }
