@@ -187,13 +187,17 @@ fn a_text_of_another_version_is_recognized() {
     assert!(other.message.contains("undefined variable `m`"), "{}", other.message);
 }
 
-/// TVM cannot read slices with a negative step, nor views of another data type without a layout.
+/// TVM cannot read slices with a negative step, views of another data type without a layout, nor `T.float32x6`.
 #[test]
 fn what_tvm_does_not_read_is_printed_otherwise() {
     let params = "A: T.Buffer((16, 16), \"float32\"), o: T.Buffer((32,), \"int32\"), n: T.int32";
     for (text, expected) in [
         ("o[31 - n * 8:31 - n * 8 + -8:-1] = T.Broadcast(1, 8)", "o[T.Ramp(31 - n * 8, -1, 8)] = T.Broadcast(1, 8)"),
         ("o[n:n + 16:2] = T.Broadcast(1, 8)", "o[n:n + 16:2] = T.Broadcast(1, 8)"),
+        ("v: T.let[T.int32x6] = T.Broadcast(n, 6)\no[0:6] = v", "v = T.bind(T.Broadcast(n, 6))\no[0:6] = v"),
+        ("v: T.let = T.Broadcast(n > 1, 4)\nT.evaluate(v)", "v = T.bind(T.Broadcast(n > 1, 4))\nT.evaluate(v)"),
+        ("v = T.bind(T.Cast(\"int4\", n))\nT.evaluate(v)", "v = T.bind(T.Cast(\"int4\", n))\nT.evaluate(v)"),
+        ("v = T.bind(T.Broadcast(n, 8))\no[0:8] = v", "v: T.let[T.int32x8] = T.Broadcast(n, 8)\no[0:8] = v"),
         ("v = A.view(\"int32\")\nv[0, 0] = 1", "v = T.decl_buffer((16, 16), \"int32\", data=A.data)\nv[0, 0] = 1"),
     ] {
         let read = read(&module(params, text), &NoOps).unwrap_or_else(|error| panic!("{text}: {error}"));

@@ -8,6 +8,13 @@ pub(crate) fn dtype_named(name: &str) -> Option<DType> {
     short.map(|row| row.dtype).or_else(|| name.parse().ok())
 }
 
+/// Returns true if TVM has `T.name` for a data type. It has none for integers of 4 bits nor vectors of 6 elements.
+pub(crate) fn is_name_of_tvm(dtype: DType) -> bool {
+    let has_vectors = !matches!(dtype.code(), 3 | 4 | 6);
+    let is_known = dtype.code() == DType::HANDLE.code() || dtype.info().is_some();
+    is_known && (dtype.lanes() == 1 || has_vectors && matches!(dtype.lanes(), 2 | 4 | 8 | 16 | 32 | 64))
+}
+
 /// The least or the greatest number of a data type, as defined by TVM.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Extreme {
@@ -43,6 +50,15 @@ mod tests {
         assert_eq!((dtype_named("f16"), dtype_named("u64")), (Some(DType::F16), Some(DType::U64)));
         assert_eq!((dtype_named("boolean"), dtype_named("int32x4").map(DType::lanes)), (Some(DType::BOOL), Some(4)));
         assert_eq!((dtype_named("f128"), dtype_named("Buffer")), (None, None));
+    }
+
+    #[test]
+    fn names_that_tvm_has() {
+        let has = |names: &[&str]| names.iter().filter(|name| is_name_of_tvm(name.parse().expect("a name"))).count();
+        let of_tvm =
+            ["int32", "bool", "bfloat16", "handle", "float32x8", "uint8x64", "float6_e2m3fnx2", "float4_e2m1fn"];
+        assert_eq!(has(&of_tvm), of_tvm.len());
+        assert_eq!(has(&["int4", "uint1", "float32x6", "int32x128", "boolx4", "bfloat16x2", "int32xvscalex4"]), 0);
     }
 
     #[test]

@@ -4,7 +4,8 @@ use crate::print::by_key;
 use crate::print::text::python_string;
 use crate::print::tir::Tir;
 use crate::print::tir::expr::inverts_bits;
-use passhost_lang::ir::records::{axis, buffer_of, flag, kind};
+use crate::words::dtypes::is_name_of_tvm;
+use passhost_lang::ir::records::{axis, buffer_of, flag, kind, tykind};
 use passhost_lang::ir::{AttrView, DType, Value, loop_kind};
 use std::fmt::Write;
 
@@ -133,6 +134,12 @@ impl<'b> Tir<'_, '_, 'b> {
             None => self.name_node(value),
         }
         self.push_name(value);
+        let ty = value.ty();
+        if value.n_operands() < 2 && ty.kind() == tykind::PRIM && !is_name_of_tvm(ty.dtype()) {
+            self.push(" = T.bind(");
+            self.operand(value, 0, 0);
+            return self.push(")\n");
+        }
         if value.n_operands() < 2 {
             self.push(": T.let");
             if value.ty().is_known() {
