@@ -114,3 +114,34 @@ fn values_of_infinities_are_those_of_numpy() {
         OF_NO_NUMBERS.lines().filter_map(|line| Some(format!("{}\n    {}", line, fault(&ops, line)?))).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Only a written 0 keeps a dimension of the tensor; a symbolic size that is 0 means no elements.
+#[test]
+fn a_symbolic_size_of_zero_keeps_no_dimension() {
+    let ops = Ops::new();
+    let lower = ByLegalization(&ops);
+    let reshaped = |to: &str, x: &[i64], sizes: &[i64]| {
+        let text = format!(
+            "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((\"n\", \"m\"), \"int32\"), s: R.Shape([\"a\", \"b\"])):\n        \
+             n, m, a, b = T.int64(), T.int64(), T.int64(), T.int64()\n        y = R.reshape(x, R.shape({to}))\n        return y\n"
+        );
+        let module = script::read(&text, &ops).unwrap_or_else(|why| panic!("{text}: {why}"));
+        let x = Tensor::from_vec(x, vec![1; x.iter().product::<i64>() as usize]).expect("a tensor");
+        let args = vec![Value::Tensor(x), Value::shape(sizes)];
+        match Machine::new(&module, &lower).run("main", args, &mut ()) {
+            Ok(value) => Ok(value.as_tensor().expect("a tensor").shape().to_vec()),
+            Err(failure) => Err(format!("{:?}", failure.cause)),
+        }
+    };
+    let refused = |to: &str, x: &[i64], sizes: &[i64], why: &str| {
+        let found = reshaped(to, x, sizes).expect_err(to);
+        assert!(found.contains(why), "{found}");
+    };
+    refused("[a, b]", &[2, 4], &[0, 4], "8 elements do not fit the shape (0, 4)");
+    refused("[0, b]", &[2, 4], &[1, 0], "8 elements do not fit the shape (2, 0)");
+    refused("[-1, b]", &[2, 0], &[1, 0], "DivisionByZero");
+    assert_eq!(reshaped("[a, b]", &[0, 4], &[0, 0]), Ok(vec![0, 0]));
+    assert_eq!(reshaped("[0, b]", &[2, 0], &[1, 0]), Ok(vec![2, 0]));
+    assert_eq!(reshaped("[m, n]", &[2, 0], &[1, 1]), Ok(vec![0, 2]));
+    assert_eq!(reshaped("[0, -1]", &[2, 4], &[1, 1]), Ok(vec![2, 4]));
+}

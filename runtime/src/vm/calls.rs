@@ -161,6 +161,7 @@ impl Machine<'_> {
             },
             "relax.tensor_to_shape" => standard::tensor_to_shape(&value(0)?)?,
             "relax.shape_to_tensor" => standard::shape_to_tensor(&[value(0)?], &self.limits)?,
+            "relax.reshape" => return of_no_elements(call, &value(0)?, &value(1)?),
             "relax.null_value" => Value::Null,
             "relax.to_vdevice"
             | "relax.hint_on_device"
@@ -316,4 +317,29 @@ fn asserted(condition: &Value, format: &str, args: &[Value]) -> Result<Value, Ca
         text => format!("an assertion failed: {text}"),
     };
     Err(FaultKind::Assertion { message }.into())
+}
+
+/// Reshapes a tensor to sizes that are symbolic in the module, and 0 now; `None` for all other sizes. Only a written 0
+/// keeps the dimension of the tensor.
+fn of_no_elements(call: Call<'_>, x: &Value, shape: &Value) -> Result<Option<Value>, Cause> {
+    let (Value::Tensor(x), Value::Shape(extents)) = (x, shape) else { return Ok(None) };
+    if extents.iter().all(|extent| *extent > 0) {
+        return Ok(None);
+    }
+    let Some(Type::Shape { dims: Some(dims), .. }) = call.arg(1).map(|shape| shape.ty().to_owned()) else {
+        return Ok(None);
+    };
+    let is_written = |axis: usize| dims.get(axis).is_none_or(|dim| dim.as_int().is_some());
+    if extents.iter().enumerate().all(|(axis, extent)| *extent > 0 || is_written(axis)) {
+        return Ok(None);
+    }
+    let kept = |axis: usize| x.shape().get(axis).copied().unwrap_or(0);
+    let sizes = extents.iter().enumerate();
+    let sizes: Vec<i64> = sizes.map(|(i, size)| if *size == 0 && is_written(i) { kept(i) } else { *size }).collect();
+    if size_of(x.dtype(), &sizes) != Some(0) || !x.is_empty() {
+        let sizes: Vec<String> = sizes.iter().map(i64::to_string).collect();
+        let why = format!("{} elements do not fit the shape ({})", x.len(), sizes.join(", "));
+        return Err(Cause::NotTaken { name: "relax.reshape".to_string(), why });
+    }
+    Ok(Some(Value::Tensor(x.reshaped(&sizes)?)))
 }
