@@ -4,7 +4,7 @@ use super::blocks::{map, math, reshaped, transposed, with};
 use super::reduce::reduce;
 use super::{Legal, Row, cannot, float_attr};
 use crate::declare::text;
-use plugin_api::arith::prove_equal;
+use plugin_api::arith::{prove_equal, simplify};
 use plugin_api::ir::{Call, Dim};
 use plugin_api::te::{Note, Te, TeExpr, TeTensor};
 
@@ -35,10 +35,41 @@ fn batch_matmul(te: &Te<'_>, name: &str, a: &TeTensor, b: &TeTensor, group: &Dim
     })
 }
 
-/// Sets elements above the diagonal, which is shifted by `offset`, to zero.
-fn lower(te: &Te<'_>, x: &TeTensor, offset: &Dim) -> TeTensor {
+/// The places that a query sees: those up to its own place, and a number of places beyond.
+enum Seen {
+    Beyond(Dim),
+    /// As many as these two numbers differ.
+    Difference(Dim, Dim),
+}
+
+impl Seen {
+    fn difference(a: Dim, b: Dim) -> Seen {
+        match simplify(&(a.clone() - b.clone())).as_int() {
+            Some(difference) => Seen::Beyond(Dim::Int(difference.abs())),
+            None => Seen::Difference(a, b),
+        }
+    }
+
+    /// Returns true if `place` sees `other`, as TVM writes it.
+    fn sees(&self, place: &TeExpr, other: &TeExpr) -> TeExpr {
+        let (a, b) = match self {
+            Seen::Beyond(offset) => return other.le(place + offset),
+            Seen::Difference(a, b) => (a, b),
+        };
+        let is_more = match a.as_int().or(b.as_int()) {
+            Some(_) => TeExpr::of_dim(b.clone()).le(TeExpr::of_dim(a.clone())),
+            None => TeExpr::of_dim(Dim::Int(0)).le(TeExpr::of_dim(simplify(&(a.clone() - b.clone())))),
+        };
+        let differences = [(a, b), (b, a)].map(|(a, b)| TeExpr::of_dim(simplify(&(a.clone() - b.clone()))));
+        let [more, fewer] = differences;
+        (other - is_more.select(more, fewer)).le(place)
+    }
+}
+
+/// Sets elements that are not seen to zero.
+fn lower(te: &Te<'_>, x: &TeTensor, seen: &Seen) -> TeTensor {
     te.name_axes("i");
-    let out = te.compute("trilu", x.shape(), |i| i[2].le(&i[1] + offset).select(x.at(i), 0));
+    let out = te.compute("trilu", x.shape(), |i| seen.sees(&i[1], &i[2]).select(x.at(i), 0));
     te.name_axes("ax");
     out
 }
@@ -58,12 +89,12 @@ fn softmax(te: &Te<'_>, x: &TeTensor) -> TeTensor {
     out
 }
 
-/// Computes the softmax over the last axis, over the elements up to the shifted diagonal only.
-fn masked(te: &Te<'_>, x: &TeTensor, offset: &Dim) -> TeTensor {
-    let x = lower(te, x, offset);
+/// Computes the softmax over the last axis, over the elements that are seen only.
+fn masked(te: &Te<'_>, x: &TeTensor, seen: &Seen) -> TeTensor {
+    let x = lower(te, x, seen);
     let largest = reduce(te, "trilu_red", &x, &[2], true, TeExpr::largest);
     let exp = math(te, &with(te, "T_subtract", &x, &largest, |x, largest| x - largest), "exp");
-    let exp = lower(te, &exp, offset);
+    let exp = lower(te, &exp, seen);
     let sum = reduce(te, "trilu_red", &exp, &[2], true, TeExpr::sum);
     with(te, "T_divide", &exp, &sum, |exp, sum| exp / sum)
 }
@@ -109,11 +140,8 @@ fn attention(call: Call<'_>, name: &str) -> Legal {
     }
     let shares = match text(call, "causal_mask") {
         None => softmax(&te, &p),
-        Some("TopLeft") => masked(&te, &p, &Dim::Int(0)),
-        Some("BottomRight") => match (places.as_int(), keys.as_int()) {
-            (Some(places), Some(keys)) => masked(&te, &p, &Dim::Int((places - keys).abs())),
-            _ => return cannot("it is legalized with the mask `BottomRight` for known sizes only"),
-        },
+        Some("TopLeft") => masked(&te, &p, &Seen::Beyond(Dim::Int(0))),
+        Some("BottomRight") => masked(&te, &p, &Seen::difference(places, keys)),
         Some(other) => return cannot(format!("it is not legalized for the mask `{other}`")),
     };
     let out = batch_matmul(&te, "T_batch_matmul_NN", &shares, &heads(&te, &v), &group, false);
