@@ -5,13 +5,18 @@ use crate::eliminate_common_subexpr::without_repeats;
 use plugin_api::prelude::*;
 
 /// Repeats a round until it changes nothing, as [`repeated`] does. As in TVM, the original bindings are simplified too,
-/// even if no round changes anything.
+/// even if no round changes anything, unless all of them are in dataflow blocks.
 pub(super) fn until_stable(
     body: &Body,
     ctx: &Ctx,
     round: impl FnMut(&Body) -> Result<(Body, usize), PassError>,
 ) -> Result<Body, PassError> {
-    simplified(repeated(body, ctx, round)?, ctx)
+    let rewritten = repeated(body, ctx, round)?;
+    let mut blocks = body.blocks().filter(|block| block.bindings().next().is_some());
+    if rewritten.same(body) && blocks.all(Block::is_dataflow) {
+        return Ok(rewritten);
+    }
+    simplified(rewritten, ctx)
 }
 
 /// Repeats a round until it changes nothing. A round returns the changed function and the number of changes. After each
