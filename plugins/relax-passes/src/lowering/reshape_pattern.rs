@@ -1,6 +1,6 @@
 //! Detects PrimFuncs that only copy the elements of a buffer in order.
 
-use plugin_api::arith::{index_to_dim, substitute, symbol_of, unused_symbol};
+use plugin_api::arith::{index_to_dim, product, substitute, symbol_of, unused_symbol};
 use plugin_api::prelude::*;
 use plugin_api::tir::ElementAccess;
 use std::collections::BTreeMap;
@@ -62,8 +62,32 @@ fn in_order(block: Value<'_>, from: &ElementAccess<'_>, to: &ElementAccess<'_>) 
         analyzer.bind_range(sym, &min, &extent);
         iters.push((sym, extent));
     }
-    let (from, to) = (position(from)?, position(to)?);
-    Some(analyzer.prove_equal(&from, &to) == Some(true) || same_when_fused(&iters, &from, &to))
+    let (read, written) = (position(from)?, position(to)?);
+    let same = analyzer.prove_equal(&read, &written) == Some(true) || same_when_fused(&iters, &read, &written);
+    Some(same || (same_size(from, to)? && are_digits(from, &written, &mut analyzer)?))
+}
+
+/// Returns true if the indices of an access are the digits of a position in its buffer. If the position is within the
+/// buffer, it is that of the access. This holds for any symbolic sizes.
+fn are_digits(access: &ElementAccess<'_>, position: &Dim, analyzer: &mut Analyzer) -> Option<bool> {
+    let shape = access.buffer.as_buffer_type()?.shape;
+    let mut rest = position.clone();
+    for (axis, extent) in shape.into_iter().enumerate().rev() {
+        let index = index_to_dim(*access.indices.get(axis)?)?;
+        let digit = rest.clone().floor_mod(extent.clone());
+        let mut equal = |dim: &Dim| analyzer.prove_equal(&index, dim) == Some(true);
+        if !equal(&digit) && !(axis == 0 && equal(&rest)) {
+            return Some(false);
+        }
+        rest = analyzer.simplify(&rest.floor_div(extent));
+    }
+    Some(true)
+}
+
+/// Returns true if the buffers of two accesses have the same number of elements.
+fn same_size(from: &ElementAccess<'_>, to: &ElementAccess<'_>) -> Option<bool> {
+    let [from, to] = [from, to].map(|access| Some(product(&access.buffer.as_buffer_type()?.shape)));
+    Some(Analyzer::new().prove_equal(&from?, &to?) == Some(true))
 }
 
 /// Makes the same comparison with the iterators as digits of one number, so that a division and the matching
