@@ -13,7 +13,6 @@ import tvm
 UNREADABLE = {
     "externs": "external functions of a module",
     "opaque": "operators that are not registered",
-    "scopes": "`k = T.int64()` in a nested function beside a TypeVar of that name",
 }
 
 # Texts that TVM prints, but parses only without its check.

@@ -2,6 +2,7 @@
 //!
 //! *Expects* any module. *Keeps* calls of operators without a legalization. *Never* changes computed values.
 
+use plugin_api::ir::erase::seen_outside;
 use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::infer_types;
 use plugin_api::typing::legalized::{LegalizedArg, Replacement};
@@ -139,13 +140,16 @@ const CALLS: [&str; 6] =
 /// Operators that are kept, as in TVM, because passes for the target replace them. They are legalized when executed.
 const LATER: [&str; 3] = ["relax.cumprod", "relax.cumsum", "relax.ewise_fma"];
 
-/// Updates the result type of a function to the type of the value that it returns.
+/// Updates the result type of a function to the type of the value that it returns, as callers see it.
 fn with_result_type(body: Body) -> Result<Body, PassError> {
-    let Some(result) = body.function().and_then(|function| function.result()) else { return Ok(body) };
-    let ret = result.ty().to_owned();
-    let params = body.function().map(|function| function.params().map(|param| param.ty().to_owned()).collect());
+    let Some(function) = body.function() else { return Ok(body) };
+    let Some(result) = function.result() else { return Ok(body) };
+    let params: Vec<Type> = function.params().map(|param| param.ty().to_owned()).collect();
+    let mut known: Vec<Sym> = function.params().filter_map(Value::symbol).collect();
+    params.iter().for_each(|param| param.each_defined(&mut |sym| known.push(sym)));
+    let ret = seen_outside(result.ty().to_owned(), &|sym| !known.contains(&sym));
     let mut edit = body.edit();
-    edit.set_signature(params.unwrap_or_default(), ret);
+    edit.set_signature(params, ret);
     Ok(edit.finish()?)
 }
 

@@ -21,6 +21,7 @@ use passhost_lang::names::{is_dotted_name, is_function_name, is_identifier};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::ops::Range;
+use std::rc::Rc;
 pub(crate) use text::each_free_sym;
 use text::{python_float, python_string};
 
@@ -171,7 +172,11 @@ struct Printer<'a> {
     typed_ints: bool,
     /// Names declared in the header: sorted for each function, with the functions in the order of the text.
     type_vars: Vec<String>,
-    /// A set of these names, for lookup.
+    /// The module, whose later functions declare names as well.
+    module: Option<&'a Module>,
+    /// All these names of the module, once they were needed.
+    all_type_vars: Option<Rc<HashSet<String>>>,
+    /// A set of the names declared so far, for lookup.
     declared: HashSet<String, foldhash::fast::RandomState>,
     /// Names in the current function.
     taken: Taken,
@@ -207,6 +212,8 @@ impl<'a> Printer<'a> {
             in_indices: false,
             typed_ints: false,
             type_vars: Vec::new(),
+            module: None,
+            all_type_vars: None,
             declared: HashSet::default(),
             taken: Taken::default(),
             metadata: Metadata::default(),
@@ -264,6 +271,24 @@ impl<'a> Printer<'a> {
         }
     }
 
+    /// Returns all names that will be declared above the module.
+    fn type_vars_of_module(&mut self) -> Rc<HashSet<String>> {
+        if let Some(known) = &self.all_type_vars {
+            return known.clone();
+        }
+        let mut printer = Printer::new(self.ops, false);
+        for (_, body) in self.module.iter().flat_map(|module| module.functions()) {
+            match body.kind() {
+                BodyKind::Function => drop(names::Names::new(body, &mut printer)),
+                BodyKind::PrimFunc => tir::Tir::new(&mut printer, body).type_vars(),
+                _ => {}
+            }
+        }
+        let found = Rc::new(printer.declared.into_iter().collect::<HashSet<_>>());
+        self.all_type_vars = Some(found.clone());
+        found
+    }
+
     /// Prints a string that is an expression; a multi-line one becomes metadata.
     fn string_value(&mut self, text: &str) {
         if text.contains('\n') {
@@ -282,7 +307,8 @@ impl<'a> Printer<'a> {
         python_string(&mut self.out, text);
     }
 
-    fn module(mut self, module: &Module) -> Result<Printed, Unprintable> {
+    fn module(mut self, module: &'a Module) -> Result<Printed, Unprintable> {
+        self.module = Some(module);
         self.know_devices(module);
         let bindings: usize = module.functions().map(|(_, body)| body.len()).sum();
         self.out.reserve(bindings * 80);

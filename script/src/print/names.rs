@@ -5,7 +5,8 @@ use super::Printer;
 use super::text::{each_sym, is_valid_name, valid_name};
 use passhost_lang::ir::records::{flag, kind};
 use passhost_lang::ir::{Body, DType, Expr, Sym, Value};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
 
 /// Names within one function.
 pub(super) struct Names {
@@ -64,6 +65,9 @@ impl Names {
             }
         }
         let mut used = Used::default();
+        if brought.values().flatten().any(|own| !own.in_signature) {
+            used.type_vars = printer.type_vars_of_module();
+        }
         names.assign(body, &mut used, &brought);
         let alone = |(id, owner): (&usize, &Owner)| owner.spoken_of_before.is_none().then_some(*id as u32);
         printer.scalars = owners.iter().filter_map(alone).collect();
@@ -123,9 +127,13 @@ impl Names {
     fn bring(&mut self, at: usize, own: &[Brought], used: &mut Used) {
         let syms_of = self.syms_of.entry(at).or_default();
         for Brought { id, dtype, in_signature } in own {
-            let name = used.fresh(&self.syms[*id]);
+            let hint = &self.syms[*id];
+            let name = if *in_signature { used.fresh(hint) } else { used.fresh_local(hint) };
             match in_signature {
-                true => drop(syms_of.signature.insert(name.clone())),
+                true => {
+                    used.avoided.entry(name.as_str().into()).or_default();
+                    syms_of.signature.insert(name.clone());
+                }
                 false => syms_of.local.push((*id, *dtype)),
             }
             self.syms[*id] = name;
@@ -142,6 +150,10 @@ impl Names {
 struct Used {
     taken: Taken,
     log: Vec<Box<str>>,
+    /// The names that are declared above the module, which TVM does not let a body define as symbolic variables.
+    type_vars: Rc<HashSet<String>>,
+    /// Those that were wanted nevertheless, and those that are declared above nested functions.
+    avoided: Taken,
 }
 
 impl Used {
@@ -165,6 +177,30 @@ impl Used {
         }
         if let Some(count) = self.taken.get_mut(hint) {
             *count = i;
+        }
+        self.take(&name);
+        name
+    }
+
+    /// Names a symbolic variable that a body defines.
+    fn fresh_local(&mut self, hint: &str) -> String {
+        if self.type_vars.contains(hint) {
+            self.avoided.entry(hint.into()).or_default();
+        }
+        let Some(mut i) = self.taken.get(hint).max(self.avoided.get(hint)).copied() else {
+            self.take(hint);
+            return hint.to_string();
+        };
+        let name = loop {
+            i += 1;
+            let name = format!("{hint}_{i}");
+            let is_type_var = self.type_vars.contains(&name) || self.avoided.contains_key(name.as_str());
+            if !is_type_var && !self.taken.contains_key(name.as_str()) {
+                break name;
+            }
+        };
+        for counts in [&mut self.taken, &mut self.avoided] {
+            counts.entry(hint.into()).and_modify(|count| *count = i);
         }
         self.take(&name);
         name

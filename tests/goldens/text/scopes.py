@@ -28,9 +28,9 @@ class Module:
         
         @R.function
         def by_cast(y: R.Tensor(dtype="float32", ndim=1)) -> R.Tensor(dtype="float32", ndim=1):
-            k = T.int64()
-            y2: R.Tensor((k,), dtype="float32") = R.match_cast(y, R.Tensor((k,), dtype="float32"))
-            z: R.Tensor((k,), dtype="float32") = R.exp(y2)
+            k_1 = T.int64()
+            y2: R.Tensor((k_1,), dtype="float32") = R.match_cast(y, R.Tensor((k_1,), dtype="float32"))
+            z: R.Tensor((k_1,), dtype="float32") = R.exp(y2)
             return z
 
         # from tvm.script import ir as I

@@ -268,10 +268,8 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
 
     /// Prints the parameters; the data types of shape variables determine how each is printed.
     fn params(&mut self, root: Value<'b>) {
-        // Facts about their shapes, besides dimensions, precede them.
-        let children = root.region().children().filter(|value| !value.is_nested());
-        let params: Vec<Value<'b>> = children.take_while(|value| value.kind() == kind::PARAM).collect();
-        self.type_vars(&params);
+        self.type_vars();
+        let params: Vec<Value<'b>> = params_of(root).collect();
         for param in params.iter().filter(|param| param.ty().kind() != tykind::BUFFER) {
             self.name_node(*param);
         }
@@ -301,12 +299,12 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
     }
 
     /// Declares, above the module, the 64-bit variables of the signature that are not parameters.
-    fn type_vars(&mut self, params: &[Value<'b>]) {
+    pub(super) fn type_vars(&mut self) {
         if self.syms.is_empty() {
             return;
         }
         let mut found = Vec::new();
-        for param in params {
+        for param in params_of(self.body.root()) {
             let Some(buffer) = param.ty().buffer() else { continue };
             let lists = [
                 self.raw.list(buffer.shape_off, buffer.shape_len),
@@ -372,4 +370,10 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
             && (x.ty == y.ty || a.ty().to_owned() == b.ty().to_owned())
             && a.operands().zip(b.operands()).all(|(a, b)| self.same(a, b))
     }
+}
+
+/// Returns the parameters of a function. Facts about their shapes, besides dimensions, precede them.
+fn params_of(root: Value<'_>) -> impl Iterator<Item = Value<'_>> {
+    let children = root.region().children().filter(|value| !value.is_nested());
+    children.take_while(|value| value.kind() == kind::PARAM)
 }
