@@ -243,7 +243,7 @@ fn is_private(_: &Metadata) -> bool {
 }
 
 #[cfg(unix)]
-#[allow(unsafe_code, reason = "the user has no safe interface")]
+#[allow(unsafe_code, reason = "geteuid needs unsafe code")]
 fn user() -> u32 {
     // SAFETY: the call takes no arguments and cannot fail.
     unsafe { libc::geteuid() }

@@ -1,5 +1,5 @@
 //! Notifies the runtime of forks of this process.
-#![allow(unsafe_code, reason = "handlers of forks have no safe interface")]
+#![allow(unsafe_code, reason = "handlers of forks need unsafe code")]
 
 /// Installs the handlers, once.
 pub(crate) fn watch() {

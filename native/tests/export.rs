@@ -122,7 +122,7 @@ fn said(message: *const c_char) -> String {
 
 fn values(tensor: &Tensor) -> Vec<f32> {
     let float =
-        |number| if let Number::Float(value) = number { value as f32 } else { panic!("{number:?} is no float") };
+        |number| if let Number::Float(value) = number { value as f32 } else { panic!("{number:?} is not a float") };
     tensor.numbers().map(float).collect()
 }
 

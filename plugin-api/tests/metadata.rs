@@ -289,7 +289,7 @@ fn readers_and_writers_come_over_whole() {
         (field(23, &[&whole[..], &field(56, b"py")].concat()), "is `py`; TVMScript, which is built in, has it"),
         (field(22, &[&whole[..], &field(56, b"x"), &field(56, b"x")].concat()), "is `x`; it is there twice"),
         ([field(22, &whole), field(22, &whole)].concat(), "two of its readers are called `x`"),
-        (field(23, &field(1, b"x")), "writer `x` has no field `doc`"),
+        (field(23, &field(1, b"x")), "writer `x` lacks the field `doc`"),
     ] {
         let error = PluginMeta::decode(&block(&[&BLOCK[HEAD..], &content].concat())).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
@@ -332,7 +332,7 @@ fn errors_say_what_is_wrong_and_where() {
         error(&block(&[1, 0, 255, 255, 255, 255, 0])),
         "its metadata is truncated or has a wrong length, at byte 0 of 7 (in the plugin)"
     );
-    assert_eq!(error(&block(&[])), "its metadata is wrong: the plugin has no field `name`");
+    assert_eq!(error(&block(&[])), "its metadata is wrong: the plugin lacks the field `name`");
     assert_eq!(
         error(&replaced(b" Summary.", b" Summ\xffry.")),
         "its metadata is wrong: field `doc` of pass `test.First` is not UTF-8"
@@ -351,8 +351,8 @@ fn errors_say_what_is_wrong_and_where() {
     assert!(version.starts_with(expected), "{version}");
     assert_eq!(
         error(&replaced(b"(>= 0.2, < 0.4)", b"(>= 0.2, < abc)")),
-        "its metadata is wrong: field `required` of pass `test.First` entry `test.Second (>= 0.2, < abc)` has no version requirement in its \
-         brackets; as in `test.Second (>= 0.2)`"
+        "its metadata is wrong: field `required` of pass `test.First` entry `test.Second (>= 0.2, < abc)` lacks a version requirement in its \
+         brackets, as in `test.Second (>= 0.2)`"
     );
 }
 
@@ -388,7 +388,7 @@ fn declarations_that_do_not_compile_are_refused() {
     assert_eq!(of_pass(required, "test.Second"), "`required` has `test.Second` twice");
     assert_eq!(
         of_pass(required, "a.C (>= x)"),
-        "`required` entry `a.C (>= x)` has no version requirement in its brackets; as in `a.C (>= 0.2)`"
+        "`required` entry `a.C (>= x)` lacks a version requirement in its brackets, as in `a.C (>= 0.2)`"
     );
     assert_eq!(
         of_pass(required, "a.C >= 1"),

@@ -22,7 +22,7 @@ pub(crate) fn check(tested: &Tested, info: &PassInfo, is_composite: bool) -> Vec
     };
     if examples.is_empty() && !is_composite {
         let what = "write a pair of blocks, ```relax before and ```relax after, above its declaration";
-        return vec![Problem::of(format!("the documentation of `{name}` has no example; {what}"))];
+        return vec![Problem::of(format!("the documentation of `{name}` lacks an example; {what}"))];
     }
     let mut problems = Vec::new();
     for (i, example) in examples.iter().enumerate() {
@@ -66,7 +66,7 @@ fn examples<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Vec<Example>, St
             match lines.next() {
                 Some(line) if line.trim() == "```" => break,
                 Some(line) => text.extend([line, "\n"]),
-                None => return Err(format!("the block ```{info} has no end; close it with a line ```")),
+                None => return Err(format!("the block ```{info} is not closed: end it with a line ```")),
             }
         }
         let words: Vec<&str> = info.split_whitespace().collect();
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(of("```relax before\n```"), Err(before.clone()));
         assert_eq!(of("```relax before\n```\n```relax before\n```"), Err(before));
         assert_eq!(of("```relax\n```"), Err("```relax: expected ```relax before or ```relax after".to_string()));
-        let open = "the block ```relax before has no end; close it with a line ```".to_string();
+        let open = "the block ```relax before is not closed: end it with a line ```".to_string();
         assert_eq!(of("```relax before\na"), Err(open));
     }
 }

@@ -224,7 +224,7 @@ fn problems(folder: &Path, plugin: &'static PluginDecl, only: Option<&str>) -> V
         problems.extend(cases::check(&tested, &path, &mut used));
     }
     let without =
-        stems.into_iter().map(|(stem, pass)| format!("pass `{pass}` has no goldens; write tests/goldens/{stem}.txt"));
+        stems.into_iter().map(|(stem, pass)| format!("pass `{pass}` lacks goldens: write tests/goldens/{stem}.txt"));
     problems.extend(without.map(Problem::of));
     match only {
         None => problems.extend(unused(registry, plugin, &used).into_iter().map(Problem::of)),

@@ -91,7 +91,7 @@ fn goldens_and_passes_belong_together() {
         "{}",
         found[0]
     );
-    assert_eq!(found[1], "pass `template_plugin.MarkLeaves` has no goldens; write tests/goldens/mark_leaves.txt");
+    assert_eq!(found[1], "pass `template_plugin.MarkLeaves` lacks goldens: write tests/goldens/mark_leaves.txt");
 }
 
 /// A pass that writes an undeclared operator fails in both ways, and a golden can expect this.

@@ -88,7 +88,7 @@ fn what_no_case_uses_is_named() {
     std::fs::remove_file(folder.path().join("tests/goldens/tidy.txt")).expect("it is there");
     let found = problems(&contributes::__PASSHOST_PLUGIN, folder.path());
     for expected in [
-        "pass `example.Tidy` has no goldens; write tests/goldens/tidy.txt",
+        "pass `example.Tidy` lacks goldens: write tests/goldens/tidy.txt",
         "instrument `example.Counter` has no case; write one in tests/goldens/counter.txt, with `instrument: \
          example.Counter`",
         "property `example.folded` has no case in which it does not hold; write one in tests/goldens/folded.txt, with \

@@ -35,7 +35,7 @@ impl How {
     fn checked(self, py: Python<'_>, module: &Module) -> PyResult<Validation> {
         let How { seed, dims, function, memory, work, backend, inputs, ranges, inputs_per_size } = self;
         if let Some(name) = function.as_deref().filter(|name| module.0.get(name).is_none()) {
-            return Err(PyValueError::new_err(format!("the module has no function `{name}`")));
+            return Err(PyValueError::new_err(format!("the module does not have a function `{name}`")));
         }
         let known = symbolic_dims(&module.0);
         if let Some(name) = dims.keys().find(|name| !known.contains(*name)) {

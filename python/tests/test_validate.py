@@ -57,7 +57,7 @@ def test_the_context_hears_of_the_run(mod):
 def test_what_validate_refuses(mod):
     with pytest.raises(TypeError, match="an IRModule is validated, not int"):
         passhost.validate(3, relax.Normalize())
-    with pytest.raises(ValueError, match="the module has no function `other`"):
+    with pytest.raises(ValueError, match="the module does not have a function `other`"):
         passhost.validate(mod, relax.Normalize(), function="other")
     with pytest.raises(ValueError, match="the parameters of the module do not have a symbolic dimension `n`"):
         passhost.validate(mod, relax.Normalize(), dims={"n": 3})

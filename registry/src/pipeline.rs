@@ -521,7 +521,7 @@ impl Parser<'_> {
     fn stage(&mut self) -> Result<Stage, PipelineError> {
         let start = self.at;
         let name = self.name(match (self.what, self.peek()) {
-            (Named::Pass, Some('*')) => "the name of a pass (there are no wildcards; `all()` means all passes)",
+            (Named::Pass, Some('*')) => "the name of a pass (wildcards are not supported; `all()` means all passes)",
             (Named::Pass, _) => "the name of a pass",
             (Named::Instrument, _) => "the name of an instrument",
             (Named::Reader | Named::Writer, _) => "the name of a format",
@@ -570,7 +570,7 @@ impl Parser<'_> {
                 Err(self.error(format!("options in braces, as in `{}{{{options}}}`", stage.name)))
             }
             Some('*' | '?') => Err(self.error(
-                "the whole name of a pass (there are no wildcards; `all(opt_level=1)` means all up to a level)",
+                "the whole name of a pass (wildcards are not supported; `all(opt_level=1)` means all up to a level)",
             )),
             Some(c) if has_begun && c.is_alphanumeric() => {
                 Err(self.error(format!("{expected} (passes have commas between them)")))

@@ -521,9 +521,9 @@ fn common_mistakes_in_pipelines_have_a_remedy() {
         ("Sequential[t.A t.B]", "expected `,` or `]` (passes have commas between them), found `t`"),
         (
             "t.*",
-            "expected the whole name of a pass (there are no wildcards; `all(opt_level=1)` means all up to a level), found `*`",
+            "expected the whole name of a pass (wildcards are not supported; `all(opt_level=1)` means all up to a level), found `*`",
         ),
-        ("*", "expected the name of a pass (there are no wildcards; `all()` means all passes), found `*`"),
+        ("*", "expected the name of a pass (wildcards are not supported; `all()` means all passes), found `*`"),
         ("t.A{map=[n=8]}", "expected `,` or `]`, or quotes around the whole value, as in [\"n=16\"], found `=`"),
         ("t.A{map=n=8}", "expected `,` or `}`, or quotes around the whole value, as in \"a=b\", found `=`"),
         ("t.A{path=a/b}", "expected `,` or `}`, or quotes around the whole value, as in \"a=b\", found `/`"),

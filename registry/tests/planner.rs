@@ -490,7 +490,7 @@ fn a_required_pass_must_have_default_options() {
     let registry = registry_of(vec![pass("C", &["A"]), a]);
     assert_eq!(
         Plan::new(&request("t.C"), &registry).expect_err("no default").to_string(),
-        "pass `t.C` (plugin_C) requires `t.A` with its default options, but its option `n` has no default"
+        "pass `t.C` (plugin_C) requires `t.A` with its default options, but its option `n` lacks a default"
     );
 }
 

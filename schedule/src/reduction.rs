@@ -56,7 +56,7 @@ impl Tree {
         let facts = self.facts(id)?;
         let block = self.as_block(id).ok_or("expected a block")?.clone();
         if facts.effect != Effect::Reduction {
-            return Err(format!("block `{}` has no initialization", block.name));
+            return Err(format!("block `{}` lacks an initialization", block.name));
         }
         let spatial = self.loops_of_init(&facts, &block, at)?;
         self.others_see_sums(&facts, at)?;

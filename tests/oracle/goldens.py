@@ -41,7 +41,7 @@ def judge(files, compared, judged, reasons, quiet, seconds):
     asked = [(path.stem, *case) for path in files for case in cases(path)]
     titles = {(stem, title) for stem, title, _, _ in asked}
     unexplained = [
-        f"{path.stem}: {title}: has a reason, but is no golden"
+        f"{path.stem}: {title}: has a reason, but is not a golden"
         for path in files for title in reasons.get(path.stem, {}) if (path.stem, title) not in titles
     ]  # fmt: skip
     counts = {path.stem: collections.Counter() for path in files}

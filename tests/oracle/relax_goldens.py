@@ -34,7 +34,7 @@ REASONS = {
     },
     "canonicalize_bindings": {
         "a dimension that a match_cast tells takes the place of its variable": "TVM leaves the types of the results of branches",
-        "a variable of a parameter, or of what is no dimension, stays": "TVM fixes an extent of a parameter, which callers see",
+        "a variable of a parameter, or of what is not a dimension, stays": "TVM fixes an extent of a parameter, which callers see",
         "a caller follows the result of a function": "TVM leaves the types of callers",
         "an element of a known tuple that is a constant": "TVM leaves a tuple that nothing uses",
         "an annotation that a match_cast makes equal": "TVM writes n * 2 where passhost keeps what was written",

@@ -131,13 +131,13 @@ fn passes_are_documented_as_their_metadata_says() {
 fn every_pass_and_operator_says_what_it_is() {
     let engine = engine();
     for (_, info) in engine.registry().passes() {
-        assert!(!info.summary().is_empty(), "`{}` has no documentation", info.name);
+        assert!(!info.summary().is_empty(), "`{}` lacks documentation", info.name);
         for option in &info.options {
-            assert!(!option.doc.trim().is_empty(), "option `{}` of `{}` has no documentation", option.name, info.name);
+            assert!(!option.doc.trim().is_empty(), "option `{}` of `{}` lacks documentation", option.name, info.name);
         }
     }
     for (info, _) in engine.registry().operators() {
-        assert!(!info.doc.trim().is_empty(), "operator `{}` has no documentation", info.name);
+        assert!(!info.doc.trim().is_empty(), "operator `{}` lacks documentation", info.name);
     }
 }
 

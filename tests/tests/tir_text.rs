@@ -47,7 +47,7 @@ fn lanes_of_slices_are_what_tvm_computes() {
         prints(OLD, &stored(written, n), &stored(expected, n));
     }
     let text = module(OLD, &stored("i:i + T.vscale() * 7:3", 2));
-    let error = script::read(&text, engine()).expect_err("7 is no multiple of 3");
+    let error = script::read(&text, engine()).expect_err("7 is not a multiple of 3");
     assert!(error.diagnostics[0].message.contains("a multiple of its step"), "{error}");
     assert_eq!(&text[error.diagnostics[0].span.clone()], "i + T.vscale() * 7");
 }

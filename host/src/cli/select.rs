@@ -228,7 +228,7 @@ pub(super) fn named_pipeline<'m>(
     manifest: &'m Manifest,
 ) -> Result<(String, &'m NamedPipeline), Error> {
     let name = name.or(manifest.default_pipeline.as_deref()).ok_or_else(|| Error::Request {
-        message: "no passes to run: the manifest has no default pipeline".to_string(),
+        message: "no passes to run: the manifest does not define a default pipeline".to_string(),
         help:
             "use --passes 'A,B' or --pipeline NAME, or add a pipeline named `default` under [pipelines] in the manifest"
                 .to_string(),

@@ -143,7 +143,7 @@ fn entry(value: &Value, room: usize, from: usize) -> Result<(Result<Entry, Strin
     }
     let data = from + start as usize..from + end as usize;
     let Some((_, dtype)) = DTYPES.iter().find(|(name, _)| *name == said) else {
-        return Ok((Err(format!("passhost has no data type {said}")), data));
+        return Ok((Err(format!("passhost does not support the data type {said}")), data));
     };
     let shape =
         shape.into_iter().map(i64::try_from).collect::<Result<Vec<i64>, _>>().map_err(|_| "its shape is too large")?;

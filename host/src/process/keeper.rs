@@ -1,7 +1,7 @@
 //! The keeper of a worker. If the system allows it, a worker sees only its own processes: it is in a PID namespace whose first process only
 //! waits for its end, and all others end with that process. The keeper is outside of that namespace and of the plugin's limits. It waits for
 //! the worker, ends the same way, and removes all remaining processes, even if the host is gone.
-#![allow(unsafe_code, reason = "fork, signals and name spaces have no safe interface")]
+#![allow(unsafe_code, reason = "fork, signals and name spaces need unsafe code")]
 
 use super::unix::{ALONE, die_of, set, write_mark};
 use crate::report::error::exit;

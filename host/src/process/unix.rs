@@ -1,5 +1,5 @@
 //! The system-specific part: a child that shares a board with its parent, signals, and exit handlers.
-#![allow(unsafe_code, reason = "fork, shared memory, signal handlers and exit handlers have no safe interface")]
+#![allow(unsafe_code, reason = "fork, shared memory, signal handlers and exit handlers need unsafe code")]
 
 use super::board::{Board, Slot};
 use super::ends::{End, Line, line, lost_line, mark};

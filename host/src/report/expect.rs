@@ -168,10 +168,10 @@ impl Expectation {
         let help = match (found().next(), names.as_slice(), source) {
             (Some(_), ..) => "use `--statistics` to show all counters".to_string(),
             (None, [], Source::Pass(_)) => {
-                format!("`{name}` has no counters in this run: it is not in the pipeline, or does not count anything")
+                format!("`{name}` does not have counters in this run: it is not in the pipeline, or counts nothing")
             }
             (None, [], Source::Instrument(_)) => {
-                format!("`{name}` has no counters in this run; use `--instrument {name}` to add it")
+                format!("`{name}` does not have counters in this run; use `--instrument {name}` to add it")
             }
             (None, names, _) => format!("`{name}` counted {}, but not `{counter}`", listed(names)),
         };

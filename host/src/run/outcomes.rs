@@ -231,7 +231,7 @@ impl Rest {
     pub(super) fn has_begun(&self) -> Result<(), Error> {
         match self.first {
             None if !self.is_past() => Ok(()),
-            first => Err(self.inconsistent(first, "after them, there are no steps left to run")),
+            first => Err(self.inconsistent(first, "no step is left to run after them")),
         }
     }
 

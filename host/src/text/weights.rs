@@ -45,7 +45,7 @@ impl script::Weights for InFolder<'_> {
         let entry = contents
             .tensors
             .get(name)
-            .ok_or_else(|| of_file(&format!("it has no tensor `{name}`{}", did_you_mean(&near()))))?;
+            .ok_or_else(|| of_file(&format!("it does not contain a tensor `{name}`{}", did_you_mean(&near()))))?;
         let entry = entry.as_ref().map_err(|why| of_file(&format!("tensor `{name}`: {why}")))?;
         let ty = Type::tensor(entry.shape.iter().copied(), entry.dtype);
         let tensor = Tensor::new(&bytes[entry.data.clone()]);

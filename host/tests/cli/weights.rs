@@ -109,7 +109,7 @@ fn a_text_with_weights_that_are_wrong_is_refused_with_the_file() {
     refused(Some(b"PK"), "not a safetensors file");
     let other = String::from_utf8_lossy(&whole[8..200]).replace("\"w0\"", "\"w1\"");
     let other = [&whole[..8], other.as_bytes(), &whole[200..]].concat();
-    refused(Some(&other), "weights `out.safetensors`: it has no tensor `w0`");
+    refused(Some(&other), "weights `out.safetensors`: it does not contain a tensor `w0`");
     std::fs::write(case.path("out.safetensors"), &whole).expect("is written");
     let text = String::from_utf8(case.read("out.py")).expect("a text");
     for (name, why) in [("../out.safetensors", "not in the folder"), ("/etc/passwd", "not in the folder")] {

@@ -93,6 +93,6 @@ mod tests {
         assert_eq!((half.shape[1].as_int(), half.offset().as_int()), (Some(12), Some(8)));
         assert_eq!(half.recast(DType::F32), Some(buffer.clone()));
         buffer.set_offset(Dim::Int(3));
-        assert_eq!(buffer.recast(DType::F64), None, "half an element is no offset");
+        assert_eq!(buffer.recast(DType::F64), None, "an offset is a whole number of elements");
     }
 }

@@ -61,7 +61,7 @@ pub enum MetaError {
         name: String,
     },
     /// A required field is missing.
-    #[error("its metadata is wrong: {within} has no field `{field}`")]
+    #[error("its metadata is wrong: {within} lacks the field `{field}`")]
     Missing {
         /// The field.
         field: &'static str,

@@ -318,7 +318,7 @@ impl Required {
             Some((name, rest)) => {
                 let req = rest.strip_suffix(')').and_then(|req| VersionReq::parse(req).ok());
                 let why =
-                    || format!("entry `{text}` has no version requirement in its brackets; as in `{name} (>= 0.2)`");
+                    || format!("entry `{text}` lacks a version requirement in its brackets, as in `{name} (>= 0.2)`");
                 (name, Some(req.ok_or_else(why)?))
             }
         };

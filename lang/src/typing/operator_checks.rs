@@ -134,7 +134,7 @@ fn attributes_fault(info: &OpInfo, call: Call<'_>) -> Option<String> {
     let mut present = 0;
     for (key, value) in call.attrs().iter() {
         let Some(attr) = info.attrs.iter().find(|attr| attr.name == key) else {
-            return Some(format!("{} has no attribute `{key}`", info.name));
+            return Some(format!("{} does not have an attribute `{key}`", info.name));
         };
         if !fits(attr.ty, value) {
             return Some(format!("attribute `{key}` must be {}, found {value:?}", type_name(attr.ty)));
@@ -389,7 +389,7 @@ mod tests {
                 "argument `shape` must be a shape such as R.shape([1, n]), found a tensor",
             ),
             (std::slice::from_ref(&tensor), &[], "relax.test needs the attribute `dtype`"),
-            (std::slice::from_ref(&tensor), &[("to", Attr::Int(1))], "relax.test has no attribute `to`"),
+            (std::slice::from_ref(&tensor), &[("to", Attr::Int(1))], "relax.test does not have an attribute `to`"),
             (
                 std::slice::from_ref(&tensor),
                 &[("axis", Attr::Bool(true))],

@@ -162,7 +162,7 @@ impl ConfigDecl {
             fail(&["`", name, "` is not a config key: write `namespace.key`, as in `acme.limit`"]);
         }
         if is_blank(self.doc) {
-            fail(&["config option `", name, "` has no documentation: write `/// What it says.` above its declaration"]);
+            fail(&["config option `", name, "` lacks documentation: write `/// What it says.` above its declaration"]);
         }
         self.range.check(&self.default, "config option", name);
         self
@@ -177,7 +177,7 @@ impl PropertyDecl {
             fail(&["`", name, "` is not the name of a property: write `namespace.name`, as in `relax.anf`"]);
         }
         if is_blank(self.doc) {
-            fail(&["property `", name, "` has no documentation: write `/// What holds.` above its declaration"]);
+            fail(&["property `", name, "` lacks documentation: write `/// What holds.` above its declaration"]);
         }
         self
     }
@@ -194,7 +194,7 @@ impl CompositeDecl {
             fail(&[
                 "composite pass `",
                 name,
-                "` has no documentation: write `/// What it does.` above its declaration",
+                "` lacks documentation: write `/// What it does.` above its declaration",
             ]);
         }
         check_required("composite pass", name, self.required);

@@ -322,7 +322,7 @@ impl PassDecl {
             fail(&["`", name, "` is not the name of a pass: write `namespace.Name`, as in `acme.GroupConvolutions`"]);
         }
         if is_blank(self.doc) {
-            fail(&["pass `", name, "` has no documentation: write `/// What it does.` above its declaration"]);
+            fail(&["pass `", name, "` lacks documentation: write `/// What it does.` above its declaration"]);
         }
         check_required("pass", name, self.required);
         check_contract(name, "requires", self.requires, false);
@@ -384,7 +384,7 @@ pub(crate) const fn check_options(what: &str, name: &str, options: &[OptionDecl]
     let mut i = 0;
     while i < options.len() {
         if is_blank(options[i].doc) {
-            let said = "` has no documentation: write `/// What it says.` above it";
+            let said = "` lacks documentation: write `/// What it says.` above it";
             fail(&["option `", options[i].name, "` of ", what, " `", name, said]);
         }
         if !is_option_name(options[i].name) {

@@ -272,7 +272,7 @@ impl FormatDecl {
             fail(&["`", name, "` is the name of the format that is built in; give the ", what, " another name"]);
         }
         if is_blank(self.doc) {
-            fail(&[what, " `", name, "` has no documentation: write `/// What it does.` above its declaration"]);
+            fail(&[what, " `", name, "` lacks documentation: write `/// What it does.` above its declaration"]);
         }
         let mut i = 0;
         while i < self.extensions.len() {

@@ -123,7 +123,7 @@ impl InstrumentDecl {
             fail(&["`", name, "` is not the name of an instrument: write `namespace.Name`, as in `acme.Counter`"]);
         }
         if is_blank(self.doc) {
-            fail(&["instrument `", name, "` has no documentation: write `/// What it does.` above its declaration"]);
+            fail(&["instrument `", name, "` lacks documentation: write `/// What it does.` above its declaration"]);
         }
         check_options("instrument", name, self.options);
         self

@@ -125,7 +125,7 @@ macro_rules! __config {
 /// use plugin_api::prelude::*;
 ///
 /// declare_property! {
-///     /// There are no dataflow blocks.
+///     /// The module contains no dataflow block.
 ///     pub NO_DATAFLOW = "acme.no_dataflow" { check: no_dataflow }
 /// }
 ///

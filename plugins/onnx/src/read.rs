@@ -60,7 +60,7 @@ fn function(
     infer: &dyn Infer,
     dataflow: bool,
 ) -> Result<Option<(Module, Notes)>, PassError> {
-    let Some(graph) = &model.graph else { bail!("the file is not an ONNX model: it has no graph") };
+    let Some(graph) = &model.graph else { bail!("the file is not an ONNX model: it does not contain a graph") };
     let given = Given::of(options)?;
     let builder = BlockBuilder::new(infer);
     let (mut read, mut needs_branches, mut notes) = (Ok(()), false, Notes::default());
@@ -90,7 +90,7 @@ fn main<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Res<()> 
     };
     let results = if flows { b.dataflow(build)? } else { build(b)? };
     match results.as_slice() {
-        [] => Err("the model has no results".to_string()),
+        [] => Err("the model does not return anything".to_string()),
         [one] => {
             b.emit_func_output(*one);
             Ok(())
@@ -196,7 +196,7 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
             let name = cx.names.fresh(&names::identifier(&tensor.name));
             inputs.push((tensor.name.clone(), T::of(cx.b.param(&name, ty.clone()), &ty)?.into()));
             let Some(data) = constant.0.data.clone() else {
-                return Err(format!("initializer `{}` has no data", tensor.name));
+                return Err(format!("initializer `{}` contains no data", tensor.name));
             };
             params.push(Attr::Tensor(data, ty));
         }

@@ -38,7 +38,7 @@ pub(crate) fn dtype_of(code: i32) -> Res<DType> {
         14 | 15 => {
             return Err("tensors of complex numbers are not supported; use real numbers with an axis of 2".to_string());
         }
-        0 => return Err("a tensor has no data type".to_string()),
+        0 => return Err("the data type of a tensor is missing".to_string()),
         other => return Err(format!("there is no data type {other} up to ONNX 1.23")),
     })
 }
@@ -184,7 +184,7 @@ fn external(tensor: &proto::Tensor, wanted: usize, files: &Files<'_>) -> Res<Byt
         Some(text) => text
             .parse::<u64>()
             .map(Some)
-            .map_err(|_| format!("`{key}` of the external data `{name}` is `{text}`, which is no number")),
+            .map_err(|_| format!("`{key}` of the external data `{name}` is `{text}`, which is not a number")),
     };
     let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?);
     if length.is_some_and(|length| length != wanted as u64) {

@@ -123,11 +123,11 @@ fn legalization(
         Ok(Some(legalized)) => Ok(Some(legalized)),
         Ok(None) if CALLS.iter().any(|prefix| op.starts_with(prefix)) => Ok(None),
         Ok(None) if options.enable_warning => {
-            let what = format!("`{op}` is kept: it has no legalization");
+            let what = format!("`{op}` is kept: it lacks a legalization");
             ctx.diagnostics().in_function(function).warning(call.value(), &what);
             Ok(None)
         }
-        Ok(None) => stays("it has no legalization"),
+        Ok(None) => stays("it lacks a legalization"),
         Err(InferError::Panicked(fault)) => Err(PassError::new(fault).at(call.value())),
         Err(error) => stays(&error.to_string()),
     }

@@ -407,7 +407,7 @@ def _of_class(
 ) -> type[MadePass]:
     """Returns a class of passes, whose objects call the method of an object of `cls`."""
     if not hasattr(cls, method):
-        raise TypeError(f"class {cls.__name__} has no method {method}, by which such a pass works")
+        raise TypeError(f"class {cls.__name__} lacks the method {method}, by which such a pass works")
 
     class Made(cast("type[MadePass]", kind)):  # type: ignore[misc]
         def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -33,7 +33,7 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
             found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
             return found
         except (ImportError, AttributeError):
-            raise ValueError(f"NumPy has no type for {dtype}; the package ml_dtypes has some") from None
+            raise ValueError(f"NumPy lacks a type for {dtype}; the package ml_dtypes has some") from None
 
 
 def _element(dtype: str) -> np.dtype[Any]:

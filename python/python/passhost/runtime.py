@@ -375,7 +375,7 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
 
     def _check(self, name: str) -> None:
         if self.mod._handle().get(name) is None:
-            raise AttributeError(f"the module has no function {name!r}")
+            raise AttributeError(f"the module does not have a function {name!r}")
 
     def __iter__(self) -> Iterator[str]:
         """Iterates over the names of the functions."""
@@ -393,7 +393,7 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
         params = getattr(self.mod[name], "params", ())
         unknown = sorted(named.keys() - {param.name for param in params})
         if unknown:
-            raise TypeError(f"{name!r} has no parameter {unknown[0]!r}")
+            raise TypeError(f"{name!r} does not have a parameter {unknown[0]!r}")
         if len(args) + len(named) != len(params):
             raise TypeError(f"{name!r} takes {len(params)} arguments, found {len(args) + len(named)}")
         rest = iter(args)

@@ -78,7 +78,7 @@ pub enum PlanError {
     },
     /// A required pass that cannot run with default options, because an option has none.
     #[error(
-        "pass `{by}` ({plugin}) requires `{name}` with its default options, but its option `{option}` has no default"
+        "pass `{by}` ({plugin}) requires `{name}` with its default options, but its option `{option}` lacks a default"
     )]
     NoDefault {
         /// Full name of the required pass.

@@ -5,7 +5,7 @@ use passhost_lang::names::{did_you_mean, with_more};
 use std::fmt;
 
 /// The reason for operators whose plugin lacks a rule for legalizing them.
-pub const NO_LEGALIZATION: &str = "it has no legalization";
+pub const NO_LEGALIZATION: &str = "it lacks a legalization";
 
 /// The reason why a function does not return a result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -54,6 +54,6 @@ impl Handles {
 impl Weights for Handles {
     fn tensor(&self, _: &str, name: &str) -> Result<(Tensor, Type), String> {
         let found = name.parse().ok().and_then(|at: usize| self.0.borrow().get(at).cloned());
-        found.ok_or_else(|| format!("there is no constant `{name}`"))
+        found.ok_or_else(|| format!("it does not contain a constant `{name}`"))
     }
 }

@@ -618,7 +618,7 @@ impl<'a> Visitor<'a> for ShapeNames<'a> {
 fn no_attribute(info: &OpInfo, name: &str, keyword: &Keyword) -> Diagnostic {
     let message = match info.args.iter().any(|arg| arg.name == name) {
         true => format!("argument `{name}` is given twice: by position and by name"),
-        false => format!("{} has no attribute `{name}`", info.name),
+        false => format!("{} does not have an attribute `{name}`", info.name),
     };
     Diagnostic::new(span(keyword), message).help(signature(info))
 }

@@ -98,7 +98,7 @@ struct Decorator {
 fn decorator(def: &StmtFunctionDef) -> Read<Decorator> {
     let mut found = Decorator { private: false, pure: true };
     let Some(decorator) = def.decorator_list.first() else {
-        let message = format!("function `{}` has no decorator", def.name);
+        let message = format!("function `{}` lacks a decorator", def.name);
         return Err(Diagnostic::new(span(&def.name), message).help("write `@R.function` above it"));
     };
     if let Some(second) = def.decorator_list.get(1) {

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 /// Holds passhost against recorded modules and pass runs of TVM. A case that cannot be tried counts as not equal, and so
-/// does a line that is no case. The last line is `total: N of M`.
+/// does a line that is not a case. The last line is `total: N of M`.
 /// Exit code 0: all are equal; 1: some are not; 2: the file cannot be read, or there is nothing to compare.
 #[derive(Parser)]
 struct Cli {
@@ -196,7 +196,7 @@ fn runs_of_modules(file: &Path) -> Result<(Numbered<PassCase>, Numbered<Outcome>
 fn validate(file: &Path, pass: Option<&str>, show: Option<&str>) -> Result<bool, Error> {
     let (cases, faults) = lines(file, pass_case)?;
     if let Some((_, fault)) = faults.first() {
-        return Err(Error::other(format!("{}: {}: a line that is no case", file.display(), fault.id)));
+        return Err(Error::other(format!("{}: {}: a line that is not a case", file.display(), fault.id)));
     }
     let taken = |case: &PassCase| pass.is_none_or(|pass| pass == case.pass) && show.is_none_or(|id| id == case.id);
     let cases: Vec<PassCase> = cases.into_iter().map(|(_, case)| case).filter(taken).collect();

@@ -81,7 +81,7 @@ pub(super) const ROWS: &[Row] = &[
 fn sequence(n: &Node<'_>, at: usize) -> Res<Vec<Item>> {
     match n.item(at) {
         Some(Item::Sequence(items)) => Ok(items.to_vec()),
-        _ => Err(format!("its input {at} is no sequence")),
+        _ => Err(format!("its input {at} is not a sequence")),
     }
 }
 
@@ -328,7 +328,7 @@ fn sequence_map<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let body = n.graph("body")?;
     let inputs: Vec<Item> =
         (0..n.n_inputs()).map(|at| n.item(at).ok_or("an input is missing")).collect::<Result<_, _>>()?;
-    let Some(Item::Sequence(first)) = inputs.first() else { return Err("its input 0 is no sequence".to_string()) };
+    let Some(Item::Sequence(first)) = inputs.first() else { return Err("its input 0 is not a sequence".to_string()) };
     let mut results: Vec<Vec<Item>> = vec![Vec::new(); body.output.len()];
     for at in 0..first.len() {
         let of = |item: &Item| match item {

@@ -321,7 +321,7 @@ pub(super) fn gemm_product<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (a, b) = gemm_operands(cx, n, 0, 1)?;
     let (alpha, beta) = (n.float("alpha", 1.0)?, n.float("beta", 1.0)?);
     if !a.is_float() && (alpha.fract() != 0.0 || beta.fract() != 0.0) {
-        return Err("it scales integers by a number that is no integer, which is not supported".to_string());
+        return Err("it scales integers by a number that is not an integer, which is not supported".to_string());
     }
     let product = cx.matmul(&a, &b)?;
     let product = if alpha == 1.0 { product } else { cx.mul_s(&product, alpha)? };

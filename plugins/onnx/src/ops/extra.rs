@@ -327,7 +327,7 @@ fn mel_weights<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let dtype = n.dtype("output_datatype")?.unwrap_or(DType::F32);
     let rows = length / 2 + 1;
     if bins < 1 || rows < 1 || bins.saturating_mul(rows) > 1 << 22 {
-        return Err("its sizes are no sizes of a matrix".to_string());
+        return Err("its sizes are not those of a matrix".to_string());
     }
     let mel = |hertz: f64| 2595.0 * (1.0 + hertz / 700.0).log10();
     let (low, high) = (mel(low), mel(high));
@@ -486,7 +486,7 @@ fn flex_attention<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         if n.has(name) {
             let graph = n.graph(name)?;
             let given = graph.input.iter().map(|input| input.name.clone()).zip([Item::from(scores.clone())]).collect();
-            scores = cx.graph(graph, given)?.first().ok_or("its graph has no result")?.tensor()?;
+            scores = cx.graph(graph, given)?.first().ok_or("its graph does not return anything")?.tensor()?;
         }
     }
     let out = cx.matmul(&scores, &v)?;

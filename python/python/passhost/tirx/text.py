@@ -111,7 +111,7 @@ class Writer:
             return f"T.Let({self.expr(value.body)}, where={{{name}: {self.expr(value.value)}}})"
         if isinstance(value, bool | int | float | str):
             return repr(value)
-        raise ValueError(f"{type(value).__name__} has no text as an expression of TIR")
+        raise ValueError(f"{type(value).__name__} cannot be written as an expression of TIR")
 
     def operation(self, value: p.BinaryOpExpr) -> str:
         """Formats a binary operation on scalars."""
@@ -124,7 +124,7 @@ class Writer:
     def element(self, buffer: Var, indices: Iterable[Expr], predicate: Expr | None) -> str:
         """Formats `A[i, j]`."""
         if predicate is not None:
-            raise ValueError("a load or store with a predicate has no text yet")
+            raise ValueError("a load or store with a predicate cannot be written yet")
         return f"{self.name(buffer)}[{', '.join(map(self.expr, indices)) or '()'}]"
 
     def call(self, call: Call) -> str:
@@ -133,7 +133,7 @@ class Writer:
         if isinstance(call.op, GlobalVar):
             return f"cls.{call.op.name_hint}({', '.join(args)})"
         if not isinstance(call.op, Op) or not call.op.name.startswith("tirx."):
-            raise ValueError(f"a call of {call.op!r} has no text in TIR")
+            raise ValueError(f"a call of {call.op!r} cannot be written in TIR")
         name = call.op.name.removeprefix("tirx.")
         if name == "buffer_data":
             return f"{args[0]}.data"
@@ -176,7 +176,7 @@ class Writer:
         if isinstance(ty, PointerType):
             element = f'"{ty.element_type}", "{ty.storage_scope}"' if isinstance(ty.element_type, PrimType) else ""
             return f"T.handle({element})"
-        raise ValueError(f"a variable of type {ty!r} has no text in TIR")
+        raise ValueError(f"a variable of type {ty!r} cannot be written in TIR")
 
     # Statements.
 
@@ -296,7 +296,7 @@ class Writer:
     def attr(self, value: Any) -> str:
         """Formats the value of an annotation."""
         if isinstance(value, AttrObject):
-            raise ValueError(f"an annotation {value!r} has no text yet")
+            raise ValueError(f"an annotation {value!r} cannot be written yet")
         if isinstance(value, dict):
             return "{" + ", ".join(f"{key!r}: {self.attr(item)}" for key, item in value.items()) + "}"
         if isinstance(value, tuple | list):

@@ -183,7 +183,7 @@ impl<'a> TirReader<'a> {
         for param in &def.parameters.args {
             let (name, at) = (param.parameter.name.as_str(), span(&param.parameter.name));
             let Some(annotation) = param.parameter.annotation.as_deref() else {
-                return Err(Diagnostic::new(at, format!("parameter `{name}` has no type"))
+                return Err(Diagnostic::new(at, format!("parameter `{name}` lacks a type"))
                     .help("T.Buffer((n, 16), \"float32\"), T.handle, T.int32"));
             };
             match self.matched.get(name).copied() {

@@ -10,7 +10,7 @@ export_plugin! {
 }
 
 declare_property! {
-    /// There are no dataflow blocks.
+    /// The module contains no dataflow block.
     pub PLAIN = "claims.plain" { check: plain }
 }
 

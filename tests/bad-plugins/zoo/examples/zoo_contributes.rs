@@ -117,7 +117,7 @@ fn merge(body: &Body) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Changes something and claims that there are no dataflow blocks.
+    /// Changes something and claims that the module contains no dataflow block.
     pub function pass CLAIMS = "zoo.Claims" {
         opt_level: 0,
         establishes: ["zoo.no_dataflow"],
@@ -181,7 +181,7 @@ fn uses_panics(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_property! {
-    /// There are no dataflow blocks.
+    /// The module contains no dataflow block.
     pub NO_DATAFLOW = "zoo.no_dataflow" { check: no_dataflow }
 }
 

@@ -63,7 +63,7 @@ fn as_string(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Panics with something that is no text.
+    /// Panics with something that is not a text.
     pub function pass AS_NUMBER = "zoo.PanicsAsNumber" { opt_level: 0, run: as_number }
 }
 

@@ -139,7 +139,7 @@ fn selected(select: &Select) -> Result<(Select, String), Error> {
     let pipeline = match &select.pipeline {
         Some(pipeline) => pipeline.clone(),
         None if has_native()? => PIPELINE.to_string(),
-        None => return Ok((select.or_no_passes(), format!("no passes (the manifest has no pipeline `{PIPELINE}`)"))),
+        None => return Ok((select.or_no_passes(), format!("no passes (the manifest does not define the pipeline `{PIPELINE}`)"))),
     };
     let words = format!("the pipeline `{pipeline}`");
     Ok((Select { pipeline: Some(pipeline), ..select.clone() }, words))

@@ -68,7 +68,7 @@ fn type_of(field: &TLField) -> String {
 /// further lines.
 fn signature(text: &str) -> String {
     let parts = text.lines().next().and_then(|line| line.strip_prefix("fn(")?.rsplit_once(")->"));
-    let (params, result) = parts.unwrap_or_else(|| panic!("`{text}` is no signature"));
+    let (params, result) = parts.unwrap_or_else(|| panic!("`{text}` is not a signature"));
     let params = params.trim_start_matches(',').split(", ");
     let params: Vec<&str> = params.map(|param| param.split_once(": ").map_or(param, |(_, ty)| ty).trim()).collect();
     format!("fn({}) -> {}", params.join(", "), result.trim())

@@ -136,7 +136,7 @@ def _export(
 ) -> None:
     function = getattr(module, method, None)
     if not callable(function):
-        raise AttributeError(f"{type(module).__name__} has no method {method!r}")
+        raise AttributeError(f"{type(module).__name__} lacks the method {method!r}")
     symbols: dict[str, tirx.Var] = {}
     inputs = {name: _input(name, what, symbols) for name, what in arguments.items()}
     weights = [Var(name.replace(".", "_"), TensorType(list(param.shape), param.dtype)) for name, param in params]
