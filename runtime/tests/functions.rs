@@ -119,6 +119,23 @@ def f(A: T.Buffer((4, 6), \"int32\")):
     assert_eq!(found[18..], [102, 103, 112, 113, 122, 123]);
 }
 
+/// TVM's schedules create buffers with fewer strides than dimensions, and mean compact ones.
+#[test]
+fn a_buffer_with_too_few_strides_is_compact() {
+    let text = "\
+@T.prim_func(s_tir=True)
+def f(A: T.Buffer((2, 3), \"float32\"), B: T.Buffer((3, 2), \"float32\")):
+    t = T.sblock_alloc_buffer((2, 3), \"float32\", strides=(1,))
+    for i, j in T.grid(2, 3):
+        t[i, j] = A[i, j]
+    for i, j in T.grid(3, 2):
+        B[i, j] = t[j, i]
+";
+    let mut tensors = [floats(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), floats(&[3, 2], &[0.0; 6])];
+    run(text, &mut tensors).expect("it runs");
+    assert_eq!(tensors[1].values::<f32>().expect("floats"), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+}
+
 #[test]
 fn vectors_are_read_before_they_are_written() {
     let text = "\

@@ -20,6 +20,12 @@ impl BufferType {
         self.elem_offset = Some(offset).filter(|_| !meant);
     }
 
+    /// Returns the declared strides; none if their number is not that of the dimensions. TVM's schedules create such buffers, and mean
+    /// compact ones.
+    pub fn declared_strides(&self) -> &[Dim] {
+        if self.strides.len() == self.shape.len() { &self.strides } else { &[] }
+    }
+
     /// Returns a view with another shape. Strides and offset keep their values and data types.
     pub fn viewed(&self, shape: Vec<Dim>) -> BufferType {
         let mut view = BufferType { shape, ..self.clone() };

@@ -137,7 +137,7 @@ impl<'b> Flatten<'b> {
     ) -> Result<V, PassError> {
         let (of, lanes) = (vector.ty().dtype(), vector.ty().dtype().lanes());
         let number = |value| Dim::int(value, DType::new(of.code(), of.bits(), 1));
-        let (steps, apart) = (in_steps(vector), ty.strides.last().cloned().unwrap_or(number(1)));
+        let (steps, apart) = (in_steps(vector), ty.declared_strides().last().cloned().unwrap_or(number(1)));
         let mut dims = scalars(rows)?;
         dims.push(steps.as_ref().map_or(number(0), |(first, _)| first.clone()));
         // `IterContext::simplify` is not used here, because TVM applies it to single elements only.
@@ -205,7 +205,7 @@ fn in_steps(vector: Value<'_>) -> Option<(Dim, Dim)> {
 /// Returns the buffer type with one dimension.
 fn flattened(ty: &BufferType) -> BufferType {
     let one = Dim::int(1, DType::I32);
-    let elements = match (&ty.shape[..], &ty.strides[..]) {
+    let elements = match (&ty.shape[..], ty.declared_strides()) {
         ([first, ..], [stride, ..]) => mul(first.clone(), stride.clone()),
         (shape, _) => shape.iter().cloned().reduce(mul).unwrap_or(one),
     };

@@ -279,8 +279,9 @@ fn simple(dim: &Dim) -> Dim {
 
 /// Returns the strides of a buffer: the declared ones, or those that follow from its shape.
 pub(super) fn strides_of(ty: &BufferType) -> Vec<Dim> {
-    if !ty.strides.is_empty() {
-        return ty.strides.clone();
+    let declared = ty.declared_strides();
+    if !declared.is_empty() {
+        return declared.to_vec();
     }
     let mut stride = Dim::int(1, ty.shape.last().map_or(DType::I32, Dim::dtype));
     let mut strides = Vec::with_capacity(ty.shape.len());
@@ -295,8 +296,9 @@ pub(super) fn strides_of(ty: &BufferType) -> Vec<Dim> {
 /// Returns the position of an element in the data of a buffer.
 pub(super) fn offset_of<'d>(ty: &BufferType, indices: impl ExactSizeIterator<Item = &'d Dim>) -> Dim {
     let mut flat: Option<Dim> = None;
+    let strides = ty.declared_strides();
     for (i, index) in indices.enumerate() {
-        let one = match ty.strides.get(i) {
+        let one = match strides.get(i) {
             Some(stride) => mul(index.clone(), stride.clone()),
             // Uses the data type of the extents.
             None => match ty.shape.get(i).map(Dim::dtype) {
@@ -306,7 +308,7 @@ pub(super) fn offset_of<'d>(ty: &BufferType, indices: impl ExactSizeIterator<Ite
         };
         flat = Some(match (flat, ty.shape.get(i)) {
             (None, _) => one,
-            (Some(flat), Some(extent)) if ty.strides.is_empty() => add(mul(flat, extent.clone()), one),
+            (Some(flat), Some(extent)) if strides.is_empty() => add(mul(flat, extent.clone()), one),
             (Some(flat), _) => add(flat, one),
         });
     }

@@ -76,7 +76,7 @@ impl Lower {
             self.symbols.insert(sym.id, reg.into());
             self.program.symbols.push(Symbol { id: sym.id, name: format!("#{}", sym.id), reg });
         }
-        let (strides, offset) = (ty.strides.clone(), ty.offset());
+        let (strides, offset) = (ty.declared_strides().to_vec(), ty.offset());
         Ok(ParamKind::Tensor(TensorParam { storage, dtype: ty.dtype, shape: ty.shape, strides, offset }))
     }
 
@@ -95,16 +95,17 @@ impl Lower {
             _ => return Err(Fault::unsupported("buffers of vectors whose length depends on the device")),
         };
         let shape = ty.shape.iter().map(|dim| self.dim_form(dim)).collect::<Result<Vec<Affine>, Fault>>()?;
-        let strides = match ty.strides.is_empty() {
+        let declared = ty.declared_strides();
+        let strides = match declared.is_empty() {
             true => self.compact_strides(&shape),
-            false => ty.strides.iter().map(|dim| self.dim_form(dim)).collect::<Result<Vec<Affine>, Fault>>()?,
+            false => declared.iter().map(|dim| self.dim_form(dim)).collect::<Result<Vec<Affine>, Fault>>()?,
         };
         let offset = match &ty.elem_offset {
             Some(offset) => self.dim_form(offset)?,
             None => Affine::from(0),
         };
         let name = name_of(value).to_string();
-        let (is_compact, is_flat) = (ty.strides.is_empty(), false);
+        let (is_compact, is_flat) = (declared.is_empty(), false);
         let buffer = Buffer { name, storage, element, lanes, shape, strides, offset, is_compact, is_flat };
         self.program.buffers.push(buffer);
         self.buffers.insert(value.word(), self.program.buffers.len() as u32 - 1);
