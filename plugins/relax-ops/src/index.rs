@@ -231,21 +231,6 @@ fn slice_length(size: &Dim, begin: &Dim, end: &Dim, stride: i64, inbound: bool) 
     if inbound {
         return steps_between(if forward { (begin, end) } else { (end, begin) }, by);
     }
-    let place = |bound: &Dim| {
-        let bound = match bound.as_int() {
-            Some(value) if value < 0 => apply(ADD, bound, size),
-            _ => bound.clone(),
-        };
-        // No dimension is negative, so the first element is at 0 or there is none.
-        if forward && bound.as_int() == Some(0) {
-            return bound;
-        }
-        let (low, high) = if forward { (0, 0) } else { (-1, -1) };
-        let below = apply(MIN, &bound, &apply(ADD, size, &Dim::Int(high)));
-        // No dimension is negative, so a constant that is not negative stays unchanged.
-        let inside = below.as_int().is_none() && bound.as_int().is_some_and(|bound| bound >= 0);
-        if inside { below } else { apply(MAX, &below, &Dim::Int(low)) }
-    };
     // Two bounds that count from the same end have the same order at any size.
     if let (Some(from), Some(to)) = (begin.as_int(), end.as_int())
         && (from < 0) == (to < 0)
@@ -253,8 +238,26 @@ fn slice_length(size: &Dim, begin: &Dim, end: &Dim, stride: i64, inbound: bool) 
     {
         return Dim::Int(0);
     }
-    let (begin, end) = (place(begin), place(end));
+    let (begin, end) = (bound_within(begin, size, forward), bound_within(end, size, forward));
     steps_between(if forward { (&begin, &end) } else { (&end, &begin) }, by)
+}
+
+/// Returns a bound of a slice within an axis of this size: a negative constant counts from the end, and a bound out of range is
+/// clamped.
+pub(crate) fn bound_within(bound: &Dim, size: &Dim, forward: bool) -> Dim {
+    let bound = match bound.as_int() {
+        Some(value) if value < 0 => apply(ADD, bound, size),
+        _ => bound.clone(),
+    };
+    // No dimension is negative, so the first element is at 0 or there is none.
+    if forward && bound.as_int() == Some(0) {
+        return bound;
+    }
+    let (low, high) = if forward { (0, 0) } else { (-1, -1) };
+    let below = apply(MIN, &bound, &apply(ADD, size, &Dim::Int(high)));
+    // No dimension is negative, so a constant that is not negative stays unchanged.
+    let inside = below.as_int().is_none() && bound.as_int().is_some_and(|bound| bound >= 0);
+    if inside { below } else { apply(MAX, &below, &Dim::Int(low)) }
 }
 
 fn dynamic_slice(call: Call<'_>) -> Inferred {

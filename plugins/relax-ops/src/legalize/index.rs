@@ -1,8 +1,9 @@
 //! Operators that pick elements.
 
 use super::blocks::{transposed, unraveled};
-use super::{Legal, Row, axis_of, cannot, numbers, result_shape};
-use crate::declare::{int, text};
+use super::{Legal, Row, axis_of, cannot, dims, numbers, result_shape};
+use crate::declare::{flag, int, text};
+use crate::index::bound_within;
 use plugin_api::ir::{Call, DType, Dim, Type};
 use plugin_api::te::{Te, TeExpr, TeOperand, TeTensor, greatest_value};
 
@@ -141,33 +142,39 @@ fn one_hot(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
+/// Returns the index of the first element of a slice along an axis of this size.
+fn first_of_slice(size: &Dim, begin: &Dim, forward: bool, inbound: bool) -> TeExpr {
+    match (size.as_int(), begin.as_int()) {
+        (Some(size), Some(begin)) => {
+            let from = if begin < 0 { begin + size } else { begin };
+            let from = if forward { from.clamp(0, size) } else { from.clamp(-1, size - 1) };
+            TeExpr::of_dim(Dim::Int(from))
+        }
+        (None, Some(from @ 0..)) if forward => match from == 0 || inbound {
+            true => TeExpr::of_dim(Dim::Int(from)),
+            false => TeExpr::of_dim(Dim::Int(from)).min(size),
+        },
+        (None, Some(begin)) => {
+            let (low, high) = if forward { (0, 0) } else { (-1, -1) };
+            let from = if begin < 0 { TeExpr::of_dim(size.clone()) + begin } else { TeExpr::int(begin, size.dtype()) };
+            from.min(TeExpr::of_dim(size.clone()) + high).max(low)
+        }
+        (_, None) if inbound => TeExpr::of_dim(begin.clone()),
+        (_, None) => TeExpr::of_dim(bound_within(begin, size, forward)),
+    }
+}
+
 fn strided_slice(call: Call<'_>) -> Legal {
     let te = Te::new("strided_slice", call);
     let x = te.input(0)?;
     let axes: Vec<usize> = numbers(call, 1)?.into_iter().map(|axis| axis_of(axis, x.ndim())).collect();
-    let begin = numbers(call, 2)?;
+    let begin = dims(call, 2)?;
     let strides = if call.arg(4).is_some() { numbers(call, 4)? } else { vec![1; axes.len()] };
     let unsized_axis = axes.iter().any(|axis| x.shape()[*axis].as_int().is_none());
+    let inbound = flag(call, "assume_inbound");
     let mut first = Vec::new();
     for ((axis, begin), stride) in axes.iter().zip(&begin).zip(&strides) {
-        let size = &x.shape()[*axis];
-        first.push(match (size.as_int(), *begin >= 0 && *stride > 0) {
-            (Some(size), _) => {
-                let from = if *begin < 0 { begin + size } else { *begin };
-                let from = if *stride > 0 { from.clamp(0, size) } else { from.clamp(-1, size - 1) };
-                TeExpr::of_dim(Dim::Int(from))
-            }
-            (None, true) if *begin == 0 || crate::declare::flag(call, "assume_inbound") => {
-                TeExpr::of_dim(Dim::Int(*begin))
-            }
-            (None, true) => TeExpr::of_dim(Dim::Int(*begin)).min(size),
-            (None, false) => {
-                let (low, high) = if *stride > 0 { (0, 0) } else { (-1, -1) };
-                let from =
-                    if *begin < 0 { TeExpr::of_dim(size.clone()) + *begin } else { TeExpr::int(*begin, size.dtype()) };
-                from.min(TeExpr::of_dim(size.clone()) + high).max(low)
-            }
-        });
+        first.push(first_of_slice(&x.shape()[*axis], begin, *stride > 0, inbound));
     }
     let name = if unsized_axis { "T_dynamic_strided_slice_with_axes" } else { "T_strided_slice_with_axes" };
     let out = te.compute(name, &result_shape(call)?, |i| {

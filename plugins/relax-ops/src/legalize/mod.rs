@@ -129,16 +129,22 @@ fn result_shape(call: Call<'_>) -> Result<Vec<Dim>, InferError> {
     }
 }
 
-/// Returns the numbers in an argument that is a tuple of scalars.
-fn numbers(call: Call<'_>, i: usize) -> Result<Vec<i64>, InferError> {
-    let unknown = || InferError::wrong(format!("argument {i} contains numbers that are not constant"));
+/// Returns the dimensions in an argument that is a tuple of scalars.
+fn dims(call: Call<'_>, i: usize) -> Result<Vec<Dim>, InferError> {
+    let unknown = || InferError::wrong(format!("argument {i} contains numbers that are not known"));
     let tuple = call.arg(i).ok_or_else(unknown)?;
     let Type::Tuple(fields) = tuple.ty().to_owned() else { return Err(unknown()) };
-    let each = fields.iter().map(|field| match field {
-        Type::Prim { value: Some(dim), .. } => dim.as_int().ok_or_else(unknown),
+    let each = fields.into_iter().map(|field| match field {
+        Type::Prim { value: Some(dim), .. } => Ok(dim),
         _ => Err(unknown()),
     });
     each.collect()
+}
+
+/// Returns the numbers in an argument that is a tuple of constant scalars.
+fn numbers(call: Call<'_>, i: usize) -> Result<Vec<i64>, InferError> {
+    let unknown = || InferError::wrong(format!("argument {i} contains numbers that are not constant"));
+    dims(call, i).map_err(|_| unknown())?.iter().map(|dim| dim.as_int().ok_or_else(unknown)).collect()
 }
 
 /// Returns a numeric attribute of a call.
