@@ -75,15 +75,26 @@ fn pool(call: Call<'_>, name: &str, n: usize, kind: Kind) -> Legal {
             .compute_with("pool_max", &shape, &rule("pool_max"), |i| element(i).largest_from(lowest(x.dtype()), &over));
         return te.finish(&[out]);
     }
-    let sum = te.compute("pool_sum", &shape, |i| element(i).sum(&over));
+    let sum = te.compute("pool_sum", &shape, |i| summand(element(i)).sum(&over));
     let counted = Counted { spatial: &spatial, sizes: &sizes, with_padding: flag(call, "count_include_pad") };
     let out = te.compute_with("pool_avg", &shape, &rule("pool_avg"), |i| {
         let each = axes.iter().enumerate().map(|(at, axis)| counted.along(at, &i[*axis], &x.shape()[*axis]));
         let count = each.reduce(|all, one| all * one).unwrap_or_else(|| TeExpr::int(1, DType::I64));
         let count = if counted.with_padding { count } else { count.max(1) };
-        divide(sum.at(i), count.cast(x.dtype()))
+        mean(sum.at(i), count, x.dtype())
     });
     te.finish(&[out])
+}
+
+/// Returns an element as it is added. Integers are added with 64 bits, because their sum may not fit the data type of the elements.
+fn summand(x: TeExpr) -> TeExpr {
+    if x.dtype().is_float() { x } else { x.cast(DType::I64) }
+}
+
+/// Returns the mean of elements of a data type from their sum.
+fn mean(sum: TeExpr, count: TeExpr, dtype: DType) -> TeExpr {
+    let count = count.cast(sum.dtype());
+    divide(sum, count).cast(dtype)
 }
 
 /// The element counts that means are divided by.
@@ -141,8 +152,8 @@ fn adaptive(call: Call<'_>, name: &str, n: usize) -> Legal {
             index[*axis] = part.start(&i[*axis]) + k;
             inside.extend(part.length(&i[*axis]).map(|length| k.lt(length)));
         }
-        let value = x.at(&index);
-        let zero = TeExpr::int(0, DType::I64).cast(x.dtype());
+        let value = summand(x.at(&index));
+        let zero = TeExpr::int(0, DType::I64).cast(value.dtype());
         let inside = inside.into_iter().reduce(|all, one| all.and(one));
         let value = inside.map_or(value.clone(), |inside| inside.if_then_else(value, zero));
         value.sum(&k.iter().collect::<Vec<_>>())
@@ -153,7 +164,7 @@ fn adaptive(call: Call<'_>, name: &str, n: usize) -> Legal {
         let one = || TeExpr::int(1, DType::I64);
         let same = each.clone().fold(one(), |all, (part, _)| part.ratio().map_or(all.clone(), |ratio| all * ratio));
         let lengths = each.filter_map(|(part, axis)| part.length(&i[*axis]));
-        divide(sum.at(i), lengths.fold(same, |all, one| all * one).cast(x.dtype()))
+        mean(sum.at(i), lengths.fold(same, |all, one| all * one), x.dtype())
     });
     te.finish(&[out])
 }
