@@ -148,6 +148,21 @@ fn to_vdevice_is_on_the_device_that_it_names() {
     assert!(printed.contains("R.to_vdevice(x, dst_vdevice=\"llvm:0:global\")"), "{printed}");
 }
 
+#[test]
+fn to_vdevice_needs_a_device_of_the_module() {
+    let text = "@I.ir_module\nclass Module:\n    I.module_global_infos({\"vdevice\": [I.vdevice(\"llvm\")]})\n    @R.function\n    def main(x: R.Tensor((4,), \"float32\")):\n        y = R.to_vdevice(x, \"metal\")\n        return y\n";
+    let error = script::read(text, &Ops::new()).expect_err("no such device").to_string();
+    assert!(error.contains("the module does not contain a virtual device `metal`"), "{error}");
+}
+
+#[test]
+fn an_operand_from_an_undeclared_operator_is_named() {
+    let call = "R.add(R.acme.put(x), x)";
+    let error = script::read(&module("x: R.Tensor((4,), \"float32\")", call), &Ops::new()).expect_err("no type");
+    let help = error.diagnostics[0].help.clone().unwrap_or_default();
+    assert!(help.starts_with("no plugin declares the operator `acme.put`"), "{help:?} {error}");
+}
+
 fn module(param: &str, call: &str) -> String {
     format!(
         "@I.ir_module\nclass Module:\n    @R.function\n    def main({param}):\n        y = {call}\n        return y\n"

@@ -8,7 +8,7 @@ use super::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::literals::Literal;
 use passhost_lang::ir::records::{LEAF_BIT, flag, kind, tykind};
-use passhost_lang::ir::{Attr, AttrsId, DType, Dim, NodeSpec, TensorType, Type, TypeId, V};
+use passhost_lang::ir::{Attr, AttrsId, DType, Dim, NodeSpec, TensorType, Type, TypeId, V, Value};
 use passhost_lang::metadata::{ArgInfo, ArgKind, AttrInfo, AttrType, OpInfo};
 use passhost_lang::typing::operator_checks::{
     add_defaults, canonical_attr, n_positional, signature, takes_any_attributes, type_name,
@@ -223,7 +223,7 @@ impl<'a> FnReader<'a> {
         let v = self.infer(v, span(call), what)?;
         match name {
             "reshape" => self.with_known_shape(v, &values, span(call), what),
-            "to_vdevice" => Ok(self.on_device(v)),
+            "to_vdevice" => self.on_device(v, span(call)),
             _ => Ok(v),
         }
     }
@@ -266,12 +266,10 @@ impl<'a> FnReader<'a> {
 
     /// Puts the result of `R.to_vdevice` on the device that it names, by the full name that TVM prints. The rule of
     /// the operator does not have access to the module's devices.
-    fn on_device(&mut self, v: V) -> V {
-        let device = self.b.with(v, |value| {
-            let name = value.as_call()?.attr("dst_vdevice")?;
-            self.scope.vdevices.find(name.as_str()?)
-        });
-        let Some(device) = device else { return v };
+    fn on_device(&mut self, v: V, at: Range<usize>) -> Read<V> {
+        let named = |value: Value<'_>| Some(value.as_call()?.attr("dst_vdevice")?.as_str()?.to_string());
+        let Some(name) = self.b.with(v, named) else { return Ok(v) };
+        let device = self.vdevice(&name, at)?;
         if let Some(name) = self.scope.vdevices.name(device) {
             let attrs = self.b.attrs([("dst_vdevice", Attr::Str(name.to_string()))]);
             self.b.set_attrs(v, attrs);
@@ -280,7 +278,7 @@ impl<'a> FnReader<'a> {
             let ty = self.b.ty(&Type::Tensor(TensorType { vdevice: Some(device), ..found }));
             self.b.set_type(v, ty);
         }
-        v
+        Ok(v)
     }
 
     /// Returns the symbol in `R.ExternFunc("symbol")`.
@@ -503,7 +501,7 @@ impl<'a> FnReader<'a> {
                 let known = match inferred {
                     Ok(inferred) => (self.b.ty(&inferred.ty), inferred.pure),
                     Err(_) if self.scope.options.unchecked => (TypeId::NONE, true),
-                    Err(error) => return Err(Diagnostic::new(at, format!("{what}: {error}"))),
+                    Err(error) => return Err(self.not_inferred(v, Diagnostic::new(at, format!("{what}: {error}")))),
                 };
                 self.calls.insert(key.into_boxed_slice(), known);
                 known
@@ -514,6 +512,20 @@ impl<'a> FnReader<'a> {
             self.b.mark_effect(v);
         }
         Ok(v)
+    }
+
+    /// Adds the most likely cause to the error of a call: an operand from an operator that no plugin declares has no known type.
+    fn not_inferred(&self, v: V, error: Diagnostic) -> Diagnostic {
+        let operands = self.b.operand_words(v).iter().filter(|word| **word & LEAF_BIT == 0);
+        let mut undeclared = operands.map(|word| self.b.value_of_word(*word)).filter(|v| self.opaque.contains(v));
+        let name = undeclared.find_map(|v| self.b.with(v, |value| Some(value.as_call()?.op()?.to_string())));
+        match name {
+            None => error,
+            Some(name) => error.help(format!(
+                "no plugin declares the operator `{name}`, which computes an operand: list its plugin in passes.toml, or annotate its \
+                 result, as in `y: R.Tensor((2, 3), \"float32\") = …`"
+            )),
+        }
     }
 
     /// Returns everything that the type of a call depends on: callee, leaves, types of values, attributes.

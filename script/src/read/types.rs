@@ -193,7 +193,7 @@ impl<'a> FnReader<'a> {
         })
     }
 
-    fn vdevice(&self, name: &str, at: std::ops::Range<usize>) -> Read<u32> {
+    pub(super) fn vdevice(&self, name: &str, at: std::ops::Range<usize>) -> Read<u32> {
         let devices = &self.scope.vdevices;
         devices.find(name).ok_or_else(|| {
             let help = match devices.names() {
