@@ -507,6 +507,23 @@ fn results_are_written_as_arrays() {
     assert_eq!(read("out.npz"), read("again.npz"));
 }
 
+/// Random inputs are those of the module before the passes: LegalizeOps removes the operator that makes a parameter a variance.
+#[test]
+fn random_inputs_are_the_same_before_and_after_passes() {
+    let text = "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((2, 3), \"float32\"), g: R.Tensor((3,), \"float32\"), \
+                b: R.Tensor((3,), \"float32\"), m: R.Tensor((3,), \"float32\"), s: R.Tensor((3,), \"float32\")):\n        \
+                y = R.nn.batch_norm(x, g, b, m, s, axis=1, training=False)\n        return y[0]\n";
+    let case = case("exec_random_after_passes").file("norm.py", text);
+    let result = |passes: &[&str]| {
+        let (stdout, stderr, code) = case.run(&[&["exec", "norm.py", "--random", "1"], passes].concat(), b"");
+        assert_eq!(code, 0, "{stderr}");
+        stdout
+    };
+    let plain = result(&[]);
+    assert!(!plain.contains("NaN"), "{plain}");
+    assert_eq!(plain, result(&["--passes", "relax.LegalizeOps"]));
+}
+
 #[test]
 fn requests_that_do_not_fit() {
     let wide = npz(&[("x", "<f4", "(2, 4)", &floats(&[0.0; 8])), ("y", "<f4", "(3,)", &floats(&[0.0; 3]))]);

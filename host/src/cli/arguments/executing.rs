@@ -65,7 +65,7 @@ pub(in crate::cli) struct ExecArgs {
     /// Raw bytes (V2, V1) are elements of the data type of the parameter: bfloat16 or an 8-bit float.
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) inputs: Option<PathBuf>,
-    /// Random values for parameters without an array, the same for each seed on every machine.
+    /// Random values for parameters without an array, the same for each seed on every machine, before and after passes.
     ///
     /// Floats are from -1 to 1; those of weights (tensors of several dimensions after the first `num_input` parameters) are
     /// scaled by the square root of 6 / elements of a row, and variances of batch normalizations are from 0.5 to 1.5.

@@ -20,6 +20,8 @@ pub(super) struct Asked<'a> {
     /// The seed of random values for parameters without an array.
     pub(super) random: Option<u64>,
     pub(super) dims: BTreeMap<String, i64>,
+    /// The module before all passes: random values depend on it, so that they are the same before and after passes.
+    pub(super) read: &'a Module,
 }
 
 impl Asked<'_> {
@@ -29,7 +31,8 @@ impl Asked<'_> {
         let Some(body) = module.get(self.function) else { return Ok(Vec::new()) };
         let dtypes = Inputs::dtypes(body);
         let arrays = self.inputs.map(|path| arrays(path, &dtypes, limits)).transpose()?.unwrap_or_default();
-        let inputs = Inputs { arrays, seed: self.random, dims: self.dims.clone(), ..Inputs::default() };
+        let variances = self.read.get(self.function).map(Inputs::variances).unwrap_or_default();
+        let inputs = Inputs { arrays, seed: self.random, dims: self.dims.clone(), variances, ..Inputs::default() };
         inputs.arguments(body, limits).map_err(|error| self.wrong(&error))
     }
 

@@ -122,6 +122,8 @@ pub struct Inputs {
     pub truth: Option<bool>,
     /// Least and greatest random values.
     pub bounds: Bounds,
+    /// Parameters that are variances, in addition to those of batch normalizations in the function.
+    pub variances: BTreeSet<String>,
     /// Constants in the code that uses the values; distributions with special values draw some of these.
     pub constants: Vec<f64>,
 }
@@ -179,7 +181,7 @@ impl Inputs {
                 Some(array) => given(part, array)?,
                 None => {
                     let seed = xxhash_rust::xxh3::xxh3_64_with_seed(part.name.as_bytes(), self.seed.unwrap_or(0));
-                    let variance = variances.contains(&part.param.word());
+                    let variance = variances.contains(&part.param.word()) || self.variances.contains(&part.name);
                     let (range, truth, constants) = (self.range, self.truth, self.constants.as_slice());
                     let bounds = &self.bounds;
                     let draw = Draw { variance, range, truth, between: None, bounds, constants };
@@ -192,6 +194,16 @@ impl Inputs {
         }
         let mut values = values.into_iter();
         params.iter().map(|param| joined(&param.ty().to_owned(), &mut values)).collect()
+    }
+
+    /// Returns the names of the parameters that are variances of batch normalizations. Random values for a function after passes depend
+    /// on them, so that they equal those before the passes.
+    pub fn variances(body: &Body) -> BTreeSet<String> {
+        let Some(function) = body.function() else { return BTreeSet::new() };
+        let params: Vec<Node<'_>> = function.params().collect();
+        let found = variances(body);
+        let parts = parts(function, &params).into_iter();
+        parts.filter(|part| found.contains(&part.param.word())).map(|part| part.name).collect()
     }
 
     /// Returns the data types of the parameters that take arrays, by the names of the arrays.

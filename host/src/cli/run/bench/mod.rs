@@ -75,7 +75,8 @@ pub(in crate::cli) fn bench(args: &BenchArgs, messages: Messages) -> Result<u8, 
         return Err(error);
     }
     let limits = Limits::new(memory(&args.executed), u64::MAX);
-    let asked = Asked { function: &args.function, inputs: args.inputs.as_deref(), random: Some(args.random), dims };
+    let (inputs, read) = (args.inputs.as_deref(), &prepared.module);
+    let asked = Asked { function: &args.function, inputs, random: Some(args.random), dims, read };
     let values = asked.values(&prepared.module, &limits)?;
     let threads = args.threads.map_or_else(rayon::current_num_threads, usize::from);
     let opponent = Opponent::of(args, &prepared, &values, threads)?;
@@ -139,7 +140,12 @@ fn selected(select: &Select) -> Result<(Select, String), Error> {
     let pipeline = match &select.pipeline {
         Some(pipeline) => pipeline.clone(),
         None if has_native()? => PIPELINE.to_string(),
-        None => return Ok((select.or_no_passes(), format!("no passes (the manifest does not define the pipeline `{PIPELINE}`)"))),
+        None => {
+            return Ok((
+                select.or_no_passes(),
+                format!("no passes (the manifest does not define the pipeline `{PIPELINE}`)"),
+            ));
+        }
     };
     let words = format!("the pipeline `{pipeline}`");
     Ok((Select { pipeline: Some(pipeline), ..select.clone() }, words))

@@ -31,7 +31,8 @@ pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Er
         return Err(error);
     }
     let limits = Limits::with_fresh_bytes(memory(&args.executed), args.limit_work, FRESH);
-    let asked = Asked { function: &args.function, inputs: args.inputs.as_deref(), random: args.random, dims };
+    let (inputs, read) = (args.inputs.as_deref(), &prepared.module);
+    let asked = Asked { function: &args.function, inputs, random: args.random, dims, read };
     let values = asked.values(&module, &limits)?;
     let mut watching = Watching::new(&module, args, messages);
     let executor = Executor::new(args.executed.backend.into())?;
