@@ -106,7 +106,8 @@ fn figures_of_a_function_and_its_kernels() {
     let (stdout, _, code) = case.run(&base, b"");
     assert_eq!(code, 0, "{stdout}");
     let lines: Vec<&str> = stdout.lines().collect();
-    let first = "main after no passes (the manifest does not define the pipeline `native`), by the interpreter with 1 thread";
+    let first =
+        "main after no passes (the manifest does not define the pipeline `native`), by the interpreter with 1 thread";
     assert_eq!(lines[0], first);
     let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();
     assert_eq!(words(lines[2]), words("TIME SHARE CALLS GF/s OF PEAK GB/s OF PEAK KERNEL"), "{stdout}");

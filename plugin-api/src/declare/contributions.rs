@@ -191,11 +191,7 @@ impl CompositeDecl {
             fail(&["`", name, "` is not the name of a composite pass: write `namespace.Name`, as in `acme.Cleanup`"]);
         }
         if is_blank(self.doc) {
-            fail(&[
-                "composite pass `",
-                name,
-                "` lacks documentation: write `/// What it does.` above its declaration",
-            ]);
+            fail(&["composite pass `", name, "` lacks documentation: write `/// What it does.` above its declaration"]);
         }
         check_required("composite pass", name, self.required);
         if self.passes.is_empty() {

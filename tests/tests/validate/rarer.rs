@@ -25,6 +25,7 @@ pub(crate) fn all() -> Vec<Mutant> {
     operators(&mut list);
     other_operators(&mut list);
     loose(&mut list);
+    far(&mut list);
     updates(&mut list);
     list.0
 }
@@ -476,6 +477,37 @@ fn other_operators(list: &mut List) {
 }
 
 /// Adds faults under contracts that allow differences.
+/// Adds faults that show only if all elements are far from zero on the same side.
+fn far(list: &mut List) {
+    let params = buffers("(40,)", &[("A", "float32"), ("B", "float32")]);
+    for (op, right, wrong) in
+        [("max", "-1e30", "-1"), ("max", "-1e30", "0"), ("min", "1e30", "1"), ("min", "1e30", "0")]
+    {
+        let of = |start: &str| {
+            tir(
+                &params,
+                &format!(
+                    "m = T.alloc_buffer((1,), \"float32\")\nm[0] = T.float32({start})\nfor i in range(40):\n    m[0] = \
+                     T.{op}(m[0], A[i])\nfor i in range(40):\n    B[i] = T.exp(A[i] - m[0])"
+                ),
+            )
+        };
+        list.add("far", &format!("{op} from {wrong}"), of(right), of(wrong), Tolerance::Exact);
+    }
+    let x = "x: R.Tensor((\"n\", 16), \"float32\")";
+    let of = |op: &str| relax(x, &format!("y = R.{op}(x, R.nn.log_softmax(x))\nreturn y"));
+    list.add("far", "less_equal of log_softmax", of("equal"), of("less_equal"), Tolerance::Exact);
+    let params = buffers("(40,)", &[("A", "int64"), ("B", "int64")]);
+    let of = |value: &str| tir(&params, &format!("for i in range(40):\n    B[i] = {value}"));
+    list.add(
+        "far",
+        "through float16",
+        of("A[i]"),
+        of("T.Cast(\"int64\", T.Cast(\"float16\", A[i]))"),
+        Tolerance::Exact,
+    );
+}
+
 fn loose(list: &mut List) {
     let x = "x: R.Tensor((\"n\", 16), \"float32\")";
     let mean = "m = R.mean(x, axis=1, keepdims=True)\n";

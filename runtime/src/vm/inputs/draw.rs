@@ -43,6 +43,8 @@ pub enum InputRange {
     Constants,
     /// All elements are equal, or they increase or decrease.
     Regular,
+    /// All elements are far from zero on the same side: floats from 100 to 300, and integers above 2048, which `float16` cannot represent.
+    Far,
 }
 
 impl InputRange {
@@ -71,6 +73,7 @@ impl InputRange {
             InputRange::Nan => "NaN",
             InputRange::Constants => "around constants",
             InputRange::Regular => "equal or in order",
+            InputRange::Far => "far from zero",
         }
     }
 
@@ -156,6 +159,9 @@ pub(super) fn fill(dtype: DType, seed: u64, drawn: Drawn<'_>, bytes: &mut [u8]) 
     if drawn.range == InputRange::Regular {
         return regular(scalar, n, drawn, &mut random, bytes);
     }
+    if drawn.range == InputRange::Far {
+        return far(scalar, drawn, &mut random, bytes);
+    }
     let every = if n < 16 { 4 } else { 8 };
     let first = random.next() as usize % n.max(1);
     for (at, element) in bytes.chunks_exact_mut(width).enumerate() {
@@ -186,6 +192,25 @@ fn regular(dtype: DType, n: usize, drawn: Drawn<'_>, random: &mut SplitMix, byte
             0 => Number::Int(held as i64),
             1 => Number::UInt(held.abs() as u64),
             _ => Number::Float(held / if drawn.between.is_some() { 1.0 } else { 2.0 }),
+        };
+        let (word, width) = word_of(dtype, number)?;
+        element.copy_from_slice(&word.to_le_bytes()[..width]);
+    }
+    Some(())
+}
+
+/// Fills the data of a tensor with elements that are far from zero on the same side.
+fn far(dtype: DType, drawn: Drawn<'_>, random: &mut SplitMix, bytes: &mut [u8]) -> Option<()> {
+    let side = sign(random);
+    let (low, high) = drawn.between.map_or((f64::NEG_INFINITY, f64::INFINITY), |between| (between.low, between.high));
+    let first = 1u64 << u32::from(dtype.bits()).saturating_sub(2).min(11);
+    for element in bytes.chunks_exact_mut(dtype.bytes()) {
+        let integer = (first + 1 + random.next() % (first - 1).max(1)) as f64;
+        let number = match dtype.code() {
+            6 => Number::Bool(side > 0.0),
+            0 => Number::Int((side * integer).clamp(low, high) as i64),
+            1 => Number::UInt(integer.clamp(low, high) as u64),
+            _ => Number::Float((side * (100.0 + 200.0 * unit(random))).clamp(low, high)),
         };
         let (word, width) = word_of(dtype, number)?;
         element.copy_from_slice(&word.to_le_bytes()[..width]);
@@ -250,7 +275,7 @@ fn float(dtype: DType, drawn: Drawn<'_>, is_special: bool, random: &mut SplitMix
         InputRange::Nan if is_special => f64::NAN,
         InputRange::Extremes => extreme(format, drawn.constants, random),
         InputRange::Constants => near_constant(format, drawn.constants, random),
-        InputRange::Regular => 0.0,
+        InputRange::Regular | InputRange::Far => 0.0,
         InputRange::Infinite | InputRange::Nan => full(-4, 3, random),
     }
 }
@@ -307,7 +332,7 @@ fn integer(dtype: DType, drawn: Drawn<'_>, is_special: bool, random: &mut SplitM
         InputRange::Full if is_special => pick(&[least, most, 0, cut(1), cut(u64::MAX)], random).unwrap_or_default(),
         InputRange::Full => cut(draw),
         InputRange::Exponents => cut(draw >> (random.next() % u64::from(bits))),
-        InputRange::Regular => 0,
+        InputRange::Regular | InputRange::Far => 0,
         _ => match if drawn.range == InputRange::Constants { u64::from(!draw.is_multiple_of(8)) } else { draw % 4 } {
             0 => small,
             1 if !drawn.constants.is_empty() => {

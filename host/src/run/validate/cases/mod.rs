@@ -101,10 +101,11 @@ const MOST_CONSTANTS: usize = 6;
 const FRESH: [u8; 2] = [execute::FRESH, execute::FRESH | 0x80];
 
 /// The kinds of values for inputs that look for faults at special values; the most effective come first.
-const VALUES: [InputRange; 10] = [
+const VALUES: [InputRange; 11] = [
     InputRange::Wide,
     InputRange::Extremes,
     InputRange::Constants,
+    InputRange::Far,
     InputRange::Full,
     InputRange::Infinite,
     InputRange::Nan,
@@ -270,6 +271,7 @@ impl Source {
             range: case.range,
             truth: case.truth,
             bounds: self.bounds(integers),
+            variances: BTreeSet::new(),
             constants: self.constants.values.clone(),
         }
     }
