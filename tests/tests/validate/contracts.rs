@@ -395,7 +395,7 @@ class Module:
 #[test]
 fn a_result_from_uninitialized_memory_is_not_validated() {
     let module = |value: &str| {
-        read(&format!(
+        format!(
             r#"
 @I.ir_module
 class Module:
@@ -411,7 +411,7 @@ class Module:
         y = R.call_tir(cls.kernel, (x,), out_ty=R.Tensor((8,), "float32"))
         return y
 "#
-        ))
+        )
     };
     let infinite = "t[i] * t[i] * t[i] * T.float32(1e30)";
     for value in ["t[i] * x[i]", "T.max(t[i], x[i])", infinite] {
