@@ -160,7 +160,7 @@ fn an_operand_from_an_undeclared_operator_is_named() {
     let call = "R.add(R.acme.put(x), x)";
     let error = script::read(&module("x: R.Tensor((4,), \"float32\")", call), &Ops::new()).expect_err("no type");
     let help = error.diagnostics[0].help.clone().unwrap_or_default();
-    assert!(help.starts_with("no plugin declares the operator `acme.put`"), "{help:?} {error}");
+    assert!(help.starts_with("no plugin declares the operator `relax.acme.put`"), "{help:?} {error}");
 }
 
 fn module(param: &str, call: &str) -> String {

@@ -115,6 +115,19 @@ fn values_of_infinities_are_those_of_numpy() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Means whose sums do not fit the data type of the elements.
+const OF_NARROW_INTEGERS: &str = r#"R.nn.avg_pool1d(R.const([[[100, 100, 100, 100]]], "int8"), pool_size=[4]) | int8 [1,1,1] 100
+R.nn.avg_pool2d(R.const([[[[200, 201], [202, 203]]]], "uint8"), pool_size=[2, 2]) | uint8 [1,1,1,1] 201
+R.nn.adaptive_avg_pool2d(R.const([[[[-100, -100], [-100, -104]]]], "int8"), output_size=[1, 1]) | int8 [1,1,1,1] -101
+R.nn.avg_pool1d(R.const([[[True, False, True, False]]], "bool"), pool_size=[2]) | bool [1,1,3] 0 0 0"#;
+
+#[test]
+fn means_of_narrow_integers_do_not_wrap() {
+    let ops = Ops::new();
+    let faults: Vec<String> = OF_NARROW_INTEGERS.lines().filter_map(|line| fault(&ops, line)).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
 /// Only a written 0 keeps a dimension of the tensor; a symbolic size that is 0 means no elements.
 #[test]
 fn a_symbolic_size_of_zero_keeps_no_dimension() {

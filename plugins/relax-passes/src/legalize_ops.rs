@@ -170,18 +170,27 @@ fn alias<'b>(value: Value<'b>, v: V, rw: &mut Rewriter<'b>) -> Action {
     Action::Keep
 }
 
+/// Returns the text of an attribute, which TVM prints as `R.str("…")`.
+fn text(attr: Attr) -> Option<String> {
+    match attr {
+        Attr::Str(text) => Some(text),
+        Attr::Object(name, parts) if name == "R.str" => parts.into_iter().find_map(|(_, part)| text(part)),
+        _ => None,
+    }
+}
+
 /// Emits a call of an external function with the arguments of a call.
 fn call_packed<'b>(value: Value<'b>, packed: &str, rw: &mut Rewriter<'b>) -> V {
     let Some(call) = value.as_call() else { return rw.v(value) };
     let mut args: Vec<V> = call.args().map(|arg| rw.v(arg)).collect();
-    let format = call.attr("format").and_then(|format| format.as_str()).unwrap_or_default();
+    let format = call.attr("format").map(AttrView::to_owned).and_then(text).unwrap_or_default();
     let (ty, effect) = (value.ty().to_owned(), value.has_effect());
     let b = rw.edit().builder();
     let out = b.ty(&ty);
     // The runtime takes the text before the values to print, and after the condition to assert.
     match call.op() {
-        Some("relax.print") => args.insert(0, b.string(format)),
-        Some("relax.assert_op") => args.insert(1.min(args.len()), b.string(format)),
+        Some("relax.print") => args.insert(0, b.string(&format)),
+        Some("relax.assert_op") => args.insert(1.min(args.len()), b.string(&format)),
         _ => {}
     }
     let callee = b.op(if effect { "relax.call_packed" } else { "relax.call_pure_packed" });

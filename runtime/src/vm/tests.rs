@@ -242,7 +242,7 @@ fn packed_functions_are_found_by_name() {
 fn results_of_packed_functions_have_the_type_of_the_call() {
     let results: [(fn() -> Value, &str); 5] = [
         (|| value(1.0), ""),
-        (|| Value::Null, "is not a value, but a tensor of float32 of shape () is expected"),
+        (|| Value::Null, "is no value, but a tensor of float32 of shape () is expected"),
         (|| Value::Str("x".into()), "is a string, but a tensor of float32 of shape () is expected"),
         (|| Value::Tensor(Tensor::from_vec(&[], vec![1.0f64]).expect("a tensor")), "has dtype float64, but float32"),
         (|| Value::Tensor(Tensor::from_vec(&[1], vec![1.0f32]).expect("a tensor")), "has ndim 1, but 0"),

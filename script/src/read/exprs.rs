@@ -273,10 +273,6 @@ impl<'a> FnReader<'a> {
         if name == "T.index_map" {
             return self.index_map(call);
         }
-        // TVM prints some attributes that are strings as expressions.
-        if let ("R.str", [Expr::StringLiteral(text)]) = (name.as_str(), &*call.arguments.args) {
-            return Ok(Attr::Str(text.value.to_str().to_string()));
-        }
         // TVM has both names, and prints the first one.
         let name = if name == "R.dist.device_mesh" { "R.device_mesh".to_string() } else { name };
         if let (Some(dtype), [value]) = (name.strip_prefix("T."), &*call.arguments.args)
