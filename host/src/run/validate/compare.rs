@@ -386,19 +386,6 @@ pub(super) fn agree_where_same(before: &Value, again: &Value, after: &Value, all
     differs_itself
 }
 
-/// Returns true if two results of the same function have an element in common.
-pub(super) fn has_same(before: &Value, again: &Value) -> bool {
-    match (before, again) {
-        (Value::Tuple(old), Value::Tuple(other)) => {
-            old.fields().iter().zip(other.fields()).any(|(old, other)| has_same(old, other))
-        }
-        (Value::Tensor(old), Value::Tensor(other)) => {
-            old.numbers().zip(other.numbers()).any(|(old, other)| differs(old, other).is_none())
-        }
-        (old, other) => old.same(other),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -314,9 +314,6 @@ impl<'e> Validator<'e> {
         let found = compare::computed(before, after, args, allowed);
         let same = || Tried::Same { largest: found.largest, tells: !compare::is_nan(&before.value) };
         let Some((output, mismatch)) = &found.worst else {
-            if before.is_doubtful && self.is_all_unwritten(about, (case, args), &before.value) {
-                return unusable("before the pass: the result depends on uninitialized memory".to_string());
-            }
             let why = done.order.introduced(engine, step, unit, (case, args), memory);
             return why.map(|why| What::Unordered { why }).ok_or_else(same);
         };
@@ -360,11 +357,6 @@ impl<'e> Validator<'e> {
             && self
                 .again(about, (case, args))
                 .any(|again| compare::agree_where_same(before, &again, after, &about.allowed))
-    }
-
-    /// Returns true if each element of the result before the pass depends on unwritten memory, so that there is nothing to compare.
-    fn is_all_unwritten(&self, about: &About<'_>, (case, args): (&Case, &[Value]), before: &Value) -> bool {
-        self.again(about, (case, args)).any(|again| !compare::has_same(before, &again))
     }
 
     /// Runs the function before the pass again with other contents in unwritten memory. A sum of large floats may stay infinite with one

@@ -45,8 +45,6 @@ pub(super) struct Computed {
     pub(super) value: Value,
     /// The final contents of argument tensors that the function wrote to, by position of the argument.
     pub(super) written: BTreeMap<u32, Value>,
-    /// True if uninitialized memory may have affected the values.
-    pub(super) is_doubtful: bool,
 }
 
 /// Executes functions, and caches the results of the last module.
@@ -103,12 +101,9 @@ impl Sides {
         }
         let mut writes = Writes { branches: Branches::default(), written: BTreeMap::new() };
         let before = limits.work_done();
-        let result = execute_in_doubt(engine, module, unit, args, limits, &self.kernels, &mut writes);
+        let result = execute(engine, module, unit, args, limits, &self.kernels, &mut writes);
         let (work, written) = (limits.work_done().saturating_sub(before), writes.written);
-        let side = match result {
-            Ok((value, is_doubtful)) => Side::Value(Computed { value, written, is_doubtful }),
-            Err(failure) => side_of(&failure),
-        };
+        let side = result.map_or_else(|failure| side_of(&failure), |value| Side::Value(Computed { value, written }));
         let executed = Executed { side, branches: writes.branches, work };
         if self.known.len() < MOST_KNOWN {
             let (module, unit, args, executed) = (module.clone(), unit.clone(), args.to_vec(), executed.clone());
@@ -144,34 +139,18 @@ pub(super) fn execute(
     kernels: &Arc<Kernels>,
     observer: &mut dyn Observer,
 ) -> Result<Value, Failure> {
-    execute_in_doubt(engine, module, unit, args, limits, kernels, observer).map(|(value, _)| value)
-}
-
-/// Executes a function of a module. Also returns true if uninitialized memory may have affected the value.
-fn execute_in_doubt(
-    engine: &Engine,
-    module: &Module,
-    unit: &Unit,
-    args: &[Value],
-    limits: &Limits,
-    kernels: &Arc<Kernels>,
-    observer: &mut dyn Observer,
-) -> Result<(Value, bool), Failure> {
     match unit {
         Unit::Function(name) => {
-            let mut machine = Machine::new(module, engine).limits(limits).kernels(kernels).looking_for_unwritten();
+            let mut machine = Machine::new(module, engine).limits(limits).kernels(kernels);
             let with_origin = |(at, value): (u32, &Value)| match value {
                 Value::Tensor(tensor) => Value::Tensor(tensor.clone().with_origin(at)),
                 other => other.clone(),
             };
-            let value = machine.run(name, (0..).zip(args).map(with_origin).collect(), observer)?;
-            Ok((value, machine.unwritten().is_some()))
+            machine.run(name, (0..).zip(args).map(with_origin).collect(), observer)
         }
         Unit::PrimFunc(name) => {
             let body = module.get(name).ok_or(Cause::NoFunction { name: name.clone(), near: Vec::new() })?;
-            limits.take_unwritten();
-            let value = prim_func(body, name, args, limits, kernels)?;
-            Ok((value, limits.take_unwritten()))
+            Ok(prim_func(body, name, args, limits, kernels)?)
         }
     }
 }

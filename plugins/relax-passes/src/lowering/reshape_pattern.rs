@@ -76,7 +76,7 @@ fn are_digits(access: &ElementAccess<'_>, position: &Dim, analyzer: &mut Analyze
         let index = index_to_dim(*access.indices.get(axis)?)?;
         let digit = rest.clone().floor_mod(extent.clone());
         let mut equal = |dim: &Dim| analyzer.prove_equal(&index, dim) == Some(true);
-        if !equal(&digit) && !(axis == 0 && equal(&rest)) {
+        if !(equal(&digit) || axis == 0 && equal(&rest)) {
             return Some(false);
         }
         rest = analyzer.simplify(&rest.floor_div(extent));
