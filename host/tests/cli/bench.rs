@@ -133,12 +133,16 @@ fn native_code_is_compiled_anew_and_has_peaks() {
 #[test]
 fn another_program_in_turns() {
     let case = case("turns");
-    let run = |function: &str| {
-        let base = ["bench", "model.py", "--backend", "interpreter", "--against", "onnxruntime", "--times", "3"];
+    let of = |module: &str, function: &str, input: &[u8]| {
+        let base = ["bench", module, "--backend", "interpreter", "--against", "onnxruntime", "--times", "3"];
         let mut command = case.command(&[&base[..], &["--json", "--function", function]].concat());
         command.env("PASSHOST_PYTHON", case.path("zeros"));
-        case.finish(command, b"")
+        case.finish(command, input)
     };
+    let run = |function: &str| of("model.py", function, b"");
+    let module = std::fs::read(case.path("model.py")).expect("a module");
+    let (_, stderr, code) = of("-", "zero", &module);
+    assert_eq!((code, stderr.as_str()), (0, ""), "standard input is read once");
     let (stdout, stderr, code) = run("zero");
     assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
     let against = &json(&stdout)["against"];

@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::plugins::lock::Mode;
 use crate::report::error::Error;
 use crate::run::{Failure, PassDiagnostic, RunReport, Runner};
+use crate::text::Input;
 use passhost_lang::ir::Module;
 use registry::Plan;
 use runtime::vm::{Between, Bounds};
@@ -25,6 +26,7 @@ const USUAL_MEMORY: u64 = 8 << 30;
 /// A run that is ready to start.
 pub(in crate::cli) struct Prepared {
     pub(super) engine: Arc<Engine>,
+    pub(super) input: Input,
     context: PassContext,
     plan: Plan,
     /// The module before all passes.
@@ -53,7 +55,7 @@ pub(in crate::cli) fn prepared(
     let early = |error: &Error| Bundling::default().failed_early(error, &input, (&asked, &engine), messages);
     open(&engine, &plan, &input, messages).inspect_err(early)?;
     let module = read(&engine, &context, &input, messages).inspect_err(early)?;
-    Ok(Prepared { engine, context, plan, module, asked })
+    Ok(Prepared { engine, input, context, plan, module, asked })
 }
 
 impl Prepared {

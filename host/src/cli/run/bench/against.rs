@@ -2,7 +2,6 @@
 
 use crate::cli::arguments::{Against, BenchArgs, Weights};
 use crate::cli::run::executed::Prepared;
-use crate::cli::run::read_input;
 use crate::cli::run::results::Shown;
 use crate::onnx::session::{Session, SessionError, VARIABLE};
 use crate::report::error::{Error, exit};
@@ -57,7 +56,7 @@ impl Opponent {
         };
         // onnxruntime gets a model in its format as it is.
         let file = match args.weights {
-            Weights::Constants => prepared.engine.as_onnx_file(&read_input(&args.executed.module)?),
+            Weights::Constants => prepared.engine.as_onnx_file(&prepared.input),
             Weights::Inputs => None,
         };
         let session = match &file {
