@@ -118,6 +118,13 @@ pub(super) struct Drawn<'a> {
     pub(super) constants: &'a [f64],
 }
 
+impl Drawn<'_> {
+    /// Returns the least and the greatest value.
+    fn ends(&self) -> (f64, f64) {
+        self.between.map_or((f64::NEG_INFINITY, f64::INFINITY), |between| (between.low, between.high))
+    }
+}
+
 /// The format of a float type: bits of the mantissa, and exponents of the smallest normal number and of the largest
 /// one.
 #[derive(Clone, Copy)]
@@ -164,10 +171,16 @@ pub(super) fn fill(dtype: DType, seed: u64, drawn: Drawn<'_>, bytes: &mut [u8]) 
     }
     let every = if n < 16 { 4 } else { 8 };
     let first = random.next() as usize % n.max(1);
-    for (at, element) in bytes.chunks_exact_mut(width).enumerate() {
+    fill_with(scalar, bytes, |at| {
         let is_special = at == first || random.next().is_multiple_of(every);
-        let number = number(scalar, drawn, is_special, &mut random);
-        let (word, width) = word_of(scalar, number)?;
+        number(scalar, drawn, is_special, &mut random)
+    })
+}
+
+/// Fills the data of a tensor with the numbers of its elements.
+fn fill_with(dtype: DType, bytes: &mut [u8], mut number: impl FnMut(usize) -> Number) -> Option<()> {
+    for (at, element) in bytes.chunks_exact_mut(dtype.bytes()).enumerate() {
+        let (word, width) = word_of(dtype, number(at))?;
         element.copy_from_slice(&word.to_le_bytes()[..width]);
     }
     Some(())
@@ -177,8 +190,8 @@ pub(super) fn fill(dtype: DType, seed: u64, drawn: Drawn<'_>, bytes: &mut [u8]) 
 fn regular(dtype: DType, n: usize, drawn: Drawn<'_>, random: &mut SplitMix, bytes: &mut [u8]) -> Option<()> {
     let step = pick(&[0, 0, 1, -1], random).unwrap_or_default();
     let base = if step == 0 { pick(&[0, 0, 1, 2, -1, -3], random).unwrap_or_default() } else { -(n as i64) / 2 * step };
-    let (low, high) = drawn.between.map_or((f64::NEG_INFINITY, f64::INFINITY), |between| (between.low, between.high));
-    for (at, element) in bytes.chunks_exact_mut(dtype.bytes()).enumerate() {
+    let (low, high) = drawn.ends();
+    fill_with(dtype, bytes, |at| {
         let value = base + step * at as i64;
         // If the type cannot represent all of them, some occur several times.
         let value = if dtype.is_float() {
@@ -187,35 +200,29 @@ fn regular(dtype: DType, n: usize, drawn: Drawn<'_>, random: &mut SplitMix, byte
             value.rem_euclid(256) - if base < 0 { 128 } else { 0 }
         };
         let held = (value as f64).clamp(low, high);
-        let number = match dtype.code() {
+        match dtype.code() {
             6 => Number::Bool(base.rem_euclid(2) == 1),
             0 => Number::Int(held as i64),
             1 => Number::UInt(held.abs() as u64),
             _ => Number::Float(held / if drawn.between.is_some() { 1.0 } else { 2.0 }),
-        };
-        let (word, width) = word_of(dtype, number)?;
-        element.copy_from_slice(&word.to_le_bytes()[..width]);
-    }
-    Some(())
+        }
+    })
 }
 
 /// Fills the data of a tensor with elements that are far from zero on the same side.
 fn far(dtype: DType, drawn: Drawn<'_>, random: &mut SplitMix, bytes: &mut [u8]) -> Option<()> {
     let side = sign(random);
-    let (low, high) = drawn.between.map_or((f64::NEG_INFINITY, f64::INFINITY), |between| (between.low, between.high));
+    let (low, high) = drawn.ends();
     let first = 1u64 << u32::from(dtype.bits()).saturating_sub(2).min(11);
-    for element in bytes.chunks_exact_mut(dtype.bytes()) {
+    fill_with(dtype, bytes, |_| {
         let integer = (first + 1 + random.next() % (first - 1).max(1)) as f64;
-        let number = match dtype.code() {
+        match dtype.code() {
             6 => Number::Bool(side > 0.0),
             0 => Number::Int((side * integer).clamp(low, high) as i64),
             1 => Number::UInt(integer.clamp(low, high) as u64),
             _ => Number::Float((side * (100.0 + 200.0 * unit(random))).clamp(low, high)),
-        };
-        let (word, width) = word_of(dtype, number)?;
-        element.copy_from_slice(&word.to_le_bytes()[..width]);
-    }
-    Some(())
+        }
+    })
 }
 
 fn number(dtype: DType, drawn: Drawn<'_>, is_special: bool, random: &mut SplitMix) -> Number {

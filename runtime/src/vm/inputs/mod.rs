@@ -169,7 +169,8 @@ impl Inputs {
         self.take_names_of_models(&parts);
         self.check_names(&parts)?;
         let symbols = self.symbols(body, &parts)?;
-        let variances = variances(body);
+        let mut variances = Inputs::variances(body);
+        variances.append(&mut self.variances);
         let missing: Vec<String> = parts.iter().filter(|part| !self.has(part)).map(|part| part.name.clone()).collect();
         if !missing.is_empty() && self.seed.is_none() {
             return Err(InputError::Missing { names: missing });
@@ -181,7 +182,7 @@ impl Inputs {
                 Some(array) => given(part, array)?,
                 None => {
                     let seed = xxhash_rust::xxh3::xxh3_64_with_seed(part.name.as_bytes(), self.seed.unwrap_or(0));
-                    let variance = variances.contains(&part.param.word()) || self.variances.contains(&part.name);
+                    let variance = variances.contains(&part.name);
                     let (range, truth, constants) = (self.range, self.truth, self.constants.as_slice());
                     let bounds = &self.bounds;
                     let draw = Draw { variance, range, truth, between: None, bounds, constants };
@@ -201,7 +202,8 @@ impl Inputs {
     pub fn variances(body: &Body) -> BTreeSet<String> {
         let Some(function) = body.function() else { return BTreeSet::new() };
         let params: Vec<Node<'_>> = function.params().collect();
-        let found = variances(body);
+        let calls = body.values().filter_map(|value| value.as_call_to("relax.nn.batch_norm"));
+        let found: BTreeSet<u32> = calls.filter_map(|call| call.arg(4)).map(Node::word).collect();
         let parts = parts(function, &params).into_iter();
         parts.filter(|part| found.contains(&part.param.word())).map(|part| part.name).collect()
     }
@@ -396,12 +398,6 @@ fn joined(ty: &Type, values: &mut impl Iterator<Item = Value>) -> Result<Value, 
         }
         _ => Ok(values.next().unwrap_or(Value::Null)),
     }
-}
-
-/// Returns the parameters that are used as variances of batch normalizations.
-fn variances(body: &Body) -> BTreeSet<u32> {
-    let calls = body.values().filter_map(|value| value.as_call_to("relax.nn.batch_norm"));
-    calls.filter_map(|call| call.arg(4)).map(Node::word).collect()
 }
 
 fn given(part: &Part<'_>, array: Tensor) -> Result<Value, InputError> {
