@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 const DEEPEST: usize = 24;
 /// Maximum number of nodes to read for each node of the file. Functions and loops repeat their nodes.
 const REPEATED: usize = 200;
-/// What to do about a name that two values have.
+/// The advice for two values with the same name.
 const UNIQUE: &str = "the names of values must differ; rename one of them";
 
 /// The names that are visible to a node.
@@ -57,11 +57,11 @@ pub(crate) struct Scopes<'a> {
     current: Option<&'a proto::Node>,
     /// Names of the symbolic sizes of inputs in the model, by the symbols.
     pub(crate) sizes: HashMap<u32, String>,
-    /// What the user should know about the module.
+    /// Notes for the user about the module.
     pub(crate) notes: RefCell<Notes>,
 }
 
-/// What the user should know about a module that is read, because it is not right for all inputs.
+/// Notes for the user about a module that is not right for all inputs.
 #[derive(Default)]
 pub(crate) struct Notes {
     others: Vec<String>,

@@ -41,7 +41,7 @@ declare_reader! {
     /// inputs, operators of training and of `ai.onnx.ml`. A result that is a sequence becomes a tuple of its elements. Data beside
     /// the model must be in its folder.
     ///
-    /// Two symbolic sizes with different names are taken for equal where a node broadcasts them. A note says so, and the model
+    /// Two symbolic sizes with different names are taken for equal where a node broadcasts them. The reader reports the node, and the model
     /// checks it when it runs; `sizes` gives one of them the size 1.
     pub reader ONNX = "onnx" {
         extensions: ["onnx"],

@@ -152,7 +152,7 @@ struct Used {
     log: Vec<Box<str>>,
     /// The names that are declared above the module, which TVM does not let a body define as symbolic variables.
     type_vars: Rc<HashSet<String>>,
-    /// Those that were wanted nevertheless, and those that are declared above nested functions.
+    /// The names of these that a body asked for, and the names that are declared above nested functions.
     avoided: Taken,
 }
 

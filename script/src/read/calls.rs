@@ -514,7 +514,7 @@ impl<'a> FnReader<'a> {
         Ok(v)
     }
 
-    /// Adds the most likely cause to the error of a call: an operand from an operator that no plugin declares has no known type.
+    /// Adds the most likely cause to the error of a call: the type of an operand is unknown if no plugin declares its operator.
     fn not_inferred(&self, v: V, error: Diagnostic) -> Diagnostic {
         let operands = self.b.operand_words(v).iter().filter(|word| **word & LEAF_BIT == 0);
         let mut undeclared = operands.map(|word| self.b.value_of_word(*word)).filter(|v| self.opaque.contains(v));

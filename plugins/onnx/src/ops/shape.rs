@@ -416,7 +416,7 @@ fn pad<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     padded(cx, x, &before, &after, mode, &value)
 }
 
-/// Returns numbers of elements to add, or to remove where they are negative. Symbols stand for numbers that are not negative, so a
+/// Returns numbers of elements to add, or to remove where they are negative. A symbol is never negative, so a
 /// number from data is the difference of two symbols.
 fn widths(cx: &mut Cx<'_>, pads: &T) -> Res<Vec<Dim>> {
     if let Some(dims) = pads.known().and_then(known::Known::dims) {

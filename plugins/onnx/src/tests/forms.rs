@@ -66,7 +66,7 @@ fn a_value_that_the_type_does_not_have_is_refused() {
     assert!(read_with(&flattened().encode_to_vec(), &options).is_err(), "a size is missing");
 }
 
-/// What a model takes for granted is said, with the node and what to do.
+/// The note names the sizes, the node and what to do.
 #[test]
 fn sizes_that_are_taken_for_equal_are_said() {
     let rows = |name: &str, rows: &str| value(name, 1, &[Extent::Param(rows.to_string()), Extent::Value(4)]);

@@ -38,7 +38,7 @@ fn batch_matmul(te: &Te<'_>, name: &str, a: &TeTensor, b: &TeTensor, group: &Dim
 /// The places that a query sees: those up to its own place, and a number of places beyond.
 enum Seen {
     Beyond(Dim),
-    /// As many as these two numbers differ.
+    /// The difference of these two numbers, without its sign.
     Difference(Dim, Dim),
 }
 
