@@ -88,6 +88,14 @@ impl<'b> Explanation<'b> {
     pub fn matched(&self) -> &[(Value<'b>, String)] {
         &self.matched
     }
+
+    /// Adds that a part of the match cannot be computed at its root.
+    pub(super) fn but_held(self, root: Value<'b>, part: Value<'b>) -> Explanation<'b> {
+        let (at, root) = (name_of(part), name_of(root));
+        let why =
+            format!("found {at}, which cannot be computed at {root}: a call between them may write to its operands");
+        Explanation { failure: Some((part, why)), ..self }
+    }
 }
 
 impl fmt::Display for Explanation<'_> {

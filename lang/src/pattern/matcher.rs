@@ -167,7 +167,7 @@ impl<'m, 'b> Search<'m, 'b> {
     /// Returns true if the pattern matches at a value; reports the result if requested.
     fn tries(&mut self, value: Value<'b>) -> bool {
         let may_start = self.machine.may_start(self.machine.facts.origin_of(value));
-        let matches = may_start && self.machine.run(value.word()) && self.is_steady(value);
+        let matches = may_start && self.machine.run(value.word()) && self.held(value).is_none();
         let wanted = match &self.wanted {
             Wanted::Nothing => false,
             Wanted::Missed => !matches && may_start,
@@ -181,10 +181,17 @@ impl<'m, 'b> Search<'m, 'b> {
         matches
     }
 
-    /// Returns true if all parts of the match could be computed at its root: no call between them writes to a value that they read.
-    fn is_steady(&self, root: Value<'b>) -> bool {
+    /// Returns a part of the match that could not be computed at its root: a call between them writes to a value that it reads.
+    fn held(&self, root: Value<'b>) -> Option<Value<'b>> {
         let (in_place, body) = (self.machine.facts.in_place(), self.body);
-        in_place.is_empty() || self.machine.all_inner(|at| in_place.may_move(body.value_at(at as usize), root))
+        let mut held = None;
+        if !in_place.is_empty() {
+            self.machine.all_inner(|at| {
+                held = Some(body.value_at(at as usize)).filter(|part| !in_place.may_move(*part, root));
+                held.is_none()
+            });
+        }
+        held
     }
 
     fn report(&mut self, value: Value<'b>) {
@@ -198,7 +205,13 @@ impl<'m, 'b> Search<'m, 'b> {
     /// Explains why the pattern does not match with this value as its root: the match that got furthest, and the reason why it failed.
     pub fn explain(&mut self, value: Value<'b>) -> Explanation<'b> {
         let (matches, trace) = self.machine.run_traced(value.word());
-        trace.explanation(&self.matcher.program, &self.machine.facts, matches)
+        let explanation = trace.explanation(&self.matcher.program, &self.machine.facts, matches);
+        // The traced search keeps no results, from which the parts could be read.
+        let held = if matches && self.machine.run(value.word()) { self.held(value) } else { None };
+        match held {
+            Some(part) => explanation.but_held(value, part),
+            None => explanation,
+        }
     }
 
     /// Returns true if the search of a whole function finds a match at a value. Aliases of a value do not count as separate values.

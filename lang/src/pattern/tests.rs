@@ -321,3 +321,21 @@ fn what_cannot_match_is_explained_although_it_was_looked_at_before() {
         assert!(!search.explain(value).is_match());
     }
 }
+
+#[test]
+fn a_write_between_the_parts_is_explained() {
+    let body = function(|calls| {
+        let relu = calls.call("relax.nn.relu", &[calls.x], "relu");
+        let op = calls.b.op("acme.writes");
+        calls.b.call(op, &[calls.x], AttrsId::NONE, calls.ty, true, Some("written"));
+        calls.call("relax.exp", &[relu], "exp");
+    });
+    let pattern = is_op("relax.exp", [is_op("relax.nn.relu", [wildcard()])]);
+    let matcher = Matcher::new(&pattern);
+    let mut search = matcher.on(&body);
+    assert!(search.at(named(&body, "exp")).is_none());
+    let why = search.explain(named(&body, "exp"));
+    assert_eq!(why.failed_at(), Some(named(&body, "relu")));
+    let expected = "found `relu`, which cannot be computed at `exp`: a call between them may write to its operands";
+    assert_eq!(why.to_string(), expected);
+}

@@ -241,10 +241,15 @@ proptest! {
         for (name, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
             let plain = plain(&Choices::new(&pattern_bytes), &operators(body), &mut Vec::new(), 4);
             let pattern = pattern(&plain, &mut BTreeMap::new());
-            let (naive, matcher) = (Naive::of(body), Matcher::new(&pattern));
+            let (naive, matcher, in_place) = (Naive::of(body), Matcher::new(&pattern), InPlace::of(body));
             let mut search = matcher.on(body);
             for value in body.values().filter(|value| value.kind() != kind::YIELD) {
-                let Some(ways) = naive.ways(&plain, value, &Way::default()) else { continue };
+                let Some(mut ways) = naive.ways(&plain, value, &Way::default()) else { continue };
+                // The search refuses its match if a call between the parts may write to what they read.
+                let moves = |at: &usize| in_place.may_move(body.value_at(*at), value);
+                if ways.first().is_some_and(|first| !first.inner.iter().all(moves)) {
+                    ways.clear();
+                }
                 let found = search.at(value);
                 let shown = || format!("{pattern} at {value:?} of {name}\n{}", shown(&module));
                 prop_assert_eq!(found.is_some(), !ways.is_empty(), "{}", shown());
