@@ -253,3 +253,46 @@ fn inputs_have_the_names_of_the_model() {
     let said = case.refused(&["exec", "dotted.onnx", "--inputs", "other.npz"], 2);
     assert!(said.contains("does not have a parameter `input.2`; did you mean `input_1`?"), "{said}");
 }
+
+/// Where the padding of windows depends on a symbolic size, it is that for the size that the model gets.
+#[test]
+fn windows_of_symbolic_sizes_have_their_padding() {
+    let same = |upper: bool, more: &[Vec<u8>]| {
+        let mode = text_attribute("auto_pad", if upper { "SAME_UPPER" } else { "SAME_LOWER" });
+        [&[mode], more].concat()
+    };
+    let windows = |kernel: &[u8], stride: u8| {
+        vec![ints_attribute("kernel_shape", kernel), ints_attribute("strides", &[stride, stride])]
+    };
+    let counts = [windows(&[3, 4], 2), vec![int_attribute("count_include_pad", 1)]].concat();
+    let network = model(&[
+        node("Conv", &["x", "w"], "a", &same(true, &[ints_attribute("strides", &[2, 3])])),
+        node("MaxPool", &["x"], "b", &same(false, &windows(&[3, 2], 2))),
+        // A mean of eight elements is exact, so that the ways to leave the padding out give the same bits.
+        node("AveragePool", &["x"], "c", &same(true, &windows(&[2, 4], 2))),
+        node("AveragePool", &["x"], "d", &same(false, &counts)),
+        node("LpPool", &["x"], "e", &same(true, &windows(&[2, 3], 3))),
+        node("ConvTranspose", &["x", "w"], "f", &same(true, &[ints_attribute("strides", &[2, 3])])),
+        node("Conv", &["x", "point"], "g", &same(true, &[ints_attribute("strides", &[2, 2])])),
+        node("Add", &["b", "g"], "h", &[]),
+        input("x", &["1", "2", "rows", "columns"]),
+        input("w", &["2", "2", "3", "5"]),
+        input("point", &["2", "2", "1", "1"]),
+        ["a", "c", "d", "e", "f", "h"].iter().flat_map(|name| field(12, field(1, name))).collect(),
+    ]);
+    let case = case("onnx_model_same").file("same.onnx", network);
+    for (rows, columns) in [(5, 8), (6, 7), (4, 9), (1, 6)] {
+        let sizes = [format!("rows={rows}"), format!("columns={columns}")];
+        let fixed = format!("onnx{{sizes=[\"{}\", \"{}\"]}}", sizes[0], sizes[1]);
+        let exec = |args: &[&str]| {
+            let said = case.fine(&[&["exec", "same.onnx", "--random", "1", "--json"], args].concat());
+            let results = said.split_once("\"results\"").and_then(|(_, rest)| rest.rsplit_once("\"work\""));
+            results.expect("results").0.to_string()
+        };
+        let right = exec(&["--from", &fixed]);
+        for passes in ["", "relax.LegalizeOps"] {
+            let found = exec(&["--dim", &sizes[0], "--dim", &sizes[1], "--passes", passes]);
+            assert_eq!(found, right, "{sizes:?}");
+        }
+    }
+}

@@ -40,42 +40,68 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    pub(super) fn of(n: &Node<'_>, sizes: &[Dim], kernel: Vec<i64>) -> Res<Windows> {
-        let count = sizes.len();
-        let list = |name: &'static str, default: i64, len: usize| -> Res<Vec<i64>> {
-            let list = n.ints(name)?.filter(|list| !list.is_empty()).unwrap_or_else(|| vec![default; len]);
-            match list.len() == len {
-                true => Ok(list),
-                false => Err(format!("its attribute `{name}` has {} numbers; {len} are needed", list.len())),
-            }
-        };
-        let (strides, dilations) = (list("strides", 1, count)?, list("dilations", 1, count)?);
+    /// Returns windows without padding.
+    fn unpadded(n: &Node<'_>, count: usize, kernel: Vec<i64>) -> Res<Windows> {
+        let list = |name: &'static str| numbers(n, name, 1, count);
+        let (strides, dilations) = (list("strides")?, list("dilations")?);
         if strides.iter().chain(&dilations).chain(&kernel).any(|value| !(1..LARGEST).contains(value)) {
             return Err("strides, dilations and the kernel must be positive, and not larger than a tensor".to_string());
         }
-        let pads = match n.text("auto_pad", "NOTSET")? {
-            "NOTSET" | "" => list("pads", 0, 2 * count)?,
+        Ok(Windows { kernel, strides, dilations, pads: vec![0; 2 * count] })
+    }
+
+    pub(super) fn of(n: &Node<'_>, sizes: &[Dim], kernel: Vec<i64>) -> Res<Windows> {
+        let count = sizes.len();
+        let mut windows = Windows::unpadded(n, count, kernel)?;
+        windows.pads = match n.text("auto_pad", "NOTSET")? {
+            "NOTSET" | "" => numbers(n, "pads", 0, 2 * count)?,
             "VALID" => {
                 n.ignore(&["pads"]);
-                vec![0; 2 * count]
+                windows.pads
             }
             mode @ ("SAME_UPPER" | "SAME_LOWER") => {
                 n.ignore(&["pads"]);
-                same_pads(sizes, &kernel, &strides, &dilations, mode == "SAME_UPPER")?
+                let (starts, ends) = windows.same_pads(sizes, mode == "SAME_UPPER");
+                let pads: Option<Vec<i64>> = starts.iter().chain(&ends).map(Dim::as_int).collect();
+                pads.ok_or("its padding depends on a symbolic size; give sizes to the inputs")?
             }
             other => return Err(format!("its attribute `auto_pad` is `{other}`, which ONNX does not have")),
         };
-        if pads.iter().any(|pad| pad.unsigned_abs() >= LARGEST as u64) {
+        if windows.pads.iter().any(|pad| pad.unsigned_abs() >= LARGEST as u64) {
             return Err("its padding is larger than a tensor".to_string());
         }
-        Ok(Windows { kernel, strides, dilations, pads })
+        Ok(windows)
+    }
+
+    /// Returns the number of elements that a window covers along an axis, with those between its own.
+    fn reach(&self, axis: usize) -> i64 {
+        (self.kernel[axis] - 1) * self.dilations[axis] + 1
+    }
+
+    /// Returns the padding with which the result has one element for each stride: at the start of all axes, and at their end.
+    fn same_pads(&self, sizes: &[Dim], upper: bool) -> (Vec<Dim>, Vec<Dim>) {
+        let pads = sizes.iter().enumerate().map(|(axis, size)| {
+            let (reach, stride) = (self.reach(axis), self.strides[axis]);
+            // The last window starts before the end, so that a window of one element needs no padding.
+            let total = match (stride, reach) {
+                (1, _) | (_, 1) => Dim::Int(reach - 1),
+                _ => {
+                    let last = known::mul(&sub(&strides_in(size, stride), &Dim::Int(1)), &Dim::Int(stride));
+                    known::max(&sub(&add(&last, &Dim::Int(reach)), size), &Dim::Int(0))
+                }
+            };
+            let (less, two) = (known::div(&total, &Dim::Int(2)), Dim::Int(2));
+            let more = known::div(&add(&total, &Dim::Int(1)), &two);
+            if upper { (less, more) } else { (more, less) }
+        });
+        pads.unzip()
     }
 
     /// Returns the number of positions of a window along an axis of this size.
     pub(crate) fn places(&self, size: &Dim, axis: usize, ceil: bool) -> Dim {
         let windows = self;
         let n = windows.kernel.len();
-        let reach = (windows.kernel[axis] - 1) * windows.dilations[axis] + 1;
+        let reach = windows.reach(axis);
         let (start, end, stride) = (windows.pads[axis], windows.pads[n + axis], windows.strides[axis]);
         let span = sub(&add(size, &Dim::Int(start + end)), &Dim::Int(reach));
         let by = Dim::Int(stride);
@@ -98,23 +124,59 @@ impl Windows {
     }
 }
 
-/// Returns the padding with which the result has one element for each stride.
-fn same_pads(sizes: &[Dim], kernel: &[i64], strides: &[i64], dilations: &[i64], upper: bool) -> Res<Vec<i64>> {
-    let (mut starts, mut ends) = (Vec::new(), Vec::new());
-    for (axis, size) in sizes.iter().enumerate() {
-        let reach = (kernel[axis] - 1) * dilations[axis] + 1;
-        let total = match (strides[axis], size.as_int()) {
-            (1, _) => reach - 1,
-            (stride, Some(size)) => (size.saturating_add(stride - 1) / stride - 1) * stride - size + reach,
-            _ => return Err("its padding depends on a symbolic size; give sizes to the inputs".to_string()),
-        }
-        .max(0);
-        let less = total / 2;
-        starts.push(if upper { less } else { total - less });
-        ends.push(if upper { total - less } else { less });
+/// Returns a list of numbers of an attribute; without it, all are `default`.
+fn numbers(n: &Node<'_>, name: &'static str, default: i64, len: usize) -> Res<Vec<i64>> {
+    let list = n.ints(name)?.filter(|list| !list.is_empty()).unwrap_or_else(|| vec![default; len]);
+    match list.len() == len {
+        true => Ok(list),
+        false => Err(format!("its attribute `{name}` has {} numbers; {len} are needed", list.len())),
     }
-    starts.extend(ends);
-    Ok(starts)
+}
+
+/// Returns the number of strides in a size, where the last one may be shorter.
+fn strides_in(size: &Dim, stride: i64) -> Dim {
+    known::div(&add(size, &Dim::Int(stride - 1)), &Dim::Int(stride))
+}
+
+/// A tensor and the windows over it.
+pub(crate) struct Framed {
+    pub(crate) x: T,
+    pub(crate) windows: Windows,
+    /// The spatial sizes of the result, if the tensor has its padding already.
+    out: Option<Vec<Dim>>,
+}
+
+impl Framed {
+    /// Reads the windows of a node. If their padding depends on a symbolic size, the tensor gets it here, with `fill` as its elements.
+    pub(crate) fn of<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, kernel: Vec<i64>, fill: f64) -> Res<Framed> {
+        let sizes = spatial(x)?;
+        let mode = n.text("auto_pad", "NOTSET")?;
+        if mode.starts_with("SAME") {
+            let windows = Windows::unpadded(n, sizes.len(), kernel.clone())?;
+            let (starts, ends) = windows.same_pads(&sizes, mode == "SAME_UPPER");
+            if starts.iter().chain(&ends).any(|by| by.as_int().is_none()) {
+                n.ignore(&["pads"]);
+                let all = |list: Vec<Dim>| [Dim::Int(0), Dim::Int(0)].into_iter().chain(list).collect::<Vec<Dim>>();
+                let fill = cx.scalar(fill, x.dtype())?;
+                let x = super::shape::padded(cx, x.clone(), &all(starts), &all(ends), "constant", &fill)?;
+                let out = sizes.iter().zip(&windows.strides).map(|(size, stride)| strides_in(size, *stride)).collect();
+                return Ok(Framed { x, windows, out: Some(out) });
+            }
+        }
+        Ok(Framed { x: x.clone(), windows: Windows::of(n, &sizes, kernel)?, out: None })
+    }
+
+    /// Returns true if the tensor has its padding already.
+    pub(crate) fn is_padded(&self) -> bool {
+        self.out.is_some()
+    }
+
+    /// Returns a result of the windows, in the form in which its sizes depend on those of the tensor without padding.
+    pub(crate) fn result(&self, cx: &Cx<'_>, out: T) -> Res<T> {
+        let Some(sizes) = &self.out else { return Ok(out) };
+        let dims = out.dims()?.into_iter().take(2).chain(sizes.iter().cloned()).collect();
+        cx.as_shape(&out, dims)
+    }
 }
 
 /// Returns the spatial sizes of a tensor with one to three spatial axes.
@@ -141,12 +203,12 @@ fn kernel_of(n: &Node<'_>, w: &T) -> Res<Vec<i64>> {
 }
 
 pub(super) fn conv<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, w: &T) -> Res<T> {
-    let sizes = spatial(x)?;
-    let windows = Windows::of(n, &sizes, kernel_of(n, w)?)?;
+    let framed = Framed::of(cx, n, x, kernel_of(n, w)?, 0.0)?;
     let group = n.int("group", 1)?;
-    let [strides, padding, dilation] = windows.attrs();
-    let op = format!("relax.nn.conv{}d", sizes.len());
-    conv_call(cx, &op, x, w, &[strides, padding, dilation, ("groups", group.into())])
+    let [strides, padding, dilation] = framed.windows.attrs();
+    let op = format!("relax.nn.conv{}d", framed.windows.kernel.len());
+    let out = conv_call(cx, &op, &framed.x, w, &[strides, padding, dilation, ("groups", group.into())])?;
+    framed.result(cx, out)
 }
 
 /// Emits a convolution. Sums of 16-bit floats are computed in single precision.
@@ -220,16 +282,18 @@ fn conv_transpose<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let auto = n.text("auto_pad", "NOTSET")?.to_string();
     if wanted.is_some() || auto.starts_with("SAME") {
         for axis in 0..count {
-            let size = sizes[axis]
-                .as_int()
-                .filter(|size| *size < LARGEST)
-                .ok_or("its padding depends on a symbolic size; give sizes to the inputs")?;
-            let stride = windows.strides[axis];
-            let out = wanted.as_ref().map_or(Some(size * stride), |wanted| wanted.get(axis).copied());
-            let out =
-                out.filter(|out| (0..1 << 61).contains(out)).ok_or("its output shape does not fit its spatial axes")?;
-            let reach = (kernel[axis] - 1) * windows.dilations[axis] + 1;
-            let total = stride * (size - 1) + more[axis] + reach - out;
+            let (stride, reach) = (windows.strides[axis], windows.reach(axis));
+            let total = match &wanted {
+                // The result has `stride` elements for each element.
+                None => more[axis] + reach - stride,
+                Some(wanted) => {
+                    let size = sizes[axis].as_int().filter(|size| *size < LARGEST);
+                    let size = size.ok_or("its padding depends on a symbolic size; give sizes to the inputs")?;
+                    let out = wanted.get(axis).copied().filter(|out| (0..1 << 61).contains(out));
+                    let out = out.ok_or("its output shape does not fit its spatial axes")?;
+                    stride * (size - 1) + more[axis] + reach - out
+                }
+            };
             // If the result is larger than all windows, the remaining elements are added at its end.
             let less = total / 2;
             let (start, end) = match auto.as_str() {

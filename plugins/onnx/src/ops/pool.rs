@@ -1,6 +1,6 @@
 //! Pooling operators.
 
-use super::conv::{Windows, spatial};
+use super::conv::{Framed, Windows, spatial};
 use super::shape::padded;
 use super::{Row, all, one};
 use crate::cx::Cx;
@@ -35,13 +35,15 @@ pub(super) const ROWS: &[Row] = &[
     one("MaxUnpool", 9, max_unpool),
 ];
 
-pub(super) fn windows<'a>(n: &Node<'a>, x: &T) -> Res<(Vec<Dim>, Windows, bool)> {
-    let sizes = spatial(x)?;
-    let kernel = n.ints("kernel_shape")?.filter(|kernel| kernel.len() == sizes.len());
+/// Returns the windows of a node over a tensor, and whether their number is rounded up.
+fn windows<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, fill: f64) -> Res<(Framed, bool)> {
+    let count = spatial(x)?.len();
+    let kernel = n.ints("kernel_shape")?.filter(|kernel| kernel.len() == count);
     let kernel = kernel.ok_or("its attribute `kernel_shape` does not fit its input")?;
-    let ceil = n.flag("ceil_mode", false)?;
-    let windows = Windows::of(n, &sizes, kernel)?;
-    Ok((sizes, windows, ceil))
+    let framed = Framed::of(cx, n, x, kernel, fill)?;
+    // With its padding, the tensor has one window for each stride.
+    let ceil = n.flag("ceil_mode", false)? && !framed.is_padded();
+    Ok((framed, ceil))
 }
 
 /// Returns the padding, increased at the ends so that no window exceeds it.
@@ -65,30 +67,35 @@ fn reached(sizes: &[Dim], windows: &Windows, ceil: bool) -> Option<Vec<i64>> {
 
 fn max_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let x = n.input(0)?;
-    let (sizes, windows, ceil) = windows(n, &x)?;
     let order = n.int("storage_order", 0)?;
-    let [strides, padding, dilation] = windows.attrs();
-    let pool = ("pool_size", windows.kernel.clone().into());
-    if n.wants(1) {
-        let attrs = [pool, strides, padding, dilation, ("ceil_mode", ceil.into()), ("storage_order", order.into())];
-        let at = cx.call("onnx.max_pool_indices", &[&x], &attrs)?;
-        let flat = cx.reshape(&x, vec![plugin_api::arith::product(&x.dims()?)])?;
-        let place = match order {
-            0 => at.clone(),
-            _ => row_major(cx, &at, &sizes)?,
-        };
-        let value = cx.call("relax.take", &[&flat, &place], &[("axis", 0i64.into())])?;
-        return Ok(vec![value.into(), at.into()]);
+    if !n.wants(1) {
+        return Ok(vec![largest(cx, n, &x)?.into()]);
     }
-    Ok(vec![largest(cx, &x, &sizes, &windows, ceil)?.into()])
+    let (framed, ceil) = windows(cx, n, &x, 0.0)?;
+    if framed.is_padded() {
+        return Err("its padding depends on a symbolic size; give sizes to the inputs".to_string());
+    }
+    let [strides, padding, dilation] = framed.windows.attrs();
+    let pool = ("pool_size", framed.windows.kernel.clone().into());
+    let attrs = [pool, strides, padding, dilation, ("ceil_mode", ceil.into()), ("storage_order", order.into())];
+    let at = cx.call("onnx.max_pool_indices", &[&x], &attrs)?;
+    let flat = cx.reshape(&x, vec![plugin_api::arith::product(&x.dims()?)])?;
+    let place = match order {
+        0 => at.clone(),
+        _ => row_major(cx, &at, &spatial(&x)?)?,
+    };
+    let value = cx.call("relax.take", &[&flat, &place], &[("axis", 0i64.into())])?;
+    Ok(vec![value.into(), at.into()])
 }
 
 /// Returns the largest element of each window.
-pub(super) fn largest(cx: &Cx<'_>, x: &T, sizes: &[Dim], windows: &Windows, ceil: bool) -> Res<T> {
-    let op = format!("relax.nn.max_pool{}d", sizes.len());
-    let [strides, padding, dilation] = windows.attrs();
-    let attrs = [("pool_size", windows.kernel.clone().into()), strides, padding, dilation, ("ceil_mode", ceil.into())];
-    cx.call(&op, &[x], &attrs)
+pub(super) fn largest<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T) -> Res<T> {
+    let (framed, ceil) = windows(cx, n, x, f64::NEG_INFINITY)?;
+    let kernel = framed.windows.kernel.clone();
+    let op = format!("relax.nn.max_pool{}d", kernel.len());
+    let [strides, padding, dilation] = framed.windows.attrs();
+    let attrs = [("pool_size", kernel.into()), strides, padding, dilation, ("ceil_mode", ceil.into())];
+    framed.result(cx, cx.call(&op, &[&framed.x], &attrs)?)
 }
 
 /// Converts indices in column-major order of the last two axes to row-major order.
@@ -120,12 +127,29 @@ fn row_major(cx: &Cx<'_>, at: &T, sizes: &[Dim]) -> Res<T> {
 
 fn average_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let x = n.input(0)?;
-    let (sizes, windows, ceil) = windows(n, &x)?;
-    average(cx, &x, &sizes, &windows, ceil, n.flag("count_include_pad", false)?)
+    average(cx, n, &x)
+}
+
+/// Returns the mean of each window.
+pub(super) fn average<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T) -> Res<T> {
+    let counts = n.flag("count_include_pad", false)?;
+    let mean_of = |x: &T| {
+        let (framed, ceil) = windows(cx, n, x, 0.0)?;
+        let mean = mean(cx, &framed.x, &framed.windows, ceil, counts)?;
+        Ok::<_, String>((framed.is_padded(), framed.result(cx, mean)?))
+    };
+    let (is_padded, mean) = mean_of(x)?;
+    if counts || !is_padded {
+        return Ok(mean);
+    }
+    // Zeros that were added do not count.
+    let (_, share) = mean_of(&cx.filled(1.0, x.dtype(), &x.dims()?)?)?;
+    cx.div(&mean, &share)
 }
 
 /// Returns the mean of each window. The padding counts as elements if `counts` is true.
-pub(super) fn average(cx: &Cx<'_>, x: &T, sizes: &[Dim], windows: &Windows, ceil: bool, counts: bool) -> Res<T> {
+fn mean(cx: &Cx<'_>, x: &T, windows: &Windows, ceil: bool, counts: bool) -> Res<T> {
+    let sizes = &spatial(x)?;
     let count = sizes.len();
     let op = format!("relax.nn.avg_pool{count}d");
     let [strides, padding, dilation] = windows.attrs();
@@ -189,13 +213,15 @@ fn window_sum(cx: &Cx<'_>, x: &T, windows: &Windows, starts: &[i64], ends: &[i64
 
 fn lp_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let x = n.input(0)?;
-    let (sizes, windows, ceil) = windows(n, &x)?;
+    let (framed, ceil) = windows(cx, n, &x, 0.0)?;
+    let (x, windows) = (&framed.x, &framed.windows);
     let p = n.int("p", 2)? as f64;
+    let sizes = spatial(x)?;
     let ends =
-        reached(&sizes, &windows, ceil).ok_or("its rounding up depends on symbolic sizes; give sizes to the inputs")?;
-    let powers = cx.bin("power", &cx.un("abs", &x)?, &cx.scalar(p, x.dtype())?)?;
-    let sum = window_sum(cx, &powers, &windows, &windows.pads[..sizes.len()], &ends)?;
-    cx.bin("power", &sum, &cx.scalar(1.0 / p, x.dtype())?)
+        reached(&sizes, windows, ceil).ok_or("its rounding up depends on symbolic sizes; give sizes to the inputs")?;
+    let powers = cx.bin("power", &cx.un("abs", x)?, &cx.scalar(p, x.dtype())?)?;
+    let sum = window_sum(cx, &powers, windows, &windows.pads[..sizes.len()], &ends)?;
+    framed.result(cx, cx.bin("power", &sum, &cx.scalar(1.0 / p, x.dtype())?)?)
 }
 
 /// Puts elements back to their positions before max pooling.

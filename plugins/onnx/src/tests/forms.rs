@@ -161,3 +161,36 @@ fn text_attr(name: &str, text: &'static str) -> Attribute {
     let s = Some(Bytes::from_static(text.as_bytes()));
     Attribute { name: name.to_string(), s, r#type: AttributeType::String as i32, ..Default::default() }
 }
+
+/// A window of several elements whose padding depends on a symbolic size gets a tensor with that padding. One of a single element, and one
+/// that moves by one element, need none of it.
+#[test]
+fn windows_of_symbolic_sizes_are_read() {
+    let text = |name: &str, text: &str| Attribute {
+        name: name.to_string(),
+        s: Some(Bytes::from(text.to_string())),
+        r#type: AttributeType::String as i32,
+        ..Default::default()
+    };
+    let ints = |name: &str, values: &[i64]| Attribute {
+        name: name.to_string(),
+        ints: values.to_vec(),
+        r#type: AttributeType::Ints as i32,
+        ..Default::default()
+    };
+    for (kernel, stride, padded) in [(3, 2, true), (1, 2, false), (3, 1, false)] {
+        let mut pool = node("MaxPool", &["x"], "y");
+        pool.attribute.push(text("auto_pad", "SAME_UPPER"));
+        pool.attribute.extend([ints("kernel_shape", &[kernel]), ints("strides", &[stride])]);
+        let graph = proto::Graph {
+            node: vec![pool],
+            input: vec![value("x", 1, &[Extent::Value(1), Extent::Value(2), Extent::Param("n".to_string())])],
+            output: vec![value("y", 1, &[])],
+            ..Default::default()
+        };
+        let module = read_with(&model(17, graph).encode_to_vec(), &Options::default()).expect("is read");
+        let main = module.get("main").expect("is there");
+        let concats = main.values().filter(|value| value.as_call_to("relax.concat").is_some()).count();
+        assert_eq!(concats > 0, padded, "{kernel} {stride}");
+    }
+}

@@ -3,7 +3,7 @@
 use crate::cx::Cx;
 use crate::node::Node;
 use crate::ops::conv::{centered, gemm_operands, spatial};
-use crate::ops::pool::{average, windows};
+use crate::ops::pool::{average, largest};
 use crate::ops::quant::{along_columns, dynamic, qlinear_conv_of, rounded};
 use crate::ops::{Row, ms, one};
 use crate::value::{Res, T};
@@ -65,8 +65,7 @@ pub(super) const ROWS: &[Row] = &[
         let x = real(cx, n, 0)?;
         let last = n.flag("channels_last", false)?;
         let x = if last { channels_first(cx, &x)? } else { x };
-        let (sizes, windows, ceil) = windows(n, &x)?;
-        let out = average(cx, &x, &sizes, &windows, ceil, n.flag("count_include_pad", false)?)?;
+        let out = average(cx, n, &x)?;
         let out = if last { channels_last(cx, &out)? } else { out };
         quantized_like(cx, n, &out, 3)
     })),
@@ -79,8 +78,7 @@ pub(super) const ROWS: &[Row] = &[
     })),
     ms(one("NhwcMaxPool", 1, |cx, n| {
         let x = channels_first(cx, &n.input(0)?)?;
-        let (sizes, windows, ceil) = windows(n, &x)?;
-        let out = crate::ops::pool::largest(cx, &x, &sizes, &windows, ceil)?;
+        let out = largest(cx, n, &x)?;
         channels_last(cx, &out)
     })),
     ms(one("QGemm", 1, gemm)),
