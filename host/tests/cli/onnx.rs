@@ -18,9 +18,13 @@ fn number(number: u8, value: u8) -> Vec<u8> {
 }
 
 fn node(op: &str, inputs: &[&str], output: &str, attributes: &[Vec<u8>]) -> Vec<u8> {
+    field(1, contents_of_node(op, inputs, output, attributes))
+}
+
+fn contents_of_node(op: &str, inputs: &[&str], output: &str, attributes: &[Vec<u8>]) -> Vec<u8> {
     let inputs: Vec<u8> = inputs.iter().flat_map(|input| field(1, input)).collect();
     let attributes: Vec<u8> = attributes.iter().flat_map(|attribute| field(5, attribute)).collect();
-    field(1, [inputs, field(2, output), field(3, format!("/{op}")), field(4, op), attributes].concat())
+    [inputs, field(2, output), field(3, format!("/{op}")), field(4, op), attributes].concat()
 }
 
 fn int_attribute(name: &str, value: u8) -> Vec<u8> {
@@ -197,6 +201,25 @@ fn a_size_that_is_one_is_expanded() {
     }
 }
 
+/// A model of nodes with the result `got`, which compares it with the right one. Its own result is one truth value for each element.
+fn compared(graph: &[Vec<u8>], dims: &[u8], want: &[f32], tolerance: f32) -> Vec<u8> {
+    let comparing = [
+        node("Sub", &["got", "want"], "apart", &[]),
+        node("Abs", &["apart"], "size", &[]),
+        node("Less", &["size", "tolerance"], "y", &[]),
+        floats("want", dims, want),
+        floats("tolerance", &[], &[tolerance]),
+        field(12, field(1, "y")),
+    ];
+    model(&[graph, &comparing].concat())
+}
+
+/// Returns true if the least and the largest of the truth values that `exec` shows are true.
+fn is_true(said: &str) -> bool {
+    let words: Vec<&str> = said.lines().nth(1).expect("a result").split_whitespace().collect();
+    words.iter().rev().skip(3).take(2).all(|word| *word == "1")
+}
+
 /// Samples outside of an image, as onnxruntime computes them.
 #[test]
 fn cubic_samples_outside_of_an_image() {
@@ -207,17 +230,16 @@ fn cubic_samples_outside_of_an_image() {
             int_attribute("align_corners", corners),
         ];
         let squares: Vec<f32> = (1..=9).map(|n| (n * n) as f32).collect();
-        model(&[
-            node("GridSample", &["x", "grid"], "got", &attributes),
-            node("Sub", &["got", "want"], "apart", &[]),
-            node("Abs", &["apart"], "size", &[]),
-            node("Less", &["size", "tolerance"], "y", &[]),
-            floats("x", &[1, 1, 3, 3], &squares),
-            floats("grid", &[1, 1, 3, 2], &[-1.2, -0.9, 0.1, 0.3, 0.95, 1.4]),
-            floats("want", &[1, 1, 1, 3], want),
-            floats("tolerance", &[], &[1e-3]),
-            field(12, field(1, "y")),
-        ])
+        compared(
+            &[
+                node("GridSample", &["x", "grid"], "got", &attributes),
+                floats("x", &[1, 1, 3, 3], &squares),
+                floats("grid", &[1, 1, 3, 2], &[-1.2, -0.9, 0.1, 0.3, 0.95, 1.4]),
+            ],
+            &[1, 1, 1, 3],
+            want,
+            1e-3,
+        )
     };
     let models = [
         ("border", 0, [-0.719_617_4, 47.273_247, 82.791_54]),
@@ -231,10 +253,7 @@ fn cubic_samples_outside_of_an_image() {
         let case = case("onnx_model_samples").file("sampled.onnx", sampled(padding, corners, &want));
         for passes in ["", "relax.LegalizeOps"] {
             let said = case.fine(&["exec", "sampled.onnx", "--passes", passes]);
-            let words: Vec<&str> = said.lines().nth(1).expect("a result").split_whitespace().collect();
-            // The least and the largest of the truth values.
-            let ends = words.iter().rev().skip(3).take(2).copied().collect::<Vec<&str>>();
-            assert_eq!(ends, ["1", "1"], "{padding} {corners}: {said}");
+            assert!(is_true(&said), "{padding} {corners}: {said}");
         }
     }
 }
@@ -252,6 +271,40 @@ fn inputs_have_the_names_of_the_model() {
     assert_eq!(exec("model.npz"), exec("module.npz"));
     let said = case.refused(&["exec", "dotted.onnx", "--inputs", "other.npz"], 2);
     assert!(said.contains("does not have a parameter `input.2`; did you mean `input_1`?"), "{said}");
+}
+
+/// Input and states of a quantized LSTM are rounded to 256 numbers, as onnxruntime does.
+#[test]
+fn states_of_a_quantized_lstm_are_rounded() {
+    let bytes = |name: &str, dims: &[u8], values: &[i8]| {
+        let dims: Vec<u8> = dims.iter().flat_map(|dim| number(1, *dim)).collect();
+        let data: Vec<u8> = values.iter().map(|value| *value as u8).collect();
+        field(5, [dims, number(2, 3), field(8, name), field(9, data)].concat())
+    };
+    let inputs = ["x", "w", "r", "", "", "h", "", "", "w_scale", "zero", "r_scale", "zero"];
+    let lstm = contents_of_node("DynamicQuantizeLSTM", &inputs, "got", &[int_attribute("hidden_size", 2)]);
+    let w = [-50, -40, -16, 22, -27, 39, 18, 11, 18, 39, -27, 22, -16, -40, -50, -46];
+    let r = [-48, -32, -6, 30, -21, 35, 4, -17, -28, -29, -20, -1, 28, -30, 19, -19];
+    let x = [-2.0, 1.7, 0.5, -1.5, -0.2, 0.3, 0.0, -1.1, 1.1, -1.6, -1.0, -1.2, 1.9, 0.1, 1.6, -1.8];
+    let want = [
+        -0.354_748, -0.425_958, 0.003_537, 0.001_809, -0.509_483, -0.089_283, 0.214_382, 0.024_116, -0.479_958,
+        -0.041_195, 0.651_506, 0.041_833, -0.007_259, -0.115_311, 0.117_065, 0.257_63,
+    ];
+    let graph = [
+        field(1, [lstm, field(7, "com.microsoft")].concat()),
+        bytes("w", &[1, 2, 8], &w),
+        bytes("r", &[1, 2, 8], &r),
+        bytes("zero", &[1], &[0]),
+        floats("x", &[4, 2, 2], &x),
+        floats("h", &[1, 2, 2], &[0.3, -0.55, 0.9, 0.1]),
+        floats("w_scale", &[1], &[0.05]),
+        floats("r_scale", &[1], &[0.06]),
+    ];
+    let case = case("onnx_model_quantized").file("lstm.onnx", compared(&graph, &[4, 1, 2, 2], &want, 1e-5));
+    for passes in ["", "relax.LegalizeOps"] {
+        let said = case.fine(&["exec", "lstm.onnx", "--passes", passes]);
+        assert!(is_true(&said), "{said}");
+    }
 }
 
 /// Where the padding of windows depends on a symbolic size, it is that for the size that the model gets.

@@ -1,5 +1,6 @@
 //! Recurrent networks.
 
+use super::quant::dynamic;
 use super::{Row, all, ms};
 use crate::cx::Cx;
 use crate::node::Node;
@@ -34,6 +35,8 @@ struct Operands {
     h: Option<T>,
     c: Option<T>,
     p: Option<T>,
+    /// True if input and states are rounded to 256 numbers before they are multiplied.
+    quantized: bool,
 }
 
 /// The results of all directions.
@@ -57,6 +60,7 @@ fn recurrent<'a>(cx: &mut Cx<'a>, n: &Node<'a>, kind: &Kind) -> Res<Vec<Item>> {
         h: state(cx, 5)?,
         c: if is_lstm { state(cx, 6)? } else { None },
         p: if is_lstm { n.opt(7)? } else { None },
+        quantized: false,
     };
     finished(cx, n, kind, &operands, batch_first)
 }
@@ -126,6 +130,7 @@ fn directions<'a>(cx: &mut Cx<'a>, n: &Node<'a>, kind: &Kind, o: &Operands) -> R
             ("peepholes", o.p.is_some().into()),
             ("linear_before_reset", before_reset.into()),
             ("coupled", coupled.into()),
+            ("quantized", o.quantized.into()),
         ];
         one_direction(cx, kind, o, d as i64, *back, before_reset, &attrs, &mut results)?;
     }
@@ -148,7 +153,9 @@ fn one_direction(
     let hidden = r.dim(1)?.as_int().filter(|hidden| *hidden < super::conv::LARGEST);
     let hidden = hidden.ok_or("its hidden size is not known")?;
     let (length, batch) = (o.x.dim(0)?, o.x.dim(1)?);
-    let x = if back { reversed(cx, &o.x, o.lengths.as_ref())? } else { o.x.clone() };
+    let rounded = |x: T| if o.quantized { fake_quantized(cx, &x) } else { Ok(x) };
+    let x = rounded(o.x.clone())?;
+    let x = if back { reversed(cx, &x, o.lengths.as_ref())? } else { x };
     let mut projected = cx.matmul(&x, &cx.swapped(&w)?)?;
     let mut recurrent_bias = cx.full(0.0, dtype, &[hidden])?;
     if let Some(b) = &o.b {
@@ -160,7 +167,7 @@ fn one_direction(
         Some(given) => cx.pick(given, 0, d),
         None => cx.filled(0.0, dtype, &[batch.clone(), Dim::Int(hidden)]),
     };
-    let (h, c) = (state(&o.h)?, state(&o.c)?);
+    let (h, c) = (rounded(state(&o.h)?)?, state(&o.c)?);
     let p = match &o.p {
         Some(p) => cx.pick(p, 0, d)?,
         None => cx.full(0.0, dtype, &[3 * hidden])?,
@@ -227,7 +234,16 @@ pub(super) fn reverse_sequence(cx: &Cx<'_>, x: &T, lengths: &T, time: usize, bat
     cx.call("relax.gather_elements", &[x, &at], &[("axis", (time as i64).into())])
 }
 
-/// An LSTM with weights of 8 bits, which are converted to floats.
+/// Rounds floats to 256 numbers, from the least to the greatest.
+fn fake_quantized(cx: &Cx<'_>, x: &T) -> Res<T> {
+    let parts = dynamic(cx, x)?;
+    let [numbers, scale, zero] = parts.as_slice() else { return Ok(x.clone()) };
+    let apart = cx.sub(&cx.cast(numbers, x.dtype())?, &cx.cast(zero, x.dtype())?)?;
+    cx.mul(&apart, scale)
+}
+
+/// An LSTM with weights of 8 bits, which are converted to floats. Input and states are quantized when the model runs, and computed with as
+/// floats, too: products of such numbers are exact.
 fn quantized_lstm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let real = |cx: &Cx<'_>, at: usize, scale: usize| -> Res<T> {
         let (x, scale, zero) = (n.input(at)?, n.input(scale)?, n.input(scale + 1)?);
@@ -253,6 +269,7 @@ fn quantized_lstm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         h: n.opt(5)?,
         c: n.opt(6)?,
         p: n.opt(7)?,
+        quantized: true,
     };
     finished(cx, n, &LSTM, &operands, false)
 }
