@@ -349,3 +349,22 @@ fn windows_of_symbolic_sizes_have_their_padding() {
         }
     }
 }
+
+/// If sizes that no input gives may have caused a failure, the error says so.
+#[test]
+fn a_failure_for_chosen_sizes_names_them() {
+    let windows = model(&[
+        node("Relu", &["x"], "r", &[]),
+        node("MaxPool", &["r"], "pool/out", &[ints_attribute("kernel_shape", &[9])]),
+        input("x", &["1", "2", "length"]),
+        field(12, field(1, "pool/out")),
+    ]);
+    let case = case("onnx_model_chosen").file("windows.onnx", windows);
+    let note = "note: at `pool_out` of `main`, `length` is 8, because no input gives this size; `--dim length=N` sets another one";
+    let said = case.refused(&["exec", "windows.onnx", "--random", "1"], 1);
+    assert!(said.contains(note), "{said}");
+    let said = case.refused(&["bench", "windows.onnx", "--passes", "", "--threads", "1"], 1);
+    assert!(said.contains(note), "{said}");
+    let said = case.refused(&["exec", "windows.onnx", "--random", "1", "--dim", "length=8"], 1);
+    assert!(!said.contains("because no input gives"), "{said}");
+}

@@ -1,11 +1,13 @@
 //! Makes the arguments of an executed function: arrays from a file, and random values.
 
+use crate::engine::Engine;
 use crate::files::{from_start, open_input};
 use crate::report::error::Error;
-use passhost_lang::ir::DType;
-use passhost_lang::ir::Module;
+use crate::run::execute::failed;
+use passhost_lang::ir::{Body, DType, Module};
+use passhost_lang::names::listed;
 use runtime::files::{FileError, read_npz};
-use runtime::vm::{Cause, InputError, Inputs, Value};
+use runtime::vm::{Cause, Failure, InputError, Inputs, USUAL_EXTENT, Value};
 use runtime::{Fault, FaultKind, Limits, Tensor};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -29,11 +31,33 @@ impl Asked<'_> {
     pub(super) fn values(&self, module: &Module, limits: &Limits) -> Result<Vec<Value>, Error> {
         // The run itself reports a function that is missing or of the wrong kind.
         let Some(body) = module.get(self.function) else { return Ok(Vec::new()) };
+        self.sources(body, limits)?.arguments(body, limits).map_err(|error| self.wrong(&error))
+    }
+
+    fn sources(&self, body: &Body, limits: &Limits) -> Result<Inputs, Error> {
         let dtypes = Inputs::dtypes(body);
         let arrays = self.inputs.map(|path| arrays(path, &dtypes, limits)).transpose()?.unwrap_or_default();
         let variances = self.read.get(self.function).map(Inputs::variances).unwrap_or_default();
-        let inputs = Inputs { arrays, seed: self.random, dims: self.dims.clone(), variances, ..Inputs::default() };
-        inputs.arguments(body, limits).map_err(|error| self.wrong(&error))
+        Ok(Inputs { arrays, seed: self.random, dims: self.dims.clone(), variances, ..Inputs::default() })
+    }
+
+    /// Turns a failure of the function into an error. If sizes of its inputs were chosen here, they may be the cause, so the error names
+    /// them.
+    pub(super) fn failed(&self, engine: &Engine, module: &Module, failure: &Failure, limits: &Limits) -> Error {
+        let mut error = failed(engine, module, failure);
+        let chosen =
+            module.get(self.function).and_then(|body| Some(self.sources(body, limits).ok()?.chosen_dims(body)));
+        let chosen = chosen.filter(|chosen| !chosen.is_empty() && depends_on_sizes(&failure.cause));
+        if let (Error::Execution { notes, .. }, Some(chosen)) = (&mut error, chosen) {
+            let at = failure.at.first().map_or_else(String::new, |at| format!("at {at}, "));
+            let names: Vec<String> = chosen.iter().map(|name| format!("`{name}`")).collect();
+            let (are, these) = if names.len() == 1 { ("is", "this size") } else { ("are", "these sizes") };
+            let (first, names) = (chosen.first().map_or("n", String::as_str), listed(&names));
+            notes.push(format!(
+                "{at}{names} {are} {USUAL_EXTENT}, because no input gives {these}; `--dim {first}=N` sets another one"
+            ));
+        }
+        error
     }
 
     fn wrong(&self, error: &InputError) -> Error {
@@ -64,6 +88,15 @@ impl Asked<'_> {
             _ => ("use --inputs FILE to give arrays for such parameters", of),
         };
         Error::Request { message: format!("{of}{error}"), help: help.to_string() }
+    }
+}
+
+/// Returns true if the sizes of the inputs can cause a failure.
+fn depends_on_sizes(cause: &Cause) -> bool {
+    match cause {
+        Cause::Fault(fault) => limit(fault).is_none() && !matches!(fault.kind, FaultKind::Unsupported { .. }),
+        Cause::NotTaken { .. } | Cause::NotExecuted { .. } => true,
+        other => matches!(other, Cause::Mismatch { .. } | Cause::NoExtent { .. }),
     }
 }
 

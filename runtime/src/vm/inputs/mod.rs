@@ -265,6 +265,23 @@ impl Inputs {
         names
     }
 
+    /// Returns the symbolic dimensions of the parameters of a function whose extents are usual ones, because neither the arrays nor the
+    /// given extents determine them.
+    pub fn chosen_dims(&self, body: &Body) -> BTreeSet<String> {
+        let mut chosen = Inputs::symbolic_dims(body);
+        let Some(function) = body.function() else { return chosen };
+        let params: Vec<Node<'_>> = function.params().collect();
+        for part in parts(function, &params).iter().filter(|part| self.has(part)) {
+            for dim in dims_of(&part.ty) {
+                if let Dim::Var(sym) = dim {
+                    chosen.remove(body.sym_name(sym.id).unwrap_or("_"));
+                }
+            }
+        }
+        chosen.retain(|name| !self.dims.contains_key(name));
+        chosen
+    }
+
     fn has(&self, part: &Part<'_>) -> bool {
         self.arrays.contains_key(&part.name) || self.arrays.contains_key(&part.position)
     }

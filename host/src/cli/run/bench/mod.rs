@@ -21,13 +21,13 @@ use crate::page;
 use crate::plugins::manifest::Manifest;
 use crate::report::error::{Error, exit};
 use crate::run::execute::backend::{Executor, native_cache};
+use crate::run::execute::executing;
 use crate::run::execute::peak::Peaks;
 use crate::run::execute::timed::{Timed, Times};
-use crate::run::execute::{executing, failed};
 use native::{Cache, Made};
 use passhost_lang::ir::Module;
 use runtime::Limits;
-use runtime::vm::{Machine, Observer, Value};
+use runtime::vm::{Failure, Machine, Observer, Value};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -81,8 +81,15 @@ pub(in crate::cli) fn bench(args: &BenchArgs, messages: Messages) -> Result<u8, 
     let threads = args.threads.map_or_else(rayon::current_num_threads, usize::from);
     let opponent = Opponent::of(args, &prepared, &values, threads)?;
     let progress = Progress::new(messages);
-    let run =
-        Run { engine: &prepared.engine, module: &report.module, args, limits: &limits, threads, progress: &progress };
+    let run = Run {
+        engine: &prepared.engine,
+        module: &report.module,
+        args,
+        asked: &asked,
+        limits: &limits,
+        threads,
+        progress: &progress,
+    };
     let (cold, cache) = if args.cold { run.cold(&values)? } else { (None, None) };
     let cache = cache.as_ref().map_or_else(native_cache, |folder| Cache::new(folder.path()));
     let (executor, times) = Executor::timed(args.executed.backend.into(), cache)?;
@@ -157,6 +164,7 @@ struct Run<'r> {
     /// The module after the passes.
     module: &'r Module,
     args: &'r BenchArgs,
+    asked: &'r Asked<'r>,
     limits: &'r Limits,
     threads: usize,
     progress: &'r Progress,
@@ -175,7 +183,7 @@ impl Run<'_> {
         self.progress.says("compiling");
         let run = || self.machine(&executor).run(&self.args.function, values.to_vec(), &mut ());
         let run = self.in_threads(run)?;
-        run.map_err(|failure| failed(self.engine, self.module, &failure))?;
+        run.map_err(|failure| self.failed(&failure))?;
         Ok((Some(executor.made()), Some(folder)))
     }
 
@@ -197,7 +205,7 @@ impl Run<'_> {
             turns::measured(&mut run, times, opponent.as_mut(), (self.args.times, self.progress))
         };
         let (turns, value) = self.in_threads(work)?.map_err(|stopped| match stopped {
-            turns::Stopped::Ours(failure) => failed(self.engine, self.module, &failure),
+            turns::Stopped::Ours(failure) => self.failed(&failure),
             turns::Stopped::Theirs(error) => against::stopped(&error),
         })?;
         let made = executor.made();
@@ -205,6 +213,10 @@ impl Run<'_> {
         self.progress.says("measuring the machine");
         let peaks = self.in_threads(|| executor.peaks())?;
         Ok((Measured { turns, peaks, against }, made))
+    }
+
+    fn failed(&self, failure: &Failure) -> Error {
+        self.asked.failed(self.engine, self.module, failure, self.limits)
     }
 
     fn machine(&self, executor: &Executor) -> Machine<'_> {

@@ -14,7 +14,7 @@ use crate::cli::spared;
 use crate::files::{Output, Written, to_stdout};
 use crate::report::error::{Error, exit};
 use crate::run::execute::backend::Executor;
-use crate::run::execute::{FRESH, depends_on_unwritten, executing, failed, unwritten};
+use crate::run::execute::{FRESH, depends_on_unwritten, executing, unwritten};
 use runtime::files::{FileError, write_npz};
 use runtime::vm::Machine;
 use runtime::{Limits, Tensor};
@@ -41,11 +41,11 @@ pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Er
     let result = executing(engine, || machine.run(&args.function, values, &mut watching));
     watching.finish();
     executor.note().iter().for_each(|note| messages.tell(&format!("note: {note}")));
-    let value = result.map_err(|failure| failed(engine, &module, &failure))?;
+    let value = result.map_err(|failure| asked.failed(engine, &module, &failure, &limits))?;
     if let Some(at) = machine.unwritten() {
         let values = asked.values(&module, &limits)?;
         let depends = depends_on_unwritten(engine, &module, &args.function, values, (&limits, kernels), &value);
-        if depends.map_err(|failure| failed(engine, &module, &failure))? {
+        if depends.map_err(|failure| asked.failed(engine, &module, &failure, &limits))? {
             return Err(unwritten(engine, &module, at));
         }
     }
