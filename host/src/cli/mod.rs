@@ -186,9 +186,9 @@ fn manifest_path(arg: Option<&PathBuf>) -> Result<PathBuf, Error> {
             path: PathBuf::from(manifest::FILE_NAME),
             text: "".into(),
             problems: vec![Problem {
-                message: "not found in this folder or any folder above it".to_string(),
+                message: "not found in this folder, any folder above it, or the folder of the program".to_string(),
                 span: None,
-                help: "give one with --manifest FILE, or create one as shown in the README".to_string(),
+                help: "give one with --manifest FILE, such as that of a clone of passhost, which lists all its plugins, or create one as shown in the README".to_string(),
             }],
         })?,
     };
