@@ -46,7 +46,7 @@ mod _passhost {
     #[pymodule_export]
     use crate::ir::types::{parse_dtype, scalar_functions};
     #[pymodule_export]
-    use crate::module::{Body, Module, load_model, print_module, read_module, unified};
+    use crate::module::{Body, Module, load_bytes, load_model, print_module, read_module, unified};
     #[pymodule_export]
     use crate::run::{plan, run};
     #[pymodule_export]

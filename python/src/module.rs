@@ -159,6 +159,19 @@ pub(crate) fn load_model(
     read_input(py, || Ok(Input::file_as(path, format)?.strict(strict).format_options(options)))
 }
 
+/// Reads a module from bytes in a format that a plugin reads. `options` are those of the reader.
+#[pyfunction]
+pub(crate) fn load_bytes(
+    py: Python<'_>,
+    origin: &str,
+    bytes: &[u8],
+    format: &str,
+    options: Vec<(String, Given)>,
+) -> PyResult<(Module, Vec<String>)> {
+    let options = options.into_iter().map(|(name, value)| (name, value.0));
+    read_input(py, || Ok(Input::of_bytes(origin, bytes, format)?.format_options(options)))
+}
+
 fn read_input(py: Python<'_>, input: impl FnOnce() -> Result<Input, Error> + Send) -> PyResult<(Module, Vec<String>)> {
     let engine = engine::current(py)?;
     let read = py.detach(|| {

@@ -84,6 +84,14 @@ impl Input {
         Input::of(origin, Contents::Bytes(bytes.into())).in_format(format)
     }
 
+    /// Creates an input from bytes in a given format, such as `onnx{strict=true}`; `origin` is its name in messages.
+    ///
+    /// # Errors
+    /// If `format` is not a name with options.
+    pub fn of_bytes(origin: impl Into<String>, bytes: impl Into<Arc<[u8]>>, format: &str) -> Result<Input, Error> {
+        Input::of(origin.into(), Contents::Bytes(bytes.into())).in_format(Some(format))
+    }
+
     /// Creates an input from a string; `origin` is its name in messages.
     pub fn text(origin: impl Into<String>, text: impl Into<Arc<str>>) -> Input {
         Input::of(origin.into(), Contents::Text(text.into()))

@@ -25,7 +25,16 @@ def load_model(
             f"path is the name of a file, not an object of {type(path).__module__}.{type(path).__qualname__}"
         )
     _plugins.ensure_loaded()
-    handle, said = _passhost.load_model(os.fspath(path), format, strict, list(options.items()))
+    return _module(*_passhost.load_model(os.fspath(path), format, strict, list(options.items())))
+
+
+def load_bytes(origin: str, data: bytes | bytearray | memoryview, format: str, **options: Any) -> IRModule:
+    """Reads a module from bytes in a format that a plugin reads; `origin` is their name in messages."""
+    _plugins.ensure_loaded()
+    return _module(*_passhost.load_bytes(origin, bytes(data), format, list(options.items())))
+
+
+def _module(handle: _passhost.Module, said: list[str]) -> IRModule:
     for line in said:
-        warnings.warn(str(Diagnostic.of_json(line)), stacklevel=2)
+        warnings.warn(str(Diagnostic.of_json(line)), stacklevel=3)
     return IRModule._of(handle)

@@ -31,6 +31,7 @@ __all__ = [
     "function_attrs",
     "libraries",
     "load",
+    "load_bytes",
     "load_model",
     "module_attrs",
     "module_infos",
@@ -179,6 +180,9 @@ def config_options() -> list[dict[str, Any]]: ...
 def check_config(key: str, value: Any) -> None: ...
 def operators() -> list[dict[str, Any]]: ...
 def read_module(origin: str, text: str, strict: bool = False, unchecked: bool = False) -> tuple[Module, list[str]]: ...
+def load_bytes(
+    origin: str, bytes: bytes, format: str, options: Sequence[tuple[str, Any]]
+) -> tuple[Module, list[str]]: ...
 def load_model(
     path: str | PathLike[str],
     format: str | None = None,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from passhost._models import load_model
+from passhost._models import load_bytes, load_model
 from passhost.ir.module import IRModule
 
 __all__ = ["from_onnx"]
@@ -54,8 +53,4 @@ def from_onnx(
     if not isinstance(model, (bytes, bytearray, memoryview)):
         kind = f"{type(model).__module__}.{type(model).__qualname__}"
         raise TypeError(f"model is a ModelProto, bytes or a path, not an object of {kind}")
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "model.onnx")
-        with open(path, "wb") as file:
-            file.write(model)
-        return load_model(path, format="onnx", **options)
+    return load_bytes("<model>", model, "onnx", **options)
