@@ -81,6 +81,20 @@ fn faults_are_told_with_their_place() {
     refused("for i in T.thread_binding(4):\n    T.evaluate(i)", "`thread` is missing", "T.thread_binding(4)");
     refused("assert n == 4", "an assertion needs a message", "assert n == 4");
     refused("with T.launch_thread(n, 4):\n    T.evaluate(n)", "`n` is not a thread", "n");
+    let thread =
+        |var: &str| format!("T.attr(T.iter_var({var}, None, \"ThreadIndex\", \"threadIdx.x\"), \"thread_extent\", 4)");
+    let wrong = |name: &str, what: &str| format!("`{name}` is {what}, and cannot be a thread as well");
+    refused(&thread("n"), &wrong("n", "a parameter"), "n");
+    refused(&format!("for i in range(4):\n    {}", thread("i")), &wrong("i", "the variable of a loop"), "i");
+    let in_block = format!("with T.sblock(\"b\"):\n    vi = T.axis.spatial(4, n)\n    {}", thread("vi"));
+    refused(&in_block, &wrong("vi", "an iterator of a block"), "vi");
+    let bound = format!("k = T.bind(n + 1)\n{}", thread("k"));
+    refused(&bound, &wrong("k", "a variable that has a value"), "k");
+    refused(
+        &format!("for i in range(4):\n    {}", thread("i").replace("thread_extent", "virtual_thread")),
+        &wrong("i", "the variable of a loop"),
+        "i",
+    );
     refused("T.evaluate(T.infinity(\"int32\"))", "T.infinity is not defined for int32", "\"int32\"");
     refused("T.evaluate(A.access_ptr(\"x\"))", "expected \"r\", \"w\" or \"rw\"", "\"x\"");
     refused("T.evaluate(n.data)", "expected a buffer, found `n`", "n");

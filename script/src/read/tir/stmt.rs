@@ -241,6 +241,9 @@ impl<'a> TirReader<'a> {
                         if !matches!(call.arguments.args.first(), Some(Expr::StringLiteral(_))) =>
                     {
                         nodes = self.iter_var_node(call, &mut entries)?;
+                        if matches!(key.value.to_str(), "thread_extent" | "virtual_thread") {
+                            self.is_new_thread(call, nodes[0])?;
+                        }
                     }
                     // An object that is not an expression.
                     Some(("target" | "iter_var", _)) => entries.push(("node", self.plain_attr(node)?)),
@@ -298,6 +301,27 @@ impl<'a> TirReader<'a> {
         entries.push(("iter_type", Attr::Str(kind_.value.to_str().to_string())));
         entries.push(("thread", Attr::Str(thread.value.to_str().to_string())));
         Ok(nodes)
+    }
+
+    /// Checks that a variable may become that of a thread: it is not yet that of a loop, a block or a parameter.
+    ///
+    /// # Errors
+    /// Fails at the variable.
+    fn is_new_thread(&self, call: &ExprCall, var: V) -> Read<()> {
+        let what = match self.b.kind(var) {
+            kind::LOOP_VAR if var.word() > 0 && self.b.kind(self.b.value_of_word(var.word() - 1)) == kind::FOR => {
+                "the variable of a loop"
+            }
+            kind::ITER_VAR => "an iterator of a block",
+            kind::PARAM => "a parameter",
+            kind::BIND => "a variable that has a value",
+            _ if var.is_leaf() => "a dimension of a buffer",
+            _ => return Ok(()),
+        };
+        let at = call.arguments.args.first().map_or_else(|| span(call), span);
+        let name = self.scope.text.get(at.clone()).unwrap_or_default();
+        let help = format!("declare a variable of its own: {name} = T.env_thread(\"threadIdx.x\")");
+        Err(Diagnostic::new(at, format!("`{name}` is {what}, and cannot be a thread as well")).help(help))
     }
 
     /// Reads start and extent of a range that is given by start and end.
