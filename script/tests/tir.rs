@@ -143,9 +143,27 @@ fn what_python_and_helper_functions_say_is_read() {
             "T.tvm_access_ptr(T.type_annotation(\"float32\"), A.data, n, 256 - n, 1)",
         ),
         ("T.evaluate(A.ptr_to([0, n]))", "T.address_of(A[0, n])"),
+        // These are threads, even if the same variable is one twice.
+        (
+            "t = T.env_thread(\"threadIdx.x\")\nwith T.attr(T.iter_var(t, None, \"ThreadIndex\", \"threadIdx.x\"), \"thread_extent\", 4):\n    B[t] = 1",
+            "t = T.env_thread(\"threadIdx.x\")\nT.attr(T.iter_var(t, None, \"ThreadIndex\", \"threadIdx.x\"), \"thread_extent\", 4)\nB[t] = 1",
+        ),
         ("B[0] = A.shape[-1]", "B[0] = 16"),
         ("for i, j in T.grid(*A.shape):\n    B[i] = j", "for i, j in T.grid(16, 16):\n    B[i] = j"),
         ("for i in T.serial(1, stop=4):\n    B[i] = i", "for i in range(1, 4):\n    B[i] = i"),
+        // The extent is the simplified difference. An extent that is written as such is not changed.
+        ("for i in range(2, n + 2):\n    B[i] = i", "for i in range(2, 2 + n):\n    B[i] = i"),
+        ("for i in range(1, n + 2):\n    B[i] = i", "for i in range(1, 1 + (n + 1)):\n    B[i] = i"),
+        ("for i in range(n, 4 + n):\n    B[i] = i", "for i in range(n, n + 4):\n    B[i] = i"),
+        ("for i in T.serial(n, n * 2):\n    B[i] = i", "for i in range(n, n + n):\n    B[i] = i"),
+        ("for i in range(n + 1, n + 5):\n    B[i] = i", "for i in range(n + 1, n + 1 + 4):\n    B[i] = i"),
+        (
+            "for i in range(n * 2 - n, 9):\n    B[i] = i",
+            "for i in range(n * 2 - n, n * 2 - n + (9 - n)):\n    B[i] = i",
+        ),
+        ("for i in range(n + 1 - 1):\n    B[i] = i", "for i in range(n + 1 - 1):\n    B[i] = i"),
+        ("for i in range(B[0], B[1]):\n    B[i] = i", "for i in range(B[0], B[0] + (B[1] - B[0])):\n    B[i] = i"),
+        ("B[T.ramp(n, 1, 4)] = B[n:4 + n]", "B[n:n + 4] = B[T.Ramp(n, 1, 4)]"),
         ("k: T.int32 = 0\nT.evaluate(k.source.data)", "k: T.int32 = 0\nT.evaluate(k.source.data)"),
         ("k: T.i32 = 0\nk.source[0] = 3", "k: T.int32 = 0\nk = 3"),
         ("k = T.bind(B[0])\nB[1] = k", "k: T.let[T.int32] = B[0]\nB[1] = k"),

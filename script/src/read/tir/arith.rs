@@ -2,13 +2,16 @@
 
 use crate::print::{operation_constructor, operation_name};
 use crate::read::Read;
+use crate::read::tir::buffer::typed;
 use crate::read::tir::expr::{lanes, with_lanes};
 use crate::read::tir::{E, Is, TirReader};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::folding::{Constant, Folded, folded, of_numbers, wrapped};
+use passhost_lang::arith::{Analyzer, Piece, symbol_of};
 use passhost_lang::ir::records::{kind, prim};
-use passhost_lang::ir::{DType, NodeSpec};
+use passhost_lang::ir::{DType, Dim, NodeSpec, V};
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 impl TirReader<'_> {
@@ -153,6 +156,57 @@ impl TirReader<'_> {
         self.b.truncate(from);
         self.runs.retain(|(nodes, _)| nodes.start < from);
         self.sym_of.split_off(&from);
+    }
+
+    /// Returns the simplified form of an extent that was read as `end - start`, as TVM has it: `n` for `n + 2 - 2`. `from` is the number of nodes
+    /// before those of the extent. An extent that is written as such is kept, so that each text is read as the module that it was printed from.
+    /// An extent with loads or calls is kept, too.
+    pub(super) fn simplified(&mut self, extent: E, from: u32, start: V) -> E {
+        if extent.v.is_leaf() || self.b.with(start, |value| value.is_nested()) && start.word() >= from {
+            return extent;
+        }
+        let pieces = self.b.with(extent.v, |value| Analyzer::new().pieces(value)).unwrap_or_default();
+        let is_kept = |piece: &Piece| match piece {
+            Piece::Value(at) => *at as u32 >= from,
+            Piece::Leaf(_) => false,
+            Piece::Op(op, _) => !(prim::ADD..=prim::MAX).contains(op),
+        };
+        if pieces.is_empty() || pieces.iter().any(is_kept) {
+            return extent;
+        }
+        let variables = self.variables_of(from);
+        self.forget(from);
+        let mut done: Vec<E> = Vec::new();
+        for piece in pieces {
+            let e = match (piece, done.len()) {
+                (Piece::Value(at), _) => typed(self.b.value_of_word(at as u32), extent.ty, extent.dtype),
+                (Piece::Leaf(Dim::Var(sym)), _) => {
+                    let v = variables.get(&sym.id).copied().unwrap_or_else(|| self.b.scalar(&Dim::Var(sym)));
+                    typed(v, extent.ty, sym.dtype)
+                }
+                (Piece::Leaf(dim), _) => self.imm_of(dim.as_int().unwrap_or_default(), extent.dtype, Is::Value),
+                (Piece::Op(op, _), n @ 2..) => {
+                    let (b, a) = (done.remove(n - 1), done.remove(n - 2));
+                    self.operation(op, a, b)
+                }
+                (Piece::Op(..), _) => continue,
+            };
+            done.push(e);
+        }
+        done.pop().unwrap_or(extent)
+    }
+
+    /// Returns the variables that nodes from this number on use, by their symbolic variables.
+    fn variables_of(&self, from: u32) -> BTreeMap<u32, V> {
+        let mut out = BTreeMap::new();
+        for node in from..self.b.n_nodes() {
+            for word in self.b.operand_words(self.b.value_of_word(node)) {
+                let v = self.b.value_of_word(*word);
+                let sym = self.b.with(v, |value| symbol_of(value).filter(|_| !value.is_leaf()));
+                out.extend(sym.map(|sym| (sym.id, v)));
+            }
+        }
+        out
     }
 
     /// Returns the constant value of an operand, if it has one.

@@ -416,7 +416,7 @@ impl<'a> TirReader<'a> {
             }
             return Ok((min, extent));
         }
-        let at = span(upper);
+        let (at, from) = (span(upper), self.b.n_nodes());
         let upper = self.value(upper)?;
         if upper.dtype == DType::BOOL {
             return Err(Diagnostic::new(at, "the end of a range must be an integer, not a bool"));
@@ -444,7 +444,7 @@ impl<'a> TirReader<'a> {
                 }
                 let again = self.copy(min.v);
                 let extent = self.operator(prim::SUB, upper, E { v: again, ..min }, self.b.n_nodes(), at)?;
-                Ok((min, extent))
+                Ok((min, self.simplified(extent, from, min.v)))
             }
         }
     }
