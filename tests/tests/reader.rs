@@ -284,6 +284,39 @@ fn numbers_have_one_form() {
     }
 }
 
+/// TVM reads functions of floats in dimensions, too. Functions of integers are read as other expressions of the same value.
+#[test]
+fn functions_in_dimensions() {
+    let shape = |dim: &str| {
+        let shape = format!("n = T.int64()\ny = R.zeros(R.shape([{dim}]), \"float32\")\nreturn y");
+        module("x: R.Tensor((\"n\",), dtype=\"float32\")", &shape)
+    };
+    for (dim, expected) in [
+        ("T.abs(n - 5)", "T.if_then_else(n - 5 >= 0, n - 5, 0 - (n - 5))"),
+        ("T.Select(n > 3, n, T.int64(1))", "T.if_then_else(n > 3, n, 1)"),
+        ("T.ceil(n) + T.floor(n)", "n + n"),
+        ("T.abs(-3)", "3"),
+    ] {
+        let printed = printed(&shape(dim));
+        assert!(printed.contains(&format!("R.shape([{expected}])")), "{dim}: {printed}");
+    }
+    let float = "T.Cast(\"int64\", T.ceil(T.Cast(\"float32\", n)))";
+    refused(&shape(float), "`T.ceil` cannot be used in a dimension", "T.ceil");
+    refused(&shape("T.Cast(\"int64\", T.sqrt(T.Cast(\"float32\", n)))"), "`T.sqrt` cannot be used", "T.sqrt");
+    refused(&shape("T.shift(n, 1, 2)"), "`T.shift` cannot be used", "T.shift");
+}
+
+/// Blocks of a function may have several variables of one name; it is suggested once.
+#[test]
+fn a_suggestion_names_a_variable_once() {
+    let text = module(
+        "x: R.Tensor((4,), \"float32\")",
+        "with R.dataflow():\n    lv32 = R.add(x, x)\n    R.output(lv32)\nwith R.dataflow():\n    lv32 = R.add(lv32, x)\n    R.output(lv32)\n\
+         y = R.add(lv32, lv23)\nreturn y",
+    );
+    refused(&text, "undefined variable `lv23`; did you mean `lv32`?", "lv23");
+}
+
 #[test]
 fn a_string_is_a_dimension_only_where_a_shape_has_it() {
     let map = |index: &str| {

@@ -350,7 +350,8 @@ impl<'a> FnReader<'a> {
             }
             (Some("ceildiv"), [a, b]) => ceildiv(self.dim(a)?, self.dim(b)?, span(call)),
             (Some(limit @ ("min_value" | "max_value" | "infinity")), [dtype]) => limit_of(limit, dtype),
-            (Some("if_then_else"), [cond, then, other]) => {
+            // In a dimension, the value that a `T.Select` does not choose has no effect.
+            (Some("if_then_else" | "Select"), [cond, then, other]) => {
                 Ok(Dim::if_then_else(self.dim(cond)?, self.dim(then)?, self.dim(other)?))
             }
             (Some(name), [a, b]) if let Some(op) = named_op(name) => {
@@ -370,25 +371,40 @@ impl<'a> FnReader<'a> {
                 (Some(dtype), Some(value)) if dtype.is_float() => Ok(Dim::float(value, dtype)),
                 _ => Err(not_a_dim(&call.func)),
             },
-            (Some(name), [value]) => match dtype_named(name) {
-                Some(dtype) if dtype.is_int() && wide_int(value).is_some_and(|v| dtype.has_integer(v)) => {
-                    // Unsigned integers wrap into the 64 bits of the record.
-                    Ok(Dim::int(wide_int(value).unwrap_or(0) as i64, dtype))
-                }
-                Some(dtype) => match self.dim(value)? {
-                    Dim::Int(v) if dtype.is_float() => float(v as f64, dtype, span(value)),
-                    Dim::Int(v) if !dtype.has_integer(v.into()) => {
-                        Err(Diagnostic::new(span(value), format!("{v} does not fit {dtype}")))
-                    }
-                    Dim::Int(v) => Ok(Dim::int(v, dtype)),
-                    other => match float_of(&other) {
-                        Some(v) => float(v, dtype, span(value)),
-                        None => Ok(cast(dtype, other)),
-                    },
-                },
-                None => Err(not_a_dim(&call.func)),
-            },
+            (Some(name), [value]) => self.dim_of_one(name, value, call),
+            (Some(_), _) => Err(not_of_dims(call)),
             _ => Err(not_a_dim(&call.func)),
+        }
+    }
+
+    /// Reads a call of one argument that is a dimension: a conversion, or a function of integers.
+    fn dim_of_one(&mut self, name: &str, value: &Expr, call: &ExprCall) -> Read<Dim> {
+        match (name, dtype_named(name)) {
+            (_, Some(dtype)) if dtype.is_int() && wide_int(value).is_some_and(|v| dtype.has_integer(v)) => {
+                // Unsigned integers wrap into the 64 bits of the record.
+                Ok(Dim::int(wide_int(value).unwrap_or(0) as i64, dtype))
+            }
+            (_, Some(dtype)) => match self.dim(value)? {
+                Dim::Int(v) if dtype.is_float() => float(v as f64, dtype, span(value)),
+                Dim::Int(v) if !dtype.has_integer(v.into()) => {
+                    Err(Diagnostic::new(span(value), format!("{v} does not fit {dtype}")))
+                }
+                Dim::Int(v) => Ok(Dim::int(v, dtype)),
+                other => match float_of(&other) {
+                    Some(v) => float(v, dtype, span(value)),
+                    None => Ok(cast(dtype, other)),
+                },
+            },
+            ("abs" | "ceil" | "floor" | "round" | "trunc" | "nearbyint", None) => {
+                let value = self.dim(value)?;
+                match (name, value.as_int()) {
+                    _ if !value.dtype().is_int() || value.dtype() == DType::BOOL => Err(not_of_dims(call)),
+                    ("abs", Some(number)) => Ok(Dim::int(number.saturating_abs(), value.dtype())),
+                    ("abs", None) => Ok(absolute(value)),
+                    _ => Ok(value),
+                }
+            }
+            (_, None) => Err(not_of_dims(call)),
         }
     }
 
@@ -579,6 +595,25 @@ pub(super) fn has_float(dim: &Dim) -> bool {
             DimExpr::Unary(_, _, a) => has_float(a),
         },
     }
+}
+
+/// Builds the absolute value of an integer, as TVM does: one of two values.
+fn absolute(value: Dim) -> Dim {
+    let zero = || Dim::int(0, value.dtype());
+    let (holds, negative) =
+        (Dim::binary(prim::GE, value.clone(), zero()), Dim::binary(prim::SUB, zero(), value.clone()));
+    Dim::if_then_else(holds, value, negative)
+}
+
+/// Describes a call that scalar expressions may have, but dimensions may not.
+fn not_of_dims(call: &ExprCall) -> Diagnostic {
+    let name = match &*call.func {
+        Expr::Attribute(attribute) => attribute.attr.as_str(),
+        _ => "it",
+    };
+    Diagnostic::new(span(&*call.func), format!("`T.{name}` cannot be used in a dimension")).help(
+        "use + - * // %, comparisons, T.min, T.max, T.ceildiv, T.if_then_else and T.Cast of integers and symbolic variables",
+    )
 }
 
 fn not_a_dim(expr: &Expr) -> Diagnostic {
