@@ -10,7 +10,7 @@ use passhost_lang::ir::records::{axis, buffer_of, flag, kind};
 use passhost_lang::ir::{Attr, AttrsId, Body, BodyBuilder, BufferType, DType, Dim, DimExpr, NodeSpec, Sym, Type, V};
 use passhost_lang::typing::legalized::{Legalized, LegalizedArg};
 use passhost_lang::typing::operators::InferError;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The function under construction.
@@ -108,11 +108,12 @@ impl Emit<'_, '_> {
         }
         told.extend(results.iter().flat_map(|result| result.shape().iter().cloned()));
         let untold = self.untold(&told);
-        let mut of_shapes = BTreeMap::new();
-        tensors.iter().for_each(|(tensor, _)| tensor.shape().iter().for_each(|dim| note(dim, &mut of_shapes)));
+        let mut of_shapes = BTreeSet::new();
+        let mut see = |dim: &Dim| note(dim, &mut |sym| of_shapes.extend([sym.id]));
+        tensors.iter().for_each(|(tensor, _)| tensor.shape().iter().for_each(&mut see));
         for sym in &untold {
             // A variable that no shape mentions is a plain number: a text does not distinguish the two.
-            let ty = match of_shapes.contains_key(&sym.id) {
+            let ty = match of_shapes.contains(&sym.id) {
                 true => {
                     let here = self.symbol(*sym);
                     self.b.symbol_type(here)
@@ -128,18 +129,28 @@ impl Emit<'_, '_> {
         (args, untold)
     }
 
-    /// Returns the mentioned symbolic variables that shapes in `told` do not determine, in the order of their numbers.
+    /// Returns the mentioned symbolic variables that shapes in `told` do not determine, in the order in which they occur: first in the shapes in
+    /// `told`, then elsewhere. TVM takes them from a hash set; this is the order that it has most often.
     fn untold(&self, told: &[Dim]) -> Vec<Sym> {
-        let mut found = BTreeMap::new();
+        let mut found = Vec::new();
+        let mut see = |dim: &Dim| {
+            note(dim, &mut |sym| {
+                if !found.contains(&sym) {
+                    found.push(sym)
+                }
+            })
+        };
+        told.iter().for_each(&mut see);
         for (tensor, source) in self.te.tensors.borrow().iter() {
-            tensor.shape().iter().for_each(|dim| note(dim, &mut found));
+            tensor.shape().iter().for_each(&mut see);
             if let Source::Step(step) = source {
-                each_index(&step.value, &mut |dim| note(dim, &mut found));
-                self.axes_of(step).iter().for_each(|axis| note(&axis.extent, &mut found));
+                each_index(&step.value, &mut see);
+                self.axes_of(step).iter().for_each(|axis| see(&axis.extent));
             }
         }
         let is_told = |sym: &Sym| told.iter().any(|dim| matches!(dim, Dim::Var(known) if known == sym));
-        found.into_values().filter(|sym| !is_told(sym)).collect()
+        found.retain(|sym| !is_told(sym));
+        found
     }
 
     fn axes_of(&self, step: &Step) -> Vec<Axis> {
@@ -507,11 +518,11 @@ fn each_index(expr: &TeExpr, f: &mut dyn FnMut(&Dim)) {
     }
 }
 
-/// Collects the symbolic variables of the caller in a dimension.
-fn note(dim: &Dim, found: &mut BTreeMap<u32, Sym>) {
+/// Calls `f` with the symbolic variables of the caller in a dimension, from left to right.
+fn note(dim: &Dim, f: &mut dyn FnMut(Sym)) {
     dim.vars(&mut |sym| {
         if sym.id < FIRST_AXIS {
-            found.insert(sym.id, sym);
+            f(sym);
         }
     });
 }
