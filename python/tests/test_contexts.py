@@ -93,6 +93,27 @@ def test_a_context_takes_integers_of_numpy(mod):
     assert repr(context).startswith("PassContext(opt_level=0")
 
 
+def test_an_integer_option_takes_true_and_false():
+    text = """
+@T.prim_func
+def main(A: T.Buffer((2,), "float32")):
+    for i in range(2):
+        A[i] = T.float32(1)
+    for i in T.unroll(2):
+        A[i] = T.float32(2)
+"""
+    mod = passhost.script.from_source(text)
+
+    def unrolled(value):
+        config = {"tirx.UnrollLoop": {"explicit_unroll": value, "auto_max_step": 16}}
+        with PassContext(config=config):
+            return passhost.passes.tirx.UnrollLoop()(mod).script()
+
+    assert unrolled(False) == unrolled(0) != unrolled(True)
+    assert unrolled(True) == unrolled(1)
+    assert "T.unroll(2)" in unrolled(False) and "for i" not in unrolled(True)
+
+
 def test_levels_and_lists(mod):
     cse = relax.EliminateCommonSubexpr()
     with PassContext(disabled_pass=["relax.DeadCodeElimination"]) as context:

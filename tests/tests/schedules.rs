@@ -11,6 +11,7 @@ use passhost_tests::root;
 use passhost_tests::validation::{self, Tally};
 use plugin_api::metadata::PassInfo;
 use plugin_api::prelude::*;
+use runtime::{Arg, Backend, Interpreter, Limits, Tensor};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use steps::{Choices, step};
@@ -113,4 +114,80 @@ fn schedules_of_legalized_functions_compute_the_same() {
     println!("{tally}{} primitives were accepted", ACCEPTED.load(Ordering::SeqCst));
     assert!(tally.blamed.is_empty(), "{}", tally.blamed.join("\n"));
     assert!(tally.same > 0 && ACCEPTED.load(Ordering::SeqCst) > 300, "{tally}");
+}
+
+/// Arguments of the kernel: two sequences of 21 and 7 places, in pages of 16.
+struct Paged {
+    q: Tensor,
+    pages: Tensor,
+    begins: [i32; 3],
+    table: [i32; 3],
+    last: [i32; 2],
+}
+
+impl Paged {
+    fn new() -> Paged {
+        let random =
+            |shape: &[i64], seed| Tensor::random(DType::F32, shape, seed, &Limits::unlimited()).expect("floats");
+        let (q, pages) = (random(&[2, 4, 4], 1), random(&[4, 2, 2, 16, 4], 2));
+        Paged { q, pages, begins: [0, 2, 3], table: [3, 0, 1], last: [5, 7] }
+    }
+
+    /// Returns the output of the kernel.
+    fn executed(&self, body: &Body) -> Vec<f32> {
+        let of = |numbers: &[i32]| Tensor::from_vec(&[numbers.len() as i64], numbers.to_vec()).expect("integers");
+        let zeros = |shape: &[i64]| Tensor::zeros(DType::F32, shape, &Limits::unlimited()).expect("zeros");
+        let (begins, table, last, none) = (of(&self.begins), of(&self.table), of(&self.last), of(&[0, 0]));
+        let (mut out, mut lse) = (zeros(&[2, 4, 4]), zeros(&[2, 4]));
+        let inputs = [&self.q, &self.pages, &begins, &table, &last, &none, &none];
+        let mut args: Vec<Arg<'_>> = inputs.into_iter().map(Arg::In).collect();
+        args.extend([Arg::Out(&mut out), Arg::Out(&mut lse), Arg::Int(0)]);
+        args.extend([Arg::Float(1.0), Arg::Float(10000.0), Arg::Float(0.5)]);
+        let kernel = Interpreter.prepare(body).expect("a kernel");
+        kernel.run(&mut args, &Limits::unlimited()).unwrap_or_else(|fault| panic!("{fault}"));
+        out.values::<f32>().expect("floats").to_vec()
+    }
+
+    /// Returns attention by its definition.
+    fn expected(&self) -> Vec<f32> {
+        let (q, pages) = (self.q.values::<f32>().expect("floats"), self.pages.values::<f32>().expect("floats"));
+        let mut out = Vec::new();
+        for (b, h) in (0..2).flat_map(|b| (0..4).map(move |h| (b, h))) {
+            let (first, end) = (self.begins[b] as usize, self.begins[b + 1] as usize);
+            let length = (end - first - 1) * 16 + self.last[b] as usize;
+            let at = |t: usize, part: usize, d: usize| {
+                let page = self.table[first + t / 16] as usize;
+                f64::from(pages[(((page * 2 + part) * 2 + h / 2) * 16 + t % 16) * 4 + d])
+            };
+            let score = |t: usize| (0..4).map(|d| f64::from(q[(b * 4 + h) * 4 + d]) * at(t, 0, d)).sum::<f64>() * 0.5;
+            let weights: Vec<f64> = (0..length).map(|t| score(t).exp()).collect();
+            let sum: f64 = weights.iter().sum();
+            let value = |d: usize| (0..length).map(|t| weights[t] / sum * at(t, 1, d)).sum::<f64>() as f32;
+            out.extend((0..4).map(value));
+        }
+        out
+    }
+}
+
+/// The kernel is TVM's, for a paged cache of keys and values.
+#[test]
+fn a_kernel_of_paged_attention_is_scheduled_and_lowered() {
+    let engine = Engine::new(&Manifest::load(&root().join("passes.toml")).expect("the manifest")).expect("plugins");
+    let text = include_str!("../goldens/kernels/paged_decode.py");
+    let module = script::read(text, &engine).unwrap_or_else(|error| panic!("{error}"));
+    let (paged, passes) = (
+        Paged::new(),
+        "tir.ScheduleForCPU,s_tir.LowerInitBlock,\
+         s_tir.PlanAndUpdateBufferAllocationLocation,s_tir.ConvertBlocksToOpaque,s_tir.CompactBufferAllocation,\
+         s_tir.LowerMatchBuffer,s_tir.LowerOpaqueBlock,tirx.FlattenBuffer,tirx.StorageRewrite,tirx.UnrollLoop",
+    );
+    let (steps, error) = validation::steps(&engine, passes, &module).expect("a plan");
+    assert!(error.is_none() && steps.len() >= 5, "{error:?}");
+    let expected = paged.expected();
+    for (pass, module) in [("none", &module)].into_iter().chain(steps.iter().map(|step| (&*step.pass, &step.after))) {
+        let (_, body) = module.functions().next().expect("a function");
+        let found = paged.executed(body);
+        let is_near = found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-5);
+        assert!(found.len() == expected.len() && is_near, "after {pass}: {found:?}\n{expected:?}");
+    }
 }

@@ -119,13 +119,69 @@ fn values_of_infinities_are_those_of_numpy() {
 const OF_NARROW_INTEGERS: &str = r#"R.nn.avg_pool1d(R.const([[[100, 100, 100, 100]]], "int8"), pool_size=[4]) | int8 [1,1,1] 100
 R.nn.avg_pool2d(R.const([[[[200, 201], [202, 203]]]], "uint8"), pool_size=[2, 2]) | uint8 [1,1,1,1] 201
 R.nn.adaptive_avg_pool2d(R.const([[[[-100, -100], [-100, -104]]]], "int8"), output_size=[1, 1]) | int8 [1,1,1,1] -101
-R.nn.avg_pool1d(R.const([[[True, False, True, False]]], "bool"), pool_size=[2]) | bool [1,1,3] 0 0 0"#;
+R.nn.avg_pool1d(R.const([[[True, False, True, False]]], "bool"), pool_size=[2]) | bool [1,1,3] 0 0 0
+R.nn.avg_pool1d(R.const([[[True, True, True, False]]], "bool"), pool_size=[2]) | bool [1,1,3] 1 1 0
+R.nn.avg_pool3d(R.const([[[[[100, 101], [102, 103]], [[104, 105], [106, 107]]]]], "int8"), pool_size=[2, 2, 2]) | int8 [1,1,1,1,1] 103
+R.nn.adaptive_avg_pool1d(R.const([[[120, 122, 124, 126]]], "int8"), output_size=[2]) | int8 [1,1,2] 121 125
+R.mean(R.const([100, 101, 102, 120], "int8")) | int8 [] 105
+R.mean(R.const([[200, 202], [250, 252]], "uint8"), axis=[1]) | uint8 [2] 201 251
+R.mean(R.const([True, True, True, True], "bool")) | bool [] 1"#;
 
 #[test]
 fn means_of_narrow_integers_do_not_wrap() {
     let ops = Ops::new();
     let faults: Vec<String> = OF_NARROW_INTEGERS.lines().filter_map(|line| fault(&ops, line)).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Returns attention by its definition, where head `h` of the queries uses head `h / group` of the keys and values. All have the layout
+/// (batch, position, head, element).
+fn grouped_attention(q: &Tensor, k: &Tensor, v: &Tensor) -> Vec<f32> {
+    let of = |x: &Tensor, at: [usize; 4]| {
+        let n = |i: usize| x.shape()[i] as usize;
+        let place = ((at[0] * n(1) + at[1]) * n(2) + at[2]) * n(3) + at[3];
+        f64::from(x.values::<f32>().expect("floats")[place])
+    };
+    let [batch, queries, heads, d] = [0, 1, 2, 3].map(|i| q.shape()[i] as usize);
+    let (keys, group) = (k.shape()[1] as usize, heads / k.shape()[2] as usize);
+    let mut out = Vec::new();
+    for (b, s, h) in (0..batch * queries * heads).map(|i| (i / (queries * heads), i / heads % queries, i % heads)) {
+        let score = |t: usize| (0..d).map(|e| of(q, [b, s, h, e]) * of(k, [b, t, h / group, e])).sum::<f64>();
+        let weights: Vec<f64> = (0..keys).map(|t| (score(t) / (d as f64).sqrt()).exp()).collect();
+        let sum: f64 = weights.iter().sum();
+        out.extend((0..d).map(|e| {
+            let of_value = |t: usize| weights[t] / sum * of(v, [b, t, h / group, e]);
+            (0..keys).map(of_value).sum::<f64>() as f32
+        }));
+    }
+    out
+}
+
+#[test]
+fn query_heads_share_key_heads_in_groups() {
+    let ops = Ops::new();
+    let lower = ByLegalization(&ops);
+    for (heads, key_heads) in [(8, 2), (6, 3), (4, 1), (4, 4)] {
+        for (b, s, t) in [("2", "3", "5"), ("\"b\"", "\"s\"", "\"t\"")] {
+            let text = format!(
+                "@I.ir_module\nclass Module:\n    @R.function\n    def main(q: R.Tensor(({b}, {s}, {heads}, 4), \"float32\"), k: \
+                 R.Tensor(({b}, {t}, {key_heads}, 4), \"float32\"), v: R.Tensor(({b}, {t}, {key_heads}, 4), \"float32\")):\n        y = \
+                 R.nn.attention(q, k, v)\n        return y\n"
+            );
+            let module = script::read(&text, &ops).unwrap_or_else(|why| panic!("{text}: {why}"));
+            let tensor = |positions: i64, heads: i64, seed: u64| {
+                let shape = [2, positions, heads, 4];
+                Tensor::random(DType::F32, &shape, seed, &runtime::Limits::unlimited()).expect("a tensor")
+            };
+            let [q, k, v] = [tensor(3, heads, 1), tensor(5, key_heads, 2), tensor(5, key_heads, 3)];
+            let expected = grouped_attention(&q, &k, &v);
+            let args = [q, k, v].map(Value::Tensor).to_vec();
+            let value = Machine::new(&module, &lower).run("main", args, &mut ()).expect("a value");
+            let found = value.as_tensor().and_then(|tensor| tensor.values::<f32>().ok()).expect("floats");
+            let is_near = found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-5);
+            assert!(found.len() == expected.len() && is_near, "{heads} {key_heads}: {found:?} {expected:?}");
+        }
+    }
 }
 
 /// Only a written 0 keeps a dimension of the tensor; a symbolic size that is 0 means no elements.
