@@ -166,6 +166,21 @@ macro_rules! elements {
             })
         }
 
+        /// Replaces each element by the number that `f` returns for it, in order; `None` if Rust lacks a type for the elements. The type is
+        /// looked up once, which is much faster than [`number_of`] and [`word_of`] for each element.
+        pub fn map_elements(dtype: DType, bytes: &mut [u8], mut f: impl FnMut(Number) -> Number) -> Option<()> {
+            match dtype {
+                $(DType::$dtype => {
+                    for element in bytes.as_chunks_mut::<{ size_of::<$ty>() }>().0 {
+                        let number = <$ty>::of(f(<$ty>::of_word(word(element)).number()));
+                        element.copy_from_slice(&number.word().to_le_bytes()[..size_of::<$ty>()]);
+                    }
+                })*
+                _ => return None,
+            }
+            Some(())
+        }
+
         /// Returns a number as the lower bytes of a word, and how many bytes there are; `None` if Rust lacks a type for it.
         pub fn word_of(dtype: DType, number: Number) -> Option<(u64, usize)> {
             let word = match dtype {
@@ -253,5 +268,31 @@ fn digits(dtype: DType) -> (u32, i32, bool) {
         Some(format) => (format.fraction + 1, format.bias, true),
         None if dtype.code() == 0 => (bits - 1, bits as i32 - 1, false),
         None => (bits, bits as i32 - 1, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_mapped_as_one_by_one() {
+        let words: Vec<u8> = (0..=255).collect();
+        let of = |number: Number| Number::Float(f64::of(number) / 2.0);
+        for dtype in [DType::BOOL, DType::I8, DType::I32, DType::I64, DType::U8, DType::U16, DType::F32, DType::F64]
+            .into_iter()
+            .chain([DType::F16, DType::BF16])
+        {
+            let mut bytes = words.clone();
+            map_elements(dtype, &mut bytes, of).expect("a Rust type");
+            for (was, is) in words.chunks(dtype.bytes()).zip(bytes.chunks(dtype.bytes())) {
+                let number = number_of(dtype, word(was)).expect("a number");
+                let (one, width) = word_of(dtype, of(number)).expect("a Rust type");
+                assert_eq!(&one.to_le_bytes()[..width], is, "{dtype} {number:?}");
+            }
+        }
+        let mut bytes = words.clone();
+        assert_eq!(map_elements(DType::new(2, 32, 4), &mut bytes, |_| Number::Int(0)), None);
+        assert_eq!(bytes, words);
     }
 }

@@ -30,6 +30,9 @@ pub struct Bf16(
     pub u16,
 );
 
+/// The smallest positive `float16`, 2^-24.
+const SUBNORMAL: f64 = 1.0 / 16_777_216.0;
+
 impl F16 {
     /// Rounds to the nearest number, ties to even; from 65520 on the result is infinite.
     pub fn from_f32(value: f32) -> F16 {
@@ -44,12 +47,12 @@ impl F16 {
             _ if size.is_nan() => sign | 0x7e00,
             65520.0.. => sign | 0x7c00,
             // Subnormal numbers are multiples of 2^-24; the first normal number is 1024 of them.
-            ..6.103_515_625e-5 => sign | (size * 2f64.powi(24)).round_ties_even() as u16,
+            ..6.103_515_625e-5 => sign | (size / SUBNORMAL).round_ties_even() as u16,
             _ => {
-                let exponent = (size.to_bits() >> 52) as i32 - 1023;
-                let units = (size * 2f64.powi(10 - exponent)).round_ties_even() as u16;
-                // Rounding up to 2048 units carries into the exponent.
-                sign | ((((exponent + 15) as u16) << 10) + (units - 1024))
+                // Of the 52 bits of the fraction, 10 are left. Rounding up may carry into the exponent.
+                let bits = size.to_bits();
+                let rounded = (bits + ((1 << 41) - 1) + (bits >> 42 & 1)) >> 42;
+                sign | (rounded - ((1023 - 15) << 10)) as u16
             }
         })
     }
@@ -67,14 +70,15 @@ impl F16 {
 
     /// Returns the value, exactly.
     pub fn to_f32(self) -> f32 {
-        let sign = if self.0 >> 15 == 1 { -1.0 } else { 1.0 };
-        let (exponent, fraction) = (i32::from(self.0 >> 10 & 0x1f), f32::from(self.0 & 0x3ff));
-        match exponent {
-            0 => sign * fraction * 2f32.powi(-24),
-            31 if fraction == 0.0 => sign * f32::INFINITY,
-            31 => f32::NAN,
-            _ => sign * (1.0 + fraction / 1024.0) * 2f32.powi(exponent - 15),
-        }
+        let (sign, size) = (u32::from(self.0 >> 15) << 31, u32::from(self.0 & 0x7fff));
+        let size = match size {
+            0..0x400 => size as f32 * SUBNORMAL as f32,
+            0x7c00 => f32::INFINITY,
+            0x7c01.. => return f32::NAN,
+            // The exponent has another bias, and 13 more bits of the fraction are 0.
+            _ => f32::from_bits((size << 13) + ((127 - 15) << 23)),
+        };
+        f32::from_bits(size.to_bits() | sign)
     }
 }
 

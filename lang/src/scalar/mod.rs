@@ -19,7 +19,7 @@ mod operation;
 
 pub use computed::{LlvmTypes, Scalar};
 pub use dtype::{DType, DTypeInfo, UnknownDType};
-pub use element::{AsElement, Element, Number, number_of, word_of};
+pub use element::{AsElement, Element, Number, map_elements, number_of, word_of};
 pub(crate) use element::{access, holds_all};
 pub use format::Format;
 pub use half::{Bf16, F16};

@@ -1,6 +1,6 @@
 //! Random elements, the same on every machine.
 
-use passhost_lang::scalar::{DType, Number, word_of};
+use passhost_lang::scalar::{DType, Number, map_elements};
 
 /// The generator SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 pub(crate) struct SplitMix(u64);
@@ -22,25 +22,15 @@ impl SplitMix {
 pub(super) fn fill(dtype: DType, seed: u64, bytes: &mut [u8]) -> Option<()> {
     let mut random = SplitMix::new(seed);
     let scalar = DType::new(dtype.code(), dtype.bits(), 1);
-    word_of(scalar, Number::Int(0))?;
     // 23 bits, so that the number is exact in float32.
     let float = |draw: u64| (draw >> 41) as f64 / f64::from(1 << 22) - 1.0;
-    // A fast path for the most common types, without a dispatch for each element.
-    if scalar == DType::F32 {
-        let elements = bytes.as_chunks_mut::<4>().0;
-        elements.iter_mut().for_each(|element| *element = (float(random.next()) as f32).to_le_bytes());
-        return Some(());
-    }
-    for element in bytes.chunks_exact_mut(scalar.bytes()) {
+    map_elements(scalar, bytes, |_| {
         let draw = random.next();
-        let number = match scalar.code() {
+        match scalar.code() {
             6 => Number::Bool(draw >> 63 == 1),
             0 => Number::Int((draw >> 60) as i64 - 8),
             1 => Number::UInt(draw >> 60),
             _ => Number::Float(float(draw)),
-        };
-        let (word, width) = word_of(scalar, number)?;
-        element.copy_from_slice(&word.to_le_bytes()[..width]);
-    }
-    Some(())
+        }
+    })
 }

@@ -13,7 +13,7 @@
 //! | `Regular` | all elements are equal, or in order | the same |
 
 use crate::tensor::SplitMix;
-use passhost_lang::scalar::{DType, Element, Number, Scalar, word_of};
+use passhost_lang::scalar::{DType, Element, Number, Scalar, map_elements};
 
 /// A distribution of random values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -159,7 +159,6 @@ fn power(exponent: i32) -> f64 {
 pub(super) fn fill(dtype: DType, seed: u64, drawn: Drawn<'_>, bytes: &mut [u8]) -> Option<()> {
     let mut random = SplitMix::new(seed ^ 0x5eed_0000 ^ (drawn.range as u64) << 40);
     let scalar = DType::new(dtype.code(), dtype.bits(), 1);
-    word_of(scalar, Number::Int(0))?;
     let width = scalar.bytes();
     // At least one element is special, but few enough that the others still matter.
     let n = bytes.len() / width.max(1);
@@ -179,11 +178,8 @@ pub(super) fn fill(dtype: DType, seed: u64, drawn: Drawn<'_>, bytes: &mut [u8]) 
 
 /// Fills the data of a tensor with the numbers of its elements.
 fn fill_with(dtype: DType, bytes: &mut [u8], mut number: impl FnMut(usize) -> Number) -> Option<()> {
-    for (at, element) in bytes.chunks_exact_mut(dtype.bytes()).enumerate() {
-        let (word, width) = word_of(dtype, number(at))?;
-        element.copy_from_slice(&word.to_le_bytes()[..width]);
-    }
-    Some(())
+    let mut places = 0..;
+    map_elements(dtype, bytes, |_| number(places.next().unwrap_or_default()))
 }
 
 /// Fills the data of a tensor with elements that are equal, increase or decrease.

@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 use passhost_lang::ir::{Body, DType, Dim, Type};
 use passhost_lang::ir::{Function, Sym, TensorType, Value as Node};
 use passhost_lang::names::{did_you_mean, function_name, listed, nearest};
-use passhost_lang::scalar::{Element, Number, number_of, word_of};
+use passhost_lang::scalar::{Element, Number, map_elements};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The extent of a symbolic dimension that is otherwise undetermined.
@@ -497,7 +497,9 @@ struct Draw<'a> {
 
 /// Converts a float from -1 to 1 to a multiple of 0.5 from -1.5 to 1.5.
 fn coarse(value: f64) -> f64 {
-    (value * 3.0).round() / 2.0
+    // `round` is a call on many processors.
+    let rounded = (value.abs() * 3.0 + 0.5) as i64 as f64;
+    rounded.copysign(value) / 2.0
 }
 
 fn random_tensor(
@@ -535,18 +537,7 @@ fn random_tensor(
     if dtype == DType::BOOL && draw.truth.is_none() || dtype.is_float() && is_usual {
         return Ok(tensor);
     }
-    // A fast path for the most common type, without a dispatch for each element.
-    if dtype == DType::F32 {
-        for element in tensor.bytes_mut().as_chunks_mut::<4>().0 {
-            *element = (float(f32::from_le_bytes(*element).into()) as f32).to_le_bytes();
-        }
-        return Ok(tensor);
-    }
-    for element in tensor.bytes_mut().chunks_exact_mut(dtype.bytes().max(1)) {
-        let word = element.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
-        if let Some((word, width)) = number_of(dtype, word).and_then(|number| word_of(dtype, range(number))) {
-            element.copy_from_slice(&word.to_le_bytes()[..width]);
-        }
-    }
+    // Vectors keep the numbers that they have.
+    let _ = map_elements(dtype, tensor.bytes_mut(), range);
     Ok(tensor)
 }
