@@ -391,6 +391,94 @@ class Module:
     }
 }
 
+/// A result that depends on uninitialized memory everywhere cannot be compared. Elements that do not depend on it are compared.
+#[test]
+fn a_result_from_uninitialized_memory_is_not_validated() {
+    let module = |shape: &str, value: &str| {
+        format!(
+            r#"
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def kernel(x: T.Buffer(({shape},), "float32"), y: T.Buffer(({shape},), "float32")):
+        t = T.alloc_buffer(({shape},), "float32")
+        for i in range({shape}):
+            y[i] = {value} + (x[i] + x[i])
+
+    @R.function
+    def main(x: R.Tensor(({shape},), "float32")) -> R.Tensor(({shape},), "float32"):
+        cls = Module
+        y = R.call_tir(cls.kernel, (x,), out_ty=R.Tensor(({shape},), "float32"))
+        return y
+"#
+        )
+        .replace("(n,)", "(\"n\",)")
+        .replace("        t = ", if shape == "n" { "        n = T.int64()\n        t = " } else { "        t = " })
+        .replace(
+            "        cls = ",
+            if shape == "n" { "        n = T.int64()\n        cls = " } else { "        cls = " },
+        )
+    };
+    // Of a pass over PrimFuncs, and of a pass over the module.
+    let infinite = "t[i] * t[i] * t[i] * T.float32(1e30)";
+    for (pass, shape) in [("tirx.StmtSimplify", "8"), ("relax.LegalizeOps", "8"), ("relax.LegalizeOps", "n")] {
+        for value in ["t[i] * x[i]", "T.max(t[i], x[i])", "T.min(x[i], t[i])", infinite] {
+            for new in ["x[i] * T.float32(2)", "x[i] * T.float32(3)"] {
+                match of_other_text(pass, &module(shape, value), "x[i] + x[i]", new) {
+                    Verdict::NotValidated { why } => {
+                        assert!(why.contains("its result depends on uninitialized elements"), "{value}: {why}");
+                    }
+                    // A maximum of a very large number does not depend on them.
+                    Verdict::Different(_) if value.contains("T.m") && new.contains('3') => {}
+                    verdict => panic!("{pass} {value} {new}: {verdict:?}"),
+                }
+            }
+        }
+    }
+    let partly = "T.if_then_else(i < 4, t[i], T.float32(0))";
+    let verdict = of_other_text("tirx.StmtSimplify", &module("8", partly), "x[i] + x[i]", "x[i] * T.float32(2)");
+    assert!(matches!(verdict, Verdict::Same(_)), "{verdict:?}");
+    let verdict = of_other_text("tirx.StmtSimplify", &module("8", partly), "x[i] + x[i]", "x[i] - x[i]");
+    assert!(matches!(verdict, Verdict::Different(_)), "{verdict:?}");
+    let verdict = of_other_text("tirx.StmtSimplify", &module("8", "t[i] * T.float32(0)"), "x[i] + x[i]", "x[i] - x[i]");
+    assert!(matches!(verdict, Verdict::Different(_)), "{verdict:?}");
+}
+
+/// The reduction of a tile starts from memory that nothing initializes, as TVM's own `blockize` and `cache_write` write it.
+#[test]
+fn no_pass_is_blamed_for_uninitialized_sums() {
+    let module = read(
+        r#"
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def kernel(A: T.Buffer((4, 16), "float16"), B: T.Buffer((4,), "float16")):
+        C = T.sblock_alloc_buffer((4,))
+        for i, k in T.grid(4, 16):
+            with T.sblock("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                t = T.sblock_alloc_buffer((1,), scope="local")
+                t[0] = t[0] + T.Cast("float32", A[vi, vk])
+                C[vi] = t[0]
+        for i in range(4):
+            with T.sblock("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = T.Cast("float16", C[vi])
+"#,
+    );
+    let passes = "s_tir.LowerInitBlock,s_tir.ConvertBlocksToOpaque,s_tir.CompactBufferAllocation,s_tir.LowerOpaqueBlock,\
+                  tirx.FlattenBuffer,tirx.StorageRewrite";
+    let (steps, error) = validation::steps(engine(), passes, &module).expect("a plan");
+    assert!(error.is_none() && steps.len() > 3, "{error:?}");
+    for step in &steps {
+        match validation::verdict(engine(), step, 1) {
+            Verdict::Unchanged => {}
+            Verdict::NotValidated { why } => assert!(why.contains("depends on uninitialized elements"), "{why}"),
+            verdict => panic!("{}: {verdict:?}", step.pass),
+        }
+    }
+}
+
 /// Faults that the first input does not reveal.
 const HIDDEN: &str = r#"
 @I.ir_module

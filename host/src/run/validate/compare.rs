@@ -352,38 +352,122 @@ pub(super) fn agree_where_finite(before: &Value, after: &Value, allowed: &Allowe
     true
 }
 
-/// Returns true if values agree wherever two runs before the pass agree, and those two runs differ somewhere.
-pub(super) fn agree_where_same(before: &Value, again: &Value, after: &Value, allowed: &Allowed) -> bool {
+/// Returns the results of a function: its value, and the contents of the arguments at these positions.
+fn results<'c>(computed: &'c Computed, args: &'c [Value], written: &BTreeSet<u32>) -> Vec<&'c Value> {
+    let arg = |at: &u32| computed.written.get(at).or_else(|| args.get(*at as usize));
+    std::iter::once(&computed.value).chain(written.iter().filter_map(arg)).collect()
+}
+
+/// Returns true if results agree wherever all runs before the pass agree, and those runs differ somewhere.
+pub(super) fn agree_where_same(
+    before: &Computed,
+    again: &[Computed],
+    after: &Computed,
+    args: &[Value],
+    allowed: &Allowed,
+) -> bool {
+    let written: BTreeSet<u32> = before.written.keys().chain(after.written.keys()).copied().collect();
+    let of = |computed| results(computed, args, &written);
+    let mut work = with_others(of(before), &again.iter().map(of).collect::<Vec<_>>());
+    let mut new = of(after);
     let mut differs_itself = false;
-    let mut work = vec![(before, again, after)];
-    while let Some((before, again, after)) = work.pop() {
-        match (before, again, after) {
-            (Value::Tuple(old), Value::Tuple(other), Value::Tuple(new))
-                if old.fields().len() == new.fields().len() && old.fields().len() == other.fields().len() =>
-            {
-                let fields = old.fields().iter().zip(other.fields()).zip(new.fields());
-                work.extend(fields.map(|((old, other), new)| (old, other, new)));
+    while let (Some((old, others)), Some(after)) = (work.pop(), new.pop()) {
+        match (old, after) {
+            (Value::Tuple(old), Value::Tuple(after)) if old.fields().len() == after.fields().len() => {
+                work.extend(fields_with_others(old.fields(), &others));
+                new.extend(after.fields());
             }
-            (Value::Tensor(old), Value::Tensor(other), Value::Tensor(new))
-                if old.dtype() == new.dtype() && old.shape() == new.shape() && old.shape() == other.shape() =>
+            (Value::Tensor(old), Value::Tensor(after))
+                if old.dtype() == after.dtype() && old.shape() == after.shape() =>
             {
                 let most = if old.dtype().is_float() { allowed.of_tensor(old) } else { 0.0 };
-                for ((old, other), new) in old.numbers().zip(other.numbers()).zip(new.numbers()) {
-                    if differs(old, other).is_some() {
-                        differs_itself = true;
-                    } else if differs(old, new).is_some_and(|error| error > most) {
+                let depends = dependent(old, &others);
+                for ((old, after), depends) in old.numbers().zip(after.numbers()).zip(depends) {
+                    differs_itself |= depends;
+                    if !depends && differs(old, after).is_some_and(|error| error > most) {
                         return false;
                     }
                 }
             }
-            (old, _, new) => {
-                if one(old, new, allowed).0.is_some() {
+            (old, after) => {
+                if one(old, after, allowed).0.is_some() {
                     return false;
                 }
             }
         }
     }
     differs_itself
+}
+
+/// How much of the results of a function depends on uninitialized memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Dependence {
+    Nothing,
+    /// At most half of the elements of each result.
+    Part,
+    Most,
+}
+
+/// Returns how much of the results differs between these runs of one function.
+pub(super) fn dependence(before: &Computed, again: &[Computed], args: &[Value]) -> Dependence {
+    let written: BTreeSet<u32> = before.written.keys().copied().collect();
+    let of = |computed| results(computed, args, &written);
+    let mut work = with_others(of(before), &again.iter().map(of).collect::<Vec<_>>());
+    let mut found = Dependence::Nothing;
+    while let Some((value, others)) = work.pop() {
+        let (n, of) = match value {
+            Value::Tuple(tuple) => {
+                work.extend(fields_with_others(tuple.fields(), &others));
+                continue;
+            }
+            Value::Tensor(tensor) => {
+                let depends = dependent(tensor, &others);
+                (depends.iter().filter(|depends| **depends).count(), depends.len())
+            }
+            other => (usize::from(others.iter().any(|again| !other.same(again))), 1),
+        };
+        found = found.max(match n {
+            0 => Dependence::Nothing,
+            n if 2 * n > of => Dependence::Most,
+            _ => Dependence::Part,
+        });
+    }
+    found
+}
+
+/// Pairs each result with those of other runs.
+fn with_others<'v>(results: Vec<&'v Value>, others: &[Vec<&'v Value>]) -> Vec<(&'v Value, Vec<&'v Value>)> {
+    let of = |at: usize| others.iter().filter_map(|other| other.get(at).copied()).collect();
+    results.into_iter().enumerate().map(|(at, value)| (value, of(at))).collect()
+}
+
+fn fields_with_others<'v>(fields: &'v [Value], others: &[&'v Value]) -> Vec<(&'v Value, Vec<&'v Value>)> {
+    let others: Vec<Vec<&Value>> = others.iter().filter_map(|other| Some(other.as_tuple()?.iter().collect())).collect();
+    with_others(fields.iter().collect(), &others)
+}
+
+/// Returns, for each element of a tensor, true if it differs in another run.
+fn dependent(tensor: &Tensor, others: &[&Value]) -> Vec<bool> {
+    let mut out = vec![false; tensor.len()];
+    for other in others {
+        match other.as_tensor().filter(|other| other.shape() == tensor.shape()) {
+            Some(other) => {
+                let pairs = out.iter_mut().zip(tensor.numbers().zip(other.numbers()));
+                pairs.for_each(|(depends, (old, new))| *depends |= differs(old, new).is_some());
+            }
+            None => out.fill(true),
+        }
+    }
+    out
+}
+
+/// Returns true if a value has something to compare: it is not a tensor without elements, or a tuple of such.
+pub(super) fn has_elements(value: &Value) -> bool {
+    match value {
+        Value::Tensor(tensor) => !tensor.is_empty(),
+        Value::Tuple(tuple) => tuple.fields().iter().any(has_elements),
+        _ => true,
+    }
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub use self::steps::{ChangedSteps, ValidatedStep};
 pub use self::verdict::{Difference, Divergence, Same, Verdict, What};
 
 use self::cases::{Constants, Integers, Source};
-use self::compare::Allowed;
+use self::compare::{Allowed, Dependence};
 use self::order::Order;
 use self::reached::Unreached;
 use self::sides::{Computed, Side, Sides};
@@ -191,6 +191,8 @@ impl<'e> Validator<'e> {
             tells: false,
             unusable: None,
             unknown: None,
+            is_unwritten: false,
+            is_ordinary: false,
             unreached: Unreached::of(step, unit, changed, &self.sides.kernels),
             order: Order::new(step, unit, changed),
         };
@@ -223,13 +225,13 @@ impl<'e> Validator<'e> {
             let tried = self.case(about, (case, integers), &limits, done);
             took += limits.work_done();
             match tried {
-                Tried::Unusable { why, may_be_integers: true } if case.aim != Aim::Given => {
+                Tried::Unusable { why, of: Unfit::Integers } if case.aim != Aim::Given => {
                     first.get_or_insert(why);
                 }
                 tried => return (tried, took),
             }
         }
-        (Tried::Unusable { why: first.unwrap_or_default(), may_be_integers: false }, took)
+        (Tried::Unusable { why: first.unwrap_or_default(), of: Unfit::Other }, took)
     }
 
     /// Validates one function with one input.
@@ -241,10 +243,10 @@ impl<'e> Validator<'e> {
         done: &mut Done,
     ) -> Tried {
         let About { step, unit, source, allowed } = about;
-        let unusable = |why, may_be_integers| Tried::Unusable { why, may_be_integers };
+        let unusable = |why, of| Tried::Unusable { why, of };
         let args = match source.arguments(arguments_for(step), unit, (case, integers), limits) {
             Ok(args) => args,
-            Err(why) => return unusable(format!("before the pass: {why}"), false),
+            Err(why) => return unusable(format!("before the pass: {why}"), Unfit::Other),
         };
         let engine = self.engine;
         let first = self.sides.execute(engine, &step.before, unit, case, &args, limits);
@@ -253,8 +255,10 @@ impl<'e> Validator<'e> {
         let before = match first.side {
             Side::Value(value) => value,
             Side::Limit(why) => return Tried::Limit(why),
-            Side::Fails(why, _) => return unusable(format!("before the pass: {why}"), true),
-            Side::Cannot(why) | Side::Refuses(why, _) => return unusable(format!("before the pass: {why}"), false),
+            Side::Fails(why, _) => return unusable(format!("before the pass: {why}"), Unfit::Integers),
+            Side::Cannot(why) | Side::Refuses(why, _) => {
+                return unusable(format!("before the pass: {why}"), Unfit::Other);
+            }
             Side::Asserts(why) => {
                 let after = self.sides.execute(engine, &step.after, unit, case, &args, limits);
                 return match after.side {
@@ -277,7 +281,7 @@ impl<'e> Validator<'e> {
             Side::Limit(why) if left / MUCH_MORE < first.work => return Tried::Limit(format!("after the pass, {why}")),
             Side::Limit(why) | Side::Cannot(why) => return Tried::Unknown(format!("after the pass, {why}")),
             Side::Refuses(why, _) if step.tolerance == Tolerance::Specialized => {
-                return unusable(format!("after the pass: {why}"), false);
+                return unusable(format!("after the pass: {why}"), Unfit::Other);
             }
             Side::Asserts(why) => difference(What::Fails { why }),
             Side::Refuses(why, at) | Side::Fails(why, at) => {
@@ -310,16 +314,30 @@ impl<'e> Validator<'e> {
         if compare::has_function(&before.value) {
             return Err(Tried::Unknown("it returns a function, which is never called".to_string()));
         }
-        let unusable = |why: String| Err(Tried::Unusable { why, may_be_integers: false });
+        let unusable = |why: String| Err(Tried::Unusable { why, of: Unfit::Other });
+        let unwritten = || {
+            let why = "before the pass: the result depends on uninitialized elements".to_string();
+            Err(Tried::Unusable { why, of: Unfit::Unwritten })
+        };
         let found = compare::computed(before, after, args, allowed);
-        let same = || Tried::Same { largest: found.largest, tells: !compare::is_nan(&before.value) };
+        let same = |depends| Tried::Same {
+            largest: found.largest,
+            tells: !compare::is_nan(&before.value),
+            is_ordinary: !case.range.is_special()
+                && depends == Dependence::Nothing
+                && compare::has_elements(&before.value),
+        };
         let Some((output, mismatch)) = &found.worst else {
+            let depends = self.dependence(about, (case, args), before);
+            if depends == Dependence::Most {
+                return unwritten();
+            }
             let why = done.order.introduced(engine, step, unit, (case, args), memory);
-            return why.map(|why| What::Unordered { why }).ok_or_else(same);
+            return why.map(|why| What::Unordered { why }).ok_or_else(|| same(depends));
         };
         let values = (&before.value, &after.value);
         if allowed.is_loose() && precise::explains(engine, step, unit, args, values, allowed, limits) {
-            return Err(same());
+            return Err(same(Dependence::Nothing));
         }
         let is_special = case.range.is_special();
         if allowed.is_of_held_values()
@@ -339,38 +357,32 @@ impl<'e> Validator<'e> {
         if may_overflow && doubts.overflows {
             return unusable("before the pass: a number overflows".to_string());
         }
-        if self.is_unwritten(about, (case, args), values) {
-            return unusable("before the pass: the result depends on uninitialized memory".to_string());
+        if compare::agree_where_same(before, &self.again(about, (case, args)), after, args, allowed) {
+            return unwritten();
         }
         let output = unit.output_name(&step.before, output.clone());
         Ok(What::Value { output, mismatch: mismatch.clone() })
     }
 
-    /// Returns true if values differ only where the result before the pass depends on unwritten memory.
-    fn is_unwritten(
-        &self,
-        about: &About<'_>,
-        (case, args): (&Case, &[Value]),
-        (before, after): (&Value, &Value),
-    ) -> bool {
-        !compare::is_same(before, after, &about.allowed)
-            && self
-                .again(about, (case, args))
-                .any(|again| compare::agree_where_same(before, &again, after, &about.allowed))
+    /// Returns how much of the results before the pass depends on unwritten memory. A function that fails with every other content of that
+    /// memory depends on it, too.
+    fn dependence(&self, about: &About<'_>, (case, args): (&Case, &[Value]), before: &Computed) -> Dependence {
+        if !before.is_doubtful {
+            return Dependence::Nothing;
+        }
+        let again = self.again(about, (case, args));
+        if again.is_empty() { Dependence::Most } else { compare::dependence(before, &again, args) }
     }
 
-    /// Runs the function before the pass again with other contents in unwritten memory. A sum of large floats may stay infinite with one
-    /// of them.
-    fn again<'s>(
-        &'s self,
-        about: &'s About<'_>,
-        (case, args): (&'s Case, &'s [Value]),
-    ) -> impl Iterator<Item = Value> + 's {
-        [!case.fresh, 0].into_iter().filter_map(move |fresh| {
+    /// Runs the function before the pass again with other contents in unwritten memory: numbers of the other sign, small ones, and zeros. A
+    /// sum of large floats may stay infinite with one of them, and a minimum or a product may stay the same.
+    fn again(&self, about: &About<'_>, (case, args): (&Case, &[Value])) -> Vec<Computed> {
+        let (module, kernels) = (&about.step.before, &self.sides.kernels);
+        let of = |fresh| {
             let other = Limits::with_fresh_bytes(self.how.memory, self.how.work, fresh);
-            let (module, kernels) = (&about.step.before, &self.sides.kernels);
-            sides::execute(self.engine, module, about.unit, args, &other, kernels, &mut ()).ok()
-        })
+            sides::computed(self.engine, module, about.unit, args, &other, kernels).0.ok()
+        };
+        [cases::of_other_sign(case.fresh), !case.fresh, 0].into_iter().filter_map(of).collect()
     }
 }
 
@@ -395,16 +407,17 @@ struct About<'a> {
 /// The outcome of one input.
 enum Tried {
     /// The values are equal, up to this largest difference. `tells` is false if all numbers are NaN, which makes the comparison
-    /// meaningless.
+    /// meaningless. `is_ordinary`: there are values that do not depend on uninitialized elements, and the input does not look for faults
+    /// at special ones.
     Same {
         largest: f64,
         tells: bool,
+        is_ordinary: bool,
     },
-    /// The input cannot be used: the module before the pass fails with it, or the one after the pass need not accept it. Smaller integers may
-    /// help.
+    /// The input cannot be used: the module before the pass fails with it, or the one after the pass need not accept it.
     Unusable {
         why: String,
-        may_be_integers: bool,
+        of: Unfit,
     },
     /// The input violates an assertion on both sides.
     Violates(String),
@@ -415,12 +428,25 @@ enum Tried {
     Different(Box<Difference>),
 }
 
+/// The kinds of reasons why an input cannot be used.
+#[derive(Clone, Copy, PartialEq)]
+enum Unfit {
+    /// Smaller integers may help.
+    Integers,
+    /// The result depends on uninitialized elements.
+    Unwritten,
+    Other,
+}
+
 /// The findings on a function after some inputs.
 struct Done {
     same: Same,
     tells: bool,
     unusable: Option<String>,
     unknown: Option<String>,
+    /// True if the result of an ordinary input depends on uninitialized elements, and if an ordinary input was compared.
+    is_unwritten: bool,
+    is_ordinary: bool,
     unreached: Unreached,
     order: Order,
 }
@@ -447,16 +473,18 @@ impl Done {
     /// Adds the outcome of an input, and returns a reason if no more should be tried.
     fn add(&mut self, case: &Case, tried: Tried) -> Option<Ended> {
         match tried {
-            Tried::Same { largest, tells } => {
+            Tried::Same { largest, tells, is_ordinary } => {
                 self.same.one(largest);
                 self.same.coverage.case(case);
                 self.tells |= tells;
+                self.is_ordinary |= is_ordinary;
             }
             // A user who provides an input expects it to be compared.
             Tried::Unusable { why, .. } if case.aim == Aim::Given => {
                 self.unknown.get_or_insert(format!("the given arrays cannot be used {why}"));
             }
-            Tried::Unusable { why, .. } => {
+            Tried::Unusable { why, of } => {
+                self.is_unwritten |= of == Unfit::Unwritten && !case.range.is_special();
                 self.same.coverage.refused += 1;
                 self.unusable.get_or_insert(why);
             }
@@ -486,6 +514,10 @@ impl Done {
         coverage.watched = self.order.watched;
         let why = match self.unknown {
             Some(why) => why,
+            // With special values only, such as NaN, a result may be independent of them.
+            None if self.is_unwritten && !self.is_ordinary => {
+                "its result depends on uninitialized elements".to_string()
+            }
             None if self.same.inputs == 0 => match self.unusable {
                 Some(why) => format!("none of the inputs can be executed {why}"),
                 None => "it does not take inputs".to_string(),

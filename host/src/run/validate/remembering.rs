@@ -102,6 +102,8 @@ struct Known {
     result: Option<Number>,
     /// Contents of the tensors that the call may have written to, in order.
     outputs: Vec<Tensor>,
+    /// True if unwritten memory may have affected the call.
+    is_doubtful: bool,
 }
 
 impl Known {
@@ -140,16 +142,24 @@ impl Kernel for RememberingKernel {
             for (output, known) in outputs.zip(&known.outputs) {
                 output.bytes_mut().copy_from_slice(known.bytes());
             }
+            if known.is_doubtful {
+                limits.note_unwritten();
+            }
             return Ok(known.result);
         }
+        let was_doubtful = limits.take_unwritten();
         let result = self.kernel.run(args, limits)?;
+        let is_doubtful = limits.take_unwritten();
+        if was_doubtful || is_doubtful {
+            limits.note_unwritten();
+        }
         // Copied, so that cached results do not count against the limits of this run.
         let copy = |arg: &Arg<'_>| match arg {
             Arg::Out(tensor) => Some(Tensor::new(tensor.dtype(), tensor.shape(), tensor.bytes())),
             _ => None,
         };
         if let Ok(outputs) = args.iter().filter_map(copy).collect::<Result<Vec<Tensor>, Fault>>() {
-            lock(&self.results).insert(key, Arc::new(Known { result, outputs }));
+            lock(&self.results).insert(key, Arc::new(Known { result, outputs, is_doubtful }));
         }
         Ok(result)
     }

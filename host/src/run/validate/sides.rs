@@ -45,6 +45,8 @@ pub(super) struct Computed {
     pub(super) value: Value,
     /// The final contents of argument tensors that the function wrote to, by position of the argument.
     pub(super) written: BTreeMap<u32, Value>,
+    /// True if uninitialized memory may have affected the values.
+    pub(super) is_doubtful: bool,
 }
 
 /// Executes functions, and caches the results of the last module.
@@ -99,12 +101,10 @@ impl Sides {
         if let Some(known) = self.known.iter().find(same) {
             return known.executed.clone();
         }
-        let mut writes = Writes { branches: Branches::default(), written: BTreeMap::new() };
         let before = limits.work_done();
-        let result = execute(engine, module, unit, args, limits, &self.kernels, &mut writes);
-        let (work, written) = (limits.work_done().saturating_sub(before), writes.written);
-        let side = result.map_or_else(|failure| side_of(&failure), |value| Side::Value(Computed { value, written }));
-        let executed = Executed { side, branches: writes.branches, work };
+        let (result, branches) = computed(engine, module, unit, args, limits, &self.kernels);
+        let work = limits.work_done().saturating_sub(before);
+        let executed = Executed { side: result.map_or_else(|failure| side_of(&failure), Side::Value), branches, work };
         if self.known.len() < MOST_KNOWN {
             let (module, unit, args, executed) = (module.clone(), unit.clone(), args.to_vec(), executed.clone());
             self.known.push(Known { module, unit, case: case.number, args, executed });
@@ -129,7 +129,22 @@ impl Observer for Writes {
     }
 }
 
-/// Executes a function of a module. The origin of each tensor is its position among the arguments.
+/// Executes a function of a module. Returns everything that it computed, and the branches that it took.
+pub(super) fn computed(
+    engine: &Engine,
+    module: &Module,
+    unit: &Unit,
+    args: &[Value],
+    limits: &Limits,
+    kernels: &Arc<Kernels>,
+) -> (Result<Computed, Failure>, Branches) {
+    let mut writes = Writes { branches: Branches::default(), written: BTreeMap::new() };
+    let result = execute_in_doubt(engine, module, unit, args, limits, kernels, &mut writes);
+    let Writes { branches, written } = writes;
+    (result.map(|(value, is_doubtful)| Computed { value, written, is_doubtful }), branches)
+}
+
+/// Executes a function of a module.
 pub(super) fn execute(
     engine: &Engine,
     module: &Module,
@@ -139,18 +154,35 @@ pub(super) fn execute(
     kernels: &Arc<Kernels>,
     observer: &mut dyn Observer,
 ) -> Result<Value, Failure> {
+    execute_in_doubt(engine, module, unit, args, limits, kernels, observer).map(|(value, _)| value)
+}
+
+/// Executes a function of a module. The origin of each tensor is its position among the arguments. Also returns true if uninitialized memory may
+/// have affected the values.
+fn execute_in_doubt(
+    engine: &Engine,
+    module: &Module,
+    unit: &Unit,
+    args: &[Value],
+    limits: &Limits,
+    kernels: &Arc<Kernels>,
+    observer: &mut dyn Observer,
+) -> Result<(Value, bool), Failure> {
     match unit {
         Unit::Function(name) => {
-            let mut machine = Machine::new(module, engine).limits(limits).kernels(kernels);
+            let mut machine = Machine::new(module, engine).limits(limits).kernels(kernels).looking_for_unwritten();
             let with_origin = |(at, value): (u32, &Value)| match value {
                 Value::Tensor(tensor) => Value::Tensor(tensor.clone().with_origin(at)),
                 other => other.clone(),
             };
-            machine.run(name, (0..).zip(args).map(with_origin).collect(), observer)
+            let value = machine.run(name, (0..).zip(args).map(with_origin).collect(), observer)?;
+            Ok((value, machine.unwritten().is_some()))
         }
         Unit::PrimFunc(name) => {
             let body = module.get(name).ok_or(Cause::NoFunction { name: name.clone(), near: Vec::new() })?;
-            Ok(prim_func(body, name, args, limits, kernels)?)
+            limits.take_unwritten();
+            let value = prim_func(body, name, args, limits, kernels)?;
+            Ok((value, limits.take_unwritten()))
         }
     }
 }

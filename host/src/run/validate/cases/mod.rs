@@ -98,7 +98,12 @@ const VARIED: usize = 3;
 const MOST_CONSTANTS: usize = 6;
 
 /// Bytes of a large positive and a large negative finite float, in every width.
-const FRESH: [u8; 2] = [execute::FRESH, execute::FRESH | 0x80];
+const FRESH: [u8; 2] = [execute::FRESH, of_other_sign(execute::FRESH)];
+
+/// Returns the byte of numbers of the other sign, in every width.
+pub(super) const fn of_other_sign(fresh: u8) -> u8 {
+    fresh ^ 0x80
+}
 
 /// The kinds of values for inputs that look for faults at special values; the most effective come first.
 const VALUES: [InputRange; 11] = [
