@@ -368,3 +368,29 @@ fn a_failure_for_chosen_sizes_names_them() {
     let said = case.refused(&["exec", "windows.onnx", "--random", "1", "--dim", "length=8"], 1);
     assert!(!said.contains("because no input gives"), "{said}");
 }
+
+/// A sum over many small numbers does not lose them.
+#[test]
+fn a_softmax_of_many_numbers_counts_the_small_ones() {
+    let of = |op: &str, want: f32| {
+        let graph = [
+            node("ConstantOfShape", &["n"], "zeros", &[]),
+            node("Sub", &["zeros", "less"], "small", &[]),
+            node("Concat", &["first", "small"], "x", &[int_attribute("axis", 0)]),
+            node(op, &["x"], "shares", &[]),
+            node("ReduceMax", &["shares"], "got", &[]),
+            vector("n", &[19_999]),
+            floats("less", &[1], &[17.3]),
+            floats("first", &[1], &[0.0]),
+        ];
+        // Without parts, the result would be off by 6e-4.
+        compared(&graph, &[1], &[want], 1e-5)
+    };
+    let share = 1.0 / (1.0 + 19_999.0 * (-17.3f32).exp());
+    let case = case("onnx_model_shares").file("shares.onnx", of("Softmax", share));
+    let case = case.file("logs.onnx", of("LogSoftmax", share.ln()));
+    for (name, passes) in [("shares.onnx", ""), ("shares.onnx", "relax.LegalizeOps"), ("logs.onnx", "")] {
+        let said = case.fine(&["exec", name, "--passes", passes]);
+        assert!(is_true(&said), "{name}: {said}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Normalizations, softmax and losses.
 
 use super::conv::along_channels;
+use super::shape::padded;
 use super::{Row, all, ms, one};
 use crate::cx::Cx;
 use crate::known;
@@ -11,9 +12,7 @@ use plugin_api::prelude::*;
 
 pub(super) const ROWS: &[Row] = &[
     one("Softmax", 7, |cx, n| soft(cx, n, softmax)),
-    one("LogSoftmax", 7, |cx, n| {
-        soft(cx, n, |cx, x, axis| cx.call("relax.nn.log_softmax", &[x], &[("axis", (axis as i64).into())]))
-    }),
+    one("LogSoftmax", 7, |cx, n| soft(cx, n, log_softmax)),
     one("Hardmax", 7, hardmax),
     all("BatchNormalization", 7, batch_norm),
     one("InstanceNormalization", 7, |cx, n| {
@@ -62,7 +61,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
     all("SoftmaxCrossEntropyLoss", 12, |cx, n| {
         let x = n.input(0)?;
-        let log = cx.call("relax.nn.log_softmax", &[&x], &[("axis", 1i64.into())])?;
+        let log = log_softmax(cx, &x, 1)?;
         let loss = nll_loss(cx, n, &log, &n.input(1)?, n.opt(2)?)?;
         Ok(vec![loss.into(), log.into()])
     }),
@@ -74,15 +73,53 @@ pub(super) const ROWS: &[Row] = &[
     all("SimplifiedLayerNormalization", 1, simplified),
 ];
 
+/// Axes with more elements are summed in parts, as adding so many small numbers to a large one loses them.
+const LONG: i64 = 4096;
+/// The number of elements of a part.
+const PART: i64 = 128;
+
+fn is_long(x: &T, axis: usize) -> bool {
+    let length = x.shape().and_then(|shape| shape.get(axis)?.as_int());
+    x.dtype() == DType::F32 && length.is_some_and(|n| n > LONG && n < super::conv::LARGEST)
+}
+
+/// Returns the sum along an axis of known length, which stays as an axis of length 1: the sum of the sums of parts.
+fn sum_of_parts(cx: &Cx<'_>, x: &T, axis: usize) -> Res<T> {
+    let n = x.dim(axis)?.as_int().ok_or("the length of the axis of its sum is not known")?;
+    let parts = (n + PART - 1) / PART;
+    let none = vec![Dim::Int(0); x.rank()?];
+    let mut after = none.clone();
+    after[axis] = Dim::Int(parts * PART - n);
+    let whole = padded(cx, x.clone(), &none, &after, "constant", &cx.scalar(0.0, x.dtype())?)?;
+    let mut dims = whole.dims()?;
+    dims.splice(axis..=axis, [Dim::Int(parts), Dim::Int(PART)]);
+    let sums = cx.reduce("sum", &cx.reshape(&whole, dims)?, &[axis + 1], false)?;
+    cx.reduce("sum", &sums, &[axis], true)
+}
+
 /// Softmax along an axis; that of float16 with sums in single precision.
 pub(super) fn softmax(cx: &Cx<'_>, x: &T, axis: usize) -> Res<T> {
-    if x.dtype() != DType::F16 {
+    let is_long = is_long(x, axis);
+    if x.dtype() != DType::F16 && !is_long {
         return cx.call("relax.nn.softmax", &[x], &[("axis", (axis as i64).into())]);
     }
     let apart = cx.sub(x, &cx.reduce("max", x, &[axis], true)?)?;
     let powers = cx.un("exp", &apart)?;
+    if is_long {
+        return cx.div(&powers, &sum_of_parts(cx, &powers, axis)?);
+    }
     let sum = cx.reduce("sum", &cx.cast(&powers, DType::F32)?, &[axis], true)?;
     cx.div(&powers, &cx.cast(&sum, x.dtype())?)
+}
+
+/// The logarithm of softmax along an axis.
+fn log_softmax(cx: &Cx<'_>, x: &T, axis: usize) -> Res<T> {
+    if !is_long(x, axis) {
+        return cx.call("relax.nn.log_softmax", &[x], &[("axis", (axis as i64).into())]);
+    }
+    let apart = cx.sub(x, &cx.reduce("max", x, &[axis], true)?)?;
+    let sum = sum_of_parts(cx, &cx.un("exp", &apart)?, axis)?;
+    cx.sub(&apart, &cx.un("log", &sum)?)
 }
 
 /// Computes softmax along an axis, or, before version 13, along all axes from one on.
@@ -257,7 +294,7 @@ fn lrn<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     before[1] = Dim::Int((size - 1) / 2);
     after[1] = Dim::Int(size - 1 - (size - 1) / 2);
     let zero = cx.scalar(0.0, x.dtype())?;
-    let wide = super::shape::padded(cx, squares, &before, &after, "constant", &zero)?;
+    let wide = padded(cx, squares, &before, &after, "constant", &zero)?;
     let channels = x.dim(1)?;
     let mut sum: Option<T> = None;
     for at in 0..size {
