@@ -15,12 +15,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Named {
     type Error = PyErr;
 
     fn extract(name: Borrowed<'a, 'py, PyAny>) -> PyResult<Named> {
-        Ok(Named(match name.extract::<&str>()? {
-            "auto" => Backend::Auto,
-            "llvm" => Backend::Llvm,
-            "interpreter" => Backend::Interpreter,
-            other => return Err(PyValueError::new_err(format!("unknown backend `{other}`"))),
-        }))
+        let name = name.extract::<&str>()?;
+        let known = Backend::ALL.into_iter().find(|backend| backend.named().0 == name);
+        known.map(Named).ok_or_else(|| PyValueError::new_err(format!("unknown backend `{name}`")))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{InputArgs, IsolateArgs, LimitArg, Select};
 use crate::plugins::amounts::{bytes, count, within};
 use crate::run::execute::backend::Backend;
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -21,8 +22,8 @@ pub(in crate::cli) struct Executed {
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(in crate::cli) limit_memory: Option<u64>,
     /// The backend that executes PrimFuncs. All backends give the same bits.
-    #[arg(long, value_name = "BACKEND", value_enum, default_value_t = BackendArg::Auto)]
-    pub(in crate::cli) backend: BackendArg,
+    #[arg(long, value_name = "BACKEND", value_enum, default_value_t = Backend::Auto)]
+    pub(in crate::cli) backend: Backend,
     /// Prints the results as JSON.
     #[arg(long)]
     pub(in crate::cli) json: bool,
@@ -30,24 +31,14 @@ pub(in crate::cli) struct Executed {
     pub(in crate::cli) isolate: IsolateArgs,
 }
 
-/// The backend that executes PrimFuncs.
-#[derive(Clone, Copy, ValueEnum)]
-pub(in crate::cli) enum BackendArg {
-    /// Native code for slow functions, if an LLVM library is found; otherwise the interpreter.
-    Auto,
-    /// Native code.
-    Llvm,
-    /// The interpreter.
-    Interpreter,
-}
+impl ValueEnum for Backend {
+    fn value_variants<'a>() -> &'a [Backend] {
+        &Backend::ALL
+    }
 
-impl From<BackendArg> for Backend {
-    fn from(arg: BackendArg) -> Backend {
-        match arg {
-            BackendArg::Auto => Backend::Auto,
-            BackendArg::Llvm => Backend::Llvm,
-            BackendArg::Interpreter => Backend::Interpreter,
-        }
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (name, about) = self.named();
+        Some(PossibleValue::new(name).help(about))
     }
 }
 

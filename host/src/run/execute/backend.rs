@@ -23,6 +23,22 @@ pub enum Backend {
     Interpreter,
 }
 
+impl Backend {
+    /// All backends.
+    pub const ALL: [Backend; 3] = [Backend::Auto, Backend::Llvm, Backend::Interpreter];
+
+    /// Returns its name in arguments, and its description in `--help`.
+    pub fn named(self) -> (&'static str, &'static str) {
+        match self {
+            Backend::Auto => {
+                ("auto", "Native code for slow functions, if an LLVM library is found; otherwise the interpreter")
+            }
+            Backend::Llvm => ("llvm", "Native code"),
+            Backend::Interpreter => ("interpreter", "The interpreter"),
+        }
+    }
+}
+
 /// The kernels of a backend. Clones share its library and kernels.
 #[derive(Clone)]
 pub struct Executor {

@@ -92,7 +92,7 @@ pub(in crate::cli) fn bench(args: &BenchArgs, messages: Messages) -> Result<u8, 
     };
     let (cold, cache) = if args.cold { run.cold(&values)? } else { (None, None) };
     let cache = cache.as_ref().map_or_else(native_cache, |folder| Cache::new(folder.path()));
-    let (executor, times) = Executor::timed(args.executed.backend.into(), cache)?;
+    let (executor, times) = Executor::timed(args.executed.backend, cache)?;
     let (measured, made) = run.measured((&executor, &times), &values, opponent)?;
     progress.finish();
     in_the_original_process()?;
@@ -179,7 +179,7 @@ impl Run<'_> {
             help: "set TMPDIR to a writable folder".to_string(),
             code: exit::FAULT,
         })?;
-        let (executor, _) = Executor::timed(self.args.executed.backend.into(), Cache::new(folder.path()))?;
+        let (executor, _) = Executor::timed(self.args.executed.backend, Cache::new(folder.path()))?;
         self.progress.says("compiling");
         let run = || self.machine(&executor).run(&self.args.function, values.to_vec(), &mut ());
         let run = self.in_threads(run)?;

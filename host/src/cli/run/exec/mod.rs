@@ -35,7 +35,7 @@ pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Er
     let asked = Asked { function: &args.function, inputs, random: args.random, dims, read };
     let values = asked.values(&module, &limits)?;
     let mut watching = Watching::new(&module, args, messages);
-    let executor = Executor::new(args.executed.backend.into())?;
+    let executor = Executor::new(args.executed.backend)?;
     let kernels = &executor.kernels;
     let mut machine = Machine::new(&module, &**engine).limits(&limits).kernels(kernels).looking_for_unwritten();
     let result = executing(engine, || machine.run(&args.function, values, &mut watching));

@@ -34,7 +34,7 @@ const USUAL_SEED: u64 = 1;
 
 /// Runs the passes, and shows a verdict on each. Returns the exit code.
 pub(in crate::cli) fn validate(args: &ValidateArgs, messages: Messages) -> Result<u8, Error> {
-    let executor = Executor::new(args.executed.backend.into())?;
+    let executor = Executor::new(args.executed.backend)?;
     let how = Validation {
         dims: dims(&args.executed)?,
         function: args.function.clone(),
