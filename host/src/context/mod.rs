@@ -501,8 +501,7 @@ impl HostServices for Idle<'_> {
     }
 
     fn print(&self, body: &Body) -> String {
-        let text = script::print_function("main", body, self.engine);
-        text.unwrap_or_else(|error| format!("# {error}\n"))
+        self.engine.text_of_body(body)
     }
 
     fn config(&self, key: &str) -> Option<OptionValue> {

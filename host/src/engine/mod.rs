@@ -15,7 +15,7 @@ use crate::process::{self, Kind};
 use crate::report::Report;
 use crate::report::error::Error;
 use crate::workers::{self, Fates, Isolation, Limits, Opened, Start};
-use passhost_lang::ir::Call;
+use passhost_lang::ir::{Body, Call, Module};
 use passhost_lang::metadata::{ConfigInfo, OpInfo, OptionValue, PassInfo};
 use passhost_lang::names::{did_you_mean, nearest};
 use passhost_lang::typing::legalized::Legalized;
@@ -292,6 +292,20 @@ impl Engine {
             Some(out) => out(text),
             None => tracing::info!("{text}"),
         }
+    }
+
+    /// Prints a module for a plugin, below a header as comments.
+    pub(crate) fn show_module(&self, module: &Module, header: &str) {
+        let header = passhost_lang::names::visible::visible(header);
+        let mut text: String = header.lines().map(|line| format!("# {}\n", line.trim_end())).collect();
+        text.push_str(&script::print(module, self).unwrap_or_else(|error| format!("# {error}\n")));
+        text.push('\n');
+        self.print(&text);
+    }
+
+    /// Returns the text of a function for a plugin.
+    pub(crate) fn text_of_body(&self, body: &Body) -> String {
+        script::print_function("main", body, self).unwrap_or_else(|error| format!("# {error}\n"))
     }
 
     pub(crate) fn trace(&self) -> Option<&Trace> {

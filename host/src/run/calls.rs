@@ -6,6 +6,7 @@ use super::services::Services;
 use super::steps::Run;
 use crate::engine::Engine;
 use crate::engine::made::Code;
+use crate::instruments::Speaking;
 use crate::process::{self, Kind};
 use crate::report::error::Error;
 use passhost_lang::ir::{Body, BodyKind, Module, SealError};
@@ -15,6 +16,7 @@ use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::declare::diagnostics::Severity;
 use registry::{PassId, Registry};
 use serde_json::json;
+use std::sync::Arc;
 
 impl Run<'_> {
     pub(super) fn call(
@@ -26,13 +28,11 @@ impl Run<'_> {
     ) -> Result<Module, Error> {
         let (code, at) = (self.code(pass)?, self.engine.registry().pass_place(pass).1);
         if granularity == Granularity::Module {
-            let run = |services: &Services<'_>| {
-                let _doing = doing(self.engine.registry(), pass, self.position, "");
-                with_current(services, self.runner.context.opt_level(), || {
-                    few_suggestions(|| code.run_module(at, module, options))
-                })
-            };
-            return self.services.with(run).map_err(|failure| self.failure(pass, None, module, failure));
+            let _doing = doing(self.engine.registry(), pass, self.position, "");
+            let result = with_current(self.services, self.runner.context.opt_level(), || {
+                few_suggestions(|| code.run_module(at, module, options))
+            });
+            return result.map_err(|failure| self.failure(pass, None, module, failure));
         }
         let functions: Vec<(&str, &Body)> = module.functions().filter(|(_, body)| wants(granularity, body)).collect();
         let results = self.call_on_functions(pass, code, &functions, options);
@@ -114,12 +114,12 @@ impl Run<'_> {
         let registry = self.engine.registry();
         let (info, at, step) = (registry.pass(pass), registry.pass_place(pass).1, self.position);
         let (engine, settings, input) = (self.engine, self.runner.context.settings(), self.services.input());
-        let input = &*input;
-        let marks = &self.services.marks;
+        let marks = self.services.marks;
         let outer = tracing::Span::current();
         let run = |functions: &[Named<'_>]| {
             let _entered = tracing::Span::current().is_none().then(|| outer.enter());
-            let services = Services::new(engine, marks, settings, &info.name, None, input);
+            let services = Services::new(engine, marks, settings, Speaking::default(), Arc::clone(&input));
+            services.set_pass(&info.name);
             let only = if let [(name, _)] = functions { *name } else { "" };
             let _doing = doing(registry, pass, step, only);
             let work = || {
@@ -128,7 +128,7 @@ impl Run<'_> {
                 })
             };
             let results = settings.seen(|| few_suggestions(work));
-            (results, services.said.into_inner(), services.counted.into_inner().into_list())
+            (results, services.said.into_inner(), services.counted.into_inner())
         };
         let stretches = if info.sequential { vec![run(functions)] } else { self.runner.workers.run(functions, run) };
         let mut all = Vec::with_capacity(functions.len());

@@ -37,12 +37,13 @@ use std::time::Duration;
 
 pub use crate::report::expect::Expectation;
 pub use crate::report::said::{PassDiagnostic, ShownPlace, Statistic};
+use marks::Marks;
 pub use notes::limits::Rewrites;
 pub use notes::{limits, provenance};
 pub use outcomes::{Failure, Fate, Part, Past, RunReport, StepReport};
 use parallel::Workers;
 use provenance::Provenance;
-use services::RunServices;
+use services::Services;
 use steps::Run;
 
 /// Runs plans. Its methods configure the run first.
@@ -198,7 +199,9 @@ impl<'e> Runner<'e> {
         let mode = Mode { keep_going: self.keep_going, compat: plan.compat, trace: self.engine.trace().cloned() };
         let more = std::mem::take(&mut self.more);
         let outer = self.context.watch(mode, more)?;
-        let services = RunServices::new(self.engine, &self.context, &module);
+        let (marks, input) = (Marks::default(), Arc::new(services::Input::new(module.clone())));
+        let (settings, speaking) = (self.context.settings(), self.context.speaking());
+        let services = Services::new(self.engine, &marks, settings, speaking, input);
         let run = || Run::new(&self, plan, &services, module, provenance).report();
         let report = with_current(&services, plan.opt_level, run);
         // A pass can run others in its own context.

@@ -41,7 +41,7 @@ impl<'r> Run<'r> {
         self.check_required(pass, &before, held).map_err(Stop::Failed)?;
         let started = self.instruments().run_before(&before, &facts).map_err(Stop::Before)?;
         self.hear();
-        let counted = self.services.counted.borrow().len();
+        let counted = self.services.counted.borrow_mut().mark();
         let span = self.engine.span("pass", &info.name, || json!({ "step": number }));
         let result = self.verified(job, &before, held);
         self.hear();
@@ -49,7 +49,7 @@ impl<'r> Run<'r> {
             Ok(done) => done,
             Err(error) => {
                 // The effects of the pass are undone.
-                self.services.counted.borrow_mut().truncate(counted);
+                self.services.counted.borrow_mut().back_to(counted);
                 let message = match &error {
                     Error::Step { message, .. } => message.clone(),
                     other => other.to_string(),
@@ -66,7 +66,7 @@ impl<'r> Run<'r> {
             Err(error) => {
                 let stop = self.failed_after(error, before, changed, Some(cost));
                 if let Stop::Before(_) = stop {
-                    self.services.counted.borrow_mut().truncate(counted);
+                    self.services.counted.borrow_mut().back_to(counted);
                 }
                 Err(stop)
             }
@@ -229,7 +229,7 @@ impl<'r> Run<'r> {
 
     /// Returns the inference rules as the run uses them.
     fn rules(&self) -> Rules<'_> {
-        Rules { engine: self.engine, marks: &self.services.marks }
+        Rules { engine: self.engine, marks: self.services.marks }
     }
 }
 

@@ -4,10 +4,9 @@ use super::execute::evaluate::Evaluations;
 use super::marks::{Marks, Rules};
 use super::statistics::Counters;
 use super::{PassDiagnostic, ShownPlace};
-use crate::context::{PassContext, Settings};
+use crate::context::Settings;
 use crate::engine::Engine;
 use crate::instruments::Speaking;
-use crate::report::said::Statistic;
 use passhost_lang::ir::{Body, Call, Module};
 use passhost_lang::metadata::OptionValue;
 use passhost_lang::typing::legalized::Legalized;
@@ -19,25 +18,24 @@ use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
-/// The services of the host for plugin code during one call, on one thread.
+/// The services of the host for plugin code on one thread: for instruments, checkers and module passes during a run, and for each stretch of
+/// functions. Collects what was reported and counted.
 pub(super) struct Services<'a> {
-    pub(super) engine: &'a Engine,
+    engine: &'a Engine,
     pub(super) marks: &'a Marks,
-    pub(super) settings: &'a Settings,
-    /// Full name of the pass.
-    pub(super) pass: &'a str,
-    /// Full name of the instrument that is being called.
-    pub(super) instrument: Option<String>,
-    /// The module in which places are looked up, shared by all threads of a run.
-    pub(super) input: &'a Input,
+    settings: &'a Settings,
+    /// Full name of the current pass.
+    pass: RefCell<String>,
+    /// The instrument that is being called.
+    speaking: Speaking,
+    /// The module in which places are looked up. All threads of a run share it, so that it is printed at most once.
+    input: RefCell<Arc<Input>>,
     /// The reported diagnostics.
     pub(super) said: RefCell<Vec<PassDiagnostic>>,
     /// True if the last diagnostic was kept, so that new labels are added to it.
     labelled: Cell<bool>,
-    /// The counters.
     pub(super) counted: RefCell<Counters>,
 }
 
@@ -47,18 +45,34 @@ impl<'a> Services<'a> {
         engine: &'a Engine,
         marks: &'a Marks,
         settings: &'a Settings,
-        pass: &'a str,
-        instrument: Option<String>,
-        input: &'a Input,
+        speaking: Speaking,
+        input: Arc<Input>,
     ) -> Services<'a> {
-        let (said, counted, labelled) = Default::default();
-        Services { engine, marks, settings, pass, instrument, input, said, labelled, counted }
+        let (pass, said, labelled, counted) = Default::default();
+        Services { engine, marks, settings, pass, speaking, input: RefCell::new(input), said, labelled, counted }
+    }
+
+    /// Sets the current pass.
+    pub(super) fn set_pass(&self, name: &str) {
+        *self.pass.borrow_mut() = name.to_string();
+    }
+
+    /// Sets the module in which places are looked up.
+    pub(super) fn see(&self, module: &Module) {
+        let mut input = self.input.borrow_mut();
+        if !input.module.same(module) {
+            *input = Arc::new(Input::new(module.clone()));
+        }
+    }
+
+    pub(super) fn input(&self) -> Arc<Input> {
+        Arc::clone(&self.input.borrow())
     }
 
     /// Returns the place of a diagnostic or label.
     fn place(&self, diagnostic: &Diagnostic<'_>) -> Option<ShownPlace> {
         let (function, node) = diagnostic.function.zip(diagnostic.node)?;
-        self.input.place(self.engine, function, node)
+        self.input().place(self.engine, function, node)
     }
 }
 
@@ -126,12 +140,11 @@ impl HostServices for Services<'_> {
     }
 
     fn evaluate(&self, function: &Body, limits: EvaluationLimits) -> Result<Evaluated, EvaluationError> {
-        self.input.evaluate(self.engine, function, limits)
+        self.input().evaluate(self.engine, function, limits)
     }
 
     fn print(&self, body: &Body) -> String {
-        let text = script::print_function("main", body, self.engine);
-        text.unwrap_or_else(|error| format!("# {error}\n"))
+        self.engine.text_of_body(body)
     }
 
     fn config(&self, key: &str) -> Option<OptionValue> {
@@ -139,7 +152,7 @@ impl HostServices for Services<'_> {
     }
 
     fn pass_name(&self) -> String {
-        self.pass.to_string()
+        self.pass.borrow().clone()
     }
 
     fn run(&self) -> Option<u64> {
@@ -151,14 +164,14 @@ impl HostServices for Services<'_> {
     }
 
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
-        let shown = !is_on_request(diagnostic.severity) || self.settings.missed.shows(self.pass);
+        let shown = !is_on_request(diagnostic.severity) || self.settings.missed.shows(&self.pass.borrow());
         self.labelled.set(shown);
         if !shown {
             return;
         }
         self.said.borrow_mut().push(PassDiagnostic {
             pass: self.pass_name(),
-            instrument: self.instrument.clone(),
+            instrument: self.speaking.borrow().as_deref().map(str::to_string),
             severity: diagnostic.severity,
             function: diagnostic.function.map(str::to_string),
             message: diagnostic.message.to_string(),
@@ -174,141 +187,17 @@ impl HostServices for Services<'_> {
     }
 
     fn wanted(&self, function: Option<&str>) -> Wanted {
-        self.settings.missed.of(self.pass, function)
+        self.settings.missed.of(&self.pass.borrow(), function)
     }
 
     fn statistic(&self, name: &str, n: u64) {
-        let whose = self.instrument.as_deref().unwrap_or(self.pass);
-        self.counted.borrow_mut().add(whose, name, n);
+        let (speaking, pass) = (self.speaking.borrow(), self.pass.borrow());
+        self.counted.borrow_mut().add(speaking.as_deref().unwrap_or(&pass), name, n);
     }
 
     fn show_module(&self, module: &Module, header: &str) {
-        let _span = self.engine.span("print", "print the module", || json!({ "pass": self.pass }));
-        let header = format!("{}: {}", self.pass, passhost_lang::names::visible::visible(header));
-        let mut text: String = header.lines().map(|line| format!("# {}\n", line.trim_end())).collect();
-        text.push_str(&script::print(module, self.engine).unwrap_or_else(|error| format!("# {error}\n")));
-        text.push('\n');
-        self.engine.print(&text);
-    }
-}
-
-/// The services of the host for instruments and checkers between passes. Collects what was reported and counted.
-pub(super) struct RunServices<'r> {
-    engine: &'r Engine,
-    settings: Arc<Settings>,
-    /// The instrument that is being called.
-    speaking: Speaking,
-    pub(super) marks: Marks,
-    /// Full name of the current pass.
-    pass: RefCell<String>,
-    /// The module in which places are looked up. It is printed at most once.
-    input: RefCell<Rc<Input>>,
-    pub(super) said: RefCell<Vec<PassDiagnostic>>,
-    /// Like the field of the same name in [`Services`].
-    labelled: Cell<bool>,
-    /// Counters of passes, not summed.
-    pub(super) counted: RefCell<Vec<Statistic>>,
-}
-
-impl<'r> RunServices<'r> {
-    pub(super) fn new(engine: &'r Engine, context: &PassContext, module: &Module) -> RunServices<'r> {
-        RunServices {
-            engine,
-            settings: Arc::clone(context.settings()),
-            speaking: context.speaking(),
-            marks: Marks::default(),
-            pass: RefCell::default(),
-            input: RefCell::new(Rc::new(Input::new(module.clone()))),
-            said: RefCell::default(),
-            labelled: Cell::default(),
-            counted: RefCell::default(),
-        }
-    }
-
-    /// Sets the current pass.
-    pub(super) fn set_pass(&self, name: &str) {
-        *self.pass.borrow_mut() = name.to_string();
-    }
-
-    /// Sets the module in which places are looked up.
-    pub(super) fn see(&self, module: &Module) {
-        let mut input = self.input.borrow_mut();
-        if !input.module.same(module) {
-            *input = Rc::new(Input::new(module.clone()));
-        }
-    }
-
-    pub(super) fn input(&self) -> Rc<Input> {
-        Rc::clone(&self.input.borrow())
-    }
-
-    /// Runs `f` with the current services, and keeps what it reports.
-    pub(super) fn with<R>(&self, f: impl FnOnce(&Services<'_>) -> R) -> R {
-        let (pass, input) = (self.pass.borrow().clone(), self.input());
-        let instrument = self.speaking.borrow().as_deref().map(str::to_string);
-        let services = Services::new(self.engine, &self.marks, &self.settings, &pass, instrument, &input);
-        let result = f(&services);
-        self.said.borrow_mut().append(&mut services.said.take());
-        self.counted.borrow_mut().append(&mut services.counted.take().into_list());
-        result
-    }
-}
-
-impl HostServices for RunServices<'_> {
-    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
-        Rules { engine: self.engine, marks: &self.marks }.infer(call)
-    }
-
-    fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
-        self.engine.legalize(call)
-    }
-
-    fn evaluate(&self, function: &Body, limits: EvaluationLimits) -> Result<Evaluated, EvaluationError> {
-        self.input().evaluate(self.engine, function, limits)
-    }
-
-    fn print(&self, body: &Body) -> String {
-        self.with(|services| services.print(body))
-    }
-
-    fn config(&self, key: &str) -> Option<OptionValue> {
-        self.with(|services| services.config(key))
-    }
-
-    fn pass_name(&self) -> String {
-        self.pass.borrow().clone()
-    }
-
-    fn run(&self) -> Option<u64> {
-        Some(self.marks.run())
-    }
-
-    fn target(&self) -> Option<String> {
-        self.with(|services| services.target())
-    }
-
-    fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
-        let before = self.said.borrow().len();
-        self.with(|services| services.diagnose(diagnostic));
-        self.labelled.set(self.said.borrow().len() > before);
-    }
-
-    fn label(&self, label: &Diagnostic<'_>) {
-        if self.labelled.get() {
-            let place = self.with(|services| services.place(label));
-            self.said.borrow_mut().last_mut().into_iter().for_each(|said| said.label(place.clone(), label.message));
-        }
-    }
-
-    fn wanted(&self, function: Option<&str>) -> Wanted {
-        self.with(|services| services.wanted(function))
-    }
-
-    fn statistic(&self, name: &str, n: u64) {
-        self.with(|services| services.statistic(name, n));
-    }
-
-    fn show_module(&self, module: &Module, header: &str) {
-        self.with(|services| services.show_module(module, header));
+        let pass = self.pass_name();
+        let _span = self.engine.span("print", "print the module", || json!({ "pass": pass }));
+        self.engine.show_module(module, &format!("{pass}: {header}"));
     }
 }

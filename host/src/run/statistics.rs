@@ -3,11 +3,11 @@
 use crate::report::said::Statistic;
 use std::collections::HashMap;
 
-/// Counters without duplicates, in the order of their first use.
+/// Counters in the order of their first use. Those that were added after a mark can be taken back.
 #[derive(Default)]
 pub(super) struct Counters {
     list: Vec<Statistic>,
-    /// The position of each counter in the list, by pass and name.
+    /// The position of each counter since the last mark, by pass and name.
     places: HashMap<String, HashMap<String, usize>>,
 }
 
@@ -25,17 +25,29 @@ impl Counters {
         }
     }
 
-    /// Returns all counters.
-    pub(super) fn into_list(self) -> Vec<Statistic> {
-        self.list
+    /// Adds the counters of another thread.
+    pub(super) fn extend(&mut self, others: Counters) {
+        others.list.iter().for_each(|Statistic { pass, name, sum }| self.add(pass, name, *sum));
     }
-}
 
-/// Sums counters of the same pass and name, in the order of their first use.
-pub(super) fn summed(counted: Vec<Statistic>) -> Vec<Statistic> {
-    let mut counters = Counters::default();
-    counted.iter().for_each(|Statistic { pass, name, sum }| counters.add(pass, name, *sum));
-    counters.into_list()
+    /// Returns a mark for [`Counters::back_to`].
+    pub(super) fn mark(&mut self) -> usize {
+        self.places.clear();
+        self.list.len()
+    }
+
+    /// Drops what was added after a mark.
+    pub(super) fn back_to(&mut self, mark: usize) {
+        self.places.clear();
+        self.list.truncate(mark);
+    }
+
+    /// Returns the sums, in the order of their first use.
+    pub(super) fn sums(self) -> Vec<Statistic> {
+        let mut sums = Counters::default();
+        sums.extend(self);
+        sums.list
+    }
 }
 
 #[cfg(test)]
@@ -45,8 +57,17 @@ mod tests {
     #[test]
     fn counters_are_summed_in_the_order_of_their_first_mention() {
         let one = |pass: &str, name: &str, sum| Statistic { pass: pass.into(), name: name.into(), sum };
-        let counted =
-            vec![one("b", "y", 1), one("a", "y", 2), one("b", "x", 0), one("b", "y", u64::MAX), one("a", "y", 3)];
-        assert_eq!(summed(counted), [one("b", "y", u64::MAX), one("a", "y", 5), one("b", "x", 0)]);
+        let mut counted = Counters::default();
+        counted.add("b", "y", 1);
+        counted.mark();
+        counted.add("a", "y", 2);
+        let mark = counted.mark();
+        counted.add("a", "y", 7);
+        counted.add("c", "y", 7);
+        counted.back_to(mark);
+        for (pass, name, n) in [("b", "x", 0), ("b", "y", u64::MAX), ("a", "y", 3)] {
+            counted.add(pass, name, n);
+        }
+        assert_eq!(counted.sums(), [one("b", "y", u64::MAX), one("a", "y", 5), one("b", "x", 0)]);
     }
 }

@@ -4,9 +4,9 @@ use super::claims::Claims;
 use super::outcomes::Rest;
 use super::provenance::Provenance;
 use super::rows::Rows;
-use super::services::RunServices;
+use super::services::Services;
 use super::wholes::Whole;
-use super::{Failure, Fate, PassDiagnostic, Past, RunReport, Runner, statistics};
+use super::{Failure, Fate, PassDiagnostic, Past, RunReport, Runner};
 use crate::context::Asked;
 use crate::engine::Engine;
 use crate::instruments::Instruments;
@@ -26,7 +26,7 @@ pub(super) struct Run<'r> {
     pub(super) engine: &'r Engine,
     pub(super) plan: &'r Plan,
     /// The services for plugins between passes, with all reports.
-    pub(super) services: &'r RunServices<'r>,
+    pub(super) services: &'r Services<'r>,
     pub(super) module: Module,
     /// Number of the current step in the plan.
     pub(super) position: usize,
@@ -90,7 +90,7 @@ impl<'r> Run<'r> {
     pub(super) fn new(
         runner: &'r Runner<'r>,
         plan: &'r Plan,
-        services: &'r RunServices<'r>,
+        services: &'r Services<'r>,
         module: Module,
         provenance: Option<Provenance>,
     ) -> Run<'r> {
@@ -139,7 +139,7 @@ impl<'r> Run<'r> {
         self.errors.extend(beside);
         // Instruments can still report and count on exit.
         self.hear();
-        let statistics = statistics::summed(self.services.counted.take());
+        let statistics = self.services.counted.take().sums();
         Ok(RunReport {
             module: self.module,
             steps: self.rows.finish(),

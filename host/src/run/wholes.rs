@@ -69,7 +69,7 @@ impl<'r> Run<'r> {
         self.services.set_pass(pass.name);
         self.ask(&before, &pass)?;
         let started = self.instruments().run_before(&before, &pass).map_err(Stop::Before)?;
-        let rounds = step.rounds.map(|_| Rounds::of(&before, facts, self.services.counted.borrow().len()));
+        let rounds = step.rounds.map(|_| Rounds::of(&before, facts, self.services.counted.borrow_mut().mark()));
         self.wholes.push(Whole { step, number, started, before, begun: self.past.len(), rounds });
         Ok(())
     }
@@ -88,7 +88,7 @@ impl<'r> Run<'r> {
             self.set_module(before);
             if let Some(rounds) = rounds {
                 *facts = rounds.facts;
-                self.services.counted.borrow_mut().truncate(rounds.counted);
+                self.services.counted.borrow_mut().back_to(rounds.counted);
             }
         }
         Err(stop)

@@ -122,7 +122,7 @@ impl HostServices for Services<'_> {
     }
 
     fn print(&self, body: &Body) -> String {
-        script::print_function("main", body, self.engine).unwrap_or_else(|error| format!("# {error}\n"))
+        self.engine.text_of_body(body)
     }
 
     fn config(&self, key: &str) -> Option<OptionValue> {
@@ -161,11 +161,7 @@ impl HostServices for Services<'_> {
     }
 
     fn show_module(&self, module: &Module, header: &str) {
-        let header = passhost_lang::names::visible::visible(header);
-        let mut text: String = header.lines().map(|line| format!("# {}\n", line.trim_end())).collect();
-        text.push_str(&script::print(module, self.engine).unwrap_or_else(|error| format!("# {error}\n")));
-        text.push('\n');
-        self.engine.print(&text);
+        self.engine.show_module(module, header);
     }
 }
 

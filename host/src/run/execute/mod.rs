@@ -41,7 +41,7 @@ impl HostServices for Executing<'_> {
     }
 
     fn print(&self, body: &Body) -> String {
-        script::print_function("main", body, self.0).unwrap_or_else(|error| format!("# {error}\n"))
+        self.0.text_of_body(body)
     }
 
     fn config(&self, _: &str) -> Option<OptionValue> {
