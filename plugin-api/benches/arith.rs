@@ -2,8 +2,9 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use plugin_api::arith::simplify;
-use plugin_api::ir::records::{flag, kind, prim};
+use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -14,9 +15,9 @@ fn balanced(n: usize, level: usize) -> Dim {
     }
     let (a, b) = (balanced(n / 2, level + 1), balanced(n - n / 2, level + 2));
     match level % 4 {
-        0 => Dim::binary(prim::FLOORDIV, Dim::binary(prim::ADD, a, b), Dim::Int(3)),
-        1 => Dim::binary(prim::MIN, a, b),
-        _ => Dim::binary(prim::ADD, a, b),
+        0 => Dim::binary(PrimOp::FloorDiv, Dim::binary(PrimOp::Add, a, b), Dim::Int(3)),
+        1 => Dim::binary(PrimOp::Min, a, b),
+        _ => Dim::binary(PrimOp::Add, a, b),
     }
 }
 
@@ -29,15 +30,15 @@ fn body(n: usize, deep: bool) -> Body {
     b.begin(NodeSpec::new(kind::FOR), &[zero, eight], None);
     let i = b.node(NodeSpec::new(kind::LOOP_VAR).ty(int).flags(flag::INNER), &[], Some("i"));
     let op =
-        |b: &mut BodyBuilder, op: u16, x, y| b.node(NodeSpec::new(kind::ARITH).ty(int).a(op.into()), &[x, y], None);
+        |b: &mut BodyBuilder, op: PrimOp, x, y| b.node(NodeSpec::new(kind::ARITH).ty(int).a(op.into()), &[x, y], None);
     if deep {
-        let sum = (0..n).fold(i, |v, _| op(&mut b, prim::ADD, v, eight));
+        let sum = (0..n).fold(i, |v, _| op(&mut b, PrimOp::Add, v, eight));
         b.node(NodeSpec::new(kind::EVALUATE).flags(flag::IMPURE), &[sum], None);
     }
     for _ in 0..if deep { 0 } else { n / 4 } {
-        let scaled = op(&mut b, prim::MUL, i, eight);
-        let sum = op(&mut b, prim::ADD, scaled, i);
-        let index = op(&mut b, prim::FLOORDIV, sum, eight);
+        let scaled = op(&mut b, PrimOp::Mul, i, eight);
+        let sum = op(&mut b, PrimOp::Add, scaled, i);
+        let index = op(&mut b, PrimOp::FloorDiv, sum, eight);
         b.node(NodeSpec::new(kind::EVALUATE).flags(flag::IMPURE), &[index], None);
     }
     b.end();
@@ -48,7 +49,7 @@ fn body(n: usize, deep: bool) -> Body {
 fn all(c: &mut Criterion) {
     let mut group = c.benchmark_group("arith");
     let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
-    let small = Dim::binary(prim::SUB, Dim::binary(prim::ADD, n, Dim::Int(1)), Dim::Int(1));
+    let small = Dim::binary(PrimOp::Sub, Dim::binary(PrimOp::Add, n, Dim::Int(1)), Dim::Int(1));
     group.bench_function("simplify n + 1 - 1", |b| b.iter(|| simplify(black_box(&small))));
     for n in [100, 1_000, 10_000, 100_000] {
         group.throughput(Throughput::Elements(n as u64));

@@ -2,8 +2,9 @@
 
 use plugin_api::arith::{Bounds, ModularSet};
 use plugin_api::ir::BufferType;
-use plugin_api::ir::records::{flag, kind, prim};
+use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 
 /// A PrimFunc that stores into `A` at indices that a test writes.
 struct Tir {
@@ -29,12 +30,12 @@ impl Tir {
         self.b.scalar(&Dim::int(value, self.dtype))
     }
 
-    fn op(&mut self, op: u16, a: V, b: V) -> V {
-        let ty = if (prim::EQ..=prim::OR).contains(&op) { self.bool } else { self.int };
+    fn op(&mut self, op: PrimOp, a: V, b: V) -> V {
+        let ty = if op.is_truth() { self.bool } else { self.int };
         self.b.node(NodeSpec::new(kind::ARITH).ty(ty).a(op.into()), &[a, b], None)
     }
 
-    fn by(&mut self, op: u16, a: V, b: i64) -> V {
+    fn by(&mut self, op: PrimOp, a: V, b: i64) -> V {
         let b = self.int(b);
         self.op(op, a, b)
     }
@@ -69,7 +70,7 @@ fn text(value: Value<'_>) -> String {
     match value.view() {
         Expr::Prim => value.dim().and_then(|dim| dim.as_int()).expect("a number").to_string(),
         Expr::Load { .. } => format!("A[{}]", operands(1)),
-        Expr::Arith { op, .. } => format!("{op}({})", operands(0)),
+        Expr::Arith { op, .. } => format!("{op:?}({})", operands(0)),
         Expr::Select { .. } => format!("select({})", operands(0)),
         Expr::Call(_) => format!("call({})", operands(1)),
         _ => value.name().expect("a name").to_string(),
@@ -81,14 +82,14 @@ fn indices_are_simplified_where_they_stand() {
     for dtype in [DType::I32, DType::I64] {
         let mut t = Tir::new(dtype);
         let (i, j) = (t.begin_for("i", 8), t.begin_for("j", 4));
-        let scaled = t.by(prim::MUL, i, 4);
-        let flat = t.op(prim::ADD, scaled, j);
-        let index = t.by(prim::FLOORDIV, flat, 4);
+        let scaled = t.by(PrimOp::Mul, i, 4);
+        let flat = t.op(PrimOp::Add, scaled, j);
+        let index = t.by(PrimOp::FloorDiv, flat, 4);
         // A[A[j % 4] + 2 - 2]
-        let inner = t.by(prim::FLOORMOD, j, 4);
+        let inner = t.by(PrimOp::FloorMod, j, 4);
         let load = t.load(inner);
-        let more = t.by(prim::ADD, load, 2);
-        let less = t.by(prim::SUB, more, 2);
+        let more = t.by(PrimOp::Add, load, 2);
+        let less = t.by(PrimOp::Sub, more, 2);
         let value = t.load(less);
         t.store(value, index);
         let body = t.finish(2);
@@ -113,8 +114,8 @@ fn indices_are_simplified_where_they_stand() {
 fn what_does_not_get_smaller_stays() {
     let mut t = Tir::new(DType::I64);
     let i = t.begin_for("i", 8);
-    let (one, scaled) = (t.int(1), t.by(prim::MUL, i, 4));
-    let index = t.op(prim::ADD, one, scaled);
+    let (one, scaled) = (t.int(1), t.by(PrimOp::Mul, i, 4));
+    let index = t.op(PrimOp::Add, one, scaled);
     t.store(one, index);
     let body = t.finish(1);
     let mut analyzer = Analyzer::of_body(&body);
@@ -128,32 +129,35 @@ fn what_does_not_get_smaller_stays() {
 fn choices_and_loads() {
     let mut t = Tir::new(DType::I64);
     let i = t.begin_for("i", 8);
-    let (always, zero) = (t.by(prim::LT, i, 8), t.int(0));
+    let (always, zero) = (t.by(PrimOp::Lt, i, 8), t.int(0));
     let load = t.load(i);
     let callee = t.b.op("tirx.if_then_else");
     let chosen = t.b.node(NodeSpec::new(kind::CALL).ty(t.int), &[callee, always, load, zero], None);
     t.store(chosen, i);
     // An unknown condition is kept, with its operands simplified and its sides in order.
-    let (five, other) = (t.by(prim::LT, i, 5), t.load(i));
-    let (more, sum) = (t.by(prim::ADD, i, 1), t.by(prim::MUL, other, 1));
-    let less = t.by(prim::SUB, more, 1);
+    let (five, other) = (t.by(PrimOp::Lt, i, 5), t.load(i));
+    let (more, sum) = (t.by(PrimOp::Add, i, 1), t.by(PrimOp::Mul, other, 1));
+    let less = t.by(PrimOp::Sub, more, 1);
     let select = t.b.node(NodeSpec::new(kind::SELECT).ty(t.int), &[five, sum, less], None);
     t.store(select, i);
     // Two loads of one place are different, because there may be a store in between.
     let (x, y) = (t.load(i), t.load(i));
-    let difference = t.op(prim::SUB, x, y);
+    let difference = t.op(PrimOp::Sub, x, y);
     t.store(difference, i);
     // A load has one use: (A[i] + 1) * A[i]… would need it twice.
     let (x, y) = (t.load(i), t.load(i));
-    let (a, b) = (t.by(prim::ADD, x, 1), t.by(prim::ADD, y, 1));
-    let product = t.op(prim::MUL, a, b);
+    let (a, b) = (t.by(PrimOp::Add, x, 1), t.by(PrimOp::Add, y, 1));
+    let product = t.op(PrimOp::Mul, a, b);
     t.store(product, i);
     let body = t.finish(1);
     let simple = Analyzer::of_body(&body).simplify_body(&body).expect("valid");
     let values: Vec<String> = stores(&simple).iter().map(|store| text(store.operand(1).expect("a value"))).collect();
-    let (less, sub, add, mul) = (prim::LT, prim::SUB, prim::ADD, prim::MUL);
-    let product = format!("{mul}({add}(A[i], 1), {add}(A[i], 1))");
-    assert_eq!(values, ["A[i]", &format!("select({less}(i, 5), A[i], i)"), &format!("{sub}(A[i], A[i])"), &product]);
+    let (less, sub, add, mul) = (PrimOp::Lt, PrimOp::Sub, PrimOp::Add, PrimOp::Mul);
+    let product = format!("{mul:?}({add:?}(A[i], 1), {add:?}(A[i], 1))");
+    assert_eq!(
+        values,
+        ["A[i]", &format!("select({less:?}(i, 5), A[i], i)"), &format!("{sub:?}(A[i], A[i])"), &product]
+    );
 }
 
 #[test]
@@ -161,7 +165,7 @@ fn effects_stay() {
     let mut t = Tir::new(DType::I64);
     let (callee, zero) = (t.b.op("tirx.call_extern"), t.int(0));
     let call = t.b.node(NodeSpec::new(kind::CALL).ty(t.int).flags(flag::IMPURE), &[callee], None);
-    let product = t.op(prim::MUL, call, zero);
+    let product = t.op(PrimOp::Mul, call, zero);
     t.store(product, zero);
     let body = t.finish(0);
     assert!(Analyzer::new().simplify_body(&body).expect("valid").same(&body));
@@ -172,22 +176,31 @@ fn effects_stay() {
 fn depth_costs_no_stack() {
     const N: i64 = 100_000;
     let run = || {
-        let ops = [prim::ADD, prim::SUB, prim::MUL, prim::FLOORDIV, prim::FLOORMOD, prim::MIN, prim::MAX, prim::AND];
+        let ops = [
+            PrimOp::Add,
+            PrimOp::Sub,
+            PrimOp::Mul,
+            PrimOp::FloorDiv,
+            PrimOp::FloorMod,
+            PrimOp::Min,
+            PrimOp::Max,
+            PrimOp::And,
+        ];
         for op in ops {
             let mut t = Tir::new(DType::I64);
             let i = t.begin_for("i", 8);
-            let mut deep = if matches!(op, prim::ADD | prim::SUB | prim::AND) { i } else { t.load(i) };
+            let mut deep = if matches!(op, PrimOp::Add | PrimOp::Sub | PrimOp::And) { i } else { t.load(i) };
             for k in 0..N {
                 deep = match op {
-                    prim::AND => {
-                        let less = t.by(prim::LT, i, k - N);
+                    PrimOp::And => {
+                        let less = t.by(PrimOp::Lt, i, k - N);
                         if k == 0 { less } else { t.op(op, deep, less) }
                     }
-                    prim::ADD | prim::SUB => t.by(op, deep, 1),
+                    PrimOp::Add | PrimOp::Sub => t.by(op, deep, 1),
                     _ => {
                         // No operand that ends the simplification early.
                         let next = t.op(op, deep, i);
-                        t.by(prim::BITXOR, next, 1)
+                        t.by(PrimOp::BitXor, next, 1)
                     }
                 };
             }
@@ -199,9 +212,9 @@ fn depth_costs_no_stack() {
             let bounds = analyzer.index_bounds(value);
             let simple = analyzer.simplify_body(&body).expect("valid");
             match op {
-                prim::ADD => assert_eq!((bounds, simple.len()), (Bounds::of(N, N + 7), 6)),
-                prim::SUB => assert_eq!((bounds, simple.len()), (Bounds::of(-N, 7 - N), 6)),
-                prim::AND => assert_eq!(simple.len(), 5, "never"),
+                PrimOp::Add => assert_eq!((bounds, simple.len()), (Bounds::of(N, N + 7), 6)),
+                PrimOp::Sub => assert_eq!((bounds, simple.len()), (Bounds::of(-N, 7 - N), 6)),
+                PrimOp::And => assert_eq!(simple.len(), 5, "never"),
                 _ => assert!(simple.same(&body)),
             }
         }
@@ -216,8 +229,8 @@ fn a_function_of_many_loops_is_simplified_throughout() {
     let mut t = Tir::new(DType::I64);
     for _ in 0..n {
         let i = t.begin_for("i", 8);
-        let scaled = t.by(prim::MUL, i, 4);
-        let index = t.by(prim::FLOORDIV, scaled, 4);
+        let scaled = t.by(PrimOp::Mul, i, 4);
+        let index = t.by(PrimOp::FloorDiv, scaled, 4);
         t.store(i, index);
         t.b.end();
     }
@@ -238,37 +251,37 @@ fn logic_of_variables_loads_and_calls() {
         ["x", "y"].map(|name| t.b.node(NodeSpec::new(kind::VAR).ty(truth).flags(flag::INNER), &[], Some(name)));
     let zero = t.int(0);
     let arith =
-        |t: &mut Tir, op: u16, ops: &[V]| t.b.node(NodeSpec::new(kind::ARITH).ty(truth).a(op.into()), ops, None);
+        |t: &mut Tir, op: PrimOp, ops: &[V]| t.b.node(NodeSpec::new(kind::ARITH).ty(truth).a(op.into()), ops, None);
     let call = |t: &mut Tir, op: &str, ops: &[V]| {
         let callee = t.b.op(op);
         t.b.node(NodeSpec::new(kind::CALL).ty(truth), &[&[callee], ops].concat(), None)
     };
     let load = |t: &mut Tir| t.b.node(NodeSpec::new(kind::LOAD).ty(truth), &[b, zero], None);
-    let mut values = vec![arith(&mut t, prim::NOT, &[x]), arith(&mut t, prim::AND, &[x, y])];
+    let mut values = vec![arith(&mut t, PrimOp::Not, &[x]), arith(&mut t, PrimOp::And, &[x, y])];
     t.store(values[0], zero);
     t.store(values[1], zero);
     let loaded = load(&mut t);
-    values.push(arith(&mut t, prim::NOT, &[loaded]));
+    values.push(arith(&mut t, PrimOp::Not, &[loaded]));
     t.store(values[2], zero);
     let likely = call(&mut t, "tirx.likely", &[x]);
-    let not = arith(&mut t, prim::NOT, &[likely]);
+    let not = arith(&mut t, PrimOp::Not, &[likely]);
     t.store(not, zero);
-    let not = arith(&mut t, prim::NOT, &[x]);
+    let not = arith(&mut t, PrimOp::Not, &[x]);
     let select = t.b.node(NodeSpec::new(kind::SELECT).ty(t.int), &[not, zero, zero], None);
     t.store(select, zero);
-    let not = arith(&mut t, prim::NOT, &[x]);
-    let never = arith(&mut t, prim::AND, &[x, not]);
+    let not = arith(&mut t, PrimOp::Not, &[x]);
+    let never = arith(&mut t, PrimOp::And, &[x, not]);
     t.store(never, zero);
-    let not = arith(&mut t, prim::NOT, &[y]);
-    let not_not = arith(&mut t, prim::NOT, &[not]);
+    let not = arith(&mut t, PrimOp::Not, &[y]);
+    let not_not = arith(&mut t, PrimOp::Not, &[not]);
     let always = t.b.scalar(&Dim::int(1, DType::BOOL));
-    let both = arith(&mut t, prim::AND, &[always, not_not]);
+    let both = arith(&mut t, PrimOp::And, &[always, not_not]);
     t.store(both, zero);
     let body = t.finish(0);
     let simple = Analyzer::of_body(&body).simplify_body(&body).expect("valid");
     let values: Vec<String> = stores(&simple).iter().map(|store| text(store.operand(1).expect("a value"))).collect();
-    let (and, not) = (prim::AND, prim::NOT);
-    let kept = [format!("{not}(x)"), format!("{and}(x, y)"), format!("{not}(A[0])"), format!("{not}(call(x))")];
+    let (and, not) = (PrimOp::And, PrimOp::Not);
+    let kept = [format!("{not:?}(x)"), format!("{and:?}(x, y)"), format!("{not:?}(A[0])"), format!("{not:?}(call(x))")];
     assert_eq!(values[..4], kept);
     assert_eq!(values[4..], ["0", "0", "y"]);
 }
@@ -278,14 +291,14 @@ fn logic_of_variables_loads_and_calls() {
 fn what_the_type_cannot_hold_stays() {
     let (max, min) = (i64::from(i32::MAX), i64::from(i32::MIN));
     let constants = [
-        (prim::TRUNCDIV, 5, 0),
-        (prim::TRUNCMOD, 5, 0),
-        (prim::FLOORDIV, 5, 0),
-        (prim::FLOORMOD, 5, 0),
-        (prim::ADD, max, 1),
-        (prim::MUL, max, 2),
-        (prim::SUB, min, 1),
-        (prim::FLOORDIV, min, -1),
+        (PrimOp::TruncDiv, 5, 0),
+        (PrimOp::TruncMod, 5, 0),
+        (PrimOp::FloorDiv, 5, 0),
+        (PrimOp::FloorMod, 5, 0),
+        (PrimOp::Add, max, 1),
+        (PrimOp::Mul, max, 2),
+        (PrimOp::Sub, min, 1),
+        (PrimOp::FloorDiv, min, -1),
     ];
     for (op, a, b) in constants {
         let mut t = Tir::new(DType::I32);
@@ -293,13 +306,13 @@ fn what_the_type_cannot_hold_stays() {
         let value = t.by(op, a, b);
         t.store(value, zero);
         let body = t.finish(0);
-        assert!(Analyzer::of_body(&body).simplify_body(&body).expect("valid").same(&body), "{op}({a:?}, {b})");
+        assert!(Analyzer::of_body(&body).simplify_body(&body).expect("valid").same(&body), "{op:?}({a:?}, {b})");
     }
     let mut t = Tir::new(DType::I32);
     let (zero, int) = (t.int(0), t.int);
     let n = t.b.node(NodeSpec::new(kind::VAR).ty(int).flags(flag::INNER), &[], Some("n"));
-    let more = t.by(prim::MUL, n, max);
-    let more = t.by(prim::MUL, more, 2);
+    let more = t.by(PrimOp::Mul, n, max);
+    let more = t.by(PrimOp::Mul, more, 2);
     t.store(more, zero);
     let body = t.finish(0);
     assert!(Analyzer::of_body(&body).simplify_body(&body).expect("valid").same(&body));
@@ -313,19 +326,19 @@ fn what_a_loop_knows_stays_in_it() {
     let n = t.b.node(NodeSpec::new(kind::VAR).ty(int).flags(flag::INNER), &[], Some("n"));
     t.b.begin(NodeSpec::new(kind::FOR), &[zero, n], None);
     let i = t.b.node(NodeSpec::new(kind::LOOP_VAR).ty(int).flags(flag::INNER), &[], Some("i"));
-    let (last, inside) = (t.by(prim::SUB, n, 1), t.op(prim::LE, i, n));
-    let rest = t.op(prim::FLOORMOD, i, n);
-    let least = t.op(prim::MIN, i, last);
+    let (last, inside) = (t.by(PrimOp::Sub, n, 1), t.op(PrimOp::Le, i, n));
+    let rest = t.op(PrimOp::FloorMod, i, n);
+    let least = t.op(PrimOp::Min, i, last);
     for value in [inside, rest, least] {
         t.store(value, zero);
     }
     t.b.end();
-    let positive = t.by(prim::GT, n, 0);
+    let positive = t.by(PrimOp::Gt, n, 0);
     t.store(positive, zero);
     let body = t.finish(0);
     let simple = Analyzer::of_body(&body).simplify_body(&body).expect("valid");
     let values: Vec<String> = stores(&simple).iter().map(|store| text(store.operand(1).expect("a value"))).collect();
-    assert_eq!(values, ["1".into(), "i".into(), "i".into(), format!("{}(n, 0)", prim::GT)]);
+    assert_eq!(values, ["1".into(), "i".into(), "i".into(), format!("{:?}(n, 0)", PrimOp::Gt)]);
 }
 
 /// Each value is that of the variable before it plus 1. If each were recomputed from all before it, this would take
@@ -336,9 +349,9 @@ fn a_chain_of_values_takes_time_in_proportion() {
     let var = |id: u32| Dim::Var(Sym { id, dtype: DType::I64 });
     let mut analyzer = Analyzer::new();
     for id in 1..=N {
-        let value = Dim::binary(prim::ADD, var(id - 1), Dim::Int(1));
+        let value = Dim::binary(PrimOp::Add, var(id - 1), Dim::Int(1));
         analyzer.bind_value(Sym { id, dtype: DType::I64 }, &value);
     }
-    let whole = Dim::binary(prim::ADD, var(0), Dim::Int(N.into()));
+    let whole = Dim::binary(PrimOp::Add, var(0), Dim::Int(N.into()));
     assert_eq!(analyzer.simplify(&var(N)), whole);
 }

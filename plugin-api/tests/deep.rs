@@ -7,11 +7,12 @@ use common::*;
 use plugin_api::arith::index_to_dim;
 use plugin_api::arith::substitute;
 use plugin_api::ir::nested::{Nests, TOO_DEEP, TOO_LARGE};
-use plugin_api::ir::records::{flag, kind, prim};
+use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{MAX_SIZE, Part};
 use plugin_api::metadata::{OptionType, OptionValue};
 use plugin_api::prelude::*;
 use plugin_api::rewrite::mutators::ExprMutatorBase;
+use plugin_api::scalar::PrimOp;
 use plugin_api::typing::normalize::normalize;
 use plugin_api::typing::relations::{Relation, relation, substitute_type};
 use plugin_api::walk::functor::Results;
@@ -65,10 +66,10 @@ fn values_of_any_depth_cost_no_stack() {
         let list = million(OptionValue::Int(1), |item| OptionValue::List([item].into()));
         assert_eq!(list.clone().coerce(OptionType::IntList), None);
         use_value(list);
-        let sum = million(Dim::Int(1), |dim| Dim::binary(prim::ADD, dim, Dim::Int(2)));
-        let other = million(Dim::Int(1), |dim| Dim::binary(prim::ADD, Dim::Int(2), dim));
+        let sum = million(Dim::Int(1), |dim| Dim::binary(PrimOp::Add, dim, Dim::Int(2)));
+        let other = million(Dim::Int(1), |dim| Dim::binary(PrimOp::Add, Dim::Int(2), dim));
         assert!(sum != other && hash(&sum) != hash(&other));
-        assert_eq!(hash(&sum), hash(&million(Dim::Int(1), |dim| Dim::binary(prim::ADD, dim, Dim::Int(2)))));
+        assert_eq!(hash(&sum), hash(&million(Dim::Int(1), |dim| Dim::binary(PrimOp::Add, dim, Dim::Int(2)))));
         sum.vars(&mut |_| ());
         assert!(substitute(&sum, &|_| None) == sum);
         use_value(Type::shape(vec![sum, other]));
@@ -152,7 +153,7 @@ fn dimensions_that_double_are_refused() {
     in_time(|| {
         let mut b = BodyBuilder::new();
         let n = Dim::Var(b.sym("n", DType::I64));
-        let sum = |inner: &Dim| doubled(inner.clone(), |a, b| Dim::binary(prim::ADD, a, b));
+        let sum = |inner: &Dim| doubled(inner.clone(), |a, b| Dim::binary(PrimOp::Add, a, b));
         let (one, other) = (sum(&n), sum(&n));
         assert!(one == other && hash(&one) == hash(&other) && one != sum(&Dim::Int(1)));
         let mut vars = 0;
@@ -211,7 +212,7 @@ fn nested_sums() -> Body {
     b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
     let (mut v, one) = (b.param("n", int), b.scalar(&Dim::Int(1)));
     for _ in 0..N {
-        v = b.node(NodeSpec::new(kind::ARITH).ty(int).a(prim::ADD.into()), &[v, one], None);
+        v = b.node(NodeSpec::new(kind::ARITH).ty(int).a(PrimOp::Add.into()), &[v, one], None);
     }
     b.node(NodeSpec::new(kind::EVALUATE).flags(flag::IMPURE), &[v], None);
     b.end();
@@ -279,7 +280,7 @@ struct Subtract;
 impl<'b> StmtMutator<'b> for Subtract {
     fn visit_arith(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         let v = rw.v(value);
-        rw.edit().update(v, |node| node.a = prim::SUB.into());
+        rw.edit().update(v, |node| node.a = PrimOp::Sub.into());
         Ok(Action::Keep)
     }
 }
@@ -326,7 +327,7 @@ fn nested_sums_are_walked_and_rewritten() {
         StmtVisitor::visit_body(&mut count, &body);
         assert_eq!(count.0, N);
         let new = Subtract.mutate(&body).expect("valid");
-        let is_difference = |value: &Value<'_>| matches!(value.view(), Expr::Arith { op: prim::SUB, .. });
+        let is_difference = |value: &Value<'_>| matches!(value.view(), Expr::Arith { op: PrimOp::Sub, .. });
         assert_eq!(new.values().filter(is_difference).count(), N);
     });
 }

@@ -25,7 +25,7 @@ fn samples() -> Vec<Sections> {
         let y = b.emit(b.if_(c, |b| b.emit(b.call_value(f, &[x])), |b| b.emit(b.exp(out))));
         b.match_cast(
             b.call("relax.shape_of", &[y]),
-            &Type::shape(vec![Dim::binary(prim::MUL, n, Dim::Int(2)), Dim::Int(4)]),
+            &Type::shape(vec![Dim::binary(plugin_api::scalar::PrimOp::Mul, n, Dim::Int(2)), Dim::Int(4)]),
         );
         b.emit(b.call("relax.print", &[b.string("text")]));
         b.emit_func_output(b.tuple(&[y, out]));

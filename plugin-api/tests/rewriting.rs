@@ -4,8 +4,9 @@
 mod common;
 
 use common::*;
-use plugin_api::ir::records::{flag, kind, prim};
+use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use plugin_api::walk::dump::dump;
 
 struct Nothing;
@@ -345,7 +346,7 @@ fn a_group_that_something_lies_between_is_refused() {
 fn a_group_gets_the_symbolic_variables_that_its_inputs_do_not_tell() {
     let body = build(|b| {
         let n = b.sym("n");
-        let twice = Dim::binary(prim::MUL, n.clone(), Dim::Int(2));
+        let twice = Dim::binary(PrimOp::Mul, n.clone(), Dim::Int(2));
         let x = b.param("x", Type::tensor([twice.clone()], DType::F32));
         b.param("y", Type::tensor([n], DType::F32));
         let out = b.dataflow(|b| {
@@ -368,7 +369,7 @@ fn a_group_gets_the_symbolic_variables_that_its_inputs_do_not_tell() {
 fn a_symbolic_variable_that_is_passed_is_the_one_in_the_types_of_the_parameters() {
     let body = build(|b| {
         let n = b.sym("n");
-        let x = b.param("x", Type::tensor([Dim::binary(prim::MUL, n, Dim::Int(2))], DType::F32));
+        let x = b.param("x", Type::tensor([Dim::binary(PrimOp::Mul, n, Dim::Int(2))], DType::F32));
         let out = b.dataflow(|b| b.emit_output(b.relu(b.emit(b.exp(x)))));
         b.emit_func_output(out);
     });

@@ -3,9 +3,10 @@
 
 use plugin_api::arith;
 use plugin_api::arith::{atom_of, index_to_dim};
-use plugin_api::ir::records::{flag, kind, prim};
+use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{BodyKind, BufferType, Sections};
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use plugin_api::walk::dump::dump;
 
 fn buffer(shape: Vec<Dim>, strides: Vec<Dim>, elem_offset: Option<Dim>) -> BufferType {
@@ -47,7 +48,7 @@ impl Tir {
         self.b.prim_value(&dim.into())
     }
 
-    fn arith(&mut self, op: u16, a: V, b: V, ty: TypeId) -> V {
+    fn arith(&mut self, op: PrimOp, a: V, b: V, ty: TypeId) -> V {
         self.b.node(NodeSpec::new(kind::ARITH).ty(ty).a(u32::from(op)), &[a, b], None)
     }
 
@@ -103,7 +104,7 @@ fn symbolic(name: &str) -> Body {
     t.access(true, out, &v);
     let (x, y) = (t.load(a, &v), t.load(a, &v));
     let ty = t.value;
-    let sum = t.arith(prim::ADD, x, y, ty);
+    let sum = t.arith(PrimOp::Add, x, y, ty);
     t.store(out, sum, &v);
     (0..3).for_each(|_| t.b.end());
     t.finish()
@@ -140,7 +141,7 @@ fn strided(rows: i64) -> Body {
     let i = t.begin_for("i", &Dim::Int(8 / rows));
     let v = t.begin_block("rows", &[Dim::Int(8 / rows)], &[i]);
     let (ty, factor, extent, zero, width) = (t.index, t.dim(rows), t.dim(rows), t.dim(0), t.dim(16));
-    let first = t.arith(prim::MUL, v[0], factor, ty);
+    let first = t.arith(PrimOp::Mul, v[0], factor, ty);
     let region =
         t.b.node(NodeSpec::new(kind::ACCESS).flags(flag::INNER), &[a, first, extent, zero, width], Some("region"));
     let offset = Dim::Var(t.b.sym("offset", DType::I64));
@@ -180,7 +181,7 @@ fn square() -> Body {
     let i = t.begin_for("i", &n);
     let v = t.begin_block("square", &[n], &[i]);
     let (x, y, ty) = (t.load(a, &v), t.load(a, &v), t.value);
-    let product = t.arith(prim::MUL, x, y, ty);
+    let product = t.arith(PrimOp::Mul, x, y, ty);
     t.store(out, product, &v);
     (0..2).for_each(|_| t.b.end());
     t.finish()
@@ -221,10 +222,10 @@ fn one_simplifier_serves_dimensions_and_indices() {
     let mut t = Tir::new();
     let n = Dim::Var(t.b.sym("n", DType::I64));
     let i = t.begin_for("i", &n);
-    let (ty, sixteen, rest) = (t.index, t.dim(16), t.dim(Dim::binary(prim::MUL, n.clone(), Dim::Int(16))));
-    let scaled = t.arith(prim::MUL, i, sixteen, ty);
-    let sum = t.arith(prim::ADD, scaled, rest, ty);
-    let quotient = t.arith(prim::FLOORDIV, sum, sixteen, ty);
+    let (ty, sixteen, rest) = (t.index, t.dim(16), t.dim(Dim::binary(PrimOp::Mul, n.clone(), Dim::Int(16))));
+    let scaled = t.arith(PrimOp::Mul, i, sixteen, ty);
+    let sum = t.arith(PrimOp::Add, scaled, rest, ty);
+    let quotient = t.arith(PrimOp::FloorDiv, sum, sixteen, ty);
     t.b.node(NodeSpec::new(kind::EVALUATE), &[quotient], None);
     t.b.end();
     let body = t.finish();
@@ -235,7 +236,7 @@ fn one_simplifier_serves_dimensions_and_indices() {
         .expect("is there");
     let dim = index_to_dim(value).expect("an index");
     let i = body.lookup_binding("i").expect("is there");
-    let expected = Dim::binary(prim::ADD, index_to_dim(i).expect("an atom"), n);
+    let expected = Dim::binary(PrimOp::Add, index_to_dim(i).expect("an atom"), n);
     assert_eq!(arith::prove_equal(&dim, &expected), Some(true), "{:?}", arith::simplify(&dim));
     let mut atoms = Vec::new();
     arith::simplify(&dim).vars(&mut |sym| atoms.extend(atom_of(sym)));

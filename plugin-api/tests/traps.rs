@@ -324,7 +324,7 @@ fn depth_is_limited_and_the_limit_is_safe() {
         let mut b = BodyBuilder::new();
         b.begin_function(0, AttrsId::NONE, None);
         let n = Dim::Var(b.sym("n", DType::I64));
-        let dim = (0..depth).fold(n, |dim, _| Dim::binary(prim::ADD, dim, Dim::Int(1)));
+        let dim = (0..depth).fold(n, |dim, _| Dim::binary(plugin_api::scalar::PrimOp::Add, dim, Dim::Int(1)));
         let ty = b.ty(&Type::tensor([dim], DType::F32));
         let x = b.param("x", ty);
         b.end_function(x, ty);

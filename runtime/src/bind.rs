@@ -5,9 +5,9 @@ use crate::kernel::Arg;
 use crate::limits::Limits;
 use crate::program::{Param, ParamKind, Program, Reg, Scalar, TensorParam};
 use crate::tensor::Tensor;
-use passhost_lang::arith::{fold, prim};
 use passhost_lang::ir::DimExpr;
 use passhost_lang::ir::{DType, Dim};
+use passhost_lang::scalar::PrimOp;
 use std::collections::BTreeMap;
 
 /// The initial state of a run: memory and registers.
@@ -177,15 +177,15 @@ fn compact(shape: &[i64]) -> Vec<i64> {
 }
 
 /// Evaluates an operation of a dimension; `None` if the result is undefined or exceeds 64 bits.
-pub(crate) fn computed(op: u16, x: i64, y: i64) -> Option<i64> {
+pub(crate) fn computed(op: PrimOp, x: i64, y: i64) -> Option<i64> {
     match op {
-        prim::SHL => u32::try_from(y).ok().and_then(|y| x.checked_shl(y)),
-        prim::SHR => u32::try_from(y).ok().and_then(|y| x.checked_shr(y)),
-        prim::BITAND => Some(x & y),
-        prim::BITOR => Some(x | y),
-        prim::BITXOR => Some(x ^ y),
-        prim::DIV => x.checked_div(y),
-        op => fold(op, x, y),
+        PrimOp::Shl => u32::try_from(y).ok().and_then(|y| x.checked_shl(y)),
+        PrimOp::Shr => u32::try_from(y).ok().and_then(|y| x.checked_shr(y)),
+        PrimOp::BitAnd => Some(x & y),
+        PrimOp::BitOr => Some(x | y),
+        PrimOp::BitXor => Some(x ^ y),
+        PrimOp::Div => x.checked_div(y),
+        op => op.fold(x, y),
     }
 }
 
@@ -198,12 +198,12 @@ fn value_of(dim: &Dim, symbols: &BTreeMap<u32, i64>) -> Option<i64> {
     };
     match &**expr {
         DimExpr::Int(value, _) => Some(*value),
-        DimExpr::Binary(prim::IF, _, cond, both) => {
+        DimExpr::Binary(PrimOp::If, _, cond, both) => {
             let (then, otherwise) = both.choice()?;
             value_of(if value_of(cond, symbols)? != 0 { then } else { otherwise }, symbols)
         }
         DimExpr::Binary(op, _, a, b) => computed(*op, value_of(a, symbols)?, value_of(b, symbols)?),
-        DimExpr::Unary(prim::NOT, _, a) => Some((value_of(a, symbols)? == 0).into()),
+        DimExpr::Unary(PrimOp::Not, _, a) => Some((value_of(a, symbols)? == 0).into()),
         DimExpr::Unary(_, dtype, a) => {
             let value = value_of(a, symbols)?;
             Some(Scalar::of(*dtype).filter(|to| !to.is_float()).map_or(value, |to| to.wrap(value)))

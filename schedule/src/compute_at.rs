@@ -5,8 +5,9 @@ use super::depend::region::{Hull, as_type_of};
 use super::tree::expr::{Buf, Ex, all_of};
 use super::tree::{Id, Iter, Loop, Tree, plus};
 use super::{BlockRef, LoopRef, Schedule};
-use passhost_lang::arith::{Analyzer, prim};
+use passhost_lang::arith::Analyzer;
 use passhost_lang::ir::{Dim, loop_kind};
+use passhost_lang::scalar::PrimOp;
 use passhost_lang::{PassError, pass_error};
 
 impl Schedule {
@@ -230,10 +231,10 @@ impl Tree {
             };
             let end = iter.extent.as_dim().zip(iter.min.as_dim()).map(|(extent, min)| min.clone() + extent.clone());
             if let (true, Some(min)) = (part.below, iter.min.as_dim()) {
-                conditions.push(Dim::binary(prim::GE, value.clone(), min.clone()));
+                conditions.push(Dim::binary(PrimOp::Ge, value.clone(), min.clone()));
             }
             if let (true, Some(end)) = (part.above, end) {
-                conditions.push(Dim::binary(prim::LT, value.clone(), end));
+                conditions.push(Dim::binary(PrimOp::Lt, value.clone(), end));
             }
             values.push(value);
         }
@@ -403,8 +404,8 @@ impl Tree {
             let like = Dim::Var(block.iters[at].var);
             let all = whole_domain(&block.iters[at]).ok_or_else(other_index)?;
             let is_written =
-                analyzer.can_prove(&Dim::binary(prim::LE, as_type_of(&whole.0, &like), plus(&all.0, offset)))
-                    && analyzer.can_prove(&Dim::binary(prim::GE, as_type_of(&whole.1, &like), plus(&all.1, offset)));
+                analyzer.can_prove(&Dim::binary(PrimOp::Le, as_type_of(&whole.0, &like), plus(&all.0, offset)))
+                    && analyzer.can_prove(&Dim::binary(PrimOp::Ge, as_type_of(&whole.1, &like), plus(&all.1, offset)));
             if !is_written {
                 return Err(format!("block `{name}` reads elements of `{buffer_name}` that are not written"));
             }
@@ -504,7 +505,7 @@ fn part_of(iter: &Iter, (min, max): &(Dim, Dim), analyzer: &mut Analyzer) -> Opt
     let (first, last) = whole_domain(iter)?;
     let proves =
         |op, a: &Dim, b: &Dim, analyzer: &mut Analyzer| analyzer.can_prove(&Dim::binary(op, a.clone(), b.clone()));
-    if proves(prim::LE, min, &first, analyzer) && proves(prim::GE, max, &last, analyzer) {
+    if proves(PrimOp::Le, min, &first, analyzer) && proves(PrimOp::Ge, max, &last, analyzer) {
         return Part::whole(iter);
     }
     let extent = analyzer.simplify(&(plus(&(max.clone() - min.clone()), 1)));
@@ -517,10 +518,10 @@ fn part_of(iter: &Iter, (min, max): &(Dim, Dim), analyzer: &mut Analyzer) -> Opt
         }
     };
     Some(Part {
-        below: !proves(prim::GE, min, &first, analyzer),
+        below: !proves(PrimOp::Ge, min, &first, analyzer),
         above: {
             let end = plus(&(min.clone() + extent.clone()), -1);
-            !proves(prim::LE, &end, &last, analyzer)
+            !proves(PrimOp::Le, &end, &last, analyzer)
         },
         min: analyzer.simplify(min),
         extent,
@@ -542,11 +543,11 @@ fn iter_and_offset(index: &Dim, iters: &[Iter]) -> Option<(usize, i64)> {
         return Some((at, 0));
     }
     match index.operation() {
-        Some((prim::ADD, _, operands)) => match (find(operands[0]), operands[1].as_int()) {
+        Some((PrimOp::Add, _, operands)) => match (find(operands[0]), operands[1].as_int()) {
             (Some(at), Some(offset)) => Some((at, offset)),
             _ => None,
         },
-        Some((prim::SUB, _, operands)) => match (find(operands[0]), operands[1].as_int()) {
+        Some((PrimOp::Sub, _, operands)) => match (find(operands[0]), operands[1].as_int()) {
             (Some(at), Some(offset)) => Some((at, -offset)),
             _ => None,
         },

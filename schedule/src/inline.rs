@@ -4,8 +4,8 @@ use super::depend::facts::{Effect, Facts};
 use super::tree::expr::{Buf, Ex, MAX_DEPTH, Meanings};
 use super::tree::{Id, Store, Tree, What};
 use super::{BlockRef, Schedule};
-use passhost_lang::arith::prim;
 use passhost_lang::ir::Dim;
+use passhost_lang::scalar::PrimOp;
 use passhost_lang::{PassError, pass_error};
 
 impl Schedule {
@@ -399,9 +399,9 @@ impl Tree {
             if analyzer.prove_equal(&written, extent) == Some(true) {
                 continue;
             }
-            let more = analyzer.can_prove(&Dim::binary(prim::GE, written, extent.clone()));
+            let more = analyzer.can_prove(&Dim::binary(PrimOp::Ge, written, extent.clone()));
             let value = bindings.dim(index).filter(|_| more).ok_or_else(not_all)?;
-            conditions.push(Dim::binary(prim::LT, value, extent.clone()));
+            conditions.push(Dim::binary(PrimOp::Lt, value, extent.clone()));
         }
         Ok((meanings, conditions))
     }

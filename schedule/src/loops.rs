@@ -5,9 +5,9 @@ use super::trace::Arg;
 use super::tree::expr::{Ex, Meanings, all_of, conjuncts};
 use super::tree::{Id, Loop, Tree, What};
 use super::{LoopRef, Schedule};
-use passhost_lang::arith::prim;
 use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{DType, Dim, loop_kind};
+use passhost_lang::scalar::PrimOp;
 use passhost_lang::{PassError, bail, pass_error};
 
 impl Schedule {
@@ -119,7 +119,7 @@ impl Tree {
         let last = *loops.last().ok_or("at least one factor is needed")?;
         self.substitute(last, &Meanings::one(of.var, index.clone()));
         if !exact {
-            self.guard(last, &Dim::binary(prim::LT, index, extent));
+            self.guard(last, &Dim::binary(PrimOp::Lt, index, extent));
         }
         self.simplify_bindings(last);
         Ok(loops)
@@ -150,7 +150,7 @@ impl Tree {
         let complete = known.len() == factors.len();
         let extents: Vec<Dim> = factors.iter().map(|factor| factor.map_or_else(|| inferred.clone(), number)).collect();
         let whole = if complete { number(product) } else { mul(inferred, number(product)) };
-        if complete && !analyzer.can_prove(&Dim::binary(prim::LE, extent.clone(), whole.clone())) {
+        if complete && !analyzer.can_prove(&Dim::binary(PrimOp::Le, extent.clone(), whole.clone())) {
             return Err(match extent.as_int() {
                 Some(extent) => {
                     format!("`{name}` has {extent} iterations, but the product of the factors is only {product}")
@@ -389,7 +389,7 @@ impl Tree {
 /// Simplifies each side of a comparison separately.
 fn simpler_comparison(part: &Dim, analyzer: &mut passhost_lang::arith::Analyzer) -> Dim {
     match part.operation() {
-        Some((op @ prim::EQ..=prim::GE, _, operands)) if operands.len() == 2 => {
+        Some((op, _, operands)) if op.is_comparison() && operands.len() == 2 => {
             Dim::binary(op, analyzer.simplify(operands[0]), analyzer.simplify(operands[1]))
         }
         _ => part.clone(),

@@ -8,6 +8,7 @@ use super::{Axis, FIRST_ATOM, FIRST_AXIS, Note, Source, Step, Te, TeExpr, TeTens
 use passhost_lang::arith::substitute;
 use passhost_lang::ir::records::{axis, buffer_of, flag, kind};
 use passhost_lang::ir::{Attr, AttrsId, Body, BodyBuilder, BufferType, DType, Dim, DimExpr, NodeSpec, Sym, Type, V};
+use passhost_lang::scalar::PrimOp;
 use passhost_lang::typing::legalized::{Legalized, LegalizedArg};
 use passhost_lang::typing::operators::InferError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -468,7 +469,7 @@ impl Emit<'_, '_> {
 
     fn expr(&mut self, expr: &TeExpr) -> V {
         let dtype = expr.dtype;
-        let arith = |op: u16| NodeSpec::new(kind::ARITH).a(op.into());
+        let arith = |op: PrimOp| NodeSpec::new(kind::ARITH).a(op.into());
         match &*expr.node {
             Node::Index(dim) => self.written(dim),
             Node::Float(value) => self.b.scalar(&Dim::float(*value, dtype)),

@@ -2,9 +2,8 @@
 
 use super::TeTensor;
 use passhost_lang::arith::fold_as;
-use passhost_lang::ir::records::prim;
 use passhost_lang::ir::{DType, Dim, DimExpr, Sym};
-use passhost_lang::scalar::Intrinsic;
+use passhost_lang::scalar::{Intrinsic, PrimOp};
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,9 +31,9 @@ pub(super) enum Node {
     Index(Dim),
     Float(f64),
     Load(TeTensor, Vec<TeExpr>),
-    Binary(u16, TeExpr, TeExpr),
+    Binary(PrimOp, TeExpr, TeExpr),
     /// `NOT` or `CAST`.
-    Unary(u16, TeExpr),
+    Unary(PrimOp, TeExpr),
     Call(String, Vec<TeExpr>),
     Select(TeExpr, TeExpr, TeExpr),
     Reduce(Reduction),
@@ -87,7 +86,7 @@ fn depth_of(dim: &Dim) -> u32 {
 /// A commutative operation over all values of some axes.
 #[derive(Debug)]
 pub(super) struct Reduction {
-    pub(super) op: u16,
+    pub(super) op: PrimOp,
     pub(super) value: TeExpr,
     pub(super) axes: Vec<Sym>,
     /// The start value.
@@ -255,11 +254,11 @@ impl TeExpr {
             (_, Some(value)) if dtype.is_int() && value.trunc().abs() < 2f64.powi(31) => {
                 TeExpr::int(value as i64, dtype)
             }
-            _ => TeExpr::new(Node::Unary(prim::CAST, self.clone()), dtype).bounded(),
+            _ => TeExpr::new(Node::Unary(PrimOp::Cast, self.clone()), dtype).bounded(),
         }
     }
 
-    fn binary(&self, op: u16, other: impl Into<Operand>) -> TeExpr {
+    fn binary(&self, op: PrimOp, other: impl Into<Operand>) -> TeExpr {
         let other = other.into().expr(self.dtype);
         if self.dtype != other.dtype {
             let message =
@@ -274,7 +273,7 @@ impl TeExpr {
         {
             return truth;
         }
-        let dtype = if (prim::EQ..=prim::OR).contains(&op) { DType::BOOL } else { self.dtype };
+        let dtype = op.result(self.dtype);
         if let Some(known) = computed(op, self, &other, dtype) {
             return known;
         }
@@ -289,18 +288,20 @@ impl TeExpr {
 
     /// Expresses arithmetic and comparisons of truth values as logic, because no code can be generated for them: a sum is `or`, a product `and`.
     /// Quotients and shifts are computed on the numbers 0 and 1. Returns `None` for operations that are already logic.
-    fn of_truths(&self, op: u16, other: &TeExpr) -> Option<TeExpr> {
+    fn of_truths(&self, op: PrimOp, other: &TeExpr) -> Option<TeExpr> {
         let as_numbers = || self.cast(DType::I8).binary(op, other.cast(DType::I8)).cast(DType::BOOL);
         Some(match op {
-            prim::ADD | prim::MAX => self.or(other),
-            prim::MUL | prim::MIN => self.and(other),
-            prim::SUB | prim::NE => self.bit_xor(other),
-            prim::EQ => self.bit_xor(other).negated(),
-            prim::LT => self.negated().and(other),
-            prim::LE => self.negated().or(other),
-            prim::GT => self.and(other.negated()),
-            prim::GE => self.or(other.negated()),
-            prim::FLOORDIV | prim::FLOORMOD | prim::TRUNCDIV | prim::TRUNCMOD | prim::SHL | prim::SHR => as_numbers(),
+            PrimOp::Add | PrimOp::Max => self.or(other),
+            PrimOp::Mul | PrimOp::Min => self.and(other),
+            PrimOp::Sub | PrimOp::Ne => self.bit_xor(other),
+            PrimOp::Eq => self.bit_xor(other).negated(),
+            PrimOp::Lt => self.negated().and(other),
+            PrimOp::Le => self.negated().or(other),
+            PrimOp::Gt => self.and(other.negated()),
+            PrimOp::Ge => self.or(other.negated()),
+            PrimOp::FloorDiv | PrimOp::FloorMod | PrimOp::TruncDiv | PrimOp::TruncMod | PrimOp::Shl | PrimOp::Shr => {
+                as_numbers()
+            }
             _ => return None,
         })
     }
@@ -362,13 +363,13 @@ impl TeExpr {
         if self.dtype != DType::BOOL {
             return self.refused("not", "truth values");
         }
-        TeExpr::new(Node::Unary(prim::NOT, self.clone()), DType::BOOL).bounded()
+        TeExpr::new(Node::Unary(PrimOp::Not, self.clone()), DType::BOOL).bounded()
     }
 
-    fn reduced(&self, op: u16, start: TeExpr, axes: &[&TeExpr]) -> TeExpr {
+    fn reduced(&self, op: PrimOp, start: TeExpr, axes: &[&TeExpr]) -> TeExpr {
         let op = match op {
-            prim::ADD | prim::MAX if self.dtype == DType::BOOL => prim::OR,
-            prim::MUL | prim::MIN if self.dtype == DType::BOOL => prim::AND,
+            PrimOp::Add | PrimOp::Max if self.dtype == DType::BOOL => PrimOp::Or,
+            PrimOp::Mul | PrimOp::Min if self.dtype == DType::BOOL => PrimOp::And,
             op => op,
         };
         let reduction = Reduction { op, value: self.clone(), axes: symbols(axes), start };
@@ -377,12 +378,12 @@ impl TeExpr {
 
     /// Returns the sum over some axes of [`Te::reduce_axis`](super::Te::reduce_axis).
     pub fn sum(&self, axes: &[&TeExpr]) -> TeExpr {
-        self.reduced(prim::ADD, Operand::Int(0).expr(self.dtype), axes)
+        self.reduced(PrimOp::Add, Operand::Int(0).expr(self.dtype), axes)
     }
 
     /// Returns the product over some axes.
     pub fn prod(&self, axes: &[&TeExpr]) -> TeExpr {
-        self.reduced(prim::MUL, Operand::Int(1).expr(self.dtype), axes)
+        self.reduced(PrimOp::Mul, Operand::Int(1).expr(self.dtype), axes)
     }
 
     /// Returns the greatest value over some axes, or the least finite value if that is greater, as in TVM.
@@ -392,7 +393,7 @@ impl TeExpr {
 
     /// Returns the greatest of a start value and the values over some axes.
     pub fn largest_from(&self, start: TeExpr, axes: &[&TeExpr]) -> TeExpr {
-        self.reduced(prim::MAX, start, axes)
+        self.reduced(PrimOp::Max, start, axes)
     }
 
     /// Returns the least value over some axes, or the greatest finite value if that is less, as in TVM.
@@ -402,20 +403,20 @@ impl TeExpr {
 
     /// Returns the least of a start value and the values over some axes.
     pub fn smallest_from(&self, start: TeExpr, axes: &[&TeExpr]) -> TeExpr {
-        self.reduced(prim::MIN, start, axes)
+        self.reduced(PrimOp::Min, start, axes)
     }
 }
 
 /// Returns the name of an operation that a data type does not support, and the types that support it.
-fn not_defined(op: u16, dtype: DType) -> Option<(&'static str, &'static str)> {
+fn not_defined(op: PrimOp, dtype: DType) -> Option<(&'static str, &'static str)> {
     let (name, wanted) = match op {
-        prim::AND => ("and", "truth values"),
-        prim::OR => ("or", "truth values"),
-        prim::BITAND => ("&", "integers"),
-        prim::BITOR => ("|", "integers"),
-        prim::BITXOR => ("^", "integers"),
-        prim::SHL => ("<<", "integers"),
-        prim::SHR => (">>", "integers"),
+        PrimOp::And => ("and", "truth values"),
+        PrimOp::Or => ("or", "truth values"),
+        PrimOp::BitAnd => ("&", "integers"),
+        PrimOp::BitOr => ("|", "integers"),
+        PrimOp::BitXor => ("^", "integers"),
+        PrimOp::Shl => ("<<", "integers"),
+        PrimOp::Shr => (">>", "integers"),
         _ => return None,
     };
     let has = if wanted == "integers" { !dtype.is_float() } else { dtype == DType::BOOL };
@@ -484,7 +485,7 @@ fn of_one_type(a: Operand, b: Operand) -> (TeExpr, TeExpr) {
 }
 
 /// Folds an operation, if possible.
-fn computed(op: u16, a: &TeExpr, b: &TeExpr, dtype: DType) -> Option<TeExpr> {
+fn computed(op: PrimOp, a: &TeExpr, b: &TeExpr, dtype: DType) -> Option<TeExpr> {
     if let (Some(x), Some(y)) = (a.as_int(), b.as_int()) {
         let value = fold_as(op, a.dtype, x, y).filter(|value| dtype.has_integer((*value).into()))?;
         return Some(TeExpr::int(value, dtype));
@@ -499,28 +500,28 @@ fn computed(op: u16, a: &TeExpr, b: &TeExpr, dtype: DType) -> Option<TeExpr> {
         is_zero(e) || e.as_float().is_some_and(|v| v == 0.0 && v.is_sign_negative() == negative)
     };
     match op {
-        prim::ADD if adds_nothing(a, true) => Some(b.clone()),
-        prim::MUL if is(a, 1) => Some(b.clone()),
-        prim::ADD if adds_nothing(b, true) => Some(a.clone()),
-        prim::SUB if adds_nothing(b, false) => Some(a.clone()),
-        prim::MUL | prim::DIV | prim::FLOORDIV if is(b, 1) => Some(a.clone()),
-        prim::MUL if is_zero(a) => Some(a.clone()),
-        prim::MUL if is_zero(b) => Some(b.clone()),
-        prim::FLOORDIV if is_zero(a) => Some(a.clone()),
-        prim::FLOORMOD if a.dtype.is_int() && is(b, 1) => Some(TeExpr::int(0, dtype)),
-        prim::AND if is(a, 1) => Some(b.clone()),
-        prim::AND if is(b, 1) => Some(a.clone()),
+        PrimOp::Add if adds_nothing(a, true) => Some(b.clone()),
+        PrimOp::Mul if is(a, 1) => Some(b.clone()),
+        PrimOp::Add if adds_nothing(b, true) => Some(a.clone()),
+        PrimOp::Sub if adds_nothing(b, false) => Some(a.clone()),
+        PrimOp::Mul | PrimOp::Div | PrimOp::FloorDiv if is(b, 1) => Some(a.clone()),
+        PrimOp::Mul if is_zero(a) => Some(a.clone()),
+        PrimOp::Mul if is_zero(b) => Some(b.clone()),
+        PrimOp::FloorDiv if is_zero(a) => Some(a.clone()),
+        PrimOp::FloorMod if a.dtype.is_int() && is(b, 1) => Some(TeExpr::int(0, dtype)),
+        PrimOp::And if is(a, 1) => Some(b.clone()),
+        PrimOp::And if is(b, 1) => Some(a.clone()),
         _ => None,
     }
 }
 
 /// Folds arithmetic of floats in their own precision.
-fn of_floats(op: u16, x: f64, y: f64, dtype: DType) -> Option<f64> {
+fn of_floats(op: PrimOp, x: f64, y: f64, dtype: DType) -> Option<f64> {
     let value = match op {
-        prim::ADD => x + y,
-        prim::SUB => x - y,
-        prim::MUL => x * y,
-        prim::DIV => x / y,
+        PrimOp::Add => x + y,
+        PrimOp::Sub => x - y,
+        PrimOp::Mul => x * y,
+        PrimOp::Div => x / y,
         _ => return None,
     };
     match dtype {
@@ -535,7 +536,7 @@ macro_rules! methods {
         impl TeExpr {
             $($(#[$doc])*
             pub fn $method(&self, other: impl Into<Operand>) -> TeExpr {
-                self.binary(prim::$op, other)
+                self.binary(PrimOp::$op, other)
             })*
         }
     };
@@ -543,39 +544,39 @@ macro_rules! methods {
 
 methods! {
     /// Returns the minimum.
-    min = MIN;
+    min = Min;
     /// Returns the maximum.
-    max = MAX;
+    max = Max;
     /// Compares for equality.
-    eq = EQ;
+    eq = Eq;
     /// Compares for inequality.
-    ne = NE;
+    ne = Ne;
     /// Returns the comparison `self < other`.
-    lt = LT;
+    lt = Lt;
     /// Returns the comparison `self <= other`.
-    le = LE;
+    le = Le;
     /// Returns the comparison `self > other`.
-    gt = GT;
+    gt = Gt;
     /// Returns the comparison `self >= other`.
-    ge = GE;
+    ge = Ge;
     /// Returns the logical and.
-    and = AND;
+    and = And;
     /// Returns the logical or.
-    or = OR;
+    or = Or;
     /// Returns the remainder of the division that truncates towards zero.
-    trunc_mod = TRUNCMOD;
+    trunc_mod = TruncMod;
     /// Returns the quotient of integers, truncated towards zero.
-    trunc_div = TRUNCDIV;
+    trunc_div = TruncDiv;
     /// Returns the bitwise and.
-    bit_and = BITAND;
+    bit_and = BitAnd;
     /// Returns the bitwise or.
-    bit_or = BITOR;
+    bit_or = BitOr;
     /// Returns the bitwise exclusive or.
-    bit_xor = BITXOR;
+    bit_xor = BitXor;
     /// Shifts left.
-    shift_left = SHL;
+    shift_left = Shl;
     /// Shifts right.
-    shift_right = SHR;
+    shift_right = Shr;
 }
 
 macro_rules! operators {
@@ -612,11 +613,11 @@ macro_rules! operators {
 }
 
 operators! {
-    Add, add, |_dtype| prim::ADD;
-    Sub, sub, |_dtype| prim::SUB;
-    Mul, mul, |_dtype| prim::MUL;
-    Div, div, |dtype| if dtype.is_float() { prim::DIV } else { prim::FLOORDIV };
-    Rem, rem, |_dtype| prim::FLOORMOD;
+    Add, add, |_dtype| PrimOp::Add;
+    Sub, sub, |_dtype| PrimOp::Sub;
+    Mul, mul, |_dtype| PrimOp::Mul;
+    Div, div, |dtype| if dtype.is_float() { PrimOp::Div } else { PrimOp::FloorDiv };
+    Rem, rem, |_dtype| PrimOp::FloorMod;
 }
 
 impl Neg for TeExpr {

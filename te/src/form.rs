@@ -4,8 +4,8 @@
 //! splits `index % upper // lower * scale`, sorted by scale and `lower`, then the constant, then subtracted terms.
 
 use passhost_lang::arith::fold_as;
-use passhost_lang::ir::records::prim;
 use passhost_lang::ir::{DType, Dim, DimExpr};
+use passhost_lang::scalar::PrimOp;
 use std::sync::Arc;
 
 /// The split `index % upper // lower * scale`.
@@ -44,11 +44,11 @@ fn sum_of(dim: &Dim) -> Option<Sum> {
     let Dim::Expr(expr) = dim else { return Some(Sum::of(dim.clone())) };
     match &**expr {
         DimExpr::Binary(op, _, a, b) if is_index(dtype) => match *op {
-            prim::ADD => sum_of(a)?.plus(&sum_of(b)?, 1),
-            prim::SUB => sum_of(a)?.plus(&sum_of(b)?, -1),
-            prim::MUL => sum_of(a)?.times(&sum_of(b)?),
-            prim::FLOORDIV => sum_of(a)?.floordiv(&sum_of(b)?),
-            prim::FLOORMOD => sum_of(a)?.floormod(&sum_of(b)?),
+            PrimOp::Add => sum_of(a)?.plus(&sum_of(b)?, 1),
+            PrimOp::Sub => sum_of(a)?.plus(&sum_of(b)?, -1),
+            PrimOp::Mul => sum_of(a)?.times(&sum_of(b)?),
+            PrimOp::FloorDiv => sum_of(a)?.floordiv(&sum_of(b)?),
+            PrimOp::FloorMod => sum_of(a)?.floormod(&sum_of(b)?),
             op => Some(Sum::of(folded(op, dtype, form(a), form(b)))),
         },
         DimExpr::Binary(op, _, a, b) => Some(Sum::of(folded(*op, dtype, form(a), form(b)))),
@@ -62,12 +62,12 @@ fn is_index(dtype: DType) -> bool {
     dtype.code() == 0 && dtype.bits() >= 32
 }
 
-fn binary(op: u16, dtype: DType, a: Dim, b: Dim) -> Dim {
+fn binary(op: PrimOp, dtype: DType, a: Dim, b: Dim) -> Dim {
     Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, a, b)))
 }
 
 /// Returns an operation on two operands, folded if possible.
-fn folded(op: u16, dtype: DType, a: Dim, b: Dim) -> Dim {
+fn folded(op: PrimOp, dtype: DType, a: Dim, b: Dim) -> Dim {
     match (a.as_int(), b.as_int()) {
         (Some(x), Some(y)) => match fold_as(op, a.dtype(), x, y) {
             Some(value) if dtype.has_integer(value.into()) => Dim::int(value, dtype),
@@ -82,12 +82,12 @@ impl Split {
         let int = |value: i64| Dim::int(value, dtype);
         let mut out = self.index.clone();
         if let Some(upper) = self.upper {
-            out = binary(prim::FLOORMOD, dtype, out, int(upper));
+            out = binary(PrimOp::FloorMod, dtype, out, int(upper));
         }
         if self.lower != 1 {
-            out = binary(prim::FLOORDIV, dtype, out, int(self.lower));
+            out = binary(PrimOp::FloorDiv, dtype, out, int(self.lower));
         }
-        if scale != 1 { binary(prim::MUL, dtype, out, int(scale)) } else { out }
+        if scale != 1 { binary(PrimOp::Mul, dtype, out, int(scale)) } else { out }
     }
 
     /// Returns the split without its scale, as a new index.
@@ -107,7 +107,7 @@ impl Split {
         Some(match self.upper {
             Some(upper) if upper <= lower => Split { scale: 0, ..self },
             Some(upper) if upper % lower != 0 => {
-                let index = binary(prim::FLOORMOD, dtype, self.index, Dim::int(upper, dtype));
+                let index = binary(PrimOp::FloorMod, dtype, self.index, Dim::int(upper, dtype));
                 Split { index, lower, upper: None, scale: 1 }
             }
             upper => Split { index: self.index, lower, upper, scale: 1 },
@@ -163,23 +163,23 @@ impl Sum {
             (b.scale, b.lower, upper(b)).cmp(&(a.scale, a.lower, upper(a)))
         });
         let int = |value: i64| Dim::int(value, self.dtype);
-        let add = |op: u16, out: Option<Dim>, next: Dim| match out {
+        let add = |op: PrimOp, out: Option<Dim>, next: Dim| match out {
             Some(out) => binary(op, self.dtype, out, next),
-            None if op == prim::ADD => next,
+            None if op == PrimOp::Add => next,
             None => binary(op, self.dtype, int(0), next),
         };
         let mut out = None;
         for split in splits.iter().filter(|split| split.scale > 0) {
-            out = Some(add(prim::ADD, out, split.dim(self.dtype, split.scale)));
+            out = Some(add(PrimOp::Add, out, split.dim(self.dtype, split.scale)));
         }
         if self.base > 0 {
-            out = Some(add(prim::ADD, out, int(self.base)));
+            out = Some(add(PrimOp::Add, out, int(self.base)));
         }
         for split in splits.iter().filter(|split| split.scale < 0) {
-            out = Some(add(prim::SUB, out, split.dim(self.dtype, split.scale.checked_neg()?)));
+            out = Some(add(PrimOp::Sub, out, split.dim(self.dtype, split.scale.checked_neg()?)));
         }
         if self.base < 0 {
-            out = Some(add(prim::SUB, out, int(self.base.checked_neg()?)));
+            out = Some(add(PrimOp::Sub, out, int(self.base.checked_neg()?)));
         }
         Some(out.unwrap_or_else(|| int(0)))
     }
@@ -240,7 +240,7 @@ impl Sum {
                 let dtype = self.dtype;
                 let (a, x) = self.factored()?;
                 let (b, y) = other.clone().factored()?;
-                Sum::of(binary(prim::MUL, dtype, x, y)).scaled(a.checked_mul(b)?)
+                Sum::of(binary(PrimOp::Mul, dtype, x, y)).scaled(a.checked_mul(b)?)
             }
         }
     }
@@ -276,7 +276,7 @@ impl Sum {
     fn floordiv(self, other: &Sum) -> Option<Sum> {
         let dtype = self.dtype;
         let Some(by) = other.as_int().filter(|by| *by > 0) else {
-            return Some(Sum::of(folded(prim::FLOORDIV, dtype, self.dim()?, other.dim()?)));
+            return Some(Sum::of(folded(PrimOp::FloorDiv, dtype, self.dim()?, other.dim()?)));
         };
         let (whole, rest) = self.separated(by);
         if rest.is_within(by) {
@@ -293,7 +293,7 @@ impl Sum {
     fn floormod(self, other: &Sum) -> Option<Sum> {
         let dtype = self.dtype;
         let Some(by) = other.as_int().filter(|by| *by > 0) else {
-            return Some(Sum::of(folded(prim::FLOORMOD, dtype, self.dim()?, other.dim()?)));
+            return Some(Sum::of(folded(PrimOp::FloorMod, dtype, self.dim()?, other.dim()?)));
         };
         let (_, mut rest) = self.separated(by);
         if rest.is_within(by) {
@@ -325,20 +325,20 @@ impl Sum {
 #[cfg(test)]
 mod tests {
     use super::{binary, form};
-    use passhost_lang::ir::records::prim;
     use passhost_lang::ir::{DType, Dim, Sym};
+    use passhost_lang::scalar::PrimOp;
 
     /// The forms into which TVM 0.27 converts these expressions.
     #[test]
     fn sums_have_the_order_of_tvm() {
         let [n, m] = [0, 1].map(|id| Dim::Var(Sym { id, dtype: DType::I64 }));
-        let op = |op: u16, a: &Dim, b: &Dim| binary(op, DType::I64, a.clone(), b.clone());
+        let op = |op: PrimOp, a: &Dim, b: &Dim| binary(op, DType::I64, a.clone(), b.clone());
         let int = |value: i64| Dim::Int(value);
-        let times = |a: &Dim, by: i64| op(prim::MUL, a, &int(by));
-        let div = |a: &Dim, by: i64| op(prim::FLOORDIV, a, &int(by));
-        let rem = |a: &Dim, by: i64| op(prim::FLOORMOD, a, &int(by));
-        let add = |a: &Dim, b: &Dim| op(prim::ADD, a, b);
-        let sub = |a: &Dim, b: &Dim| op(prim::SUB, a, b);
+        let times = |a: &Dim, by: i64| op(PrimOp::Mul, a, &int(by));
+        let div = |a: &Dim, by: i64| op(PrimOp::FloorDiv, a, &int(by));
+        let rem = |a: &Dim, by: i64| op(PrimOp::FloorMod, a, &int(by));
+        let add = |a: &Dim, b: &Dim| op(PrimOp::Add, a, b);
+        let sub = |a: &Dim, b: &Dim| op(PrimOp::Sub, a, b);
         let cases = [
             (sub(&add(&int(1), &n), &m), sub(&add(&n, &int(1)), &m)),
             (add(&m, &times(&n, 2)), add(&times(&n, 2), &m)),
@@ -348,7 +348,7 @@ mod tests {
             (rem(&div(&n, 12), 2), div(&rem(&n, 24), 12)),
             (rem(&div(&div(&add(&times(&n, 4), &m), 4), 3), 2), div(&rem(&add(&div(&m, 4), &n), 6), 3)),
             (add(&times(&div(&n, 4), 4), &rem(&n, 4)), n.clone()),
-            (op(prim::MUL, &times(&n, 3), &m), times(&op(prim::MUL, &n, &m), 3)),
+            (op(PrimOp::Mul, &times(&n, 3), &m), times(&op(PrimOp::Mul, &n, &m), 3)),
             (sub(&n, &n), int(0)),
             (rem(&add(&rem(&n, 2), &times(&rem(&m, 3), 2)), 6), add(&times(&rem(&m, 3), 2), &rem(&n, 2))),
         ];

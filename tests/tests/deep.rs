@@ -3,8 +3,9 @@
 #![forbid(unsafe_code)]
 
 use passhost::verify::verify_module;
-use plugin_api::ir::records::{flag, kind, prim};
+use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use script::{NoOps, print, print_with_spans};
 
 const N: usize = 100_000;
@@ -26,7 +27,7 @@ fn module() -> Module {
     let int = b.ty(&Type::Prim { dtype: DType::I64, value: None });
     b.begin(NodeSpec::new(kind::PRIM_FUNC), &[], None);
     let n = b.param("n", int);
-    let difference = NodeSpec::new(kind::ARITH).ty(int).a(prim::SUB.into());
+    let difference = NodeSpec::new(kind::ARITH).ty(int).a(PrimOp::Sub.into());
     let sum = (0..N).fold(n, |v, _| b.node(difference, &[n, v], None));
     b.node(NodeSpec::new(kind::EVALUATE).flags(flag::IMPURE), &[sum], None);
     b.end();

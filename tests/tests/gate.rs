@@ -6,9 +6,10 @@ use passhost::{Engine, Error, Manifest, Pass, PassContext, RunReport, Runner, cr
 use passhost_tests::{fuzz, root};
 use plugin_api::declare::diagnostics::Severity;
 use plugin_api::ir::Sections;
-use plugin_api::ir::records::{flag, kind, prim, tykind};
+use plugin_api::ir::records::{flag, kind, tykind};
 use plugin_api::metadata::PassInfo;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -492,7 +493,7 @@ fn depth_is_refused_before_it_takes_the_stack() {
         for _ in 0..1_000_000 {
             ty = Type::tuple([ty]);
             attr = Attr::dict([("k", Attr::list([attr]))]);
-            dim = Dim::binary(prim::ADD, dim, Dim::Int(2));
+            dim = Dim::binary(PrimOp::Add, dim, Dim::Int(2));
         }
         let refusal = |b: BodyBuilder| b.finish().expect_err("too deep").to_string();
         let new = || {

@@ -3,8 +3,9 @@
 //! Sealing a body already checks that every value is defined before its use, and used only where it is visible.
 
 use crate::verify::tir_scopes::Scopes;
-use passhost_lang::ir::records::{buffer_of, flag, kind, prim, tykind};
+use passhost_lang::ir::records::{buffer_of, flag, kind, tykind};
 use passhost_lang::ir::{AttrView, Body, BodyKind, Call, DType, Dim, Module, Sym, Ty, Type, Value};
+use passhost_lang::scalar::PrimOp;
 use passhost_lang::typing::relations::substitute_dim;
 use std::collections::{BTreeMap, HashSet};
 
@@ -331,23 +332,24 @@ fn view(value: Value<'_>) -> Result<(), String> {
 }
 
 fn arith(value: Value<'_>) -> Result<(), String> {
-    let op = value.node().map_or(0, |node| node.a as u16);
-    match op {
-        prim::CAST => Ok(()),
-        prim::NOT => truth(value.operand(0), "the operand of `not`"),
-        prim::AND | prim::OR => {
+    let code = value.node().map_or(0, |node| node.a);
+    let op = u16::try_from(code).ok().and_then(PrimOp::of_code);
+    match op.ok_or_else(|| format!("unknown operation {code}"))? {
+        PrimOp::Cast => Ok(()),
+        PrimOp::Not => truth(value.operand(0), "the operand of `not`"),
+        PrimOp::And | PrimOp::Or => {
             truth(value.operand(0), "an operand of `and` and `or`")?;
             truth(value.operand(1), "an operand of `and` and `or`")
         }
-        prim::SHL | prim::SHR => {
+        PrimOp::Shl | PrimOp::Shr => {
             index(value.operand(0), "the shifted value")?;
             index(value.operand(1), "the number of bits")
         }
-        prim::ADD..=prim::BITXOR => match value.operand(1) {
+        op if op.is_binary() => match value.operand(1) {
             Some(_) => alike(value.operand(0), value.operand(1), "the operands"),
             None => Err("needs two operands".to_string()),
         },
-        _ => Err(format!("unknown operation {op}")),
+        _ => Err(format!("unknown operation {code}")),
     }
 }
 
@@ -516,7 +518,7 @@ mod tests {
         });
         refused("the operands must have one type, found int32 and float32", |t| {
             let (zero, value) = (t.int(0), t.float());
-            let sum = t.add(kind::ARITH, u32::from(prim::ADD), &[zero, value]);
+            let sum = t.add(kind::ARITH, u32::from(PrimOp::Add), &[zero, value]);
             t.add(kind::EVALUATE, 0, &[sum]);
         });
         refused("unknown operation 999", |t| {

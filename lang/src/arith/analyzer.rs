@@ -6,6 +6,7 @@ use super::of_one_type;
 use super::store::{Id, Store};
 use crate::ir::records::prim;
 use crate::ir::{DType, Dim, Sym};
+use crate::scalar::PrimOp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ const MAX_NODES: usize = 1 << 20;
 /// Simplifies and compares integer expressions, both of shapes and of TIR indices, using facts about their variables.
 ///
 /// ```
-/// use plugin_api::arith::{Analyzer, Bounds, prim};
+/// use plugin_api::arith::{Analyzer, Bounds};
+/// use plugin_api::scalar::PrimOp;
 /// use plugin_api::prelude::*;
 ///
 /// let var = |id| Sym { id, dtype: DType::I64 };
@@ -26,12 +28,12 @@ const MAX_NODES: usize = 1 << 20;
 /// analyzer.bind_range(var(1), &Dim::Int(0), &Dim::Int(8));
 ///
 /// // (i * 8 + j) // 8 is i, as j is less than 8; and i is less than n.
-/// let flat = op(prim::ADD, op(prim::MUL, i.clone(), Dim::Int(8)), j.clone());
-/// assert_eq!(analyzer.simplify(&op(prim::FLOORDIV, flat.clone(), Dim::Int(8))), i);
-/// assert!(analyzer.can_prove(&op(prim::LT, flat.clone(), op(prim::MUL, n.clone(), Dim::Int(8)))));
+/// let flat = op(PrimOp::Add, op(PrimOp::Mul, i.clone(), Dim::Int(8)), j.clone());
+/// assert_eq!(analyzer.simplify(&op(PrimOp::FloorDiv, flat.clone(), Dim::Int(8))), i);
+/// assert!(analyzer.can_prove(&op(PrimOp::Lt, flat.clone(), op(PrimOp::Mul, n.clone(), Dim::Int(8)))));
 /// assert_eq!(analyzer.const_bounds(&flat), Bounds::at_least(0));
 /// // Where j is even, so is the whole.
-/// let even = op(prim::EQ, op(prim::FLOORMOD, j, Dim::Int(2)), Dim::Int(0));
+/// let even = op(PrimOp::Eq, op(PrimOp::FloorMod, j, Dim::Int(2)), Dim::Int(0));
 /// assert_eq!(analyzer.under(&even).modular_set(&flat).coeff, 2);
 /// ```
 ///
@@ -69,11 +71,11 @@ impl Analyzer {
     /// Binds the variable to constant bounds.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, Bounds, prim}, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, Bounds}, prelude::*, scalar::PrimOp};
     /// let n = Sym { id: 0, dtype: DType::I64 };
     /// let mut analyzer = Analyzer::new();
     /// analyzer.bind_bounds(n, Bounds::at_least(1));
-    /// assert!(analyzer.can_prove(&Dim::binary(prim::GT, Dim::Var(n), Dim::Int(0))));
+    /// assert!(analyzer.can_prove(&Dim::binary(PrimOp::Gt, Dim::Var(n), Dim::Int(0))));
     /// ```
     pub fn bind_bounds(&mut self, sym: Sym, bounds: Bounds) {
         self.forget(sym);
@@ -84,11 +86,11 @@ impl Analyzer {
     /// Binds the variable to a set of remainders; bounds that were bound earlier still hold.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, ModularSet, prim}, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, ModularSet}, prelude::*, scalar::PrimOp};
     /// let n = Sym { id: 0, dtype: DType::I64 };
     /// let mut analyzer = Analyzer::new();
     /// analyzer.bind_modular(n, ModularSet::new(4, 0));
-    /// let rest = Dim::binary(prim::FLOORMOD, Dim::Var(n), Dim::Int(2));
+    /// let rest = Dim::binary(PrimOp::FloorMod, Dim::Var(n), Dim::Int(2));
     /// assert_eq!(analyzer.simplify(&rest), Dim::Int(0));
     /// ```
     pub fn bind_modular(&mut self, sym: Sym, set: ModularSet) {
@@ -99,11 +101,11 @@ impl Analyzer {
     /// Binds the variable to the values `min` to `min + extent - 1`; both `min` and `extent` may be symbolic.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
+    /// # use plugin_api::{arith::Analyzer, prelude::*, scalar::PrimOp};
     /// let (i, n) = (Sym { id: 0, dtype: DType::I64 }, Sym { id: 1, dtype: DType::I64 });
     /// let mut analyzer = Analyzer::new();
     /// analyzer.bind_range(i, &Dim::Int(0), &Dim::Var(n));
-    /// let rest = Dim::binary(prim::FLOORMOD, Dim::Var(i), Dim::Var(n));
+    /// let rest = Dim::binary(PrimOp::FloorMod, Dim::Var(i), Dim::Var(n));
     /// assert_eq!(analyzer.simplify(&rest), Dim::Var(i));
     /// ```
     pub fn bind_range(&mut self, sym: Sym, min: &Dim, extent: &Dim) {
@@ -123,11 +125,11 @@ impl Analyzer {
     /// Replaces the variable by a value wherever it occurs. Does nothing if the value mentions the variable itself.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
+    /// # use plugin_api::{arith::Analyzer, prelude::*, scalar::PrimOp};
     /// let (m, n) = (Sym { id: 0, dtype: DType::I64 }, Sym { id: 1, dtype: DType::I64 });
     /// let mut analyzer = Analyzer::new();
-    /// analyzer.bind_value(m, &Dim::binary(prim::MUL, Dim::Var(n), Dim::Int(2)));
-    /// assert_eq!(analyzer.simplify(&Dim::binary(prim::FLOORDIV, Dim::Var(m), Dim::Int(2))), Dim::Var(n));
+    /// analyzer.bind_value(m, &Dim::binary(PrimOp::Mul, Dim::Var(n), Dim::Int(2)));
+    /// assert_eq!(analyzer.simplify(&Dim::binary(PrimOp::FloorDiv, Dim::Var(m), Dim::Int(2))), Dim::Var(n));
     /// ```
     pub fn bind_value(&mut self, sym: Sym, value: &Dim) {
         self.forget(sym);
@@ -146,11 +148,11 @@ impl Analyzer {
     /// Assumes from now on that the condition holds.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
+    /// # use plugin_api::{arith::Analyzer, prelude::*, scalar::PrimOp};
     /// let [m, n] = [0, 1].map(|id| Dim::Var(Sym { id, dtype: DType::I64 }));
     /// let mut analyzer = Analyzer::new();
-    /// analyzer.assume(&Dim::binary(prim::LE, m.clone(), n.clone()));
-    /// assert_eq!(analyzer.simplify(&Dim::binary(prim::MIN, m.clone(), n)), m);
+    /// analyzer.assume(&Dim::binary(PrimOp::Le, m.clone(), n.clone()));
+    /// assert_eq!(analyzer.simplify(&Dim::binary(PrimOp::Min, m.clone(), n)), m);
     /// ```
     pub fn assume(&mut self, condition: &Dim) {
         self.assumed.push(condition.clone());
@@ -165,11 +167,11 @@ impl Analyzer {
     /// Returns a copy of the analyser that also assumes a condition, for example for a branch of an If. `self` is unchanged.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
+    /// # use plugin_api::{arith::Analyzer, prelude::*, scalar::PrimOp};
     /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
-    /// let few = Dim::binary(prim::LT, n.clone(), Dim::Int(8));
+    /// let few = Dim::binary(PrimOp::Lt, n.clone(), Dim::Int(8));
     /// let mut analyzer = Analyzer::new();
-    /// assert!(analyzer.under(&few).can_prove(&Dim::binary(prim::LE, n.clone(), Dim::Int(7))));
+    /// assert!(analyzer.under(&few).can_prove(&Dim::binary(PrimOp::Le, n.clone(), Dim::Int(7))));
     /// assert!(!analyzer.can_prove(&few));
     /// ```
     #[must_use]
@@ -222,10 +224,10 @@ impl Analyzer {
     /// unchanged.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
+    /// # use plugin_api::{arith::Analyzer, prelude::*, scalar::PrimOp};
     /// let x = Dim::Var(Sym { id: 0, dtype: DType::I64 });
-    /// let (whole, rest) = (Dim::binary(prim::FLOORDIV, x.clone(), Dim::Int(4)), Dim::binary(prim::FLOORMOD, x.clone(), Dim::Int(4)));
-    /// let sum = Dim::binary(prim::ADD, Dim::binary(prim::MUL, whole, Dim::Int(4)), rest);
+    /// let (whole, rest) = (Dim::binary(PrimOp::FloorDiv, x.clone(), Dim::Int(4)), Dim::binary(PrimOp::FloorMod, x.clone(), Dim::Int(4)));
+    /// let sum = Dim::binary(PrimOp::Add, Dim::binary(PrimOp::Mul, whole, Dim::Int(4)), rest);
     /// assert_eq!(Analyzer::new().simplify(&sum), x);
     /// ```
     pub fn simplify(&mut self, dim: &Dim) -> Dim {
@@ -250,15 +252,15 @@ impl Analyzer {
     /// assert_eq!(Analyzer::new().least(Dim::int(0, DType::I32), n).dtype(), DType::I64);
     /// ```
     pub fn least(&mut self, a: Dim, b: Dim) -> Dim {
-        self.extreme(prim::MIN, a, b)
+        self.extreme(PrimOp::Min, a, b)
     }
 
     /// Returns the greater of two expressions, simplified, in the wider of their data types.
     pub fn greatest(&mut self, a: Dim, b: Dim) -> Dim {
-        self.extreme(prim::MAX, a, b)
+        self.extreme(PrimOp::Max, a, b)
     }
 
-    fn extreme(&mut self, op: u16, a: Dim, b: Dim) -> Dim {
+    fn extreme(&mut self, op: PrimOp, a: Dim, b: Dim) -> Dim {
         let (a, b) = of_one_type(a, b);
         if a == b { a } else { self.simplify(&Dim::binary(op, a, b)) }
     }
@@ -267,12 +269,12 @@ impl Analyzer {
     /// neither can be proved.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
+    /// # use plugin_api::{arith::Analyzer, prelude::*, scalar::PrimOp};
     /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
-    /// let more = Dim::binary(prim::ADD, n.clone(), Dim::Int(1));
+    /// let more = Dim::binary(PrimOp::Add, n.clone(), Dim::Int(1));
     /// let mut analyzer = Analyzer::new();
     /// assert_eq!(analyzer.prove_equal(&n, &more), Some(false));
-    /// assert_eq!(analyzer.prove_equal(&Dim::binary(prim::SUB, more, Dim::Int(1)), &n), Some(true));
+    /// assert_eq!(analyzer.prove_equal(&Dim::binary(PrimOp::Sub, more, Dim::Int(1)), &n), Some(true));
     /// ```
     pub fn prove_equal(&mut self, a: &Dim, b: &Dim) -> Option<bool> {
         self.refresh();
@@ -294,12 +296,12 @@ impl Analyzer {
     /// Returns true if a condition provably holds for all values of its variables. `false` means that no proof was found.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
+    /// # use plugin_api::{arith::Analyzer, prelude::*, scalar::PrimOp};
     /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
-    /// let half = Dim::binary(prim::FLOORDIV, n.clone(), Dim::Int(2));
+    /// let half = Dim::binary(PrimOp::FloorDiv, n.clone(), Dim::Int(2));
     /// let mut analyzer = Analyzer::new();
-    /// assert!(analyzer.can_prove(&Dim::binary(prim::LE, Dim::binary(prim::MUL, half, Dim::Int(2)), n.clone())));
-    /// assert!(!analyzer.can_prove(&Dim::binary(prim::GE, n, Dim::Int(0))));
+    /// assert!(analyzer.can_prove(&Dim::binary(PrimOp::Le, Dim::binary(PrimOp::Mul, half, Dim::Int(2)), n.clone())));
+    /// assert!(!analyzer.can_prove(&Dim::binary(PrimOp::Ge, n, Dim::Int(0))));
     /// ```
     pub fn can_prove(&mut self, condition: &Dim) -> bool {
         self.refresh();
@@ -318,7 +320,7 @@ impl Analyzer {
     /// assert!(!analyzer.can_prove_less(&Dim::Var(n), &Dim::Int(7)));
     /// ```
     pub fn can_prove_less(&mut self, a: &Dim, b: &Dim) -> bool {
-        self.can_prove(&Dim::binary(prim::LT, a.clone(), b.clone()))
+        self.can_prove(&Dim::binary(PrimOp::Lt, a.clone(), b.clone()))
     }
 
     /// Returns true if `a >= b` provably holds for all values of the variables.
@@ -331,15 +333,15 @@ impl Analyzer {
     /// assert!(analyzer.can_prove_greater_equal(&Dim::Var(n), &Dim::Int(1)));
     /// ```
     pub fn can_prove_greater_equal(&mut self, a: &Dim, b: &Dim) -> bool {
-        self.can_prove(&Dim::binary(prim::GE, a.clone(), b.clone()))
+        self.can_prove(&Dim::binary(PrimOp::Ge, a.clone(), b.clone()))
     }
 
     /// Returns bounds that contain all values of an integer expression. They may be wider than necessary.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, Bounds, prim}, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, Bounds}, prelude::*, scalar::PrimOp};
     /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
-    /// let rest = Dim::binary(prim::FLOORMOD, n.clone(), Dim::Int(4));
+    /// let rest = Dim::binary(PrimOp::FloorMod, n.clone(), Dim::Int(4));
     /// assert_eq!(Analyzer::new().const_bounds(&rest), Bounds::of(0, 3));
     /// assert_eq!(Analyzer::new().const_bounds(&n), Bounds::EVERYTHING);
     /// ```
@@ -365,9 +367,9 @@ impl Analyzer {
     /// Returns the remainders that the values of an integer expression can have.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, ModularSet, prim}, prelude::*};
+    /// # use plugin_api::{arith::{Analyzer, ModularSet}, prelude::*, scalar::PrimOp};
     /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
-    /// let odd = Dim::binary(prim::ADD, Dim::binary(prim::MUL, n, Dim::Int(2)), Dim::Int(1));
+    /// let odd = Dim::binary(PrimOp::Add, Dim::binary(PrimOp::Mul, n, Dim::Int(2)), Dim::Int(1));
     /// assert_eq!(Analyzer::new().modular_set(&odd), ModularSet::new(2, 1));
     /// ```
     pub fn modular_set(&mut self, dim: &Dim) -> ModularSet {
@@ -388,6 +390,6 @@ impl Analyzer {
 /// Builds the two conditions that are equivalent to a range.
 fn within(sym: &Sym, min: &Dim, extent: &Dim) -> [Dim; 2] {
     let var = || Dim::Var(*sym);
-    let end = Dim::binary(prim::ADD, min.clone(), extent.clone());
-    [Dim::binary(prim::LE, min.clone(), var()), Dim::binary(prim::LT, var(), end)]
+    let end = Dim::binary(PrimOp::Add, min.clone(), extent.clone());
+    [Dim::binary(PrimOp::Le, min.clone(), var()), Dim::binary(PrimOp::Lt, var(), end)]
 }

@@ -44,51 +44,19 @@ pub use to_dim::{
     FIRST_ATOM, atom_of, dtype_of, index_to_dim, index_to_dim_of_atoms, symbol_of, unused_symbol, value_of_atom,
 };
 
-/// Operations on dimensions and in TIR expressions, such as [`prim::ADD`].
-pub use crate::ir::records::prim;
 use crate::ir::{DType, Dim, DimExpr, Sym};
+use crate::scalar::PrimOp;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Evaluates an operation on integers; `None` if the result is undefined.
-pub fn fold(op: u16, a: i64, b: i64) -> Option<i64> {
-    let truth = |v: bool| Some(i64::from(v));
-    match op {
-        prim::ADD => a.checked_add(b),
-        prim::SUB => a.checked_sub(b),
-        prim::MUL => a.checked_mul(b),
-        prim::FLOORDIV => {
-            let q = a.checked_div(b)?;
-            Some(if a % b != 0 && (a < 0) != (b < 0) { q - 1 } else { q })
-        }
-        prim::FLOORMOD => {
-            let r = a.checked_rem(b)?;
-            Some(if r != 0 && (r < 0) != (b < 0) { r + b } else { r })
-        }
-        prim::TRUNCDIV => a.checked_div(b),
-        prim::TRUNCMOD => a.checked_rem(b),
-        prim::MIN => Some(a.min(b)),
-        prim::MAX => Some(a.max(b)),
-        prim::EQ => truth(a == b),
-        prim::NE => truth(a != b),
-        prim::LT => truth(a < b),
-        prim::LE => truth(a <= b),
-        prim::GT => truth(a > b),
-        prim::GE => truth(a >= b),
-        prim::AND => truth(a != 0 && b != 0),
-        prim::OR => truth(a != 0 || b != 0),
-        _ => None,
-    }
-}
-
 /// Evaluates an operation on integers of a data type. Returns `None` if the result is undefined, or if an operand of type `uint64` exceeds the
 /// greatest `i64` and would appear negative.
-pub fn fold_as(op: u16, operands: DType, a: i64, b: i64) -> Option<i64> {
+pub fn fold_as(op: PrimOp, operands: DType, a: i64, b: i64) -> Option<i64> {
     match operands {
         // Numbers above 2^63 are negative here, so an operation on them, or one that wraps around, has another value.
         DType::U64 if a < 0 || b < 0 => None,
-        DType::U64 => fold(op, a, b).filter(|value| *value >= 0),
-        _ => fold(op, a, b),
+        DType::U64 => op.fold(a, b).filter(|value| *value >= 0),
+        _ => op.fold(a, b),
     }
 }
 
@@ -96,12 +64,13 @@ pub fn fold_as(op: u16, operands: DType, a: i64, b: i64) -> Option<i64> {
 /// add assumptions. Takes time proportional to the size of the dimension, with shared parts counted once.
 ///
 /// ```
-/// use plugin_api::arith::{prim, simplify};
+/// use plugin_api::arith::simplify;
+/// use plugin_api::scalar::PrimOp;
 /// use plugin_api::prelude::*;
 ///
 /// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
-/// let more = Dim::binary(prim::ADD, n.clone(), Dim::Int(1));
-/// assert_eq!(simplify(&Dim::binary(prim::SUB, more, Dim::Int(1))), n);
+/// let more = Dim::binary(PrimOp::Add, n.clone(), Dim::Int(1));
+/// assert_eq!(simplify(&Dim::binary(PrimOp::Sub, more, Dim::Int(1))), n);
 /// ```
 pub fn simplify(dim: &Dim) -> Dim {
     match dim {
@@ -132,7 +101,7 @@ pub fn product<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Dim {
             None => {
                 out = Some(match out {
                     None => dim.clone(),
-                    Some(out) => Dim::binary(prim::MUL, out, dim.clone()),
+                    Some(out) => Dim::binary(PrimOp::Mul, out, dim.clone()),
                 });
             }
         }
@@ -140,7 +109,7 @@ pub fn product<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Dim {
     match (out, whole) {
         (None, Some(whole)) => Dim::Int(whole),
         (Some(out), Some(1)) => simplify(&out),
-        (Some(out), Some(whole)) => simplify(&Dim::binary(prim::MUL, out, Dim::Int(whole))),
+        (Some(out), Some(whole)) => simplify(&Dim::binary(PrimOp::Mul, out, Dim::Int(whole))),
         // A product that does not fit in 64 bits exceeds the number of elements of any tensor.
         (_, None) => Dim::Int(i64::MAX),
     }
@@ -161,14 +130,14 @@ pub fn cast(dim: Dim, dtype: DType) -> Dim {
     match dim.as_int() {
         _ if dim.dtype() == dtype => dim,
         Some(number) => Dim::int(number, dtype),
-        None => Dim::Expr(Arc::new(DimExpr::Unary(prim::CAST, dtype, dim))),
+        None => Dim::Expr(Arc::new(DimExpr::Unary(PrimOp::Cast, dtype, dim))),
     }
 }
 
 /// Returns an operation on two dimensions, simplified.
-pub fn apply(op: u16, a: &Dim, b: &Dim) -> Dim {
+pub fn apply(op: PrimOp, a: &Dim, b: &Dim) -> Dim {
     match (a.as_int(), b.as_int()) {
-        (Some(x), Some(y)) if fold(op, x, y).is_some() => Dim::Int(fold(op, x, y).unwrap_or(0)),
+        (Some(x), Some(y)) if let Some(value) = op.fold(x, y) => Dim::Int(value),
         _ => simplify(&Dim::binary(op, a.clone(), b.clone())),
     }
 }

@@ -1,6 +1,6 @@
 //! Modular sets: the remainders that integers can have.
 
-use super::fold;
+use super::store::fold;
 use crate::ir::records::prim;
 
 /// The integers `coeff * k + base` for all `k`. If `coeff` is 0, the set is the single integer `base`; if it is 1, the set contains all integers;

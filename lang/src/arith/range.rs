@@ -5,6 +5,7 @@ use super::store::{Id, Store, is_index};
 use super::sum::Sum;
 use crate::ir::records::prim;
 use crate::ir::{DType, Dim, Sym};
+use crate::scalar::PrimOp;
 use std::collections::HashSet;
 
 /// The greatest depth to which nested variables and operations are expanded.
@@ -33,13 +34,13 @@ impl Analyzer {
     /// of a buffer that a loop accesses. The bounds may be wider than necessary.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
+    /// # use plugin_api::{arith::Analyzer, prelude::*, scalar::PrimOp};
     /// let (i, n) = (Sym { id: 0, dtype: DType::I64 }, Sym { id: 1, dtype: DType::I64 });
     /// let mut analyzer = Analyzer::new();
     /// analyzer.bind_range(i, &Dim::Int(0), &Dim::Int(16));
-    /// let set = analyzer.int_set(&Dim::binary(prim::ADD, Dim::Var(n), Dim::Var(i)), &[i]);
+    /// let set = analyzer.int_set(&Dim::binary(PrimOp::Add, Dim::Var(n), Dim::Var(i)), &[i]);
     /// assert_eq!(set.min, Some(Dim::Var(n)));
-    /// assert_eq!(set.max, Some(Dim::binary(prim::ADD, Dim::Var(n), Dim::Int(15))));
+    /// assert_eq!(set.max, Some(Dim::binary(PrimOp::Add, Dim::Var(n), Dim::Int(15))));
     /// ```
     pub fn int_set(&mut self, dim: &Dim, over: &[Sym]) -> IntSet {
         self.refresh();
@@ -103,8 +104,8 @@ impl Analyzer {
                 let range = self.ranges.get(&(node.a as u32)).cloned();
                 let Some((_, min, extent)) = range else { return self.constant_end(atom, upper) };
                 let end = if upper {
-                    let past = Dim::binary(prim::ADD, min, extent);
-                    Dim::binary(prim::SUB, past, Dim::int(1, node.dtype))
+                    let past = Dim::binary(PrimOp::Add, min, extent);
+                    Dim::binary(PrimOp::Sub, past, Dim::int(1, node.dtype))
                 } else {
                     min
                 };
@@ -143,10 +144,10 @@ impl Analyzer {
     /// symbolic, such as the strides of an access.
     ///
     /// ```
-    /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
+    /// # use plugin_api::{arith::Analyzer, prelude::*, scalar::PrimOp};
     /// let [i, j, n] = [0, 1, 2].map(|id| Sym { id, dtype: DType::I64 });
-    /// let row = Dim::binary(prim::MUL, Dim::Var(i), Dim::Var(n));
-    /// let form = Analyzer::new().linear_form(&Dim::binary(prim::ADD, row, Dim::Var(j)), &[i, j]).expect("linear");
+    /// let row = Dim::binary(PrimOp::Mul, Dim::Var(i), Dim::Var(n));
+    /// let form = Analyzer::new().linear_form(&Dim::binary(PrimOp::Add, row, Dim::Var(j)), &[i, j]).expect("linear");
     /// assert_eq!((form.coeffs, form.rest), (vec![Dim::Var(n), Dim::Int(1)], Dim::Int(0)));
     /// ```
     pub fn linear_form(&mut self, dim: &Dim, vars: &[Sym]) -> Option<LinearForm> {

@@ -1,8 +1,7 @@
 //! The simplifier: one traversal of the parts of an expression, operands first.
 
 use super::bounds::Bounds;
-use super::fold;
-use super::store::{IF_THEN_ELSE, Id, Node, SELECT, Store, is_index};
+use super::store::{IF_THEN_ELSE, Id, Node, SELECT, Store, fold, is_index};
 use crate::ir::DType;
 use crate::ir::records::{NONE, prim};
 

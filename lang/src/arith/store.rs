@@ -6,6 +6,7 @@ use super::facts::Facts;
 use super::modular::ModularSet;
 use crate::ir::records::{NONE, prim};
 use crate::ir::{DType, Dim, DimExpr, Sym};
+use crate::scalar::PrimOp;
 use hashbrown::HashTable;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -20,12 +21,18 @@ pub(super) const SELECT: u16 = 0x100;
 /// A choice between two values that evaluates only the selected one.
 pub(super) const IF_THEN_ELSE: u16 = 0x101;
 
+/// Evaluates an operation on integers; `None` if the result is undefined.
+pub(super) fn fold(op: u16, a: i64, b: i64) -> Option<i64> {
+    PrimOp::of_code(op)?.fold(a, b)
+}
+
 /// The parts of an expression with at most this many nodes are collected without a table.
 const FEW: usize = 16;
 
 /// An expression. `a` holds the bits of a number, the number of a variable, or the first operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Node {
+    /// A code of [`prim`], which has numbers and variables besides operations, or of a choice.
     pub(super) op: u16,
     pub(super) dtype: DType,
     pub(super) a: u64,
@@ -283,10 +290,10 @@ impl Store {
                 Step::Leave(e) => {
                     let last = done.pop().unwrap_or(0);
                     let id = match **e {
-                        DimExpr::Unary(op, t, _) => self.unary(op, t, last),
+                        DimExpr::Unary(op, t, _) => self.unary(op.code(), t, last),
                         DimExpr::Binary(op, t, ..) => {
                             let first = done.pop().unwrap_or(0);
-                            self.binary(op, t, first, last)
+                            self.binary(op.code(), t, first, last)
                         }
                         _ => last,
                     };
@@ -311,9 +318,13 @@ impl Store {
                 prim::INT => Dim::int(node.a as i64, node.dtype),
                 prim::FLOAT => Dim::Expr(Arc::new(DimExpr::Float(node.a, node.dtype))),
                 prim::VAR => Dim::Var(Sym { id: node.a as u32, dtype: node.dtype }),
-                prim::NOT | prim::CAST => Dim::Expr(Arc::new(DimExpr::Unary(node.op, node.dtype, of(node.a as Id)?))),
-                SELECT | IF_THEN_ELSE => return None,
-                op => Dim::Expr(Arc::new(DimExpr::Binary(op, node.dtype, of(node.a as Id)?, of(node.b)?))),
+                // Dimensions have no choices between two values of a body.
+                op => match PrimOp::of_code(op)? {
+                    op @ (PrimOp::Not | PrimOp::Cast) => {
+                        Dim::Expr(Arc::new(DimExpr::Unary(op, node.dtype, of(node.a as Id)?)))
+                    }
+                    op => Dim::Expr(Arc::new(DimExpr::Binary(op, node.dtype, of(node.a as Id)?, of(node.b)?))),
+                },
             };
             dims.push(dim);
         }

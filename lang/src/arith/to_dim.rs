@@ -1,7 +1,8 @@
 //! Converts TIR index expressions to dimensions, so that one simplifier serves both.
 
-use crate::ir::records::{MAX_DEPTH, kind, leaf, prim, tykind};
+use crate::ir::records::{MAX_DEPTH, kind, leaf, tykind};
 use crate::ir::{Body, DType, Dim, DimExpr, Sym, Value};
+use crate::scalar::PrimOp;
 use std::sync::Arc;
 
 /// Numbers from here on denote nodes instead of symbolic variables: `FIRST_ATOM + position`.
@@ -47,12 +48,12 @@ fn opened(value: Value<'_>, atom: &dyn Fn(Value<'_>) -> Option<Sym>) -> Option<D
             Step::Enter(value) => done.push(Dim::Var(atom(value)?)),
             Step::Leave(value) => {
                 depth -= 1;
-                let op = u16::try_from(value.node()?.a).ok()?;
+                let op = PrimOp::of_code(u16::try_from(value.node()?.a).ok()?)?;
                 let dtype = dtype_of(value);
                 let last = done.pop()?;
                 let expr = match op {
-                    prim::NOT | prim::CAST => DimExpr::Unary(op, dtype, last),
-                    prim::ADD..=prim::BITXOR => DimExpr::Binary(op, dtype, done.pop()?, last),
+                    PrimOp::Not | PrimOp::Cast => DimExpr::Unary(op, dtype, last),
+                    op if op.is_binary() => DimExpr::Binary(op, dtype, done.pop()?, last),
                     _ => return None,
                 };
                 done.push(Dim::Expr(Arc::new(expr)));

@@ -1,7 +1,7 @@
 //! Properties of a TIR buffer that its type implies: its offset, and views of it.
 
-use crate::ir::records::prim;
 use crate::ir::{BufferType, DType, Dim};
+use crate::scalar::PrimOp;
 
 impl BufferType {
     /// Returns the data type of an offset that is not given: that of the first extent, or 64 bits without dimensions.
@@ -56,8 +56,8 @@ impl BufferType {
                 Some(Dim::int(bits / to, dim.dtype()))
             }
             None if from == to => Some(dim.clone()),
-            None if from > to => Some(Dim::binary(prim::MUL, dim.clone(), Dim::int(from / to, dim.dtype()))),
-            None => Some(Dim::binary(prim::FLOORDIV, dim.clone(), Dim::int(to / from, dim.dtype()))),
+            None if from > to => Some(Dim::binary(PrimOp::Mul, dim.clone(), Dim::int(from / to, dim.dtype()))),
+            None => Some(Dim::binary(PrimOp::FloorDiv, dim.clone(), Dim::int(to / from, dim.dtype()))),
         };
         let mut shape = self.shape.clone();
         let last = scaled(&shape.pop()?)?;

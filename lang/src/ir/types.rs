@@ -5,7 +5,7 @@ pub mod loop_kind;
 mod view;
 
 use crate::ir::nested::{Nests, Part, Parts};
-use crate::ir::records::*;
+use crate::scalar::PrimOp;
 use std::sync::Arc;
 
 pub use crate::scalar::{DType, UnknownDType};
@@ -42,10 +42,10 @@ pub enum DimExpr {
     Int(i64, DType),
     /// Float, by its bits as `f64`.
     Float(u64, DType),
-    /// Operation of [`crate::ir::records::prim`] on two operands.
-    Binary(u16, DType, Dim, Dim),
-    /// `NOT` or `CAST`.
-    Unary(u16, DType, Dim),
+    /// An operation on two operands.
+    Binary(PrimOp, DType, Dim, Dim),
+    /// `Not` or `Cast`.
+    Unary(PrimOp, DType, Dim),
 }
 
 impl DimExpr {
@@ -105,35 +105,35 @@ impl Dim {
     }
 
     /// Builds an operation on two dimensions, without simplifying it.
-    pub fn binary(op: u16, a: Dim, b: Dim) -> Dim {
-        let dtype = if (prim::EQ..=prim::OR).contains(&op) { DType::BOOL } else { a.dtype() };
+    pub fn binary(op: PrimOp, a: Dim, b: Dim) -> Dim {
+        let dtype = if op.is_truth() { DType::BOOL } else { a.dtype() };
         Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, a, b)))
     }
 
     /// Builds a choice between two dimensions, without simplifying it.
     pub fn if_then_else(cond: Dim, then: Dim, other: Dim) -> Dim {
         let dtype = then.dtype();
-        let both = Dim::Expr(Arc::new(DimExpr::Binary(prim::ELSE, dtype, then, other)));
-        Dim::Expr(Arc::new(DimExpr::Binary(prim::IF, dtype, cond, both)))
+        let both = Dim::Expr(Arc::new(DimExpr::Binary(PrimOp::Else, dtype, then, other)));
+        Dim::Expr(Arc::new(DimExpr::Binary(PrimOp::If, dtype, cond, both)))
     }
 
     /// Returns the two values of a [`Dim::if_then_else`], given its second operand; `None` for any other dimension.
     pub fn choice(&self) -> Option<(&Dim, &Dim)> {
         let Dim::Expr(expr) = self else { return None };
         match &**expr {
-            DimExpr::Binary(prim::ELSE, _, then, otherwise) => Some((then, otherwise)),
+            DimExpr::Binary(PrimOp::Else, _, then, otherwise) => Some((then, otherwise)),
             _ => None,
         }
     }
 
     /// Returns the operation, its data type and its operands (three for a choice); `None` for numbers and variables.
     #[doc(hidden)]
-    pub fn operation(&self) -> Option<(u16, DType, Vec<&Dim>)> {
+    pub fn operation(&self) -> Option<(PrimOp, DType, Vec<&Dim>)> {
         let Dim::Expr(expr) = self else { return None };
         match &**expr {
             DimExpr::Int(..) | DimExpr::Float(..) => None,
             DimExpr::Unary(op, dtype, a) => Some((*op, *dtype, vec![a])),
-            DimExpr::Binary(op, dtype, a, b) => match b.choice().filter(|_| *op == prim::IF) {
+            DimExpr::Binary(op, dtype, a, b) => match b.choice().filter(|_| *op == PrimOp::If) {
                 Some((then, otherwise)) => Some((*op, *dtype, vec![a, then, otherwise])),
                 None => Some((*op, *dtype, vec![a, b])),
             },

@@ -6,6 +6,7 @@ use crate::ir::loop_kind;
 use crate::ir::records::*;
 use crate::ir::types::{DType, Ty};
 use crate::ir::value::{Call, Function, Value};
+use crate::scalar::PrimOp;
 
 /// The form of a value, to match on; variants may be added.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +74,7 @@ pub enum Expr<'a> {
     /// TIR: arithmetic, comparison, logic, conversion.
     Arith {
         /// One of [`crate::ir::records::prim`].
-        op: u16,
+        op: PrimOp,
         /// First operand.
         a: Value<'a>,
         /// Second operand; `None` for `NOT` and `CAST`.
@@ -240,7 +241,10 @@ impl<'a> Value<'a> {
         let operand = |i| self.operand(i).unwrap_or(self);
         match node.kind {
             kind::LOAD => Expr::Load { buffer: first },
-            kind::ARITH => Expr::Arith { op: node.a as u16, a: first, b: self.operand(1) },
+            kind::ARITH => match u16::try_from(node.a).ok().and_then(PrimOp::of_code) {
+                Some(op) => Expr::Arith { op, a: first, b: self.operand(1) },
+                None => Expr::Unknown(node.kind),
+            },
             kind::SELECT => Expr::Select { cond: first, then: operand(1), otherwise: operand(2) },
             kind::RAMP => Expr::Ramp { base: first, stride: operand(1), lanes: operand(2) },
             kind::BROADCAST => Expr::Broadcast { value: first, lanes: operand(1) },

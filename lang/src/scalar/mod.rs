@@ -15,6 +15,7 @@ mod element;
 mod format;
 mod half;
 mod intrinsic;
+mod op;
 mod operation;
 
 pub use computed::{LlvmTypes, Scalar};
@@ -24,4 +25,5 @@ pub(crate) use element::{access, holds_all};
 pub use format::Format;
 pub use half::{Bf16, F16};
 pub use intrinsic::{Computes, DTypePlace, Effect, Intrinsic, ResultRule};
+pub use op::PrimOp;
 pub use operation::{Binary, Math, Unary};

@@ -4,9 +4,10 @@
 use super::Tir;
 use crate::PassError;
 use crate::arith::substitute;
-use crate::ir::records::{buffer_of, flag, kind, prim};
+use crate::ir::records::{buffer_of, flag, kind};
 use crate::ir::{Attr, AttrsId, Body, DType, Dim, DimExpr, NodeSpec, Sym, Type, TypeId, V, Value, loop_kind};
 use crate::rewrite::Edit;
+use crate::scalar::PrimOp;
 use crate::walk::users::Users;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -381,9 +382,9 @@ impl<'b> Again<'b> {
     }
 
     /// Writes an operation of [`crate::arith::prim`] on two values, without folding it.
-    pub fn binary(&mut self, op: u16, a: V, b: V) -> V {
+    pub fn binary(&mut self, op: PrimOp, a: V, b: V) -> V {
         let dtype = self.dtype(a);
-        let dtype = if (prim::EQ..=prim::OR).contains(&op) { truth_of(dtype) } else { dtype };
+        let dtype = if op.is_truth() { truth_of(dtype) } else { dtype };
         let ty = self.scalar(dtype);
         self.edit.node(NodeSpec::new(kind::ARITH).a(op.into()).ty(ty), &[a, b], None)
     }
@@ -394,7 +395,7 @@ impl<'b> Again<'b> {
             (Some(x), Some(y)) if x.checked_add(y).is_some() => self.int(x.saturating_add(y), self.dtype(a)),
             (Some(0), _) => b,
             (_, Some(0)) => a,
-            _ => self.binary(prim::ADD, a, b),
+            _ => self.binary(PrimOp::Add, a, b),
         }
     }
 
@@ -403,7 +404,7 @@ impl<'b> Again<'b> {
         match (self.as_int(a), self.as_int(b)) {
             (Some(x), Some(y)) if x.checked_sub(y).is_some() => self.int(x.saturating_sub(y), self.dtype(a)),
             (_, Some(0)) => a,
-            _ => self.binary(prim::SUB, a, b),
+            _ => self.binary(PrimOp::Sub, a, b),
         }
     }
 
@@ -413,20 +414,20 @@ impl<'b> Again<'b> {
             (Some(x), Some(y)) if x.checked_mul(y).is_some() => self.int(x.saturating_mul(y), self.dtype(a)),
             (Some(1), _) | (_, Some(0)) => b,
             (_, Some(1)) | (Some(0), _) => a,
-            _ => self.binary(prim::MUL, a, b),
+            _ => self.binary(PrimOp::Mul, a, b),
         }
     }
 
     /// Writes the negation of a condition, without folding it.
     pub fn not(&mut self, a: V) -> V {
         let ty = self.scalar(self.dtype(a));
-        self.edit.node(NodeSpec::new(kind::ARITH).a(prim::NOT.into()).ty(ty), &[a], None)
+        self.edit.node(NodeSpec::new(kind::ARITH).a(PrimOp::Not.into()).ty(ty), &[a], None)
     }
 
     /// Writes a conversion to a data type, without folding it.
     pub fn cast(&mut self, a: V, dtype: DType) -> V {
         let ty = self.scalar(dtype);
-        self.edit.node(NodeSpec::new(kind::ARITH).a(prim::CAST.into()).ty(ty), &[a], None)
+        self.edit.node(NodeSpec::new(kind::ARITH).a(PrimOp::Cast.into()).ty(ty), &[a], None)
     }
 
     /// Writes a choice between two values that evaluates both.

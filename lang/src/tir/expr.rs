@@ -2,8 +2,9 @@
 
 use super::{ExprArg, Tir};
 use crate::arith::fold_as;
-use crate::ir::records::{kind, prim};
+use crate::ir::records::kind;
 use crate::ir::{DType, Dim, NodeSpec, Sym, V};
+use crate::scalar::PrimOp;
 use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
@@ -108,15 +109,15 @@ impl<'t> PrimExpr<'t> {
         match self.as_int() {
             _ if dtype == self.dtype => self,
             Some(value) if dtype.is_int() => self.made(self.tir.int(value, dtype), dtype),
-            _ => self.made(self.tir.node(NodeSpec::new(kind::ARITH).a(prim::CAST.into()), &[self.v], dtype), dtype),
+            _ => self.made(self.tir.node(NodeSpec::new(kind::ARITH).a(PrimOp::Cast.into()), &[self.v], dtype), dtype),
         }
     }
 
-    fn binary<'a>(self, op: u16, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
+    fn binary<'a>(self, op: PrimOp, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         let (v, dtype) = self.tir.operand(other.into(), self.dtype);
         let (a, b) = self.of_one_length(self.made(v, dtype));
         let (a, b) = a.of_one_type(b);
-        if matches!(op, prim::AND | prim::OR) {
+        if matches!(op, PrimOp::And | PrimOp::Or) {
             a.is_condition();
         }
         if let Some(known) = folded(op, a, b) {
@@ -175,48 +176,48 @@ impl<'t> PrimExpr<'t> {
 
     /// Returns the minimum.
     pub fn min<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
-        self.binary(prim::MIN, other)
+        self.binary(PrimOp::Min, other)
     }
 
     /// Returns the maximum.
     pub fn max<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
-        self.binary(prim::MAX, other)
+        self.binary(PrimOp::Max, other)
     }
 
     /// Compares for equality.
     pub fn eq<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
-        self.binary(prim::EQ, other)
+        self.binary(PrimOp::Eq, other)
     }
 
     /// Compares for inequality.
     pub fn ne<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
-        self.binary(prim::NE, other)
+        self.binary(PrimOp::Ne, other)
     }
 
     /// Returns the comparison `self < other`.
     pub fn lt<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
-        self.binary(prim::LT, other)
+        self.binary(PrimOp::Lt, other)
     }
 
     /// Returns the comparison `self <= other`.
     pub fn le<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
-        self.binary(prim::LE, other)
+        self.binary(PrimOp::Le, other)
     }
 
     /// Returns the logical and.
     pub fn and<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
-        self.binary(prim::AND, other)
+        self.binary(PrimOp::And, other)
     }
 
     /// Returns the logical or.
     pub fn or<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
-        self.binary(prim::OR, other)
+        self.binary(PrimOp::Or, other)
     }
 
     /// Returns the logical negation.
     pub fn negated(self) -> PrimExpr<'t> {
         self.is_condition();
-        let not = self.tir.node(NodeSpec::new(kind::ARITH).a(prim::NOT.into()), &[self.v], DType::BOOL);
+        let not = self.tir.node(NodeSpec::new(kind::ARITH).a(PrimOp::Not.into()), &[self.v], DType::BOOL);
         self.made(not, DType::BOOL)
     }
 
@@ -231,12 +232,12 @@ impl<'t> PrimExpr<'t> {
 }
 
 /// Returns the data type of the result of an operation on operands of a data type.
-fn result_type(op: u16, operands: DType) -> DType {
-    if (prim::EQ..=prim::OR).contains(&op) { DType::BOOL } else { operands }
+fn result_type(op: PrimOp, operands: DType) -> DType {
+    if op.is_truth() { DType::BOOL } else { operands }
 }
 
 /// Folds an operation as TVM does when it builds an expression.
-fn folded<'t>(op: u16, a: PrimExpr<'t>, b: PrimExpr<'t>) -> Option<PrimExpr<'t>> {
+fn folded<'t>(op: PrimOp, a: PrimExpr<'t>, b: PrimExpr<'t>) -> Option<PrimExpr<'t>> {
     let dtype = result_type(op, a.dtype);
     let zero = || Some(a.made(a.tir.int(0, a.dtype), a.dtype));
     match (op, a.as_int(), b.as_int()) {
@@ -244,12 +245,12 @@ fn folded<'t>(op: u16, a: PrimExpr<'t>, b: PrimExpr<'t>) -> Option<PrimExpr<'t>>
             let value = fold_as(op, a.dtype, x, y).filter(|value| dtype.has_integer((*value).into()))?;
             Some(a.made(a.tir.int(value, dtype), dtype))
         }
-        (prim::ADD, Some(0), _) | (prim::MUL, Some(1), _) => Some(b),
-        (prim::ADD | prim::SUB, _, Some(0)) | (prim::MUL | prim::FLOORDIV, _, Some(1)) => Some(a),
-        (prim::MUL, Some(0), _)
-        | (prim::MUL, _, Some(0))
-        | (prim::FLOORDIV, Some(0), _)
-        | (prim::FLOORMOD, _, Some(1)) => zero(),
+        (PrimOp::Add, Some(0), _) | (PrimOp::Mul, Some(1), _) => Some(b),
+        (PrimOp::Add | PrimOp::Sub, _, Some(0)) | (PrimOp::Mul | PrimOp::FloorDiv, _, Some(1)) => Some(a),
+        (PrimOp::Mul, Some(0), _)
+        | (PrimOp::Mul, _, Some(0))
+        | (PrimOp::FloorDiv, Some(0), _)
+        | (PrimOp::FloorMod, _, Some(1)) => zero(),
         _ => None,
     }
 }
@@ -281,11 +282,11 @@ macro_rules! operators {
 }
 
 operators! {
-    Add, add, |_dtype| prim::ADD;
-    Sub, sub, |_dtype| prim::SUB;
-    Mul, mul, |_dtype| prim::MUL;
-    Div, div, |dtype| if dtype.is_float() { prim::DIV } else { prim::FLOORDIV };
-    Rem, rem, |_dtype| prim::FLOORMOD;
+    Add, add, |_dtype| PrimOp::Add;
+    Sub, sub, |_dtype| PrimOp::Sub;
+    Mul, mul, |_dtype| PrimOp::Mul;
+    Div, div, |dtype| if dtype.is_float() { PrimOp::Div } else { PrimOp::FloorDiv };
+    Rem, rem, |_dtype| PrimOp::FloorMod;
 }
 
 impl<'t> Neg for PrimExpr<'t> {

@@ -277,7 +277,7 @@ pub fn join(a: &Type, b: &Type) -> Type {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::records::prim;
+    use crate::scalar::PrimOp;
 
     fn var(id: u32) -> Dim {
         Dim::Var(Sym { id, dtype: DType::I64 })
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(relation(&tensor(&[var(1), Dim::Int(4)]), &found), Relation::Unknown);
         let against = |said: &Type| matches!(relation(said, &found), Relation::Contradicts(_));
         assert!(against(&tensor(&[var(0), Dim::Int(5)])));
-        assert!(against(&tensor(&[Dim::binary(prim::ADD, var(0), Dim::Int(1)), Dim::Int(4)])));
+        assert!(against(&tensor(&[Dim::binary(PrimOp::Add, var(0), Dim::Int(1)), Dim::Int(4)])));
         assert!(against(&Type::tensor_ndim(3, DType::F32)));
         assert!(against(&Type::tensor_ndim(2, DType::F16)));
         assert!(against(&Type::tuple([])));
@@ -313,8 +313,8 @@ mod tests {
 
     #[test]
     fn equal_dimensions_may_be_written_otherwise() {
-        let twice = Dim::binary(prim::MUL, Dim::Int(2), var(0));
-        let sum = Dim::binary(prim::ADD, var(0), var(0));
+        let twice = Dim::binary(PrimOp::Mul, Dim::Int(2), var(0));
+        let sum = Dim::binary(PrimOp::Add, var(0), var(0));
         assert_eq!(relation(&tensor(&[twice]), &tensor(&[sum])), Relation::Equal);
     }
 
@@ -339,14 +339,14 @@ mod tests {
         let (n, m) = (var(0), var(1));
         let callee = function(
             vec![tensor(&[n.clone(), Dim::Int(3)]), Type::shape(vec![m.clone()])],
-            tensor(&[Dim::binary(prim::MUL, n.clone(), m)]),
+            tensor(&[Dim::binary(PrimOp::Mul, n.clone(), m)]),
             true,
         );
         let call = |args: &[Type]| call_result(&callee, args);
         let args = [tensor(&[Dim::Int(2), Dim::Int(3)]), Type::shape(vec![var(7)])];
         let Ok(Type::Tensor(result)) = call(&args) else { panic!("no tensor: {:?}", call(&args)) };
         let dims = result.shape.expect("known");
-        assert_eq!(prove_equal(&dims[0], &Dim::binary(prim::MUL, var(7), Dim::Int(2))), Some(true));
+        assert_eq!(prove_equal(&dims[0], &Dim::binary(PrimOp::Mul, var(7), Dim::Int(2))), Some(true));
 
         // Nothing determines `n`, so only the number of dimensions remains.
         let vague = [Type::tensor_ndim(2, DType::F32), Type::shape(vec![Dim::Int(5)])];

@@ -24,7 +24,7 @@ macro_rules! functor {
         /// enclosing operation is an extra argument:
         ///
         /// ```
-        /// use plugin_api::arith::prim;
+        /// use plugin_api::scalar::PrimOp;
         /// use plugin_api::prelude::*;
         /// use plugin_api::tir::prim_func;
         /// use plugin_api::walk::functor::Results;
@@ -47,7 +47,7 @@ macro_rules! functor {
         ///     /// Whether a product is around.
         ///     type Args = bool;
         ///     fn operands(&mut self, value: Value<'a>, _: &bool, visit: &mut Vec<(Value<'a>, bool)>) {
-        ///         let inside = matches!(value.view(), Expr::Arith { op: prim::MUL, .. });
+        ///         let inside = matches!(value.view(), Expr::Arith { op: PrimOp::Mul, .. });
         ///         visit.extend(value.operands().map(|operand| (operand, inside)));
         ///     }
         ///     fn visit_default(&mut self, value: Value<'a>, _: Results<'_, String>, _: bool) -> String {
@@ -57,7 +57,7 @@ macro_rules! functor {
         ///         value.name().unwrap_or("_").to_string()
         ///     }
         ///     fn visit_arith(&mut self, value: Value<'a>, parts: Results<'_, String>, inside: bool) -> String {
-        ///         let product = matches!(value.view(), Expr::Arith { op: prim::MUL, .. });
+        ///         let product = matches!(value.view(), Expr::Arith { op: PrimOp::Mul, .. });
         ///         let text = parts.as_slice().join(if product { " * " } else { " + " });
         ///         if inside && !product { format!("({text})") } else { text }
         ///     }

@@ -3,6 +3,7 @@
 
 use crate::ir::records::{LEAF_BIT, flag, kind};
 use crate::ir::{Body, Call, Expr, Function, Stmt, Value};
+use crate::scalar::PrimOp;
 
 /// The choice whether to visit the content of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -359,8 +360,8 @@ pub trait StmtVisitor<'a> {
     /// Visits a call.
     fn visit_call(&mut self, call: Call<'a>) {}
 
-    /// Visits arithmetic, a comparison, logic or a conversion; `op` is one of [`prim`](crate::arith::prim).
-    fn visit_arith(&mut self, value: Value<'a>, op: u16) {}
+    /// Visits arithmetic, a comparison, logic or a conversion; `op` is the operation.
+    fn visit_arith(&mut self, value: Value<'a>, op: PrimOp) {}
 
     /// Visits a choice between two values.
     fn visit_select(&mut self, value: Value<'a>, cond: Value<'a>) {}

@@ -3,8 +3,8 @@
 use crate::known::{Elem, Known, MOST, arithmetic, compare, count, floor_or_ceil};
 use crate::node::Node;
 use crate::value::{T, axis_of};
-use plugin_api::arith::prim;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 
 type Folded = Option<Vec<T>>;
 
@@ -86,11 +86,11 @@ fn elementwise(n: &Node<'_>, x: &[&Known]) -> Option<Known> {
         "Ceil" => map(same, &|elem| floor_or_ceil(elem, true)),
         "Add" | "Sub" | "Mul" | "Div" | "Min" | "Max" => fold_all(x, same, &|a, b| arithmetic(n.op(), a, b, same)),
         "Mod" if n.int("fmod", 0).ok()? == 0 => fold_all(x, same, &|a, b| arithmetic("Mod", a, b, same)),
-        "Equal" => fold_all(x, DType::BOOL, &|a, b| compare(prim::EQ, a, b)),
-        "Less" => fold_all(x, DType::BOOL, &|a, b| compare(prim::LT, a, b)),
-        "LessOrEqual" => fold_all(x, DType::BOOL, &|a, b| compare(prim::LE, a, b)),
-        "Greater" => fold_all(x, DType::BOOL, &|a, b| compare(prim::GT, a, b)),
-        "GreaterOrEqual" => fold_all(x, DType::BOOL, &|a, b| compare(prim::GE, a, b)),
+        "Equal" => fold_all(x, DType::BOOL, &|a, b| compare(PrimOp::Eq, a, b)),
+        "Less" => fold_all(x, DType::BOOL, &|a, b| compare(PrimOp::Lt, a, b)),
+        "LessOrEqual" => fold_all(x, DType::BOOL, &|a, b| compare(PrimOp::Le, a, b)),
+        "Greater" => fold_all(x, DType::BOOL, &|a, b| compare(PrimOp::Gt, a, b)),
+        "GreaterOrEqual" => fold_all(x, DType::BOOL, &|a, b| compare(PrimOp::Ge, a, b)),
         "And" => fold_all(x, DType::BOOL, &|a, b| Some(Elem::int((a.as_int()? != 0 && b.as_int()? != 0).into()))),
         "Or" => fold_all(x, DType::BOOL, &|a, b| Some(Elem::int((a.as_int()? != 0 || b.as_int()? != 0).into()))),
         "Where" => {

@@ -1,8 +1,9 @@
 //! Values that are known while a model is read: numbers, and integers that depend only on symbolic dimensions. Models compute
 //! shapes with ordinary operators; with these values, the results of such computations become dimensions.
 
-use plugin_api::arith::{Analyzer, Bounds, apply, prim, prove_equal};
+use plugin_api::arith::{Analyzer, Bounds, apply, prove_equal};
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use std::rc::Rc;
 
 /// Maximum number of elements of a value that is computed while reading.
@@ -118,7 +119,7 @@ impl Elem {
                 Some(_) if to == DType::U64 => return None,
                 Some(value) => Elem::int(wrapped(value, to)),
                 // Sizes fit 32 bits, and are not negative. They may wrap around in other types.
-                None if to.bits() < 32 || to.code() == 1 && !proves(prim::LE, &Dim::Int(0), dim) => return None,
+                None if to.bits() < 32 || to.code() == 1 && !proves(PrimOp::Le, &Dim::Int(0), dim) => return None,
                 None => Elem::Int(dim.clone()),
             },
             Elem::Int(dim) if to.is_float() => match dim.as_int() {
@@ -135,7 +136,7 @@ impl Elem {
             }
             Elem::Float(value) if to.is_float() => Elem::Float(rounded(*value, to)?),
             // Casts truncate, which equals rounding down for numbers that are not negative.
-            Elem::Ratio(dim, by) if to.is_int() && to.bits() >= 32 && proves(prim::LE, &Dim::Int(0), dim) => {
+            Elem::Ratio(dim, by) if to.is_int() && to.bits() >= 32 && proves(PrimOp::Le, &Dim::Int(0), dim) => {
                 Elem::Int(div(dim, &Dim::Int(*by)))
             }
             Elem::Ratio(..) if to.is_float() => self.clone(),
@@ -166,39 +167,39 @@ pub(crate) fn rounded(value: f64, dtype: DType) -> Option<f64> {
 }
 
 pub(crate) fn add(a: &Dim, b: &Dim) -> Dim {
-    apply(prim::ADD, a, b)
+    apply(PrimOp::Add, a, b)
 }
 
 pub(crate) fn sub(a: &Dim, b: &Dim) -> Dim {
-    apply(prim::SUB, a, b)
+    apply(PrimOp::Sub, a, b)
 }
 
 pub(crate) fn mul(a: &Dim, b: &Dim) -> Dim {
-    apply(prim::MUL, a, b)
+    apply(PrimOp::Mul, a, b)
 }
 
 /// Returns the quotient rounded down.
 pub(crate) fn div(a: &Dim, b: &Dim) -> Dim {
-    apply(prim::FLOORDIV, a, b)
+    apply(PrimOp::FloorDiv, a, b)
 }
 
 pub(crate) fn min(a: &Dim, b: &Dim) -> Dim {
-    if proves(prim::LE, a, b) {
+    if proves(PrimOp::Le, a, b) {
         a.clone()
-    } else if proves(prim::LE, b, a) {
+    } else if proves(PrimOp::Le, b, a) {
         b.clone()
     } else {
-        apply(prim::MIN, a, b)
+        apply(PrimOp::Min, a, b)
     }
 }
 
 pub(crate) fn max(a: &Dim, b: &Dim) -> Dim {
-    if proves(prim::LE, a, b) {
+    if proves(PrimOp::Le, a, b) {
         b.clone()
-    } else if proves(prim::LE, b, a) {
+    } else if proves(PrimOp::Le, b, a) {
         a.clone()
     } else {
-        apply(prim::MAX, a, b)
+        apply(PrimOp::Max, a, b)
     }
 }
 
@@ -207,9 +208,9 @@ pub(crate) fn same(a: &Dim, b: &Dim) -> bool {
 }
 
 /// Returns true if a comparison holds for all nonnegative sizes.
-pub(crate) fn proves(op: u16, a: &Dim, b: &Dim) -> bool {
+pub(crate) fn proves(op: PrimOp, a: &Dim, b: &Dim) -> bool {
     if let (Some(x), Some(y)) = (a.as_int(), b.as_int()) {
-        return plugin_api::arith::fold(op, x, y) == Some(1);
+        return op.fold(x, y) == Some(1);
     }
     let mut analyzer = Analyzer::new();
     for dim in [a, b] {
@@ -219,28 +220,28 @@ pub(crate) fn proves(op: u16, a: &Dim, b: &Dim) -> bool {
 }
 
 /// Returns the result of a comparison, if it is the same for all sizes.
-pub(crate) fn compare(op: u16, a: &Elem, b: &Elem) -> Option<Elem> {
+pub(crate) fn compare(op: PrimOp, a: &Elem, b: &Elem) -> Option<Elem> {
     if let (Some(x), Some(y)) = (a.as_int(), b.as_int()) {
-        return plugin_api::arith::fold(op, x, y).map(Elem::int);
+        return op.fold(x, y).map(Elem::int);
     }
     if let (Some(x), Some(y)) = (a.number(), b.number()) {
         let holds = match op {
-            prim::EQ => x == y,
-            prim::LT => x < y,
-            prim::LE => x <= y,
-            prim::GT => x > y,
-            prim::GE => x >= y,
+            PrimOp::Eq => x == y,
+            PrimOp::Lt => x < y,
+            PrimOp::Le => x <= y,
+            PrimOp::Gt => x > y,
+            PrimOp::Ge => x >= y,
             _ => return None,
         };
         return Some(Elem::int(holds.into()));
     }
     let (Elem::Int(x), Elem::Int(y)) = (a, b) else { return None };
     let opposite = match op {
-        prim::EQ => prim::NE,
-        prim::LT => prim::GE,
-        prim::LE => prim::GT,
-        prim::GT => prim::LE,
-        prim::GE => prim::LT,
+        PrimOp::Eq => PrimOp::Ne,
+        PrimOp::Lt => PrimOp::Ge,
+        PrimOp::Le => PrimOp::Gt,
+        PrimOp::Gt => PrimOp::Le,
+        PrimOp::Ge => PrimOp::Lt,
         _ => return None,
     };
     if proves(op, x, y) {
@@ -274,7 +275,7 @@ fn integers(op: &str, x: &Dim, y: &Dim, dtype: DType) -> Option<Elem> {
         return None;
     }
     let zero = Dim::Int(0);
-    let both_positive = || proves(prim::LE, &zero, x) && proves(prim::LT, &zero, y);
+    let both_positive = || proves(PrimOp::Le, &zero, x) && proves(PrimOp::Lt, &zero, y);
     let value = match op {
         "Add" => add(x, y),
         "Sub" => sub(x, y),
@@ -282,7 +283,7 @@ fn integers(op: &str, x: &Dim, y: &Dim, dtype: DType) -> Option<Elem> {
         // Quotients are truncated, which equals rounding down for nonnegative numbers.
         "Div" if both_positive() => div(x, y),
         "Div" => Dim::Int(x.as_int()?.checked_div(y.as_int()?)?),
-        "Mod" if both_positive() => apply(prim::FLOORMOD, x, y),
+        "Mod" if both_positive() => apply(PrimOp::FloorMod, x, y),
         "Min" => min(x, y),
         "Max" => max(x, y),
         _ => return None,

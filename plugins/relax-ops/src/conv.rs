@@ -4,9 +4,9 @@ use crate::declare::*;
 use crate::layout::Layout;
 use crate::type_rules::*;
 use plugin_api::arith::{apply, prove_equal};
-use plugin_api::ir::records::prim::{ADD, FLOORDIV, MUL, SUB};
 use plugin_api::ir::{Call, Dim, TensorType, Type};
 use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::scalar::PrimOp;
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const ARGS: &[ArgDecl] = &[arg("data", ArgKind::Tensor), arg("weight", ArgKind::Tensor)];
@@ -256,7 +256,7 @@ fn conv(call: Call<'_>, axes: &str, kernel_axes: &str) -> Inferred {
 }
 
 fn check_channels(data: &Dim, taken: &Dim, given: &Dim, groups: i64) -> Result<(), InferError> {
-    let needed = apply(MUL, taken, &Dim::Int(groups));
+    let needed = apply(PrimOp::Mul, taken, &Dim::Int(groups));
     if prove_equal(data, &needed) == Some(false) {
         return wrong(format!(
             "data has {} input channels, but the weight takes {} in each of {groups} groups, so {} in all",
@@ -275,12 +275,16 @@ fn check_channels(data: &Dim, taken: &Dim, given: &Dim, groups: i64) -> Result<(
 
 /// Returns the distance from the first to the last element that a window touches.
 pub(crate) fn reach(window: &Dim, dilation: i64) -> Dim {
-    apply(ADD, &apply(MUL, &apply(SUB, window, &Dim::Int(1)), &Dim::Int(dilation)), &Dim::Int(1))
+    apply(
+        PrimOp::Add,
+        &apply(PrimOp::Mul, &apply(PrimOp::Sub, window, &Dim::Int(1)), &Dim::Int(dilation)),
+        &Dim::Int(1),
+    )
 }
 
 /// Returns the number of positions of a window over `size` elements plus `padding`.
 pub(crate) fn extent(axis: u8, size: &Dim, reach: &Dim, stride: i64, padding: i64) -> Result<Dim, InferError> {
-    let free = apply(SUB, &apply(ADD, size, &Dim::Int(padding)), reach);
+    let free = apply(PrimOp::Sub, &apply(PrimOp::Add, size, &Dim::Int(padding)), reach);
     if free.as_int().is_some_and(|free| free < 0) {
         return wrong(format!(
             "a window over {} elements does not fit into axis {} of {} elements with padding of {padding}",
@@ -289,7 +293,7 @@ pub(crate) fn extent(axis: u8, size: &Dim, reach: &Dim, stride: i64, padding: i6
             show(size)
         ));
     }
-    Ok(apply(ADD, &apply(FLOORDIV, &free, &Dim::Int(stride)), &Dim::Int(1)))
+    Ok(apply(PrimOp::Add, &apply(PrimOp::FloorDiv, &free, &Dim::Int(stride)), &Dim::Int(1)))
 }
 
 fn conv_transpose(call: Call<'_>, axes: &str, kernel_axes: &str) -> Inferred {
@@ -311,13 +315,13 @@ fn conv_transpose(call: Call<'_>, axes: &str, kernel_axes: &str) -> Inferred {
         return wrong(format!("output_padding must be less than the stride, found {} and {}", more[i], strides[i]));
     }
     let (padding, _) = padding(call, n)?;
-    let given = apply(MUL, &conv.kernel.size(w, b'O')?, &Dim::Int(conv.groups));
+    let given = apply(PrimOp::Mul, &conv.kernel.size(w, b'O')?, &Dim::Int(conv.groups));
     let dims = conv.out.place(|letter| match spatial.iter().position(|axis| *axis == letter) {
         Some(i) => {
             let (size, window) = (conv.layout.size(x, letter)?, conv.kernel.size(w, letter)?);
-            let steps = apply(MUL, &apply(SUB, &size, &Dim::Int(1)), &Dim::Int(strides[i]));
-            let rest = apply(ADD, &reach(&window, dilation[i]), &Dim::Int(more[i].saturating_sub(padding[i])));
-            Ok(apply(ADD, &steps, &rest))
+            let steps = apply(PrimOp::Mul, &apply(PrimOp::Sub, &size, &Dim::Int(1)), &Dim::Int(strides[i]));
+            let rest = apply(PrimOp::Add, &reach(&window, dilation[i]), &Dim::Int(more[i].saturating_sub(padding[i])));
+            Ok(apply(PrimOp::Add, &steps, &rest))
         }
         None if letter == b'N' => conv.layout.size(x, b'N'),
         None => Ok(given.clone()),

@@ -1,9 +1,9 @@
 //! Short forms for declarations, and helpers that the rules of several families share.
 
 use plugin_api::arith::{Analyzer, Bounds, apply, prove_equal};
-use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, SUB};
 use plugin_api::ir::{Call, DType, Dim, DimExpr, TensorType, Type, Value};
 use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::scalar::PrimOp;
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, InferFn, OpDecl};
 
 /// Concatenates texts at compile time.
@@ -187,9 +187,9 @@ pub(crate) fn times(repeats: i64) -> Result<Dim, InferError> {
 /// dimensions are never negative, so most step counts are not either; where that cannot be shown, the result is clamped
 /// with `max(…, 0)`.
 pub(crate) fn steps_between((start, end): (&Dim, &Dim), by: i64) -> Dim {
-    let span = apply(SUB, end, start);
-    let steps = apply(FLOORDIV, &apply(ADD, &span, &Dim::Int(by.saturating_sub(1))), &Dim::Int(by));
-    if is_never_negative(&steps) { steps } else { apply(MAX, &steps, &Dim::Int(0)) }
+    let span = apply(PrimOp::Sub, end, start);
+    let steps = apply(PrimOp::FloorDiv, &apply(PrimOp::Add, &span, &Dim::Int(by.saturating_sub(1))), &Dim::Int(by));
+    if is_never_negative(&steps) { steps } else { apply(PrimOp::Max, &steps, &Dim::Int(0)) }
 }
 
 /// Returns true if a dimension is at least 0 whenever all symbolic variables are.

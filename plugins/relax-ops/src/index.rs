@@ -3,9 +3,9 @@
 use crate::declare::*;
 use crate::type_rules::*;
 use plugin_api::arith::apply;
-use plugin_api::ir::records::prim::{ADD, MAX, MIN};
 use plugin_api::ir::{Call, Dim, Expr, TensorType, Type, Value};
 use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::scalar::PrimOp;
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const TAKE: &[ArgDecl] = &[arg("x", ArgKind::Tensor), arg("indices", ArgKind::Any)];
@@ -246,7 +246,7 @@ fn slice_length(size: &Dim, begin: &Dim, end: &Dim, stride: i64, inbound: bool) 
 /// clamped.
 pub(crate) fn bound_within(bound: &Dim, size: &Dim, forward: bool) -> Dim {
     let bound = match bound.as_int() {
-        Some(value) if value < 0 => apply(ADD, bound, size),
+        Some(value) if value < 0 => apply(PrimOp::Add, bound, size),
         _ => bound.clone(),
     };
     // No dimension is negative, so the first element is at 0 or there is none.
@@ -254,10 +254,10 @@ pub(crate) fn bound_within(bound: &Dim, size: &Dim, forward: bool) -> Dim {
         return bound;
     }
     let (low, high) = if forward { (0, 0) } else { (-1, -1) };
-    let below = apply(MIN, &bound, &apply(ADD, size, &Dim::Int(high)));
+    let below = apply(PrimOp::Min, &bound, &apply(PrimOp::Add, size, &Dim::Int(high)));
     // No dimension is negative, so a constant that is not negative stays unchanged.
     let inside = below.as_int().is_none() && bound.as_int().is_some_and(|bound| bound >= 0);
-    if inside { below } else { apply(MAX, &below, &Dim::Int(low)) }
+    if inside { below } else { apply(PrimOp::Max, &below, &Dim::Int(low)) }
 }
 
 fn dynamic_slice(call: Call<'_>) -> Inferred {

@@ -4,9 +4,9 @@
 //! its divisors, so `i % 16` has 16 values regardless of the range of `i`. If the map does not have this form, or uses
 //! a part twice, the size follows from the range of the index.
 
-use plugin_api::arith::{apply, fold, simplify};
-use plugin_api::ir::records::prim::{ADD, FLOORDIV, FLOORMOD, MUL, SUB};
+use plugin_api::arith::{apply, simplify};
 use plugin_api::ir::{Dim, DimExpr, Sym};
+use plugin_api::scalar::PrimOp;
 
 /// Returns the new shape, or `None` if it is unknown.
 pub(crate) fn mapped(results: &[Dim], variables: &[Sym], shape: &[Dim]) -> Option<Vec<Dim>> {
@@ -21,7 +21,7 @@ pub(crate) fn mapped(results: &[Dim], variables: &[Sym], shape: &[Dim]) -> Optio
     let size = |index: &Dim| match index {
         Dim::Var(_) => Some(shape[map.variable(index)?].clone()),
         other => match range(other, &map, narrow) {
-            Some((0, last)) => Some(apply(ADD, &last, &Dim::Int(1))),
+            Some((0, last)) => Some(apply(PrimOp::Add, &last, &Dim::Int(1))),
             _ => None,
         },
     };
@@ -70,13 +70,15 @@ impl Map<'_> {
         let DimExpr::Binary(op, _, a, b) = &**e else { return None };
         let (a, b) = (self.sum(a)?, self.sum(b)?);
         match *op {
-            ADD => Some(Sum { base: a.base.checked_add(b.base)?, parts: [a.parts, b.parts].concat() }),
-            SUB => self
+            PrimOp::Add => Some(Sum { base: a.base.checked_add(b.base)?, parts: [a.parts, b.parts].concat() }),
+            PrimOp::Sub => self
                 .scaled(b, -1)
                 .and_then(|b| Some(Sum { base: a.base.checked_add(b.base)?, parts: [a.parts, b.parts].concat() })),
-            MUL if b.parts.is_empty() => self.scaled(a, b.base),
-            MUL if a.parts.is_empty() => self.scaled(b, a.base),
-            FLOORDIV | FLOORMOD if b.parts.is_empty() && b.base > 0 => self.divided(a, b.base, *op == FLOORDIV),
+            PrimOp::Mul if b.parts.is_empty() => self.scaled(a, b.base),
+            PrimOp::Mul if a.parts.is_empty() => self.scaled(b, a.base),
+            PrimOp::FloorDiv | PrimOp::FloorMod if b.parts.is_empty() && b.base > 0 => {
+                self.divided(a, b.base, *op == PrimOp::FloorDiv)
+            }
             _ => None,
         }
     }
@@ -89,11 +91,11 @@ impl Map<'_> {
     /// Returns the quotient or remainder of a single part.
     fn divided(&mut self, sum: Sum, by: i64, quotient: bool) -> Option<Sum> {
         let [part] = *sum.parts.as_slice() else {
-            let op = if quotient { FLOORDIV } else { FLOORMOD };
+            let op = if quotient { PrimOp::FloorDiv } else { PrimOp::FloorMod };
             return sum
                 .parts
                 .is_empty()
-                .then(|| fold(op, sum.base, by))
+                .then(|| op.fold(sum.base, by))
                 .flatten()
                 .map(|base| Sum { parts: vec![], base });
         };
@@ -157,7 +159,7 @@ impl Map<'_> {
         }
         let (size, padding) = (&self.shape[part.variable], self.padding[part.variable]);
         if let Some(size) = size.as_int() {
-            let padded = fold(MUL, fold(FLOORDIV, size.checked_add(padding - 1)?, padding)?, padding)?;
+            let padded = PrimOp::Mul.fold(PrimOp::FloorDiv.fold(size.checked_add(padding - 1)?, padding)?, padding)?;
             return Some(Dim::Int(padded / part.lower));
         }
         if padding == 1 {
@@ -166,9 +168,13 @@ impl Map<'_> {
         // These are the two forms in which TVM prints the size.
         let blocks = match self.paddings[part.variable] {
             1 => padded(size, padding).floor_div(padding),
-            _ => apply(ADD, &apply(FLOORDIV, &apply(SUB, size, &Dim::Int(1)), &Dim::Int(padding)), &Dim::Int(1)),
+            _ => apply(
+                PrimOp::Add,
+                &apply(PrimOp::FloorDiv, &apply(PrimOp::Sub, size, &Dim::Int(1)), &Dim::Int(padding)),
+                &Dim::Int(1),
+            ),
         };
-        Some(if part.lower == padding { blocks } else { apply(MUL, &blocks, &Dim::Int(padding / part.lower)) })
+        Some(if part.lower == padding { blocks } else { apply(PrimOp::Mul, &blocks, &Dim::Int(padding / part.lower)) })
     }
 
     /// Returns the size of the new dimension, or `None` if it would not begin at 0.
@@ -209,7 +215,7 @@ fn range(index: &Dim, map: &Map<'_>, narrow: bool) -> Option<(i64, Dim)> {
         return Some((value, Dim::Int(value)));
     }
     if let Some(variable) = map.variable(index) {
-        let last = apply(SUB, &map.shape[variable], &Dim::Int(1));
+        let last = apply(PrimOp::Sub, &map.shape[variable], &Dim::Int(1));
         return last.as_int().is_none_or(|last| last >= 0).then_some((0, last));
     }
     let Dim::Expr(e) = index else { return None };
@@ -217,18 +223,18 @@ fn range(index: &Dim, map: &Map<'_>, narrow: bool) -> Option<(i64, Dim)> {
     combined(*op, range(a, map, narrow)?, range(b, map, narrow)?, narrow)
 }
 
-fn combined(op: u16, a: (i64, Dim), b: (i64, Dim), narrow: bool) -> Option<(i64, Dim)> {
+fn combined(op: PrimOp, a: (i64, Dim), b: (i64, Dim), narrow: bool) -> Option<(i64, Dim)> {
     let by = b.1.as_int().filter(|by| *by == b.0 && *by > 0);
     match op {
-        ADD => Some((fold(ADD, a.0, b.0)?, apply(ADD, &a.1, &b.1))),
-        SUB => Some((fold(SUB, a.0, b.1.as_int()?)?, apply(SUB, &a.1, &Dim::Int(b.0)))),
-        MUL => Some((fold(MUL, a.0, by?)?, apply(MUL, &a.1, &b.1))),
-        FLOORDIV => Some((fold(FLOORDIV, a.0, by?)?, apply(FLOORDIV, &a.1, &b.1))),
-        FLOORMOD => {
+        PrimOp::Add => Some((PrimOp::Add.fold(a.0, b.0)?, apply(PrimOp::Add, &a.1, &b.1))),
+        PrimOp::Sub => Some((PrimOp::Sub.fold(a.0, b.1.as_int()?)?, apply(PrimOp::Sub, &a.1, &Dim::Int(b.0)))),
+        PrimOp::Mul => Some((PrimOp::Mul.fold(a.0, by?)?, apply(PrimOp::Mul, &a.1, &b.1))),
+        PrimOp::FloorDiv => Some((PrimOp::FloorDiv.fold(a.0, by?)?, apply(PrimOp::FloorDiv, &a.1, &b.1))),
+        PrimOp::FloorMod => {
             let by = by?;
-            let one_period = |last: &i64| narrow && fold(FLOORDIV, a.0, by) == fold(FLOORDIV, *last, by);
+            let one_period = |last: &i64| narrow && PrimOp::FloorDiv.fold(a.0, by) == PrimOp::FloorDiv.fold(*last, by);
             match a.1.as_int().filter(one_period) {
-                Some(last) => Some((fold(FLOORMOD, a.0, by)?, Dim::Int(fold(FLOORMOD, last, by)?))),
+                Some(last) => Some((PrimOp::FloorMod.fold(a.0, by)?, Dim::Int(PrimOp::FloorMod.fold(last, by)?))),
                 None => Some((0, Dim::Int(by - 1))),
             }
         }

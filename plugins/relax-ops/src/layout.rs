@@ -5,8 +5,8 @@
 
 use crate::declare::wrong;
 use plugin_api::arith::apply;
-use plugin_api::ir::records::prim::{FLOORDIV, MUL};
 use plugin_api::ir::{Dim, TensorType};
+use plugin_api::scalar::PrimOp;
 use plugin_api::typing::operators::InferError;
 
 /// An upper limit on the number of axes; no layout of TVM has as many.
@@ -87,7 +87,7 @@ impl<'a> Layout<'a> {
         let at = self.axes().iter().position(|(axis, _)| *axis == letter);
         match at.and_then(|at| dims.get(at)) {
             Some(dim) if self.block(letter) == 1 => Ok(dim.clone()),
-            Some(dim) => Ok(apply(MUL, dim, &Dim::Int(self.block(letter)))),
+            Some(dim) => Ok(apply(PrimOp::Mul, dim, &Dim::Int(self.block(letter)))),
             None => wrong(format!("layout \"{}\" does not have an axis {}", self.text, letter as char)),
         }
     }
@@ -99,7 +99,7 @@ impl<'a> Layout<'a> {
             out.push(match (letter.is_ascii_lowercase(), self.block(*letter)) {
                 (true, _) => Dim::Int(*factor),
                 (false, 1) => size(*letter)?,
-                (false, block) => apply(FLOORDIV, &size(*letter)?, &Dim::Int(block)),
+                (false, block) => apply(PrimOp::FloorDiv, &size(*letter)?, &Dim::Int(block)),
             });
         }
         Ok(out)

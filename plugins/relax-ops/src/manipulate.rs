@@ -4,9 +4,9 @@ use crate::declare::*;
 use crate::split::split;
 use crate::type_rules::*;
 use plugin_api::arith::{apply, prove_equal, simplify};
-use plugin_api::ir::records::prim::{ADD, FLOORDIV, MUL};
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
 use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::scalar::PrimOp;
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const X_SHAPE: &[ArgDecl] = &[arg("x", ArgKind::Tensor), arg("shape", ArgKind::Shape)];
@@ -321,7 +321,7 @@ fn worked_out(from: Option<&[Dim]>, mut dims: Vec<Dim>) -> Result<Vec<Dim>, Infe
         (Some(all), Some(known)) if all % known != 0 => {
             return wrong(format!("{all} elements do not fit a shape of {known} and an inferred dimension"));
         }
-        _ => simplify(&apply(FLOORDIV, &all, &known)),
+        _ => simplify(&apply(PrimOp::FloorDiv, &all, &known)),
     };
     dims[open] = rest;
     Ok(dims)
@@ -463,8 +463,8 @@ fn plain_sum(a: &Dim, b: &Dim) -> Dim {
     match (a.as_int(), b.as_int()) {
         (Some(0), _) => b.clone(),
         (_, Some(0)) => a.clone(),
-        (Some(_), Some(_)) => apply(ADD, a, b),
-        _ => Dim::binary(ADD, a.clone(), b.clone()),
+        (Some(_), Some(_)) => apply(PrimOp::Add, a, b),
+        _ => Dim::binary(PrimOp::Add, a.clone(), b.clone()),
     }
 }
 
@@ -549,11 +549,11 @@ fn repeat(call: Call<'_>) -> Inferred {
     let times = times(int(call, "repeats").unwrap_or(1))?;
     let Some(at) = int(call, "axis") else {
         let length = x.shape.as_deref().map(elements).transpose()?;
-        return Ok(with_shape(&x, 1, length.map(|length| vec![apply(MUL, &length, &times)])));
+        return Ok(with_shape(&x, 1, length.map(|length| vec![apply(PrimOp::Mul, &length, &times)])));
     };
     let at = axis(at, x.ndim)?;
     let dims = x.shape.clone().zip(at).map(|(mut dims, at)| {
-        dims[at] = apply(MUL, &dims[at], &times);
+        dims[at] = apply(PrimOp::Mul, &dims[at], &times);
         dims
     });
     Ok(with_shape(&x, x.ndim, dims))
@@ -571,7 +571,7 @@ fn tile(call: Call<'_>) -> Inferred {
         let one = Dim::Int(1);
         let at = |i: usize| (i + dims.len()).checked_sub(ndim).map_or(&one, |i| &dims[i]);
         let times = |i: usize| (i + repeats.len()).checked_sub(ndim).map_or(&one, |i| &repeats[i]);
-        (0..ndim).map(|i| apply(MUL, at(i), times(i))).collect()
+        (0..ndim).map(|i| apply(PrimOp::Mul, at(i), times(i))).collect()
     });
     Ok(with_shape(&x, ndim as i32, dims))
 }
@@ -583,8 +583,9 @@ fn pad(call: Call<'_>) -> Inferred {
         let (found, ndim) = (width.len(), x.ndim);
         return wrong(format!("pad_width has {found} values; it must have {}, two for each of {ndim} axes", 2 * ndim));
     }
-    let add =
-        |(dim, sides): (&Dim, &[i64])| sides.iter().fold(dim.clone(), |dim, side| apply(ADD, &dim, &Dim::Int(*side)));
+    let add = |(dim, sides): (&Dim, &[i64])| {
+        sides.iter().fold(dim.clone(), |dim, side| apply(PrimOp::Add, &dim, &Dim::Int(*side)))
+    };
     let dims: Option<Vec<Dim>> = x.shape.as_ref().map(|dims| dims.iter().zip(width.chunks(2)).map(add).collect());
     not_negative(dims.as_deref())?;
     Ok(with_shape(&x, x.ndim, dims))
@@ -605,9 +606,9 @@ fn pixel_shuffle(call: Call<'_>) -> Inferred {
         return wrong(format!("{channels} channels are not a multiple of the square of the factor, {square}"));
     }
     let mut out = dims.clone();
-    out[channel] = apply(FLOORDIV, &dims[channel], &Dim::Int(square));
+    out[channel] = apply(PrimOp::FloorDiv, &dims[channel], &Dim::Int(square));
     for dim in &mut out[channel + 1..] {
-        *dim = apply(MUL, dim, &Dim::Int(factor));
+        *dim = apply(PrimOp::Mul, dim, &Dim::Int(factor));
     }
     Ok(with_shape(&x, x.ndim, Some(out)))
 }

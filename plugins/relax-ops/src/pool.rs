@@ -5,9 +5,9 @@ use crate::declare::*;
 use crate::layout::Layout;
 use crate::type_rules::*;
 use plugin_api::arith::apply;
-use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, MIN, SUB};
 use plugin_api::ir::{Call, Dim};
 use plugin_api::metadata::AttrType;
+use plugin_api::scalar::PrimOp;
 use plugin_api::typing::operators::{AttrDecl, DefaultDecl, InferError, OpDecl};
 
 const fn attrs(ones: &'static [i64], zeros: &'static [i64], layout: &'static str, count_pad: bool) -> [AttrDecl; 8] {
@@ -193,9 +193,9 @@ fn pool(call: Call<'_>, axes: &str) -> Inferred {
 /// Drops the last window if it would start past the last element, which `ceil_mode` can cause. As in TVM, at most one
 /// window is dropped.
 fn starts_inside(positions: &Dim, size: &Dim, before: i64, stride: i64) -> Dim {
-    let last = apply(SUB, &apply(ADD, size, &Dim::Int(before)), &Dim::Int(1));
-    let inside = apply(ADD, &apply(FLOORDIV, &last, &Dim::Int(stride)), &Dim::Int(1));
-    apply(MAX, &apply(MIN, positions, &inside), &apply(SUB, positions, &Dim::Int(1)))
+    let last = apply(PrimOp::Sub, &apply(PrimOp::Add, size, &Dim::Int(before)), &Dim::Int(1));
+    let inside = apply(PrimOp::Add, &apply(PrimOp::FloorDiv, &last, &Dim::Int(stride)), &Dim::Int(1));
+    apply(PrimOp::Max, &apply(PrimOp::Min, positions, &inside), &apply(PrimOp::Sub, positions, &Dim::Int(1)))
 }
 
 fn layouts<'a>(call: Call<'a>, axes: &'a str) -> Result<(Layout<'a>, Layout<'a>), InferError> {

@@ -2,8 +2,8 @@
 
 use crate::declare::*;
 use plugin_api::arith::{Analyzer, Bounds, apply};
-use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, MIN, MUL, SUB};
 use plugin_api::ir::{Call, Dim, Type};
+use plugin_api::scalar::PrimOp;
 use plugin_api::typing::operators::InferError;
 
 /// Maximum number of parts; more is treated as a mistake.
@@ -40,8 +40,8 @@ fn equal_parts(size: Option<&Dim>, sections: i64) -> Result<Vec<Option<Dim>>, In
         return wrong(format!("the number of parts must be from 1 to {MAX_PARTS}, found {sections}"));
     };
     let Some(size) = size else { return Ok(vec![None; n]) };
-    let each = apply(FLOORDIV, &apply(ADD, size, &Dim::Int(sections - 1)), &Dim::Int(sections));
-    let rest = apply(SUB, size, &apply(MUL, &each, &Dim::Int(sections - 1)));
+    let each = apply(PrimOp::FloorDiv, &apply(PrimOp::Add, size, &Dim::Int(sections - 1)), &Dim::Int(sections));
+    let rest = apply(PrimOp::Sub, size, &apply(PrimOp::Mul, &each, &Dim::Int(sections - 1)));
     if rest.as_int().is_some_and(|rest| rest < 0) {
         return wrong(format!("{} elements cannot be split into {sections} equal parts", show(size)));
     }
@@ -57,13 +57,13 @@ fn cut_parts(size: Option<&Dim>, cuts: &[i64]) -> Vec<Option<Dim>> {
     // No dimension is negative: of `n + 8` elements, 8 come before the cut at 8.
     let mut analyzer = Analyzer::new();
     size.vars(&mut |sym| analyzer.bind_bounds(sym, Bounds::at_least(0)));
-    let mut simple = |op: u16, a: &Dim, b: &Dim| analyzer.simplify(&apply(op, a, b));
+    let mut simple = |op: PrimOp, a: &Dim, b: &Dim| analyzer.simplify(&apply(op, a, b));
     let mut start = Dim::Int(0);
     let mut parts = Vec::with_capacity(cuts.len() + 1);
-    let ends: Vec<Dim> = cuts.iter().map(|cut| simple(MIN, &Dim::Int((*cut).max(0)), size)).collect();
+    let ends: Vec<Dim> = cuts.iter().map(|cut| simple(PrimOp::Min, &Dim::Int((*cut).max(0)), size)).collect();
     for end in ends.into_iter().chain([size.clone()]) {
-        let part = simple(SUB, &end, &start);
-        parts.push(Some(simple(MAX, &part, &Dim::Int(0))));
+        let part = simple(PrimOp::Sub, &end, &start);
+        parts.push(Some(simple(PrimOp::Max, &part, &Dim::Int(0))));
         start = end;
     }
     parts

@@ -3,9 +3,9 @@
 use crate::declare::*;
 use crate::type_rules::*;
 use plugin_api::arith::apply;
-use plugin_api::ir::records::prim::{FLOORDIV, MUL};
 use plugin_api::ir::{Call, Dim, Type};
 use plugin_api::metadata::{ArgKind, AttrType};
+use plugin_api::scalar::PrimOp;
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, OpDecl};
 
 const ONE: &[ArgDecl] = &[arg("input", ArgKind::Any)];
@@ -149,7 +149,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         ),
         X,
         &[attr("num_workers", AttrType::Int), IN_GROUP],
-        |call| scaled(call, MUL, 0),
+        |call| scaled(call, PrimOp::Mul, 0),
     ),
     op(
         "relax.ccl.broadcast_from_worker0",
@@ -175,7 +175,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         ),
         X,
         &[attr("num_workers", AttrType::Int), attr_or("axis", AttrType::Int, DefaultDecl::Int(0))],
-        |call| scaled(call, FLOORDIV, int(call, "axis").unwrap_or(0)),
+        |call| scaled(call, PrimOp::FloorDiv, int(call, "axis").unwrap_or(0)),
     ),
 ];
 
@@ -192,7 +192,7 @@ fn like_second(call: Call<'_>) -> Inferred {
 }
 
 /// Infers a tensor with one axis multiplied or divided by the number of workers.
-fn scaled(call: Call<'_>, by: u16, at: i64) -> Inferred {
+fn scaled(call: Call<'_>, by: PrimOp, at: i64) -> Inferred {
     let x = tensor(call, 0)?;
     let workers = int(call, "num_workers").unwrap_or(1);
     if workers < 1 {
@@ -200,7 +200,7 @@ fn scaled(call: Call<'_>, by: u16, at: i64) -> Inferred {
     }
     let Some(at) = axis(at, x.ndim)? else { return Ok(Type::Tensor(x)) };
     let Some(mut dims) = x.shape.clone() else { return Ok(Type::Tensor(x)) };
-    if let Some(size) = dims[at].as_int().filter(|size| by == FLOORDIV && size % workers != 0) {
+    if let Some(size) = dims[at].as_int().filter(|size| by == PrimOp::FloorDiv && size % workers != 0) {
         return wrong(format!("{workers} workers do not divide {size} elements along axis {at}"));
     }
     dims[at] = apply(by, &dims[at], &Dim::Int(workers));

@@ -2,9 +2,9 @@
 
 use crate::declare::*;
 use plugin_api::arith::{apply, product};
-use plugin_api::ir::records::prim::{ADD, MUL, SUB};
 use plugin_api::ir::{Call, DType, Dim, Expr, TensorType, Type, Value};
 use plugin_api::metadata::ArgKind;
+use plugin_api::scalar::PrimOp;
 use plugin_api::typing::operators::{ArgDecl, InferError};
 
 const fn optional(name: &'static str) -> ArgDecl {
@@ -48,7 +48,7 @@ fn offset(call: Call<'_>) -> Result<Option<Dim>, InferError> {
 /// Returns the size of a tensor in bytes, if its type determines it.
 fn bytes(dims: Option<&Vec<Dim>>, dtype: DType) -> Option<Dim> {
     let each = Dim::Int(i64::try_from(dtype.bytes()).ok()?);
-    dims.filter(|_| dtype.is_known()).map(|dims| apply(MUL, &product(dims), &each))
+    dims.filter(|_| dtype.is_known()).map(|dims| apply(PrimOp::Mul, &product(dims), &each))
 }
 
 pub(crate) fn view(call: Call<'_>) -> Inferred {
@@ -58,9 +58,9 @@ pub(crate) fn view(call: Call<'_>) -> Inferred {
     let dtype = asked.unwrap_or(x.dtype);
     let (ndim, dims) = shape.clone().unwrap_or((x.ndim, x.shape.clone()));
     let like = TensorType { dtype, ..x.clone() };
-    let beyond = |end: &Dim, size: &Dim| apply(SUB, end, size).as_int().is_some_and(|more| more > 0);
+    let beyond = |end: &Dim, size: &Dim| apply(PrimOp::Sub, end, size).as_int().is_some_and(|more| more > 0);
     let found = match (bytes(x.shape.as_ref(), x.dtype), bytes(dims.as_ref(), dtype)) {
-        (Some(has), Some(needs)) => beyond(&apply(ADD, &needs, &offset.unwrap_or(Dim::Int(0))), &has),
+        (Some(has), Some(needs)) => beyond(&apply(PrimOp::Add, &needs, &offset.unwrap_or(Dim::Int(0))), &has),
         _ if shape.is_none() && x.dtype.is_known() && dtype.is_known() => dtype.bytes() > x.dtype.bytes(),
         _ => match (&x.shape, &dims) {
             (Some(has), Some(needs)) if asked.is_none() => beyond(&product(needs), &product(has)),

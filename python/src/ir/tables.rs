@@ -5,6 +5,7 @@ use crate::ir::classes::{Classes, classes, made};
 use crate::ir::{attrs, constants, scalars};
 use passhost::plugin_api::ir::records::{NONE, PrimRec, TypeRec, leaf, prim, tyflag, tykind};
 use passhost::plugin_api::ir::{AttrView, DType, Expr, RawView, Ty, Value};
+use passhost::plugin_api::scalar::PrimOp;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -97,7 +98,7 @@ impl Tables {
                 made!(py, classes.call, "_op": op, "_args": args, "_attrs": none, "_ty_args": nothing, "_ty": ty()?)
             }
             number => {
-                let Some(class) = scalars::class_of(classes, number) else {
+                let Some(class) = PrimOp::of_code(number).and_then(|op| scalars::class_of(classes, op)) else {
                     return Err(PyValueError::new_err(format!("an operation on scalars of an unknown kind, {number}")));
                 };
                 made!(py, class, "_a": before(rec.a)?, "_b": before(rec.b)?, "_ty": ty()?)

@@ -7,8 +7,8 @@ use crate::ir::scalars::number_of;
 use crate::ir::seal::Sealer;
 use crate::ir::types::dtype;
 use crate::module::Body;
-use passhost::plugin_api::ir::records::prim;
 use passhost::plugin_api::ir::{self, AttrsId, Dim, Sym, Type};
+use passhost::plugin_api::scalar::PrimOp;
 use passhost_te::{Te, TeExpr, TeTensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -210,27 +210,27 @@ impl Elements<'_, '_> {
         let a = self.expr(&expr.getattr(intern!(expr.py(), "a"))?, depth + 1)?;
         let b = self.expr(&expr.getattr(intern!(expr.py(), "b"))?, depth + 1)?;
         Ok(match number {
-            prim::ADD => &a + &b,
-            prim::SUB => &a - &b,
-            prim::MUL => &a * &b,
-            prim::DIV if a.dtype().is_int() => a.trunc_div(&b),
-            prim::DIV | prim::FLOORDIV => &a / &b,
-            prim::FLOORMOD => &a % &b,
-            prim::TRUNCMOD => a.trunc_mod(&b),
-            prim::MIN => a.min(&b),
-            prim::MAX => a.max(&b),
-            prim::EQ => a.eq(&b),
-            prim::NE => a.ne(&b),
-            prim::LT => a.lt(&b),
-            prim::LE => a.le(&b),
-            prim::GT => a.gt(&b),
-            prim::GE => a.ge(&b),
-            prim::AND => a.and(&b),
-            prim::OR => a.or(&b),
-            prim::SHL => a.shift_left(&b),
-            prim::SHR => a.shift_right(&b),
-            prim::BITAND => a.bit_and(&b),
-            prim::BITOR => a.bit_or(&b),
+            PrimOp::Add => &a + &b,
+            PrimOp::Sub => &a - &b,
+            PrimOp::Mul => &a * &b,
+            PrimOp::Div if a.dtype().is_int() => a.trunc_div(&b),
+            PrimOp::Div | PrimOp::FloorDiv => &a / &b,
+            PrimOp::FloorMod => &a % &b,
+            PrimOp::TruncMod => a.trunc_mod(&b),
+            PrimOp::Min => a.min(&b),
+            PrimOp::Max => a.max(&b),
+            PrimOp::Eq => a.eq(&b),
+            PrimOp::Ne => a.ne(&b),
+            PrimOp::Lt => a.lt(&b),
+            PrimOp::Le => a.le(&b),
+            PrimOp::Gt => a.gt(&b),
+            PrimOp::Ge => a.ge(&b),
+            PrimOp::And => a.and(&b),
+            PrimOp::Or => a.or(&b),
+            PrimOp::Shl => a.shift_left(&b),
+            PrimOp::Shr => a.shift_right(&b),
+            PrimOp::BitAnd => a.bit_and(&b),
+            PrimOp::BitOr => a.bit_or(&b),
             _ => a.bit_xor(&b),
         })
     }

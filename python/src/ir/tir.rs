@@ -6,8 +6,9 @@ use crate::ir::classes::{classes, made};
 use crate::ir::scalars::class_of;
 use crate::ir::tables::{Tables, broken, scalar_type};
 use crate::module::Body;
-use passhost::plugin_api::ir::records::{axis, buffer_of, kind, leaf, prim};
+use passhost::plugin_api::ir::records::{axis, buffer_of, kind, leaf};
 use passhost::plugin_api::ir::{self, BodyKind, DType, RawView, Value};
+use passhost::plugin_api::scalar::PrimOp;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -314,7 +315,11 @@ impl<'a, 'py> Expander<'a, 'py> {
                 let (indices, predicate) = self.indices(value, 1)?;
                 self.module.call_method1("load", (source, indices, predicate, scalar_type(py, value.ty().dtype())?))?
             }
-            kind::ARITH => self.arith(value, number as u16)?,
+            kind::ARITH => {
+                let op = u16::try_from(number).ok().and_then(PrimOp::of_code);
+                let unknown = || PyValueError::new_err(format!("an operation on scalars of an unknown kind, {number}"));
+                self.arith(value, op.ok_or_else(unknown)?)?
+            }
             kind::CALL => self.call(value)?,
             kind::SELECT => {
                 let (cond, then, other) = (self.nth(value, 0)?, self.nth(value, 1)?, self.nth(value, 2)?);
@@ -337,17 +342,17 @@ impl<'a, 'py> Expander<'a, 'py> {
         })
     }
 
-    fn arith(&mut self, value: Value<'a>, op: u16) -> PyResult<Object<'py>> {
+    fn arith(&mut self, value: Value<'a>, op: PrimOp) -> PyResult<Object<'py>> {
         let py = self.py;
         let classes = classes(py)?;
         let dtype: DType = value.ty().dtype();
         let (a, ty) = (self.nth(value, 0)?, scalar_type(py, dtype)?);
         Ok(match op {
-            prim::NOT => made!(py, classes.not, "_a": a, "_ty": ty),
-            prim::CAST => made!(py, classes.cast, "_value": a, "_ty": ty),
+            PrimOp::Not => made!(py, classes.not, "_a": a, "_ty": ty),
+            PrimOp::Cast => made!(py, classes.cast, "_value": a, "_ty": ty),
             _ => {
                 let Some(class) = class_of(classes, op) else {
-                    let why = format!("an operation on scalars of an unknown kind, {op}");
+                    let why = format!("an operation on scalars of an unknown kind, {op:?}");
                     return Err(PyValueError::new_err(why));
                 };
                 let b = self.nth(value, 1)?;

@@ -2,8 +2,8 @@
 
 use crate::ir::classes::{Kind, classes};
 use crate::ir::seal::Sealer;
-use passhost::plugin_api::ir::records::prim;
 use passhost::plugin_api::ir::{DType, Dim, DimExpr, TensorType, Type, TypeId};
+use passhost::plugin_api::scalar::PrimOp;
 use passhost::plugin_api::scalar::{Computes, DTypePlace, Intrinsic, ResultRule};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -159,10 +159,10 @@ impl Sealer {
                 let value = dim.getattr(intern!(py, "value"))?.extract()?;
                 Ok(Dim::float(value, dtype(&dim.getattr(intern!(py, "ty"))?)?))
             }
-            Some(Kind::Not) => Ok(unary(prim::NOT, DType::BOOL, self.dim(&dim.getattr("a")?, depth + 1)?)),
+            Some(Kind::Not) => Ok(unary(PrimOp::Not, DType::BOOL, self.dim(&dim.getattr("a")?, depth + 1)?)),
             Some(Kind::Cast) => {
                 let of = self.dim(&dim.getattr("value")?, depth + 1)?;
-                Ok(unary(prim::CAST, dtype(&dim.getattr("ty")?)?, of))
+                Ok(unary(PrimOp::Cast, dtype(&dim.getattr("ty")?)?, of))
             }
             Some(Kind::Call) => self.chosen_dim(dim, depth),
             Some(Kind::EqualOp) => self.dim(&dim.call_method0("asobject")?, depth + 1),
@@ -177,8 +177,8 @@ impl Sealer {
         };
         let a = self.dim(&dim.getattr(intern!(py, "a"))?, depth + 1)?;
         let b = self.dim(&dim.getattr(intern!(py, "b"))?, depth + 1)?;
-        let truncates = number == prim::DIV && a.dtype().is_int();
-        Ok(Dim::binary(if truncates { prim::TRUNCDIV } else { number }, a, b))
+        let truncates = number == PrimOp::Div && a.dtype().is_int();
+        Ok(Dim::binary(if truncates { PrimOp::TruncDiv } else { number }, a, b))
     }
 
     /// Converts `tirx.if_then_else`, the only call that a dimension may contain.
@@ -196,6 +196,6 @@ impl Sealer {
     }
 }
 
-fn unary(op: u16, dtype: DType, of: Dim) -> Dim {
+fn unary(op: PrimOp, dtype: DType, of: Dim) -> Dim {
     Dim::Expr(Arc::new(DimExpr::Unary(op, dtype, of)))
 }

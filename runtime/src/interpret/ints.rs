@@ -2,7 +2,7 @@
 
 use super::columns::{DIMS, Ints, Mask, Shape};
 use crate::program::{Binary, Scalar, Unary};
-use passhost_lang::arith::{fold, prim};
+use passhost_lang::scalar::PrimOp;
 
 /// Applies an operation to two integers of one type, held in 64 bits; `None` for a division by zero.
 pub(super) fn operation(op: Binary, of: Scalar, a: i64, b: i64) -> Option<i64> {
@@ -44,13 +44,13 @@ fn divide(op: Binary, of: Scalar, a: i64, b: i64) -> Option<i64> {
         return None;
     }
     let op = match op {
-        Binary::FloorDiv => prim::FLOORDIV,
-        Binary::FloorMod => prim::FLOORMOD,
-        Binary::TruncMod => prim::TRUNCMOD,
-        _ => prim::TRUNCDIV,
+        Binary::FloorDiv => PrimOp::FloorDiv,
+        Binary::FloorMod => PrimOp::FloorMod,
+        Binary::TruncMod => PrimOp::TruncMod,
+        _ => PrimOp::TruncDiv,
     };
-    let wrapped = if matches!(op, prim::FLOORDIV | prim::TRUNCDIV) { a } else { 0 };
-    Some(fold(op, a, b).map_or(wrapped, |value| of.wrap(value)))
+    let wrapped = if matches!(op, PrimOp::FloorDiv | PrimOp::TruncDiv) { a } else { 0 };
+    Some(op.fold(a, b).map_or(wrapped, |value| of.wrap(value)))
 }
 
 fn unsigned(op: Binary, a: u64, b: u64) -> Option<i64> {

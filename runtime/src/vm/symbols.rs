@@ -3,10 +3,10 @@
 use super::failure::Cause;
 use crate::bind::computed;
 use crate::fault::FaultKind;
-use passhost_lang::arith::prim;
 use passhost_lang::ir::constant::{Element, Number};
 use passhost_lang::ir::{Body, DType, Dim};
 use passhost_lang::ir::{DimExpr, Sym};
+use passhost_lang::scalar::PrimOp;
 use std::collections::BTreeMap;
 
 /// Values of symbolic variables, by their numbers in the body.
@@ -60,9 +60,9 @@ impl Symbols {
         match expr {
             DimExpr::Int(value, dtype) => Ok(typed(Number::Int(*value), *dtype)),
             DimExpr::Float(bits, _) => Ok(Number::Float(f64::from_bits(*bits))),
-            DimExpr::Unary(prim::NOT, _, a) => Ok(Number::Bool(!bool::of(self.number(a, body)?))),
+            DimExpr::Unary(PrimOp::Not, _, a) => Ok(Number::Bool(!bool::of(self.number(a, body)?))),
             DimExpr::Unary(_, dtype, a) => Ok(typed(self.number(a, body)?, *dtype)),
-            DimExpr::Binary(prim::IF, _, cond, both) => {
+            DimExpr::Binary(PrimOp::If, _, cond, both) => {
                 let Some((then, other)) = both.choice() else { return self.number(both, body) };
                 self.number(if bool::of(self.number(cond, body)?) { then } else { other }, body)
             }
@@ -94,9 +94,9 @@ fn typed(number: Number, dtype: DType) -> Number {
     }
 }
 
-fn operation(op: u16, a: Number, b: Number) -> Result<Number, Cause> {
+fn operation(op: PrimOp, a: Number, b: Number) -> Result<Number, Cause> {
     let (Some(x), Some(y)) = (integer(a), integer(b)) else { return of_floats(op, f64::of(a), f64::of(b)) };
-    let divides = matches!(op, prim::FLOORDIV | prim::FLOORMOD | prim::TRUNCDIV | prim::TRUNCMOD | prim::DIV);
+    let divides = matches!(op, PrimOp::FloorDiv | PrimOp::FloorMod | PrimOp::TruncDiv | PrimOp::TruncMod | PrimOp::Div);
     if divides && y == 0 {
         return Err(FaultKind::DivisionByZero.into());
     }
@@ -105,20 +105,20 @@ fn operation(op: u16, a: Number, b: Number) -> Result<Number, Cause> {
         .ok_or_else(|| Cause::NoExtent { why: format!("it does not fit 64 bits ({x} and {y})") })
 }
 
-fn of_floats(op: u16, x: f64, y: f64) -> Result<Number, Cause> {
+fn of_floats(op: PrimOp, x: f64, y: f64) -> Result<Number, Cause> {
     Ok(match op {
-        prim::ADD => Number::Float(x + y),
-        prim::SUB => Number::Float(x - y),
-        prim::MUL => Number::Float(x * y),
-        prim::DIV => Number::Float(x / y),
-        prim::MIN => Number::Float(x.min(y)),
-        prim::MAX => Number::Float(x.max(y)),
-        prim::EQ => Number::Bool(x == y),
-        prim::NE => Number::Bool(x != y),
-        prim::LT => Number::Bool(x < y),
-        prim::LE => Number::Bool(x <= y),
-        prim::GT => Number::Bool(x > y),
-        prim::GE => Number::Bool(x >= y),
+        PrimOp::Add => Number::Float(x + y),
+        PrimOp::Sub => Number::Float(x - y),
+        PrimOp::Mul => Number::Float(x * y),
+        PrimOp::Div => Number::Float(x / y),
+        PrimOp::Min => Number::Float(x.min(y)),
+        PrimOp::Max => Number::Float(x.max(y)),
+        PrimOp::Eq => Number::Bool(x == y),
+        PrimOp::Ne => Number::Bool(x != y),
+        PrimOp::Lt => Number::Bool(x < y),
+        PrimOp::Le => Number::Bool(x <= y),
+        PrimOp::Gt => Number::Bool(x > y),
+        PrimOp::Ge => Number::Bool(x >= y),
         _ => return Err(Cause::NoExtent { why: "it mixes floats and an operation on integers".to_string() }),
     })
 }
@@ -147,16 +147,16 @@ mod tests {
             (n.clone() * 2 + 1, 15),
             ((n.clone() - 9).floor_div(2), -1),
             ((n.clone() - 8).floor_mod(3), 2),
-            (Dim::if_then_else(Dim::binary(prim::LT, n.clone(), Dim::Int(7)), Dim::Int(1), n.clone()), 7),
+            (Dim::if_then_else(Dim::binary(PrimOp::Lt, n.clone(), Dim::Int(7)), Dim::Int(1), n.clone()), 7),
         ] {
             assert_eq!(symbols.extent(&dim, &body).expect("a value"), expected, "{dim:?}");
         }
         let error = Symbols::default().extent(&n, &body).expect_err("no value");
         assert_eq!(error.to_string(), "the symbolic variable `n` is undefined here");
-        let zero = Dim::binary(prim::FLOORDIV, n.clone(), Dim::Int(0));
+        let zero = Dim::binary(PrimOp::FloorDiv, n.clone(), Dim::Int(0));
         assert_eq!(symbols.extent(&zero, &body), Err(FaultKind::DivisionByZero.into()));
         let (body, n, symbols) = with_n(i64::MAX);
-        let large = Dim::binary(prim::MUL, n, Dim::Int(2));
+        let large = Dim::binary(PrimOp::Mul, n, Dim::Int(2));
         assert!(matches!(symbols.extent(&large, &body), Err(Cause::NoExtent { .. })));
     }
 
@@ -164,8 +164,8 @@ mod tests {
     #[test]
     fn only_one_branch_is_evaluated() {
         let (body, n, symbols) = with_n(0);
-        let quotient = Dim::binary(prim::FLOORDIV, Dim::Int(4), n.clone());
-        let dim = Dim::if_then_else(Dim::binary(prim::EQ, n, Dim::Int(0)), Dim::Int(9), quotient);
+        let quotient = Dim::binary(PrimOp::FloorDiv, Dim::Int(4), n.clone());
+        let dim = Dim::if_then_else(Dim::binary(PrimOp::Eq, n, Dim::Int(0)), Dim::Int(9), quotient);
         assert_eq!(symbols.extent(&dim, &body).expect("a value"), 9);
     }
 }

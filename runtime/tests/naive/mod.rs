@@ -4,8 +4,9 @@
 pub(crate) mod generate;
 
 use plugin_api::ir::DimExpr;
-use plugin_api::ir::records::{buffer_of, kind, prim};
+use plugin_api::ir::records::{buffer_of, kind};
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use std::collections::HashMap;
 
 /// A number: exact for integers and truth values; for floats, the `float64` that represents them.
@@ -69,7 +70,7 @@ pub(crate) struct Naive {
 
 fn dtype(value: Value<'_>) -> DType {
     let known = value.dim().map_or(value.ty().dtype(), |dim| dim.dtype());
-    let truth = matches!(value.view(), Expr::Arith { op, .. } if (prim::EQ..=prim::NOT).contains(&op));
+    let truth = matches!(value.view(), Expr::Arith { op, .. } if (op.is_truth() || op == PrimOp::Not));
     if truth {
         DType::BOOL
     } else if known.is_known() {
@@ -115,45 +116,45 @@ pub(crate) fn fit(t: DType, n: Num) -> Num {
 
 /// Applies a float operation. Sums and products of two float32 are rounded to float64 first, which does not change
 /// the result, because 53 bits are more than twice 24.
-fn apply_floats(op: u16, t: DType, a: f64, b: f64) -> Num {
+fn apply_floats(op: PrimOp, t: DType, a: f64, b: f64) -> Num {
     let truth = |v: bool| Num::I(v.into());
     let value = match op {
-        prim::ADD => a + b,
-        prim::SUB => a - b,
-        prim::MUL => a * b,
-        prim::DIV => a / b,
-        prim::MIN => {
+        PrimOp::Add => a + b,
+        PrimOp::Sub => a - b,
+        PrimOp::Mul => a * b,
+        PrimOp::Div => a / b,
+        PrimOp::Min => {
             if a < b {
                 a
             } else {
                 b
             }
         }
-        prim::MAX => {
+        PrimOp::Max => {
             if a > b {
                 a
             } else {
                 b
             }
         }
-        prim::EQ => return truth(a == b),
-        prim::NE => return truth(a != b),
-        prim::LT => return truth(a < b),
-        prim::LE => return truth(a <= b),
-        prim::GT => return truth(a > b),
-        prim::GE => return truth(a >= b),
-        op => panic!("operation {op} of floats"),
+        PrimOp::Eq => return truth(a == b),
+        PrimOp::Ne => return truth(a != b),
+        PrimOp::Lt => return truth(a < b),
+        PrimOp::Le => return truth(a <= b),
+        PrimOp::Gt => return truth(a > b),
+        PrimOp::Ge => return truth(a >= b),
+        op => panic!("operation {op:?} of floats"),
     };
     fit(t, Num::F(value))
 }
 
-fn apply(op: u16, t: DType, a: Num, b: Num) -> Result<Num, Wrong> {
+fn apply(op: PrimOp, t: DType, a: Num, b: Num) -> Result<Num, Wrong> {
     let truth = |v: bool| Ok(Num::I(v.into()));
     if t.is_float() {
         return Ok(apply_floats(op, t, a.float(), b.float()));
     }
     let (a, b) = (a.int(), b.int());
-    if matches!(op, prim::DIV | prim::TRUNCDIV | prim::TRUNCMOD | prim::FLOORDIV | prim::FLOORMOD) && b == 0 {
+    if matches!(op, PrimOp::Div | PrimOp::TruncDiv | PrimOp::TruncMod | PrimOp::FloorDiv | PrimOp::FloorMod) && b == 0 {
         return Err(Wrong::DivisionByZero);
     }
     let floor = |a: i128, b: i128| if (a % b != 0) && ((a < 0) != (b < 0)) { a / b - 1 } else { a / b };
@@ -161,30 +162,30 @@ fn apply(op: u16, t: DType, a: Num, b: Num) -> Result<Num, Wrong> {
     Ok(fit(
         t,
         Num::I(match op {
-            prim::ADD => a + b,
-            prim::SUB => a - b,
+            PrimOp::Add => a + b,
+            PrimOp::Sub => a - b,
             // The product of two uint64 may exceed 127 bits; bits above 64 are dropped.
-            prim::MUL => a.wrapping_mul(b),
-            prim::DIV | prim::TRUNCDIV => a / b,
-            prim::TRUNCMOD => a % b,
-            prim::FLOORDIV => floor(a, b),
-            prim::FLOORMOD => a - floor(a, b) * b,
-            prim::MIN => a.min(b),
-            prim::MAX => a.max(b),
-            prim::BITAND => a & b,
-            prim::BITOR => a | b,
-            prim::BITXOR => a ^ b,
-            prim::SHL => a << shift(b),
-            prim::SHR => a >> shift(b),
-            prim::EQ => return truth(a == b),
-            prim::NE => return truth(a != b),
-            prim::LT => return truth(a < b),
-            prim::LE => return truth(a <= b),
-            prim::GT => return truth(a > b),
-            prim::GE => return truth(a >= b),
-            prim::AND => return truth(a != 0 && b != 0),
-            prim::OR => return truth(a != 0 || b != 0),
-            op => panic!("operation {op}"),
+            PrimOp::Mul => a.wrapping_mul(b),
+            PrimOp::Div | PrimOp::TruncDiv => a / b,
+            PrimOp::TruncMod => a % b,
+            PrimOp::FloorDiv => floor(a, b),
+            PrimOp::FloorMod => a - floor(a, b) * b,
+            PrimOp::Min => a.min(b),
+            PrimOp::Max => a.max(b),
+            PrimOp::BitAnd => a & b,
+            PrimOp::BitOr => a | b,
+            PrimOp::BitXor => a ^ b,
+            PrimOp::Shl => a << shift(b),
+            PrimOp::Shr => a >> shift(b),
+            PrimOp::Eq => return truth(a == b),
+            PrimOp::Ne => return truth(a != b),
+            PrimOp::Lt => return truth(a < b),
+            PrimOp::Le => return truth(a <= b),
+            PrimOp::Gt => return truth(a > b),
+            PrimOp::Ge => return truth(a >= b),
+            PrimOp::And => return truth(a != 0 && b != 0),
+            PrimOp::Or => return truth(a != 0 || b != 0),
+            op => panic!("operation {op:?}"),
         }),
     ))
 }
@@ -227,7 +228,7 @@ impl Naive {
                 DimExpr::Int(v, t) if t.is_float() => Num::F(*v as f64),
                 DimExpr::Int(v, _) => Num::I((*v).into()),
                 DimExpr::Float(bits, t) => fit(*t, Num::F(f64::from_bits(*bits))),
-                DimExpr::Unary(prim::CAST, t, a) => fit(*t, self.dim(a)),
+                DimExpr::Unary(PrimOp::Cast, t, a) => fit(*t, self.dim(a)),
                 DimExpr::Unary(_, _, a) => Num::I((!self.dim(a).truth()).into()),
                 DimExpr::Binary(op, t, a, b) => apply(*op, *t, self.dim(a), self.dim(b)).expect("a dimension"),
             },
@@ -402,11 +403,11 @@ impl Naive {
                 let (memory, at) = self.at(buffer, &indices, lane)?;
                 self.memory[memory][at]
             }
-            Expr::Arith { op: prim::NOT, a, .. } => Num::I((!self.lane(a, lane)?.truth()).into()),
-            Expr::Arith { op: prim::CAST, a, .. } => fit(t, self.lane(a, lane)?),
-            Expr::Arith { op: op @ (prim::AND | prim::OR), a, b: Some(b) } => {
+            Expr::Arith { op: PrimOp::Not, a, .. } => Num::I((!self.lane(a, lane)?.truth()).into()),
+            Expr::Arith { op: PrimOp::Cast, a, .. } => fit(t, self.lane(a, lane)?),
+            Expr::Arith { op: op @ (PrimOp::And | PrimOp::Or), a, b: Some(b) } => {
                 let first = self.lane(a, lane)?.truth();
-                let decides = first == (op == prim::OR);
+                let decides = first == (op == PrimOp::Or);
                 Num::I(if decides { first } else { self.lane(b, lane)?.truth() }.into())
             }
             Expr::Arith { op, a, b: Some(b) } => {

@@ -1,7 +1,8 @@
 //! Determines the variables that an index identifies, by treating it as a number with digits: `i * 8 + j` with `j < 8` identifies both `i` and `j`.
 
-use passhost_lang::arith::{Analyzer, prim, substitute, unused_symbol};
+use passhost_lang::arith::{Analyzer, substitute, unused_symbol};
 use passhost_lang::ir::{Dim, DimExpr, Sym};
+use passhost_lang::scalar::PrimOp;
 use std::collections::BTreeSet;
 
 /// A variable that runs from 0, and its number of values if that is constant.
@@ -137,12 +138,12 @@ fn breaks(dim: &Dim, sym: Sym, out: &mut BTreeSet<i64>) {
     let Dim::Expr(expr) = dim else { return };
     match &**expr {
         DimExpr::Binary(op, _, a, b) => {
-            if let (prim::FLOORDIV | prim::FLOORMOD, Some(by)) = (*op, b.as_int().filter(|by| *by > 0)) {
+            if let (PrimOp::FloorDiv | PrimOp::FloorMod, Some(by)) = (*op, b.as_int().filter(|by| *by > 0)) {
                 match a {
                     Dim::Var(var) if var.id == sym.id => out.extend([by]),
                     _ => match quotient(a) {
-                        Some((prim::FLOORDIV, var, c)) if var.id == sym.id => out.extend([c, c.saturating_mul(by)]),
-                        Some((prim::FLOORMOD, var, c)) if var.id == sym.id => out.extend([c, by]),
+                        Some((PrimOp::FloorDiv, var, c)) if var.id == sym.id => out.extend([c, c.saturating_mul(by)]),
+                        Some((PrimOp::FloorMod, var, c)) if var.id == sym.id => out.extend([c, by]),
                         _ => {}
                     },
                 }
@@ -156,10 +157,10 @@ fn breaks(dim: &Dim, sym: Sym, out: &mut BTreeSet<i64>) {
 }
 
 /// Returns the parts of a quotient or remainder of a variable by a number.
-fn quotient(dim: &Dim) -> Option<(u16, Sym, i64)> {
+fn quotient(dim: &Dim) -> Option<(PrimOp, Sym, i64)> {
     let Dim::Expr(expr) = dim else { return None };
     match &**expr {
-        DimExpr::Binary(op @ (prim::FLOORDIV | prim::FLOORMOD), _, Dim::Var(var), by) => {
+        DimExpr::Binary(op @ (PrimOp::FloorDiv | PrimOp::FloorMod), _, Dim::Var(var), by) => {
             Some((*op, *var, by.as_int().filter(|by| *by > 0)?))
         }
         _ => None,

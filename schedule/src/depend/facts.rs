@@ -3,9 +3,9 @@
 use super::digits::{Digits, Runs};
 use crate::tree::expr::{Buf, Ex, Meanings};
 use crate::tree::{Access, Block, Id, Iter, Store, Tree, What};
-use passhost_lang::arith::prim;
 use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{Dim, DimExpr};
+use passhost_lang::scalar::PrimOp;
 
 /// The effect of an instance of a block on the buffers that it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -277,18 +277,19 @@ fn combines(store: &Store) -> bool {
     let Ex::Op(op) = &store.value else { return false };
     let is_call = op.spec.kind != kind::ARITH;
     let [a, b] = &op.ops[..] else { return false };
-    match op.spec.a as u16 {
-        _ if is_call => false,
-        prim::ADD
-        | prim::MUL
-        | prim::MIN
-        | prim::MAX
-        | prim::AND
-        | prim::OR
-        | prim::BITAND
-        | prim::BITOR
-        | prim::BITXOR => own(a) && !has_own(b) || own(b) && !has_own(a),
-        prim::SUB => own(a) && !has_own(b),
+    let code = u16::try_from(op.spec.a).ok().filter(|_| !is_call);
+    let Some(op) = code.and_then(PrimOp::of_code) else { return false };
+    match op {
+        PrimOp::Add
+        | PrimOp::Mul
+        | PrimOp::Min
+        | PrimOp::Max
+        | PrimOp::And
+        | PrimOp::Or
+        | PrimOp::BitAnd
+        | PrimOp::BitOr
+        | PrimOp::BitXor => own(a) && !has_own(b) || own(b) && !has_own(a),
+        PrimOp::Sub => own(a) && !has_own(b),
         _ => false,
     }
 }
@@ -390,7 +391,7 @@ pub(crate) fn guards_domain_only(block: &Block, analyzer: &mut passhost_lang::ar
     let Some(condition) = condition.as_dim() else { return false };
     crate::tree::expr::conjuncts(condition).iter().all(|part| {
         let Dim::Expr(expr) = part else { return false };
-        let DimExpr::Binary(prim::LT, _, a, b) = &**expr else { return false };
+        let DimExpr::Binary(PrimOp::Lt, _, a, b) = &**expr else { return false };
         block.iters.iter().any(|iter| {
             let (Some(value), Some(extent)) = (iter.value.as_dim(), iter.extent.as_dim()) else { return false };
             iter.min.as_int() == Some(0)

@@ -4,8 +4,9 @@ use super::digits::Digits;
 use super::facts::{Effect, Facts, Touch};
 use crate::tree::expr::Buf;
 use crate::tree::{Id, Loop, Tree, plus};
-use passhost_lang::arith::{Analyzer, prim};
+use passhost_lang::arith::Analyzer;
 use passhost_lang::ir::{Dim, Sym};
+use passhost_lang::scalar::PrimOp;
 
 /// The least and greatest index in each dimension, both included, in terms of variables that do not run.
 #[derive(Clone, Debug)]
@@ -136,11 +137,11 @@ impl Tree {
 
 pub(crate) fn is_whole((min, max): &(Dim, Dim), extent: &Dim, analyzer: &mut Analyzer) -> bool {
     let zero = crate::tree::number(0, min);
-    analyzer.can_prove(&Dim::binary(prim::LE, min.clone(), zero)) && analyzer.can_prove(&reaches_end(max, extent))
+    analyzer.can_prove(&Dim::binary(PrimOp::Le, min.clone(), zero)) && analyzer.can_prove(&reaches_end(max, extent))
 }
 
 fn reaches_end(max: &Dim, extent: &Dim) -> Dim {
-    Dim::binary(prim::GE, plus(max, 1), as_type_of(extent, max))
+    Dim::binary(PrimOp::Ge, plus(max, 1), as_type_of(extent, max))
 }
 
 /// Converts an extent to the data type of an index.
@@ -158,16 +159,16 @@ fn mentions_any(dim: &Dim, vars: &[Sym]) -> bool {
 fn within(read: &(Dim, Dim), written: &(Dim, Dim), extent: &Dim, analyzer: &mut Analyzer) -> bool {
     let zero = crate::tree::number(0, &read.0);
     let last = plus(&as_type_of(extent, &read.1), -1);
-    let le = |a: &Dim, b: &Dim| Dim::binary(prim::LE, a.clone(), b.clone());
+    let le = |a: &Dim, b: &Dim| Dim::binary(PrimOp::Le, a.clone(), b.clone());
     let low = [
         le(&written.0, &read.0),
         le(&written.0, &zero),
-        le(&written.0, &Dim::binary(prim::MAX, read.0.clone(), zero.clone())),
+        le(&written.0, &Dim::binary(PrimOp::Max, read.0.clone(), zero.clone())),
     ];
     let high = [
         le(&read.1, &written.1),
         le(&last, &written.1),
-        le(&Dim::binary(prim::MIN, read.1.clone(), last.clone()), &written.1),
+        le(&Dim::binary(PrimOp::Min, read.1.clone(), last.clone()), &written.1),
     ];
     low.iter().any(|condition| analyzer.can_prove(condition))
         && high.iter().any(|condition| analyzer.can_prove(condition))

@@ -1,8 +1,9 @@
 //! The properties derived from indices hold at every point.
 
 use super::digits::{Digits, Runs};
-use passhost_lang::arith::{fold, prim, substitute};
+use passhost_lang::arith::substitute;
 use passhost_lang::ir::{DType, Dim, Sym};
+use passhost_lang::scalar::PrimOp;
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
 
@@ -35,7 +36,7 @@ fn value(dim: &Dim, point: &[i64]) -> i64 {
     fn of(dim: &Dim) -> i64 {
         match (dim.as_int(), dim.operation()) {
             (Some(value), _) => value,
-            (None, Some((op, _, parts))) => fold(op, of(parts[0]), of(parts[1])).expect("no overflow"),
+            (None, Some((op, _, parts))) => op.fold(of(parts[0]), of(parts[1])).expect("no overflow"),
             (None, None) => unreachable!("all variables have values"),
         }
     }
@@ -94,6 +95,6 @@ fn tiles_and_fused_loops_are_told() {
     assert_eq!(Digits::new(&fused, &runs([12, 3])).told(), [true, true]);
     assert!(Digits::new(&fused, &runs([12, 3])).dense());
     assert!(!Digits::new(&fused, &runs([10, 3])).dense(), "the last row is not full");
-    let digit = Dim::binary(prim::FLOORMOD, x.floor_div(6), Dim::int(2, DType::I32));
+    let digit = Dim::binary(PrimOp::FloorMod, x.floor_div(6), Dim::int(2, DType::I32));
     assert_eq!(Digits::new(&[digit], &runs([24, 1])).told(), [false, true]);
 }

@@ -1,7 +1,8 @@
 //! Expressions of the tree: integer arithmetic as dimensions, everything else as nodes.
 
-use passhost_lang::ir::records::{kind, prim};
+use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{AttrsId, DType, Dim, DimExpr, NodeSpec, Sym, TypeId, Value};
+use passhost_lang::scalar::PrimOp;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -196,15 +197,15 @@ impl Meanings {
 }
 
 /// Builds an operation, as a dimension if its operands are dimensions.
-pub(crate) fn arithmetic(op: u16, dtype: DType, operands: Vec<Ex>) -> Ex {
+pub(crate) fn arithmetic(op: PrimOp, dtype: DType, operands: Vec<Ex>) -> Ex {
     let of_floats = |operand: &Ex| operand.as_dim().is_some_and(|dim| dim.dtype().is_float());
     let spec = NodeSpec { a: op.into(), ..NodeSpec::new(kind::ARITH) };
     match &operands[..] {
         operands if operands.iter().any(of_floats) => {}
-        [Ex::Dim(a)] if matches!(op, prim::NOT | prim::CAST) => {
+        [Ex::Dim(a)] if matches!(op, PrimOp::Not | PrimOp::Cast) => {
             return Ex::Dim(Dim::Expr(Arc::new(DimExpr::Unary(op, dtype, a.clone()))));
         }
-        [Ex::Dim(a), Ex::Dim(b)] if (prim::ADD..=prim::BITXOR).contains(&op) => {
+        [Ex::Dim(a), Ex::Dim(b)] if op.is_binary() => {
             return Ex::Dim(Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, a.clone(), b.clone()))));
         }
         _ => {}
@@ -226,7 +227,7 @@ pub(crate) fn spec_of(value: Value<'_>) -> NodeSpec {
 pub(crate) fn conjuncts(condition: &Dim) -> Vec<Dim> {
     match condition {
         Dim::Expr(expr) => match &**expr {
-            DimExpr::Binary(prim::AND, _, a, b) => {
+            DimExpr::Binary(PrimOp::And, _, a, b) => {
                 let mut all = conjuncts(a);
                 all.extend(conjuncts(b));
                 all
@@ -239,5 +240,5 @@ pub(crate) fn conjuncts(condition: &Dim) -> Vec<Dim> {
 
 /// Combines conditions into one; `None` if there are none.
 pub(crate) fn all_of(conditions: Vec<Dim>) -> Option<Dim> {
-    conditions.into_iter().reduce(|a, b| Dim::binary(prim::AND, a, b))
+    conditions.into_iter().reduce(|a, b| Dim::binary(PrimOp::And, a, b))
 }

@@ -7,9 +7,10 @@ pub(crate) mod write;
 use expr::{Buf, Ex, Meanings, arithmetic};
 use passhost_lang::PassError;
 use passhost_lang::arith::Analyzer;
-use passhost_lang::ir::records::{axis, buffer_of, flag, kind, prim};
+use passhost_lang::ir::records::{axis, buffer_of, flag, kind};
 use passhost_lang::ir::{AttrsId, BufferType, DType, Dim, NodeSpec, Sym};
 use passhost_lang::pass_error;
+use passhost_lang::scalar::PrimOp;
 use passhost_lang::tir::regions::linear;
 use std::collections::HashSet;
 
@@ -130,7 +131,7 @@ impl Block {
         let condition = Ex::Dim(condition);
         self.condition = Some(match self.condition.take() {
             None => condition,
-            Some(known) => arithmetic(prim::AND, DType::BOOL, vec![known, condition]),
+            Some(known) => arithmetic(PrimOp::And, DType::BOOL, vec![known, condition]),
         });
     }
 }

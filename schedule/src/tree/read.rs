@@ -10,6 +10,7 @@ use passhost_lang::ir::purity::can_be_left_out;
 use passhost_lang::ir::records::{buffer_of, flag, kind, leaf};
 use passhost_lang::ir::{Body, BodyKind, Expr, Stmt, Type, Value, loop_kind};
 use passhost_lang::pass_error;
+use passhost_lang::scalar::PrimOp;
 use passhost_lang::walk::users::Users;
 use std::collections::{HashMap, HashSet};
 
@@ -286,7 +287,7 @@ impl Read {
         let ops = value.operands().map(|operand| self.expr(operand, depth + 1)).collect::<Result<Vec<Ex>, _>>()?;
         let spec = spec_of(value);
         if spec.kind == kind::ARITH
-            && let Ok(op) = u16::try_from(spec.a)
+            && let Some(op) = u16::try_from(spec.a).ok().and_then(PrimOp::of_code)
             && let made @ Ex::Dim(_) = arithmetic(op, dtype_of(value), ops.clone())
         {
             return Ok(made);

@@ -4,8 +4,8 @@ use super::Printer;
 use super::ops::{binary_name, folds, infix};
 use super::text::{float_by_name, not_finite, python_float, python_string};
 use crate::words::folding::Constant;
-use passhost_lang::ir::records::prim;
 use passhost_lang::ir::{DTensorType, DType, Dim, DimExpr, Sym, TensorType, Type};
+use passhost_lang::scalar::PrimOp;
 
 impl Printer<'_> {
     pub(super) fn ty(&mut self, ty: &Type, sym: &dyn Fn(Sym) -> String) {
@@ -177,7 +177,7 @@ impl Printer<'_> {
             Dim::Var(v) => self.out.push_str(&sym(*v)),
             Dim::Expr(e) => match &**e {
                 DimExpr::Int(..) | DimExpr::Float(..) => self.prim_value(dim, sym),
-                DimExpr::Unary(prim::CAST, dtype, a) => {
+                DimExpr::Unary(PrimOp::Cast, dtype, a) => {
                     self.uses_tir = true;
                     self.out.push_str("T.Cast(\"");
                     self.dtype(*dtype);
@@ -195,14 +195,14 @@ impl Printer<'_> {
         }
     }
 
-    fn binary(&mut self, op: u16, a: &Dim, b: &Dim, sym: &dyn Fn(Sym) -> String, above: u8) {
-        if op == prim::ELSE {
+    fn binary(&mut self, op: PrimOp, a: &Dim, b: &Dim, sym: &dyn Fn(Sym) -> String, above: u8) {
+        if op == PrimOp::Else {
             // The second half of `T.if_then_else(`.
             self.dim(a, sym, 0);
             self.out.push_str(", ");
             return self.dim(b, sym, 0);
         }
-        let same = matches!(op, prim::MIN | prim::MAX) && matches!((a, b), (Dim::Var(a), Dim::Var(b)) if a == b);
+        let same = matches!(op, PrimOp::Min | PrimOp::Max) && matches!((a, b), (Dim::Var(a), Dim::Var(b)) if a == b);
         let dtype = if matches!(a, Dim::Int(_)) { b.dtype() } else { a.dtype() };
         let folds = same || folds(op, dtype, constant(a), constant(b));
         let Some(infix) = infix(op).filter(|_| !folds) else {

@@ -7,9 +7,9 @@ use super::{Read, is_path, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::{Extreme, dtype_named, extreme};
 use crate::words::folding::{Constant, Folded, folded, wrapped};
-use passhost_lang::ir::records::prim;
 use passhost_lang::ir::{DTensorType, DType, Dim, DimExpr, TensorType, Type, TypeId};
 use passhost_lang::names::listed;
+use passhost_lang::scalar::PrimOp;
 use ruff_python_ast::{BoolOp, Expr, ExprCall, ExprCompare, ExprName, Keyword, Number, Operator, UnaryOp};
 use std::sync::Arc;
 
@@ -282,10 +282,10 @@ impl<'a> FnReader<'a> {
                 if let Some(value) = value.as_int() {
                     return Ok(Dim::int(i64::from(value == 0), DType::BOOL));
                 }
-                Ok(Dim::Expr(Arc::new(DimExpr::Unary(prim::NOT, DType::BOOL, value))))
+                Ok(Dim::Expr(Arc::new(DimExpr::Unary(PrimOp::Not, DType::BOOL, value))))
             }
             Expr::BoolOp(logic) => {
-                let op = if logic.op == BoolOp::And { prim::AND } else { prim::OR };
+                let op = if logic.op == BoolOp::And { PrimOp::And } else { PrimOp::Or };
                 let mut values = logic.values.iter().map(|value| self.dim(value));
                 let first = values.next().unwrap_or_else(|| Err(not_a_dim(expr)))?;
                 values.try_fold(first, |left, right| computed(op, left, right?, span(expr)))
@@ -299,11 +299,11 @@ impl<'a> FnReader<'a> {
                     return power.ok_or_else(|| Diagnostic::new(span(expr), "does not fit into 64 bits"));
                 }
                 let op = binary_op(binary.op).ok_or_else(|| not_a_dim(expr))?;
-                if let (prim::DIV, Dim::Int(a), Dim::Int(b @ (..=-1 | 1..))) = (op, &left, &right) {
+                if let (PrimOp::Div, Dim::Int(a), Dim::Int(b @ (..=-1 | 1..))) = (op, &left, &right) {
                     // Python's quotient.
                     return Ok(Dim::float(*a as f64 / *b as f64, DType::F64));
                 }
-                if op == prim::DIV && !has_float(&left) && !has_float(&right) {
+                if op == PrimOp::Div && !has_float(&left) && !has_float(&right) {
                     return Err(Diagnostic::new(span(expr), "`/` of two integers is not supported")
                         .help("use `//` to round down, or T.truncdiv(a, b)"));
                 }
@@ -323,7 +323,7 @@ impl<'a> FnReader<'a> {
             let right = self.dim(right)?;
             let holds = computed(op, left, right.clone(), span(expr))?;
             all = Some(match all {
-                Some(before) => computed(prim::AND, before, holds, span(expr))?,
+                Some(before) => computed(PrimOp::And, before, holds, span(expr))?,
                 None => holds,
             });
             left = right;
@@ -346,7 +346,7 @@ impl<'a> FnReader<'a> {
             }
             (Some("Not"), [value]) => {
                 let value = self.dim(value)?;
-                Ok(Dim::Expr(Arc::new(DimExpr::Unary(prim::NOT, DType::BOOL, value))))
+                Ok(Dim::Expr(Arc::new(DimExpr::Unary(PrimOp::Not, DType::BOOL, value))))
             }
             (Some("ceildiv"), [a, b]) => ceildiv(self.dim(a)?, self.dim(b)?, span(call)),
             (Some(limit @ ("min_value" | "max_value" | "infinity")), [dtype]) => limit_of(limit, dtype),
@@ -358,11 +358,11 @@ impl<'a> FnReader<'a> {
                 let (a, b) = (self.dim(a)?, self.dim(b)?);
                 no_bools(op, &a, &b, &span(call))?;
                 // For floats, `T.Div` is the true quotient.
-                let float = op == prim::TRUNCDIV && (has_float(&a) || has_float(&b));
-                let op = if float { prim::DIV } else { op };
+                let float = op == PrimOp::TruncDiv && (has_float(&a) || has_float(&b));
+                let op = if float { PrimOp::Div } else { op };
                 // A name with a capital letter is a constructor in TVM, which does not fold. Shifts have no
                 // constructor.
-                match name.starts_with(char::is_uppercase) || matches!(op, prim::SHL | prim::SHR) {
+                match name.starts_with(char::is_uppercase) || matches!(op, PrimOp::Shl | PrimOp::Shr) {
                     true => Ok(Dim::binary(op, a, b)),
                     false => computed(op, a, b, span(call)),
                 }
@@ -436,7 +436,7 @@ fn placement(text: &str, at: std::ops::Range<usize>) -> Read<Vec<Option<u32>>> {
 }
 
 pub(super) fn cast(dtype: DType, value: Dim) -> Dim {
-    if value.dtype() == dtype { value } else { Dim::Expr(Arc::new(DimExpr::Unary(prim::CAST, dtype, value))) }
+    if value.dtype() == dtype { value } else { Dim::Expr(Arc::new(DimExpr::Unary(PrimOp::Cast, dtype, value))) }
 }
 
 /// Returns a float in its data type.
@@ -471,11 +471,11 @@ fn whole(item: &Expr, dim: Dim) -> Read<Dim> {
 ///
 /// # Errors
 /// Fails at `at` for a division by zero, or an integer that does not fit 64 bits.
-pub(crate) fn computed(op: u16, a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
+pub(crate) fn computed(op: PrimOp, a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
     no_bools(op, &a, &b, &at)?;
     let (a, b) = of_one_type(a, b);
     let dtype = if matches!(a, Dim::Int(_)) { b.dtype() } else { a.dtype() };
-    if matches!(op, prim::MIN | prim::MAX) && matches!((&a, &b), (Dim::Var(a), Dim::Var(b)) if a == b) {
+    if matches!(op, PrimOp::Min | PrimOp::Max) && matches!((&a, &b), (Dim::Var(a), Dim::Var(b)) if a == b) {
         return Ok(a);
     }
     // Next to a float, Python converts integers to floats.
@@ -488,7 +488,7 @@ pub(crate) fn computed(op: u16, a: Dim, b: Dim, at: std::ops::Range<usize>) -> R
         Some(Folded::Left) => a,
         Some(Folded::Right) => b,
         Some(Folded::Float(value)) if matches!(dtype, DType::F32 | DType::F64) => Dim::float(value, dtype),
-        Some(Folded::Int(value)) if (prim::EQ..=prim::OR).contains(&op) => Dim::int(value as i64, DType::BOOL),
+        Some(Folded::Int(value)) if op.is_truth() => Dim::int(value as i64, DType::BOOL),
         Some(Folded::Int(value)) if dtype == DType::I64 => match i64::try_from(value) {
             Ok(value) => Dim::Int(value),
             Err(_) => return Err(Diagnostic::new(at, format!("{value} does not fit into 64 bits"))),
@@ -516,9 +516,9 @@ fn of_one_type(a: Dim, b: Dim) -> (Dim, Dim) {
 
 /// Builds `(a + b - 1) // b`.
 fn ceildiv(a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
-    let sum = computed(prim::ADD, a, b.clone(), at.clone())?;
+    let sum = computed(PrimOp::Add, a, b.clone(), at.clone())?;
     let one = if b.dtype() == DType::I64 { Dim::Int(1) } else { Dim::int(1, b.dtype()) };
-    computed(prim::FLOORDIV, computed(prim::SUB, sum, one, at.clone())?, b, at)
+    computed(PrimOp::FloorDiv, computed(PrimOp::Sub, sum, one, at.clone())?, b, at)
 }
 
 /// Reads `T.max_value("int64")` and the like.
@@ -537,8 +537,8 @@ fn limit_of(limit: &str, expr: &Expr) -> Read<Dim> {
 }
 
 /// Refuses bools as operands of arithmetic.
-fn no_bools(op: u16, a: &Dim, b: &Dim, at: &std::ops::Range<usize>) -> Read<()> {
-    let arithmetic = matches!(op, prim::ADD..=prim::MAX | prim::DIV | prim::SHL | prim::SHR);
+fn no_bools(op: PrimOp, a: &Dim, b: &Dim, at: &std::ops::Range<usize>) -> Read<()> {
+    let arithmetic = op.is_arithmetic() || matches!(op, PrimOp::Shl | PrimOp::Shr);
     if arithmetic && [a, b].iter().any(|operand| operand.dtype() == DType::BOOL) {
         return Err(Diagnostic::new(at.clone(), "a bool cannot be used as a dimension or in arithmetic")
             .help("use 0 or 1, or convert a comparison with T.Cast(\"int64\", n > 4)"));
@@ -561,7 +561,7 @@ pub(super) fn negated(a: Dim) -> Dim {
     match (float_of(&a), a.as_int().and_then(i64::checked_neg)) {
         (Some(value), _) => Dim::float(-value, dtype),
         (None, Some(value)) if dtype.is_int() => Dim::int(value, dtype),
-        _ => Dim::binary(prim::MUL, a, Dim::int(-1, dtype)),
+        _ => Dim::binary(PrimOp::Mul, a, Dim::int(-1, dtype)),
     }
 }
 
@@ -591,7 +591,7 @@ pub(super) fn has_float(dim: &Dim) -> bool {
             DimExpr::Float(..) => true,
             DimExpr::Binary(_, _, a, b) => has_float(a) || has_float(b),
             // A cast to an integer hides floats within it.
-            DimExpr::Unary(prim::CAST, dtype, _) => dtype.is_float(),
+            DimExpr::Unary(PrimOp::Cast, dtype, _) => dtype.is_float(),
             DimExpr::Unary(_, _, a) => has_float(a),
         },
     }
@@ -601,7 +601,7 @@ pub(super) fn has_float(dim: &Dim) -> bool {
 fn absolute(value: Dim) -> Dim {
     let zero = || Dim::int(0, value.dtype());
     let (holds, negative) =
-        (Dim::binary(prim::GE, value.clone(), zero()), Dim::binary(prim::SUB, zero(), value.clone()));
+        (Dim::binary(PrimOp::Ge, value.clone(), zero()), Dim::binary(PrimOp::Sub, zero(), value.clone()));
     Dim::if_then_else(holds, value, negative)
 }
 

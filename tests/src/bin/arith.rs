@@ -4,30 +4,30 @@
 #![forbid(unsafe_code)]
 
 use plugin_api::arith::Analyzer;
-use plugin_api::ir::records::prim;
 use plugin_api::ir::{DType, Dim, DimExpr, Sym};
+use plugin_api::scalar::PrimOp;
 use serde_json::{Value, json};
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 
-const OPS: &[(&str, u16)] = &[
-    ("+", prim::ADD),
-    ("-", prim::SUB),
-    ("*", prim::MUL),
-    ("//", prim::FLOORDIV),
-    ("%", prim::FLOORMOD),
-    ("truncdiv", prim::TRUNCDIV),
-    ("truncmod", prim::TRUNCMOD),
-    ("min", prim::MIN),
-    ("max", prim::MAX),
-    ("==", prim::EQ),
-    ("!=", prim::NE),
-    ("<", prim::LT),
-    ("<=", prim::LE),
-    (">", prim::GT),
-    (">=", prim::GE),
-    ("and", prim::AND),
-    ("or", prim::OR),
+const OPS: &[(&str, PrimOp)] = &[
+    ("+", PrimOp::Add),
+    ("-", PrimOp::Sub),
+    ("*", PrimOp::Mul),
+    ("//", PrimOp::FloorDiv),
+    ("%", PrimOp::FloorMod),
+    ("truncdiv", PrimOp::TruncDiv),
+    ("truncmod", PrimOp::TruncMod),
+    ("min", PrimOp::Min),
+    ("max", PrimOp::Max),
+    ("==", PrimOp::Eq),
+    ("!=", PrimOp::Ne),
+    ("<", PrimOp::Lt),
+    ("<=", PrimOp::Le),
+    (">", PrimOp::Gt),
+    (">=", PrimOp::Ge),
+    ("and", PrimOp::And),
+    ("or", PrimOp::Or),
 ];
 
 fn read(value: &Value) -> Option<Dim> {
@@ -39,7 +39,7 @@ fn read(value: &Value) -> Option<Dim> {
         return Some(Dim::Var(Sym { id, dtype: DType::I64 }));
     }
     match value.as_array()?.as_slice() {
-        [op, a] if op == "not" => Some(Dim::Expr(Arc::new(DimExpr::Unary(prim::NOT, DType::BOOL, read(a)?)))),
+        [op, a] if op == "not" => Some(Dim::Expr(Arc::new(DimExpr::Unary(PrimOp::Not, DType::BOOL, read(a)?)))),
         [op, a, b] => {
             let (_, op) = OPS.iter().find(|(name, _)| op == name)?;
             Some(Dim::binary(*op, read(a)?, read(b)?))

@@ -3,8 +3,9 @@
 use super::values::{DTYPES, dtype, entries};
 use super::{Choices, tir_stmt};
 use plugin_api::ir::BufferType;
-use plugin_api::ir::records::{buffer_of, flag, kind, prim};
+use plugin_api::ir::records::{buffer_of, flag, kind};
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 
 /// An expression.
 #[derive(Clone, Copy)]
@@ -220,8 +221,8 @@ impl Tir<'_, '_> {
         let number = self.number(self.c.within(2, 9));
         match self.c.below(6) {
             0..=3 => dim,
-            4 => Dim::binary(prim::ADD, dim, number),
-            _ => Dim::binary(prim::MUL, dim, number),
+            4 => Dim::binary(PrimOp::Add, dim, number),
+            _ => Dim::binary(PrimOp::Mul, dim, number),
         }
     }
 

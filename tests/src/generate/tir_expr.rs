@@ -2,8 +2,9 @@
 
 use super::tir::{E, Tir};
 use plugin_api::ir::BufferType;
-use plugin_api::ir::records::{kind, prim};
+use plugin_api::ir::records::kind;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 
 /// Number of lanes of vectors.
 const LANES: i64 = 4;
@@ -15,7 +16,7 @@ impl Tir<'_, '_> {
         E { v: self.b.node(NodeSpec::new(kind).a(a).ty(ty), &ops, None), dtype }
     }
 
-    fn arith(&mut self, op: u16, dtype: DType, ops: &[E]) -> E {
+    fn arith(&mut self, op: PrimOp, dtype: DType, ops: &[E]) -> E {
         self.node(kind::ARITH, u32::from(op), dtype, ops)
     }
 
@@ -82,38 +83,38 @@ impl Tir<'_, '_> {
                 0 => self.simple(dtype, depth),
                 _ => {
                     let x = self.value(DType::F32, depth - 1);
-                    self.arith(prim::CAST, dtype, &[x])
+                    self.arith(PrimOp::Cast, dtype, &[x])
                 }
             },
         }
     }
 
     fn integer(&mut self, dtype: DType, depth: usize) -> E {
-        use prim::*;
+        use PrimOp::*;
         match self.c.below(16) {
             0..=3 => self.simple(dtype, depth),
             4..=8 => {
                 let (x, y) = (self.value(dtype, depth), self.value(dtype, depth));
-                self.arith(self.c.of(&[ADD, SUB, MUL, MIN, MAX]), dtype, &[x, y])
+                self.arith(self.c.of(&[Add, Sub, Mul, Min, Max]), dtype, &[x, y])
             }
             9 | 10 => {
                 let x = self.value(dtype, depth);
                 let y = self.int_of(self.c.within(2, 9), dtype);
-                self.arith(self.c.of(&[FLOORDIV, FLOORMOD, TRUNCDIV, TRUNCMOD]), dtype, &[x, y])
+                self.arith(self.c.of(&[FloorDiv, FloorMod, TruncDiv, TruncMod]), dtype, &[x, y])
             }
             11 => {
                 let x = self.value(dtype, depth);
                 let y = self.int_of(self.c.within(1, 7), dtype);
-                self.arith(self.c.of(&[SHL, SHR]), dtype, &[x, y])
+                self.arith(self.c.of(&[Shl, Shr]), dtype, &[x, y])
             }
             12 => {
                 let (x, y) = (self.value(dtype, depth), self.value(dtype, depth));
-                self.arith(self.c.of(&[BITAND, BITOR, BITXOR]), dtype, &[x, y])
+                self.arith(self.c.of(&[BitAnd, BitOr, BitXor]), dtype, &[x, y])
             }
             13 => {
                 let other = self.c.of(&["float32", "int8", "bool", "uint16"]).parse().expect("a data type");
                 let x = self.value(other, depth);
-                self.arith(CAST, dtype, &[x])
+                self.arith(Cast, dtype, &[x])
             }
             14 => self.let_in(dtype, depth),
             _ => self.choice(dtype, depth),
@@ -121,12 +122,12 @@ impl Tir<'_, '_> {
     }
 
     fn float(&mut self, dtype: DType, depth: usize) -> E {
-        use prim::*;
+        use PrimOp::*;
         match self.c.below(12) {
             0..=3 => self.simple(dtype, depth),
             4..=7 => {
                 let (x, y) = (self.value(dtype, depth), self.value(dtype, depth));
-                self.arith(self.c.of(&[ADD, SUB, MUL, DIV, MIN, MAX]), dtype, &[x, y])
+                self.arith(self.c.of(&[Add, Sub, Mul, Div, Min, Max]), dtype, &[x, y])
             }
             8 => {
                 let x = self.value(dtype, depth);
@@ -134,7 +135,7 @@ impl Tir<'_, '_> {
             }
             9 => {
                 let x = self.value(self.index, depth);
-                self.arith(CAST, dtype, &[x])
+                self.arith(Cast, dtype, &[x])
             }
             10 => self.let_in(dtype, depth),
             _ => self.choice(dtype, depth),
@@ -160,10 +161,10 @@ impl Tir<'_, '_> {
 
     /// Returns a comparison whose result is not constant.
     fn compare(&mut self, depth: usize) -> E {
-        use prim::*;
+        use PrimOp::*;
         let dtype = self.index;
         let (x, y) = (self.value(dtype, depth), self.value(dtype, depth));
-        self.arith(self.c.of(&[LT, LE, GT, GE, EQ, NE]), DType::BOOL, &[x, y])
+        self.arith(self.c.of(&[Lt, Le, Gt, Ge, Eq, Ne]), DType::BOOL, &[x, y])
     }
 
     pub(super) fn condition(&mut self, depth: usize) -> E {
@@ -174,11 +175,11 @@ impl Tir<'_, '_> {
             0..=3 => self.compare(depth - 1),
             4 => {
                 let x = self.condition(depth - 1);
-                self.arith(prim::NOT, DType::BOOL, &[x])
+                self.arith(PrimOp::Not, DType::BOOL, &[x])
             }
             5 | 6 => {
                 let (x, y) = (self.condition(depth - 1), self.condition(depth - 1));
-                self.arith(self.c.of(&[prim::AND, prim::OR]), DType::BOOL, &[x, y])
+                self.arith(self.c.of(&[PrimOp::And, PrimOp::Or]), DType::BOOL, &[x, y])
             }
             7 => {
                 let x = self.condition(depth - 1);

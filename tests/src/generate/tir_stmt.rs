@@ -3,8 +3,9 @@
 use super::tir::{E, Loop, Tir};
 use super::values::{DTYPES, dtype, entries, text};
 use plugin_api::ir::BufferType;
-use plugin_api::ir::records::{axis, buffer_of, flag, kind, prim};
+use plugin_api::ir::records::{axis, buffer_of, flag, kind};
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 
 /// Writes a few statements; their definitions end after them.
 pub(super) fn statements(t: &mut Tir<'_, '_>, depth: usize) {
@@ -296,7 +297,7 @@ fn combiner(t: &mut Tir<'_, '_>) -> E {
     let ty = t.prim_type(DType::F32);
     let spec = NodeSpec::new(kind::LOOP_VAR).ty(ty).flags(flag::INNER);
     let [x, y] = ["x", "y"].map(|name| E { v: t.b.node(spec, &[], Some(name)), dtype: DType::F32 });
-    let result = t.node(kind::ARITH, u32::from(t.c.of(&[prim::ADD, prim::MUL, prim::MAX])), DType::F32, &[x, y]);
+    let result = t.node(kind::ARITH, u32::from(t.c.of(&[PrimOp::Add, PrimOp::Mul, PrimOp::Max])), DType::F32, &[x, y]);
     t.b.node(NodeSpec::new(kind::YIELD), &[result.v], None);
     t.b.end();
     E { v, dtype: DType::VOID }

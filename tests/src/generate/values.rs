@@ -1,8 +1,8 @@
 //! Generates types, dimensions, tensors and attributes.
 
 use super::Choices;
-use plugin_api::ir::records::prim;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 
 /// Data types of tensors and buffers.
 pub(super) const DTYPES: &[&str] = &[
@@ -41,12 +41,12 @@ pub(super) fn dim(c: &Choices<'_>, syms: &[Dim]) -> Dim {
     let number = Dim::Int(c.within(2, 9));
     match c.below(11) {
         0..=4 => sym,
-        5 => Dim::binary(prim::ADD, sym, number),
-        6 => Dim::binary(prim::MUL, sym, number),
-        7 => Dim::binary(prim::FLOORDIV, sym, number),
-        8 => Dim::binary(prim::MIN, sym, number),
-        9 => Dim::if_then_else(Dim::binary(prim::GT, sym.clone(), number.clone()), sym, number),
-        _ => Dim::binary(prim::MUL, Dim::binary(prim::SUB, sym, number), Dim::Int(c.within(2, 5))),
+        5 => Dim::binary(PrimOp::Add, sym, number),
+        6 => Dim::binary(PrimOp::Mul, sym, number),
+        7 => Dim::binary(PrimOp::FloorDiv, sym, number),
+        8 => Dim::binary(PrimOp::Min, sym, number),
+        9 => Dim::if_then_else(Dim::binary(PrimOp::Gt, sym.clone(), number.clone()), sym, number),
+        _ => Dim::binary(PrimOp::Mul, Dim::binary(PrimOp::Sub, sym, number), Dim::Int(c.within(2, 5))),
     }
 }
 

@@ -6,9 +6,10 @@ use super::{brief, made};
 use passhost::verify::verify_module;
 use passhost_tests::engine;
 use passhost_tests::generate::bytes_of;
-use plugin_api::ir::records::{LEAF_BIT, NONE, flag, kind, leaf, prim, tykind};
+use plugin_api::ir::records::{LEAF_BIT, NONE, flag, kind, leaf, tykind};
 use plugin_api::ir::{BufferType, Sections};
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 
 /// Changes a function; `None` if the change does not apply. Returns the result of sealing, and the text that the
 /// message must contain.
@@ -512,7 +513,7 @@ fn mixed_operands(body: &Body) -> Option<Changed> {
     let sum = find(body, |value| {
         let op = value.node().map_or(0, |node| node.a as u16);
         let int = value.ty().dtype() == DType::I32 || value.ty().dtype() == DType::I64;
-        value.kind() == kind::ARITH && op == prim::ADD && int && value.operand(1).is_some_and(Value::is_leaf)
+        value.kind() == kind::ARITH && op == PrimOp::Add.code() && int && value.operand(1).is_some_and(Value::is_leaf)
     })?;
     let other = if sum.ty().dtype() == DType::I32 { DType::I64 } else { DType::I32 };
     edited(body, other.to_string(), |edit| {

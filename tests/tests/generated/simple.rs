@@ -5,8 +5,9 @@ use passhost::verify::verify_module;
 use passhost_tests::engine;
 use plugin_api::arith::Bounds;
 use plugin_api::ir::DimExpr;
-use plugin_api::ir::records::{kind, prim, tykind};
+use plugin_api::ir::records::{kind, tykind};
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -148,14 +149,14 @@ impl<'b> Values<'b> {
             Expr::Call(call) if scalar && call.op() == Some("tirx.if_then_else") => {
                 operand(if operand(1)? != 0 { 2 } else { 3 })
             }
-            Expr::Arith { op: prim::AND, .. } if scalar => {
+            Expr::Arith { op: PrimOp::And, .. } if scalar => {
                 if operand(0)? == 0 {
                     Some(0)
                 } else {
                     operand(1)
                 }
             }
-            Expr::Arith { op: prim::OR, .. } if scalar => {
+            Expr::Arith { op: PrimOp::Or, .. } if scalar => {
                 if operand(0)? != 0 {
                     Some(1)
                 } else {
@@ -176,14 +177,15 @@ impl<'b> Values<'b> {
         }
     }
 
-    fn arith(&self, op: u16, dtype: DType, ops: &[(i128, DType)]) -> Option<i128> {
+    fn arith(&self, op: PrimOp, dtype: DType, ops: &[(i128, DType)]) -> Option<i128> {
         let truth = |v: bool| Some(i128::from(v));
         let all = |f: fn(DType) -> bool| ops.iter().all(|(_, dtype)| f(*dtype) && dtype.lanes() == 1);
         let uninterpreted = || {
             let values: Vec<i128> = ops.iter().map(|(value, _)| *value).collect();
             // `a > b` is `b < a`, for floats too.
             Some(match op {
-                prim::GT | prim::GE => any_of(hashed((op - prim::GT + prim::LT, vec![values[1], values[0]])), dtype),
+                PrimOp::Gt => any_of(hashed((PrimOp::Lt, vec![values[1], values[0]])), dtype),
+                PrimOp::Ge => any_of(hashed((PrimOp::Le, vec![values[1], values[0]])), dtype),
                 _ => any_of(hashed((op, values)), dtype),
             })
         };
@@ -191,37 +193,37 @@ impl<'b> Values<'b> {
             return uninterpreted();
         }
         let a = ops[0].0;
-        if op == prim::NOT {
+        if op == PrimOp::Not {
             return truth(a == 0);
         }
-        if op == prim::CAST {
+        if op == PrimOp::Cast {
             return Some(if ops[0].1 == dtype { a } else { wrapped(a, dtype) });
         }
         let b = ops[1].0;
         let other_sign = |r: i128| r != 0 && (a < 0) != (b < 0);
         let plain = match op {
-            prim::ADD => a.checked_add(b)?,
-            prim::SUB => a.checked_sub(b)?,
-            prim::MUL => a.checked_mul(b)?,
-            prim::FLOORDIV => a.checked_div(b)? - i128::from(other_sign(a.checked_rem(b)?)),
-            prim::FLOORMOD => a.checked_rem(b)? + if other_sign(a.checked_rem(b)?) { b } else { 0 },
-            prim::TRUNCDIV => a.checked_div(b)?,
-            prim::TRUNCMOD => a.checked_rem(b)?,
-            prim::MIN => a.min(b),
-            prim::MAX => a.max(b),
-            prim::EQ => return truth(a == b),
-            prim::NE => return truth(a != b),
-            prim::LT => return truth(a < b),
-            prim::LE => return truth(a <= b),
-            prim::GT => return truth(a > b),
-            prim::GE => return truth(a >= b),
-            prim::AND => return truth(a != 0 && b != 0),
-            prim::OR => return truth(a != 0 || b != 0),
-            prim::SHL => a.checked_shl(u32::try_from(b).ok().filter(|b| *b < 32)?)?,
-            prim::SHR => a >> u32::try_from(b).ok().filter(|b| *b < 64)?,
-            prim::BITAND => a & b,
-            prim::BITOR => a | b,
-            prim::BITXOR => a ^ b,
+            PrimOp::Add => a.checked_add(b)?,
+            PrimOp::Sub => a.checked_sub(b)?,
+            PrimOp::Mul => a.checked_mul(b)?,
+            PrimOp::FloorDiv => a.checked_div(b)? - i128::from(other_sign(a.checked_rem(b)?)),
+            PrimOp::FloorMod => a.checked_rem(b)? + if other_sign(a.checked_rem(b)?) { b } else { 0 },
+            PrimOp::TruncDiv => a.checked_div(b)?,
+            PrimOp::TruncMod => a.checked_rem(b)?,
+            PrimOp::Min => a.min(b),
+            PrimOp::Max => a.max(b),
+            PrimOp::Eq => return truth(a == b),
+            PrimOp::Ne => return truth(a != b),
+            PrimOp::Lt => return truth(a < b),
+            PrimOp::Le => return truth(a <= b),
+            PrimOp::Gt => return truth(a > b),
+            PrimOp::Ge => return truth(a >= b),
+            PrimOp::And => return truth(a != 0 && b != 0),
+            PrimOp::Or => return truth(a != 0 || b != 0),
+            PrimOp::Shl => a.checked_shl(u32::try_from(b).ok().filter(|b| *b < 32)?)?,
+            PrimOp::Shr => a >> u32::try_from(b).ok().filter(|b| *b < 64)?,
+            PrimOp::BitAnd => a & b,
+            PrimOp::BitOr => a | b,
+            PrimOp::BitXor => a ^ b,
             _ => return uninterpreted(),
         };
         match dtype {

@@ -4,6 +4,7 @@
 use super::{cases, choices, made};
 use plugin_api::ir::records::{LEAF_BIT, flag, kind};
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use proptest::prelude::*;
 
 /// An event of a walk.
@@ -195,7 +196,7 @@ impl<'a> StmtVisitor<'a> for Stmts {
         self.of_kind(call.value(), kind::CALL);
     }
 
-    fn visit_arith(&mut self, value: Value<'a>, _: u16) {
+    fn visit_arith(&mut self, value: Value<'a>, _: PrimOp) {
         self.of_kind(value, kind::ARITH);
     }
 

@@ -13,7 +13,8 @@ impl Analyzer {
     /// Like [`Analyzer::pieces`], but returns a condition as a conjunction of disjunctions: `a or b and c` becomes `(a or b) and (a or c)`.
     ///
     /// ```
-    /// use plugin_api::arith::{Analyzer, Piece, prim};
+    /// use plugin_api::arith::{Analyzer, Piece};
+    /// use plugin_api::scalar::PrimOp;
     /// use plugin_api::prelude::*;
     /// use plugin_api::tir::prim_func;
     ///
@@ -24,7 +25,7 @@ impl Analyzer {
     /// })?;
     /// let stmt = body.values().find_map(|value| value.stmt()?.evaluated()).expect("a condition");
     /// let pieces = Analyzer::new().pieces_of_conjunction(stmt).expect("a condition");
-    /// assert_eq!(pieces.last(), Some(&Piece::Op(prim::AND, DType::BOOL)));
+    /// assert_eq!(pieces.last(), Some(&Piece::Op(PrimOp::And, DType::BOOL)));
     /// # Ok::<(), PassError>(())
     /// ```
     pub fn pieces_of_conjunction(&mut self, cond: Value<'_>) -> Option<Vec<Piece>> {

@@ -10,6 +10,7 @@ use crate::arith::store::{IF_THEN_ELSE, Id, Node, SELECT, Store, is_index};
 use crate::arith::to_dim::atom_of;
 use crate::ir::records::{NONE, prim};
 use crate::ir::{DType, Dim, Sym, Value};
+use crate::scalar::PrimOp;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -28,8 +29,13 @@ pub enum Piece {
     Value(usize),
     /// A number or a symbolic variable.
     Leaf(Dim),
-    /// An operation of [`prim`] on the preceding value, or on the preceding two.
-    Op(u16, DType),
+    /// An operation on the preceding value, or on the preceding two.
+    Op(PrimOp, DType),
+}
+
+/// Returns the step that writes an operation; `None` for a choice, which is opaque here.
+fn out(op: u16, dtype: DType) -> Option<Todo> {
+    PrimOp::of_code(op).map(|op| Todo::Out(Piece::Op(op, dtype)))
 }
 
 impl Analyzer {
@@ -38,7 +44,8 @@ impl Analyzer {
     /// expression.
     ///
     /// ```
-    /// use plugin_api::arith::{Analyzer, Piece, prim};
+    /// use plugin_api::arith::{Analyzer, Piece};
+    /// use plugin_api::scalar::PrimOp;
     /// use plugin_api::prelude::*;
     /// use plugin_api::tir::prim_func;
     ///
@@ -185,22 +192,22 @@ impl<'s> Form<'s> {
                 let (mut factors, mut ranks) = (self.store.factors(id), self.ranks(id));
                 factors.sort_by_key(|factor| ranks.rank(*factor));
                 for (i, factor) in factors.iter().enumerate().rev() {
-                    todo.extend((i > 0).then_some(Todo::Out(Piece::Op(prim::MUL, dtype))));
+                    todo.extend((i > 0).then_some(Todo::Out(Piece::Op(PrimOp::Mul, dtype))));
                     todo.push(Todo::Expr(*factor));
                 }
             }
             // A split of an index: `x // 2 % 4` is written as `x % 8 // 2`.
             prim::FLOORMOD if let Some((x, low, m)) = self.middle(id) => todo.extend([
-                Todo::Out(Piece::Op(prim::FLOORDIV, dtype)),
+                Todo::Out(Piece::Op(PrimOp::FloorDiv, dtype)),
                 Todo::Out(Piece::Leaf(Dim::int(low, dtype))),
-                Todo::Out(Piece::Op(prim::FLOORMOD, dtype)),
+                Todo::Out(Piece::Op(PrimOp::FloorMod, dtype)),
                 Todo::Out(Piece::Leaf(Dim::int(m, dtype))),
                 Todo::Expr(x),
             ]),
             prim::AND | prim::OR => {
                 // From left to right, regardless of the original parentheses.
                 for (i, side) in self.store.sides(id).into_iter().enumerate().rev() {
-                    todo.extend((i > 0).then_some(Todo::Out(Piece::Op(node.op, dtype))));
+                    todo.extend((i > 0).then(|| out(node.op, dtype)).flatten());
                     todo.push(Todo::Expr(side));
                 }
             }
@@ -225,7 +232,7 @@ impl<'s> Form<'s> {
     /// Pushes an operation on the given operands.
     fn operation(&self, id: Id, kids: impl DoubleEndedIterator<Item = Id>, todo: &mut Vec<Todo>) {
         let Node { op, dtype, .. } = self.store.at(id);
-        todo.push(Todo::Out(Piece::Op(op, dtype)));
+        todo.extend(out(op, dtype));
         todo.extend(kids.rev().map(Todo::Expr));
     }
 
@@ -255,7 +262,7 @@ impl<'s> Form<'s> {
         if is_equation && self.store.as_int(a).is_some() {
             sides.reverse();
         }
-        todo.push(Todo::Out(Piece::Op(if is_equation { prim::EQ } else { op }, dtype)));
+        todo.extend(out(if is_equation { prim::EQ } else { op }, dtype));
         todo.extend(sides);
     }
 
@@ -293,14 +300,14 @@ impl<'s> Form<'s> {
         }
         for (i, (term, c)) in terms.iter().enumerate().rev() {
             if i > 0 {
-                todo.push(Todo::Out(Piece::Op(if *c < 0 { prim::SUB } else { prim::ADD }, dtype)));
+                todo.push(Todo::Out(Piece::Op(if *c < 0 { PrimOp::Sub } else { PrimOp::Add }, dtype)));
             }
             let by = if i == 0 { *c } else { c.abs() };
             match term {
                 None => todo.push(Todo::Out(Piece::Leaf(Dim::int(by, dtype)))),
                 Some(term) => {
                     if by != 1 {
-                        todo.push(Todo::Out(Piece::Op(prim::MUL, dtype)));
+                        todo.push(Todo::Out(Piece::Op(PrimOp::Mul, dtype)));
                         todo.push(Todo::Out(Piece::Leaf(Dim::int(by, dtype))));
                     }
                     todo.push(Todo::Expr(*term));

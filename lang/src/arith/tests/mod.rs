@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ir::DType;
-use crate::ir::records::prim::*;
+use crate::scalar::PrimOp::{self, *};
 use proptest::prelude::*;
 
 fn sym(id: u32) -> Sym {
@@ -13,12 +13,12 @@ fn var(id: u32) -> Dim {
     Dim::Var(sym(id))
 }
 
-fn op(op: u16, a: impl Into<Dim>, b: impl Into<Dim>) -> Dim {
+fn op(op: PrimOp, a: impl Into<Dim>, b: impl Into<Dim>) -> Dim {
     Dim::binary(op, a.into(), b.into())
 }
 
 fn not(a: Dim) -> Dim {
-    Dim::Expr(Arc::new(DimExpr::Unary(NOT, DType::BOOL, a)))
+    Dim::Expr(Arc::new(DimExpr::Unary(Not, DType::BOOL, a)))
 }
 
 /// Returns the value; `None` where an operation has none.
@@ -28,8 +28,8 @@ fn value(dim: &Dim, vars: &[i64]) -> Option<i64> {
         Dim::Var(sym) => vars.get(sym.id as usize).copied(),
         Dim::Expr(e) => match &**e {
             DimExpr::Int(v, _) => Some(*v),
-            DimExpr::Binary(op, _, a, b) => fold(*op, value(a, vars)?, value(b, vars)?),
-            DimExpr::Unary(NOT, _, a) => Some(i64::from(value(a, vars)? == 0)),
+            DimExpr::Binary(op, _, a, b) => op.fold(value(a, vars)?, value(b, vars)?),
+            DimExpr::Unary(Not, _, a) => Some(i64::from(value(a, vars)? == 0)),
             _ => None,
         },
     }
@@ -46,6 +46,11 @@ fn size(dim: &Dim) -> usize {
     }
 }
 
+/// Generates an operation between these two, in the order of their codes.
+fn from(first: PrimOp, last: PrimOp) -> impl Strategy<Value = PrimOp> {
+    (first.code()..=last.code()).prop_map(|code| PrimOp::of_code(code).expect("codes without gaps"))
+}
+
 /// Generates integers over three variables.
 fn dims() -> impl Strategy<Value = Dim> {
     let leaf = prop_oneof![
@@ -54,7 +59,7 @@ fn dims() -> impl Strategy<Value = Dim> {
         4 => (0u32..3).prop_map(var)
     ];
     leaf.prop_recursive(5, 32, 2, |inner| {
-        let ops = prop_oneof![4 => ADD..=MUL, 4 => FLOORDIV..=FLOORMOD, 1 => TRUNCDIV..=TRUNCMOD, 1 => MIN..=MAX];
+        let ops = prop_oneof![4 => from(Add, Mul), 4 => from(FloorDiv, FloorMod), 1 => from(TruncDiv, TruncMod), 1 => from(Min, Max)];
         let by = prop_oneof![inner.clone(), prop_oneof![Just(2), Just(3), Just(4), Just(8)].prop_map(Dim::Int)];
         (ops, inner, by).prop_map(|(o, a, b)| op(o, a, b))
     })
@@ -68,9 +73,9 @@ fn value_of_32_bits(dim: &Dim, vars: &[i32], fit: fn(i64) -> Option<i64>) -> Opt
         Dim::Expr(e) => match &**e {
             DimExpr::Int(v, _) => fit(*v),
             DimExpr::Binary(op, _, a, b) => {
-                fit(fold(*op, value_of_32_bits(a, vars, fit)?, value_of_32_bits(b, vars, fit)?)?)
+                fit(op.fold(value_of_32_bits(a, vars, fit)?, value_of_32_bits(b, vars, fit)?)?)
             }
-            DimExpr::Unary(NOT, _, a) => Some(i64::from(value_of_32_bits(a, vars, fit)? == 0)),
+            DimExpr::Unary(Not, _, a) => Some(i64::from(value_of_32_bits(a, vars, fit)? == 0)),
             _ => None,
         },
     }
@@ -93,13 +98,13 @@ fn dims_of_32_bits() -> impl Strategy<Value = Dim> {
         1 => extreme.prop_map(|v| Dim::int(v.into(), DType::I32)),
         4 => (0u32..3).prop_map(|id| Dim::Var(Sym { id, dtype: DType::I32 }))
     ];
-    let binary = |op: u16, a: Dim, b: Dim| Dim::binary(op, a, b);
+    let binary = |op: PrimOp, a: Dim, b: Dim| Dim::binary(op, a, b);
     let all = leaf.clone().prop_recursive(4, 16, 2, move |inner| {
-        let ops = prop_oneof![4 => ADD..=MUL, 4 => FLOORDIV..=FLOORMOD, 1 => TRUNCDIV..=TRUNCMOD, 1 => MIN..=MAX];
+        let ops = prop_oneof![4 => from(Add, Mul), 4 => from(FloorDiv, FloorMod), 1 => from(TruncDiv, TruncMod), 1 => from(Min, Max)];
         let by = prop_oneof![inner.clone(), leaf.clone()];
         (ops, inner, by).prop_map(move |(o, a, b)| binary(o, a, b))
     });
-    prop_oneof![3 => all.clone(), 1 => (EQ..=GE, all.clone(), all).prop_map(move |(o, a, b)| binary(o, a, b))]
+    prop_oneof![3 => all.clone(), 1 => (from(Eq, Ge), all.clone(), all).prop_map(move |(o, a, b)| binary(o, a, b))]
 }
 
 /// Generates values of `int32`, many of them extreme.
@@ -120,13 +125,13 @@ fn flag(id: u32) -> Dim {
 
 fn conditions() -> impl Strategy<Value = Dim> {
     let leaf = prop_oneof![
-        4 => (EQ..=GE, dims(), dims()).prop_map(|(o, a, b)| op(o, a, b)),
+        4 => (from(Eq, Ge), dims(), dims()).prop_map(|(o, a, b)| op(o, a, b)),
         1 => (3u32..5).prop_map(flag),
         1 => any::<bool>().prop_map(truth),
-        1 => (EQ..=NE, 3u32..5, 3u32..5).prop_map(|(o, a, b)| op(o, flag(a), flag(b))),
+        1 => (from(Eq, Ne), 3u32..5, 3u32..5).prop_map(|(o, a, b)| op(o, flag(a), flag(b))),
     ];
     leaf.prop_recursive(3, 6, 2, |inner| {
-        prop_oneof![(AND..=OR, inner.clone(), inner.clone()).prop_map(|(o, a, b)| op(o, a, b)), inner.prop_map(not)]
+        prop_oneof![(from(And, Or), inner.clone(), inner.clone()).prop_map(|(o, a, b)| op(o, a, b)), inner.prop_map(not)]
     })
 }
 
@@ -259,98 +264,98 @@ fn becomes(from: Dim, to: impl Into<Dim>) {
 #[test]
 fn sums_have_one_form() {
     let (n, m) = (var(0), var(1));
-    assert_eq!(prove_equal(&op(ADD, n.clone(), m.clone()), &op(ADD, m.clone(), n.clone())), Some(true));
-    assert_eq!(prove_equal(&op(FLOORDIV, op(MUL, n.clone(), 2), 2), &n), Some(true));
+    assert_eq!(prove_equal(&op(Add, n.clone(), m.clone()), &op(Add, m.clone(), n.clone())), Some(true));
+    assert_eq!(prove_equal(&op(FloorDiv, op(Mul, n.clone(), 2), 2), &n), Some(true));
     assert_eq!(prove_equal(&n, &m), None);
-    let even = op(ADD, op(MUL, n.clone(), 4), op(MUL, m.clone(), 6));
+    let even = op(Add, op(Mul, n.clone(), 4), op(Mul, m.clone(), 6));
     assert_eq!(prove_equal(&even, &Dim::Int(7)), Some(false));
     assert_eq!(prove_equal(&even, &Dim::Int(8)), None);
-    assert_eq!(prove_equal(&n, &op(ADD, n.clone(), 1)), Some(false));
-    assert_eq!(simplify(&op(SUB, op(SUB, 7, n.clone()), 2)), op(SUB, 5, n.clone()));
-    assert_eq!(simplify(&op(SUB, m.clone(), op(MUL, n.clone(), 2))), op(SUB, m.clone(), op(MUL, n.clone(), 2)));
-    let twice = op(SUB, op(MUL, n.clone(), 2), op(MUL, m.clone(), 2));
-    assert_eq!(simplify(&op(ADD, twice, 1)), op(ADD, op(MUL, op(SUB, n, m), 2), 1));
+    assert_eq!(prove_equal(&n, &op(Add, n.clone(), 1)), Some(false));
+    assert_eq!(simplify(&op(Sub, op(Sub, 7, n.clone()), 2)), op(Sub, 5, n.clone()));
+    assert_eq!(simplify(&op(Sub, m.clone(), op(Mul, n.clone(), 2))), op(Sub, m.clone(), op(Mul, n.clone(), 2)));
+    let twice = op(Sub, op(Mul, n.clone(), 2), op(Mul, m.clone(), 2));
+    assert_eq!(simplify(&op(Add, twice, 1)), op(Add, op(Mul, op(Sub, n, m), 2), 1));
 }
 
 #[test]
 fn split_terms_are_put_together() {
     let [x, y, n, m] = [0, 1, 2, 3].map(var);
-    let of = |x: &Dim, c: i64| op(ADD, op(MUL, op(FLOORDIV, x.clone(), c), c), op(FLOORMOD, x.clone(), c));
+    let of = |x: &Dim, c: i64| op(Add, op(Mul, op(FloorDiv, x.clone(), c), c), op(FloorMod, x.clone(), c));
     becomes(of(&m, 4), m.clone());
-    becomes(of(&op(ADD, m.clone(), 13), 8), op(ADD, m.clone(), 13));
-    becomes(of(&op(MUL, m.clone(), 2), 8), op(MUL, m.clone(), 2));
-    becomes(of(&op(MUL, m.clone(), 5), 8), op(MUL, m.clone(), 5));
-    let middle = op(FLOORMOD, op(FLOORDIV, m.clone(), 4), 8);
-    becomes(op(ADD, op(MUL, middle.clone(), 4), op(FLOORMOD, m.clone(), 4)), op(FLOORMOD, m.clone(), 32));
-    becomes(op(ADD, op(MUL, op(FLOORDIV, m.clone(), 32), 8), middle), op(FLOORDIV, m.clone(), 4));
-    becomes(op(SUB, m.clone(), op(MUL, op(FLOORDIV, m.clone(), 4), 4)), op(FLOORMOD, m.clone(), 4));
-    let (whole, rest) = (op(FLOORDIV, m.clone(), n.clone()), op(FLOORMOD, m.clone(), n.clone()));
-    becomes(op(ADD, op(MUL, whole, n), rest), m.clone());
-    becomes(of(&op(ADD, op(MUL, x.clone(), 8), y.clone()), 64), op(ADD, op(MUL, x, 8), y));
+    becomes(of(&op(Add, m.clone(), 13), 8), op(Add, m.clone(), 13));
+    becomes(of(&op(Mul, m.clone(), 2), 8), op(Mul, m.clone(), 2));
+    becomes(of(&op(Mul, m.clone(), 5), 8), op(Mul, m.clone(), 5));
+    let middle = op(FloorMod, op(FloorDiv, m.clone(), 4), 8);
+    becomes(op(Add, op(Mul, middle.clone(), 4), op(FloorMod, m.clone(), 4)), op(FloorMod, m.clone(), 32));
+    becomes(op(Add, op(Mul, op(FloorDiv, m.clone(), 32), 8), middle), op(FloorDiv, m.clone(), 4));
+    becomes(op(Sub, m.clone(), op(Mul, op(FloorDiv, m.clone(), 4), 4)), op(FloorMod, m.clone(), 4));
+    let (whole, rest) = (op(FloorDiv, m.clone(), n.clone()), op(FloorMod, m.clone(), n.clone()));
+    becomes(op(Add, op(Mul, whole, n), rest), m.clone());
+    becomes(of(&op(Add, op(Mul, x.clone(), 8), y.clone()), 64), op(Add, op(Mul, x, 8), y));
 }
 
 #[test]
 fn divisions() {
     let [x, y, n, m] = [0, 1, 2, 3].map(var);
-    let flat = op(ADD, op(MUL, m.clone(), 8), y.clone());
-    becomes(op(FLOORDIV, flat.clone(), 8), m.clone());
-    becomes(op(FLOORMOD, flat.clone(), 8), y.clone());
-    becomes(op(FLOORDIV, flat.clone(), 16), op(FLOORDIV, m.clone(), 2));
-    becomes(op(FLOORMOD, flat, 16), op(ADD, op(MUL, op(FLOORMOD, m.clone(), 2), 8), y.clone()));
-    let open = op(ADD, op(MUL, m.clone(), 8), n.clone());
-    becomes(op(FLOORDIV, open, 8), op(ADD, op(FLOORDIV, n.clone(), 8), m.clone()));
-    becomes(op(FLOORDIV, op(FLOORDIV, m.clone(), 4), 8), op(FLOORDIV, m.clone(), 32));
-    becomes(op(FLOORDIV, op(ADD, op(FLOORDIV, m.clone(), 4), 1), 8), op(FLOORDIV, op(ADD, m.clone(), 4), 32));
-    becomes(op(FLOORDIV, op(FLOORMOD, m.clone(), 32), 4), op(FLOORMOD, op(FLOORDIV, m.clone(), 4), 8));
-    becomes(op(FLOORMOD, op(FLOORMOD, m.clone(), 32), 4), op(FLOORMOD, m.clone(), 4));
-    becomes(op(FLOORMOD, op(MUL, m.clone(), 9), 8), op(FLOORMOD, m.clone(), 8));
-    becomes(op(FLOORDIV, m.clone(), -4), op(FLOORDIV, op(MUL, m.clone(), -1), 4));
-    becomes(op(FLOORDIV, x.clone(), 64), 0);
-    becomes(op(FLOORMOD, op(ADD, op(MUL, m.clone(), 4), 6), 4), 2);
-    becomes(op(TRUNCDIV, x.clone(), 4), op(FLOORDIV, x.clone(), 4));
-    becomes(op(TRUNCMOD, x.clone(), 4), op(FLOORMOD, x, 4));
-    becomes(op(TRUNCDIV, m.clone(), 4), op(TRUNCDIV, m.clone(), 4));
-    becomes(op(TRUNCDIV, op(MUL, m.clone(), 32), 4), op(MUL, m.clone(), 8));
-    becomes(op(TRUNCDIV, op(TRUNCDIV, m.clone(), 4), 3), op(TRUNCDIV, m.clone(), 12));
-    becomes(op(TRUNCMOD, op(TRUNCMOD, m.clone(), 8), 4), op(TRUNCMOD, m.clone(), 4));
-    becomes(op(TRUNCMOD, op(MUL, m.clone(), 6), 4), op(MUL, op(TRUNCMOD, op(MUL, m.clone(), 3), 2), 2));
+    let flat = op(Add, op(Mul, m.clone(), 8), y.clone());
+    becomes(op(FloorDiv, flat.clone(), 8), m.clone());
+    becomes(op(FloorMod, flat.clone(), 8), y.clone());
+    becomes(op(FloorDiv, flat.clone(), 16), op(FloorDiv, m.clone(), 2));
+    becomes(op(FloorMod, flat, 16), op(Add, op(Mul, op(FloorMod, m.clone(), 2), 8), y.clone()));
+    let open = op(Add, op(Mul, m.clone(), 8), n.clone());
+    becomes(op(FloorDiv, open, 8), op(Add, op(FloorDiv, n.clone(), 8), m.clone()));
+    becomes(op(FloorDiv, op(FloorDiv, m.clone(), 4), 8), op(FloorDiv, m.clone(), 32));
+    becomes(op(FloorDiv, op(Add, op(FloorDiv, m.clone(), 4), 1), 8), op(FloorDiv, op(Add, m.clone(), 4), 32));
+    becomes(op(FloorDiv, op(FloorMod, m.clone(), 32), 4), op(FloorMod, op(FloorDiv, m.clone(), 4), 8));
+    becomes(op(FloorMod, op(FloorMod, m.clone(), 32), 4), op(FloorMod, m.clone(), 4));
+    becomes(op(FloorMod, op(Mul, m.clone(), 9), 8), op(FloorMod, m.clone(), 8));
+    becomes(op(FloorDiv, m.clone(), -4), op(FloorDiv, op(Mul, m.clone(), -1), 4));
+    becomes(op(FloorDiv, x.clone(), 64), 0);
+    becomes(op(FloorMod, op(Add, op(Mul, m.clone(), 4), 6), 4), 2);
+    becomes(op(TruncDiv, x.clone(), 4), op(FloorDiv, x.clone(), 4));
+    becomes(op(TruncMod, x.clone(), 4), op(FloorMod, x, 4));
+    becomes(op(TruncDiv, m.clone(), 4), op(TruncDiv, m.clone(), 4));
+    becomes(op(TruncDiv, op(Mul, m.clone(), 32), 4), op(Mul, m.clone(), 8));
+    becomes(op(TruncDiv, op(TruncDiv, m.clone(), 4), 3), op(TruncDiv, m.clone(), 12));
+    becomes(op(TruncMod, op(TruncMod, m.clone(), 8), 4), op(TruncMod, m.clone(), 4));
+    becomes(op(TruncMod, op(Mul, m.clone(), 6), 4), op(Mul, op(TruncMod, op(Mul, m.clone(), 3), 2), 2));
     // A symbolic divisor.
-    let rows = op(ADD, op(MUL, m.clone(), n.clone()), 0);
-    becomes(op(FLOORDIV, rows.clone(), n.clone()), m.clone());
-    becomes(op(FLOORMOD, rows, n), 0);
+    let rows = op(Add, op(Mul, m.clone(), n.clone()), 0);
+    becomes(op(FloorDiv, rows.clone(), n.clone()), m.clone());
+    becomes(op(FloorMod, rows, n), 0);
 }
 
 #[test]
 fn order_decides_min_max_and_comparisons() {
     let [x, y, n, m] = [0, 1, 2, 3].map(var);
-    becomes(op(MIN, x.clone(), 100), x.clone());
-    becomes(op(MAX, op(ADD, m.clone(), 1), m.clone()), op(ADD, m.clone(), 1));
-    becomes(op(MIN, op(MIN, m.clone(), n.clone()), m.clone()), op(MIN, n.clone(), m.clone()));
-    becomes(op(MIN, op(MAX, m.clone(), n.clone()), m.clone()), m.clone());
-    let shifted = op(MIN, op(ADD, m.clone(), 1), op(ADD, n.clone(), 1));
-    becomes(shifted, op(ADD, op(MIN, n.clone(), m.clone()), 1));
-    let scaled = op(MAX, op(MUL, n.clone(), 4), op(MUL, m.clone(), 4));
-    becomes(scaled, op(MUL, op(MAX, n.clone(), m.clone()), 4));
-    becomes(op(LT, y.clone(), 8), truth(true));
-    becomes(op(GE, y.clone(), 8), truth(false));
-    becomes(op(EQ, op(MUL, m.clone(), 2), 7), truth(false));
-    becomes(op(LE, op(MUL, op(FLOORDIV, m.clone(), 3), 3), m.clone()), truth(true));
-    becomes(op(LE, op(MIN, m.clone(), n.clone()), op(ADD, m.clone(), 2)), truth(true));
+    becomes(op(Min, x.clone(), 100), x.clone());
+    becomes(op(Max, op(Add, m.clone(), 1), m.clone()), op(Add, m.clone(), 1));
+    becomes(op(Min, op(Min, m.clone(), n.clone()), m.clone()), op(Min, n.clone(), m.clone()));
+    becomes(op(Min, op(Max, m.clone(), n.clone()), m.clone()), m.clone());
+    let shifted = op(Min, op(Add, m.clone(), 1), op(Add, n.clone(), 1));
+    becomes(shifted, op(Add, op(Min, n.clone(), m.clone()), 1));
+    let scaled = op(Max, op(Mul, n.clone(), 4), op(Mul, m.clone(), 4));
+    becomes(scaled, op(Mul, op(Max, n.clone(), m.clone()), 4));
+    becomes(op(Lt, y.clone(), 8), truth(true));
+    becomes(op(Ge, y.clone(), 8), truth(false));
+    becomes(op(Eq, op(Mul, m.clone(), 2), 7), truth(false));
+    becomes(op(Le, op(Mul, op(FloorDiv, m.clone(), 3), 3), m.clone()), truth(true));
+    becomes(op(Le, op(Min, m.clone(), n.clone()), op(Add, m.clone(), 2)), truth(true));
     // Each comparison has one form.
-    becomes(op(LE, op(MUL, m.clone(), 2), 9), op(LT, m.clone(), 5));
-    becomes(op(GT, m.clone(), 4), op(LE, 5, m.clone()));
-    becomes(not(op(LT, m.clone(), n.clone())), op(LE, n.clone(), m.clone()));
-    becomes(op(AND, op(LT, m.clone(), 5), op(LT, m.clone(), 3)), op(LT, m.clone(), 3));
-    becomes(op(AND, op(LT, m.clone(), 5), op(GT, m.clone(), 5)), truth(false));
-    becomes(op(OR, op(LT, m.clone(), 5), op(GE, m.clone(), 3)), truth(true));
-    becomes(op(AND, op(LT, y, 8), op(LT, m.clone(), 3)), op(LT, m, 3));
+    becomes(op(Le, op(Mul, m.clone(), 2), 9), op(Lt, m.clone(), 5));
+    becomes(op(Gt, m.clone(), 4), op(Le, 5, m.clone()));
+    becomes(not(op(Lt, m.clone(), n.clone())), op(Le, n.clone(), m.clone()));
+    becomes(op(And, op(Lt, m.clone(), 5), op(Lt, m.clone(), 3)), op(Lt, m.clone(), 3));
+    becomes(op(And, op(Lt, m.clone(), 5), op(Gt, m.clone(), 5)), truth(false));
+    becomes(op(Or, op(Lt, m.clone(), 5), op(Ge, m.clone(), 3)), truth(true));
+    becomes(op(And, op(Lt, y, 8), op(Lt, m.clone(), 3)), op(Lt, m, 3));
     // Quotients and extremes in comparisons.
     let m = var(3);
-    becomes(op(LE, op(FLOORDIV, m.clone(), 8), 4), op(LT, m.clone(), 40));
-    becomes(op(GE, op(FLOORDIV, m.clone(), 8), 4), op(LE, 32, m.clone()));
-    becomes(op(LE, op(MAX, m.clone(), 8), 8), op(LT, m.clone(), 9));
-    becomes(op(LT, op(MIN, m.clone(), 8), 9), truth(true));
-    becomes(op(GE, op(MIN, m.clone(), 8), 9), truth(false));
+    becomes(op(Le, op(FloorDiv, m.clone(), 8), 4), op(Lt, m.clone(), 40));
+    becomes(op(Ge, op(FloorDiv, m.clone(), 8), 4), op(Le, 32, m.clone()));
+    becomes(op(Le, op(Max, m.clone(), 8), 8), op(Lt, m.clone(), 9));
+    becomes(op(Lt, op(Min, m.clone(), 8), 9), truth(true));
+    becomes(op(Ge, op(Min, m.clone(), 8), 9), truth(false));
 }
 
 fn truth(value: bool) -> Dim {
@@ -361,41 +366,41 @@ fn truth(value: bool) -> Dim {
 fn what_is_assumed_is_used() {
     let [a, b, c] = [0, 1, 2].map(var);
     let mut analyzer = Analyzer::new();
-    analyzer.assume(&op(AND, op(LT, a.clone(), b.clone()), op(LE, b.clone(), c.clone())));
-    assert!(analyzer.can_prove(&op(LT, a.clone(), c.clone())), "by way of b");
-    assert!(!analyzer.can_prove(&op(LT, a.clone(), op(SUB, c.clone(), 1))));
-    let nonzero = analyzer.under(&op(NE, a.clone(), 0)).can_prove(&op(NE, a.clone(), 0));
-    assert!(nonzero && !analyzer.can_prove(&op(NE, a.clone(), 0)));
+    analyzer.assume(&op(And, op(Lt, a.clone(), b.clone()), op(Le, b.clone(), c.clone())));
+    assert!(analyzer.can_prove(&op(Lt, a.clone(), c.clone())), "by way of b");
+    assert!(!analyzer.can_prove(&op(Lt, a.clone(), op(Sub, c.clone(), 1))));
+    let nonzero = analyzer.under(&op(Ne, a.clone(), 0)).can_prove(&op(Ne, a.clone(), 0));
+    assert!(nonzero && !analyzer.can_prove(&op(Ne, a.clone(), 0)));
     // A contradiction implies nothing, and does no harm.
-    let mut never = analyzer.under(&op(LT, c.clone(), a.clone())).under(&op(LT, a.clone(), op(SUB, a.clone(), 3)));
-    let _ = (never.simplify(&op(MIN, a.clone(), c.clone())), never.const_bounds(&op(SUB, c, a.clone())));
+    let mut never = analyzer.under(&op(Lt, c.clone(), a.clone())).under(&op(Lt, a.clone(), op(Sub, a.clone(), 3)));
+    let _ = (never.simplify(&op(Min, a.clone(), c.clone())), never.const_bounds(&op(Sub, c, a.clone())));
     // A later binding replaces an earlier one.
     analyzer.bind_range(sym(0), &Dim::Int(0), &Dim::Int(4));
-    assert!(analyzer.can_prove(&op(LT, a.clone(), 4)));
+    assert!(analyzer.can_prove(&op(Lt, a.clone(), 4)));
     analyzer.bind_bounds(sym(0), Bounds::at_least(9));
-    assert!(analyzer.can_prove(&op(GE, a.clone(), 9)) && !analyzer.can_prove(&op(LT, a.clone(), 4)));
+    assert!(analyzer.can_prove(&op(Ge, a.clone(), 9)) && !analyzer.can_prove(&op(Lt, a.clone(), 4)));
     // A variable cannot be bound to itself, not even through another variable.
-    analyzer.bind_value(sym(3), &op(ADD, var(4), 1));
+    analyzer.bind_value(sym(3), &op(Add, var(4), 1));
     analyzer.bind_value(sym(4), &var(3));
-    assert_eq!(analyzer.simplify(&var(3)), op(ADD, var(4), 1));
+    assert_eq!(analyzer.simplify(&var(3)), op(Add, var(4), 1));
 }
 
 #[test]
 fn large_integers_stay_as_they_were_written() {
     let n = var(0);
     let (max, half) = (i64::MAX, i64::MAX / 2);
-    let twice = op(MUL, op(MUL, n.clone(), half), 3);
+    let twice = op(Mul, op(Mul, n.clone(), half), 3);
     assert_eq!(simplify(&twice), twice);
     for dim in [
-        op(ADD, op(ADD, n.clone(), max), max),
-        op(FLOORDIV, op(MUL, n.clone(), i64::MIN), -1),
-        op(FLOORMOD, op(SUB, i64::MIN, n.clone()), i64::MIN),
-        op(FLOORDIV, op(FLOORDIV, n.clone(), max), max),
-        op(MIN, op(SUB, n.clone(), max), op(ADD, n.clone(), max)),
-        op(LT, op(SUB, i64::MIN, n.clone()), max),
-        op(FLOORDIV, n.clone(), 0),
-        op(FLOORMOD, 5, 0),
-        op(EQ, op(MUL, n.clone(), max), op(MUL, n.clone(), i64::MIN)),
+        op(Add, op(Add, n.clone(), max), max),
+        op(FloorDiv, op(Mul, n.clone(), i64::MIN), -1),
+        op(FloorMod, op(Sub, i64::MIN, n.clone()), i64::MIN),
+        op(FloorDiv, op(FloorDiv, n.clone(), max), max),
+        op(Min, op(Sub, n.clone(), max), op(Add, n.clone(), max)),
+        op(Lt, op(Sub, i64::MIN, n.clone()), max),
+        op(FloorDiv, n.clone(), 0),
+        op(FloorMod, 5, 0),
+        op(Eq, op(Mul, n.clone(), max), op(Mul, n.clone(), i64::MIN)),
     ] {
         let simple = simplify(&dim);
         assert_eq!(simplify(&simple), simple);
@@ -407,21 +412,21 @@ fn large_integers_stay_as_they_were_written() {
     }
     // The value does not fit in 32 bits.
     let i = Dim::Var(Sym { id: 0, dtype: DType::I32 });
-    let large = Dim::binary(ADD, Dim::binary(ADD, i.clone(), Dim::int(max >> 32, DType::I32)), Dim::int(9, DType::I32));
+    let large = Dim::binary(Add, Dim::binary(Add, i.clone(), Dim::int(max >> 32, DType::I32)), Dim::int(9, DType::I32));
     assert_eq!(simplify(&large), large);
-    let small = Dim::binary(SUB, Dim::binary(ADD, i.clone(), Dim::int(2, DType::I32)), Dim::int(1, DType::I32));
-    assert_eq!(simplify(&small), Dim::binary(ADD, i, Dim::int(1, DType::I32)));
+    let small = Dim::binary(Sub, Dim::binary(Add, i.clone(), Dim::int(2, DType::I32)), Dim::int(1, DType::I32));
+    assert_eq!(simplify(&small), Dim::binary(Add, i, Dim::int(1, DType::I32)));
 }
 
 #[test]
 fn other_types_stay() {
     let x = |dtype| Dim::Var(Sym { id: 0, dtype });
     let byte = DType::new(1, 8, 1);
-    let wraps = Dim::binary(SUB, Dim::binary(ADD, x(byte), Dim::int(200, byte)), Dim::int(200, byte));
+    let wraps = Dim::binary(Sub, Dim::binary(Add, x(byte), Dim::int(200, byte)), Dim::int(200, byte));
     assert_eq!(simplify(&wraps), wraps);
-    let nan = Dim::binary(EQ, x(DType::F32), x(DType::F32));
+    let nan = Dim::binary(Eq, x(DType::F32), x(DType::F32));
     assert_eq!(simplify(&nan), nan);
-    let less = not(Dim::binary(LT, x(DType::F32), Dim::float(0.0, DType::F32)));
+    let less = not(Dim::binary(Lt, x(DType::F32), Dim::float(0.0, DType::F32)));
     assert_eq!(simplify(&less), less);
     assert_eq!(Analyzer::new().const_bounds(&x(byte)), Bounds::of(0, 255));
 }
@@ -429,10 +434,10 @@ fn other_types_stay() {
 #[test]
 fn shared_parts_cost_once() {
     // As a tree, this has 2^200 nodes.
-    let shared = (0..200).fold(var(0), |x, i| op(MIN, op(FLOORDIV, x.clone(), 3), op(ADD, x, i)));
+    let shared = (0..200).fold(var(0), |x, i| op(Min, op(FloorDiv, x.clone(), 3), op(Add, x, i)));
     let _ = Analyzer::new().const_bounds(&shared);
-    let doubled = (0..62).fold(var(0), |x, _| op(ADD, x.clone(), x));
-    assert_eq!(simplify(&doubled), op(MUL, var(0), 1i64 << 62));
+    let doubled = (0..62).fold(var(0), |x, _| op(Add, x.clone(), x));
+    assert_eq!(simplify(&doubled), op(Mul, var(0), 1i64 << 62));
 }
 
 const INTS: [DType; 8] = [
@@ -464,28 +469,28 @@ fn typed_value(dim: &Dim, vars: &[i128], least: i128) -> Option<i128> {
         Dim::Expr(e) => match &**e {
             DimExpr::Int(v, _) => Some((*v).into()),
             DimExpr::Float(..) => None,
-            DimExpr::Unary(NOT, _, a) => truth(of(a)? == 0),
+            DimExpr::Unary(Not, _, a) => truth(of(a)? == 0),
             DimExpr::Unary(_, t, a) => Some(if a.dtype() == *t { of(a)? } else { wrapped(of(a)?, *t) }),
             DimExpr::Binary(op, t, a, b) => {
                 let (a, b) = (of(a)?, of(b)?);
                 let plain = match *op {
-                    ADD => a.checked_add(b)?,
-                    SUB => a.checked_sub(b)?,
-                    MUL => a.checked_mul(b)?,
-                    FLOORDIV => a.checked_div(b)? - i128::from(a % b != 0 && (a < 0) != (b < 0)),
-                    FLOORMOD => a.checked_rem(b)? + if a % b != 0 && (a < 0) != (b < 0) { b } else { 0 },
-                    TRUNCDIV => a.checked_div(b)?,
-                    TRUNCMOD => a.checked_rem(b)?,
-                    MIN => a.min(b),
-                    MAX => a.max(b),
-                    EQ => return truth(a == b),
-                    NE => return truth(a != b),
-                    LT => return truth(a < b),
-                    LE => return truth(a <= b),
-                    GT => return truth(a > b),
-                    GE => return truth(a >= b),
-                    AND => return truth(a != 0 && b != 0),
-                    OR => return truth(a != 0 || b != 0),
+                    Add => a.checked_add(b)?,
+                    Sub => a.checked_sub(b)?,
+                    Mul => a.checked_mul(b)?,
+                    FloorDiv => a.checked_div(b)? - i128::from(a % b != 0 && (a < 0) != (b < 0)),
+                    FloorMod => a.checked_rem(b)? + if a % b != 0 && (a < 0) != (b < 0) { b } else { 0 },
+                    TruncDiv => a.checked_div(b)?,
+                    TruncMod => a.checked_rem(b)?,
+                    Min => a.min(b),
+                    Max => a.max(b),
+                    Eq => return truth(a == b),
+                    Ne => return truth(a != b),
+                    Lt => return truth(a < b),
+                    Le => return truth(a <= b),
+                    Gt => return truth(a > b),
+                    Ge => return truth(a >= b),
+                    And => return truth(a != 0 && b != 0),
+                    Or => return truth(a != 0 || b != 0),
                     _ => return None,
                 };
                 match *t {
@@ -528,7 +533,7 @@ fn typed_dims(dtype: DType) -> impl Strategy<Value = Dim> {
         1 => (0i64..3).prop_map(move |v| Dim::int(max / 2 + v, dtype)),
         4 => (0u32..3).prop_map(move |id| Dim::Var(Sym { id, dtype })),
     ];
-    leaf.prop_recursive(4, 16, 2, |inner| (ADD..=MAX, inner.clone(), inner).prop_map(|(o, a, b)| op(o, a, b)))
+    leaf.prop_recursive(4, 16, 2, |inner| (from(Add, Max), inner.clone(), inner).prop_map(|(o, a, b)| op(o, a, b)))
 }
 
 /// Generates a type, two expressions of it, another type, and the values of the variables.
@@ -545,10 +550,10 @@ proptest! {
 
     /// For every type, including the ends of its range and conversions: values are kept, and all written numbers fit.
     #[test]
-    fn no_type_is_left((a, b, to, vars) in typed(), o in EQ..=GE, min in any::<bool>()) {
-        let cast = |dim: &Dim| Dim::Expr(Arc::new(DimExpr::Unary(CAST, to, dim.clone())));
-        let sum = op(if min { MIN } else { ADD }, cast(&a), cast(&b));
-        let both = op(AND, op(o, a.clone(), b.clone()), not(op(LT, cast(&a), cast(&b))));
+    fn no_type_is_left((a, b, to, vars) in typed(), o in from(Eq, Ge), min in any::<bool>()) {
+        let cast = |dim: &Dim| Dim::Expr(Arc::new(DimExpr::Unary(Cast, to, dim.clone())));
+        let sum = op(if min { Min } else { Add }, cast(&a), cast(&b));
+        let both = op(And, op(o, a.clone(), b.clone()), not(op(Lt, cast(&a), cast(&b))));
         for dim in [a.clone(), op(o, a.clone(), b.clone()), both, sum] {
             let simple = simplify(&dim);
             prop_assert!(is_sound(&simple), "{dim:?} is {simple:?}");
@@ -572,18 +577,18 @@ fn what_the_type_cannot_hold_stays() {
     let n = || Dim::Var(Sym { id: 0, dtype: DType::I32 });
     let (max, min) = (i64::from(i32::MAX), i64::from(i32::MIN));
     let mut all = vec![
-        op(ADD, int(max), int(1)),
-        op(MUL, int(max), int(2)),
-        op(SUB, int(min), int(1)),
-        op(FLOORDIV, int(min), int(-1)),
-        op(TRUNCDIV, int(min), int(-1)),
-        op(MUL, op(MUL, n(), int(max)), int(2)),
-        op(MUL, op(MUL, n(), int(65536)), int(65536)),
-        op(ADD, op(ADD, n(), int(max)), int(max)),
-        op(ADD, op(ADD, op(ADD, n(), int(max)), int(max)), int(1)),
-        op(ADD, n(), int(min)),
+        op(Add, int(max), int(1)),
+        op(Mul, int(max), int(2)),
+        op(Sub, int(min), int(1)),
+        op(FloorDiv, int(min), int(-1)),
+        op(TruncDiv, int(min), int(-1)),
+        op(Mul, op(Mul, n(), int(max)), int(2)),
+        op(Mul, op(Mul, n(), int(65536)), int(65536)),
+        op(Add, op(Add, n(), int(max)), int(max)),
+        op(Add, op(Add, op(Add, n(), int(max)), int(max)), int(1)),
+        op(Add, n(), int(min)),
     ];
-    for divide in [FLOORDIV, FLOORMOD, TRUNCDIV, TRUNCMOD] {
+    for divide in [FloorDiv, FloorMod, TruncDiv, TruncMod] {
         for dtype in INTS {
             all.push(op(divide, Dim::int(5, dtype), Dim::int(0, dtype)));
             all.push(op(divide, Dim::Var(Sym { id: 0, dtype }), Dim::int(0, dtype)));
@@ -593,14 +598,14 @@ fn what_the_type_cannot_hold_stays() {
     for dtype in INTS.into_iter().filter(|dtype| !matches!(*dtype, DType::I32 | DType::I64)) {
         let (min, max) = ends(dtype);
         let (min, max) = (min as i64, i64::try_from(max).unwrap_or(-1));
-        all.push(op(ADD, Dim::int(max, dtype), Dim::int(1, dtype)));
-        all.push(op(MUL, Dim::int(max, dtype), Dim::int(2, dtype)));
-        all.push(op(SUB, Dim::int(min, dtype), Dim::int(1, dtype)));
+        all.push(op(Add, Dim::int(max, dtype), Dim::int(1, dtype)));
+        all.push(op(Mul, Dim::int(max, dtype), Dim::int(2, dtype)));
+        all.push(op(Sub, Dim::int(min, dtype), Dim::int(1, dtype)));
     }
     // Unsigned, the largest 64-bit number is not less than 1.
     let wide = DType::new(1, 64, 1);
-    all.push(op(LT, Dim::int(-1, wide), Dim::int(1, wide)));
-    all.push(op(MAX, Dim::int(-1, wide), Dim::int(1, wide)));
+    all.push(op(Lt, Dim::int(-1, wide), Dim::int(1, wide)));
+    all.push(op(Max, Dim::int(-1, wide), Dim::int(1, wide)));
     for dim in all {
         assert_eq!(simplify(&dim), dim);
     }
@@ -611,20 +616,20 @@ fn logic_of_what_is_no_comparison() {
     let (x, y) = (flag(3), flag(4));
     becomes(not(x.clone()), not(x.clone()));
     becomes(not(not(x.clone())), x.clone());
-    becomes(op(AND, x.clone(), y.clone()), op(AND, x.clone(), y.clone()));
-    becomes(op(AND, x.clone(), not(x.clone())), truth(false));
-    becomes(op(OR, not(x.clone()), x.clone()), truth(true));
-    becomes(op(AND, truth(true), x.clone()), x.clone());
-    becomes(op(EQ, x.clone(), x.clone()), truth(true));
-    becomes(not(op(EQ, x.clone(), y.clone())), not(op(EQ, x.clone(), y)));
+    becomes(op(And, x.clone(), y.clone()), op(And, x.clone(), y.clone()));
+    becomes(op(And, x.clone(), not(x.clone())), truth(false));
+    becomes(op(Or, not(x.clone()), x.clone()), truth(true));
+    becomes(op(And, truth(true), x.clone()), x.clone());
+    becomes(op(Eq, x.clone(), x.clone()), truth(true));
+    becomes(not(op(Eq, x.clone(), y.clone())), not(op(Eq, x.clone(), y)));
     let mut assumed = Analyzer::new().under(&not(x.clone()));
-    assert_eq!(assumed.simplify(&op(OR, x.clone(), op(LT, var(0), 3))), op(LT, var(0), 3));
+    assert_eq!(assumed.simplify(&op(Or, x.clone(), op(Lt, var(0), 3))), op(Lt, var(0), 3));
 }
 
 /// Each step uses the previous one twice, so the tree of all steps has more than 2^40 nodes.
 #[test]
 fn shared_parts_are_not_written_without_end() {
-    let dims = std::iter::successors(Some(var(0)), |dim| Some(op(BITXOR, dim.clone(), op(BITAND, dim.clone(), 1))));
+    let dims = std::iter::successors(Some(var(0)), |dim| Some(op(BitXor, dim.clone(), op(BitAnd, dim.clone(), 1))));
     let mut analyzer = Analyzer::new();
     for (steps, dim) in dims.enumerate().take(41).filter(|(steps, _)| steps % 8 == 0) {
         let id = analyzer.store().enter(&dim, &std::collections::BTreeMap::new());
@@ -645,15 +650,15 @@ fn what_is_written_fits_its_type() {
         let root = int(1 << (dtype.bits() / 2));
         let half = max / 2 + 1;
         for dim in [
-            op(FLOORMOD, op(FLOORDIV, x(), root.clone()), root.clone()),
-            op(MUL, op(MUL, x(), root.clone()), root),
-            op(ADD, op(ADD, x(), int(max)), int(1)),
-            op(ADD, op(ADD, op(MUL, x(), int(half)), op(MUL, x(), int(half))), int(1)),
-            op(MUL, op(SUB, x(), int(half)), int(4)),
-            op(SUB, int(0), op(ADD, x(), int(min))),
-            op(LT, op(ADD, op(ADD, x(), int(max)), int(1)), int(3)),
-            op(LE, x(), op(SUB, op(ADD, x(), int(max)), int(min))),
-            op(EQ, op(SUB, x(), int(min)), int(max)),
+            op(FloorMod, op(FloorDiv, x(), root.clone()), root.clone()),
+            op(Mul, op(Mul, x(), root.clone()), root),
+            op(Add, op(Add, x(), int(max)), int(1)),
+            op(Add, op(Add, op(Mul, x(), int(half)), op(Mul, x(), int(half))), int(1)),
+            op(Mul, op(Sub, x(), int(half)), int(4)),
+            op(Sub, int(0), op(Add, x(), int(min))),
+            op(Lt, op(Add, op(Add, x(), int(max)), int(1)), int(3)),
+            op(Le, x(), op(Sub, op(Add, x(), int(max)), int(min))),
+            op(Eq, op(Sub, x(), int(min)), int(max)),
         ] {
             let id = analyzer.store().enter(&dim, &std::collections::BTreeMap::new());
             let simple = analyzer.store().simplify(id);
@@ -670,9 +675,9 @@ fn what_is_written_fits_its_type() {
 #[test]
 fn sums_that_do_not_fit_are_written_as_they_are() {
     let mut analyzer = Analyzer::new();
-    for large in [op(SUB, i64::MAX, i64::MIN + 1), op(MUL, op(MUL, var(0), i64::MAX), i64::MAX)] {
+    for large in [op(Sub, i64::MAX, i64::MIN + 1), op(Mul, op(Mul, var(0), i64::MAX), i64::MAX)] {
         let id = analyzer.store().enter(&large, &std::collections::BTreeMap::new());
         let pieces = analyzer.pieces_of(id, id).expect("it is short");
-        assert!(matches!(pieces.last(), Some(form::Piece::Op(SUB | MUL, _))), "{pieces:?}");
+        assert!(matches!(pieces.last(), Some(form::Piece::Op(Sub | Mul, _))), "{pieces:?}");
     }
 }

@@ -11,6 +11,7 @@ use crate::ir::storage::sections::{RawView, Sections};
 use crate::ir::storage::tensor::Tensor;
 use crate::ir::types::*;
 use crate::ir::value::Value;
+use crate::scalar::PrimOp;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -311,8 +312,8 @@ impl BodyBuilder {
 
     /// Returns the node and the operands that express an operation of a dimension ([`Dim::operation`]) in TIR.
     #[doc(hidden)]
-    pub fn operation(&mut self, op: u16, mut operands: Vec<V>) -> (NodeSpec, Vec<V>) {
-        if op != prim::IF {
+    pub fn operation(&mut self, op: PrimOp, mut operands: Vec<V>) -> (NodeSpec, Vec<V>) {
+        if op != PrimOp::If {
             return (NodeSpec::new(kind::ARITH).a(op.into()), operands);
         }
         operands.insert(0, self.op("tirx.if_then_else"));

@@ -277,11 +277,11 @@ impl Pool {
                 DimExpr::Float(v, t) => bits_rec(prim::FLOAT, *t, usual_float(*v)),
                 DimExpr::Unary(op, t, a) => {
                     let a = self.dim(a);
-                    PrimRec { op: *op, flags: 0, dtype: t.0, a, b: 0 }
+                    PrimRec { op: op.code(), flags: 0, dtype: t.0, a, b: 0 }
                 }
                 DimExpr::Binary(op, t, a, b) => {
                     let (a, b) = (self.dim(a), self.dim(b));
-                    PrimRec { op: *op, flags: 0, dtype: t.0, a, b }
+                    PrimRec { op: op.code(), flags: 0, dtype: t.0, a, b }
                 }
             },
         };

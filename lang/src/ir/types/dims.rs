@@ -1,8 +1,8 @@
 //! Arithmetic, comparison, hash and text of dimensions. Dimensions may be nested deeper than the stack allows, and may share operands so heavily that
 //! visiting each use would take too long.
 
-use crate::ir::records::prim;
 use crate::ir::types::{DType, Dim, DimExpr, MAX_SIZE};
+use crate::scalar::PrimOp;
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -14,8 +14,8 @@ use std::sync::Arc;
 enum Head {
     Int(i64, DType),
     Float(u64, DType),
-    Binary(u16, DType),
-    Unary(u16, DType),
+    Binary(PrimOp, DType),
+    Unary(PrimOp, DType),
 }
 
 impl DimExpr {
@@ -169,12 +169,12 @@ impl Dim {
     /// assert_eq!(Dim::Int(-7).floor_div(2), Dim::Int(-4));
     /// ```
     pub fn floor_div(self, other: impl Into<Dim>) -> Dim {
-        computed(prim::FLOORDIV, self, other.into())
+        computed(PrimOp::FloorDiv, self, other.into())
     }
 
     /// Returns the remainder of [`Dim::floor_div`].
     pub fn floor_mod(self, other: impl Into<Dim>) -> Dim {
-        computed(prim::FLOORMOD, self, other.into())
+        computed(PrimOp::FloorMod, self, other.into())
     }
 }
 
@@ -184,28 +184,28 @@ macro_rules! arithmetic {
             type Output = Dim;
 
             fn $method(self, other: D) -> Dim {
-                computed(prim::$op, self, other.into())
+                computed(PrimOp::$op, self, other.into())
             }
         }
     )*};
 }
 
 arithmetic! {
-    Add add ADD;
-    Sub sub SUB;
-    Mul mul MUL;
+    Add add Add;
+    Sub sub Sub;
+    Mul mul Mul;
 }
 
 /// Returns `a op b`, evaluated if possible. Results that do not fit in 64 bits, and divisions by zero, remain expressions.
-fn computed(op: u16, a: Dim, b: Dim) -> Dim {
+fn computed(op: PrimOp, a: Dim, b: Dim) -> Dim {
     if let (Dim::Int(x), Dim::Int(y)) = (&a, &b)
-        && let Some(value) = of_numbers(op, *x, *y)
+        && let Some(value) = op.fold(*x, *y)
     {
         return Dim::Int(value);
     }
     match (op, a.as_int(), b.as_int()) {
-        (prim::ADD, Some(0), _) | (prim::MUL, Some(1), _) => b,
-        (prim::ADD | prim::SUB, _, Some(0)) | (prim::MUL | prim::FLOORDIV, _, Some(1)) => a,
+        (PrimOp::Add, Some(0), _) | (PrimOp::Mul, Some(1), _) => b,
+        (PrimOp::Add | PrimOp::Sub, _, Some(0)) | (PrimOp::Mul | PrimOp::FloorDiv, _, Some(1)) => a,
         _ => {
             let typed = |number: &Dim, other: &Dim| match number {
                 Dim::Int(value) => Dim::int(*value, other.dtype()),
@@ -214,18 +214,6 @@ fn computed(op: u16, a: Dim, b: Dim) -> Dim {
             let (x, y) = (typed(&a, &b), typed(&b, &a));
             Dim::binary(op, x, y)
         }
-    }
-}
-
-fn of_numbers(op: u16, x: i64, y: i64) -> Option<i64> {
-    let rounds_up = || x.checked_rem(y).map(|rest| i64::from(rest != 0 && (rest < 0) != (y < 0)));
-    match op {
-        prim::ADD => x.checked_add(y),
-        prim::SUB => x.checked_sub(y),
-        prim::MUL => x.checked_mul(y),
-        prim::FLOORDIV => x.checked_div(y)?.checked_sub(rounds_up()?),
-        prim::FLOORMOD => x.checked_rem(y)?.checked_add(y * rounds_up()?),
-        _ => None,
     }
 }
 
@@ -255,8 +243,8 @@ fn write(mut rest: Vec<Text<'_>>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match expr.head() {
                     Head::Int(value, dtype) => write!(f, "Int({value}, {dtype:?}")?,
                     Head::Float(bits, dtype) => write!(f, "Float({bits}, {dtype:?}")?,
-                    Head::Binary(op, dtype) => write!(f, "Binary({op}, {dtype:?}")?,
-                    Head::Unary(op, dtype) => write!(f, "Unary({op}, {dtype:?}")?,
+                    Head::Binary(op, dtype) => write!(f, "Binary({op:?}, {dtype:?}")?,
+                    Head::Unary(op, dtype) => write!(f, "Unary({op:?}, {dtype:?}")?,
                 }
                 rest.push(Text::Mark(")"));
                 let operands = expr.operands().into_iter().rev().flatten();

@@ -3,6 +3,7 @@
 use super::{BufferType, DTensorType, DType, Dim, DimExpr, MAX_SIZE, Sym, TensorType, Type};
 use crate::ir::records::*;
 use crate::ir::storage::sections::RawView;
+use crate::scalar::PrimOp;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
@@ -256,8 +257,12 @@ fn dim_part(raw: &RawView<'_>, rec: &PrimRec, left: &Left) -> Dim {
         prim::INT => Dim::int(bits as i64, dtype),
         prim::FLOAT => Dim::Expr(Arc::new(DimExpr::Float(bits, dtype))),
         prim::VAR => Dim::Var(Sym { id: rec.a, dtype }),
-        prim::NOT | prim::CAST => Dim::Expr(Arc::new(DimExpr::Unary(rec.op, dtype, operand(rec.a)))),
-        op => Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, operand(rec.a), operand(rec.b)))),
+        code => match PrimOp::of_code(code) {
+            Some(op @ (PrimOp::Not | PrimOp::Cast)) => Dim::Expr(Arc::new(DimExpr::Unary(op, dtype, operand(rec.a)))),
+            Some(op) => Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, operand(rec.a), operand(rec.b)))),
+            // Validation refuses unknown codes.
+            None => Dim::Int(0),
+        },
     }
 }
 

@@ -1,7 +1,7 @@
 //! The conditions that hold at a value: those of Ifs, of choices that evaluate only one side, and of schedulable blocks.
 
-use crate::arith::prim;
 use crate::ir::{Body, Expr, Stmt, Value};
+use crate::scalar::PrimOp;
 use crate::walk::open_scopes::OpenScopes;
 use crate::walk::value_map::ValueMap;
 
@@ -120,9 +120,9 @@ pub fn parts_of(cond: Value<'_>, negated: bool) -> Vec<(Value<'_>, bool)> {
     let (mut work, mut parts) = (vec![(cond, negated)], Vec::new());
     while let Some((cond, negated)) = work.pop() {
         match cond.view() {
-            Expr::Arith { op: prim::AND, a, b: Some(b) } if !negated => work.extend([(b, negated), (a, negated)]),
-            Expr::Arith { op: prim::OR, a, b: Some(b) } if negated => work.extend([(b, negated), (a, negated)]),
-            Expr::Arith { op: prim::NOT, a, .. } => work.push((a, !negated)),
+            Expr::Arith { op: PrimOp::And, a, b: Some(b) } if !negated => work.extend([(b, negated), (a, negated)]),
+            Expr::Arith { op: PrimOp::Or, a, b: Some(b) } if negated => work.extend([(b, negated), (a, negated)]),
+            Expr::Arith { op: PrimOp::Not, a, .. } => work.push((a, !negated)),
             Expr::Call(call) if call.op() == Some("tirx.likely") => work.extend(call.arg(0).map(|arg| (arg, negated))),
             _ => parts.push((cond, negated)),
         }
@@ -135,10 +135,10 @@ pub fn as_less_or_equal(cond: Value<'_>, negated: bool) -> Option<(Value<'_>, Va
     let Expr::Arith { op, a, b: Some(b) } = cond.view() else { return None };
     // `a < b` does not hold exactly where `b <= a` does.
     match (op, negated) {
-        (prim::LT, false) | (prim::GE, true) => Some((a, b, 1)),
-        (prim::LE, false) | (prim::GT, true) => Some((a, b, 0)),
-        (prim::GT, false) | (prim::LE, true) => Some((b, a, 1)),
-        (prim::GE, false) | (prim::LT, true) => Some((b, a, 0)),
+        (PrimOp::Lt, false) | (PrimOp::Ge, true) => Some((a, b, 1)),
+        (PrimOp::Le, false) | (PrimOp::Gt, true) => Some((a, b, 0)),
+        (PrimOp::Gt, false) | (PrimOp::Le, true) => Some((b, a, 1)),
+        (PrimOp::Ge, false) | (PrimOp::Lt, true) => Some((b, a, 0)),
         _ => None,
     }
 }

@@ -4,14 +4,11 @@ use super::conditions::{Condition, parts_of};
 use super::linear::{add, mul, sub};
 use super::reached::{Ends, Reached, Running};
 use super::region::{Bounds, Range};
-use crate::arith::{Analyzer, index_to_dim, index_to_dim_of_atoms, prim, substitute, symbol_of, value_of_atom};
+use crate::arith::{Analyzer, index_to_dim, index_to_dim_of_atoms, substitute, symbol_of, value_of_atom};
 use crate::ir::records::{buffer_of, kind};
 use crate::ir::{Body, DType, Dim, DimExpr, Expr, Stmt, Sym, Value};
 use crate::walk::open_scopes::OpenScopes;
 use std::collections::{HashMap, HashSet};
-
-/// Bit operations, whose results have unknown bounds.
-const BITS: std::ops::RangeInclusive<u16> = prim::SHL..=prim::BITXOR;
 
 /// A part of a buffer: its start and extent in each dimension.
 #[derive(Clone, Debug)]
@@ -478,7 +475,8 @@ fn has_bits(dim: &Dim) -> bool {
     while let Some(dim) = work.pop() {
         let Dim::Expr(expr) = dim else { continue };
         match &**expr {
-            DimExpr::Binary(op, ..) if BITS.contains(op) => return true,
+            // The results of bit operations have unknown bounds.
+            DimExpr::Binary(op, ..) if op.is_bitwise() => return true,
             DimExpr::Binary(_, _, a, b) => work.extend([a, b]),
             DimExpr::Unary(_, _, a) => work.push(a),
             _ => {}
@@ -502,7 +500,10 @@ fn join(analyzer: &mut Analyzer, known: &mut Bounds, new: Bounds) {
 fn usable<'b>(condition: &Condition<'b>, running: &Ends) -> Vec<(Value<'b>, bool)> {
     let mut usable = Vec::new();
     for (part, negated) in parts_of(condition.cond, condition.negated) {
-        let Expr::Arith { op: prim::EQ..=prim::GE, a, b: Some(b) } = part.view() else { continue };
+        let Expr::Arith { op, a, b: Some(b) } = part.view() else { continue };
+        if !op.is_comparison() {
+            continue;
+        }
         let (Some(a), Some(b)) = (index_to_dim(a), index_to_dim(b)) else { continue };
         let (mut all, mut any) = (true, false);
         for dim in [&a, &b] {

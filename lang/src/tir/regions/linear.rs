@@ -2,8 +2,9 @@
 //! terms, and a negative number last.
 
 pub use crate::arith::cast;
-use crate::arith::{Analyzer, fold, of_one_type, prim};
+use crate::arith::{Analyzer, of_one_type};
 use crate::ir::{DType, Dim, DimExpr};
+use crate::scalar::PrimOp;
 
 /// A linear sum: `terms[i].1 * terms[i].0 + … + number`.
 #[derive(Clone, Debug, Default)]
@@ -41,20 +42,20 @@ impl Linear {
             return self.add_widened(wide, dim.dtype(), by);
         }
         match parts(dim) {
-            Some((prim::ADD, a, b)) => {
+            Some((PrimOp::Add, a, b)) => {
                 self.add(a, by);
                 self.add(b, by);
             }
-            Some((prim::SUB, a, b)) => {
+            Some((PrimOp::Sub, a, b)) => {
                 self.add(a, by);
                 self.add(b, -by);
             }
-            Some((prim::MUL, a, b)) => match (a.as_int(), b.as_int()) {
+            Some((PrimOp::Mul, a, b)) => match (a.as_int(), b.as_int()) {
                 (Some(number), _) => self.add(b, by.saturating_mul(number.into())),
                 (_, Some(number)) => self.add(a, by.saturating_mul(number.into())),
                 _ => self.add_product(a, b, dim.dtype(), by),
             },
-            Some((op @ (prim::FLOORDIV | prim::FLOORMOD), ..)) => match Analyzer::new().simplify(dim) {
+            Some((op @ (PrimOp::FloorDiv | PrimOp::FloorMod), ..)) => match Analyzer::new().simplify(dim) {
                 simple if parts(&simple).is_some_and(|(found, ..)| found == op) => self.add_term(simple, by),
                 simple => self.add(&simple, by),
             },
@@ -82,7 +83,7 @@ impl Linear {
         let part = |sum: &Linear, dim: &Dim| {
             if single(sum) { sum.terms[0].0.clone() } else { sum.to_dim(dtype).unwrap_or_else(|| dim.clone()) }
         };
-        let product = Dim::binary(prim::MUL, part(&a, left), part(&b, right));
+        let product = Dim::binary(PrimOp::Mul, part(&a, left), part(&b, right));
         self.add_term(product, by.saturating_mul(x).saturating_mul(y));
     }
 
@@ -96,7 +97,7 @@ impl Linear {
     /// Rewrites `x // c * c + x % c` as `x`, and `x // (c * d) * d + x // c % d` as `x // c`. Returns true if there was such a pair.
     fn join_quotient_and_remainder(&mut self) -> bool {
         for (i, (quotient, by)) in self.terms.iter().enumerate() {
-            let Some((prim::FLOORDIV, x, divisor)) = parts(quotient) else { continue };
+            let Some((PrimOp::FloorDiv, x, divisor)) = parts(quotient) else { continue };
             let joined = self.terms.iter().enumerate().find_map(|(j, (remainder, rest))| {
                 let (dim, of) = whole_of(x, divisor.as_int()?, remainder)?;
                 (rest.checked_mul(of.into())? == *by).then_some((j, dim, *rest))
@@ -141,12 +142,12 @@ impl Linear {
 
 /// Returns the expression that a quotient of `x` and a remainder add up to, and the ratio of the quotient's coefficient to the remainder's.
 fn whole_of(x: &Dim, divisor: i64, remainder: &Dim) -> Option<(Dim, i64)> {
-    let (prim::FLOORMOD, of, modulus) = parts(remainder)? else { return None };
+    let (PrimOp::FloorMod, of, modulus) = parts(remainder)? else { return None };
     let modulus = modulus.as_int()?;
     if *of == *x && modulus == divisor {
         return Some((x.clone(), divisor));
     }
-    let (prim::FLOORDIV, inner, by) = parts(of)? else { return None };
+    let (PrimOp::FloorDiv, inner, by) = parts(of)? else { return None };
     (*inner == *x && by.as_int()?.checked_mul(modulus)? == divisor).then(|| (of.clone(), modulus))
 }
 
@@ -154,7 +155,7 @@ fn whole_of(x: &Dim, divisor: i64, remainder: &Dim) -> Option<(Dim, i64)> {
 pub(super) fn widened(dim: &Dim) -> Option<&Dim> {
     match dim {
         Dim::Expr(expr) => match &**expr {
-            DimExpr::Unary(prim::CAST, to, of) if to.is_int() && of.dtype().is_int() => {
+            DimExpr::Unary(PrimOp::Cast, to, of) if to.is_int() && of.dtype().is_int() => {
                 Some(of).filter(|of| to.bits() >= of.dtype().bits())
             }
             _ => None,
@@ -164,7 +165,7 @@ pub(super) fn widened(dim: &Dim) -> Option<&Dim> {
 }
 
 /// Returns the operation and the operands of a binary integer operation.
-pub fn parts(dim: &Dim) -> Option<(u16, &Dim, &Dim)> {
+pub fn parts(dim: &Dim) -> Option<(PrimOp, &Dim, &Dim)> {
     match dim {
         Dim::Expr(expr) => match &**expr {
             DimExpr::Binary(op, dtype, a, b) if dtype.is_int() => Some((*op, a, b)),
@@ -179,13 +180,13 @@ pub fn add(a: Dim, b: Dim) -> Dim {
     match (a.as_int(), b.as_int()) {
         (Some(0), _) => b,
         (_, Some(0)) => a,
-        _ => folded(prim::ADD, a, b),
+        _ => folded(PrimOp::Add, a, b),
     }
 }
 
 /// Builds a difference as TVM does.
 pub fn sub(a: Dim, b: Dim) -> Dim {
-    if b.as_int() == Some(0) { a } else { folded(prim::SUB, a, b) }
+    if b.as_int() == Some(0) { a } else { folded(PrimOp::Sub, a, b) }
 }
 
 /// Builds a product as TVM does: constants are folded, and 1 is omitted.
@@ -195,13 +196,13 @@ pub fn mul(a: Dim, b: Dim) -> Dim {
         (_, Some(1)) => a,
         (Some(0), _) => a,
         (_, Some(0)) => b,
-        _ => folded(prim::MUL, a, b),
+        _ => folded(PrimOp::Mul, a, b),
     }
 }
 
-fn folded(op: u16, a: Dim, b: Dim) -> Dim {
+fn folded(op: PrimOp, a: Dim, b: Dim) -> Dim {
     let (a, b) = of_one_type(a, b);
-    let number = a.as_int().zip(b.as_int()).and_then(|(x, y)| fold(op, x, y));
+    let number = a.as_int().zip(b.as_int()).and_then(|(x, y)| op.fold(x, y));
     match number {
         Some(number) => Dim::int(number, a.dtype()),
         None => Dim::binary(op, a, b),

@@ -2,8 +2,9 @@
 
 use super::conditions::{Condition, as_less_or_equal, parts_of};
 use super::linear::{Linear, add, cast, parts, sub, widened};
-use crate::arith::{Analyzer, index_to_dim_of_atoms, of_one_type, prim, symbol_of};
+use crate::arith::{Analyzer, index_to_dim_of_atoms, of_one_type, symbol_of};
 use crate::ir::{DType, Dim, Expr, Stmt, Sym, Value};
+use crate::scalar::PrimOp;
 use std::collections::HashMap;
 
 /// The greatest number of variables replaced in succession.
@@ -98,8 +99,8 @@ impl<'a> Reached<'a> {
         let rest = Linear { terms, number: sum.number.saturating_mul(-by) };
         let (Some((min, max)), Some(bound)) = (self.running.get(&sym).cloned(), rest.to_dim(dtype)) else { return };
         let ends = match by > 0 {
-            true => (min, self.either(prim::MIN, bound, max)),
-            false => (self.either(prim::MAX, bound, min), max),
+            true => (min, self.either(PrimOp::Min, bound, max)),
+            false => (self.either(PrimOp::Max, bound, min), max),
         };
         self.running.insert(sym, ends);
     }
@@ -134,8 +135,8 @@ impl<'a> Reached<'a> {
     /// Narrows the range of a variable that differs from the number at one of its ends.
     fn assume_unequal(&mut self, cond: Value<'_>, negated: bool) {
         let (var, not) = match (cond.view(), negated) {
-            (Expr::Arith { op: prim::NE, a, b: Some(b) }, false)
-            | (Expr::Arith { op: prim::EQ, a, b: Some(b) }, true) => (a, b.dim().and_then(|not| not.as_int())),
+            (Expr::Arith { op: PrimOp::Ne, a, b: Some(b) }, false)
+            | (Expr::Arith { op: PrimOp::Eq, a, b: Some(b) }, true) => (a, b.dim().and_then(|not| not.as_int())),
             (Expr::Var, false) => (cond, Some(0)),
             _ => return,
         };
@@ -178,7 +179,7 @@ impl<'a> Reached<'a> {
             // TVM uses a condition only where it gives a tighter bound.
             return match (plain, bounded) {
                 (Some(plain), Some(bounded)) => {
-                    let op = if upper { prim::MIN } else { prim::MAX };
+                    let op = if upper { PrimOp::Min } else { PrimOp::Max };
                     let tighter = self.extreme(op, plain.clone(), bounded.clone());
                     Some(if tighter == bounded { bounded } else { plain })
                 }
@@ -220,7 +221,7 @@ impl<'a> Reached<'a> {
             };
             let (term, by) = sum.terms.remove(at);
             let end = self.term_end(&term, upper == (by > 0))?;
-            if let (1, Some((op @ (prim::MIN | prim::MAX), a, b))) = (by, parts(&end))
+            if let (1, Some((op @ (PrimOp::Min | PrimOp::Max), a, b))) = (by, parts(&end))
                 && !sum.terms.iter().any(|(term, by)| *by != 0 && self.runs(term))
             {
                 // `x + max(a, b)` is `max(x + a, x + b)`.
@@ -247,12 +248,12 @@ impl<'a> Reached<'a> {
         }
         let (op, a, b) = parts(term)?;
         match (op, b.as_int()) {
-            (prim::FLOORDIV, Some(by)) if by > 0 => {
+            (PrimOp::FloorDiv, Some(by)) if by > 0 => {
                 let end = self.end(a, upper)?;
-                Some(self.analyzer.simplify(&Dim::binary(prim::FLOORDIV, end, b.clone())))
+                Some(self.analyzer.simplify(&Dim::binary(PrimOp::FloorDiv, end, b.clone())))
             }
-            (prim::FLOORMOD, Some(by)) if by > 0 => self.remainder_end(a, by, upper),
-            (prim::MIN | prim::MAX, _) => {
+            (PrimOp::FloorMod, Some(by)) if by > 0 => self.remainder_end(a, by, upper),
+            (PrimOp::Min | PrimOp::Max, _) => {
                 let (a, b) = (self.end(a, upper)?, self.end(b, upper)?);
                 Some(self.analyzer.simplify(&Dim::binary(op, a, b)))
             }
@@ -278,7 +279,7 @@ impl<'a> Reached<'a> {
 
     /// Returns the lesser of two dimensions.
     pub fn least(&mut self, a: Dim, b: Dim) -> Dim {
-        self.extreme(prim::MIN, a, b)
+        self.extreme(PrimOp::Min, a, b)
     }
 
     /// Returns the maximum of a value and 0; the value itself if it is known not to be negative.
@@ -288,13 +289,13 @@ impl<'a> Reached<'a> {
         }
         match self.analyzer.const_bounds(&value).min >= 0 {
             true => value,
-            false => Dim::binary(prim::MAX, Dim::int(0, value.dtype()), value),
+            false => Dim::binary(PrimOp::Max, Dim::int(0, value.dtype()), value),
         }
     }
 
     /// Returns true if an extent is known to be at most that of a shape, whose variables are assumed to be at least 1.
     pub fn is_within(&mut self, extent: &Dim, shape: &Dim) -> bool {
-        let difference = Dim::binary(prim::SUB, extent.clone(), cast(shape.clone(), extent.dtype()));
+        let difference = Dim::binary(PrimOp::Sub, extent.clone(), cast(shape.clone(), extent.dtype()));
         let least = shape.as_int().is_none().then(|| number_in(shape).abs());
         self.analyzer.const_bounds(&difference).max <= 0
             || least.is_some_and(|least| self.analyzer.const_bounds(extent).max <= least)
@@ -302,17 +303,17 @@ impl<'a> Reached<'a> {
 
     /// Returns the greater of two dimensions.
     pub fn greatest(&mut self, a: Dim, b: Dim) -> Dim {
-        self.extreme(prim::MAX, a, b)
+        self.extreme(PrimOp::Max, a, b)
     }
 
-    fn extreme(&mut self, op: u16, a: Dim, b: Dim) -> Dim {
+    fn extreme(&mut self, op: PrimOp, a: Dim, b: Dim) -> Dim {
         let (a, b) = of_one_type(a, b);
         let simple = self.analyzer.simplify(&Dim::binary(op, a.clone(), b.clone()));
         self.one_of(&simple, a, b).unwrap_or(simple)
     }
 
     /// Returns the `min` or `max` of two dimensions, as written.
-    fn either(&mut self, op: u16, a: Dim, b: Dim) -> Dim {
+    fn either(&mut self, op: PrimOp, a: Dim, b: Dim) -> Dim {
         let (a, b) = of_one_type(a, b);
         let written = Dim::binary(op, a.clone(), b.clone());
         let simple = self.analyzer.simplify(&written);
@@ -327,7 +328,7 @@ impl<'a> Reached<'a> {
 /// Returns the product of the numbers in a product.
 fn number_in(product: &Dim) -> i64 {
     match parts(product) {
-        Some((prim::MUL, a, b)) => number_in(a).saturating_mul(number_in(b)),
+        Some((PrimOp::Mul, a, b)) => number_in(a).saturating_mul(number_in(b)),
         _ => product.as_int().unwrap_or(1),
     }
 }

@@ -5,9 +5,9 @@ use crate::cx::Cx;
 use crate::known::{self, add, max, min, mul, sub};
 use crate::node::Node;
 use crate::value::{Item, Res, T, axis_of};
-use plugin_api::arith::prim;
 use plugin_api::arith::product;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 
 pub(super) const ROWS: &[Row] = &[
     one("Reshape", 7, reshape).moving(),
@@ -82,12 +82,12 @@ pub(super) const ROWS: &[Row] = &[
 /// dimensions. The size 0 is expected then, which none has.
 fn not_one(cx: &Cx<'_>, x: &T, dims: &[Dim]) -> Res<T> {
     let one = Dim::Int(1);
-    let may_be_one = |dim: &Dim| dim.as_int().is_none() && !known::proves(prim::LT, &one, dim);
+    let may_be_one = |dim: &Dim| dim.as_int().is_none() && !known::proves(PrimOp::Lt, &one, dim);
     if !dims.iter().any(may_be_one) {
         return Ok(x.clone());
     }
     let other = |dim: &Dim| match may_be_one(dim) {
-        true => Dim::if_then_else(Dim::binary(prim::EQ, dim.clone(), one.clone()), Dim::Int(0), dim.clone()),
+        true => Dim::if_then_else(Dim::binary(PrimOp::Eq, dim.clone(), one.clone()), Dim::Int(0), dim.clone()),
         false => dim.clone(),
     };
     cx.as_shape(x, dims.iter().map(other).collect())
@@ -247,8 +247,8 @@ fn bound(at: &Dim, size: &Dim, least: i64, most: &Dim) -> Dim {
     let counted = match at.as_int() {
         Some(value) if value < 0 => from_end,
         Some(_) => at.clone(),
-        None if known::proves(prim::LE, &zero, at) => at.clone(),
-        None => Dim::if_then_else(Dim::binary(prim::LT, at.clone(), zero), from_end, at.clone()),
+        None if known::proves(PrimOp::Le, &zero, at) => at.clone(),
+        None => Dim::if_then_else(Dim::binary(PrimOp::Lt, at.clone(), zero), from_end, at.clone()),
     };
     max(&min(&counted, most), &Dim::Int(least))
 }
@@ -295,7 +295,7 @@ fn slice<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
             }
         }
         let (from, to) = (begin[k].clone(), &mut end[k]);
-        if !known::proves(prim::LE, &from, to) {
+        if !known::proves(PrimOp::Le, &from, to) {
             *to = max(to, &from);
         }
     }
@@ -361,7 +361,7 @@ fn expand<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
             (a, b) => match (a.as_int(), b.as_int()) {
                 (Some(_), Some(_)) | (Some(_), None) => a,
                 (None, Some(_)) => b,
-                (None, None) => Dim::if_then_else(Dim::binary(prim::EQ, a.clone(), Dim::Int(1)), b, a),
+                (None, None) => Dim::if_then_else(Dim::binary(PrimOp::Eq, a.clone(), Dim::Int(1)), b, a),
             },
         })
         .collect();
@@ -432,7 +432,7 @@ fn widths(cx: &mut Cx<'_>, pads: &T) -> Res<Vec<Dim>> {
 pub(super) fn padded(cx: &Cx<'_>, x: T, before: &[Dim], after: &[Dim], mode: &str, value: &T) -> Res<T> {
     let rank = before.len();
     let (mut x, zero) = (x, Dim::Int(0));
-    let removed = |by: &Dim| match known::proves(prim::LE, &zero, by) {
+    let removed = |by: &Dim| match known::proves(PrimOp::Le, &zero, by) {
         true => zero.clone(),
         false => max(&sub(&zero, by), &zero),
     };
@@ -574,8 +574,8 @@ fn center_crop_pad<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     for (axis, to) in axes.iter().zip(&wanted) {
         let from = x.dim(*axis)?;
         let half = |dim: Dim| known::div(&dim, &Dim::Int(2));
-        let crops = known::proves(prim::GE, &from, to);
-        if !crops && !known::proves(prim::LE, &from, to) {
+        let crops = known::proves(PrimOp::Ge, &from, to);
+        if !crops && !known::proves(PrimOp::Le, &from, to) {
             return Err(
                 "sizes of its input and its result are not known, so that it may crop or pad; give sizes".to_string()
             );

@@ -2,9 +2,9 @@
 
 use crate::known::{Elem, Known, arithmetic, compare};
 use crate::{Options, graph, narrow, ops, proto, read, tensors};
-use plugin_api::arith::prim;
 use plugin_api::ir::{Call, TensorType};
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use prost::Message;
 use prost::bytes::Bytes;
 use proto::{Attribute, AttributeType, Dimension, Extent, TypeValue};
@@ -274,15 +274,19 @@ fn elements_are_computed_as_onnx_does() {
     );
     let twice = arithmetic("Mul", &Elem::Ratio(n.clone(), 1), &Elem::Float(0.5), DType::F32);
     assert_eq!(twice, Some(Elem::Ratio(n.clone(), 2)));
-    assert_eq!(compare(prim::EQ, &Elem::Int(n.clone()), &Elem::int(-1)), Some(Elem::int(0)), "sizes are not negative");
-    assert_eq!(compare(prim::EQ, &Elem::Int(n), &Elem::int(1)), None);
+    assert_eq!(
+        compare(PrimOp::Eq, &Elem::Int(n.clone()), &Elem::int(-1)),
+        Some(Elem::int(0)),
+        "sizes are not negative"
+    );
+    assert_eq!(compare(PrimOp::Eq, &Elem::Int(n), &Elem::int(1)), None);
     assert_eq!(Elem::Float(300.0).cast(DType::U8), None, "a number that the type does not have is left to the model");
     assert_eq!(Elem::int(300).cast(DType::U8), Some(Elem::int(44)));
     let (size, big) = (Elem::Int(Dim::Var(Sym { id: 1, dtype: DType::I64 })), (1 << 53) + 1);
     assert_eq!(size.cast(DType::U8), None, "a size may be larger");
     assert_eq!(Elem::int(-1).cast(DType::U64), None);
     assert_eq!(
-        compare(prim::EQ, &Elem::int(big), &Elem::int(big - 1)),
+        compare(PrimOp::Eq, &Elem::int(big), &Elem::int(big - 1)),
         Some(Elem::int(0)),
         "floats do not differ here"
     );

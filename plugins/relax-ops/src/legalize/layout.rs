@@ -1,8 +1,8 @@
 //! Layout transformations.
 
 use super::{Legal, Row, cannot, float_attr, result_shape};
-use plugin_api::arith::prim;
 use plugin_api::ir::{Call, DType, Dim, DimExpr, Sym};
+use plugin_api::scalar::PrimOp;
 use plugin_api::te::{Te, TeExpr};
 use plugin_api::typing::operators::InferError;
 
@@ -22,8 +22,8 @@ impl Parts {
         };
         let part = |dim: &Dim| match dim {
             Dim::Expr(expr) => match &**expr {
-                DimExpr::Binary(op, _, old, by) if [prim::FLOORDIV, prim::FLOORMOD].contains(op) => {
-                    Some((variable(old)?, Some((by.as_int().filter(|by| *by > 0)?, *op == prim::FLOORMOD))))
+                DimExpr::Binary(op, _, old, by) if [PrimOp::FloorDiv, PrimOp::FloorMod].contains(op) => {
+                    Some((variable(old)?, Some((by.as_int().filter(|by| *by > 0)?, *op == PrimOp::FloorMod))))
                 }
                 _ => None,
             },

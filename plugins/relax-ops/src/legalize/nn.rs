@@ -5,8 +5,8 @@ use super::reduce::reduce;
 use super::{Legal, Row, cannot, float_attr, result_shape};
 use crate::declare::{int, ints, out_dtype, text};
 use crate::linear::Subscripts;
-use plugin_api::arith::prim;
 use plugin_api::ir::{Call, DType, Dim};
+use plugin_api::scalar::PrimOp;
 use plugin_api::te::{Te, TeExpr, TeTensor};
 use plugin_api::typing::operators::InferError;
 use std::collections::BTreeMap;
@@ -156,7 +156,7 @@ fn is_wider(size: &Dim, pad: &[i64]) -> bool {
 /// Computes the index of an element after reflections at both ends of a dimension.
 fn reflected(at: TeExpr, size: &Dim) -> TeExpr {
     let last = size.clone() - 1;
-    let there_and_back = TeExpr::of_dim(Dim::binary(prim::MAX, last.clone() * 2, Dim::Int(1)));
+    let there_and_back = TeExpr::of_dim(Dim::binary(PrimOp::Max, last.clone() * 2, Dim::Int(1)));
     let away = at % &there_and_back;
     let back = TeExpr::of_dim(last.clone() * 2) - &away;
     away.le(TeExpr::of_dim(last)).select(away, back)

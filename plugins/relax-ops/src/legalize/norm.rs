@@ -46,7 +46,7 @@ fn common(a: &Dim, b: &Dim) -> Dim {
         (Some(1), _) => b.clone(),
         (_, Some(1)) | (Some(_), None) => a.clone(),
         (None, Some(_)) => b.clone(),
-        _ => Dim::binary(plugin_api::arith::prim::MAX, a.clone(), b.clone()),
+        _ => Dim::binary(plugin_api::scalar::PrimOp::Max, a.clone(), b.clone()),
     }
 }
 

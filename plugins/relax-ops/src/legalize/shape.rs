@@ -175,7 +175,7 @@ fn repeat(call: Call<'_>) -> Legal {
     let mut shape = x.shape().to_vec();
     shape[axis] = match shape[axis].as_int() {
         Some(_) => shape[axis].clone() * repeats,
-        None => Dim::binary(plugin_api::arith::prim::MUL, Dim::Int(repeats), shape[axis].clone()),
+        None => Dim::binary(plugin_api::scalar::PrimOp::Mul, Dim::Int(repeats), shape[axis].clone()),
     };
     let out = te.compute("T_repeat", &shape, |i| {
         let mut index = i.to_vec();

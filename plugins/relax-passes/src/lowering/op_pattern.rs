@@ -1,7 +1,7 @@
 //! Classifies how the elements that a PrimFunc stores depend on those that it loads.
 
-use plugin_api::arith::prim;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use plugin_api::tir::ElementAccess;
 use std::collections::BTreeSet;
 
@@ -166,9 +166,9 @@ fn is_multiply_add(block: Value<'_>) -> bool {
 fn multiplies_and_adds(stmt: Value<'_>) -> Option<bool> {
     let Some(Stmt::Store { value, .. }) = stmt.stmt() else { return None };
     let store = stmt.as_element_access()?;
-    let (sum, product) = operands(value, prim::ADD)?;
+    let (sum, product) = operands(value, PrimOp::Add)?;
     let sum = load_of(sum)?;
-    let (a, b) = operands(product, prim::MUL)?;
+    let (a, b) = operands(product, PrimOp::Mul)?;
     let accumulates = sum.buffer == store.buffer && same_indices(&sum.indices, &store.indices);
     Some(accumulates && is_reused(&store, &load_of(a)?) && is_reused(&store, &load_of(b)?))
 }
@@ -181,7 +181,7 @@ fn is_reused(store: &ElementAccess<'_>, load: &ElementAccess<'_>) -> bool {
 }
 
 /// Returns the operands of an operation, ignoring conversions around it.
-fn operands(value: Value<'_>, wanted: u16) -> Option<(Value<'_>, Value<'_>)> {
+fn operands(value: Value<'_>, wanted: PrimOp) -> Option<(Value<'_>, Value<'_>)> {
     match without_casts(value).view() {
         Expr::Arith { op, a, b: Some(b) } if op == wanted => Some((a, b)),
         _ => None,
@@ -194,7 +194,7 @@ fn load_of(value: Value<'_>) -> Option<ElementAccess<'_>> {
 }
 
 fn without_casts(mut value: Value<'_>) -> Value<'_> {
-    while let Expr::Arith { op: prim::CAST, a, .. } = value.view() {
+    while let Expr::Arith { op: PrimOp::Cast, a, .. } = value.view() {
         value = a;
     }
     value

@@ -5,9 +5,9 @@ mod names;
 
 use super::lower_opaque_block::{DIM_ALIGN, alignments};
 use accessed::Accesses;
-use plugin_api::arith::prim;
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use plugin_api::tir::regions::linear::{add, mul, sub};
 use plugin_api::tir::regions::region::Range;
 
@@ -139,8 +139,8 @@ fn next_aligned(stride: Dim, factor: i64, offset: i64) -> Dim {
         _ if factor <= 0 => stride,
         Some(known) => number(known + (factor + offset - known % factor) % factor),
         None => {
-            let rest = Dim::binary(prim::FLOORMOD, stride.clone(), number(factor));
-            let missing = Dim::binary(prim::FLOORMOD, sub(number(factor + offset), rest), number(factor));
+            let rest = Dim::binary(PrimOp::FloorMod, stride.clone(), number(factor));
+            let missing = Dim::binary(PrimOp::FloorMod, sub(number(factor + offset), rest), number(factor));
             add(stride, missing)
         }
     }

@@ -2,9 +2,10 @@
 
 use super::index::iter_context::IterContext;
 use super::lower_match_buffer::offset_of;
-use plugin_api::arith::{index_to_dim_of_atoms, prim};
+use plugin_api::arith::index_to_dim_of_atoms;
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use plugin_api::tir::regions::linear::{Linear, cast, mul};
 
 declare_pass! {
@@ -189,11 +190,11 @@ fn in_steps(vector: Value<'_>) -> Option<(Dim, Dim)> {
             let none = Dim::int(0, value.dtype());
             Some((value, none))
         }
-        Expr::Arith { op: op @ (prim::ADD | prim::SUB), a, b: Some(b) } => {
+        Expr::Arith { op: op @ (PrimOp::Add | PrimOp::Sub), a, b: Some(b) } => {
             let ((a, by_a), (b, by_b)) = (in_steps(a)?, in_steps(b)?);
             Some((Dim::binary(op, a, b), Dim::binary(op, by_a, by_b)))
         }
-        Expr::Arith { op: prim::MUL, a, b: Some(b) } => {
+        Expr::Arith { op: PrimOp::Mul, a, b: Some(b) } => {
             let (a, b) = (in_steps(a)?, in_steps(b)?);
             let ((first, step), (by, none)) = if a.1.as_int() == Some(0) { (b, a) } else { (a, b) };
             (none.as_int() == Some(0)).then(|| (mul(first, by.clone()), mul(step, by)))

@@ -1,8 +1,9 @@
 //! Replaces matched buffers by the buffers that contain them.
 
-use plugin_api::arith::{index_to_dim_of_atoms, prim, substitute};
+use plugin_api::arith::{index_to_dim_of_atoms, substitute};
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use plugin_api::tir::RegionAccess;
 use plugin_api::tir::regions::linear::{Linear, add, cast, mul};
 use std::collections::{BTreeMap, BTreeSet};
@@ -232,7 +233,7 @@ impl<'b> LowerMatch<'b> {
 
     fn divides(&mut self, factor: u32, offset: &Dim) -> Result<(), PassError> {
         let factor = Dim::int(factor.into(), offset.dtype());
-        let rest = Dim::binary(prim::FLOORMOD, offset.clone(), factor.clone());
+        let rest = Dim::binary(PrimOp::FloorMod, offset.clone(), factor.clone());
         let zero = Dim::int(0, offset.dtype());
         match factor.as_int() == Some(1) || self.analyzer.prove_equal(&rest, &zero) == Some(true) {
             true => Ok(()),

@@ -1,9 +1,10 @@
 //! Shares storage between allocations that are not alive at the same time.
 
 use super::storage_plan::{Storage, allocation_of, plan};
-use plugin_api::arith::{Analyzer, prim, symbol_of};
+use plugin_api::arith::{Analyzer, symbol_of};
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use std::collections::{BTreeMap, BTreeSet};
 
 declare_pass! {
@@ -159,13 +160,13 @@ impl<'b> Rewrite<'b> {
 fn largest(storage: &Storage<'_>, types: &[BufferType]) -> BufferType {
     let bits = |ty: &BufferType| i64::from(ty.dtype.bits()) * i64::from(ty.dtype.lanes());
     let of = i64::from(storage.dtype.bits()) * i64::from(storage.dtype.lanes());
-    let size = |extent: &Dim, bits| Dim::binary(prim::MUL, extent.clone(), Dim::int(bits, extent.dtype()));
+    let size = |extent: &Dim, bits| Dim::binary(PrimOp::Mul, extent.clone(), Dim::int(bits, extent.dtype()));
     let sizes = types.iter().flat_map(|ty| ty.shape.iter().map(move |extent| size(extent, bits(ty))));
     // The division is exact: a buffer with another data type is never larger than one with the data type of the
     // storage.
     let mut analyzer = Analyzer::new();
     let most = sizes.reduce(|a, b| analyzer.greatest(a, b)).unwrap_or_else(|| Dim::int(0, DType::I32));
     let of = Dim::int(of, most.dtype());
-    let elements = analyzer.simplify(&Dim::binary(prim::FLOORDIV, most, of));
+    let elements = analyzer.simplify(&Dim::binary(PrimOp::FloorDiv, most, of));
     BufferType { scope: storage.scope.clone(), ..BufferType::new(vec![elements], storage.dtype) }
 }

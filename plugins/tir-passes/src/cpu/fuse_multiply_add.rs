@@ -1,7 +1,7 @@
 //! Multiplies and adds with a single rounding.
 
-use plugin_api::arith::prim;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use plugin_api::scalar::{Intrinsic, Math};
 use plugin_api::tir::{Again, TirRewrite};
 use std::collections::HashSet;
@@ -75,8 +75,10 @@ fn decides_a_step(body: &Body) -> HashSet<Value<'_>> {
 /// Returns true for a step function of floats, whose result may change by a whole step if an operand changes slightly.
 fn is_step(value: Value<'_>) -> bool {
     match value.view() {
-        Expr::Arith { op: prim::CAST, a, .. } => a.ty().dtype().is_float() && !value.ty().dtype().is_float(),
-        Expr::Arith { op: prim::EQ..=prim::GE | prim::FLOORDIV..=prim::TRUNCMOD, a, .. } => a.ty().dtype().is_float(),
+        Expr::Arith { op: PrimOp::Cast, a, .. } => a.ty().dtype().is_float() && !value.ty().dtype().is_float(),
+        Expr::Arith { op, a, .. } if op.is_comparison() || op.is_division() && op != PrimOp::Div => {
+            a.ty().dtype().is_float()
+        }
         Expr::Call(call) => {
             call.op().and_then(Intrinsic::find).and_then(Intrinsic::math).is_some_and(Math::is_rounding)
         }
@@ -86,13 +88,13 @@ fn is_step(value: Value<'_>) -> bool {
 
 /// Returns the operands of an expression of the form `a * b + c` or `c + a * b` of floats.
 fn product_and_sum(expr: Value<'_>) -> Option<[Value<'_>; 3]> {
-    let [x, y] = operands_of(expr, prim::ADD).filter(|_| expr.ty().dtype().is_float())?;
-    let fused = |product, c| operands_of(product, prim::MUL).map(|[a, b]| [a, b, c]);
+    let [x, y] = operands_of(expr, PrimOp::Add).filter(|_| expr.ty().dtype().is_float())?;
+    let fused = |product, c| operands_of(product, PrimOp::Mul).map(|[a, b]| [a, b, c]);
     fused(x, y).or_else(|| fused(y, x))
 }
 
 /// Returns the operands of a binary operation. A named operation is not part of the expression that uses it.
-fn operands_of(expr: Value<'_>, wanted: u16) -> Option<[Value<'_>; 2]> {
+fn operands_of(expr: Value<'_>, wanted: PrimOp) -> Option<[Value<'_>; 2]> {
     match expr.view() {
         Expr::Arith { op, a, b: Some(b) } if op == wanted && expr.is_nested() => Some([a, b]),
         _ => None,

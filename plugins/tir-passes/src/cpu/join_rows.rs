@@ -1,8 +1,8 @@
 //! Joins the rows of a buffer into one long row.
 
-use plugin_api::arith::prim;
 use plugin_api::ir::{BufferType, loop_kind};
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 
 declare_pass! {
     /// Joins rows into one long row, if a whole function processes them element by element.
@@ -220,7 +220,7 @@ fn without_nothing(index: Value<'_>) -> Value<'_> {
         of.as_block_iter().is_some_and(|iter| number(iter.min) == Some(0) && number(iter.extent) == Some(1))
     };
     match index.view() {
-        Expr::Arith { op: prim::ADD, a, b: Some(b) } if is_nothing(b) => a,
+        Expr::Arith { op: PrimOp::Add, a, b: Some(b) } if is_nothing(b) => a,
         _ => index,
     }
 }

@@ -5,7 +5,6 @@
 
 use super::remove_no_op::without_no_ops;
 use super::simplify::Simplify;
-use plugin_api::arith::prim;
 use plugin_api::prelude::*;
 use plugin_api::tir::{Again, TirRewrite};
 use plugin_api::walk::visitors::post_order_visit_value;
@@ -182,7 +181,9 @@ fn variables(cond: Value<'_>) -> Option<Vec<Value<'_>>> {
 fn may_divide_by_zero(expr: Value<'_>) -> bool {
     let mut found = false;
     post_order_visit_value(expr, |part| {
-        if let Expr::Arith { op: prim::FLOORDIV..=prim::TRUNCMOD | prim::DIV, b: Some(by), .. } = part.view() {
+        if let Expr::Arith { op, b: Some(by), .. } = part.view()
+            && op.is_division()
+        {
             let by_zero = by.dim().and_then(|by| by.as_int()).is_none_or(|by| by == 0);
             found |= by_zero && !part.ty().dtype().is_float();
         }

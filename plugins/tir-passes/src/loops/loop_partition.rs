@@ -273,7 +273,7 @@ impl<'b> Partition<'b> {
         let mut v = new;
         for offset in part.offsets.iter().rev().filter(|offset| **offset != 0) {
             let by = w.int(*offset, part.var.ty().dtype());
-            v = w.binary(plugin_api::arith::prim::ADD, v, by);
+            v = w.binary(plugin_api::scalar::PrimOp::Add, v, by);
         }
         w.set(part.var, v);
     }

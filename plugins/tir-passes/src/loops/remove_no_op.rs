@@ -165,7 +165,7 @@ impl<'b> Finder<'b> {
 }
 
 fn negated(cond: &Dim) -> Dim {
-    Dim::Expr(plugin_api::ir::DimExpr::Unary(plugin_api::arith::prim::NOT, DType::BOOL, cond.clone()).into())
+    Dim::Expr(plugin_api::ir::DimExpr::Unary(plugin_api::scalar::PrimOp::Not, DType::BOOL, cond.clone()).into())
 }
 
 /// Writes the statements that do something.

@@ -1,8 +1,9 @@
 //! Writes a function with simplified expressions; shared by several passes.
 
-use plugin_api::arith::{Analyzer, Bounds, Piece, index_to_dim, prim, symbol_of};
+use plugin_api::arith::{Analyzer, Bounds, Piece, index_to_dim, symbol_of};
 use plugin_api::ir::DimExpr;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use plugin_api::tir::{Again, TirRewrite};
 use std::collections::HashMap;
 
@@ -64,7 +65,7 @@ impl<'b> Simplify<'b> {
     /// Runs `f` under the assumption that a condition holds, or does not.
     fn under<R>(&mut self, cond: Value<'b>, holds: bool, f: impl FnOnce(&mut Self) -> R) -> R {
         let Some(dim) = index_to_dim(without_hint(cond)) else { return f(self) };
-        let dim = if holds { dim } else { Dim::Expr(DimExpr::Unary(prim::NOT, DType::BOOL, dim).into()) };
+        let dim = if holds { dim } else { Dim::Expr(DimExpr::Unary(PrimOp::Not, DType::BOOL, dim).into()) };
         let under = self.analyzer.under(&dim);
         let outer = std::mem::replace(&mut self.analyzer, under);
         let out = f(self);
@@ -108,11 +109,11 @@ impl<'b> Simplify<'b> {
                     None => w.dim(&dim),
                 },
                 Piece::Op(op, dtype) => match (op, done.pop(), done.pop()) {
-                    (prim::NOT, Some(a), rest) => {
+                    (PrimOp::Not, Some(a), rest) => {
                         done.extend(rest);
                         w.not(a)
                     }
-                    (prim::CAST, Some(a), rest) => {
+                    (PrimOp::Cast, Some(a), rest) => {
                         done.extend(rest);
                         cast_of(a, dtype, w)
                     }
@@ -216,13 +217,13 @@ impl<'b> TirRewrite<'b> for Simplify<'b> {
         if matches!(expr.view(), Expr::Arith { .. }) && self.effects.contains(expr) {
             return w.expr(self, expr);
         }
-        if let Expr::Arith { op: op @ (prim::AND | prim::OR), .. } = expr.view()
+        if let Expr::Arith { op: op @ (PrimOp::And | PrimOp::Or), .. } = expr.view()
             && self.constraints
         {
             return self.constrained(op, expr, w);
         }
         let pieces = match expr.view() {
-            Expr::Arith { op: prim::AND | prim::OR, .. } if self.conjunctions => {
+            Expr::Arith { op: PrimOp::And | PrimOp::Or, .. } if self.conjunctions => {
                 self.analyzer.pieces_of_conjunction(expr)
             }
             Expr::Arith { .. } | Expr::Var | Expr::Param | Expr::Prim => self.analyzer.pieces(expr),
@@ -239,8 +240,8 @@ impl<'b> TirRewrite<'b> for Simplify<'b> {
 
 impl<'b> Simplify<'b> {
     /// Writes an `and` or `or` without the sides that are decided by the other ones.
-    fn constrained(&mut self, op: u16, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
-        let all = op == prim::AND;
+    fn constrained(&mut self, op: PrimOp, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
+        let all = op == PrimOp::And;
         let mut sides = sides(op, expr);
         for at in (0..sides.len()).rev() {
             match self.known_beside(&sides, at, all) {
@@ -262,7 +263,7 @@ impl<'b> Simplify<'b> {
         let others = sides.iter().enumerate().filter(|(other, _)| *other != at);
         let mut under: Option<Analyzer> = None;
         for dim in others.filter_map(|(_, other)| index_to_dim(without_hint(*other))) {
-            let dim = if hold { dim } else { Dim::Expr(DimExpr::Unary(prim::NOT, DType::BOOL, dim).into()) };
+            let dim = if hold { dim } else { Dim::Expr(DimExpr::Unary(PrimOp::Not, DType::BOOL, dim).into()) };
             under = Some(under.as_ref().unwrap_or(&self.analyzer).under(&dim));
         }
         let outer = under.map(|under| std::mem::replace(&mut self.analyzer, under))?;
@@ -306,7 +307,7 @@ fn with_effects(body: &Body) -> ValueSet<'_> {
 }
 
 /// Returns the conditions combined by `and` or `or`.
-fn sides(op: u16, expr: Value<'_>) -> Vec<Value<'_>> {
+fn sides(op: PrimOp, expr: Value<'_>) -> Vec<Value<'_>> {
     let (mut work, mut sides) = (vec![expr], Vec::new());
     while let Some(side) = work.pop() {
         match side.view() {
@@ -324,9 +325,9 @@ fn without_hint(cond: Value<'_>) -> Value<'_> {
 }
 
 /// Combines two simplified values if one is a known boolean, or if they are vectors.
-fn combined(op: u16, a: V, b: V, w: &mut Again<'_>) -> V {
-    let neutral = i64::from(op == prim::AND);
-    if matches!(op, prim::AND | prim::OR) {
+fn combined(op: PrimOp, a: V, b: V, w: &mut Again<'_>) -> V {
+    let neutral = i64::from(op == PrimOp::And);
+    if matches!(op, PrimOp::And | PrimOp::Or) {
         match (w.as_int(a), w.as_int(b)) {
             (Some(known), _) => return if known == neutral { b } else { a },
             (_, Some(known)) => return if known == neutral { a } else { b },
@@ -337,12 +338,12 @@ fn combined(op: u16, a: V, b: V, w: &mut Again<'_>) -> V {
 }
 
 /// Combines two vectors, each a ramp or a broadcast.
-fn vector(op: u16, a: V, b: V, w: &mut Again<'_>) -> Option<V> {
+fn vector(op: PrimOp, a: V, b: V, w: &mut Again<'_>) -> Option<V> {
     let dtype = w.dtype(a);
     let elements: fn(&mut Again<'_>, V, V) -> V = match op {
-        prim::ADD => |w, a, b| w.add(a, b),
-        prim::SUB => |w, a, b| w.sub(a, b),
-        prim::MUL => |w, a, b| w.mul(a, b),
+        PrimOp::Add => |w, a, b| w.add(a, b),
+        PrimOp::Sub => |w, a, b| w.sub(a, b),
+        PrimOp::Mul => |w, a, b| w.mul(a, b),
         _ => return None,
     };
     let parts = |w: &mut Again<'_>, v: V| match w
@@ -358,15 +359,15 @@ fn vector(op: u16, a: V, b: V, w: &mut Again<'_>) -> Option<V> {
         }
         ([base, stride, lanes], [y, _]) => {
             let base = elements(w, *base, *y);
-            let stride = if op == prim::MUL { w.mul(*stride, *y) } else { *stride };
+            let stride = if op == PrimOp::Mul { w.mul(*stride, *y) } else { *stride };
             w.ramp(base, stride, *lanes, dtype)
         }
-        ([x, _], [base, stride, lanes]) if op != prim::SUB => {
+        ([x, _], [base, stride, lanes]) if op != PrimOp::Sub => {
             let base = elements(w, *x, *base);
-            let stride = if op == prim::MUL { w.mul(*stride, *x) } else { *stride };
+            let stride = if op == PrimOp::Mul { w.mul(*stride, *x) } else { *stride };
             w.ramp(base, stride, *lanes, dtype)
         }
-        ([x, s, lanes], [y, t, _]) if op != prim::MUL => {
+        ([x, s, lanes], [y, t, _]) if op != PrimOp::Mul => {
             let (base, stride) = (elements(w, *x, *y), elements(w, *s, *t));
             w.ramp(base, stride, *lanes, dtype)
         }

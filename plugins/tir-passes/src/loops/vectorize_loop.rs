@@ -9,9 +9,9 @@ mod predicates;
 
 use in_lanes::InLanes;
 use lanes::{Lanes, elements};
-use plugin_api::arith::prim;
 use plugin_api::ir::loop_kind;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use plugin_api::tir::{Again, TirRewrite, has_jumps};
 use predicates::Mask;
 
@@ -288,22 +288,22 @@ impl<'b> Vectorize<'b> {
         w.header(stmt, &ops, |_| Ok(()))
     }
 
-    fn binary(&mut self, op: u16, a: V, b: V, w: &mut Again<'b>) -> Result<V, PassError> {
+    fn binary(&mut self, op: PrimOp, a: V, b: V, w: &mut Again<'b>) -> Result<V, PassError> {
         let fold = |w: &mut Again<'b>, a: V, b: V| match op {
-            prim::ADD => w.add(a, b),
-            prim::SUB => w.sub(a, b),
+            PrimOp::Add => w.add(a, b),
+            PrimOp::Sub => w.sub(a, b),
             _ => w.mul(a, b),
         };
-        if let (prim::ADD..=prim::MUL, Some((ramp, scalar, first))) = (op, ramp_and_scalar(a, b, w))
-            && (op != prim::MUL || w.as_int(scalar).is_some_and(|by| by > 0))
+        if let (PrimOp::Add | PrimOp::Sub | PrimOp::Mul, Some((ramp, scalar, first))) = (op, ramp_and_scalar(a, b, w))
+            && (op != PrimOp::Mul || w.as_int(scalar).is_some_and(|by| by > 0))
         {
             let parts = w.parts(ramp);
             if let [base, stride, lanes] = parts[..] {
                 let base = if first { fold(w, base, scalar) } else { fold(w, scalar, base) };
                 let zero = w.int(0, w.dtype(stride));
                 let stride = match op {
-                    prim::SUB if !first => w.sub(zero, stride),
-                    prim::MUL => w.mul(stride, scalar),
+                    PrimOp::Sub if !first => w.sub(zero, stride),
+                    PrimOp::Mul => w.mul(stride, scalar),
                     _ => stride,
                 };
                 let dtype = w.dtype(ramp);
@@ -348,7 +348,7 @@ fn broadcast_to(v: V, lanes: Lanes, w: &mut Again<'_>) -> Result<V, PassError> {
     let n = w.int(lanes.n, DType::I32);
     let n = if lanes.scalable {
         let vscale = w.call("tirx.vscale", &[], DType::I32);
-        w.binary(prim::MUL, vscale, n)
+        w.binary(PrimOp::Mul, vscale, n)
     } else {
         n
     };

@@ -4,10 +4,11 @@ use super::params::buffer_type;
 use super::{Lower, dtype_of, lanes_of, name_of};
 use crate::fault::Fault;
 use crate::program::{Access, Affine, Instr, Reg, Unary};
-use passhost_lang::arith::{index_to_dim, prim};
+use passhost_lang::arith::index_to_dim;
 use passhost_lang::ir::BufferType;
 use passhost_lang::ir::records::{buffer_of, kind};
 use passhost_lang::ir::{Dim, Expr, Value};
+use passhost_lang::scalar::PrimOp;
 
 impl Lower {
     /// Returns the buffer of a value.
@@ -133,9 +134,9 @@ impl Lower {
             return dtype_of(index).lanes() == 1 && bounds.min >= 0 && bounds.max < extent;
         }
         let Some(dim) = index_to_dim(index) else { return false };
-        let least = Dim::binary(prim::GE, dim.clone(), Dim::int(0, dim.dtype()));
-        bounds.min >= 0 && self.analyzer().can_prove(&Dim::binary(prim::LT, dim, extent.clone()))
-            || self.analyzer().can_prove(&Dim::binary(prim::LT, dim_of(index), extent.clone()))
+        let least = Dim::binary(PrimOp::Ge, dim.clone(), Dim::int(0, dim.dtype()));
+        bounds.min >= 0 && self.analyzer().can_prove(&Dim::binary(PrimOp::Lt, dim, extent.clone()))
+            || self.analyzer().can_prove(&Dim::binary(PrimOp::Lt, dim_of(index), extent.clone()))
                 && self.analyzer().can_prove(&least)
     }
 

@@ -6,8 +6,8 @@ use crate::fault::Fault;
 use crate::program::{Instr, Mark, Note, Reg, Scalar, Unary};
 use passhost_lang::arith::index_to_dim;
 use passhost_lang::ir::DimExpr;
-use passhost_lang::ir::records::prim;
 use passhost_lang::ir::{DType, Dim, Value};
+use passhost_lang::scalar::PrimOp;
 use std::sync::Arc;
 
 /// Returns true if an instruction has a result for all operands.
@@ -24,7 +24,7 @@ fn cannot_fail(instr: &Instr) -> bool {
 
 /// Negates a condition.
 pub(super) fn negated(condition: Option<&Dim>) -> Option<Dim> {
-    condition.map(|condition| Dim::Expr(Arc::new(DimExpr::Unary(prim::NOT, DType::BOOL, condition.clone()))))
+    condition.map(|condition| Dim::Expr(Arc::new(DimExpr::Unary(PrimOp::Not, DType::BOOL, condition.clone()))))
 }
 
 impl Lower {
@@ -91,15 +91,15 @@ impl Lower {
     }
 
     /// Lowers `and` or `or`. The second condition cannot fail where the first one decides.
-    pub(super) fn logic(&mut self, op: u16, [a, b]: [Value<'_>; 2], lane: usize) -> Result<Reg, Fault> {
+    pub(super) fn logic(&mut self, op: PrimOp, [a, b]: [Value<'_>; 2], lane: usize) -> Result<Reg, Fault> {
         let known = index_to_dim(a);
         // The second condition matters only if the first one does not decide.
         let marks = match op {
-            prim::AND => [self.side(negated(known.as_ref()).as_ref(), "the condition after an `and`"), None],
+            PrimOp::And => [self.side(negated(known.as_ref()).as_ref(), "the condition after an `and`"), None],
             _ => [None, self.side(known.as_ref(), "the condition after an `or`")],
         };
         let a = self.expr(a, lane)?;
-        let (b, mut list) = self.chosen((a, op == prim::AND), |lower| lower.expr(b, lane))?;
+        let (b, mut list) = self.chosen((a, op == PrimOp::And), |lower| lower.expr(b, lane))?;
         if list.iter().all(cannot_fail) {
             self.note(a, marks);
             list.into_iter().for_each(|instr| self.emit(instr));
@@ -112,7 +112,7 @@ impl Lower {
         list = self.code.pop().unwrap_or_default();
         list.push(Instr::Copy { dst, src: b });
         let known = vec![Instr::Copy { dst, src: a }];
-        self.branch(a, if op == prim::AND { [list, known] } else { [known, list] }, marks);
+        self.branch(a, if op == PrimOp::And { [list, known] } else { [known, list] }, marks);
         Ok(dst)
     }
 

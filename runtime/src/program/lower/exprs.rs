@@ -4,8 +4,8 @@ use super::{Bound, Lower, dtype_of, lanes_of, scalar_of};
 use crate::fault::Fault;
 use crate::program::{Affine, Binary, Instr, Literal, Reg, Scalar, Unary};
 use passhost_lang::arith::{index_to_dim, symbol_of};
-use passhost_lang::ir::records::prim;
 use passhost_lang::ir::{Dim, Expr, Value};
+use passhost_lang::scalar::PrimOp;
 
 /// Greatest number of registers of a loop program, which take about 100 MB.
 const MOST_REGISTERS: usize = 1 << 18;
@@ -108,22 +108,22 @@ impl Lower {
     fn arith(
         &mut self,
         value: Value<'_>,
-        op: u16,
+        op: PrimOp,
         a: Value<'_>,
         b: Option<Value<'_>>,
         lane: usize,
     ) -> Result<Reg, Fault> {
         let scalar = scalar_of(dtype_of(value))?;
         match (op, b) {
-            (prim::NOT, _) => {
+            (PrimOp::Not, _) => {
                 let a = self.expr(a, lane)?;
                 Ok(self.unary(Unary::Not, Scalar::Bool, a))
             }
-            (prim::CAST, _) => {
+            (PrimOp::Cast, _) => {
                 let a = self.expr(a, lane)?;
                 Ok(self.unary(Unary::Cast, scalar, a))
             }
-            (prim::AND | prim::OR, Some(b)) => self.logic(op, [a, b], lane),
+            (PrimOp::And | PrimOp::Or, Some(b)) => self.logic(op, [a, b], lane),
             (op, Some(b)) => {
                 let (a, b) = (self.expr(a, lane)?, self.expr(b, lane)?);
                 self.operation(op, scalar, a, b)
@@ -142,33 +142,33 @@ impl Lower {
     }
 
     /// Emits an operation of [`prim`] on two registers.
-    pub(super) fn operation(&mut self, op: u16, result: Scalar, a: Reg, b: Reg) -> Result<Reg, Fault> {
+    pub(super) fn operation(&mut self, op: PrimOp, result: Scalar, a: Reg, b: Reg) -> Result<Reg, Fault> {
         let float = self.scalar(a).is_float();
         let op = match op {
-            prim::ADD => Binary::Add,
-            prim::SUB => Binary::Sub,
-            prim::MUL => Binary::Mul,
-            prim::DIV if float => Binary::Div,
-            prim::DIV | prim::TRUNCDIV => Binary::TruncDiv,
-            prim::TRUNCMOD => Binary::TruncMod,
-            prim::FLOORDIV => Binary::FloorDiv,
-            prim::FLOORMOD => Binary::FloorMod,
-            prim::MIN => Binary::Min,
-            prim::MAX => Binary::Max,
-            prim::EQ => Binary::Eq,
-            prim::NE => Binary::Ne,
-            prim::LT => Binary::Lt,
-            prim::LE => Binary::Le,
-            prim::GT => Binary::Gt,
-            prim::GE => Binary::Ge,
-            prim::AND => Binary::And,
-            prim::OR => Binary::Or,
-            prim::SHL => Binary::Shl,
-            prim::SHR => Binary::Shr,
-            prim::BITAND => Binary::BitAnd,
-            prim::BITOR => Binary::BitOr,
-            prim::BITXOR => Binary::BitXor,
-            _ => return Err(Fault::unsupported(format!("operation {op}"))),
+            PrimOp::Add => Binary::Add,
+            PrimOp::Sub => Binary::Sub,
+            PrimOp::Mul => Binary::Mul,
+            PrimOp::Div if float => Binary::Div,
+            PrimOp::Div | PrimOp::TruncDiv => Binary::TruncDiv,
+            PrimOp::TruncMod => Binary::TruncMod,
+            PrimOp::FloorDiv => Binary::FloorDiv,
+            PrimOp::FloorMod => Binary::FloorMod,
+            PrimOp::Min => Binary::Min,
+            PrimOp::Max => Binary::Max,
+            PrimOp::Eq => Binary::Eq,
+            PrimOp::Ne => Binary::Ne,
+            PrimOp::Lt => Binary::Lt,
+            PrimOp::Le => Binary::Le,
+            PrimOp::Gt => Binary::Gt,
+            PrimOp::Ge => Binary::Ge,
+            PrimOp::And => Binary::And,
+            PrimOp::Or => Binary::Or,
+            PrimOp::Shl => Binary::Shl,
+            PrimOp::Shr => Binary::Shr,
+            PrimOp::BitAnd => Binary::BitAnd,
+            PrimOp::BitOr => Binary::BitOr,
+            PrimOp::BitXor => Binary::BitXor,
+            _ => return Err(Fault::unsupported(format!("operation {op:?}"))),
         };
         self.binary_of(op, result, a, b)
     }

@@ -5,8 +5,8 @@ use crate::fault::Fault;
 use crate::program::{Affine, Binary, Instr, Literal, Reg, Scalar, Unary};
 use passhost_lang::arith::Bounds;
 use passhost_lang::ir::DimExpr;
-use passhost_lang::ir::records::prim;
 use passhost_lang::ir::{DType, Dim, Expr, Sym, Value};
+use passhost_lang::scalar::PrimOp;
 
 impl Lower {
     /// Lowers an integer expression to a form with exactly the result of its 32-bit or 64-bit operations. It
@@ -38,9 +38,11 @@ impl Lower {
         }
         let same = |of: Value<'_>| dtype_of(of) == dtype_of(value);
         match value.view() {
-            Expr::Arith { op: prim::ADD, a, b: Some(b) } => Ok(self.linear(a, lane)?.plus(&self.linear(b, lane)?, 1)),
-            Expr::Arith { op: prim::SUB, a, b: Some(b) } => Ok(self.linear(a, lane)?.plus(&self.linear(b, lane)?, -1)),
-            Expr::Arith { op: prim::MUL, a, b: Some(b) } => {
+            Expr::Arith { op: PrimOp::Add, a, b: Some(b) } => Ok(self.linear(a, lane)?.plus(&self.linear(b, lane)?, 1)),
+            Expr::Arith { op: PrimOp::Sub, a, b: Some(b) } => {
+                Ok(self.linear(a, lane)?.plus(&self.linear(b, lane)?, -1))
+            }
+            Expr::Arith { op: PrimOp::Mul, a, b: Some(b) } => {
                 let (a, b) = (self.linear(a, lane)?, self.linear(b, lane)?);
                 match (a.as_constant(), b.as_constant()) {
                     (Some(factor), _) => Ok(b.times(factor)),
@@ -48,8 +50,8 @@ impl Lower {
                     _ => Ok(self.multiply(a, b, dtype_of(value))?.into()),
                 }
             }
-            Expr::Arith { op: prim::CAST, a, .. } if same(a) => self.linear(a, lane),
-            Expr::Arith { op: prim::CAST, a, .. } if dtype_of(a) == DType::I32 => self.form(a, lane),
+            Expr::Arith { op: PrimOp::Cast, a, .. } if same(a) => self.linear(a, lane),
+            Expr::Arith { op: PrimOp::Cast, a, .. } if dtype_of(a) == DType::I32 => self.form(a, lane),
             Expr::Ramp { base, stride, .. } => {
                 let (base, stride) = (self.linear(base, 0)?, self.linear(stride, 0)?);
                 Ok(base.plus(&stride, lane as i64))
@@ -95,9 +97,9 @@ impl Lower {
             Dim::Var(sym) => self.symbol(*sym),
             Dim::Expr(expr) => match &**expr {
                 DimExpr::Int(value, _) => Ok((*value).into()),
-                DimExpr::Binary(prim::ADD, _, a, b) => Ok(self.dim_form(a)?.plus(&self.dim_form(b)?, 1)),
-                DimExpr::Binary(prim::SUB, _, a, b) => Ok(self.dim_form(a)?.plus(&self.dim_form(b)?, -1)),
-                DimExpr::Binary(prim::MUL, _, a, b) => {
+                DimExpr::Binary(PrimOp::Add, _, a, b) => Ok(self.dim_form(a)?.plus(&self.dim_form(b)?, 1)),
+                DimExpr::Binary(PrimOp::Sub, _, a, b) => Ok(self.dim_form(a)?.plus(&self.dim_form(b)?, -1)),
+                DimExpr::Binary(PrimOp::Mul, _, a, b) => {
                     let (a, b) = (self.dim_form(a)?, self.dim_form(b)?);
                     Ok(self.product(&a, &b))
                 }
@@ -133,10 +135,10 @@ impl Lower {
             }
             DimExpr::Unary(op, _, a) => {
                 let a = self.dim(a)?;
-                let op = if *op == prim::NOT { Unary::Not } else { Unary::Cast };
+                let op = if *op == PrimOp::Not { Unary::Not } else { Unary::Cast };
                 Ok(self.unary(op, scalar, a))
             }
-            DimExpr::Binary(prim::IF, _, cond, both) => {
+            DimExpr::Binary(PrimOp::If, _, cond, both) => {
                 let (then, otherwise) = both.choice().ok_or_else(|| Fault::unsupported("a choice with one branch"))?;
                 let cond = self.dim(cond)?;
                 self.choice(cond, scalar, |lower| lower.dim(then), |lower| lower.dim(otherwise))

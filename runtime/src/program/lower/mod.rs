@@ -13,8 +13,9 @@ use self::choices::negated;
 use super::{Affine, Instr, Literal, Mark, Program, Reg, Scalar};
 use crate::fault::Fault;
 use passhost_lang::arith::{Analyzer, FIRST_ATOM, symbol_of};
-use passhost_lang::ir::records::{kind, prim};
+use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{Body, BodyKind, DType, Dim, Expr, Value};
+use passhost_lang::scalar::PrimOp;
 use std::collections::HashMap;
 
 /// Lowers a PrimFunc.
@@ -128,7 +129,7 @@ fn dtype_of(value: Value<'_>) -> DType {
         return dim.dtype();
     }
     let dtype = value.ty().dtype();
-    let truth = matches!(value.view(), Expr::Arith { op, .. } if matches!(op, prim::EQ..=prim::NOT));
+    let truth = matches!(value.view(), Expr::Arith { op, .. } if op.is_truth() || op == PrimOp::Not);
     match dtype.is_known() {
         true => dtype,
         false if truth => DType::BOOL,

@@ -8,8 +8,9 @@ use super::stmts::mentions;
 use super::{Bound, Lower, name_of};
 use crate::fault::Fault;
 use crate::program::{Binary, Instr, Loop, LoopKind, Reg, Scalar};
-use passhost_lang::ir::records::{kind, prim};
+use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{Expr, Stmt, Value};
+use passhost_lang::scalar::PrimOp;
 
 /// A perfect loop nest around a block with a reduction.
 struct Nest<'b> {
@@ -52,7 +53,7 @@ impl<'b> Nest<'b> {
         let (mut out, mut work) = (Vec::new(), Vec::from_iter(self.block.block_condition()));
         while let Some(next) = work.pop() {
             match next.view() {
-                Expr::Arith { op: prim::AND, a, b: Some(b) } => work.extend([a, b]),
+                Expr::Arith { op: PrimOp::And, a, b: Some(b) } => work.extend([a, b]),
                 _ => out.push(next),
             }
         }

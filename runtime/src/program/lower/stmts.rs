@@ -5,8 +5,9 @@ use super::{Bound, Lower, dtype_of, name_of, scalar_of};
 use crate::fault::Fault;
 use crate::program::{Affine, Binary, Instr, Loop, LoopKind, Reg, Scalar, Unary};
 use passhost_lang::arith::{index_to_dim, symbol_of};
-use passhost_lang::ir::records::{kind, prim};
+use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{Dim, Expr, Stmt, Value, loop_kind};
+use passhost_lang::scalar::PrimOp;
 use passhost_lang::tir::BlockIter;
 
 /// The attribute of statements that are not executed.
@@ -303,9 +304,9 @@ impl Lower {
         }
         let dims = [iter.value, iter.min, iter.extent].map(index_to_dim);
         let [Some(value), Some(min), Some(extent)] = dims else { return false };
-        let end = Dim::binary(prim::ADD, min.clone(), extent);
-        self.analyzer().can_prove(&Dim::binary(prim::GE, value.clone(), min))
-            && self.analyzer().can_prove(&Dim::binary(prim::LT, value, end))
+        let end = Dim::binary(PrimOp::Add, min.clone(), extent);
+        self.analyzer().can_prove(&Dim::binary(PrimOp::Ge, value.clone(), min))
+            && self.analyzer().can_prove(&Dim::binary(PrimOp::Lt, value, end))
     }
 }
 

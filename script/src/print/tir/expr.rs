@@ -9,6 +9,7 @@ use crate::words::tir_ops;
 use passhost_lang::ir::records::{NONE, NodeRec, buffer_of, kind, leaf, prim, tyflag, tykind};
 use passhost_lang::ir::{DType, Ty, Value};
 use passhost_lang::scalar::DTypePlace;
+use passhost_lang::scalar::PrimOp;
 use std::fmt::Write;
 
 /// Precedence of `~`, higher than that of any binary operator.
@@ -37,7 +38,11 @@ impl<'b> Tir<'_, '_, 'b> {
     /// Prints an expression without a name.
     fn nested(&mut self, value: Value<'b>, node: &NodeRec, above: u8) {
         match node.kind {
-            kind::ARITH => self.arith(value, node.a as u16, above),
+            kind::ARITH => match PrimOp::of_code(node.a as u16) {
+                Some(op) => self.arith(value, op, above),
+                // Validation refuses unknown codes.
+                None => {}
+            },
             kind::LOAD => self.load(value),
             kind::CALL if inverts_bits(value) => {
                 self.push("~");
@@ -152,7 +157,8 @@ impl<'b> Tir<'_, '_, 'b> {
                 self.push(", ");
                 self.prim(rec.b, 0);
             }
-            op => {
+            code => {
+                let Some(op) = PrimOp::of_code(code) else { return };
                 let (a, b) = (rec.a, rec.b);
                 let dtype = self.raw.prims().get(a as usize).map_or(dtype, |operand| DType(operand.dtype));
                 let folds = folds(op, dtype, self.constant(a), self.constant(b));
@@ -244,15 +250,15 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push(if infix.level < above { ")" } else { "" });
     }
 
-    fn arith(&mut self, value: Value<'b>, op: u16, above: u8) {
+    fn arith(&mut self, value: Value<'b>, op: PrimOp, above: u8) {
         let Some(a) = value.operand(0) else { return };
         match op {
-            prim::NOT => {
+            PrimOp::Not => {
                 self.push(if above > 5 { "(not " } else { "not " });
                 self.expr(a, 5);
                 self.push(if above > 5 { ")" } else { "" });
             }
-            prim::CAST => {
+            PrimOp::Cast => {
                 self.push("T.Cast(\"");
                 self.p.dtype(value.ty().dtype());
                 self.push("\", ");
@@ -263,8 +269,8 @@ impl<'b> Tir<'_, '_, 'b> {
                 let Some(b) = value.operand(1) else { return };
                 let constants = (self.constant_of(a), self.constant_of(b));
                 let (x, y) = (a.ty().dtype(), b.ty().dtype());
-                let alike = x == y || !x.is_known() || !y.is_known() || op >= prim::SHL;
-                let same = matches!(op, prim::MIN | prim::MAX) && a == b && !a.is_nested();
+                let alike = x == y || !x.is_known() || !y.is_known() || op >= PrimOp::Shl;
+                let same = matches!(op, PrimOp::Min | PrimOp::Max) && a == b && !a.is_nested();
                 let folds = same || folds(op, x, constants.0, constants.1);
                 let shape = infix(op).filter(|_| alike && !folds);
                 self.binary(
@@ -375,7 +381,8 @@ impl<'b> Tir<'_, '_, 'b> {
             return true;
         }
         let scales = lanes.operand(0).is_some_and(|a| a.as_call_to("tirx.vscale").is_some());
-        let is_product = lanes.kind() == kind::ARITH && lanes.node().is_some_and(|node| node.a == u32::from(prim::MUL));
+        let is_product =
+            lanes.kind() == kind::ARITH && lanes.node().is_some_and(|node| node.a == u32::from(PrimOp::Mul));
         let number = lanes.operand(1).and_then(|n| self.int_of(n));
         scales && is_product && number.is_some_and(|(n, _)| n > 1) && dtype == DType::I32
     }

@@ -8,8 +8,9 @@ use crate::read::tir::{E, Is, TirReader};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::folding::{Constant, Folded, folded, of_numbers, wrapped};
 use passhost_lang::arith::{Analyzer, Piece, symbol_of};
-use passhost_lang::ir::records::{kind, prim};
+use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{DType, Dim, NodeSpec, V};
+use passhost_lang::scalar::PrimOp;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,7 +21,7 @@ impl TirReader<'_> {
     ///
     /// # Errors
     /// Fails at `at` if the operation does not take such operands, or they lack a common type.
-    pub(super) fn operator(&mut self, op: u16, a: E, b: E, from: u32, at: Range<usize>) -> Read<E> {
+    pub(super) fn operator(&mut self, op: PrimOp, a: E, b: E, from: u32, at: Range<usize>) -> Read<E> {
         if a.is == Is::Literal && b.is == Is::Literal {
             let known = of_numbers(op, self.constant_of(a), self.constant_of(b));
             if let Some(known) = self.result(known, Is::Literal, (op, a, b), from, &at)? {
@@ -29,8 +30,8 @@ impl TirReader<'_> {
         }
         // TVM builds these with constructors, and comparisons with a literal at the left, too.
         let computes = match op {
-            prim::EQ | prim::NE | prim::AND | prim::OR => false,
-            prim::LT..=prim::GE => a.is != Is::Literal,
+            PrimOp::Eq | PrimOp::Ne | PrimOp::And | PrimOp::Or => false,
+            PrimOp::Lt | PrimOp::Le | PrimOp::Gt | PrimOp::Ge => a.is != Is::Literal,
             _ => true,
         };
         self.operation_of(op, a, b, computes.then_some(from), &at)
@@ -40,19 +41,19 @@ impl TirReader<'_> {
     ///
     /// # Errors
     /// Fails as [`TirReader::operator`] does.
-    pub(super) fn operator_function(&mut self, op: u16, a: E, b: E, from: u32, at: Range<usize>) -> Read<E> {
-        if let (prim::TRUNCDIV, Some(wrong)) = (op, [a, b].iter().find(|e| !e.dtype.is_int())) {
+    pub(super) fn operator_function(&mut self, op: PrimOp, a: E, b: E, from: u32, at: Range<usize>) -> Read<E> {
+        if let (PrimOp::TruncDiv, Some(wrong)) = (op, [a, b].iter().find(|e| !e.dtype.is_int())) {
             let message = format!("T.truncdiv takes integers, found {}", wrong.dtype);
             return Err(Diagnostic::new(at, message).help("a / b divides floats"));
         }
         // A shift does not have a constructor, so this function is the only form without folding.
-        let computes = !matches!(op, prim::SHL | prim::SHR);
+        let computes = !matches!(op, PrimOp::Shl | PrimOp::Shr);
         self.operation_of(op, a, b, computes.then_some(from), &at)
     }
 
     /// Builds `a op b` with operands converted to a common type. `computed` has the number of nodes before `a` if
     /// TVM folds constants here.
-    fn operation_of(&mut self, op: u16, a: E, b: E, computed: Option<u32>, at: &Range<usize>) -> Read<E> {
+    fn operation_of(&mut self, op: PrimOp, a: E, b: E, computed: Option<u32>, at: &Range<usize>) -> Read<E> {
         let (op, a, b) = self.operands(op, a, b, at)?;
         let known = match computed {
             Some(from) => self.computed(op, a, b, from, at)?,
@@ -62,34 +63,40 @@ impl TirReader<'_> {
     }
 
     /// Converts the operands of an operator to one data type, and returns them with the operation for this type.
-    fn operands(&mut self, op: u16, a: E, b: E, at: &Range<usize>) -> Read<(u16, E, E)> {
+    fn operands(&mut self, op: PrimOp, a: E, b: E, at: &Range<usize>) -> Read<(PrimOp, E, E)> {
         let (mut op, mut a, mut b) = (op, a, b);
         match op {
-            prim::DIV if a.dtype.code() == 0 && b.dtype.code() == 0 => {
+            PrimOp::Div if a.dtype.code() == 0 && b.dtype.code() == 0 => {
                 return Err(Diagnostic::new(at.clone(), "`/` of two integers does not define how to round")
                     .help("use a // b to round down, or T.truncdiv(a, b) to round to zero"));
             }
             // On vectors of two types, and on integers, these are bitwise operations.
-            prim::AND | prim::OR
+            PrimOp::And | PrimOp::Or
                 if (a.dtype.lanes() != 1 || b.dtype.lanes() != 1) && (a.dtype != b.dtype || a.dtype.is_int()) =>
             {
-                op = if op == prim::AND { prim::BITAND } else { prim::BITOR };
+                op = if op == PrimOp::And { PrimOp::BitAnd } else { PrimOp::BitOr };
             }
             _ => {}
         }
         if a.dtype != b.dtype {
             // Here a literal takes the type of the other side, however narrow that is.
             match op {
-                prim::EQ | prim::NE | prim::BITAND..=prim::BITXOR | prim::SHL | prim::SHR => {
+                PrimOp::Eq
+                | PrimOp::Ne
+                | PrimOp::BitAnd
+                | PrimOp::BitOr
+                | PrimOp::BitXor
+                | PrimOp::Shl
+                | PrimOp::Shr => {
                     (a, b) = (self.adopting(a, b, at)?, self.adopting(b, a, at)?);
                 }
-                prim::LT..=prim::GE => a = self.adopting(a, b, at)?,
+                PrimOp::Lt | PrimOp::Le | PrimOp::Gt | PrimOp::Ge => a = self.adopting(a, b, at)?,
                 _ => {}
             }
         }
         takes(op, &[a, b], at)?;
         let dtype = match op {
-            prim::EQ | prim::NE => one_type(op, a, b, at)?,
+            PrimOp::Eq | PrimOp::Ne => one_type(op, a, b, at)?,
             _ => common(a, b, at)?,
         };
         if let Some(dtype) = dtype {
@@ -102,11 +109,12 @@ impl TirReader<'_> {
     ///
     /// # Errors
     /// Fails at `at` for a division by zero.
-    fn computed(&mut self, op: u16, a: E, b: E, from: u32, at: &Range<usize>) -> Read<Option<E>> {
+    fn computed(&mut self, op: PrimOp, a: E, b: E, from: u32, at: &Range<usize>) -> Read<Option<E>> {
         if a.dtype.lanes() != 1 || b.dtype.lanes() != 1 {
             return Ok(None);
         }
-        let same = matches!(op, prim::MIN | prim::MAX) && a.v == b.v && self.b.with(a.v, |value| !value.is_nested());
+        let same =
+            matches!(op, PrimOp::Min | PrimOp::Max) && a.v == b.v && self.b.with(a.v, |value| !value.is_nested());
         if same {
             return Ok(Some(a));
         }
@@ -119,7 +127,7 @@ impl TirReader<'_> {
         &mut self,
         known: Option<Folded>,
         is: Is,
-        (op, a, b): (u16, E, E),
+        (op, a, b): (PrimOp, E, E),
         from: u32,
         at: &Range<usize>,
     ) -> Read<Option<E>> {
@@ -129,9 +137,7 @@ impl TirReader<'_> {
             Some(Folded::Right) => b,
             Some(Folded::Float(value)) if is == Is::Literal => self.float(value, DType::F32, is),
             Some(Folded::Float(value)) => self.float(value, a.dtype, is),
-            Some(Folded::Int(value)) if (prim::EQ..=prim::OR).contains(&op) => {
-                self.imm_of(value as i64, DType::BOOL, Is::Value)
-            }
+            Some(Folded::Int(value)) if op.is_truth() => self.imm_of(value as i64, DType::BOOL, Is::Value),
             Some(Folded::Int(value)) if is == Is::Literal => match i64::try_from(value) {
                 Ok(value) => self.number(value),
                 Err(_) => return Err(Diagnostic::new(at.clone(), format!("{value} does not fit into 64 bits"))),
@@ -169,7 +175,7 @@ impl TirReader<'_> {
         let is_kept = |piece: &Piece| match piece {
             Piece::Value(at) => *at as u32 >= from,
             Piece::Leaf(_) => false,
-            Piece::Op(op, _) => !(prim::ADD..=prim::MAX).contains(op),
+            Piece::Op(op, _) => !(PrimOp::Add..=PrimOp::Max).contains(op),
         };
         if pieces.is_empty() || pieces.iter().any(is_kept) {
             return extent;
@@ -223,21 +229,21 @@ impl TirReader<'_> {
     ///
     /// # Errors
     /// Fails at `at` if they have two types, or the operation does not take them.
-    pub(super) fn constructor(&mut self, op: u16, a: E, b: E, at: Range<usize>) -> Read<E> {
+    pub(super) fn constructor(&mut self, op: PrimOp, a: E, b: E, at: Range<usize>) -> Read<E> {
         one_of_type(a, b, &at, || operands_of(op))?;
         takes(op, &[a, b], &at)?;
         Ok(self.operation(op, a, b))
     }
 
     /// Adds the node of an operation whose operands have one type.
-    pub(super) fn operation(&mut self, op: u16, a: E, b: E) -> E {
+    pub(super) fn operation(&mut self, op: PrimOp, a: E, b: E) -> E {
         let op = match op {
-            prim::TRUNCDIV if a.dtype.is_float() => prim::DIV,
-            prim::DIV if !a.dtype.is_float() => prim::TRUNCDIV,
+            PrimOp::TruncDiv if a.dtype.is_float() => PrimOp::Div,
+            PrimOp::Div if !a.dtype.is_float() => PrimOp::TruncDiv,
             other => other,
         };
         let dtype = match op {
-            prim::EQ..=prim::OR => with_code(DType::BOOL, a.dtype),
+            op if op.is_truth() => with_code(DType::BOOL, a.dtype),
             _ => a.dtype,
         };
         self.node(NodeSpec::new(kind::ARITH).a(u32::from(op)), &[a.v, b.v], dtype)
@@ -269,7 +275,7 @@ impl TirReader<'_> {
         let one = self.imm_of(-1, DType::I32, if a.is == Is::Literal { Is::Literal } else { Is::Value });
         let one = self.converted(one, a.dtype);
         let one = if a.is == Is::Literal { E { is: Is::Literal, ..one } } else { one };
-        self.operator(prim::MUL, a, one, from, at)
+        self.operator(PrimOp::Mul, a, one, from, at)
     }
 
     /// Reads `not a`, for any number of lanes.
@@ -277,9 +283,9 @@ impl TirReader<'_> {
     /// # Errors
     /// Fails at `at` if `a` is not a bool.
     pub(super) fn inverted(&mut self, a: E, at: Range<usize>) -> Read<E> {
-        takes(prim::NOT, &[a], &at)?;
+        takes(PrimOp::Not, &[a], &at)?;
         let dtype = with_code(DType::BOOL, a.dtype);
-        Ok(self.node(NodeSpec::new(kind::ARITH).a(u32::from(prim::NOT)), &[a.v], dtype))
+        Ok(self.node(NodeSpec::new(kind::ARITH).a(u32::from(PrimOp::Not)), &[a.v], dtype))
     }
 
     /// Returns true if Python evaluates a literal as false.
@@ -340,7 +346,7 @@ impl TirReader<'_> {
     }
 
     pub(super) fn cast(&mut self, e: E, dtype: DType) -> E {
-        self.node(NodeSpec::new(kind::ARITH).a(u32::from(prim::CAST)), &[e.v], dtype)
+        self.node(NodeSpec::new(kind::ARITH).a(u32::from(PrimOp::Cast)), &[e.v], dtype)
     }
 
     /// Converts a literal to another data type; returns it unchanged if the type cannot represent it.
@@ -393,35 +399,35 @@ impl TirReader<'_> {
             return scale;
         }
         let n = self.imm_of(i64::from(n), DType::I32, Is::Value);
-        self.operation(prim::MUL, scale, n)
+        self.operation(PrimOp::Mul, scale, n)
     }
 }
 
 /// Checks the types of the operands of an operation.
-fn takes(op: u16, operands: &[E], at: &Range<usize>) -> Read<()> {
+fn takes(op: PrimOp, operands: &[E], at: &Range<usize>) -> Read<()> {
     let (what, allowed): (&str, fn(DType) -> bool) = match op {
-        prim::AND | prim::OR | prim::NOT => ("bools", |dtype| dtype.code() == 6),
-        prim::FLOORDIV | prim::FLOORMOD | prim::SHL | prim::SHR => ("integers", DType::is_int),
-        prim::BITAND | prim::BITOR | prim::BITXOR => ("integers and bools", |dtype| !dtype.is_float()),
+        PrimOp::And | PrimOp::Or | PrimOp::Not => ("bools", |dtype| dtype.code() == 6),
+        PrimOp::FloorDiv | PrimOp::FloorMod | PrimOp::Shl | PrimOp::Shr => ("integers", DType::is_int),
+        PrimOp::BitAnd | PrimOp::BitOr | PrimOp::BitXor => ("integers and bools", |dtype| !dtype.is_float()),
         _ => return Ok(()),
     };
     let Some(wrong) = operands.iter().find(|e| is_number(e.dtype) && !allowed(e.dtype)) else { return Ok(()) };
     let message = format!("{} takes {what}, found {}", operation_name(op), wrong.dtype);
     let fault = Diagnostic::new(at.clone(), message);
     Err(match op {
-        prim::AND | prim::OR | prim::NOT => fault.help("compare it with something: x != 0"),
-        prim::FLOORDIV => fault.help("T.floor(a / b) rounds floats down"),
+        PrimOp::And | PrimOp::Or | PrimOp::Not => fault.help("compare it with something: x != 0"),
+        PrimOp::FloorDiv => fault.help("T.floor(a / b) rounds floats down"),
         _ => fault,
     })
 }
 
 /// Returns the type of two operands of an equality comparison, for which only lanes are converted.
-fn one_type(op: u16, a: E, b: E, at: &Range<usize>) -> Read<Option<DType>> {
+fn one_type(op: PrimOp, a: E, b: E, at: &Range<usize>) -> Read<Option<DType>> {
     one_of_type(in_one_lane(a), in_one_lane(b), at, || operands_of(op))?;
     common(a, b, at)
 }
 
-fn operands_of(op: u16) -> String {
+fn operands_of(op: PrimOp) -> String {
     format!("operands of {}", operation_name(op))
 }
 

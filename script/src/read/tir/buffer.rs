@@ -9,8 +9,9 @@ use crate::read::types::{accept, cast, computed, dtype_of, has_float, int, keywo
 use crate::read::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
-use passhost_lang::ir::records::{buffer_of, prim};
+use passhost_lang::ir::records::buffer_of;
 use passhost_lang::ir::{BufferType, DType, Dim, DimExpr, Type, TypeId, V};
+use passhost_lang::scalar::PrimOp;
 use ruff_python_ast::{BoolOp, Expr, ExprCall, Number, UnaryOp};
 use std::sync::Arc;
 
@@ -293,7 +294,7 @@ impl<'a> TirReader<'a> {
                 _ => None,
             },
             Expr::UnaryOp(unary) if unary.op == UnaryOp::Not => {
-                self.dim(&unary.operand, quoted)?.map(|a| unary_dim(prim::NOT, DType::BOOL, a))
+                self.dim(&unary.operand, quoted)?.map(|a| unary_dim(PrimOp::Not, DType::BOOL, a))
             }
             Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => self.dim(&unary.operand, quoted)?.map(negated),
             Expr::UnaryOp(unary) if unary.op == UnaryOp::UAdd => self.dim(&unary.operand, quoted)?,
@@ -314,7 +315,7 @@ impl<'a> TirReader<'a> {
                 _ => None,
             },
             Expr::BoolOp(logic) => {
-                let op = if logic.op == BoolOp::And { prim::AND } else { prim::OR };
+                let op = if logic.op == BoolOp::And { PrimOp::And } else { PrimOp::Or };
                 let mut all: Option<Dim> = None;
                 for value in &logic.values {
                     let Some(next) = self.dim(value, quoted)? else { return Ok(None) };
@@ -360,7 +361,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    fn dim_pair(&mut self, op: u16, a: &Expr, b: &Expr, quoted: bool) -> Read<Option<Dim>> {
+    fn dim_pair(&mut self, op: PrimOp, a: &Expr, b: &Expr, quoted: bool) -> Read<Option<Dim>> {
         Ok(self.dims_of_one_type(a, b, quoted)?.map(|(x, y)| Dim::binary(op, x, y)))
     }
 
@@ -397,9 +398,9 @@ impl<'a> TirReader<'a> {
         Ok(match (text, &*call.arguments.args) {
             ("Cast", [dtype, value]) => {
                 let dtype = dtype_of(dtype)?;
-                self.dim(value, quoted)?.map(|value| unary_dim(prim::CAST, dtype, value))
+                self.dim(value, quoted)?.map(|value| unary_dim(PrimOp::Cast, dtype, value))
             }
-            ("Not", [value]) => self.dim(value, quoted)?.map(|value| unary_dim(prim::NOT, DType::BOOL, value)),
+            ("Not", [value]) => self.dim(value, quoted)?.map(|value| unary_dim(PrimOp::Not, DType::BOOL, value)),
             ("if_then_else", [cond, then, otherwise]) => {
                 let cond = self.dim(cond, quoted)?;
                 let choices = self.dims_of_one_type(then, otherwise, quoted)?;
@@ -447,7 +448,7 @@ pub(super) fn is_narrower(a: DType, b: DType) -> bool {
     a.is_int() && b.is_int() && a.bits() < b.bits()
 }
 
-fn unary_dim(op: u16, dtype: DType, a: Dim) -> Dim {
+fn unary_dim(op: PrimOp, dtype: DType, a: Dim) -> Dim {
     Dim::Expr(Arc::new(DimExpr::Unary(op, dtype, a)))
 }
 

@@ -10,8 +10,9 @@ use crate::read::types::int;
 use crate::read::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
-use passhost_lang::ir::records::{flag, kind, prim};
+use passhost_lang::ir::records::{flag, kind};
 use passhost_lang::ir::{DType, Dim, DimExpr, Expr as View, NodeSpec, Type, TypeId, V, Value};
+use passhost_lang::scalar::PrimOp;
 use ruff_python_ast::{
     BoolOp, Expr, ExprAttribute, ExprBoolOp, ExprCompare, ExprSubscript, ExprUnaryOp, Number, Operator, UnaryOp,
 };
@@ -174,7 +175,7 @@ impl<'a> TirReader<'a> {
 
     /// Reads `a and b and c`, from the left.
     fn logic(&mut self, logic: &'a ExprBoolOp, expr: &'a Expr) -> Read<E> {
-        let op = if logic.op == BoolOp::And { prim::AND } else { prim::OR };
+        let op = if logic.op == BoolOp::And { PrimOp::And } else { PrimOp::Or };
         let from = self.b.n_nodes();
         // The value in Python so far; once it decides, Python ignores further operands.
         let decides = logic.op == BoolOp::Or;
@@ -209,7 +210,7 @@ impl<'a> TirReader<'a> {
             let right = self.value(right)?;
             let result = self.operator(op, left, right, before, at.clone())?;
             all = Some(match all {
-                Some(all) => self.operator(prim::AND, all, result, from, at.clone())?,
+                Some(all) => self.operator(PrimOp::And, all, result, from, at.clone())?,
                 None => result,
             });
             if i + 1 < compare.ops.len() {
@@ -380,8 +381,8 @@ impl<'a> TirReader<'a> {
         let number = |value: Value<'_>| value.dim()?.as_int().and_then(|n| i32::try_from(n).ok()).filter(|n| *n > 0);
         let scales = |value: Value<'_>| value.as_call_to("tirx.vscale").is_some();
         let count = self.b.with(lanes.v, |value| match value.view() {
-            View::Arith { op: prim::MUL, a, b: Some(b) } if scales(a) => number(b).map(|n| -n),
-            View::Arith { op: prim::MUL, a, b: Some(b) } if scales(b) => number(a).map(|n| -n),
+            View::Arith { op: PrimOp::Mul, a, b: Some(b) } if scales(a) => number(b).map(|n| -n),
+            View::Arith { op: PrimOp::Mul, a, b: Some(b) } if scales(b) => number(a).map(|n| -n),
             _ if scales(value) => Some(-1),
             _ => number(value),
         });
@@ -443,7 +444,7 @@ impl<'a> TirReader<'a> {
                     min = start;
                 }
                 let again = self.copy(min.v);
-                let extent = self.operator(prim::SUB, upper, E { v: again, ..min }, self.b.n_nodes(), at)?;
+                let extent = self.operator(PrimOp::Sub, upper, E { v: again, ..min }, self.b.n_nodes(), at)?;
                 Ok((min, self.simplified(extent, from, min.v)))
             }
         }
@@ -521,7 +522,7 @@ impl<'a> TirReader<'a> {
             };
             return typed(v, self.b.type_of(v), dim.dtype());
         };
-        let arith = |op: u16| NodeSpec::new(kind::ARITH).a(u32::from(op));
+        let arith = |op: PrimOp| NodeSpec::new(kind::ARITH).a(u32::from(op));
         match &**expr {
             DimExpr::Int(..) | DimExpr::Float(..) => {
                 let v = self.b.scalar(dim);
@@ -598,7 +599,7 @@ impl<'a> TirReader<'a> {
                 let (lower, from) = (self.value(lower)?, self.b.n_nodes());
                 let end = self.dim_value(dim);
                 let again = self.again(lower);
-                let extent = self.operator_function(prim::SUB, end, again, from, span(slice))?;
+                let extent = self.operator_function(PrimOp::Sub, end, again, from, span(slice))?;
                 Ok((lower, extent))
             }
             _ => Err(Diagnostic::new(span(slice), "a range of a region cannot have a step").help("A[0:16, 0:n]")),

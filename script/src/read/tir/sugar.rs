@@ -7,9 +7,10 @@ use crate::read::{Read, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::{Extreme, extreme};
 use crate::words::tir_ops;
-use passhost_lang::ir::records::{kind, prim};
+use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{BufferType, DType, NodeSpec, Type};
 use passhost_lang::names::{did_you_mean, nearest};
+use passhost_lang::scalar::PrimOp;
 use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprAttribute, ExprCall, Operator, UnaryOp};
 use std::ops::Range;
 
@@ -63,12 +64,12 @@ impl<'a> TirReader<'a> {
         let (from, at) = (self.b.n_nodes(), span(call));
         let [a, b] = self.values(call, "ceildiv")?;
         let (a, b) = self.matched(a, b, &at)?;
-        let sum = self.operator_function(prim::ADD, a, b, from, at.clone())?;
+        let sum = self.operator_function(PrimOp::Add, a, b, from, at.clone())?;
         let one = self.imm_of(1, DType::I32, Is::Value);
         let one = self.converted(one, sum.dtype);
-        let sum = self.operator_function(prim::SUB, sum, one, from, at.clone())?;
+        let sum = self.operator_function(PrimOp::Sub, sum, one, from, at.clone())?;
         let divisor = self.again(b);
-        self.operator_function(prim::FLOORDIV, sum, divisor, from, at)
+        self.operator_function(PrimOp::FloorDiv, sum, divisor, from, at)
     }
 
     /// Returns a copy of a value for another use.
@@ -192,13 +193,13 @@ impl<'a> TirReader<'a> {
         let own = ty.offset();
         if lanes == 1 {
             let own = self.dim_value(&own);
-            return self.operator_function(prim::ADD, own, offset, from, at.clone());
+            return self.operator_function(PrimOp::Add, own, offset, from, at.clone());
         }
         // With several lanes, TVM ignores the given offset.
         let own_dtype = own.dtype();
         let own = self.dim_value(&own);
         let lanes = self.imm_of(lanes, own_dtype, Is::Value);
-        self.operator_function(prim::FLOORDIV, own, lanes, from, at.clone())
+        self.operator_function(PrimOp::FloorDiv, own, lanes, from, at.clone())
     }
 
     /// Returns the number of elements, of this many lanes, from an offset to the end.
@@ -210,15 +211,15 @@ impl<'a> TirReader<'a> {
         };
         for factor in factors {
             let factor = self.dim_value(factor);
-            extent = self.operator_function(prim::MUL, extent, factor, from, at.clone())?;
+            extent = self.operator_function(PrimOp::Mul, extent, factor, from, at.clone())?;
         }
         let offset = self.again(offset);
-        extent = self.operator_function(prim::SUB, extent, offset, from, at.clone())?;
+        extent = self.operator_function(PrimOp::Sub, extent, offset, from, at.clone())?;
         if lanes == 1 {
             return Ok(extent);
         }
         let lanes = self.imm_of(lanes, ty.offset().dtype(), Is::Value);
-        self.operator_function(prim::FLOORDIV, extent, lanes, from, at.clone())
+        self.operator_function(PrimOp::FloorDiv, extent, lanes, from, at.clone())
     }
 
     /// Reads `A.shape[0]`, an extent of a buffer.

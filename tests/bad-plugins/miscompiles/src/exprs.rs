@@ -1,7 +1,8 @@
 //! The implementations of the passes over PrimFuncs.
 
-use plugin_api::ir::records::{kind, prim};
+use plugin_api::ir::records::kind;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 
 fn of_kind(body: &Body, kind: u16) -> impl DoubleEndedIterator<Item = Value<'_>> {
     body.values().filter(move |value| value.kind() == kind)
@@ -38,7 +39,7 @@ pub(crate) fn loop_bounds(body: &Body, later: i64, earlier: i64) -> Result<Body,
 }
 
 /// Replaces the first operation of a kind by another one.
-pub(crate) fn operation(body: &Body, from: u16, to: u16) -> Result<Body, PassError> {
+pub(crate) fn operation(body: &Body, from: PrimOp, to: PrimOp) -> Result<Body, PassError> {
     let mut edit = body.edit();
     if let Some(value) = of_kind(body, kind::ARITH).find(|value| is_operation(*value, from)) {
         edit.update(value, |node| node.a = to.into());
@@ -46,12 +47,12 @@ pub(crate) fn operation(body: &Body, from: u16, to: u16) -> Result<Body, PassErr
     Ok(edit.finish()?)
 }
 
-fn is_operation(value: Value<'_>, op: u16) -> bool {
+fn is_operation(value: Value<'_>, op: PrimOp) -> bool {
     matches!(value.view(), Expr::Arith { op: found, .. } if found == op)
 }
 
 /// Swaps two operands of the first node of a kind that has both.
-pub(crate) fn operands(body: &Body, kind: u16, op: Option<u16>, (i, j): (usize, usize)) -> Result<Body, PassError> {
+pub(crate) fn operands(body: &Body, kind: u16, op: Option<PrimOp>, (i, j): (usize, usize)) -> Result<Body, PassError> {
     let mut edit = body.edit();
     let mut found = of_kind(body, kind).filter(|value| op.is_none_or(|op| is_operation(*value, op)));
     if let Some(value) = found.find(|value| value.n_operands() > j)
@@ -71,7 +72,7 @@ pub(crate) fn half(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     {
         let cast = |edit: &mut Edit<'_>, v: V, dtype: DType| {
             let ty = edit.builder().ty(&Type::Prim { dtype, value: None });
-            let spec = NodeSpec::new(kind::ARITH).a(prim::CAST.into()).ty(ty);
+            let spec = NodeSpec::new(kind::ARITH).a(PrimOp::Cast.into()).ty(ty);
             edit.just_before(store).node(spec, &[v], None)
         };
         let value = edit.v(value);

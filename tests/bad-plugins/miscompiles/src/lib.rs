@@ -7,8 +7,9 @@ mod exprs;
 
 use calls::*;
 use exprs::*;
-use plugin_api::ir::records::{kind, prim};
+use plugin_api::ir::records::kind;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 
 /// Declares passes, and exports them.
 macro_rules! miscompiles {
@@ -76,12 +77,12 @@ miscompiles! {
     prim_func STORE = "wrong.Store": "Removes the last loop of stores.", last_store;
     prim_func EXTENT = "wrong.Extent": "Ends the last loop early.", |f, _| loop_bounds(f, 0, 1);
     prim_func START = "wrong.Start": "Begins the last loop late.", |f, _| loop_bounds(f, 1, 0);
-    prim_func FLOOR_DIV = "wrong.FloorDiv": "Truncates a division.", |f, _| operation(f, prim::FLOORDIV, prim::TRUNCDIV);
-    prim_func FLOOR_MOD = "wrong.FloorMod": "Takes the remainder of the truncated division.", |f, _| operation(f, prim::FLOORMOD, prim::TRUNCMOD);
-    prim_func MAX = "wrong.Max": "Takes the smaller one.", |f, _| operation(f, prim::MAX, prim::MIN);
-    prim_func GUARD_LIMIT = "wrong.GuardLimit": "Includes the limit of a guard.", |f, _| operation(f, prim::LT, prim::LE);
-    prim_func CONJUNCTION = "wrong.Conjunction": "Takes or for and.", |f, _| operation(f, prim::AND, prim::OR);
-    prim_func DIFFERENCE = "wrong.Difference": "Swaps the operands of a subtraction.", |f, _| operands(f, kind::ARITH, Some(prim::SUB), (0, 1));
+    prim_func FLOOR_DIV = "wrong.FloorDiv": "Truncates a division.", |f, _| operation(f, PrimOp::FloorDiv, PrimOp::TruncDiv);
+    prim_func FLOOR_MOD = "wrong.FloorMod": "Takes the remainder of the truncated division.", |f, _| operation(f, PrimOp::FloorMod, PrimOp::TruncMod);
+    prim_func MAX = "wrong.Max": "Takes the smaller one.", |f, _| operation(f, PrimOp::Max, PrimOp::Min);
+    prim_func GUARD_LIMIT = "wrong.GuardLimit": "Includes the limit of a guard.", |f, _| operation(f, PrimOp::Lt, PrimOp::Le);
+    prim_func CONJUNCTION = "wrong.Conjunction": "Takes or for and.", |f, _| operation(f, PrimOp::And, PrimOp::Or);
+    prim_func DIFFERENCE = "wrong.Difference": "Swaps the operands of a subtraction.", |f, _| operands(f, kind::ARITH, Some(PrimOp::Sub), (0, 1));
     prim_func INDICES = "wrong.Indices": "Swaps the indices of a load.", |f, _| operands(f, kind::LOAD, None, (1, 2));
     prim_func SELECT = "wrong.Select": "Swaps the values of a select.", |f, _| operands(f, kind::SELECT, None, (1, 2));
     prim_func HALF = "wrong.Half": "Accumulates in float16.", half;

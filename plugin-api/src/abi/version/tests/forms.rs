@@ -11,12 +11,13 @@ use crate::declare::declarations::{Built, OptionDecl, PassDecl, PluginDecl, RunF
 use crate::declare::formats::{FormatDecl, ReaderDecl, WriterDecl};
 use crate::declare::instrument::PassFacts;
 use crate::declare::range::RangeDecl;
-use crate::ir::records::{flag, prim};
+use crate::ir::records::flag;
 use crate::ir::storage::sections::bytes_of;
 use crate::ir::storage::tensor::Tensor;
 use crate::ir::*;
 use crate::metadata::wire::{Fields, MAGIC, Writer, put_field, read_value, tag, value_bytes};
 use crate::metadata::*;
+use crate::scalar::PrimOp;
 use crate::services::evaluation::{Evaluated, EvaluationError, Reason, decode_evaluation, encode_evaluation};
 use crate::services::inferred::{decode_inferred, encode_inferred};
 use crate::services::{NO_NODE, Sink, function_key, read_function_key};
@@ -529,8 +530,8 @@ fn each_type(text: &mut String) {
     let dim = |expr: DimExpr| Type::Shape { ndim: 1, dims: Some(vec![Dim::Expr(Arc::new(expr))]) };
     put("Int", &|_| dim(DimExpr::Int(-2, DType::I32)));
     put("Float", &|_| dim(DimExpr::Float(1.5f64.to_bits(), DType::F32)));
-    put("Binary", &|b| dim(DimExpr::Binary(prim::MUL, DType::I64, n(b), Dim::Int(2))));
-    put("Unary", &|b| dim(DimExpr::Unary(prim::CAST, DType::I32, n(b))));
+    put("Binary", &|b| dim(DimExpr::Binary(PrimOp::Mul, DType::I64, n(b), Dim::Int(2))));
+    put("Unary", &|b| dim(DimExpr::Unary(PrimOp::Cast, DType::I32, n(b))));
 }
 
 fn each_attr(text: &mut String) {

@@ -1,8 +1,9 @@
 //! Indices as sums of loop variables, each with a step, that cover a range without gaps. TVM writes these from the
 //! largest step to the smallest.
 
-use plugin_api::arith::{prim, prove_equal};
+use plugin_api::arith::prove_equal;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use plugin_api::tir::regions::linear::{add, mul, parts, sub};
 use std::collections::HashMap;
 
@@ -79,7 +80,7 @@ pub(crate) fn in_order(dim: &Dim, ranges: &Known<'_>) -> Option<Dim> {
 /// index.
 pub(crate) fn divides_a_sum(dim: &Dim, ranges: &Known<'_>) -> bool {
     match parts(dim) {
-        Some((prim::FLOORDIV | prim::FLOORMOD, ..)) if speaks_of(dim, ranges) => IterSum::of(dim, ranges).is_none(),
+        Some((PrimOp::FloorDiv | PrimOp::FloorMod, ..)) if speaks_of(dim, ranges) => IterSum::of(dim, ranges).is_none(),
         Some((_, a, b)) => divides_a_sum(a, ranges) || divides_a_sum(b, ranges),
         None => false,
     }
@@ -99,12 +100,12 @@ impl IterSum {
         let (op, a, b) = parts(dim)?;
         let (mut a, b) = (IterSum::of(a, ranges)?, IterSum::of(b, ranges)?);
         match op {
-            prim::ADD => {
+            PrimOp::Add => {
                 b.splits.into_iter().for_each(|split| a.add(split));
                 a.base = add(a.base, b.base);
                 Some(a)
             }
-            prim::SUB => {
+            PrimOp::Sub => {
                 let zero = Dim::int(0, dim.dtype());
                 for split in b.splits {
                     a.add(Split { scale: sub(zero.clone(), split.scale), ..split });
@@ -112,9 +113,9 @@ impl IterSum {
                 a.base = sub(a.base, b.base);
                 Some(a)
             }
-            prim::MUL if a.splits.is_empty() => Some(b.times(&a.base)),
-            prim::MUL if b.splits.is_empty() => Some(a.times(&b.base)),
-            prim::FLOORDIV | prim::FLOORMOD if b.splits.is_empty() => a.divided(op, b.base.as_int()?),
+            PrimOp::Mul if a.splits.is_empty() => Some(b.times(&a.base)),
+            PrimOp::Mul if b.splits.is_empty() => Some(a.times(&b.base)),
+            PrimOp::FloorDiv | PrimOp::FloorMod if b.splits.is_empty() => a.divided(op, b.base.as_int()?),
             _ => None,
         }
     }
@@ -139,7 +140,7 @@ impl IterSum {
         let number = |value| Dim::int(value, group.sum.dtype());
         let (source, extent) = match group.least {
             0 => (group.sum.clone(), group.most.checked_add(1)?),
-            least => (Dim::binary(prim::ADD, group.sum.clone(), number(-least)), group.most.checked_sub(least - 1)?),
+            least => (Dim::binary(PrimOp::Add, group.sum.clone(), number(-least)), group.most.checked_sub(least - 1)?),
         };
         let extent = number(extent);
         self.base = add(self.base.clone(), number(group.least.checked_mul(scale)?));
@@ -180,14 +181,16 @@ impl IterSum {
     }
 
     /// Divides a multiple of one variable, if the remaining divisor divides the variable's extent.
-    fn divided(mut self, op: u16, by: i64) -> Option<IterSum> {
+    fn divided(mut self, op: PrimOp, by: i64) -> Option<IterSum> {
         let split = self.splits.pop().filter(|_| self.splits.is_empty() && self.base.as_int() == Some(0))?;
         let scale = split.scale.as_int().filter(|scale| *scale > 0 && by % scale == 0)?;
         let by = by / scale;
         let extent = split.extent.as_int().filter(|extent| by > 0 && extent % by == 0)?;
         let number = |value| Dim::int(value, split.scale.dtype());
         let part = match op {
-            prim::FLOORDIV => Split { lower: split.lower * by, extent: number(extent / by), scale: number(1), ..split },
+            PrimOp::FloorDiv => {
+                Split { lower: split.lower * by, extent: number(extent / by), scale: number(1), ..split }
+            }
             _ => Split { extent: number(by), ..split },
         };
         Some(IterSum { splits: vec![part], ..self })
@@ -249,10 +252,10 @@ impl Split {
         if self.extent != self.whole || self.lower != 1 {
             let within = self.extent.as_int()?.checked_mul(self.lower)?;
             if Some(within) != self.whole.as_int() {
-                out = Dim::binary(prim::FLOORMOD, out, number(within));
+                out = Dim::binary(PrimOp::FloorMod, out, number(within));
             }
             if self.lower != 1 {
-                out = Dim::binary(prim::FLOORDIV, out, number(self.lower));
+                out = Dim::binary(PrimOp::FloorDiv, out, number(self.lower));
             }
         }
         Some(mul(out, self.scale.clone()))
@@ -262,7 +265,7 @@ impl Split {
 /// Returns the number of factors of a product.
 fn n_factors(dim: &Dim) -> i64 {
     match parts(dim) {
-        Some((prim::MUL, a, b)) => n_factors(a) + n_factors(b),
+        Some((PrimOp::Mul, a, b)) => n_factors(a) + n_factors(b),
         _ => 1,
     }
 }

@@ -1,8 +1,9 @@
 //! Determines whether a buffer carries values from one iteration of a loop to the next.
 
-use plugin_api::arith::{Analyzer, index_to_dim_of_atoms, prim, substitute, symbol_of, unused_symbol, value_of_atom};
+use plugin_api::arith::{Analyzer, index_to_dim_of_atoms, substitute, symbol_of, unused_symbol, value_of_atom};
 use plugin_api::ir::DimExpr;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use plugin_api::tir::regions::conditions::{Condition, Conditions};
 use plugin_api::tir::regions::lasting::Lasting;
 use plugin_api::tir::regions::linear::{add, sub};
@@ -205,7 +206,7 @@ impl<'b> CarriedValues<'b> {
         }
         for (cond, negated) in &read.conditions {
             if let Some(cond) = self.dim(*cond) {
-                let not = || Dim::Expr(DimExpr::Unary(prim::NOT, DType::BOOL, cond.clone()).into());
+                let not = || Dim::Expr(DimExpr::Unary(PrimOp::Not, DType::BOOL, cond.clone()).into());
                 analyzer.assume(&if *negated { not() } else { cond.clone() });
             }
         }

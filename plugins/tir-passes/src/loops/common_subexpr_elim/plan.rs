@@ -1,8 +1,8 @@
 //! Determines which expressions are named, and where.
 
-use plugin_api::arith::prim;
 use plugin_api::ir::DimExpr;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use std::collections::{HashMap, HashSet};
 
 /// The number of an expression; equal expressions have equal numbers.
@@ -196,7 +196,7 @@ impl<'b> Planner<'b> {
                 self.lets -= 1;
                 return None;
             }
-            Expr::Arith { op, .. } => self.compound(expr, 0x100 + u64::from(op), true)?,
+            Expr::Arith { op, .. } => self.compound(expr, 0x100 + u64::from(op.code()), true)?,
             Expr::Select { .. } => self.compound(expr, 2, true)?,
             Expr::Ramp { .. } => self.compound(expr, 3, false)?,
             Expr::Broadcast { .. } => self.compound(expr, 4, false)?,
@@ -221,7 +221,7 @@ impl<'b> Planner<'b> {
     }
 
     fn compound(&mut self, expr: Value<'b>, head: u64, may_be_named: bool) -> Option<ExprId> {
-        let short = usize::from(matches!(expr.view(), Expr::Arith { op: prim::AND | prim::OR, .. }));
+        let short = usize::from(matches!(expr.view(), Expr::Arith { op: PrimOp::And | PrimOp::Or, .. }));
         let mut kids: Vec<Option<ExprId>> = Vec::new();
         for (i, operand) in expr.operands().enumerate() {
             // Operands after the first condition may not be evaluated.
@@ -250,10 +250,10 @@ impl<'b> Planner<'b> {
                     DimExpr::Int(value, dtype) => return Some(self.integer(*value, *dtype)),
                     DimExpr::Float(bits, dtype) => return Some(self.number(vec![6, *bits, dtype.0.into()])),
                     DimExpr::Unary(op, dtype, a) => (*op, *dtype, vec![self.dim(a)?]),
-                    DimExpr::Binary(prim::IF..=prim::ELSE, ..) => return None,
+                    DimExpr::Binary(PrimOp::If | PrimOp::Else, ..) => return None,
                     DimExpr::Binary(op, dtype, a, b) => (*op, *dtype, vec![self.dim(a)?, self.dim(b)?]),
                 };
-                let head = [0x100 + u64::from(op), dtype.0.into()];
+                let head = [0x100 + u64::from(op.code()), dtype.0.into()];
                 let id = self.number(head.into_iter().chain(kids.iter().map(|kid| *kid as u64)).collect());
                 self.note_division(id, Some(op), dtype, &kids);
                 if dtype.code() != DType::BOOL.code() {
@@ -273,8 +273,8 @@ impl<'b> Planner<'b> {
     }
 
     /// Records an expression that divides integers by a possible zero, or contains one that does.
-    fn note_division(&mut self, id: ExprId, op: Option<u16>, dtype: DType, kids: &[ExprId]) {
-        let divides = matches!(op, Some(prim::FLOORDIV..=prim::TRUNCMOD | prim::DIV)) && !dtype.is_float();
+    fn note_division(&mut self, id: ExprId, op: Option<PrimOp>, dtype: DType, kids: &[ExprId]) {
+        let divides = op.is_some_and(PrimOp::is_division) && !dtype.is_float();
         let by_zero = divides && kids.get(1).is_none_or(|by| !self.divisors.contains(by));
         if by_zero || kids.iter().any(|kid| self.dividing.contains(kid)) {
             self.dividing.insert(id);

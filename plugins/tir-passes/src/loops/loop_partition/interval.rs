@@ -1,7 +1,7 @@
 //! Determines the values of a variable for which a comparison is known.
 
-use plugin_api::arith::prim;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use std::collections::HashMap;
 
 /// Values from `min` to `max`, inclusive; `None` means unbounded.
@@ -81,11 +81,11 @@ impl<'b> Solver<'b> {
         let op = if holds { op } else { opposite(op) };
         // Solves `by * var <= most` or `by * var >= least`.
         let (least, most) = match op {
-            prim::LT => (None, Some(high.checked_neg()?.checked_sub(1)?)),
-            prim::LE => (None, Some(high.checked_neg()?)),
-            prim::GT => (Some(low.checked_neg()?.checked_add(1)?), None),
-            prim::GE => (Some(low.checked_neg()?), None),
-            prim::EQ => (Some(low.checked_neg()?), Some(high.checked_neg()?)),
+            PrimOp::Lt => (None, Some(high.checked_neg()?.checked_sub(1)?)),
+            PrimOp::Le => (None, Some(high.checked_neg()?)),
+            PrimOp::Gt => (Some(low.checked_neg()?.checked_add(1)?), None),
+            PrimOp::Ge => (Some(low.checked_neg()?), None),
+            PrimOp::Eq => (Some(low.checked_neg()?), Some(high.checked_neg()?)),
             _ => return None,
         };
         if by == 0 {
@@ -117,10 +117,10 @@ impl<'b> Solver<'b> {
         let Expr::Arith { op, a, b: Some(b) } = value.view() else { return None };
         let (x, y) = (self.linear(a)?, self.linear(b)?);
         match op {
-            prim::ADD => plus(x, y, 1),
-            prim::SUB => plus(x, y, -1),
-            prim::MUL if y.by == 0 && y.low == y.high => times(x, y.low),
-            prim::MUL if x.by == 0 && x.low == x.high => times(y, x.low),
+            PrimOp::Add => plus(x, y, 1),
+            PrimOp::Sub => plus(x, y, -1),
+            PrimOp::Mul if y.by == 0 && y.low == y.high => times(x, y.low),
+            PrimOp::Mul if x.by == 0 && x.low == x.high => times(y, x.low),
             _ => None,
         }
     }
@@ -137,19 +137,19 @@ fn times(a: Linear, by: i64) -> Option<Linear> {
 }
 
 /// Returns the negated comparison.
-fn opposite(op: u16) -> u16 {
+fn opposite(op: PrimOp) -> PrimOp {
     match op {
-        prim::LT => prim::GE,
-        prim::GE => prim::LT,
-        prim::LE => prim::GT,
-        prim::GT => prim::LE,
-        prim::EQ => prim::NE,
-        _ => prim::EQ,
+        PrimOp::Lt => PrimOp::Ge,
+        PrimOp::Ge => PrimOp::Lt,
+        PrimOp::Le => PrimOp::Gt,
+        PrimOp::Gt => PrimOp::Le,
+        PrimOp::Eq => PrimOp::Ne,
+        _ => PrimOp::Eq,
     }
 }
 
 pub(super) fn is_comparison(value: Value<'_>) -> bool {
-    matches!(value.view(), Expr::Arith { op: prim::EQ..=prim::GE, .. })
+    matches!(value.view(), Expr::Arith { op, .. } if op.is_comparison())
 }
 
 /// Returns true if an expression uses a variable.

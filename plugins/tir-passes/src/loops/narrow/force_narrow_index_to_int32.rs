@@ -5,7 +5,6 @@
 
 use super::narrow_data_type::ranged;
 use super::narrowing::{Narrow, Widths};
-use plugin_api::arith::prim;
 use plugin_api::ir::DimExpr;
 use plugin_api::prelude::*;
 use plugin_api::tir::Again;
@@ -107,7 +106,7 @@ impl<'b> Used<'b> {
 
     /// Adds a condition, in which compared integers are indices.
     fn condition(&mut self, cond: Value<'b>) {
-        let compares = matches!(cond.view(), Expr::Arith { op: prim::EQ..=prim::GE, .. });
+        let compares = matches!(cond.view(), Expr::Arith { op, .. } if op.is_comparison());
         for operand in cond.operands().filter(|_| cond.is_nested()) {
             if compares { self.expr(operand, true) } else { self.condition(operand) }
         }

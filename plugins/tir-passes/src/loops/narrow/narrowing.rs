@@ -1,9 +1,9 @@
 //! Writes a function with narrower indices.
 
 use super::narrow_data_type::ranged;
-use plugin_api::arith::prim;
 use plugin_api::ir::{BufferType, DimExpr, Sym};
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use plugin_api::tir::{Again, TirRewrite};
 
 /// Chooses the widths of expressions and variables.
@@ -184,7 +184,7 @@ impl<'b, W: Widths<'b>> Narrow<W> {
             DimExpr::Int(..) | DimExpr::Float(..) => self.dim(dim),
             DimExpr::Unary(op, dtype, a) => {
                 let a = self.dim(a);
-                let same = *op == prim::CAST && a.dtype() == narrow(*dtype);
+                let same = *op == PrimOp::Cast && a.dtype() == narrow(*dtype);
                 if same { a } else { Dim::Expr(DimExpr::Unary(*op, narrow(*dtype), a).into()) }
             }
             DimExpr::Binary(op, dtype, a, b) => {
@@ -195,7 +195,7 @@ impl<'b, W: Widths<'b>> Narrow<W> {
 
     fn binary(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
         let Expr::Arith { op, a, b: Some(b) } = expr.view() else { return w.expr(self, expr) };
-        let compared = self.is_condition && (prim::EQ..=prim::GE).contains(&op) && a.ty().dtype().is_int();
+        let compared = self.is_condition && op.is_comparison() && a.ty().dtype().is_int();
         let is_index = compared || self.is_index;
         let sides = self.within(is_index, |this| Ok::<_, PassError>((this.expr(a, w)?, this.expr(b, w)?)));
         let (mut x, mut y) = sides?;
@@ -209,9 +209,9 @@ impl<'b, W: Widths<'b>> Narrow<W> {
         let wider = with_bits(s, s.bits().max(t.bits()));
         let (x, y) = (converted(x, wider, w), converted(y, with_bits(t, wider.bits()), w));
         Ok(match op {
-            prim::ADD => w.add(x, y),
-            prim::SUB => w.sub(x, y),
-            prim::MUL => w.mul(x, y),
+            PrimOp::Add => w.add(x, y),
+            PrimOp::Sub => w.sub(x, y),
+            PrimOp::Mul => w.mul(x, y),
             _ => w.binary(op, x, y),
         })
     }
@@ -284,7 +284,7 @@ impl<'b, W: Widths<'b>> TirRewrite<'b> for Narrow<W> {
                     (None, None) => w.v(expr),
                 })
             }
-            Expr::Arith { op: prim::CAST, a, .. } if self.is_index && dtype.code() == DType::I32.code() => {
+            Expr::Arith { op: PrimOp::Cast, a, .. } if self.is_index && dtype.code() == DType::I32.code() => {
                 let narrow = with_bits(dtype, self.widths.of_number(dtype, bits));
                 let value = self.expr(a, w);
                 if narrow == dtype {

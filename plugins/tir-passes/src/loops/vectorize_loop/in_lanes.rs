@@ -1,8 +1,8 @@
 //! Determines which values differ between lanes in a vectorized loop, and why a loop cannot be vectorized.
 
 use super::lanes::{Lanes, vectorizable};
-use plugin_api::arith::prim;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use std::collections::{HashMap, HashSet};
 
 /// The content of a vectorized loop.
@@ -155,9 +155,9 @@ impl<'b> InLanes<'b> {
         let Expr::Arith { op, a, b: Some(b) } = index.view() else { return None };
         let number = |value: Value<'b>| value.dim()?.as_int();
         match op {
-            prim::ADD => self.step(a)?.checked_add(self.step(b)?),
-            prim::SUB => self.step(a)?.checked_sub(self.step(b)?),
-            prim::MUL => match (number(a), number(b)) {
+            PrimOp::Add => self.step(a)?.checked_add(self.step(b)?),
+            PrimOp::Sub => self.step(a)?.checked_sub(self.step(b)?),
+            PrimOp::Mul => match (number(a), number(b)) {
                 (Some(by), _) => self.step(b)?.checked_mul(by),
                 (_, Some(by)) => self.step(a)?.checked_mul(by),
                 _ => None,

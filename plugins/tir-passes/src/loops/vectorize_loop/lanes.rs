@@ -1,8 +1,8 @@
 //! Numbers of lanes.
 
-use plugin_api::arith::prim;
 use plugin_api::prelude::*;
 use plugin_api::scalar::Intrinsic;
+use plugin_api::scalar::PrimOp;
 
 /// The number of lanes of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Lanes {
         if let Some(n) = positive(extent) {
             return Some(Lanes { n, scalable: false });
         }
-        let Expr::Arith { op: prim::MUL, a, b: Some(b) } = extent.view() else { return None };
+        let Expr::Arith { op: PrimOp::Mul, a, b: Some(b) } = extent.view() else { return None };
         let is_vscale = |value: Value<'_>| value.as_call_to("tirx.vscale").is_some();
         let n = if is_vscale(a) { positive(b) } else { positive(a).filter(|_| is_vscale(b)) };
         Some(Lanes { n: n?, scalable: true })

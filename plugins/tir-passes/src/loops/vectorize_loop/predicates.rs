@@ -2,8 +2,8 @@
 
 use super::Vectorize;
 use super::lanes::Lanes;
-use plugin_api::arith::prim;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use plugin_api::tir::{Again, ElementAccess, TirRewrite};
 
 /// A mask of the lanes whose numbers, counted from `base`, are less than a limit.
@@ -29,7 +29,7 @@ impl<'b> Vectorize<'b> {
         let Some(Stmt::If { cond }) = stmt.stmt().filter(|_| self.predicates && self.mask.is_none()) else {
             return None;
         };
-        let Expr::Arith { op: prim::LT, a, b: Some(limit) } = cond.view() else { return None };
+        let Expr::Arith { op: PrimOp::Lt, a, b: Some(limit) } = cond.view() else { return None };
         let branches: Vec<Value<'b>> = stmt.if_branches().collect();
         let [branch] = branches[..] else { return None };
         let key = value_key(a, &|operand| operand);
@@ -72,8 +72,8 @@ impl<'b> Vectorize<'b> {
 /// Returns true if an index is a sum of multiples of variables.
 fn is_linear(index: Value<'_>) -> bool {
     match index.view() {
-        Expr::Arith { op: prim::ADD | prim::SUB, a, b: Some(b) } => is_linear(a) && is_linear(b),
-        Expr::Arith { op: prim::MUL, a, b: Some(b) } => is_linear(a) && b.is_leaf() || is_linear(b) && a.is_leaf(),
+        Expr::Arith { op: PrimOp::Add | PrimOp::Sub, a, b: Some(b) } => is_linear(a) && is_linear(b),
+        Expr::Arith { op: PrimOp::Mul, a, b: Some(b) } => is_linear(a) && b.is_leaf() || is_linear(b) && a.is_leaf(),
         _ => !index.is_nested(),
     }
 }
