@@ -1,6 +1,7 @@
 //! The command `replay`: re-runs the failed step of a bundle, and the steps after it.
 
 use super::bundling::{Bundling, flags};
+use super::phases::Asking;
 use super::{Job, Names, go};
 use crate::bundle::Bundle;
 use crate::cli::arguments::{
@@ -93,8 +94,8 @@ pub(in crate::cli) fn replay(
         until: args.until.clone(),
     };
     let bundling = Bundling::to(args.new_bundle.as_ref())?;
-    let job = Job { manifest, keeper, asked, input: input.strict(run.strict), names };
-    let result = go(job, run, (&output, &bundling), seen, messages);
+    let job = Job { manifest, asked, input: input.strict(run.strict), names };
+    let result = go(keeper, job, Asking { args: run, output: &output, bundling: &bundling, seen, messages });
     let failed = bundling.first();
     let is_part = args.only.is_some() || args.until.is_some();
     match failed {

@@ -131,7 +131,10 @@ fn conditions() -> impl Strategy<Value = Dim> {
         1 => (from(Eq, Ne), 3u32..5, 3u32..5).prop_map(|(o, a, b)| op(o, flag(a), flag(b))),
     ];
     leaf.prop_recursive(3, 6, 2, |inner| {
-        prop_oneof![(from(And, Or), inner.clone(), inner.clone()).prop_map(|(o, a, b)| op(o, a, b)), inner.prop_map(not)]
+        prop_oneof![
+            (from(And, Or), inner.clone(), inner.clone()).prop_map(|(o, a, b)| op(o, a, b)),
+            inner.prop_map(not)
+        ]
     })
 }
 
