@@ -1,8 +1,9 @@
 //! Runs one pass between its instruments: calls it, and verifies the result.
 
 use super::marks::Rules;
+use super::rows::Cost;
 use super::services::Shown;
-use super::steps::{Cost, Run, Stop};
+use super::steps::{Run, Stop};
 use super::{PassDiagnostic, calls};
 use crate::report::error::Error;
 use crate::verify::declared_form::in_declared_form;
@@ -130,7 +131,7 @@ impl<'r> Run<'r> {
         self.services.marks.replaced(affected.iter().map(|affected| affected.body), &after);
         drop(verifying);
         let verify = start.elapsed();
-        let bindings = (self.bindings_of(before), self.bindings_of(&after));
+        let bindings = (self.ledger.bindings_of(before), self.ledger.bindings_of(&after));
         tracing::debug!(target: LOG, changed, ?time, "done");
         self.set_module(after);
         Ok((changed, Cost { time, verify, bindings }))
@@ -218,8 +219,7 @@ impl<'r> Run<'r> {
     pub(super) fn put_back(&mut self, snapshot: &Snapshot, message: String) -> String {
         match snapshot.restore() {
             Ok(module) => {
-                // The bindings of a module that was written to cannot be subtracted.
-                self.counted = (module.clone(), module.n_bindings());
+                self.ledger.recount(&module);
                 self.set_module(module);
                 message
             }

@@ -184,7 +184,7 @@ pub struct Part {
     pub until: Option<PassId>,
 }
 
-/// The data of a [`Part`] that a run still needs.
+/// The data of a [`Part`] that a run still needs, and the outcomes of its passes.
 pub(super) struct Rest {
     past: VecDeque<Past>,
     /// Initial number of past outcomes.
@@ -194,12 +194,17 @@ pub(super) struct Rest {
     only: Option<PassId>,
     until: Option<PassId>,
     over: bool,
+    /// Outcomes of the passes so far.
+    ended: Vec<Past>,
+    /// The reason why the last pass was not called, until it has its row.
+    uncalled: Option<&'static str>,
 }
 
 impl Rest {
     pub(super) fn of(part: &Part) -> Rest {
         let (past, given) = (part.past.iter().copied().collect(), part.past.len());
-        Rest { past, given, first: part.first, only: part.only, until: part.until, over: false }
+        let (first, only, until) = (part.first, part.only, part.until);
+        Rest { past, given, first, only, until, over: false, ended: Vec::new(), uncalled: None }
     }
 
     /// Records that a step begins, if no past passes are left.
@@ -251,14 +256,34 @@ impl Rest {
         !self.past.is_empty()
     }
 
-    /// Returns the outcome to use instead of calling the next pass, and the reason; `None` if the pass is to be called.
-    pub(super) fn instead(&mut self, pass: PassId) -> Option<(Past, &'static str)> {
-        if let Some(past) = self.past.pop_front() {
-            return Some((past, "it has already run"));
-        }
-        let left_out = self.over || self.only.is_some_and(|only| only != pass);
-        self.over |= self.until == Some(pass);
-        left_out.then_some((Past::Unchanged, "it is omitted"))
+    /// Returns the outcome to use instead of calling the next pass; `None` if the pass is to be called.
+    pub(super) fn instead(&mut self, pass: PassId) -> Option<Past> {
+        let (past, why) = match self.past.pop_front() {
+            Some(past) => (past, "it has already run"),
+            None => {
+                let left_out = self.over || self.only.is_some_and(|only| only != pass);
+                self.over |= self.until == Some(pass);
+                left_out.then_some((Past::Unchanged, "it is omitted"))?
+            }
+        };
+        self.ended.push(past);
+        self.uncalled = (past != Past::Vetoed).then_some(why);
+        Some(past)
+    }
+
+    /// Takes the reason why the last pass was not called.
+    pub(super) fn take_uncalled(&mut self) -> Option<&'static str> {
+        self.uncalled.take()
+    }
+
+    /// Records the outcome of a pass.
+    pub(super) fn ended(&mut self, past: Past) {
+        self.ended.push(past);
+    }
+
+    /// Returns the outcomes of the passes so far.
+    pub(super) fn outcomes(&self) -> &[Past] {
+        &self.ended
     }
 }
 

@@ -1,10 +1,11 @@
-//! The rows of a run: the outcome of each step.
+//! What a run reports: the outcome of each step, warnings and failures.
 
-use super::steps::{Cost, Run};
-use super::{Fate, StepReport};
+use super::{Failure, Fate, Past, StepReport};
+use crate::report::error::{Error, Kept};
 use crate::verify::pairs;
 use passhost_lang::ir::{Body, BodyKind, Module};
-use registry::{Outcome, StepRun, Why};
+use registry::{Outcome, Registry, StepRun, Why};
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// Rows by nesting depth. The rows inside of a step come before its own row, which then takes them.
@@ -24,22 +25,87 @@ impl Rows {
     }
 }
 
-impl Run<'_> {
-    /// Adds the row of a step that has ended.
-    pub(super) fn row(&mut self, step: StepRun, fate: Fate) {
-        self.row_if(step, fate, |_| true);
+/// Time and bindings of a pass.
+pub(super) struct Cost {
+    pub(super) time: Duration,
+    pub(super) verify: Duration,
+    pub(super) bindings: (usize, usize),
+}
+
+/// A module whose bindings were counted, and their number.
+struct Counted(Module, usize);
+
+impl Counted {
+    /// Counts the bindings of a module. Functions that the last module had as well are not counted again.
+    fn of(&mut self, module: &Module) -> usize {
+        if !self.0.same(module) {
+            let relax = |body: &Body| if body.kind() == BodyKind::Function { body.n_bindings() } else { 0 };
+            let n = match pairs(&self.0, module) {
+                Some(pairs) => {
+                    let other = pairs.filter(|(_, old, new)| !old.same(new));
+                    let less_more =
+                        |(less, more), (_, old, new): (&str, &Body, &Body)| (less + relax(old), more + relax(new));
+                    let (less, more) = other.fold((0, 0), less_more);
+                    (self.1 + more).checked_sub(less)
+                }
+                None => None,
+            };
+            *self = Counted(module.clone(), n.unwrap_or_else(|| module.n_bindings()));
+        }
+        self.1
+    }
+}
+
+/// The report of a run so far.
+pub(super) struct Ledger<'r> {
+    registry: &'r Registry,
+    rows: Rows,
+    /// The cost of the last pass, until it has its row.
+    pub(super) cost: Option<Cost>,
+    counted: Counted,
+    warnings: Vec<String>,
+    /// The same warnings, as a set.
+    warned: HashSet<String>,
+    /// Failures after which the run continued.
+    pub(super) errors: Vec<Error>,
+    failed_at: Option<Failure>,
+}
+
+/// The parts of a finished report.
+pub(super) struct Closed {
+    pub(super) steps: Vec<StepReport>,
+    pub(super) warnings: Vec<String>,
+    pub(super) errors: Vec<Error>,
+    pub(super) failed_at: Option<Failure>,
+}
+
+impl<'r> Ledger<'r> {
+    pub(super) fn new(registry: &'r Registry) -> Ledger<'r> {
+        let counted = Counted(Module::new(Vec::<(String, Body)>::new()), 0);
+        let (rows, cost, warnings, warned, errors, failed_at) = Default::default();
+        Ledger { registry, rows, cost, counted, warnings, warned, errors, failed_at }
+    }
+
+    pub(super) fn close(self) -> Closed {
+        let Ledger { rows, warnings, errors, failed_at, .. } = self;
+        Closed { steps: rows.finish(), warnings, errors, failed_at }
+    }
+
+    /// Adds the row of a step that has ended with this module.
+    pub(super) fn row(&mut self, step: StepRun, fate: Fate, module: &Module) {
+        self.row_if(step, fate, module, |_| true);
     }
 
     fn row_if(
         &mut self,
         StepRun { unit, given, why, nesting, rounds }: StepRun,
         fate: Fate,
+        module: &Module,
         wanted: impl Fn(&StepReport) -> bool,
     ) {
-        let registry = self.engine.registry();
-        let has_members = unit.pass().is_none_or(|pass| registry.members(pass).is_some());
+        let has_members = unit.pass().is_none_or(|pass| self.registry.members(pass).is_some());
         let Cost { time, verify, bindings } = self.cost.take().unwrap_or_else(|| {
-            let bindings = self.bindings_of(&self.module.clone());
+            let bindings = self.counted.of(module);
             Cost { time: Duration::ZERO, verify: Duration::ZERO, bindings: (bindings, bindings) }
         });
         let members = Vec::new();
@@ -50,7 +116,13 @@ impl Run<'_> {
     }
 
     /// Adds rows of a step that did not run, and of the steps that need or contain it, the outermost last. Only `wanted` rows are added.
-    pub(super) fn rows_of(&mut self, ended: &[StepRun], fate: &Fate, wanted: impl Fn(&StepReport) -> bool) {
+    pub(super) fn rows_of(
+        &mut self,
+        ended: &[StepRun],
+        fate: &Fate,
+        module: &Module,
+        wanted: impl Fn(&StepReport) -> bool,
+    ) {
         let mut needs = match fate {
             Fate::Failed => "which failed".to_string(),
             Fate::Vetoed(by) => format!("vetoed by {by}"),
@@ -58,7 +130,7 @@ impl Run<'_> {
         };
         let mut inner: Option<(String, bool)> = None;
         for step in ended.iter().rev() {
-            let name = step.unit.name(self.engine.registry()).to_string();
+            let name = step.unit.name(self.registry).to_string();
             let fate = match inner.replace((name, matches!(step.why, Why::PartOf(_)))) {
                 None => fate.clone(),
                 Some((member, true)) => Fate::Stopped(member),
@@ -67,32 +139,32 @@ impl Run<'_> {
                     Fate::Skipped(format!("needs {needed}, {needs}"))
                 }
             };
-            self.row_if(step.clone(), fate, &wanted);
+            self.row_if(step.clone(), fate, module, &wanted);
         }
     }
 
     /// Adds rows of a step that completed before an instrument failed, and of the Sequentials that contain it.
-    pub(super) fn rows_of_done(&mut self, ended: &[StepRun], changed: bool) {
+    pub(super) fn rows_of_done(&mut self, ended: &[StepRun], changed: bool, module: &Module) {
         let fate = Fate::Done(if changed { Outcome::Changed } else { Outcome::Unchanged });
-        self.rows_of(ended, &fate, |row| row.has_members || row.fate == fate);
+        self.rows_of(ended, &fate, module, |row| row.has_members || row.fate == fate);
     }
 
     /// Adds rows of a step that was vetoed, itself or in its requirements.
-    pub(super) fn rows_of_vetoed(&mut self, ended: &[StepRun], by: String) {
+    pub(super) fn rows_of_vetoed(&mut self, ended: &[StepRun], by: String, module: &Module) {
         if let [user, .., needed] = ended {
-            let [user, needed] = [user, needed].map(|step| step.unit.name(self.engine.registry()));
+            let [user, needed] = [user, needed].map(|step| step.unit.name(self.registry));
             self.warn(format!("`{user}` is skipped because it needs `{needed}`, vetoed by {by}"));
         }
-        self.rows_of(ended, &Fate::Vetoed(by), |_| true);
+        self.rows_of(ended, &Fate::Vetoed(by), module, |_| true);
     }
 
     /// Adds rows of a step that needs a composite pass with a member that did not run.
-    pub(super) fn rows_of_lacking(&mut self, ended: &[StepRun], why: String) {
+    pub(super) fn rows_of_lacking(&mut self, ended: &[StepRun], why: String, module: &Module) {
         if let Some(user) = ended.last() {
-            let user = user.unit.name(self.engine.registry());
+            let user = user.unit.name(self.registry);
             self.warn(format!("`{user}` is skipped because it {why}"));
         }
-        self.rows_of(ended, &Fate::Skipped(why), |_| true);
+        self.rows_of(ended, &Fate::Skipped(why), module, |_| true);
     }
 
     /// Adds a warning once, even if several rounds of a repetition repeat it.
@@ -102,25 +174,27 @@ impl Run<'_> {
         }
     }
 
-    /// Counts the bindings of a module. Functions that the last module had as well are not counted again.
-    pub(super) fn bindings_of(&mut self, module: &Module) -> usize {
-        let known = &mut self.counted;
-        if !known.0.same(module) {
-            let relax = |body: &Body| if body.kind() == BodyKind::Function { body.n_bindings() } else { 0 };
-            let n = match pairs(&known.0, module) {
-                Some(pairs) => {
-                    let other = pairs.filter(|(_, old, new)| !old.same(new));
-                    let less_more =
-                        |(less, more), (_, old, new): (&str, &Body, &Body)| (less + relax(old), more + relax(new));
-                    let (less, more) = other.fold((0, 0), less_more);
-                    (known.1 + more).checked_sub(less)
-                }
-                None => None,
-            };
-            let n = n.unwrap_or_else(|| module.n_bindings());
-            *known = (module.clone(), n);
+    /// Records where the run first fails: the module before the step, and the outcomes of the passes before it.
+    pub(super) fn fails_at(&mut self, before: Module, past: &[Past]) {
+        self.failed_at.get_or_insert_with(|| Failure { before, past: past.to_vec() });
+    }
+
+    /// Records a failure after which the run continues.
+    pub(super) fn goes_on_after(&mut self, mut error: Error) {
+        if let Error::Step { kept, .. } = &mut error {
+            *kept = Kept::WentOn;
         }
-        known.1
+        self.errors.push(error);
+    }
+
+    /// Counts the bindings of a module.
+    pub(super) fn bindings_of(&mut self, module: &Module) -> usize {
+        self.counted.of(module)
+    }
+
+    /// Counts the bindings of a module anew. Those of a module that was written to cannot be subtracted.
+    pub(super) fn recount(&mut self, module: &Module) {
+        self.counted = Counted(module.clone(), module.n_bindings());
     }
 }
 

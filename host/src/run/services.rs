@@ -16,7 +16,7 @@ use plugin_api::declare::diagnostics::Severity;
 use plugin_api::services::evaluation::{Evaluated, EvaluationError, EvaluationLimits};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -73,6 +73,31 @@ impl<'a> Services<'a> {
     fn place(&self, diagnostic: &Diagnostic<'_>) -> Option<ShownPlace> {
         let (function, node) = diagnostic.function.zip(diagnostic.node)?;
         self.input().place(self.engine, function, node)
+    }
+}
+
+/// The diagnostics that were forwarded already.
+#[derive(Default)]
+pub(super) struct Heard {
+    n: usize,
+    /// Forwarded warnings that are not about a function.
+    of_all: HashSet<PassDiagnostic>,
+}
+
+impl Heard {
+    /// Forwards new diagnostics. Drops repeated warnings that are not about a function, because each call of a pass emits them again.
+    pub(super) fn hear(&mut self, services: &Services<'_>, hears: Option<&dyn Fn(&PassDiagnostic)>) {
+        let mut said = services.said.borrow_mut();
+        let mut new = said.split_off(self.n);
+        new.retain(|new| {
+            let is_of_all = new.function.is_none() && new.place.is_none() && new.severity == Severity::Warning;
+            !is_of_all || self.of_all.insert(new.clone())
+        });
+        said.append(&mut new);
+        drop(said);
+        let said = services.said.borrow();
+        hears.into_iter().for_each(|hears| said[self.n..].iter().for_each(hears));
+        self.n = said.len();
     }
 }
 

@@ -3,22 +3,20 @@
 use super::claims::Claims;
 use super::outcomes::Rest;
 use super::provenance::Provenance;
-use super::rows::Rows;
-use super::services::Services;
+use super::rows::{Closed, Cost, Ledger};
+use super::services::{Heard, Services};
 use super::wholes::Whole;
-use super::{Failure, Fate, PassDiagnostic, Past, RunReport, Runner};
+use super::{Fate, Past, RunReport, Runner};
 use crate::context::Asked;
 use crate::engine::Engine;
 use crate::instruments::Instruments;
-use crate::report::error::{Error, Kept};
+use crate::report::error::Error;
 use crate::verify::Unverified;
-use passhost_lang::ir::{Body, Module};
+use passhost_lang::ir::Module;
 use passhost_lang::metadata::OptionValue;
-use plugin_api::declare::diagnostics::Severity;
 use registry::{Driver, Job, OwnerId, PassId, Plan, Resume, Step, Todo};
 use std::cell::{RefCell, RefMut};
-use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::collections::HashMap;
 
 /// A plan that is being run over a module.
 pub(super) struct Run<'r> {
@@ -30,8 +28,6 @@ pub(super) struct Run<'r> {
     pub(super) module: Module,
     /// Number of the current step in the plan.
     pub(super) position: usize,
-    /// A module whose bindings were counted, and their number.
-    pub(super) counted: (Module, usize),
     pub(super) claims: Claims,
     /// The origins of values, if requested.
     pub(super) provenance: Option<RefCell<Provenance>>,
@@ -39,25 +35,11 @@ pub(super) struct Run<'r> {
     pub(super) unverified: Unverified,
     /// Sequentials and composite passes that have begun, the innermost last.
     pub(super) wholes: Vec<Whole<'r>>,
-    pub(super) rows: Rows,
-    /// The cost of the last pass, until it has its row.
-    pub(super) cost: Option<Cost>,
-    /// The reason why the last pass was not called.
-    pub(super) uncalled: Option<&'static str>,
     failed: Failed,
-    /// Outcomes of the passes so far.
-    pub(super) past: Vec<Past>,
-    /// The passes that are left to call.
+    /// The passes that are left to call, and the outcomes of the others.
     pub(super) rest: Rest,
-    pub(super) failed_at: Option<Failure>,
-    errors: Vec<Error>,
-    pub(super) warnings: Vec<String>,
-    /// The same warnings, as a set.
-    pub(super) warned: HashSet<String>,
-    /// Number of diagnostics already forwarded.
-    heard: usize,
-    /// Forwarded warnings that are not about a function.
-    of_all: HashSet<PassDiagnostic>,
+    pub(super) ledger: Ledger<'r>,
+    heard: Heard,
 }
 
 /// The options of each failed pass, and the module that made it fail.
@@ -79,13 +61,6 @@ pub(super) enum Stop {
     After(Error, bool, Option<Cost>),
 }
 
-/// Time and bindings of a pass.
-pub(super) struct Cost {
-    pub(super) time: Duration,
-    pub(super) verify: Duration,
-    pub(super) bindings: (usize, usize),
-}
-
 impl<'r> Run<'r> {
     pub(super) fn new(
         runner: &'r Runner<'r>,
@@ -102,23 +77,14 @@ impl<'r> Run<'r> {
             services,
             module,
             position: 0,
-            counted: (Module::new(Vec::<(String, Body)>::new()), 0),
             claims: Claims::default(),
             provenance: provenance.map(RefCell::new),
             unverified,
             wholes: Vec::new(),
-            rows: Rows::default(),
-            cost: None,
-            uncalled: None,
             failed: Failed::default(),
-            past: Vec::new(),
             rest: Rest::of(&runner.part),
-            failed_at: None,
-            errors: Vec::new(),
-            warnings: Vec::new(),
-            warned: HashSet::new(),
-            heard: 0,
-            of_all: HashSet::new(),
+            ledger: Ledger::new(runner.engine.registry()),
+            heard: Heard::default(),
         }
     }
 
@@ -134,22 +100,23 @@ impl<'r> Run<'r> {
         let (exited, beside) = scope.leave();
         match exited {
             Err(first) if error.is_none() => error = Some(first),
-            exited => self.errors.extend(exited.err()),
+            exited => self.ledger.errors.extend(exited.err()),
         }
-        self.errors.extend(beside);
+        self.ledger.errors.extend(beside);
         // Instruments can still report and count on exit.
         self.hear();
         let statistics = self.services.counted.take().sums();
+        let Closed { steps, warnings, errors: failures, failed_at } = self.ledger.close();
         Ok(RunReport {
             module: self.module,
-            steps: self.rows.finish(),
+            steps,
             diagnostics: self.services.said.take(),
             statistics,
             unread_config: self.runner.context.settings().unread(),
-            warnings: [driver.warnings(), &self.warnings].concat(),
-            failures: self.errors,
+            warnings: [driver.warnings(), &warnings].concat(),
+            failures,
             error,
-            failed_at: self.failed_at,
+            failed_at,
             provenance: self.provenance.map(RefCell::into_inner),
         })
     }
@@ -166,8 +133,8 @@ impl<'r> Run<'r> {
                 Todo::Stuck { unit, number, message } => Err(Stop::Failed(self.stuck(&unit, number, message))),
                 Todo::Lacking { needed, missing } => Err(self.lacking(&needed, &missing)),
                 Todo::Ended(step, outcome) => {
-                    let fate = self.uncalled.take().map_or(Fate::Done(outcome), Fate::Uncalled);
-                    self.row(step, fate);
+                    let fate = self.rest.take_uncalled().map_or(Fate::Done(outcome), Fate::Uncalled);
+                    self.ledger.row(step, fate, &self.module);
                     Ok(())
                 }
             };
@@ -176,7 +143,7 @@ impl<'r> Run<'r> {
             }
         }
         // After a failure, the rest need not have begun.
-        if self.errors.is_empty() { self.rest.has_begun() } else { Ok(()) }
+        if self.ledger.errors.is_empty() { self.rest.has_begun() } else { Ok(()) }
     }
 
     /// Handles a step that did not run: records the outcome of it and of the steps that need or contain it, and stops or continues the run.
@@ -195,25 +162,26 @@ impl<'r> Run<'r> {
         if !matches!(resume, Resume::NextMember(_)) {
             self.unfinished(&stop);
         }
+        let (ledger, module) = (&mut self.ledger, &self.module);
         match stop {
-            Stop::Vetoed(by) => self.rows_of_vetoed(&ended, by),
-            Stop::Lacking(why) => self.rows_of_lacking(&ended, why),
-            Stop::Skipped(why) => self.rows_of(&ended, &Fate::Skipped(why), |_| true),
+            Stop::Vetoed(by) => ledger.rows_of_vetoed(&ended, by, module),
+            Stop::Lacking(why) => ledger.rows_of_lacking(&ended, why, module),
+            Stop::Skipped(why) => ledger.rows_of(&ended, &Fate::Skipped(why), module, |_| true),
             Stop::Failed(error) => {
-                self.rows_of(&ended, &Fate::Failed, |_| true);
+                ledger.rows_of(&ended, &Fate::Failed, module, |_| true);
                 if resume == Resume::Nowhere {
                     return Err(error);
                 }
-                self.errors.push(went_on(error));
+                ledger.goes_on_after(error);
             }
             Stop::After(error, changed, cost) => {
-                self.cost = cost;
-                self.rows_of_done(&ended, changed);
+                ledger.cost = cost;
+                ledger.rows_of_done(&ended, changed, module);
                 return Err(error);
             }
             // The pass itself neither ran nor failed.
             Stop::Before(error) => {
-                self.rows_of(&ended, &Fate::Failed, |row| row.has_members);
+                ledger.rows_of(&ended, &Fate::Failed, module, |row| row.has_members);
                 return Err(error);
             }
         }
@@ -230,12 +198,10 @@ impl<'r> Run<'r> {
     /// Runs a pass, unless it is not one of the passes to call, its plugin is quarantined, or it already failed on this module.
     fn run(&mut self, job: &Job<'_>, driver: &mut Driver<'_>) -> Result<(), Stop> {
         self.rest.begins(job.number).map_err(Stop::Failed)?;
-        if let Some((past, why)) = self.rest.instead(job.pass) {
-            self.past.push(past);
+        if let Some(past) = self.rest.instead(job.pass) {
             return match past {
                 Past::Vetoed => Err(Stop::Vetoed("an instrument of the previous run".to_string())),
                 past => {
-                    self.uncalled = Some(why);
                     driver.done(past == Past::Changed);
                     Ok(())
                 }
@@ -247,8 +213,8 @@ impl<'r> Run<'r> {
         let before = self.module.clone();
         match self.pass(job, driver.facts_mut()) {
             Ok((changed, cost)) => {
-                self.cost = Some(cost);
-                self.past.push(if changed { Past::Changed } else { Past::Unchanged });
+                self.ledger.cost = Some(cost);
+                self.rest.ended(if changed { Past::Changed } else { Past::Unchanged });
                 driver.done(changed);
                 Ok(())
             }
@@ -256,22 +222,14 @@ impl<'r> Run<'r> {
                 match &stop {
                     Stop::Failed(_) => {
                         self.failed.entry(job.pass).or_default().push((job.options.to_vec(), before.clone()));
-                        self.fails_at(before, self.past.len());
+                        self.ledger.fails_at(before, self.rest.outcomes());
                     }
-                    Stop::Before(_) | Stop::After(..) => self.fails_at(before, self.past.len()),
-                    Stop::Vetoed(_) => self.past.push(Past::Vetoed),
+                    Stop::Before(_) | Stop::After(..) => self.ledger.fails_at(before, self.rest.outcomes()),
+                    Stop::Vetoed(_) => self.rest.ended(Past::Vetoed),
                     Stop::Skipped(_) | Stop::Lacking(_) => {}
                 }
                 Err(stop)
             }
-        }
-    }
-
-    /// Records where the run first fails.
-    pub(super) fn fails_at(&mut self, before: Module, begun: usize) {
-        let past = || self.past[..begun].to_vec();
-        if self.failed_at.is_none() {
-            self.failed_at = Some(Failure { before, past: past() });
         }
     }
 
@@ -304,30 +262,6 @@ impl<'r> Run<'r> {
 
     /// Forwards new diagnostics.
     pub(super) fn hear(&mut self) {
-        self.drop_repeated();
-        let said = self.services.said.borrow();
-        self.runner.hears.iter().for_each(|hears| said[self.heard..].iter().for_each(hears));
-        self.heard = said.len();
+        self.heard.hear(self.services, self.runner.hears.as_deref());
     }
-}
-
-impl Run<'_> {
-    /// Drops repeated warnings that are not about a function, because each call of a pass emits them again.
-    fn drop_repeated(&mut self) {
-        let mut said = self.services.said.borrow_mut();
-        for new in said.split_off(self.heard) {
-            let is_of_all = new.function.is_none() && new.place.is_none() && new.severity == Severity::Warning;
-            if !is_of_all || self.of_all.insert(new.clone()) {
-                said.push(new);
-            }
-        }
-    }
-}
-
-/// Marks a failure as one after which the run continued.
-fn went_on(mut error: Error) -> Error {
-    if let Error::Step { kept, .. } = &mut error {
-        *kept = Kept::WentOn;
-    }
-    error
 }

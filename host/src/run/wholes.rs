@@ -70,7 +70,7 @@ impl<'r> Run<'r> {
         self.ask(&before, &pass)?;
         let started = self.instruments().run_before(&before, &pass).map_err(Stop::Before)?;
         let rounds = step.rounds.map(|_| Rounds::of(&before, facts, self.services.counted.borrow_mut().mark()));
-        self.wholes.push(Whole { step, number, started, before, begun: self.past.len(), rounds });
+        self.wholes.push(Whole { step, number, started, before, begun: self.rest.outcomes().len(), rounds });
         Ok(())
     }
 
@@ -83,7 +83,7 @@ impl<'r> Run<'r> {
         let Some(message) = self.goes_on_forever(ended) else { return Ok(()) };
         let stop = Stop::Failed(self.whole_error(&unit, StepKind::Repetition, number, message, exit::PLUGIN));
         if let Some(Whole { step, number, started, before, begun, rounds }) = self.wholes.pop() {
-            self.fails_at(before.clone(), begun);
+            self.ledger.fails_at(before.clone(), &self.rest.outcomes()[..begun]);
             self.instruments().run_failed(started, &self.module, &self.facts_of(&step, number), &stop.message());
             self.set_module(before);
             if let Some(rounds) = rounds {
