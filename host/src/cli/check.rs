@@ -1,6 +1,6 @@
 //! The command `check`: reports every fault of a manifest, its plugins and modules, without consequential errors.
 
-use super::arguments::{CheckArgs, InputArgs};
+use super::arguments::{InputArgs, Plugins};
 use super::building::Building;
 use super::messages::Messages;
 use super::run::{read, read_input};
@@ -13,11 +13,29 @@ use crate::plugins::lock::{Keeper, Mode};
 use crate::plugins::manifest::{Manifest, NamedPipeline};
 use crate::report::Report;
 use crate::report::error::{Error, exit};
+use clap::Args;
 use passhost_lang::names::{counted, few_suggestions};
 use registry::registry::contracts::{self, UnknownName};
 use registry::{Checker, Owner, OwnerId, PlanError, Registry, RegistryError};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::path::PathBuf;
+
+#[derive(Args)]
+pub(in crate::cli) struct CheckArgs {
+    /// Modules to check as well, in any format that a plugin reads: each is read and verified. `-` reads standard input.
+    #[arg(conflicts_with = "no_load")]
+    pub(in crate::cli) inputs: Vec<PathBuf>,
+    /// Reads the modules in this format, as for `run`.
+    #[arg(long, value_name = "FORMAT", requires = "inputs")]
+    pub(in crate::cli) from: Option<String>,
+    #[command(flatten)]
+    pub(in crate::cli) plugins: Plugins,
+    /// Neither builds nor loads plugins. Otherwise, each plugin is loaded in its own process, which runs its
+    /// constructors.
+    #[arg(long)]
+    pub(in crate::cli) no_load: bool,
+}
 
 /// Shows all problems, and returns the exit code of the gravest. With `--locked`, plugins that differ from the lockfile
 /// are problems. Without `--no-load`, each plugin is opened in a process of its own.

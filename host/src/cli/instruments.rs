@@ -1,8 +1,8 @@
 //! Instruments on the command line: runs those of the host, and lists those of plugins.
 
-use super::arguments::RunArgs;
 use super::figures;
 use super::messages::Messages;
+use super::run::args::RunArgs;
 use super::show::{explain_option, heading, milliseconds, sha256, table};
 use crate::engine::Engine;
 use crate::files::Output;

@@ -5,6 +5,7 @@ mod authoring;
 mod building;
 mod catalog;
 mod check;
+mod commands;
 mod figures;
 mod instruments;
 mod lock;
@@ -19,7 +20,8 @@ mod show;
 mod spared;
 mod words;
 
-use self::arguments::{Cli, Command, Plugins};
+use self::arguments::Plugins;
+use self::commands::{Cli, Command};
 use self::messages::{LogWriter, Messages};
 use crate::engine::Engine;
 use crate::files::{from_start, keep_stdout, to_stdout};

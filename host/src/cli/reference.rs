@@ -1,7 +1,7 @@
 //! Compares the options in `docs/command-line.md` with those of the program.
 //! `BLESS=1 cargo test -p passhost --lib reference` rewrites them.
 
-use super::arguments::Cli;
+use super::commands::Cli;
 use clap::{Arg, Command, CommandFactory};
 use std::collections::BTreeSet;
 use std::fmt::Write;

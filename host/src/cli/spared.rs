@@ -1,8 +1,9 @@
 //! Refuses outputs (results, traces, bundles, reports and dumped modules) that would overwrite the manifest, the
 //! lockfile, a plugin or each other. Files are compared by identity, so links do not hide them.
 
-use super::arguments::{RunArgs, Select};
+use super::arguments::Select;
 use super::manifest_path;
+use super::run::args::RunArgs;
 use crate::engine::search;
 use crate::files::{Identity, Output, Written, follow, from_start, identity};
 use crate::plugins::crates::{Look, ReadByRuns, Survey};

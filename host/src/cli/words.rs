@@ -1,6 +1,6 @@
 //! Parses the arguments of the command line, and reports those that cannot be parsed.
 
-use super::arguments::Cli;
+use super::commands::Cli;
 use super::messages::Messages;
 use crate::files::to_stdout;
 use crate::report::Report;

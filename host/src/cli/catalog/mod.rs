@@ -1,18 +1,34 @@
 //! Lists the properties and config options of plugins, and explains single items by name.
 
 mod formats;
-mod operators;
+pub(super) mod operators;
 
 use super::instruments::explain_instrument;
 use super::show::{self, heading, or_dash, owner_rows, table};
+use crate::cli::arguments::Plugins;
 use crate::engine::Engine;
 use crate::report::error::Error;
+use clap::Args;
 use formats::explain_format;
 use operators::explain_operator;
 pub(super) use operators::ops;
 use passhost_lang::metadata::{PassInfo, summary};
 use passhost_lang::names::{did_you_mean, nearest};
 use registry::{Direction, Owner, Registry, RegistryError};
+
+#[derive(Args)]
+pub(in crate::cli) struct ListArgs {
+    #[command(flatten)]
+    pub(in crate::cli) plugins: Plugins,
+}
+
+#[derive(Args)]
+pub(in crate::cli) struct ExplainArgs {
+    /// Full or short name of a pass, instrument or operator, or full name of a property or config option.
+    pub(in crate::cli) name: String,
+    #[command(flatten)]
+    pub(in crate::cli) plugins: Plugins,
+}
 
 /// Lists all properties, config options and file formats, for the end of the list of passes; empty if there are none.
 pub(super) fn list(registry: &Registry) -> String {

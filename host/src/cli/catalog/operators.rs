@@ -1,14 +1,26 @@
 //! The command `ops`: lists and explains operators.
 
-use crate::cli::arguments::OpsArgs;
+use crate::cli::arguments::Plugins;
 use crate::cli::show::{heading, owner_rows, table};
 use crate::engine::Engine;
 use crate::report::error::Error;
+use clap::Args;
 use passhost_lang::metadata::{ArgInfo, AttrInfo, OpInfo, summary};
 use passhost_lang::names::visible::visible_line;
 use passhost_lang::typing::operator_checks::{argument_kind, default_text, signature, type_name};
 use registry::{OwnerId, Registry};
 use serde_json::{Value, json};
+
+#[derive(Args)]
+pub(in crate::cli) struct OpsArgs {
+    /// Full name of an operator, as in relax.nn.conv2d or R.nn.conv2d, or the end of it that only one has: conv2d.
+    pub(in crate::cli) name: Option<String>,
+    #[command(flatten)]
+    pub(in crate::cli) plugins: Plugins,
+    /// Prints the operators as JSON.
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+}
 
 /// An operator and the plugin that declares it.
 type Operator<'r> = (&'r OpInfo, OwnerId);

@@ -1,6 +1,5 @@
 //! The command `doctor`: shows what passhost found on this machine, and what each thing is used for.
 
-use crate::cli::arguments::DoctorArgs;
 use crate::cli::manifest_path;
 use crate::cli::show::table;
 use crate::engine::Engine;
@@ -10,11 +9,19 @@ use crate::plugins::manifest::Manifest;
 use crate::report::error::Error;
 use crate::run::execute::backend::native_cache;
 use crate::workers::{Holding, holding};
+use clap::Args;
 use native::Llvm;
 use passhost_lang::metadata::FormatInfo;
 use registry::{Direction, OwnerId};
 use std::process::{Command, Stdio};
 use std::thread::available_parallelism;
+
+#[derive(Args)]
+pub(in crate::cli) struct DoctorArgs {
+    /// Prints the output as JSON.
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+}
 
 /// A row of the table: one thing that passhost looks for.
 struct Finding {

@@ -1,6 +1,6 @@
 //! `emit --kind object|shared`: writes PrimFuncs as a file that other programs link or load, with its header.
 
-use crate::cli::arguments::{EmitArgs, EmitKind};
+use super::emit::{EmitArgs, EmitKind};
 use crate::cli::messages::Messages;
 use crate::cli::spared;
 use crate::files::{Output, Written};

@@ -1,7 +1,7 @@
 //! Commands for native code.
 
-mod doctor;
-mod emit;
+pub(super) mod doctor;
+pub(super) mod emit;
 mod export;
 
 pub(super) use doctor::doctor;

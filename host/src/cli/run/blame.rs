@@ -3,17 +3,37 @@
 use super::executed::prepared;
 use super::in_the_original_process;
 use super::named::{Named, function_with, variables};
-use crate::cli::arguments::BlameArgs;
+use crate::cli::arguments::{InputArgs, IsolateArgs, Select};
 use crate::cli::messages::Messages;
 use crate::engine::Engine;
 use crate::files::to_stdout;
 use crate::report::error::{Error, exit};
 use crate::run::provenance::Link;
+use clap::Args;
 use passhost_lang::ir::Module;
 use passhost_lang::names::{listed, nearest};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt::Write;
+
+#[derive(Args)]
+pub(in crate::cli) struct BlameArgs {
+    #[command(flatten)]
+    pub(in crate::cli) module: InputArgs,
+    /// The variable of the module after all passes.
+    #[arg(long, value_name = "VARIABLE")]
+    pub(in crate::cli) at: String,
+    /// The function with the variable. Default: the only function that contains it.
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) function: Option<String>,
+    /// Prints the chain as JSON.
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+    #[command(flatten)]
+    pub(in crate::cli) select: Select,
+    #[command(flatten)]
+    pub(in crate::cli) isolate: IsolateArgs,
+}
 
 /// Runs the passes and shows the chain. Returns the exit code.
 pub(in crate::cli) fn blame(args: &BlameArgs, messages: Messages) -> Result<u8, Error> {

@@ -1,7 +1,8 @@
 //! Writes a bundle when a run fails.
 
+use super::args::RunArgs;
 use crate::bundle::{Asked, Bundle, Failed};
-use crate::cli::arguments::{IsolateArgs, RunArgs};
+use crate::cli::arguments::IsolateArgs;
 use crate::cli::messages::Messages;
 use crate::context::PassContext;
 use crate::engine::Engine;

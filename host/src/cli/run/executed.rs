@@ -1,10 +1,11 @@
 //! Shared by all commands that run passes over one module: the preparation of the run, and the arguments of commands
 //! that execute functions.
 
+use super::args::RunArgs;
 use super::bundling::{self, Before, Bundling};
 use super::{engine, open, read, read_input};
 use crate::bundle::Asked;
-use crate::cli::arguments::{Executed, InputArgs, IsolateArgs, RunArgs, Select};
+use crate::cli::arguments::{Executed, InputArgs, IsolateArgs, Select};
 use crate::cli::messages::Messages;
 use crate::cli::select::request;
 use crate::cli::{load, lock, show};

@@ -2,7 +2,7 @@
 
 use super::named::{Named, function_with, variables};
 use super::{engine, open, read, read_input};
-use crate::cli::arguments::{ExplainMatchArgs, Select};
+use crate::cli::arguments::{InputArgs, IsolateArgs, Plugins, Select};
 use crate::cli::messages::Messages;
 use crate::cli::select::{Written, request};
 use crate::cli::{load, lock};
@@ -12,6 +12,7 @@ use crate::plugins::lock::Mode;
 use crate::report::Report;
 use crate::report::error::{Error, exit};
 use crate::run::{PassDiagnostic, Runner};
+use clap::Args;
 use passhost_lang::ir::{Body, Module};
 use passhost_lang::metadata::Granularity;
 use plugin_api::declare::diagnostics::Severity;
@@ -19,6 +20,30 @@ use registry::Registry;
 use registry::pipeline::Form;
 use std::path::Path;
 use std::sync::Arc;
+
+#[derive(Args)]
+pub(in crate::cli) struct ExplainMatchArgs {
+    /// The pass, with its options: acme.GroupConvolutions or 'acme.GroupConvolutions{through=[relax.nn.relu]}'.
+    pub(in crate::cli) pass: String,
+    #[command(flatten)]
+    pub(in crate::cli) module: InputArgs,
+    /// The variable at which the pattern should match: the value that the outermost part of the pattern describes.
+    #[arg(long, value_name = "VARIABLE")]
+    pub(in crate::cli) at: String,
+    /// The function with the variable. Default: the only function that contains it.
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) function: Option<String>,
+    /// Sets a config option; `passhost config` lists them. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(in crate::cli) config: Vec<String>,
+    /// The compilation target that passes see: a name such as llvm, or JSON.
+    #[arg(long, value_name = "NAME|JSON")]
+    pub(in crate::cli) target: Option<String>,
+    #[command(flatten)]
+    pub(in crate::cli) plugins: Plugins,
+    #[command(flatten)]
+    pub(in crate::cli) isolate: IsolateArgs,
+}
 
 /// Runs the pass with the variable in its context, and shows the answers. Returns the exit code.
 pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages) -> Result<u8, Error> {

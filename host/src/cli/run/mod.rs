@@ -1,5 +1,6 @@
 //! The commands `run` and `plan`, which read the same request.
 
+pub(super) mod args;
 pub(super) mod bench;
 pub(super) mod blame;
 mod bundling;
@@ -17,10 +18,11 @@ mod result_text;
 mod results;
 pub(super) mod validate;
 
+use self::args::{PlanArgs, RunArgs};
 use self::bundling::Bundling;
 use self::expected::expected;
 use self::phases::{Asking, Planned};
-use super::arguments::{InputArgs, IsolateArgs, PlanArgs, RunArgs};
+use super::arguments::{InputArgs, IsolateArgs};
 use super::building::Building;
 use super::messages::Messages;
 use super::select::{Asked, request};

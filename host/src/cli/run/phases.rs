@@ -1,12 +1,12 @@
 //! The phases of a run: it is planned, its module is read, its passes run, and it is concluded.
 
+use super::args::RunArgs;
 use super::bundling::{self, Before, Bundling};
 use super::expected::expected;
 use super::paging::Page;
 use super::result_text::{Placing, Text};
 use super::{Job, in_the_original_process, open, validate};
 use crate::bundle;
-use crate::cli::arguments::RunArgs;
 use crate::cli::messages::Messages;
 use crate::cli::{instruments, lock, show};
 use crate::context::PassContext;

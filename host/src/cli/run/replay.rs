@@ -1,21 +1,54 @@
 //! The command `replay`: re-runs the failed step of a bundle, and the steps after it.
 
+use super::args::RunArgs;
 use super::bundling::{Bundling, flags};
 use super::phases::Asking;
 use super::{Job, Names, go};
 use crate::bundle::Bundle;
-use crate::cli::arguments::{
-    ExpectArg, InputArgs, IsolateArgs, ManifestArg, Plugins, ReplayArgs, RunArgs, Select, rewrites,
-};
+use crate::cli::arguments::{ExpectArg, InputArgs, IsolateArgs, ManifestArg, Plugins, Select, rewrites};
 use crate::cli::messages::Messages;
 use crate::cli::select;
 use crate::cli::{instruments, manifest_path};
 use crate::files::read_large;
+use crate::plugins::amounts::within;
 use crate::plugins::lock::{Keeper, Mode};
 use crate::plugins::manifest::{Manifest, Settings};
 use crate::report::Report;
 use crate::report::error::{Error, exit};
 use crate::text::Input;
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Args)]
+pub(in crate::cli) struct ReplayArgs {
+    /// The bundle.
+    #[arg(value_name = "BUNDLE")]
+    pub(in crate::cli) bundle: PathBuf,
+    /// The file for the result. Default, or with `-`: standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(in crate::cli) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) manifest: ManifestArg,
+    /// Runs the current plugins of the manifest. Default: plugins that differ from those of the bundle are refused.
+    #[arg(long)]
+    pub(in crate::cli) with_current_plugins: bool,
+    /// Runs only this pass.
+    #[arg(long, value_name = "PASS", conflicts_with = "until")]
+    pub(in crate::cli) only: Option<String>,
+    /// Stops after this pass.
+    #[arg(long, value_name = "PASS")]
+    pub(in crate::cli) until: Option<String>,
+    /// If this run also fails, writes a bundle of it.
+    #[arg(long = "bundle", id = "new_bundle", value_name = "FILE")]
+    pub(in crate::cli) new_bundle: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) look: instruments::LookArgs,
+    /// Number of threads for passes over functions, at most 256. Default: the number of cores.
+    #[arg(short, long, value_name = "N", value_parser = within::<u16>(1..=256))]
+    pub(in crate::cli) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(in crate::cli) isolate: IsolateArgs,
+}
 
 /// A bundle, with the same request as arguments of `run`.
 pub(in crate::cli) struct Replay {

@@ -1,6 +1,6 @@
 //! Runs the same function in onnxruntime, and compares the results.
 
-use crate::cli::arguments::{Against, BenchArgs, Weights};
+use super::args::{Against, BenchArgs, Weights};
 use crate::cli::run::executed::Prepared;
 use crate::cli::run::results::Shown;
 use crate::onnx::session::{Session, SessionError, VARIABLE};

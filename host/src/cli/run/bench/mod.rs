@@ -1,18 +1,20 @@
 //! The command `bench`: measures the time of a function and of each of its kernels.
 
 mod against;
+pub(in crate::cli) mod args;
 mod progress;
 mod show;
 mod turns;
 
 use self::against::{Compared, Opponent};
+use self::args::BenchArgs;
 use self::progress::Progress;
 use self::turns::Turns;
 use super::executed::{dims, memory, prepared};
 use super::in_the_original_process;
 use super::inputs::Asked;
 use super::results::results;
-use crate::cli::arguments::{BenchArgs, Select};
+use crate::cli::arguments::Select;
 use crate::cli::messages::Messages;
 use crate::cli::{manifest_path, spared};
 use crate::engine::Engine;

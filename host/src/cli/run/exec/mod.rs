@@ -1,14 +1,15 @@
 //! The command `exec`: executes a function of a module, and shows its results.
 
+pub(in crate::cli) mod args;
 mod progress;
 mod show;
 
+use self::args::ExecArgs;
 use self::progress::Watching;
 use super::executed::{dims, memory, prepared};
 use super::in_the_original_process;
 use super::inputs::Asked;
 use super::results::{Shown, results};
-use crate::cli::arguments::ExecArgs;
 use crate::cli::messages::Messages;
 use crate::cli::spared;
 use crate::files::{Output, Written, to_stdout};

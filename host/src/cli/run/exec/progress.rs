@@ -1,7 +1,7 @@
 //! Progress of an execution: a bar on a terminal, and each binding with `--trace`.
 
+use super::args::ExecArgs;
 use super::show;
-use crate::cli::arguments::ExecArgs;
 use crate::cli::messages::Messages;
 use indicatif::{ProgressBar, ProgressStyle};
 use passhost_lang::ir::Module;

@@ -1,12 +1,13 @@
 //! The command `validate`: runs passes, and checks that each of them preserved what the module computes. `run --validate`
 //! does the same after a run.
 
+pub(in crate::cli) mod args;
 mod show;
 
+use self::args::ValidateArgs;
 use super::executed::{bounds, dims, memory, prepared, usual_memory};
 use super::in_the_original_process;
 use super::inputs::arrays;
-use crate::cli::arguments::ValidateArgs;
 use crate::cli::messages::Messages;
 use crate::engine::Engine;
 use crate::files::to_stdout;
