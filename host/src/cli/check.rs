@@ -5,6 +5,7 @@ use super::building::Building;
 use super::messages::Messages;
 use super::run::{read, read_input};
 use super::select::{Written, checked_settings, selection};
+use super::show::unknown_name;
 use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::files::to_stdout;
@@ -185,11 +186,6 @@ fn tell_unexported(engine: &Engine, messages: Messages) {
     };
     let reports: Vec<Report> = engine.registry().owners().flat_map(of_owner).collect();
     messages.reports(reports.into_iter(), "warnings");
-}
-
-/// Returns a warning about an unknown name.
-pub(super) fn unknown_name(unknown: &UnknownName) -> Report {
-    Report::warning(unknown.to_string()).about("pass", &unknown.pass).about("plugin", &unknown.plugin)
 }
 
 fn plan_error(error: &Error) -> Option<&PlanError> {

@@ -2,8 +2,7 @@
 
 use super::figures;
 use super::messages::Messages;
-use super::run::args::RunArgs;
-use super::show::{explain_option, heading, milliseconds, sha256, table};
+use super::show::{milliseconds, table};
 use crate::engine::Engine;
 use crate::files::Output;
 use crate::instruments::Instrument;
@@ -17,7 +16,7 @@ use crate::report::Report;
 use crate::report::error::Error;
 use crate::run::{Fate, RunReport, StepReport};
 use clap::{Args, ValueEnum};
-use registry::{InstrumentId, Outcome, PassId, Plan, Registry};
+use registry::{Outcome, PassId, Plan};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -129,16 +128,19 @@ impl LookArgs {
         }
     }
 
-    /// Runs `run` and writes the trace, even if the run fails. With `--timing=json`, then reports the error of the run
+    /// Calls `survey` to check the outputs, then runs `run` and writes the trace, even if the run fails. With `--timing=json`, then reports the error of the run
     /// and prints the times last.
     pub(super) fn seen(
         &self,
-        args: &RunArgs,
+        survey: impl FnOnce() -> Result<Survey, Error>,
         messages: Messages,
         run: impl FnOnce(&Seen) -> Result<u8, Error>,
     ) -> Result<u8, Error> {
         let seen = self.begin();
-        let result = self.traced(args, &seen, messages, run);
+        let result = survey().and_then(|survey| {
+            seen.survey.replace(survey);
+            self.traced(&seen, messages, run)
+        });
         if self.timing != Some(TimingFormat::Json) {
             return result;
         }
@@ -164,12 +166,10 @@ impl LookArgs {
 
     fn traced(
         &self,
-        args: &RunArgs,
         seen: &Seen,
         messages: Messages,
         run: impl FnOnce(&Seen) -> Result<u8, Error>,
     ) -> Result<u8, Error> {
-        seen.survey.replace(super::spared::check(args)?);
         let file = self.trace.as_deref().map(Output::look).transpose()?;
         let result = run(seen);
         let Some((file, trace)) = file.zip(seen.trace.as_ref()) else { return result };
@@ -338,54 +338,4 @@ fn timing_json(spans: &[Span], whole: Duration) -> (serde_json::Value, &[Span]) 
         value["failed"] = true.into();
     }
     (value, rest)
-}
-
-/// Lists all instruments, for the end of the list of passes; empty if there are none.
-pub(super) fn list(registry: &Registry) -> String {
-    let mut found: Vec<_> = registry.instruments().collect();
-    if found.is_empty() {
-        return String::new();
-    }
-    found.sort_by(|a, b| a.1.name.cmp(&b.1.name));
-    let mut rows = vec![["INSTRUMENT", "PLUGIN", "WHAT IT DOES"].map(str::to_string).to_vec()];
-    for (id, info) in found {
-        let plugin = registry.instrument_owner(id).name.clone();
-        rows.push(vec![info.name.clone(), plugin, info.summary()]);
-    }
-    format!("\n{}", table(&rows))
-}
-
-/// Explains one instrument.
-pub(super) fn explain_instrument(engine: &Engine, instrument: InstrumentId) -> String {
-    let registry = engine.registry();
-    let (info, owner) = (registry.instrument(instrument), registry.instrument_owner(instrument));
-    let mut out = heading(&format!("{} (instrument)", info.name), &info.doc);
-    let mut rows = vec![
-        vec!["plugin".to_string(), format!("{} {}", owner.name, owner.version)],
-        vec!["file".to_string(), owner.file.as_ref().map_or("-".to_string(), |file| file.display().to_string())],
-        vec!["sha256".to_string(), owner.file.as_deref().and_then(sha256).unwrap_or("-".to_string())],
-    ];
-    if let Some(listed) = engine.listed(registry.instrument_place(instrument).0) {
-        rows.push(vec!["plugin API".to_string(), listed.meta.api.to_string()]);
-        rows.push(vec!["built by".to_string(), format!("{} for {}", listed.meta.rustc, listed.meta.target)]);
-    }
-    out.push_str(&table(&rows));
-    if !info.options.is_empty() {
-        out.push_str("\noptions\n");
-        info.options.iter().for_each(|option| explain_option(&mut out, option));
-    }
-    out
-}
-
-/// Returns the instruments of a plan as JSON.
-pub(super) fn planned_json(plan: &Plan, registry: &Registry) -> Vec<serde_json::Value> {
-    let one = |planned: &registry::PlannedInstrument| {
-        let name = &registry.instrument(planned.instrument).name;
-        serde_json::json!({
-            "instrument": name,
-            "text": format!("{name}{}", registry::pipeline::options_text(&planned.given)),
-            "plugin": registry.instrument_owner(planned.instrument).name,
-        })
-    };
-    plan.instruments.iter().map(one).collect()
 }

@@ -17,7 +17,6 @@ mod run;
 mod search;
 mod select;
 mod show;
-mod spared;
 mod words;
 
 use self::arguments::Plugins;
@@ -147,11 +146,14 @@ fn start_log(verbose: u8, messages: Messages) {
 fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
     keep_stdout()?;
     match command {
-        Command::Run(args) => return args.look.seen(args, messages, |seen| run::run(args, seen, messages)),
+        Command::Run(args) => {
+            let survey = || run::spared::check(args);
+            return args.look.seen(survey, messages, |seen| run::run(args, seen, messages));
+        }
         Command::Replay(args) => {
             let replay = run::replay::read(args)?;
             let run = |seen: &instruments::Seen| run::replay::replay(args, &replay, seen, messages);
-            return args.look.seen(&replay.args, messages, run);
+            return args.look.seen(|| run::spared::check(&replay.args), messages, run);
         }
         Command::Exec(args) => return run::exec::exec(args, messages),
         Command::Validate(args) => return run::validate::validate(args, messages),
@@ -159,7 +161,7 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
         Command::Emit(args) => native::emit(args, messages),
         Command::Doctor(args) => native::doctor(args),
         Command::Plan(args) => run::plan(args, messages),
-        Command::List(args) => to_stdout(&show::list(&listed(&args.plugins, messages)?)),
+        Command::List(args) => to_stdout(&catalog::list(listed(&args.plugins, messages)?.registry())),
         Command::Config(args) => to_stdout(&catalog::config(listed(&args.plugins, messages)?.registry())),
         Command::Explain(args) => {
             to_stdout(&partly(&args.plugins, messages, |engine| catalog::explain(engine, &args.name))?)

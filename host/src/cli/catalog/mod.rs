@@ -1,10 +1,11 @@
 //! Lists the properties and config options of plugins, and explains single items by name.
 
 mod formats;
+mod instruments;
 pub(super) mod operators;
+mod passes;
 
-use super::instruments::explain_instrument;
-use super::show::{self, heading, or_dash, owner_rows, table};
+use super::show::{heading, or_dash, owner_rows, table};
 use crate::cli::arguments::Plugins;
 use crate::engine::Engine;
 use crate::report::error::Error;
@@ -30,11 +31,11 @@ pub(in crate::cli) struct ExplainArgs {
     pub(in crate::cli) plugins: Plugins,
 }
 
-/// Lists all properties, config options and file formats, for the end of the list of passes; empty if there are none.
+/// Lists all passes, instruments, properties, config options and file formats.
 pub(super) fn list(registry: &Registry) -> String {
-    let mut out = String::new();
+    let mut out = passes::list(registry) + &instruments::list(registry);
     if registry.properties().next().is_some() {
-        out = format!("\n{}", properties(registry));
+        out.push_str(&format!("\n{}", properties(registry)));
     }
     if registry.config_options().next().is_some() {
         out.push_str(&format!("\n{}", config(registry)));
@@ -88,8 +89,8 @@ pub(super) fn explain(engine: &Engine, name: &str) -> Result<String, Error> {
     let (pass, instrument) = (registry.find(name), registry.find_instrument(name));
     let operator = registry.find_operator(name);
     let found: Vec<String> = [
-        pass.as_ref().ok().map(|pass| show::explain(engine, *pass)),
-        instrument.as_ref().ok().map(|instrument| explain_instrument(engine, *instrument)),
+        pass.as_ref().ok().map(|pass| passes::explain(engine, *pass)),
+        instrument.as_ref().ok().map(|instrument| instruments::explain_instrument(engine, *instrument)),
         explain_property(registry, name),
         explain_config(registry, name),
         operator.as_ref().ok().map(|operator| explain_operator(registry, *operator)),

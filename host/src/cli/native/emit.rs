@@ -1,53 +1,16 @@
 //! The command `emit`: writes the native code of PrimFuncs, as text or as files for other programs.
 
+use super::args::{EmitArgs, EmitKind};
 use super::export::Files;
-use crate::cli::arguments::{InputArgs, IsolateArgs, Select};
 use crate::cli::messages::Messages;
 use crate::cli::run::executed::prepared;
-use crate::cli::spared;
+use crate::cli::run::spared;
 use crate::files::{Output, Written};
 use crate::report::error::{Error, exit};
 use crate::run::execute::backend::{Backend, Executor};
-use clap::{Args, ValueEnum};
 use native::Text;
 use passhost_lang::ir::{Body, BodyKind, Module};
 use passhost_lang::names::{did_you_mean, listed, nearest};
-use std::path::PathBuf;
-
-#[derive(Args)]
-pub(in crate::cli) struct EmitArgs {
-    #[command(flatten)]
-    pub(in crate::cli) module: InputArgs,
-    /// The kind of output.
-    #[arg(long, value_name = "KIND", value_enum)]
-    pub(in crate::cli) kind: EmitKind,
-    /// The PrimFunc. Default: all PrimFuncs of the module.
-    #[arg(long, value_name = "NAME")]
-    pub(in crate::cli) function: Option<String>,
-    /// The output file. Default: standard output. Objects and shared libraries need a file; a header is written next to
-    /// it.
-    #[arg(short, long, value_name = "FILE")]
-    pub(in crate::cli) output: Option<PathBuf>,
-    #[command(flatten)]
-    pub(in crate::cli) isolate: IsolateArgs,
-    #[command(flatten)]
-    pub(in crate::cli) select: Select,
-}
-
-/// The kind of output of `emit`.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum EmitKind {
-    /// LLVM IR as passhost generates it.
-    LlvmIr,
-    /// LLVM IR after the passes of LLVM.
-    Optimized,
-    /// Assembly for this machine.
-    Asm,
-    /// An object file to link into other programs, with a header for C.
-    Object,
-    /// A shared library for other programs and TVM-FFI, with a header for C.
-    Shared,
-}
 
 /// Runs the passes, and writes the code of the resulting PrimFuncs.
 pub(in crate::cli) fn emit(args: &EmitArgs, messages: Messages) -> Result<(), Error> {

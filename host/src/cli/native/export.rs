@@ -1,8 +1,8 @@
 //! `emit --kind object|shared`: writes PrimFuncs as a file that other programs link or load, with its header.
 
-use super::emit::{EmitArgs, EmitKind};
+use super::args::{EmitArgs, EmitKind};
 use crate::cli::messages::Messages;
-use crate::cli::spared;
+use crate::cli::run::spared;
 use crate::files::{Output, Written};
 use crate::report::error::Error;
 use crate::run::execute::backend::Executor;

@@ -1,7 +1,8 @@
 //! Commands for native code.
 
+pub(super) mod args;
 pub(super) mod doctor;
-pub(super) mod emit;
+mod emit;
 mod export;
 
 pub(super) use doctor::doctor;

@@ -1,8 +1,8 @@
 //! The command `blame`: shows which passes made a variable of the result, and from what.
 
+use super::executed::named::{Named, function_with, variables};
 use super::executed::prepared;
 use super::in_the_original_process;
-use super::named::{Named, function_with, variables};
 use crate::cli::arguments::{InputArgs, IsolateArgs, Select};
 use crate::cli::messages::Messages;
 use crate::engine::Engine;

@@ -1,6 +1,6 @@
 //! The command `explain-match`: shows whether the patterns of a pass match at a variable, and if not, why.
 
-use super::named::{Named, function_with, variables};
+use super::executed::named::{Named, function_with, variables};
 use super::{engine, open, read, read_input};
 use crate::cli::arguments::{InputArgs, IsolateArgs, Plugins, Select};
 use crate::cli::messages::Messages;

@@ -9,13 +9,11 @@ pub(super) mod executed;
 mod expected;
 pub(super) mod explain_match;
 mod grants;
-mod inputs;
-mod named;
 mod paging;
 mod phases;
 pub(super) mod replay;
 mod result_text;
-mod results;
+pub(super) mod spared;
 pub(super) mod validate;
 
 use self::args::{PlanArgs, RunArgs};
@@ -26,7 +24,7 @@ use super::arguments::{InputArgs, IsolateArgs};
 use super::building::Building;
 use super::messages::Messages;
 use super::select::{Asked, request};
-use super::{check, instruments, listed_of, load, lock, show};
+use super::{instruments, listed_of, load, lock, show};
 use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::files::to_stdout;
@@ -57,7 +55,7 @@ pub(super) fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
     messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
     let registry = engine.registry();
     let unknown = registry::registry::contracts::unknown_names(registry, plan.passes(registry));
-    messages.reports(unknown.iter().map(check::unknown_name), "warnings");
+    messages.reports(unknown.iter().map(show::unknown_name), "warnings");
     to_stdout(&match args.json {
         true => show::plan_json(pipeline, &plan, registry),
         false => format!("pipeline {pipeline}\n{}", plan.render(registry)),

@@ -2,7 +2,7 @@
 
 use super::args::{Against, BenchArgs, Weights};
 use crate::cli::run::executed::Prepared;
-use crate::cli::run::results::Shown;
+use crate::cli::run::executed::results::Shown;
 use crate::onnx::session::{Session, SessionError, VARIABLE};
 use crate::report::error::{Error, exit};
 use crate::run::execute::not_done;

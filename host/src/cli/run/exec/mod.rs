@@ -6,12 +6,12 @@ mod show;
 
 use self::args::ExecArgs;
 use self::progress::Watching;
+use super::executed::inputs::Asked;
+use super::executed::results::{Shown, results};
 use super::executed::{dims, memory, prepared};
 use super::in_the_original_process;
-use super::inputs::Asked;
-use super::results::{Shown, results};
+use super::spared;
 use crate::cli::messages::Messages;
-use crate::cli::spared;
 use crate::files::{Output, Written, to_stdout};
 use crate::report::error::{Error, exit};
 use crate::run::execute::backend::Executor;

@@ -1,6 +1,6 @@
 //! Results of an execution as tables and as JSON.
 
-use crate::cli::run::results::Shown;
+use crate::cli::run::executed::results::Shown;
 use crate::cli::show::table;
 use passhost_lang::ir::constant::{Element, Number};
 use runtime::vm::{Value, shape_text};

@@ -5,9 +5,9 @@ pub(in crate::cli) mod args;
 mod show;
 
 use self::args::ValidateArgs;
+use super::executed::inputs::arrays;
 use super::executed::{bounds, dims, memory, prepared, usual_memory};
 use super::in_the_original_process;
-use super::inputs::arrays;
 use crate::cli::messages::Messages;
 use crate::engine::Engine;
 use crate::files::to_stdout;

@@ -4,15 +4,15 @@ use runtime::Tensor;
 use runtime::vm::Value;
 
 /// A result, or a field of a tuple.
-pub(super) struct Shown<'v> {
+pub(in crate::cli::run) struct Shown<'v> {
     /// `output`, or `output_0`, `output_1` and so on for fields.
-    pub(super) name: String,
-    pub(super) value: &'v Value,
+    pub(in crate::cli::run) name: String,
+    pub(in crate::cli::run) value: &'v Value,
 }
 
 impl Shown<'_> {
     /// Returns the value as an array for a file; `None` unless it is a tensor, a shape or a number.
-    pub(super) fn as_array(&self) -> Option<Tensor> {
+    pub(in crate::cli::run) fn as_array(&self) -> Option<Tensor> {
         match self.value {
             Value::Tensor(tensor) => Some(tensor.clone()),
             Value::Shape(extents) => Tensor::from_vec(&[extents.len() as i64], extents.to_vec()).ok(),
@@ -23,7 +23,7 @@ impl Shown<'_> {
 }
 
 /// Returns the values of a result; of a tuple, each field.
-pub(super) fn results(value: &Value) -> Vec<Shown<'_>> {
+pub(in crate::cli::run) fn results(value: &Value) -> Vec<Shown<'_>> {
     let mut out = Vec::new();
     let mut work = vec![("output".to_string(), value)];
     while let Some((name, value)) = work.pop() {

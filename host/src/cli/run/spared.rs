@@ -1,9 +1,9 @@
 //! Refuses outputs (results, traces, bundles, reports and dumped modules) that would overwrite the manifest, the
 //! lockfile, a plugin or each other. Files are compared by identity, so links do not hide them.
 
-use super::arguments::Select;
-use super::manifest_path;
-use super::run::args::RunArgs;
+use super::args::RunArgs;
+use crate::cli::arguments::Select;
+use crate::cli::manifest_path;
 use crate::engine::search;
 use crate::files::{Identity, Output, Written, follow, from_start, identity};
 use crate::plugins::crates::{Look, ReadByRuns, Survey};
@@ -53,7 +53,7 @@ fn refused(shown: &Path, option: &str, what: &str) -> Error {
 ///
 /// # Errors
 /// The first output that would overwrite something.
-pub(super) fn check(args: &RunArgs) -> Result<Survey, Error> {
+pub(in crate::cli) fn check(args: &RunArgs) -> Result<Survey, Error> {
     let outputs = outputs(args)?;
     let survey = check_places(args, &outputs)?;
     check_forms(outputs.iter().filter(|place| place.option != "-o"))?;
@@ -87,7 +87,7 @@ fn check_places(args: &RunArgs, outputs: &[Place]) -> Result<Survey, Error> {
 ///
 /// # Errors
 /// If the output cannot be written, has the extension of another format, or would overwrite an input.
-pub(super) fn output(
+pub(in crate::cli) fn output(
     select: &Select,
     (shown, option, written): (&Path, &'static str, Written),
     others: &[(&str, &Path)],

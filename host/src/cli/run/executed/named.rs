@@ -5,15 +5,15 @@ use passhost_lang::ir::{Body, Value};
 use passhost_lang::names::{did_you_mean, listed, nearest};
 
 /// A variable that the user names.
-pub(super) struct Named<'a> {
-    pub(super) variable: &'a str,
-    pub(super) function: Option<&'a str>,
+pub(in crate::cli::run) struct Named<'a> {
+    pub(in crate::cli::run) variable: &'a str,
+    pub(in crate::cli::run) function: Option<&'a str>,
     /// The module with the variable, in words such as `before acme.Fuse`.
-    pub(super) when: &'a str,
+    pub(in crate::cli::run) when: &'a str,
 }
 
 /// Returns the names of the variables of a function.
-pub(super) fn variables(body: &Body) -> Vec<&str> {
+pub(in crate::cli::run) fn variables(body: &Body) -> Vec<&str> {
     body.values().filter(|value| value.is_bound()).filter_map(Value::name).collect()
 }
 
@@ -21,7 +21,7 @@ pub(super) fn variables(body: &Body) -> Vec<&str> {
 ///
 /// # Errors
 /// If no function has the variable, or several do. `elsewhere` returns the help text if none does.
-pub(super) fn function_with<'m>(
+pub(in crate::cli::run) fn function_with<'m>(
     named: &Named<'_>,
     all: &[(&'m str, &'m Body)],
     elsewhere: impl FnOnce() -> String,

@@ -1,6 +1,10 @@
 //! Shared by all commands that run passes over one module: the preparation of the run, and the arguments of commands
 //! that execute functions.
 
+pub(super) mod inputs;
+pub(super) mod named;
+pub(super) mod results;
+
 use super::args::RunArgs;
 use super::bundling::{self, Before, Bundling};
 use super::{engine, open, read, read_input};

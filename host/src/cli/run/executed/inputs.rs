@@ -15,20 +15,20 @@ use std::io::{self, BufReader, Seek};
 use std::path::Path;
 
 /// The sources of the arguments of a function.
-pub(super) struct Asked<'a> {
-    pub(super) function: &'a str,
+pub(in crate::cli::run) struct Asked<'a> {
+    pub(in crate::cli::run) function: &'a str,
     /// A file with arrays.
-    pub(super) inputs: Option<&'a Path>,
+    pub(in crate::cli::run) inputs: Option<&'a Path>,
     /// The seed of random values for parameters without an array.
-    pub(super) random: Option<u64>,
-    pub(super) dims: BTreeMap<String, i64>,
+    pub(in crate::cli::run) random: Option<u64>,
+    pub(in crate::cli::run) dims: BTreeMap<String, i64>,
     /// The module before all passes: random values depend on it, so that they are the same before and after passes.
-    pub(super) read: &'a Module,
+    pub(in crate::cli::run) read: &'a Module,
 }
 
 impl Asked<'_> {
     /// Returns the arguments of the function.
-    pub(super) fn values(&self, module: &Module, limits: &Limits) -> Result<Vec<Value>, Error> {
+    pub(in crate::cli::run) fn values(&self, module: &Module, limits: &Limits) -> Result<Vec<Value>, Error> {
         // The run itself reports a function that is missing or of the wrong kind.
         let Some(body) = module.get(self.function) else { return Ok(Vec::new()) };
         self.sources(body, limits)?.arguments(body, limits).map_err(|error| self.wrong(&error))
@@ -116,7 +116,7 @@ fn limit(fault: &Fault) -> Option<&'static str> {
 ///
 /// # Errors
 /// If the file cannot be read.
-pub(super) fn arrays(
+pub(in crate::cli::run) fn arrays(
     path: &Path,
     dtypes: &BTreeMap<String, DType>,
     limits: &Limits,
