@@ -1,7 +1,7 @@
 //! Errors of steps, with their place in the module if it is known.
 
 use super::ShownPlace;
-use super::services::Shown;
+use super::shown::Shown;
 use super::steps::Run;
 use crate::report::error::{Cause, Error, Kept, StepKind, exit};
 use crate::verify::Violation;

@@ -1,19 +1,19 @@
 //! Runs a plan over a module: calls one pass after the other, and verifies each changed function.
 
+mod begun;
 mod blocks;
 mod calls;
 mod claims;
 mod errors;
 pub mod execute;
+mod ledger;
 mod marks;
 mod notes;
 mod one_pass;
-mod outcomes;
 mod parallel;
 mod properties;
-mod rows;
 mod services;
-mod statistics;
+mod shown;
 mod steps;
 pub mod validate;
 mod wholes;
@@ -37,10 +37,10 @@ use std::time::Duration;
 
 pub use crate::report::expect::Expectation;
 pub use crate::report::said::{PassDiagnostic, ShownPlace, Statistic};
+pub use ledger::outcomes::{Failure, Fate, Part, Past, RunReport, StepReport};
 use marks::Marks;
 pub use notes::limits::Rewrites;
 pub use notes::{limits, provenance};
-pub use outcomes::{Failure, Fate, Part, Past, RunReport, StepReport};
 use parallel::Workers;
 use provenance::Provenance;
 use services::Services;

@@ -1,8 +1,8 @@
 //! Runs one pass between its instruments: calls it, and verifies the result.
 
+use super::ledger::Cost;
 use super::marks::Rules;
-use super::rows::Cost;
-use super::services::Shown;
+use super::shown::Shown;
 use super::steps::{Run, Stop};
 use super::{PassDiagnostic, calls};
 use crate::report::error::Error;

@@ -1,8 +1,9 @@
 //! The services of the host for passes, checkers and instruments, on any thread.
 
 use super::execute::evaluate::Evaluations;
+use super::ledger::statistics::Counters;
 use super::marks::{Marks, Rules};
-use super::statistics::Counters;
+use super::shown::Shown;
 use super::{PassDiagnostic, ShownPlace};
 use crate::context::Settings;
 use crate::engine::Engine;
@@ -16,8 +17,7 @@ use plugin_api::declare::diagnostics::Severity;
 use plugin_api::services::evaluation::{Evaluated, EvaluationError, EvaluationLimits};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashSet};
-use std::ops::Range;
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 /// The services of the host for plugin code on one thread: for instruments, checkers and module passes during a run, and for each stretch of
@@ -129,29 +129,6 @@ impl Input {
         limits: EvaluationLimits,
     ) -> Result<Evaluated, EvaluationError> {
         self.evaluations.get_or_init(Evaluations::default).evaluate(engine, &self.module, function, limits)
-    }
-}
-
-/// A printed module, in which places are shown.
-pub(super) struct Shown {
-    what: String,
-    text: Arc<str>,
-    spans: BTreeMap<String, Vec<Range<usize>>>,
-}
-
-impl Shown {
-    /// Prints a module. `what` describes which one it is.
-    pub(super) fn new(engine: &Engine, module: &Module, what: &str) -> Shown {
-        // If a module cannot be printed, its nodes do not have places.
-        let printed = script::print_shown(module, engine);
-        let (text, spans) = printed.map_or_else(|_| Default::default(), |printed| (printed.text, printed.spans));
-        Shown { what: format!("<{what}>"), text: text.into(), spans }
-    }
-
-    /// Returns the place of a node, if it has one.
-    pub(super) fn place(&self, function: &str, node: usize) -> Option<ShownPlace> {
-        let span = self.spans.get(function)?.get(node)?.clone();
-        (!span.is_empty()).then(|| (self.what.clone(), Arc::clone(&self.text), span))
     }
 }
 

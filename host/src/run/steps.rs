@@ -1,11 +1,11 @@
 //! Executes a plan: pulls steps from the driver and runs them.
 
+use super::begun::Whole;
 use super::claims::Claims;
-use super::outcomes::Rest;
+use super::ledger::outcomes::Rest;
+use super::ledger::{Closed, Cost, Ledger};
 use super::provenance::Provenance;
-use super::rows::{Closed, Cost, Ledger};
 use super::services::{Heard, Services};
-use super::wholes::Whole;
 use super::{Fate, Past, RunReport, Runner};
 use crate::context::Asked;
 use crate::engine::Engine;

@@ -1,64 +1,13 @@
 //! Treats a Sequential or composite pass as a pass: asks instruments whether it may run, and notifies them before and after its members.
 
+use super::begun::{Rounds, Whole};
 use super::steps::{Run, Stop};
-use crate::instruments::Started;
 use crate::report::error::{Error, StepKind, exit};
-use passhost_lang::ir::Module;
 use passhost_lang::metadata::Granularity;
 use passhost_lang::names::listed;
 use plugin_api::declare::instrument::PassFacts;
-use registry::{Facts, Owner, PassId, Registry, Round, Step, Unit};
+use registry::{Facts, Owner, Round, Step, Unit};
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
-
-/// A Sequential or composite pass that has begun.
-pub(super) struct Whole<'p> {
-    step: Cow<'p, Step>,
-    /// Number of its line in the plan.
-    number: usize,
-    /// The instruments that were notified of its start.
-    started: Started,
-    before: Module,
-    /// Number of passes that ran before it.
-    begun: usize,
-    /// Its rounds, if it runs until nothing changes.
-    rounds: Option<Rounds>,
-}
-
-/// The rounds of a Sequential so far.
-struct Rounds {
-    /// Properties that held before the first round, and the number of counters then.
-    facts: Facts,
-    counted: usize,
-    /// The modules before the first round and after each round, by hash.
-    seen: HashMap<u64, Vec<(u32, Module)>>,
-    /// The passes that changed the module, for each round.
-    changed: Vec<BTreeSet<PassId>>,
-}
-
-impl Rounds {
-    fn of(module: &Module, facts: &Facts, counted: usize) -> Rounds {
-        let seen = HashMap::from([(module.structural_hash(), vec![(0, module.clone())])]);
-        Rounds { facts: facts.clone(), counted, seen, changed: Vec::new() }
-    }
-
-    /// Records that a round ended with this module. Returns an earlier round that ended with the same module; rounds count from 1.
-    fn ended(&mut self, round: u32, module: &Module, changed: BTreeSet<PassId>) -> Option<u32> {
-        self.changed.push(changed);
-        let alike = self.seen.entry(module.structural_hash()).or_default();
-        if let Some((earlier, _)) = alike.iter().find(|(_, seen)| seen.structural_eq(module)) {
-            return Some(*earlier);
-        }
-        alike.push((round, module.clone()));
-        None
-    }
-
-    /// Returns the passes that changed the module after a round.
-    fn changed_after(&self, round: u32, registry: &Registry) -> Vec<String> {
-        let passes: BTreeSet<PassId> = self.changed.iter().skip(round as usize).flatten().copied().collect();
-        passes.into_iter().map(|pass| format!("`{}`", registry.pass(pass).name)).collect()
-    }
-}
 
 impl<'r> Run<'r> {
     /// Begins a Sequential or composite pass, unless an instrument vetoes it.

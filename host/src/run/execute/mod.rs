@@ -6,7 +6,7 @@ pub(super) mod evaluate;
 pub mod peak;
 pub mod timed;
 
-use super::services::Shown;
+use super::shown::Shown;
 use crate::engine::Engine;
 use crate::report::error::{Error, exit};
 use passhost_lang::ir::{Body, Call, Module, Type};

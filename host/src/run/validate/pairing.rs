@@ -10,7 +10,7 @@ use super::steps::ValidatedStep;
 use super::units::Unit;
 use super::verdict::Divergence;
 use crate::engine::Engine;
-use crate::run::services::Shown;
+use crate::run::shown::Shown;
 use passhost_lang::ir::Value as Node;
 use passhost_lang::ir::{Body, Module};
 use runtime::Limits;

@@ -1,5 +1,8 @@
 //! What a run reports: the outcome of each step, warnings and failures.
 
+pub(in crate::run) mod outcomes;
+pub(in crate::run) mod statistics;
+
 use super::{Failure, Fate, Past, StepReport};
 use crate::report::error::{Error, Kept};
 use crate::verify::pairs;
@@ -10,7 +13,7 @@ use std::time::Duration;
 
 /// Rows by nesting depth. The rows inside of a step come before its own row, which then takes them.
 #[derive(Default)]
-pub(super) struct Rows(Vec<Vec<StepReport>>);
+pub(in crate::run) struct Rows(Vec<Vec<StepReport>>);
 
 impl Rows {
     fn push(&mut self, nesting: usize, mut row: StepReport) {
@@ -20,16 +23,16 @@ impl Rows {
     }
 
     /// Returns all rows.
-    pub(super) fn finish(self) -> Vec<StepReport> {
+    pub(in crate::run) fn finish(self) -> Vec<StepReport> {
         self.0.into_iter().flatten().collect()
     }
 }
 
 /// Time and bindings of a pass.
-pub(super) struct Cost {
-    pub(super) time: Duration,
-    pub(super) verify: Duration,
-    pub(super) bindings: (usize, usize),
+pub(in crate::run) struct Cost {
+    pub(in crate::run) time: Duration,
+    pub(in crate::run) verify: Duration,
+    pub(in crate::run) bindings: (usize, usize),
 }
 
 /// A module whose bindings were counted, and their number.
@@ -57,42 +60,42 @@ impl Counted {
 }
 
 /// The report of a run so far.
-pub(super) struct Ledger<'r> {
+pub(in crate::run) struct Ledger<'r> {
     registry: &'r Registry,
     rows: Rows,
     /// The cost of the last pass, until it has its row.
-    pub(super) cost: Option<Cost>,
+    pub(in crate::run) cost: Option<Cost>,
     counted: Counted,
     warnings: Vec<String>,
     /// The same warnings, as a set.
     warned: HashSet<String>,
     /// Failures after which the run continued.
-    pub(super) errors: Vec<Error>,
+    pub(in crate::run) errors: Vec<Error>,
     failed_at: Option<Failure>,
 }
 
 /// The parts of a finished report.
-pub(super) struct Closed {
-    pub(super) steps: Vec<StepReport>,
-    pub(super) warnings: Vec<String>,
-    pub(super) errors: Vec<Error>,
-    pub(super) failed_at: Option<Failure>,
+pub(in crate::run) struct Closed {
+    pub(in crate::run) steps: Vec<StepReport>,
+    pub(in crate::run) warnings: Vec<String>,
+    pub(in crate::run) errors: Vec<Error>,
+    pub(in crate::run) failed_at: Option<Failure>,
 }
 
 impl<'r> Ledger<'r> {
-    pub(super) fn new(registry: &'r Registry) -> Ledger<'r> {
+    pub(in crate::run) fn new(registry: &'r Registry) -> Ledger<'r> {
         let counted = Counted(Module::new(Vec::<(String, Body)>::new()), 0);
         let (rows, cost, warnings, warned, errors, failed_at) = Default::default();
         Ledger { registry, rows, cost, counted, warnings, warned, errors, failed_at }
     }
 
-    pub(super) fn close(self) -> Closed {
+    pub(in crate::run) fn close(self) -> Closed {
         let Ledger { rows, warnings, errors, failed_at, .. } = self;
         Closed { steps: rows.finish(), warnings, errors, failed_at }
     }
 
     /// Adds the row of a step that has ended with this module.
-    pub(super) fn row(&mut self, step: StepRun, fate: Fate, module: &Module) {
+    pub(in crate::run) fn row(&mut self, step: StepRun, fate: Fate, module: &Module) {
         self.row_if(step, fate, module, |_| true);
     }
 
@@ -116,7 +119,7 @@ impl<'r> Ledger<'r> {
     }
 
     /// Adds rows of a step that did not run, and of the steps that need or contain it, the outermost last. Only `wanted` rows are added.
-    pub(super) fn rows_of(
+    pub(in crate::run) fn rows_of(
         &mut self,
         ended: &[StepRun],
         fate: &Fate,
@@ -144,13 +147,13 @@ impl<'r> Ledger<'r> {
     }
 
     /// Adds rows of a step that completed before an instrument failed, and of the Sequentials that contain it.
-    pub(super) fn rows_of_done(&mut self, ended: &[StepRun], changed: bool, module: &Module) {
+    pub(in crate::run) fn rows_of_done(&mut self, ended: &[StepRun], changed: bool, module: &Module) {
         let fate = Fate::Done(if changed { Outcome::Changed } else { Outcome::Unchanged });
         self.rows_of(ended, &fate, module, |row| row.has_members || row.fate == fate);
     }
 
     /// Adds rows of a step that was vetoed, itself or in its requirements.
-    pub(super) fn rows_of_vetoed(&mut self, ended: &[StepRun], by: String, module: &Module) {
+    pub(in crate::run) fn rows_of_vetoed(&mut self, ended: &[StepRun], by: String, module: &Module) {
         if let [user, .., needed] = ended {
             let [user, needed] = [user, needed].map(|step| step.unit.name(self.registry));
             self.warn(format!("`{user}` is skipped because it needs `{needed}`, vetoed by {by}"));
@@ -159,7 +162,7 @@ impl<'r> Ledger<'r> {
     }
 
     /// Adds rows of a step that needs a composite pass with a member that did not run.
-    pub(super) fn rows_of_lacking(&mut self, ended: &[StepRun], why: String, module: &Module) {
+    pub(in crate::run) fn rows_of_lacking(&mut self, ended: &[StepRun], why: String, module: &Module) {
         if let Some(user) = ended.last() {
             let user = user.unit.name(self.registry);
             self.warn(format!("`{user}` is skipped because it {why}"));
@@ -175,12 +178,12 @@ impl<'r> Ledger<'r> {
     }
 
     /// Records where the run first fails: the module before the step, and the outcomes of the passes before it.
-    pub(super) fn fails_at(&mut self, before: Module, past: &[Past]) {
+    pub(in crate::run) fn fails_at(&mut self, before: Module, past: &[Past]) {
         self.failed_at.get_or_insert_with(|| Failure { before, past: past.to_vec() });
     }
 
     /// Records a failure after which the run continues.
-    pub(super) fn goes_on_after(&mut self, mut error: Error) {
+    pub(in crate::run) fn goes_on_after(&mut self, mut error: Error) {
         if let Error::Step { kept, .. } = &mut error {
             *kept = Kept::WentOn;
         }
@@ -188,12 +191,12 @@ impl<'r> Ledger<'r> {
     }
 
     /// Counts the bindings of a module.
-    pub(super) fn bindings_of(&mut self, module: &Module) -> usize {
+    pub(in crate::run) fn bindings_of(&mut self, module: &Module) -> usize {
         self.counted.of(module)
     }
 
     /// Counts the bindings of a module anew. Those of a module that was written to cannot be subtracted.
-    pub(super) fn recount(&mut self, module: &Module) {
+    pub(in crate::run) fn recount(&mut self, module: &Module) {
         self.counted = Counted(module.clone(), module.n_bindings());
     }
 }

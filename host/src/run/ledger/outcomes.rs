@@ -1,9 +1,9 @@
 //! The results of a run: the module, its steps with their costs, and the diagnostics. A later run can start from a failed step.
 
-use super::Statistic;
-use super::provenance::Provenance;
 use crate::report::error::Error;
 use crate::report::said::PassDiagnostic;
+use crate::run::Statistic;
+use crate::run::provenance::Provenance;
 use passhost_lang::ir::Module;
 use passhost_lang::metadata::OptionValue;
 use registry::{Outcome, PassId, Registry, Unit, Why};
@@ -185,7 +185,7 @@ pub struct Part {
 }
 
 /// The data of a [`Part`] that a run still needs, and the outcomes of its passes.
-pub(super) struct Rest {
+pub(in crate::run) struct Rest {
     past: VecDeque<Past>,
     /// Initial number of past outcomes.
     given: usize,
@@ -201,7 +201,7 @@ pub(super) struct Rest {
 }
 
 impl Rest {
-    pub(super) fn of(part: &Part) -> Rest {
+    pub(in crate::run) fn of(part: &Part) -> Rest {
         let (past, given) = (part.past.iter().copied().collect(), part.past.len());
         let (first, only, until) = (part.first, part.only, part.until);
         Rest { past, given, first, only, until, over: false, ended: Vec::new(), uncalled: None }
@@ -211,7 +211,7 @@ impl Rest {
     ///
     /// # Errors
     /// If another step should be the first one.
-    pub(super) fn begins(&mut self, number: usize) -> Result<(), Error> {
+    pub(in crate::run) fn begins(&mut self, number: usize) -> Result<(), Error> {
         match self.first {
             Some(first) if !self.is_past() && first != number => {
                 Err(self.inconsistent(Some(first), &format!("after them, the run continues at step {number}")))
@@ -225,7 +225,7 @@ impl Rest {
     }
 
     /// Records that a containing step begins, which may be where the rest begins.
-    pub(super) fn whole_begins(&mut self, number: usize) {
+    pub(in crate::run) fn whole_begins(&mut self, number: usize) {
         self.first.take_if(|first| self.past.is_empty() && *first == number);
     }
 
@@ -233,7 +233,7 @@ impl Rest {
     ///
     /// # Errors
     /// If all passes ran before, or the plan does not have the first step.
-    pub(super) fn has_begun(&self) -> Result<(), Error> {
+    pub(in crate::run) fn has_begun(&self) -> Result<(), Error> {
         match self.first {
             None if !self.is_past() => Ok(()),
             first => Err(self.inconsistent(first, "no step is left to run after them")),
@@ -252,12 +252,12 @@ impl Rest {
     }
 
     /// Returns true if past passes are left.
-    pub(super) fn is_past(&self) -> bool {
+    pub(in crate::run) fn is_past(&self) -> bool {
         !self.past.is_empty()
     }
 
     /// Returns the outcome to use instead of calling the next pass; `None` if the pass is to be called.
-    pub(super) fn instead(&mut self, pass: PassId) -> Option<Past> {
+    pub(in crate::run) fn instead(&mut self, pass: PassId) -> Option<Past> {
         let (past, why) = match self.past.pop_front() {
             Some(past) => (past, "it has already run"),
             None => {
@@ -272,17 +272,17 @@ impl Rest {
     }
 
     /// Takes the reason why the last pass was not called.
-    pub(super) fn take_uncalled(&mut self) -> Option<&'static str> {
+    pub(in crate::run) fn take_uncalled(&mut self) -> Option<&'static str> {
         self.uncalled.take()
     }
 
     /// Records the outcome of a pass.
-    pub(super) fn ended(&mut self, past: Past) {
+    pub(in crate::run) fn ended(&mut self, past: Past) {
         self.ended.push(past);
     }
 
     /// Returns the outcomes of the passes so far.
-    pub(super) fn outcomes(&self) -> &[Past] {
+    pub(in crate::run) fn outcomes(&self) -> &[Past] {
         &self.ended
     }
 }

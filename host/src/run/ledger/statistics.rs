@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 /// Counters in the order of their first use. Those that were added after a mark can be taken back.
 #[derive(Default)]
-pub(super) struct Counters {
+pub(in crate::run) struct Counters {
     list: Vec<Statistic>,
     /// The position of each counter since the last mark, by pass and name.
     places: HashMap<String, HashMap<String, usize>>,
@@ -13,7 +13,7 @@ pub(super) struct Counters {
 
 impl Counters {
     /// Adds to a counter. New counters are appended to the list.
-    pub(super) fn add(&mut self, pass: &str, name: &str, n: u64) {
+    pub(in crate::run) fn add(&mut self, pass: &str, name: &str, n: u64) {
         let known = self.places.get(pass).and_then(|names| names.get(name));
         match known.and_then(|at| self.list.get_mut(*at)) {
             Some(counter) => counter.sum = counter.sum.saturating_add(n),
@@ -26,24 +26,24 @@ impl Counters {
     }
 
     /// Adds the counters of another thread.
-    pub(super) fn extend(&mut self, others: Counters) {
+    pub(in crate::run) fn extend(&mut self, others: Counters) {
         others.list.iter().for_each(|Statistic { pass, name, sum }| self.add(pass, name, *sum));
     }
 
     /// Returns a mark for [`Counters::back_to`].
-    pub(super) fn mark(&mut self) -> usize {
+    pub(in crate::run) fn mark(&mut self) -> usize {
         self.places.clear();
         self.list.len()
     }
 
     /// Drops what was added after a mark.
-    pub(super) fn back_to(&mut self, mark: usize) {
+    pub(in crate::run) fn back_to(&mut self, mark: usize) {
         self.places.clear();
         self.list.truncate(mark);
     }
 
     /// Returns the sums, in the order of their first use.
-    pub(super) fn sums(self) -> Vec<Statistic> {
+    pub(in crate::run) fn sums(self) -> Vec<Statistic> {
         let mut sums = Counters::default();
         sums.extend(self);
         sums.list
