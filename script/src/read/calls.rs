@@ -1,9 +1,10 @@
 //! Reads calls of operators, of functions of the module, and of local functions.
 
+use super::arguments::{accept, keyword};
 use super::constants::number_operand;
 use super::defaults::positions;
-use super::func::FnReader;
-use super::types::{accept, keyword};
+use super::dims::unknown_rank;
+use super::reader::FnReader;
 use super::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::literals::Literal;
@@ -313,7 +314,7 @@ impl<'a> FnReader<'a> {
                 Ok(self.b.shape(&dims))
             }
             Expr::StringLiteral(_) if info.is_some_and(|arg| arg.name == "dtype") => {
-                let dtype = super::types::dtype_of(expr)?;
+                let dtype = super::arguments::dtype_of(expr)?;
                 Ok(self.b.dtype(dtype))
             }
             Expr::List(list) => {
@@ -601,12 +602,6 @@ fn path(expr: &Expr) -> Option<String> {
         Expr::Attribute(attribute) => Some(format!("{}.{}", path(&attribute.value)?, attribute.attr)),
         _ => None,
     }
-}
-
-/// The error for a shape with unknown dimensions.
-pub(super) fn unknown_rank(name: &str, at: Range<usize>) -> Diagnostic {
-    Diagnostic::new(at, format!("the dimensions of the shape `{name}` are unknown here"))
-        .help(format!("name them first: `shape = R.match_cast({name}, R.Shape([a, b]))`, then R.Tensor((a, b), ...)"))
 }
 
 /// The variables that types use as their shape.

@@ -1,8 +1,8 @@
 //! Reads constants: `R.const(1.0, "float32")` and `R.const([[1.0, 2.0]], "float32")`. Like TVM, they follow NumPy's
 //! conversions of Python values.
 
-use super::func::FnReader;
-use super::types::{dtype_of, wide_int};
+use super::arguments::{dtype_of, not_finite, wide_int};
+use super::reader::FnReader;
 use super::{Read, is_path, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::literals::Literal;
@@ -228,9 +228,4 @@ pub(super) fn scalar(expr: &Expr) -> Option<Scalar> {
         },
         _ => None,
     }
-}
-
-/// Returns a float that is not finite, by its name.
-pub(crate) fn not_finite(name: &str) -> Option<f64> {
-    matches!(name, "nan" | "inf" | "-inf").then(|| name.parse().ok()).flatten()
 }

@@ -1,7 +1,8 @@
 //! Adds the operands and attributes that TVM's Python functions add to a call.
 
-use super::func::FnReader;
-use super::types::{accept, dtype_of, float_of, keyword};
+use super::arguments::{accept, dtype_of, keyword};
+use super::dims::float_of;
+use super::reader::FnReader;
 use super::{Read, span};
 use passhost_lang::ir::{Attr, AttrsId, DType, Dim, Type, TypeId, V};
 use ruff_python_ast::ExprCall;

@@ -1,10 +1,10 @@
 //! Reads expressions and attribute values.
 
+use super::arguments::{accept, int, keyword, sym_declaration};
 use super::constants::{Scalar, number_operand, scalar};
-use super::func::FnReader;
+use super::reader::FnReader;
 use super::targets;
 use super::tir::python_int;
-use super::types::{accept, int, keyword, sym_declaration};
 use super::{Read, is_path, span};
 use crate::metadata::Object;
 use crate::words::diagnostic::Diagnostic;
@@ -171,7 +171,7 @@ impl<'a> FnReader<'a> {
                 self.b.extern_func(symbol.value.to_str(), ty)
             }
             ("dtype", [dtype]) => {
-                let dtype = super::types::dtype_of(dtype)?;
+                let dtype = super::arguments::dtype_of(dtype)?;
                 self.b.dtype(dtype)
             }
             ("tuple", items) => {

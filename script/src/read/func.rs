@@ -5,12 +5,12 @@ mod operators;
 mod scope;
 mod unpack;
 
+use super::arguments::{accept, sym_declaration};
+use super::reader::{FnReader, Local, Open};
 use super::top::{decorated_by, flags};
-use super::types::{accept, sym_declaration};
 use super::{Read, Scope, is_path, path_after, sealed, span, unexpected};
 use crate::metadata::Object;
 use crate::words::diagnostic::Diagnostic;
-use foldhash::fast::RandomState;
 use passhost_lang::ir::erase::{erase_unbound, seen_outside};
 use passhost_lang::ir::records::{flag, kind};
 use passhost_lang::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
@@ -18,76 +18,6 @@ use passhost_lang::typing::relations::{Relation, relation};
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef, StmtReturn, TypeParam};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-
-/// A name in scope.
-#[derive(Clone)]
-struct Local<'a> {
-    v: V,
-    span: Range<usize>,
-    /// The previous meaning, if an inner scope hides it.
-    outer: Option<Box<Local<'a>>>,
-    depth: usize,
-    life: std::marker::PhantomData<&'a ()>,
-}
-
-/// The kind of the open block.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Open {
-    No,
-    Block,
-    /// A dataflow block that may have ended; one that follows directly continues it.
-    Dataflow,
-}
-
-/// Reads one function.
-pub(crate) struct FnReader<'a> {
-    pub(crate) scope: &'a Scope<'a>,
-    pub(crate) b: BodyBuilder,
-    locals: HashMap<&'a str, Local<'a>, RandomState>,
-    /// Names of each open scope, innermost last.
-    scopes: Vec<Vec<&'a str>>,
-    /// The open block at each level.
-    blocks: Vec<Open>,
-    in_dataflow: bool,
-    /// Names of the outputs of the enclosing dataflow block.
-    outputs: Vec<&'a str>,
-    pub(crate) syms: HashMap<String, Sym, RandomState>,
-    /// Variables of functions of indices, by name.
-    pub(crate) index_syms: HashMap<&'a str, Sym, RandomState>,
-    /// True if unknown names in dimensions become symbolic variables (in strings).
-    pub(crate) implicit_syms: bool,
-    pub(crate) types: HashMap<&'a str, TypeId, RandomState>,
-    /// Names of the dimensions of shapes whose type does not have dimensions.
-    pub(crate) named_dims: HashMap<V, Vec<Dim>, RandomState>,
-    /// True if the type that is being read must have a shape, because something is allocated for it.
-    pub(crate) exact_shapes: bool,
-    /// True if the type that is being read mentions a variable.
-    pub(crate) speaks_of_values: bool,
-    pub(crate) calls: HashMap<Box<[u32]>, (TypeId, bool), RandomState>,
-    pub(crate) globals: HashMap<&'a str, V, RandomState>,
-    pub(crate) attrs: HashMap<&'a str, AttrsId, RandomState>,
-    /// The operator for which an entry of `attrs` was checked.
-    pub(crate) attrs_op: HashMap<AttrsId, String, RandomState>,
-    pub(crate) operators: HashMap<&'a str, (&'a passhost_lang::metadata::OpInfo, V), RandomState>,
-    /// Attributes so far, for each open function.
-    func_attrs: Vec<Vec<(String, Attr)>>,
-    /// Name of the function of the module, if it is not private.
-    public: Option<&'a str>,
-    /// For each open function, true if it is declared pure.
-    pure: Vec<bool>,
-    /// Names that were declared as `n = TypeVar("n")` above a local function.
-    local_type_vars: HashSet<&'a str, RandomState>,
-    /// Names of the module, such as `cls`.
-    pub(crate) modules: HashSet<&'a str, RandomState>,
-    /// Calls of operators that are not declared by any plugin.
-    pub(crate) opaque: HashSet<V, RandomState>,
-    /// Functions whose results are not declared before they are called.
-    pub(crate) later: HashSet<V, RandomState>,
-    /// Scalar variables, with their symbolic variables.
-    scalars: HashMap<V, Sym, RandomState>,
-    /// Number of parts of the types of all bindings so far.
-    parts: u64,
-}
 
 /// The content of the decorator.
 struct Decorator {

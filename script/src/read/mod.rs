@@ -1,12 +1,15 @@
 //! Reads text as IR: module, functions, statements. Expressions, calls and types are in separate files.
 
+mod arguments;
 mod calls;
 mod constants;
 mod defaults;
+mod dims;
 mod exprs;
 mod func;
 pub(crate) mod guard;
 mod ops;
+mod reader;
 mod targets;
 mod tir;
 mod top;
@@ -18,10 +21,10 @@ use crate::metadata::{Metadata, Object};
 use crate::words::devices::Devices;
 use crate::words::diagnostic::{Diagnostic, ReadError};
 use crate::words::dtypes::dtype_named;
-use func::FnReader;
 use passhost_lang::ir::records::leaf;
 use passhost_lang::ir::{Attr, Module, SealError, Type};
 use passhost_lang::names::{did_you_mean, few_suggestions, suggestions};
+use reader::FnReader;
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
 use std::cell::RefCell;
@@ -92,7 +95,7 @@ impl Scope<'_> {
         if !is_name(&inner.value, "metadata") {
             return Ok(None);
         }
-        let (Expr::StringLiteral(key), Some(index)) = (&*inner.slice, types::int(&outer.slice)) else {
+        let (Expr::StringLiteral(key), Some(index)) = (&*inner.slice, arguments::int(&outer.slice)) else {
             let message = "expected an object such as metadata[\"ir.GenericConst\"][0]";
             return Err(Diagnostic::new(span(expr), message));
         };

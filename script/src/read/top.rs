@@ -1,6 +1,6 @@
 //! Reads the top level of a text: a module, or one function alone, with the declarations above it.
 
-use super::types::accept;
+use super::arguments::accept;
 use super::{Read, Scope, is_name, is_path, span, unexpected};
 use crate::metadata::Metadata;
 use crate::words::diagnostic::{Diagnostic, ReadError};

@@ -1,16 +1,18 @@
 //! Reads types and dimensions.
 
-use super::constants::not_finite;
-use super::func::FnReader;
+use super::arguments::{accept, dtype_of, int, keyword, not_finite, wide_int};
+use super::dims::{
+    absolute, cast, ceildiv, computed, float, float_of, has_float, limit_of, negated, no_bools, unknown_rank,
+};
 use super::ops::{binary_op, compare_op, named_op};
-use super::{Read, is_path, path_after, span};
+use super::reader::FnReader;
+use super::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
-use crate::words::dtypes::{Extreme, dtype_named, extreme};
-use crate::words::folding::{Constant, Folded, folded, wrapped};
+use crate::words::dtypes::dtype_named;
 use passhost_lang::ir::{DTensorType, DType, Dim, DimExpr, TensorType, Type, TypeId};
 use passhost_lang::names::listed;
 use passhost_lang::scalar::PrimOp;
-use ruff_python_ast::{BoolOp, Expr, ExprCall, ExprCompare, ExprName, Keyword, Number, Operator, UnaryOp};
+use ruff_python_ast::{BoolOp, Expr, ExprCall, ExprCompare, ExprName, Number, Operator, UnaryOp};
 use std::sync::Arc;
 
 impl<'a> FnReader<'a> {
@@ -149,7 +151,7 @@ impl<'a> FnReader<'a> {
         }
         match self.b.type_owned(self.b.type_of(shape)) {
             Type::Shape { dims: None, .. } if self.exact_shapes => {
-                Err(super::calls::unknown_rank(variable.id.as_str(), span(variable)))
+                Err(unknown_rank(variable.id.as_str(), span(variable)))
             }
             Type::Shape { ndim, dims } => Ok((ndim, dims)),
             _ => {
@@ -435,21 +437,6 @@ fn placement(text: &str, at: std::ops::Range<usize>) -> Read<Vec<Option<u32>>> {
     text.split(',').map(part).collect()
 }
 
-pub(super) fn cast(dtype: DType, value: Dim) -> Dim {
-    if value.dtype() == dtype { value } else { Dim::Expr(Arc::new(DimExpr::Unary(PrimOp::Cast, dtype, value))) }
-}
-
-/// Returns a float in its data type.
-///
-/// # Errors
-/// Fails at `at` if it exceeds the range of the type.
-pub(super) fn float(value: f64, dtype: DType, at: std::ops::Range<usize>) -> Read<Dim> {
-    match dtype.has_float(value) {
-        true => Ok(Dim::float(value, dtype)),
-        false => Err(Diagnostic::new(at, format!("{value:e} does not fit {dtype}"))),
-    }
-}
-
 /// Converts a dimension of a shape to int64: a constant of another data type is converted, as in TVM.
 ///
 /// # Errors
@@ -467,142 +454,10 @@ fn whole(item: &Expr, dim: Dim) -> Read<Dim> {
     Err(fault.help("T.Cast(\"int64\", n) converts an integer of another type"))
 }
 
-/// Builds `a op b`, folded where TVM folds it.
-///
-/// # Errors
-/// Fails at `at` for a division by zero, or an integer that does not fit 64 bits.
-pub(crate) fn computed(op: PrimOp, a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
-    no_bools(op, &a, &b, &at)?;
-    let (a, b) = of_one_type(a, b);
-    let dtype = if matches!(a, Dim::Int(_)) { b.dtype() } else { a.dtype() };
-    if matches!(op, PrimOp::Min | PrimOp::Max) && matches!((&a, &b), (Dim::Var(a), Dim::Var(b)) if a == b) {
-        return Ok(a);
-    }
-    // Next to a float, Python converts integers to floats.
-    let (x, y) = match (constant(&a), constant(&b)) {
-        (Constant::Int(x), Constant::Float(y)) => (Constant::Float(x as f64), Constant::Float(y)),
-        (Constant::Float(x), Constant::Int(y)) => (Constant::Float(x), Constant::Float(y as f64)),
-        both => both,
-    };
-    Ok(match folded(op, dtype, x, y) {
-        Some(Folded::Left) => a,
-        Some(Folded::Right) => b,
-        Some(Folded::Float(value)) if matches!(dtype, DType::F32 | DType::F64) => Dim::float(value, dtype),
-        Some(Folded::Int(value)) if op.is_truth() => Dim::int(value as i64, DType::BOOL),
-        Some(Folded::Int(value)) if dtype == DType::I64 => match i64::try_from(value) {
-            Ok(value) => Dim::Int(value),
-            Err(_) => return Err(Diagnostic::new(at, format!("{value} does not fit into 64 bits"))),
-        },
-        Some(Folded::Int(value)) => Dim::int(wrapped(value, dtype.bits(), dtype.code() == 0), dtype),
-        Some(Folded::ByZero) => return Err(Diagnostic::new(at, "this divides by zero")),
-        _ => Dim::binary(op, a, b),
-    })
-}
-
-/// Converts the narrower of two integers to the type of the other. A Python integer fits any type.
-fn of_one_type(a: Dim, b: Dim) -> (Dim, Dim) {
-    let is_int = |dim: &Dim| dim.dtype().is_int() && dim.dtype().code() == 0 && !matches!(dim, Dim::Int(_));
-    let wide = |dim: Dim, dtype: DType| match dim.as_int() {
-        Some(value) => Dim::int(value, dtype),
-        None => cast(dtype, dim),
-    };
-    let (of_a, of_b) = (a.dtype(), b.dtype());
-    match is_int(&a) && is_int(&b) {
-        true if of_a.bits() > of_b.bits() => (a, wide(b, of_a)),
-        true if of_a.bits() < of_b.bits() => (wide(a, of_b), b),
-        _ => (a, b),
-    }
-}
-
-/// Builds `(a + b - 1) // b`.
-fn ceildiv(a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
-    let sum = computed(PrimOp::Add, a, b.clone(), at.clone())?;
-    let one = if b.dtype() == DType::I64 { Dim::Int(1) } else { Dim::int(1, b.dtype()) };
-    computed(PrimOp::FloorDiv, computed(PrimOp::Sub, sum, one, at.clone())?, b, at)
-}
-
-/// Reads `T.max_value("int64")` and the like.
-fn limit_of(limit: &str, expr: &Expr) -> Read<Dim> {
-    let dtype = dtype_of(expr)?;
-    let found = match limit {
-        "infinity" => dtype.is_float().then_some(Extreme::Float(f64::INFINITY)),
-        limit => extreme(dtype, limit == "max_value"),
-    };
-    match found {
-        Some(Extreme::Int(value)) if dtype == DType::I64 => Ok(Dim::Int(value)),
-        Some(Extreme::Int(value)) => Ok(Dim::int(value, dtype)),
-        Some(Extreme::Float(value)) => Ok(Dim::float(value, dtype)),
-        None => Err(Diagnostic::new(span(expr), format!("T.{limit} is not defined for {dtype}"))),
-    }
-}
-
-/// Refuses bools as operands of arithmetic.
-fn no_bools(op: PrimOp, a: &Dim, b: &Dim, at: &std::ops::Range<usize>) -> Read<()> {
-    let arithmetic = op.is_arithmetic() || matches!(op, PrimOp::Shl | PrimOp::Shr);
-    if arithmetic && [a, b].iter().any(|operand| operand.dtype() == DType::BOOL) {
-        return Err(Diagnostic::new(at.clone(), "a bool cannot be used as a dimension or in arithmetic")
-            .help("use 0 or 1, or convert a comparison with T.Cast(\"int64\", n > 4)"));
-    }
-    Ok(())
-}
-
-/// Returns the constant value of a dimension, if it has one.
-fn constant(dim: &Dim) -> Constant {
-    match (dim.as_int(), float_of(dim)) {
-        (Some(value), _) => Constant::Int(value),
-        (None, Some(value)) => Constant::Float(value),
-        (None, None) => Constant::No,
-    }
-}
-
-/// Negates a dimension: a number directly, anything else by a product with minus one.
-pub(super) fn negated(a: Dim) -> Dim {
-    let dtype = a.dtype();
-    match (float_of(&a), a.as_int().and_then(i64::checked_neg)) {
-        (Some(value), _) => Dim::float(-value, dtype),
-        (None, Some(value)) if dtype.is_int() => Dim::int(value, dtype),
-        _ => Dim::binary(PrimOp::Mul, a, Dim::int(-1, dtype)),
-    }
-}
-
-pub(super) fn float_of(dim: &Dim) -> Option<f64> {
-    match dim {
-        Dim::Expr(e) => match **e {
-            DimExpr::Float(bits, _) => Some(f64::from_bits(bits)),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
 fn not_a_type(expr: &Expr) -> Diagnostic {
     Diagnostic::new(span(expr), "expected a type").help(
         "R.Tensor((1, n), dtype=\"float32\"), R.Shape([n]), R.Tuple(...), R.Prim(\"int64\"), R.Callable(...), R.Any",
     )
-}
-
-/// Returns true if it contains a float.
-pub(super) fn has_float(dim: &Dim) -> bool {
-    match dim {
-        Dim::Int(_) => false,
-        Dim::Var(sym) => sym.dtype.is_float(),
-        Dim::Expr(expr) => match &**expr {
-            DimExpr::Int(..) => false,
-            DimExpr::Float(..) => true,
-            DimExpr::Binary(_, _, a, b) => has_float(a) || has_float(b),
-            // A cast to an integer hides floats within it.
-            DimExpr::Unary(PrimOp::Cast, dtype, _) => dtype.is_float(),
-            DimExpr::Unary(_, _, a) => has_float(a),
-        },
-    }
-}
-
-/// Builds the absolute value of an integer, as TVM does: one of two values.
-fn absolute(value: Dim) -> Dim {
-    let zero = || Dim::int(0, value.dtype());
-    let (holds, negative) =
-        (Dim::binary(PrimOp::Ge, value.clone(), zero()), Dim::binary(PrimOp::Sub, zero(), value.clone()));
-    Dim::if_then_else(holds, value, negative)
 }
 
 /// Describes a call that scalar expressions may have, but dimensions may not.
@@ -618,78 +473,4 @@ fn not_of_dims(call: &ExprCall) -> Diagnostic {
 
 fn not_a_dim(expr: &Expr) -> Diagnostic {
     Diagnostic::new(span(expr), "expected a dimension: an integer, a symbolic variable, or + - * // % of these")
-}
-
-pub(crate) fn dtype_of(expr: &Expr) -> Read<DType> {
-    match expr {
-        Expr::StringLiteral(text) => text
-            .value
-            .to_str()
-            .parse()
-            .map_err(|error: passhost_lang::ir::types::UnknownDType| Diagnostic::new(span(expr), error.to_string())),
-        Expr::NoneLiteral(_) => Ok(DType::VOID),
-        other => Err(Diagnostic::new(span(other), "expected a data type such as \"float32\"")),
-    }
-}
-
-/// Returns an integer of 64 bits, perhaps negative.
-pub(crate) fn int(expr: &Expr) -> Option<i64> {
-    wide_int(expr)?.try_into().ok()
-}
-
-/// Returns an integer that fits 64 bits, signed or unsigned.
-pub(crate) fn wide_int(expr: &Expr) -> Option<i128> {
-    match expr {
-        Expr::NumberLiteral(number) => match &number.value {
-            Number::Int(value) => value.as_u64().map(i128::from),
-            _ => None,
-        },
-        Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => wide_int(&unary.operand).map(|value| -value),
-        Expr::UnaryOp(unary) if unary.op == UnaryOp::UAdd => wide_int(&unary.operand),
-        _ => None,
-    }
-}
-
-/// Returns an argument by name.
-pub(crate) fn keyword<'c>(call: &'c ExprCall, name: &str) -> Option<&'c Expr> {
-    let keywords = &call.arguments.keywords;
-    keywords.iter().find(|k| k.arg.as_ref().is_some_and(|arg| arg.as_str() == name)).map(|k| &k.value)
-}
-
-/// Refuses arguments that a call does not take, so that none is ignored.
-pub(crate) fn accept(call: &ExprCall, positional: usize, names: &[&str], usage: &str) -> Read<()> {
-    if let Some(extra) = call.arguments.args.get(positional) {
-        return Err(Diagnostic::new(span(extra), "too many arguments").help(usage));
-    }
-    for keyword in &call.arguments.keywords {
-        let name = keyword.arg.as_ref().map_or("**", |arg| arg.as_str());
-        let place = names.iter().position(|known| *known == name);
-        if place.is_none() {
-            return Err(Diagnostic::new(span(keyword), format!("unexpected argument `{name}`")).help(usage));
-        }
-        if place.is_some_and(|place| place < call.arguments.args.len()) {
-            return Err(Diagnostic::new(span(keyword), format!("argument `{name}` is given twice")).help(usage));
-        }
-    }
-    Ok(())
-}
-
-/// Refuses arguments as [`accept`] does, for a call with any number of positional arguments.
-pub(crate) fn accept_named(call: &ExprCall, names: &[&str], usage: &str) -> Read<()> {
-    let unknown = |keyword: &&Keyword| !keyword.arg.as_ref().is_some_and(|arg| names.contains(&arg.as_str()));
-    match call.arguments.keywords.iter().find(unknown) {
-        Some(keyword) => {
-            let name = keyword.arg.as_ref().map_or("**", |arg| arg.as_str());
-            Err(Diagnostic::new(span(keyword), format!("unexpected argument `{name}`")).help(usage))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Returns the data type of a symbolic variable if an expression declares one, as in `n = T.int64()`.
-pub(crate) fn sym_declaration(text: &str, expr: &Expr) -> Option<DType> {
-    let Expr::Call(call) = expr else { return None };
-    let empty = call.arguments.args.is_empty() && call.arguments.keywords.is_empty();
-    let name = path_after(text, &call.func, "T").filter(|_| empty)?;
-    if is_path(&call.func, &["T", "handle"]) { None } else { dtype_named(name) }
 }

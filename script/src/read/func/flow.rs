@@ -1,7 +1,7 @@
 //! Reads dataflow blocks, Ifs and their branches.
 
 use super::FnReader;
-use crate::read::types::accept;
+use crate::read::arguments::accept;
 use crate::read::{Read, is_path, path_after, span, unexpected};
 use crate::words::diagnostic::Diagnostic;
 use passhost_lang::ir::records::{flag, kind};

@@ -1,7 +1,7 @@
 //! Reads Python operators on tensors: `x + y` calls `relax.add`, and `x.astype("float16")` calls `relax.astype`.
 
 use super::FnReader;
-use crate::read::types::{accept, dtype_of, keyword};
+use crate::read::arguments::{accept, dtype_of, keyword};
 use crate::read::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use passhost_lang::ir::{Attr, AttrsId, Type, TypeId, V};

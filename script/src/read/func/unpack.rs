@@ -2,7 +2,7 @@
 //! one.
 
 use super::FnReader;
-use crate::read::types::int;
+use crate::read::arguments::int;
 use crate::read::{Read, path_after, span, unexpected};
 use crate::words::diagnostic::Diagnostic;
 use passhost_lang::ir::{Type, V};

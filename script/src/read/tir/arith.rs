@@ -2,8 +2,7 @@
 
 use crate::print::{operation_constructor, operation_name};
 use crate::read::Read;
-use crate::read::tir::buffer::typed;
-use crate::read::tir::expr::{lanes, with_lanes};
+use crate::read::tir::dtypes::{in_one_lane, lanes, promoted, scalar, typed, with_code, with_lanes};
 use crate::read::tir::{E, Is, TirReader};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::folding::{Constant, Folded, folded, of_numbers, wrapped};
@@ -11,7 +10,6 @@ use passhost_lang::arith::{Analyzer, Piece, symbol_of};
 use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{DType, Dim, NodeSpec, V};
 use passhost_lang::scalar::PrimOp;
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -218,7 +216,7 @@ impl TirReader<'_> {
     /// Returns the constant value of an operand, if it has one.
     fn constant_of(&self, e: E) -> Constant {
         let dim = self.b.with(e.v, |value| value.dim());
-        match dim.as_ref().map(|dim| (dim.as_int(), crate::read::types::float_of(dim))) {
+        match dim.as_ref().map(|dim| (dim.as_int(), crate::read::dims::float_of(dim))) {
             Some((Some(value), _)) => Constant::Int(value),
             Some((None, Some(value))) => Constant::Float(value),
             _ => Constant::No,
@@ -360,7 +358,7 @@ impl TirReader<'_> {
             return None;
         }
         let dim = self.b.with(e.v, |value| value.dim())?;
-        let constant = match (dim.as_int(), crate::read::types::float_of(&dim)) {
+        let constant = match (dim.as_int(), crate::read::dims::float_of(&dim)) {
             (Some(value), _) if dtype.is_float() => self.float(value as f64, dtype, Is::Value),
             (Some(value), _) if dtype.has_integer(value.into()) => self.imm_of(value, dtype, Is::Value),
             (None, Some(value)) if dtype.is_float() => self.float(value, dtype, Is::Value),
@@ -461,47 +459,7 @@ fn common(a: E, b: E, at: &Range<usize>) -> Read<Option<DType>> {
     Ok(Some(DType::new(dtype.code(), dtype.bits(), lanes)))
 }
 
-/// Returns the one of two data types in which TVM computes: floats before integers, wider ones before narrower
-/// ones.
-pub(super) fn promoted(x: DType, y: DType) -> Option<DType> {
-    let rank = |dtype: DType| match dtype.code() {
-        2 => 6,
-        4 => 5,
-        7..=14 => 4,
-        15 | 16 => 3,
-        17 => 2,
-        6 => 0,
-        _ => 1,
-    };
-    match rank(x).cmp(&rank(y)) {
-        Ordering::Greater => Some(x),
-        Ordering::Less => Some(y),
-        Ordering::Equal if x.code() == y.code() => Some(if x.bits() < y.bits() { y } else { x }),
-        // Of integers of the same width, the unsigned one.
-        Ordering::Equal if x.is_int() => Some(match x.bits().cmp(&y.bits()) {
-            Ordering::Less => y,
-            Ordering::Greater => x,
-            Ordering::Equal if x.code() == 1 => x,
-            Ordering::Equal => y,
-        }),
-        Ordering::Equal => None,
-    }
-}
-
 /// Returns true if arithmetic applies to its values: integers, bools, floats.
 pub(super) fn is_number(dtype: DType) -> bool {
     dtype.code() != DType::HANDLE.code()
-}
-
-pub(super) fn in_one_lane(e: E) -> E {
-    E { dtype: scalar(e.dtype), ..e }
-}
-
-pub(super) fn scalar(dtype: DType) -> DType {
-    DType::new(dtype.code(), dtype.bits(), 1)
-}
-
-/// Returns a data type with the lanes of another.
-fn with_code(dtype: DType, lanes_of: DType) -> DType {
-    DType::new(dtype.code(), dtype.bits(), lanes_of.lanes().max(1))
 }

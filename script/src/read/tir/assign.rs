@@ -1,10 +1,11 @@
 //! Reads declarations of the form `name = …` in a PrimFunc.
 
+use crate::read::arguments::{accept, keyword, sym_declaration};
 use crate::read::tir::arith::is_number;
-use crate::read::tir::buffer::{BufferCall, BufferFacts, handle_type, typed};
+use crate::read::tir::buffer::{BufferCall, BufferFacts, handle_type};
+use crate::read::tir::dtypes::typed;
 use crate::read::tir::stmt::one;
 use crate::read::tir::{E, HERE, Is, TirReader};
-use crate::read::types::{accept, keyword, sym_declaration};
 use crate::read::{Read, span};
 use crate::words::diagnostic::Diagnostic;
 use passhost_lang::ir::records::{axis, buffer_of, flag, kind};
@@ -209,7 +210,7 @@ impl<'a> TirReader<'a> {
         let Some(Expr::StringLiteral(tag)) = argument(0, "thread_tag") else {
             return Err(Diagnostic::new(span(call), "expected T.env_thread(\"threadIdx.x\")").help(usage));
         };
-        let dtype = argument(1, "dtype").map_or(Ok(DType::I32), crate::read::types::dtype_of)?;
+        let dtype = argument(1, "dtype").map_or(Ok(DType::I32), crate::read::arguments::dtype_of)?;
         let attrs = self.b.attrs([("thread", Attr::Str(tag.value.to_str().to_string()))]);
         let ty = self.prim_type(dtype);
         let v = self.b.node(NodeSpec::new(kind::VAR).ty(ty).attrs(attrs).flags(flag::INNER), &[], Some(name));
@@ -233,7 +234,7 @@ impl<'a> TirReader<'a> {
             let message = format!("{} variables for {} extents", names.len(), extents.len());
             return Err(Diagnostic::new(span(call), message).help(usage));
         }
-        let dtype = keyword(call, "dtype").map_or(Ok(DType::I32), crate::read::types::dtype_of)?;
+        let dtype = keyword(call, "dtype").map_or(Ok(DType::I32), crate::read::arguments::dtype_of)?;
         if !dtype.is_int() || dtype.bits() != 32 || dtype.lanes() != 1 {
             return Err(Diagnostic::new(span(call), format!("such a variable must be int32 or uint32, found {dtype}")));
         }
@@ -303,7 +304,7 @@ impl<'a> TirReader<'a> {
             return Err(Diagnostic::new(span(call), "a scalar needs a data type").help(usage));
         };
         let dtype = match dtype {
-            Expr::StringLiteral(_) => crate::read::types::dtype_of(dtype)?,
+            Expr::StringLiteral(_) => crate::read::arguments::dtype_of(dtype)?,
             path => self.value_type(path)?.1,
         };
         let data = argument("data");
@@ -455,7 +456,7 @@ impl<'a> TirReader<'a> {
         };
         let value = self.value(value)?;
         if let Some(dtype) = argument(2, "dtype") {
-            let (said, at) = (crate::read::types::dtype_of(dtype)?, span(dtype));
+            let (said, at) = (crate::read::arguments::dtype_of(dtype)?, span(dtype));
             if said != min.dtype {
                 let message = format!("the axis is of {}, but its declared data type is {said}", min.dtype);
                 return Err(Diagnostic::new(at, message).help(format!("T.axis.spatial(T.{said}(16), i)")));

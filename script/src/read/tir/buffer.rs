@@ -1,11 +1,11 @@
 //! Reads TIR types: scalars, handles, buffers with their shapes.
 
+use crate::read::arguments::{accept, dtype_of, int, keyword, wide_int};
+use crate::read::dims::{cast, computed, has_float, negated};
 use crate::read::ops::{binary_op, compare_op, named_op};
-use crate::read::tir::arith::promoted;
-use crate::read::tir::call::void_type;
-use crate::read::tir::sugar::python_int;
-use crate::read::tir::{E, HERE, Is, TirReader};
-use crate::read::types::{accept, cast, computed, dtype_of, has_float, int, keyword, negated, wide_int};
+use crate::read::tir::dtypes::{is_narrower, promoted, void_type};
+use crate::read::tir::python::python_int;
+use crate::read::tir::{Is, TirReader};
 use crate::read::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
@@ -443,11 +443,6 @@ fn variable_dtype(buffer: &BufferType) -> DType {
     buffer.shape.first().map_or(DType::I32, Dim::dtype)
 }
 
-/// Returns true if both are integers, and `a` has fewer bits.
-pub(super) fn is_narrower(a: DType, b: DType) -> bool {
-    a.is_int() && b.is_int() && a.bits() < b.bits()
-}
-
 fn unary_dim(op: PrimOp, dtype: DType, a: Dim) -> Dim {
     Dim::Expr(Arc::new(DimExpr::Unary(op, dtype, a)))
 }
@@ -470,11 +465,6 @@ pub(super) fn handle_type(call: &ExprCall) -> Read<Type> {
 fn not_a_type(expr: &Expr) -> Diagnostic {
     Diagnostic::new(span(expr), "expected a type of TIR")
         .help("T.int32, T.float32x4, T.handle, T.handle(\"float32\", \"global\"), T.Buffer((n, 16), \"float32\")")
-}
-
-/// Returns a typed expression.
-pub(super) fn typed(v: V, ty: TypeId, dtype: DType) -> E {
-    E { v, ty, dtype, is: Is::Value, end: HERE }
 }
 
 /// Returns the value of `True`, `T.bool(True)` and the like.

@@ -1,11 +1,11 @@
 //! Reads TIR calls: those with special syntax, intrinsics, reducers.
 
+use crate::read::arguments::{accept, accept_named, dtype_of, keyword, wide_int};
 use crate::read::ops::named_op;
-use crate::read::tir::arith::{in_one_lane, one_of_type, scalar};
-use crate::read::tir::buffer::{handle_type, typed};
-use crate::read::tir::expr::{lanes, with_lanes};
+use crate::read::tir::arith::one_of_type;
+use crate::read::tir::buffer::handle_type;
+use crate::read::tir::dtypes::{in_one_lane, lanes, scalar, times, typed, void_type, with_lanes};
 use crate::read::tir::{E, Is, TirReader};
-use crate::read::types::{accept, accept_named, dtype_of, keyword, wide_int};
 use crate::read::{Read, is_path, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
@@ -446,13 +446,4 @@ pub(super) fn same_lanes(value: E, dtype: DType, at: Range<usize>) -> Read<()> {
     }
     Err(Diagnostic::new(at, format!("a cast from {} to {dtype} would change the number of lanes", value.dtype))
         .help("T.Broadcast(value, lanes) makes a vector"))
-}
-
-/// Returns the number of buffer elements in a value.
-pub(super) fn times(value: DType, element: DType) -> i32 {
-    lanes(value) / lanes(element).max(1)
-}
-
-pub(super) fn void_type() -> Type {
-    Type::Prim { dtype: DType::VOID, value: None }
 }

@@ -1,12 +1,11 @@
 //! Reads TIR expressions.
 
 use crate::metadata::Object;
+use crate::read::arguments::int;
 use crate::read::ops::{binary_op, compare_op};
-use crate::read::tir::arith::promoted;
-use crate::read::tir::buffer::{is_narrower, typed};
-use crate::read::tir::sugar::{PythonNumber, python_number, python_truth};
+use crate::read::tir::dtypes::{is_narrower, lanes, promoted, typed, with_lanes};
+use crate::read::tir::python::{PythonNumber, python_number, python_truth};
 use crate::read::tir::{E, HERE, Is, TirReader};
-use crate::read::types::int;
 use crate::read::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
@@ -629,18 +628,6 @@ fn int_of(expr: &Expr) -> Option<i64> {
         },
         other => int(other),
     }
-}
-
-/// Returns the number of lanes; negative ones are multiples of `T.vscale()`.
-pub(super) fn lanes(dtype: DType) -> i32 {
-    i32::from(dtype.lanes() as i16)
-}
-
-/// Returns a vector type; negative lanes are multiples of `T.vscale()`.
-pub(super) fn with_lanes(dtype: DType, lanes: i32) -> DType {
-    let own = self::lanes(dtype).max(1);
-    let lanes = i16::try_from(own.saturating_mul(lanes)).unwrap_or(1);
-    DType::new(dtype.code(), dtype.bits(), lanes as u16)
 }
 
 fn not_a_value(expr: &Expr) -> Diagnostic {

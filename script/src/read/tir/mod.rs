@@ -4,15 +4,18 @@ mod arith;
 mod assign;
 mod buffer;
 mod call;
+mod dtypes;
 mod expr;
 mod matched;
+mod python;
 mod stmt;
 mod sugar;
 mod view;
 
-pub(super) use sugar::python_int;
+pub(super) use python::python_int;
 
-use crate::read::func::{FnReader, is_implied};
+use crate::read::func::is_implied;
+use crate::read::reader::FnReader;
 use crate::read::tir::buffer::BufferFacts;
 use crate::read::tir::matched::Matched;
 use crate::read::top::flags;
@@ -245,7 +248,7 @@ impl<'a> TirReader<'a> {
             };
             for (name, value) in pairs {
                 let (Expr::Name(name), Some(dtype)) =
-                    (name, crate::read::types::sym_declaration(self.scope.text, value))
+                    (name, crate::read::arguments::sym_declaration(self.scope.text, value))
                 else {
                     return;
                 };

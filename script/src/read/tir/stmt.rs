@@ -1,12 +1,11 @@
 //! Reads TIR statements.
 
+use crate::read::arguments::{accept, keyword, sym_declaration};
 use crate::read::ops::binary_op;
 use crate::read::tir::arith::is_number;
-use crate::read::tir::buffer::typed;
-use crate::read::tir::call::times;
-use crate::read::tir::sugar::python_truth;
+use crate::read::tir::dtypes::{times, typed};
+use crate::read::tir::python::python_truth;
 use crate::read::tir::{E, Is, TirReader};
-use crate::read::types::{accept, keyword, sym_declaration};
 use crate::read::{Read, path_after, span, unexpected};
 use crate::words::diagnostic::Diagnostic;
 use passhost_lang::ir::records::{flag, kind};

@@ -1,8 +1,8 @@
 //! Reads Python and helper functions of TVM in PrimFuncs as the expressions that TVM creates from them.
 
+use crate::read::arguments::{accept, dtype_of, int, keyword};
 use crate::read::tir::call::same_lanes;
 use crate::read::tir::{E, Is, TirReader};
-use crate::read::types::{accept, dtype_of, int, keyword};
 use crate::read::{Read, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::{Extreme, extreme};
@@ -11,7 +11,7 @@ use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{BufferType, DType, NodeSpec, Type};
 use passhost_lang::names::{did_you_mean, nearest};
 use passhost_lang::scalar::PrimOp;
-use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprAttribute, ExprCall, Operator, UnaryOp};
+use ruff_python_ast::{Expr, ExprAttribute, ExprCall};
 use std::ops::Range;
 
 impl<'a> TirReader<'a> {
@@ -167,7 +167,7 @@ impl<'a> TirReader<'a> {
         let Type::Buffer(ty) = self.b.type_owned(buffer.ty) else {
             return Err(Diagnostic::new(span(call), "expected a buffer").help(usage));
         };
-        let element = super::expr::with_lanes(buffer.dtype, lanes as i32);
+        let element = super::dtypes::with_lanes(buffer.dtype, lanes as i32);
         let of_element = self.prim_type(element);
         let element = self.intrinsic("type_annotation", &[], of_element, element);
         let data = self.buffer_part(buffer, 0, span(call))?;
@@ -283,95 +283,6 @@ fn access_mask(call: &ExprCall, mask: Option<&Expr>, usage: &str) -> Read<i64> {
 fn text_of(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::StringLiteral(text) => Some(text.value.to_str()),
-        _ => None,
-    }
-}
-
-/// A number that Python computes before it reaches TVM.
-#[derive(Clone, Copy)]
-pub(super) enum PythonNumber {
-    Int(i64),
-    Float(f64),
-}
-
-/// Returns the number in `2 ** 3`, `~3`, `int(3)`, `float("inf")`, `min(3, 4)`; `None` for expressions that TVM
-/// computes itself.
-pub(super) fn python_number(expr: &Expr) -> Option<PythonNumber> {
-    match expr {
-        Expr::UnaryOp(unary) if unary.op == UnaryOp::Invert => {
-            int(&unary.operand).map(|value| PythonNumber::Int(!value))
-        }
-        Expr::BinOp(power) if power.op == Operator::Pow => {
-            let (base, exponent) = (int(&power.left)?, u32::try_from(int(&power.right)?).ok()?);
-            base.checked_pow(exponent).map(PythonNumber::Int)
-        }
-        Expr::Call(call) if call.arguments.keywords.is_empty() => {
-            let Expr::Name(function) = &*call.func else { return None };
-            let numbers = || call.arguments.args.iter().map(int).collect::<Option<Vec<i64>>>();
-            match (function.id.as_str(), &*call.arguments.args) {
-                ("float", [Expr::StringLiteral(text)]) => text.value.to_str().parse().ok().map(PythonNumber::Float),
-                ("float", [value]) => int(value).map(|value| PythonNumber::Float(value as f64)),
-                ("int", [value]) => int(value).map(PythonNumber::Int),
-                ("min", [_, _, ..]) => numbers()?.into_iter().min().map(PythonNumber::Int),
-                ("max", [_, _, ..]) => numbers()?.into_iter().max().map(PythonNumber::Int),
-                _ => None,
-            }
-        }
-        _ => None,
-    }
-}
-
-/// Returns the integer that Python computes from integers: `128 * 2`, `1 << 3`.
-pub(in crate::read) fn python_int(expr: &Expr) -> Option<i64> {
-    let Expr::BinOp(binary) = expr else {
-        return match python_number(expr) {
-            Some(PythonNumber::Int(value)) => Some(value),
-            Some(PythonNumber::Float(_)) => None,
-            None => int(expr),
-        };
-    };
-    let (a, b) = (python_int(&binary.left)?, python_int(&binary.right)?);
-    match binary.op {
-        Operator::Add => a.checked_add(b),
-        Operator::Sub => a.checked_sub(b),
-        Operator::Mult => a.checked_mul(b),
-        Operator::FloorDiv if b > 0 => a.checked_div_euclid(b),
-        Operator::Mod if b > 0 => a.checked_rem_euclid(b),
-        Operator::LShift => u32::try_from(b).ok().filter(|b| *b < 63).and_then(|b| a.checked_mul(1 << b)),
-        Operator::RShift => u32::try_from(b).ok().and_then(|b| a.checked_shr(b)),
-        Operator::Pow => u32::try_from(b).ok().and_then(|b| a.checked_pow(b)),
-        _ => None,
-    }
-}
-
-/// Returns the value of a condition that Python evaluates before it reaches TVM: `True`, `not False`, `1 < 2`.
-pub(super) fn python_truth(expr: &Expr) -> Option<bool> {
-    match expr {
-        Expr::BooleanLiteral(value) => Some(value.value),
-        Expr::UnaryOp(unary) if unary.op == UnaryOp::Not => python_truth(&unary.operand).map(|value| !value),
-        Expr::Compare(compare) => {
-            let mut left = int(&compare.left)?;
-            let mut holds = true;
-            for (op, right) in compare.ops.iter().zip(&compare.comparators) {
-                let right = int(right)?;
-                holds &= match op {
-                    CmpOp::Eq => left == right,
-                    CmpOp::NotEq => left != right,
-                    CmpOp::Lt => left < right,
-                    CmpOp::LtE => left <= right,
-                    CmpOp::Gt => left > right,
-                    CmpOp::GtE => left >= right,
-                    _ => return None,
-                };
-                left = right;
-            }
-            Some(holds)
-        }
-        Expr::BoolOp(logic) => {
-            let values: Option<Vec<bool>> = logic.values.iter().map(python_truth).collect();
-            let values = values?;
-            Some(if logic.op == BoolOp::And { values.iter().all(|v| *v) } else { values.iter().any(|v| *v) })
-        }
         _ => None,
     }
 }

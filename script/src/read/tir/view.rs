@@ -1,7 +1,7 @@
 //! Reads `A.view(…)`: another shape or data type for the data of a buffer.
 
+use crate::read::arguments::{accept_named, dtype_of, keyword};
 use crate::read::tir::{E, Is, TirReader};
-use crate::read::types::{accept_named, dtype_of, keyword};
 use crate::read::{Read, span};
 use crate::words::diagnostic::Diagnostic;
 use passhost_lang::ir::records::{buffer_of, kind};
