@@ -38,11 +38,12 @@ impl<'b> Tir<'_, '_, 'b> {
     /// Prints an expression without a name.
     fn nested(&mut self, value: Value<'b>, node: &NodeRec, above: u8) {
         match node.kind {
-            kind::ARITH => match PrimOp::of_code(node.a as u16) {
-                Some(op) => self.arith(value, op, above),
+            kind::ARITH => {
                 // Validation refuses unknown codes.
-                None => {}
-            },
+                if let Some(op) = PrimOp::of_code(node.a as u16) {
+                    self.arith(value, op, above);
+                }
+            }
             kind::LOAD => self.load(value),
             kind::CALL if inverts_bits(value) => {
                 self.push("~");

@@ -43,7 +43,13 @@ impl Asked<'_> {
 
     /// Turns a failure of the function into an error. If sizes of its inputs were chosen here, they may be the cause, so the error names
     /// them.
-    pub(super) fn failed(&self, engine: &Engine, module: &Module, failure: &Failure, limits: &Limits) -> Error {
+    pub(in crate::cli::run) fn failed(
+        &self,
+        engine: &Engine,
+        module: &Module,
+        failure: &Failure,
+        limits: &Limits,
+    ) -> Error {
         let mut error = failed(engine, module, failure);
         let chosen =
             module.get(self.function).and_then(|body| Some(self.sources(body, limits).ok()?.chosen_dims(body)));
