@@ -38,7 +38,7 @@ plain! {
     NodeRec { kind: u16, flags: u16, ty: u32, ops: u32, n_ops: u32, attrs: u32, a: u32 }
     LeafRec { kind: u16, flags: u16, ty: u32, val: u64 }
     TypeRec { kind: u16, flags: u16, dtype: u32, ndim: i32, off: u32, len: u32, aux: u32 }
-    PrimRec { op: PrimOp, flags: u16, dtype: u32, a: u32, b: u32 }
+    PrimRec { op: u16, flags: u16, dtype: u32, a: u32, b: u32 }
     DictRec { off: u32, len: u32 }
     AttrRec { key: u32, kind: u16, flags: u16, reserved: u64, val: u64 }
     StrRec { off: u32, len: u32 }
