@@ -11,7 +11,7 @@ use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
 use passhost_lang::ir::{DTensorType, DType, Dim, DimExpr, TensorType, Type, TypeId};
 use passhost_lang::names::listed;
-use passhost_lang::scalar::PrimOp;
+use passhost_lang::scalar::{Intrinsic, Math, PrimOp};
 use ruff_python_ast::{BoolOp, Expr, ExprCall, ExprCompare, ExprName, Number, Operator, UnaryOp};
 use std::sync::Arc;
 
@@ -397,7 +397,7 @@ impl<'a> FnReader<'a> {
                     None => Ok(cast(dtype, other)),
                 },
             },
-            ("abs" | "ceil" | "floor" | "round" | "trunc" | "nearbyint", None) => {
+            (name, None) if name == "abs" || rounds(name) => {
                 let value = self.dim(value)?;
                 match (name, value.as_int()) {
                     _ if !value.dtype().is_int() || value.dtype() == DType::BOOL => Err(not_of_dims(call)),
@@ -458,6 +458,11 @@ fn not_a_type(expr: &Expr) -> Diagnostic {
     Diagnostic::new(span(expr), "expected a type").help(
         "R.Tensor((1, n), dtype=\"float32\"), R.Shape([n]), R.Tuple(...), R.Prim(\"int64\"), R.Callable(...), R.Any",
     )
+}
+
+/// Returns true for a function that rounds to an integer.
+fn rounds(name: &str) -> bool {
+    Intrinsic::find(name).and_then(Intrinsic::math).is_some_and(Math::is_rounding)
 }
 
 /// Describes a call that scalar expressions may have, but dimensions may not.
