@@ -3,6 +3,7 @@
 use super::values::{any_dtype, attr, dim, dims, dtype, entries, tensor, text};
 use super::{Callee, Choices, Vocabulary};
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use std::cell::{Cell, RefCell};
 
 /// Maximum nesting depth of Ifs and nested functions.
@@ -445,7 +446,13 @@ impl<'g, 'b> Relax<'g, 'b> {
     }
 
     fn filled(&self, b: &F<'_, '_>) -> V {
-        let shape = b.shape(&dims(self.c, &self.syms.borrow()));
+        // A pass may find out what a variable is, and a size that is then negative is an error.
+        let size = |dim: Dim| match dim {
+            Dim::Expr(_) => Dim::binary(PrimOp::Max, dim, Dim::Int(0)),
+            dim => dim,
+        };
+        let sizes: Vec<Dim> = dims(self.c, &self.syms.borrow()).into_iter().map(size).collect();
+        let shape = b.shape(&sizes);
         let dtype = Attr::Str(any_dtype(self.c).to_string());
         b.call_with(self.c.of(&["relax.zeros", "relax.ones"]), &[shape], &[("dtype", dtype)])
     }
