@@ -188,7 +188,7 @@ def test_classes_are_passes(mod):
     assert remember(mod) is mod
     assert len(remember.seen) == 1
     assert Remember.__doc__ == "Remembers modules."
-    with pytest.raises(TypeError, match="no method transform_module"):
+    with pytest.raises(TypeError, match="class Nothing lacks the method transform_module"):
         module_pass(opt_level=0)(type("Nothing", (), {}))
 
 

@@ -216,7 +216,7 @@ def test_saved_functions_and_times(mod):
     assert 0 < times.min <= times.median <= times.max
     with pytest.raises(ValueError, match="has a function 'main'"):
         machine.save_function("main", "main", x)
-    with pytest.raises(TypeError, match="no parameter 'other'"):
+    with pytest.raises(TypeError, match="'main' does not have a parameter 'other'"):
         machine.save_function("main", "saved", other=x)
     with pytest.raises(TypeError, match="takes 1 argument"):
         machine.set_input("main")

@@ -110,7 +110,7 @@ def test_methods_and_tuples():
 
 def test_errors():
     two = nn.spec.Tensor((2,), "float32")
-    with pytest.raises(AttributeError, match="no method 'forwards'"):
+    with pytest.raises(AttributeError, match="Layers lacks the method 'forwards'"):
         Layers().export_tvm({"forwards": {}})
     with pytest.raises(TypeError, match="described by nn.spec.Tensor"):
         Layers().export_tvm({"forward": {"x": 3}})
