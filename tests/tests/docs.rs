@@ -198,7 +198,7 @@ fn examples_of_the_api_use_no_records() {
             for (at, line) in text.lines().enumerate().filter(|(_, line)| is_doc(line)) {
                 let raw = ["use plugin_api::ir::records", "ir::records::prim,", "NodeSpec::new("];
                 let shown = format!("{}:{}: {line}", path.display(), at + 1);
-                assert!(!raw.iter().any(|raw| line.contains(raw)), "{shown}\nuse a builder, or `arith::prim`");
+                assert!(!raw.iter().any(|raw| line.contains(raw)), "{shown}\nuse a builder, or `PrimOp`");
             }
         }
     }

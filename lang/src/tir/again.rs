@@ -381,7 +381,7 @@ impl<'b> Again<'b> {
         self.edit.builder().dtype(dtype)
     }
 
-    /// Writes an operation of [`crate::arith::prim`] on two values, without folding it.
+    /// Writes an operation on two values, without folding it.
     pub fn binary(&mut self, op: PrimOp, a: V, b: V) -> V {
         let dtype = self.dtype(a);
         let dtype = if op.is_truth() { truth_of(dtype) } else { dtype };

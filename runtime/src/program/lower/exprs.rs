@@ -141,7 +141,7 @@ impl Lower {
         dst
     }
 
-    /// Emits an operation of [`prim`] on two registers.
+    /// Emits an operation on two registers.
     pub(super) fn operation(&mut self, op: PrimOp, result: Scalar, a: Reg, b: Reg) -> Result<Reg, Fault> {
         let float = self.scalar(a).is_float();
         let op = match op {
