@@ -76,7 +76,9 @@ class Finding:
 
     def passhost(self, *args, limit=60, memory=None):
         """Runs a command; returns the exit code, its output, and its messages."""
-        command = [str(self.options.passhost), *map(str, args), "--manifest", str(self.manifest)]
+        # `new` makes a manifest instead of reading one.
+        manifest = [] if args[0] == "new" else ["--manifest", str(self.manifest)]
+        command = [str(self.options.passhost), *map(str, args), *manifest]
         if memory:
             command = ["sh", "-c", f"ulimit -v {memory}; exec {shlex.join(command)}"]
         try:
