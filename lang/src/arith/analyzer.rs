@@ -138,7 +138,8 @@ impl Analyzer {
         let simple = self.simplify(value);
         simple.vars(&mut |other| cyclic |= other.id == sym.id);
         if !cyclic {
-            // In a chain of values, earlier values are substituted once, here. Otherwise products keep their factors in the written order.
+            // In a chain of values, earlier values are substituted once, here. Without this, products would keep their
+            // factors in the written order.
             let value = if chained { simple } else { value.clone() };
             Arc::make_mut(&mut self.values).insert(sym.id, value);
             self.ready = false;

@@ -24,9 +24,9 @@ pub struct Bounds {
 const INF: i128 = 1 << 126;
 
 impl Bounds {
-    /// The least value if none is known.
+    /// The least value if no lower bound is known.
     pub const NEG_INF: i64 = i64::MIN;
-    /// The greatest value if none is known.
+    /// The greatest value if no upper bound is known.
     pub const POS_INF: i64 = i64::MAX;
     /// The bounds of an integer about which nothing is known.
     pub const EVERYTHING: Bounds = Bounds { min: Bounds::NEG_INF, max: Bounds::POS_INF };
@@ -96,8 +96,8 @@ impl Bounds {
         (min, max)
     }
 
-    /// Returns the 64-bit bounds that contain these. A least value beyond 64 bits is rounded down, a greatest one up; a range that lies entirely
-    /// beyond 64 bits wraps around, so nothing is known of it.
+    /// Returns the 64-bit bounds that contain these. A least value beyond 64 bits is rounded down, and a greatest value
+    /// up. A range that lies entirely beyond 64 bits wraps around, so its bounds are unknown.
     fn narrow(min: i128, max: i128) -> Bounds {
         let (low, high) = (i128::from(i64::MIN), i128::from(i64::MAX));
         if max < low || min > high {
@@ -165,7 +165,7 @@ impl Bounds {
             return Bounds::of(self.min.rem_euclid(by), self.max.rem_euclid(by));
         }
         let rest = Bounds::narrow((low + 1).min(0), (high - 1).max(0));
-        // A remainder of a nonnegative dividend and a nonnegative divisor is at most the dividend.
+        // The remainder of two nonnegative numbers is at most the dividend.
         if by.min >= 0 && self.min >= 0 { Bounds::of(rest.min, rest.max.min(self.max)) } else { rest }
     }
 

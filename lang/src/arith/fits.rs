@@ -16,7 +16,7 @@ const MAX_MULTIPLE: u64 = 1 << 16;
 const MAX_SIZE: u32 = 64;
 
 impl Store {
-    /// Returns true if a sum fits its data type for all values for which `given` does.
+    /// Returns true if a sum fits its data type for all values for which the sums in `given` fit theirs.
     pub(super) fn fits_where(&self, sum: &Sum, given: &Sum, dtype: DType) -> bool {
         self.fits_where_one(sum, [given], dtype)
     }

@@ -53,7 +53,8 @@ use std::sync::Arc;
 /// greatest `i64` and would appear negative.
 pub fn fold_as(op: PrimOp, operands: DType, a: i64, b: i64) -> Option<i64> {
     match operands {
-        // Numbers above 2^63 are negative here, so an operation on them, or one that wraps around, has another value.
+        // Numbers above 2^63 are negative here, so the result of an operation on them, or of an operation that wraps
+        // around, would differ.
         DType::U64 if a < 0 || b < 0 => None,
         DType::U64 => op.fold(a, b).filter(|value| *value >= 0),
         _ => op.fold(a, b),

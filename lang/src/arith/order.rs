@@ -9,7 +9,8 @@ use crate::ir::records::{NONE, prim};
 
 /// The greatest number of atoms that one proof replaces in succession by their bounds.
 const MAX_STEPS: u32 = 3;
-/// The most terms of a sum for which such replacements are tried: the work grows with a power of this number.
+/// The greatest number of terms of a sum for which such replacements are tried: the work grows with a power of this
+/// number.
 const MAX_TRIED: usize = 6;
 /// The depth of nested rules up to which `min` and `max` are expanded in comparisons: the work doubles with each level.
 const MAX_COMPARED: u32 = 4;
@@ -274,7 +275,8 @@ impl Store {
         Some(Less { terms, u: i64::try_from(u).ok()? })
     }
 
-    /// Compares a sum with 0 for equality. Needs no check for overflow: sides that wrap around are equal exactly where the given ones are.
+    /// Compares a sum with 0 for equality. Overflow need not be checked: sides that wrap around are equal exactly where
+    /// the given sides are.
     fn equal_to_0(&mut self, op: u16, sum: Sum, given: &[Sum], dtype: DType) -> Option<Id> {
         let bounds = self.tight_bounds(&sum);
         let g = sum.divisor().max(1);
@@ -282,7 +284,8 @@ impl Store {
         if never || bounds.constant() == Some(0) {
             return Some(self.truth(never == (op == prim::NE)));
         }
-        // A value that differs from the least value is greater, and one that differs from the greatest value is less.
+        // A value that differs from the least value is greater than it, and a value that differs from the greatest
+        // value is less than it.
         if op == prim::NE && bounds.min >= 0 {
             return self.compare_to_0(prim::LT, sum.scale(-1)?, given, dtype);
         }
@@ -384,7 +387,7 @@ impl Store {
         if x != y {
             return None;
         }
-        // In an `and` the `==` is the stronger condition, in an `or` the `!=` is the weaker one.
+        // In an `and`, the `==` is the stronger condition; in an `or`, the `!=` is the weaker condition.
         match (op == prim::AND, equal, also) {
             (true, true, true) => Some(if c == d { a } else { self.truth(false) }),
             (true, true, false) => Some(if c == d { self.truth(false) } else { a }),

@@ -164,7 +164,7 @@ impl Store {
         if let Some(out) = self.rem_of_parts(&rest, c, dtype) {
             return Some(out);
         }
-        // Coefficients of the least magnitude, so that `x * 9` and `x` have the same remainder modulo 8.
+        // The coefficients of least magnitude are chosen, so that `x * 9` and `x` have the same remainder modulo 8.
         let least = |v: i64| if v.rem_euclid(c) > c / 2 { v.rem_euclid(c) - c } else { v.rem_euclid(c) };
         let less = Sum { terms: rest.terms.iter().map(|(id, v)| (*id, least(*v))).collect(), k: rest.k };
         if less != rest
@@ -182,7 +182,7 @@ impl Store {
         self.opaque(prim::FLOORMOD, &kept, &Sum::int(c), dtype)
     }
 
-    /// Returns the remainder of a sum that lies in one block, shares a divisor with `c`, or has parts that do.
+    /// Returns the remainder of a sum that lies in one block or shares a divisor with `c`, or whose parts do.
     fn rem_of_parts(&mut self, rest: &Sum, c: i64, dtype: DType) -> Option<Sum> {
         if let Some(q) = self.block(rest, c) {
             return rest.clone().shift(q.checked_mul(c)?.checked_neg()?);
@@ -211,7 +211,7 @@ impl Store {
                 None => self.plus(&out, &Sum::atom(*id), *k)?,
             };
         }
-        // Where a remainder was removed, the sum is a different one, and only its bounds can prove that it fits.
+        // If a remainder was removed, the sum has changed, and only its bounds can prove that it fits.
         let known = if self.fits_where(&out, sum, dtype) { &out } else { sum };
         Some(self.take_out(known, c, dtype).1)
     }
@@ -250,7 +250,7 @@ impl Store {
         a.terms.is_empty() && a.k == 0 || self.at_least_0(a) && below.is_some_and(|below| self.at_least_0(&below))
     }
 
-    /// Splits the terms into those with a given product as a factor, which is removed, and the others.
+    /// Splits the terms into those that have a given product as a factor, and the others. The factor is removed.
     fn take_factor(&mut self, a: &Sum, by: &Sum, dtype: DType) -> Option<(Sum, Sum)> {
         let (mut whole, mut rest) = (Sum::default(), Sum::int(a.k));
         let Some((product, k)) = by.as_term() else { return Some((whole, a.clone())) };
@@ -308,7 +308,7 @@ impl Store {
         if bounds.min > -c && bounds.max < c {
             return Some(if op == prim::TRUNCDIV { Sum::int(0) } else { x.clone() });
         }
-        // A common divisor is moved out.
+        // A common divisor is factored out.
         let g = i64::try_from([x.divisor(), x.k].iter().fold(c.into(), |g, v| gcd(g, (*v).into()))).ok()?;
         let (x, c) = (x.divide(g), c / g);
         let back = if op == prim::TRUNCDIV { 1 } else { g };

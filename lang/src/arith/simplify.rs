@@ -38,7 +38,7 @@ impl Store {
                 self.uses[kid as usize] += 1;
             }
         }
-        // A sum whose only user is another sum is added up as part of that one.
+        // A sum whose only user is another sum is added up as part of that sum.
         let mut inner = std::collections::HashSet::with_hasher(foldhash::fast::FixedState::default());
         for id in &parts {
             if self.is_linear(*id) {

@@ -7,7 +7,7 @@ use crate::ir::records::prim;
 
 /// The greatest number of times that split terms of one sum are joined.
 const MAX_JOINS: usize = 16;
-/// The longest sum whose split terms are joined.
+/// Greatest number of terms of a sum whose split terms are joined.
 const MAX_SPLITS: usize = 32;
 
 /// `x`, `lo` and `m` of `(x // lo) % m`; `m` is `None` for `x // lo`.

@@ -29,7 +29,7 @@ pub(super) fn fold(op: u16, a: i64, b: i64) -> Option<i64> {
 /// The parts of an expression with at most this many nodes are collected without a table.
 const FEW: usize = 16;
 
-/// An expression. `a` holds the bits of a number, the number of a variable, or the first operand.
+/// An expression. `a` holds the bits of a literal, the index of a variable, or the first operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Node {
     /// A code of [`prim`], which has numbers and variables besides operations, or of a choice.
@@ -116,7 +116,8 @@ impl Store {
             prim::INT if !int || range.contains(node.a as i64) => {
                 return (Bounds::exactly(node.a as i64), ModularSet::exactly(node.a as i64));
             }
-            // A literal does not have operands: neither a float of an integer type, nor an integer that its type lacks.
+            // These literals do not have operands: a float of an integer type, or an integer that its type cannot
+            // represent.
             prim::INT | prim::FLOAT => return all,
             _ if !int || node.dtype.lanes() != 1 => return all,
             prim::VAR => self.facts.of_var(node.a as u32).unwrap_or(all),
@@ -145,7 +146,7 @@ impl Store {
             }
         };
         let assumed = self.facts.atoms.get(&id).copied().unwrap_or(Bounds::EVERYTHING);
-        // The range of the type is not used for results, because the expression may be one that overflows.
+        // The range of the type is not used for results, because the expression may overflow.
         let computed = is_index(node.dtype) && !matches!(node.op, prim::INT | prim::VAR | prim::CAST);
         let bounds = if computed { bounds } else { bounds.intersect(range) }.intersect(assumed);
         (tighten(bounds, modular), bounds.constant().map_or(modular, ModularSet::exactly))
@@ -318,7 +319,7 @@ impl Store {
                 prim::INT => Dim::int(node.a as i64, node.dtype),
                 prim::FLOAT => Dim::Expr(Arc::new(DimExpr::Float(node.a, node.dtype))),
                 prim::VAR => Dim::Var(Sym { id: node.a as u32, dtype: node.dtype }),
-                // Dimensions have no choices between two values of a body.
+                // A dimension cannot be a choice between two values of a body.
                 op => match PrimOp::of_code(op)? {
                     op @ (PrimOp::Not | PrimOp::Cast) => {
                         Dim::Expr(Arc::new(DimExpr::Unary(op, node.dtype, of(node.a as Id)?)))

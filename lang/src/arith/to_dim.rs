@@ -68,8 +68,8 @@ pub fn atom_of(sym: Sym) -> Option<usize> {
     (sym.id >= FIRST_ATOM).then_some((sym.id & !FIRST_ATOM) as usize)
 }
 
-/// Returns a symbolic variable that occurs in no function, for use in a query, such as the number whose digits are several iterators. Use a
-/// different `n` for each such variable in a query.
+/// Returns a symbolic variable that occurs in no function, for use in a query. It can stand for a number whose digits
+/// are several iterators, for example. Use a different `n` for each of these variables in a query.
 ///
 /// ```
 /// use plugin_api::arith::unused_symbol;

@@ -256,8 +256,8 @@ impl FunctionBuilder<'_, '_> {
         v
     }
 
-    /// Returns an external function by its symbol. It can be called, passed to `relax.call_dps_packed` and the like, or used as a value; its type is
-    /// that of an arbitrary function.
+    /// Returns an external function by its symbol. It can be called, passed to operators such as
+    /// `relax.call_dps_packed`, or used as a value. Its type is that of an arbitrary function.
     pub fn extern_func(&self, symbol: &str) -> V {
         self.state.borrow_mut().b.extern_func(symbol, TypeId::NONE)
     }
@@ -267,7 +267,8 @@ impl FunctionBuilder<'_, '_> {
         self.state.borrow_mut().b.dtype(dtype)
     }
 
-    /// Returns a type argument of a call, such as the result type of `relax.call_tir`; it follows all other arguments.
+    /// Returns a type as an argument of a call, such as the result type of `relax.call_tir`. It must come after all
+    /// other arguments.
     pub fn type_arg(&self, ty: &Type) -> V {
         let mut s = self.state.borrow_mut();
         let ty = s.b.ty(ty);
@@ -409,7 +410,8 @@ impl FunctionBuilder<'_, '_> {
         true
     }
 
-    /// Returns the first error so far, in any function of the module. A caller can add to the error what it was building.
+    /// Returns the first error so far, in any function of the module. A caller can add to the error a description of
+    /// the expression that it was building.
     pub fn error(&self) -> Option<PassError> {
         self.outer.error.borrow().clone()
     }

@@ -75,7 +75,8 @@ impl State {
         }
     }
 
-    /// Removes an expression from the pending ones. Returns `Some(true)` if it was in a dataflow block, and `None` if it was not pending.
+    /// Removes an expression from the pending expressions. Returns `Some(true)` if it was in a dataflow block, and
+    /// `None` if it was not pending.
     pub(super) fn take(&mut self, v: V) -> Option<bool> {
         for frame in self.frames.iter_mut().rev() {
             if let Some(at) = frame.pending.iter().rposition(|waiting| *waiting == v) {

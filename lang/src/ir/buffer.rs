@@ -4,7 +4,8 @@ use crate::ir::{BufferType, DType, Dim};
 use crate::scalar::PrimOp;
 
 impl BufferType {
-    /// Returns the data type of an offset that is not given: that of the first extent, or 64 bits without dimensions.
+    /// Returns the data type of an offset that is not given: the data type of the first extent, or a 64-bit integer if
+    /// there are no dimensions.
     pub fn default_offset_dtype(&self) -> DType {
         self.shape.first().map_or(DType::I64, Dim::dtype)
     }
@@ -20,8 +21,8 @@ impl BufferType {
         self.elem_offset = Some(offset).filter(|_| !meant);
     }
 
-    /// Returns the declared strides; none if their number is not that of the dimensions. TVM's schedules create such buffers, and mean
-    /// compact ones.
+    /// Returns the declared strides; none if there are not as many strides as dimensions. TVM's schedules create
+    /// buffers with the wrong number of strides, and treat them as compact.
     pub fn declared_strides(&self) -> &[Dim] {
         if self.strides.len() == self.shape.len() { &self.strides } else { &[] }
     }
@@ -43,8 +44,9 @@ impl BufferType {
         }
     }
 
-    /// Returns a view of the same bytes as elements of another data type; the last dimension and the offset then count these. Returns `None` if the
-    /// bytes do not divide into such elements, or if the buffer lacks dimensions.
+    /// Returns a view of the same bytes as elements of another data type; the last dimension and the offset then count
+    /// these. Returns `None` if the bytes cannot be divided into whole elements of that type, or if the buffer lacks
+    /// dimensions.
     pub fn recast(&self, dtype: DType) -> Option<BufferType> {
         let (from, to) = (i64::from(self.dtype.bits()), i64::from(dtype.bits()));
         if from <= 0 || to <= 0 || from % to != 0 && to % from != 0 {

@@ -11,7 +11,7 @@ use crate::names::function_name;
 use std::collections::BTreeMap;
 
 impl Module {
-    /// Creates a module of functions; of two functions with the same name the last one wins.
+    /// Creates a module of functions. If two functions have the same name, the last one wins.
     pub fn new<N: Into<String>>(functions: impl IntoIterator<Item = (N, Body)>) -> Module {
         Module::with_meta(functions.into_iter().map(|(name, body)| (name.into(), body)), None)
     }

@@ -86,7 +86,7 @@ fn bounded(size: u32) -> u32 {
     if size <= MAX_SIZE { size } else { TOO_LARGE }
 }
 
-/// Returns the depth of a value that contains one of the given depth.
+/// Returns the depth of a value that contains a value of the given depth.
 fn one_more(depth: u32) -> u32 {
     if depth < MAX_DEPTH { depth + 1 } else { TOO_DEEP }
 }

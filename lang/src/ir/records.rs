@@ -72,8 +72,8 @@ pub mod kind {
     /// Region of a buffer that a block reads (`a` = 0) or writes (`a` = 1), or that a BUFFER matches or a call takes (`a` = 2): operands buffer, then
     /// pairs of min and extent.
     pub const ACCESS: u16 = 0x10b;
-    /// Variable of the enclosing FOR, LAUNCH or COMBINER, INNER. Operand 0, if present, is the VAR that it defines: statements above the loop may
-    /// mention that one.
+    /// Variable of the enclosing FOR, LAUNCH or COMBINER, INNER. Operand 0, if present, is the VAR that it defines:
+    /// statements above the loop may mention that VAR.
     pub const LOOP_VAR: u16 = 0x10c;
     /// Loop that runs while operand 0 holds: region.
     pub const WHILE: u16 = 0x10d;
@@ -108,8 +108,9 @@ pub mod kind {
     pub const BREAK: u16 = 0x11b;
     /// Continues with the next iteration of the innermost loop.
     pub const CONTINUE: u16 = 0x11c;
-    /// Statements that all threads of a kind execute: region whose first node is the LOOP_VAR; operand 0 is the number of threads. Attribute `thread`
-    /// is the kind. If operand 1 is present, it is the variable, and no LOOP_VAR follows.
+    /// Statements that all threads of a kind execute: region whose first node is the LOOP_VAR. Operand 0 is the number
+    /// of threads. Attribute `thread` is the kind. If operand 1 is present, it is the variable, and no LOOP_VAR
+    /// follows.
     pub const LAUNCH: u16 = 0x11d;
     /// Condition under which the enclosing block is executed: operand 0.
     pub const WHERE: u16 = 0x11e;

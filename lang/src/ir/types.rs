@@ -320,7 +320,8 @@ impl Type {
         self
     }
 
-    /// Calls `f` with every dimension in the type; with those of function types only if `callables` is true.
+    /// Calls `f` with every dimension in the type. Dimensions in function types are included only if `callables` is
+    /// true.
     pub fn each_dim(&self, callables: bool, f: &mut dyn FnMut(&Dim)) {
         match self {
             Type::Tensor(tensor) | Type::DTensor(DTensorType { tensor, .. }) => {
@@ -336,7 +337,8 @@ impl Type {
         }
     }
 
-    /// Applies `f` to each dimension in the type; to those of function types only if `callables` is true.
+    /// Applies `f` to each dimension in the type. Dimensions in function types are included only if `callables` is
+    /// true.
     pub fn map_dims(&self, callables: bool, f: &dyn Fn(&Dim) -> Dim) -> Type {
         let tensor = |t: &TensorType| TensorType {
             shape: t.shape.as_ref().map(|dims| dims.iter().map(f).collect()),

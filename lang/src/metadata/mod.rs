@@ -271,7 +271,8 @@ impl FormatInfo {
     }
 }
 
-/// Iterates over the lines of a documentation as written, without the space after `///`; indented code keeps its indentation.
+/// Iterates over the lines of a doc comment as written, without the space after `///`; indented code keeps its
+/// indentation.
 pub fn doc_lines(doc: &str) -> impl Iterator<Item = &str> {
     let text = doc.trim_matches('\n');
     text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end())

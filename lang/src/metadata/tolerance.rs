@@ -30,7 +30,8 @@ pub enum Tolerance {
         /// The absolute tolerance.
         atol: f64,
     },
-    /// Floats are computed in another data type. They differ by at most the same amount; results may have another float type.
+    /// Floats are computed in another data type. Results differ by at most `atol`, plus `rtol` times the largest value
+    /// of the tensor, and may have another float type.
     Precision {
         /// The tolerance relative to the largest value of the tensor.
         rtol: f64,
@@ -54,7 +55,8 @@ pub enum Tolerance {
     },
     /// Functions get other parameters or results. A function whose parameters and results stay the same computes the same values.
     Signature,
-    /// Functions accept only some of the previous inputs, for example those of one shape. They compute the same values for these, and reject others.
+    /// Functions accept only some of the previous inputs, for example those of one shape. They compute the same values
+    /// for accepted inputs, and reject all others.
     Specialized,
     /// No promise, as for a pass that instruments or randomizes. Such a pass is not validated.
     Unchecked,

@@ -14,7 +14,7 @@ use unicode_normalization::{UnicodeNormalization, is_nfkc};
 
 /// The greatest length in bytes of a name that gets suggestions.
 const LONGEST: usize = 200;
-/// The lowest score of a suggestion; lower ones are coincidence.
+/// The lowest score of a suggestion; lower scores are coincidence.
 const LEAST: f64 = 0.6;
 /// The greatest distance from the best score; worse names are noise, because a long common namespace alone makes names similar.
 const SPREAD: f64 = 0.15;
@@ -70,7 +70,8 @@ impl Letters {
         Letters { text, len, counts }
     }
 
-    /// Returns an upper bound of the score of a candidate: letters that only one of the names has must be edited.
+    /// Returns an upper bound of the score of a candidate, based on the letters that occur in only one of the names and
+    /// must be edited.
     fn bound(&self, candidate: &str) -> f64 {
         let (mut rest, mut common, mut len) = (self.counts, 0, 0);
         for c in candidate.chars().flat_map(char::to_lowercase) {
@@ -124,7 +125,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
     best.into_iter().map(|(_, name)| name.to_string()).collect()
 }
 
-/// Joins texts with commas; of many, lists the first ones and the number of the others.
+/// Joins texts with commas. If there are many, lists the first few and the number of the others.
 pub fn listed(items: &[impl AsRef<str>]) -> String {
     let shown: Vec<&str> = items.iter().take(FEW).map(AsRef::as_ref).collect();
     match items.len().saturating_sub(FEW) {

@@ -149,7 +149,8 @@ const fn is_comparator(text: &[u8]) -> bool {
     is_partial(version.trim_ascii_start(), false)
 }
 
-/// Returns true for one to three numbers; the last one may be `*` if `wild`, and the third one may be followed by a pre-release.
+/// Returns true for one to three numbers. The last number may be `*` if `wild`, and the third may be followed by a
+/// pre-release.
 const fn is_partial(text: &[u8], wild: bool) -> bool {
     let (mut rest, mut parts) = (text, 1);
     loop {

@@ -122,7 +122,7 @@ impl Trace {
         if self.muted {
             return;
         }
-        // A value of the right kind ranks higher than one of another kind.
+        // A value of the right kind ranks higher than a value of another kind.
         let matters = |(row, _): &&(usize, u32)| !matches!(program.rows[*row].node().form, Form::Any | Form::Or(_));
         let node = program.rows[row].node();
         let of_a_kind =

@@ -1,8 +1,9 @@
 //! The search engine: remaining goals, and choices for backtracking. It does not recurse, so deep patterns do not need a deep stack.
 //!
-//! If each capture of a pattern occurs in one place only, the result of matching a value does not depend on the context. Its first match is then as
-//! good as any other, so its choices are dropped once it matched, and the result is cached where it may be needed again. Each pair of pattern and
-//! value thus has constant cost, and a body linear cost. Choices stay open only where a capture is shared; their number is limited for each root.
+//! If each capture of a pattern occurs in one place only, the result of matching a value does not depend on the
+//! context. Its first match is then as good as any other, so its choices are dropped after the match, and the result is
+//! cached if it may be needed again. Each pair of pattern and value thus has constant cost, and a body linear cost.
+//! Choices stay open only where a capture is shared; their number is limited for each root.
 
 use super::explain::{Fault, Trace};
 use super::facts::{Facts, callee, operators};
@@ -81,9 +82,9 @@ enum Known {
 
 #[derive(Clone, Copy)]
 enum Other {
-    /// The alternatives of a row, from this one on.
+    /// The alternatives of a row, starting with this one.
     Or(usize, Role),
-    /// The neighbours of a value, from this one on.
+    /// The neighbours of a value, starting with this one.
     Each(usize),
     /// None: the row does not match the value.
     Memo,
@@ -320,7 +321,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         let program = self.program;
         let (row, (choices, trail)) = (&program.rows[at], from);
         let remembers = row.memo;
-        // The choice that caches a failure stays until a failure is no longer possible.
+        // The choice that caches a failure is kept until a failure is no longer possible.
         self.choices.truncate(choices + usize::from(remembers));
         for check in row.checks() {
             let found = self.collect(&self.trail[trail..], word);
@@ -543,8 +544,8 @@ impl<'m, 'b> Machine<'m, 'b> {
         })
     }
 
-    /// Calls `f` with items, and with those of cached results, each once. Stops and returns false as soon as `f` returns false; otherwise returns
-    /// true.
+    /// Calls `f` once with each item, including the items of cached results. Stops and returns false as soon as `f`
+    /// returns false; otherwise returns true.
     fn each_item(&self, items: &[Item], mut f: impl FnMut(&Item) -> bool) -> bool {
         let mut seen: HashSet<usize, foldhash::fast::RandomState> = HashSet::default();
         let mut work = vec![items.iter()];

@@ -94,7 +94,7 @@ impl<'p> Matcher<'p> {
         Matcher { function: name, ..self }
     }
 
-    /// Prefers the last ones of overlapping matches: [`Search::disjoint`] and [`Matcher::rewrite`] begin at the end.
+    /// Prefers the last of several overlapping matches: [`Search::disjoint`] and [`Matcher::rewrite`] begin at the end.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -175,7 +175,7 @@ impl<'m, 'b> Search<'m, 'b> {
         };
         if wanted {
             self.report(value);
-            // The explanation was a separate search.
+            // The explanation comes from a separate search.
             return matches && self.machine.run(value.word());
         }
         matches
@@ -206,7 +206,7 @@ impl<'m, 'b> Search<'m, 'b> {
     pub fn explain(&mut self, value: Value<'b>) -> Explanation<'b> {
         let (matches, trace) = self.machine.run_traced(value.word());
         let explanation = trace.explanation(&self.matcher.program, &self.machine.facts, matches);
-        // The traced search keeps no results, from which the parts could be read.
+        // The traced search does not keep results, so the parts cannot be read from it.
         let held = if matches && self.machine.run(value.word()) { self.held(value) } else { None };
         match held {
             Some(part) => explanation.but_held(value, part),
@@ -245,8 +245,9 @@ impl<'m, 'b> Search<'m, 'b> {
         })
     }
 
-    /// Iterates over matches that do not overlap: of those that share an [inner](Match::inner) value, the first one, or the last one [from the
-    /// back](Matcher::from_the_back). They are returned in the order in which they are found.
+    /// Iterates over matches that do not overlap. Of several matches that share an [inner](Match::inner) value, it
+    /// returns the first, or [from the back](Matcher::from_the_back) the last. They are returned in the order in which
+    /// they are found.
     pub fn disjoint(mut self) -> impl Iterator<Item = Match<'b>> + use<'m, 'b> {
         let (places, from_back) = (self.places(), self.matcher.from_back);
         let mut taken = ValueSet::new(self.body);

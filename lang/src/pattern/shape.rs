@@ -10,7 +10,7 @@ pub enum DimPattern {
     Any,
     /// This number.
     Int(i64),
-    /// Any dimension, but the same one everywhere in the pattern.
+    /// Any dimension, but the same dimension everywhere in the pattern.
     Named(String),
 }
 

@@ -80,7 +80,7 @@ fn alternatives_that_share_parts_cost_no_more_than_their_parts() {
 
 #[test]
 fn alternatives_side_by_side_are_not_multiplied() {
-    // The last argument never matches: a naive search would retry each of the 30 alternatives before it for each of the others.
+    // The last argument never matches: a naive search would combine the alternatives of all 30 arguments before it.
     let either = || is_op("relax.add", ..) | wildcard();
     let args: Vec<Pattern> = (0..30).map(|_| either()).chain([is_const()]).collect();
     let body = |n: usize| {

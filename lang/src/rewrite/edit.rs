@@ -41,7 +41,8 @@ pub(crate) struct Place {
     at: u32,
     /// True if it precedes the node at `at` (and follows regions that end there); false if it follows `!anchor`.
     before: bool,
-    /// For insertions after a node, the complement of that node's position, so that inner ones come first.
+    /// For insertions after a node, the complement of that node's position, so that insertions after inner nodes come
+    /// first.
     anchor: u32,
 }
 
@@ -260,8 +261,9 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// Redirects every use of `value` to `with`, and removes `value`. Its nested expressions are removed as well unless new nodes use them. Where
-    /// `with` itself uses `value`, it refers to the old value, which is kept before it.
+    /// Redirects every use of `value` to `with`, and removes `value`. Its nested expressions are removed as well unless
+    /// new nodes use them. If `with` itself uses `value`, that use still refers to the old value, which is kept before
+    /// `with`.
     pub fn replace(&mut self, value: Value<'_>, with: impl Operand) {
         self.forward_to(value, with);
         self.discard(value);
@@ -648,7 +650,7 @@ impl<'b> Edit<'b> {
         !matches!(self.state.get(at), Some(State::Removed | State::Dissolved))
     }
 
-    /// Removes nested expressions that lost their user; in TIR, also new ones that never had one.
+    /// Removes nested expressions that lost their user. In TIR, also removes new expressions that never had a user.
     fn drop_unused_nested(&mut self) {
         let s = &self.b.pool.s;
         let looked_at = if self.is_tir() { s.nodes.len() } else { self.n_old as usize };

@@ -31,8 +31,8 @@ impl Edit<'_> {
 }
 
 impl Module {
-    /// Returns the name of each function outside of the module. For a public function, that is its `global_symbol` if it has one. A private
-    /// function whose name collides with such a name gets another one.
+    /// Returns the name of each function outside of the module. For a public function, that is its `global_symbol` if
+    /// it has one. A private function whose name collides with one of these names gets another name.
     ///
     /// # Errors
     /// If two public functions have the same name.

@@ -170,7 +170,7 @@ impl<'b> Rewriter<'b> {
         if v == edit.v(value) {
             return;
         }
-        // An old value may have been nested in the one that it replaces.
+        // An old value may have been nested in the value that it replaces.
         let unnamed = v.op & LEAF_BIT == 0 && edit.with(v, |v| !v.is_bound() && (v.op >= n_old || v.is_nested()));
         if unnamed && value.is_bound() {
             // The value may have been renamed before.
@@ -226,7 +226,7 @@ fn rewrite_all<'b, E: From<SealError>>(
     while at < body.len() {
         let value = body.value_at(at);
         rw.current = value;
-        // A loop that was removed together with the enclosing one.
+        // A loop that was removed together with the enclosing loop.
         if rw.edit.as_ref().is_some_and(|edit| edit.is_dissolved(value)) {
             at += 1;
             continue;
@@ -345,9 +345,10 @@ macro_rules! expr_mutator {
 }
 
 expr_mutator! {
-    /// Rewrites with a hook for each kind, like TVM's mutators: override the relevant hooks and return the action for the value. The input need not
-    /// be in A-normal form: a nested expression is visited before its user and stays nested, and so do expressions that a hook writes.
-    /// [`ExprMutator`] names the expressions that it writes.
+    /// Rewrites with a hook for each kind, like TVM's mutators: override the relevant hooks and return the action for
+    /// the value. The input need not be in A-normal form: a nested expression is visited before its user and stays
+    /// nested. Expressions that a hook writes stay nested as well. [`ExprMutator`] names the expressions that it
+    /// writes.
     ///
     /// Types are kept. If new values change the types of their users, call [`infer_types`](crate::typing::infer_types::infer_types) to update them.
     ///
@@ -404,8 +405,8 @@ impl<'b, M: ExprMutatorBase<'b>> Hooks<'b> for BaseHooks<'_, M> {
 }
 
 expr_mutator! {
-    /// Like [`ExprMutatorBase`], but expressions that a hook writes are brought into A-normal form: an expression that a new one uses becomes a
-    /// binding, so it may be used more than once. A block is created where needed.
+    /// Like [`ExprMutatorBase`], but expressions that a hook writes are brought into A-normal form: the operands of a
+    /// new expression become bindings, so they may be used more than once. A block is created where needed.
     ///
     /// The first example removes an If whose branches only return the same value:
     ///

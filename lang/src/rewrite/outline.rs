@@ -225,8 +225,8 @@ impl Edit<'_> {
         self.dependents(group, users, needy, at_last, &statement)
     }
 
-    /// Returns the statements before the last binding of the group that depend on the group. They can also come after the call, unless the group
-    /// needs one of them.
+    /// Returns the statements before the last binding of the group that depend on the group. These bindings can also
+    /// come after the call, unless the group needs one of them.
     fn dependents(
         &self,
         group: &Group<'_>,
@@ -507,8 +507,9 @@ fn symbols_of_attr(attr: AttrView<'_>, f: &mut dyn FnMut(Sym)) {
     }
 }
 
-/// Calls `f` with the symbolic variables of a type; if `alone` is true, only with those that stand alone as a dimension, so that a value of the type
-/// determines them. Variables in the type of a function belong to that function and are skipped.
+/// Calls `f` with the symbolic variables of a type. If `alone` is true, only includes variables that form a whole
+/// dimension, so that a value of the type determines them. Variables in the type of a function belong to that function
+/// and are skipped.
 pub(crate) fn each_symbol(ty: Ty<'_>, alone: bool, f: &mut dyn FnMut(Sym)) {
     let mut work = vec![ty];
     while let Some(ty) = work.pop() {

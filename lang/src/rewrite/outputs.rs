@@ -29,9 +29,10 @@ impl<'b> Edit<'b> {
         self.update(value, |node| (node.kind, node.attrs, node.a) = (kind::ALIAS, AttrsId::NONE.number(), 0));
     }
 
-    /// Redirects every use of a binding to `source`, and removes the binding. If the binding was an output of a dataflow block and `source` is a
-    /// variable of that block, `source` becomes the output and is returned. It takes the name of the binding, unless it was already an output. Values
-    /// that are used after their block only because of the merge are handled by [`Edit::promote_outputs`].
+    /// Redirects every use of a binding to `source`, and removes the binding. If the binding was an output of a
+    /// dataflow block and `source` is a variable of that block, `source` becomes the output and is returned. `source`
+    /// takes the name of the binding, unless it was already an output. Values that are used after their block only
+    /// because of the merge are handled by [`Edit::promote_outputs`].
     pub fn merge(&mut self, value: Value<'b>, source: Value<'b>) -> Option<Value<'b>> {
         let hidden = |edit: &Edit<'_>| edit.with(source, |source| source.is_dataflow_var());
         let was_hidden = hidden(self);
@@ -45,9 +46,8 @@ impl<'b> Edit<'b> {
         Some(source).filter(|source| !source.is_leaf())
     }
 
-    /// Turns outputs of dataflow blocks that are used only in their block, and not by a function in it, into variables of the block. Scalars stay
-    /// outputs, because types may mention them; so do outputs whose type would become more precise than the types of their users. Returns the changed
-    /// variables. Uses are those in the old body.
+    /// outputs, because types may mention them; so do outputs whose type would become more precise than the types of
+    /// their users. Returns the changed variables. Only uses in the old body count.
     pub fn demote_outputs(&mut self) -> ValueSet<'b> {
         let (body, regions) = (self.old(), self.old().regions());
         let mut used_outside = ValueSet::new(body);

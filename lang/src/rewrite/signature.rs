@@ -20,9 +20,9 @@ impl<'b> Edit<'b> {
         self.node(NodeSpec::new(kind::PARAM).ty(ty), &[], Some(name))
     }
 
-    /// Replaces each tuple parameter by one parameter for each of its elements, recursively. The new ones are named after it: `pair_0`, `pair_1`….
-    /// Uses of the old parameter refer to a tuple of the new ones. Returns the types of all parameters, in their new order; `None` if there is no
-    /// tuple parameter.
+    /// Replaces each tuple parameter by one parameter for each of its elements, recursively. The new parameters are
+    /// named after it: `pair_0`, `pair_1`…. Uses of the old parameter refer to a tuple of the new parameters. Returns
+    /// the types of all parameters, in their new order; `None` if there is no tuple parameter.
     ///
     /// ```
     /// use plugin_api::prelude::*;

@@ -53,8 +53,8 @@ impl Scalar {
         }
     }
 
-    /// Wraps an integer to the width of this type, as a 64-bit register holds it. Unsigned 64-bit numbers are held
-    /// as signed ones with the same bits.
+    /// Wraps an integer to the width of this type, as a 64-bit register holds it. An unsigned 64-bit number is held as
+    /// the signed number with the same bits.
     pub fn wrap(self, value: i64) -> i64 {
         match self {
             Scalar::Bool => i64::from(value != 0),
@@ -87,7 +87,7 @@ impl Scalar {
 
 /// Conversions between registers and the bits of elements.
 impl Scalar {
-    /// Returns the float whose bits are the lower ones of a word, for types that are computed in `float32`.
+    /// Returns the float that the lower bits of a word represent, for types that are computed in `float32`.
     #[inline]
     pub fn single_of_bits(self, bits: u32) -> f32 {
         match self {
@@ -108,7 +108,7 @@ impl Scalar {
         }
     }
 
-    /// Rounds a `float32` to this type; types that are at least as wide keep it.
+    /// Rounds a `float32` to this type. The number does not change if the type is at least as wide.
     #[inline]
     pub fn round(self, value: f32) -> f32 {
         match self {
@@ -127,12 +127,12 @@ impl Scalar {
         }
     }
 
-    /// Rounds a number to a float type; other types keep it.
+    /// Rounds a number if this is a float type; otherwise returns it unchanged.
     pub fn rounded(self, value: f64) -> f64 {
         if self == Scalar::F64 || !self.is_float() { value } else { self.narrow(value).into() }
     }
 
-    /// Returns true if its numbers are floats narrower than those that they are computed in.
+    /// Returns true for a float type that is narrower than the type in which it is computed.
     pub fn is_narrow(self) -> bool {
         self.is_float() && self.bytes() < 4
     }

@@ -61,11 +61,11 @@ pub trait Element: Copy + sealed::Sealed {
     /// Converts the element to a number.
     fn number(self) -> Number;
 
-    /// Returns the element whose bits are the lower ones of a word.
+    /// Returns the element that the lower bits of a word represent.
     #[doc(hidden)]
     fn of_word(word: u64) -> Self;
 
-    /// Returns the bits of the element, as the lower ones of a word.
+    /// Returns the bits of the element, as the lower bits of a word.
     #[doc(hidden)]
     fn word(self) -> u64;
 
@@ -158,7 +158,8 @@ macro_rules! elements {
             })
         }
 
-        /// Returns the number whose little-endian bytes are the lower ones of a word; `None` if Rust lacks a type for it.
+        /// Returns the number whose little-endian bytes are the lower bytes of a word; `None` if Rust lacks a type for
+        /// it.
         pub fn number_of(dtype: DType, word: u64) -> Option<Number> {
             Some(match dtype {
                 $(DType::$dtype => <$ty>::of_word(word).number(),)*

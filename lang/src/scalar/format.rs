@@ -31,7 +31,8 @@ impl Format {
         if value.is_nan() {
             return sign | self.nan;
         }
-        // The exponent of the number, at least that of the least normal one; and that of the last bit of the fraction.
+        // The exponent of the number, or of the least normal number if that is greater; and the exponent of the last
+        // bit of the fraction.
         let (magnitude, least) = (value.abs(), self.least_exponent());
         let exponent = match magnitude {
             0.0 => least,
@@ -54,7 +55,7 @@ impl DType {
         self.info()?.format
     }
 
-    /// Returns the bits of the nearest float of a data type; `None` if it has no format.
+    /// Returns the bits of the nearest float of a data type; `None` if the data type lacks a float format.
     pub fn bits_of_float(self, value: f64) -> Option<u64> {
         let format = self.format()?;
         Some(Scalar::of(self).map_or_else(|| format.eight_bits(value), |scalar| scalar.bits_of(value)))

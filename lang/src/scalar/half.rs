@@ -75,7 +75,7 @@ impl F16 {
             0..0x400 => size as f32 * SUBNORMAL as f32,
             0x7c00 => f32::INFINITY,
             0x7c01.. => return f32::NAN,
-            // The exponent has another bias, and 13 more bits of the fraction are 0.
+            // The exponent has a different bias, and the fraction has 13 more bits, which are 0.
             _ => f32::from_bits((size << 13) + ((127 - 15) << 23)),
         };
         f32::from_bits(size.to_bits() | sign)

@@ -1,4 +1,4 @@
-//! The intrinsics of TIR: how they are written, what they result in, their effects, and what they compute.
+//! The intrinsics of TIR: their syntax, their result types, their effects, and what they compute.
 //!
 //! This is the only list of them. Reading, printing, purity, lowering, vectorization and the Python package look up a row.
 
@@ -36,10 +36,10 @@ pub enum ResultRule {
 /// The effect of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// None: a call whose result is unused can be removed.
+    /// It has no effect: a call whose result is unused can be removed.
     None,
-    /// It changes nothing, but still cannot be removed: it leaves a loop, a function or a thread, affects later code, or passes the address of an
-    /// output to a call.
+    /// It does not change any state, but cannot be removed: it leaves a loop, a function or a thread, affects later
+    /// code, or passes the address of an output to a call.
     Kept,
     /// It changes or queries state outside the function.
     Changes,
@@ -54,7 +54,7 @@ pub enum Computes {
     Two(Binary),
     /// `a * b + c`, rounded once.
     MulAdd,
-    /// The second or the third argument, by the first one.
+    /// The second or the third argument, depending on the first.
     Choice,
     /// Its first argument.
     Argument,
@@ -104,7 +104,8 @@ impl Intrinsic {
         self.math().is_some() || matches!(self.computes, Some(Computes::Two(op)) if op.takes_floats())
     }
 
-    /// Returns true for a mathematical function that is written with its arguments only, and whose result has the type of the first one.
+    /// Returns true for a mathematical function that is written with its arguments only, and whose result has the type
+    /// of the first argument.
     pub fn is_plain(&self) -> bool {
         let is_math = match self.computes {
             Some(Computes::One(op)) => op == Unary::Abs || self.math().is_some(),

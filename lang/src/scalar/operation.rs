@@ -114,8 +114,8 @@ pub enum Unary {
     Math(Math),
 }
 
-/// Defines the functions of one float: for each, its cost (an upper bound for one lane, in units of work), and the LLVM intrinsic that computes it
-/// exactly as IEEE 754 defines it.
+/// Defines the functions of one float, each with its cost (an upper bound for one lane, in units of work), and the LLVM
+/// intrinsic that computes it exactly as IEEE 754 defines it.
 macro_rules! functions_of_one {
     ($d:tt $($math:ident $cost:ident $llvm:expr;)*) => {
         /// Functions of one float.

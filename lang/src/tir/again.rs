@@ -12,8 +12,9 @@ use crate::walk::users::Users;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Rewrites TIR by writing all of it again. Each method writes a statement or an expression; by default it writes the same one, with its parts
-/// rewritten. A method may omit a statement, or write it several times with different values for its variables ([`Again::set`]).
+/// Rewrites TIR by writing all of it again. Each method writes a statement or an expression. By default, it writes the
+/// original with its parts rewritten. A method may omit a statement, or write it several times with different values
+/// for its variables ([`Again::set`]).
 ///
 /// The example unrolls loops that are marked for it:
 ///
@@ -79,7 +80,7 @@ pub struct Again<'b> {
     edit: Edit<'b>,
     /// The current value of each variable, buffer and expression of the old body.
     now: HashMap<u32, V, foldhash::fast::FixedState>,
-    /// The definition so far of each symbolic variable.
+    /// The current definition of each symbolic variable.
     definers: HashMap<u32, u32, foldhash::fast::FixedState>,
     /// Symbolic variables whose definition was written more than once, with their current replacements.
     syms: HashMap<u32, Sym, foldhash::fast::FixedState>,
@@ -573,8 +574,8 @@ impl<'b> Again<'b> {
         Ok(())
     }
 
-    /// Writes a loop with the kind, annotations and variable name of an old one, from `min` for `extent` iterations. Its variable is new. `content`
-    /// writes its content.
+    /// Writes a loop with the kind, annotations and variable name of an old loop, but with a new variable. It has
+    /// `extent` iterations, from `min` on. `content` writes its content.
     ///
     /// # Errors
     /// The errors of `content`.

@@ -116,7 +116,8 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.buffer(v)
     }
 
-    /// Writes a dimension as an expression. Its atoms become the values that [`index_to_dim_of_atoms`] replaced by them.
+    /// Writes a dimension as an expression. Atoms become the values that [`index_to_dim_of_atoms`] had replaced by
+    /// them.
     ///
     /// [`index_to_dim_of_atoms`]: crate::arith::index_to_dim_of_atoms
     pub fn index<'s>(&'s self, dim: &Dim) -> PrimExpr<'s> {

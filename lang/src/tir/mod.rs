@@ -37,7 +37,7 @@
 //! # Ok::<(), PassError>(())
 //! ```
 //!
-//! This one tiles two perfectly nested loops:
+//! This example tiles two perfectly nested loops:
 //!
 //! ```
 //! use plugin_api::prelude::*;

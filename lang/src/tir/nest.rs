@@ -9,8 +9,9 @@ impl<'t, 'b> Tir<'t, 'b> {
     /// Moves the content of the current statement here, and removes the statement. Statements written before precede or enclose the content, and
     /// later ones follow it. The content can be moved only once, and a mutator still visits it.
     ///
-    /// A `break` or `continue` in the content must still refer to the same loop. The content of a loop for which [`has_jumps`] is true is therefore
-    /// rejected, as is the content of another such statement inside a newly written loop.
+    /// A `break` or `continue` in the content must still refer to the same loop. Therefore, the content of a loop for
+    /// which [`has_jumps`] is true is rejected. The content of any other statement with jumps is rejected inside a
+    /// newly written loop.
     pub fn content(&self, stmt: Value<'b>) {
         if self.refuses_jumps(stmt) {
             return;

@@ -222,8 +222,8 @@ impl<'a> Value<'a> {
         self.region().children().filter(move |branch| is_if && !branch.is_nested())
     }
 
-    /// For a store of an element of the same buffer, returns pairs of the indices of the store and of the element. Where these are equal, the store
-    /// has no effect.
+    /// For a store of an element of the same buffer, returns pairs of the indices of the store and of the element. The
+    /// store has no effect where the two indices of each pair are equal.
     pub fn stored_element_indices(self) -> Option<Vec<(Value<'a>, Value<'a>)>> {
         let Some(Stmt::Store { buffer, value }) = self.stmt() else { return None };
         let (to, from) = (self.as_element_access()?, value.as_element_access()?);

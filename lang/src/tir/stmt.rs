@@ -110,7 +110,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.region(kind::COND, Vec::new(), &[cond], || self.region(kind::SCOPE, Vec::new(), &[], then))
     }
 
-    /// Writes statements that are executed if a condition holds, and others that are executed otherwise.
+    /// Writes two lists of statements: one is executed if a condition holds, the other if it does not.
     pub fn if_else<'a, R, S>(
         &self,
         cond: impl Into<ExprArg<'a>>,

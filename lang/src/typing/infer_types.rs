@@ -72,8 +72,9 @@ fn with_types(body: &Body, infer: &dyn Infer, declared: Declared) -> Result<Body
         let same = |ty: &Type| match (value.symbol(), ty) {
             // A scalar variable is a symbolic variable, regardless of its value.
             (Some(sym), Type::Prim { dtype, .. }) => sym.dtype == *dtype,
-            // `relation` would treat the symbolic variables of two functions as distinct, but here they are the same. A text does not contain the
-            // types of unnamed values, aliases and tuples: they are read as those of their parts.
+            // `relation` would treat the symbolic variables of two functions as distinct, but here they are the same. A
+            // text does not contain the types of unnamed values, aliases and tuples: the reader infers them from their
+            // parts.
             _ if value.kind() == kind::FUNC || is_of_parts(value) => value.ty().to_owned() == *ty,
             _ => value.ty().is_known() && relation(&value.ty().to_owned(), ty) == Relation::Equal,
         };
@@ -243,7 +244,7 @@ fn function_type<'b>(edit: &Edit<'b>, function: Value<'b>, known: &[Sym], declar
 struct HiddenScalars {
     /// The position of each, by the number of its symbolic variable.
     places: HashMap<u32, usize>,
-    /// The header of the region of each value; empty if there are no such scalars.
+    /// The header of the region that contains each value; empty if there are no hidden scalars.
     parents: Vec<u32>,
 }
 

@@ -20,7 +20,7 @@ pub struct Legalized {
     /// The PrimFunc: a buffer for each argument, a scalar for each symbol, a buffer for each result. Alternatively a Relax function with a parameter
     /// for each argument, which returns one of them, a constant, or an external function.
     pub function: Body,
-    /// The arguments, in order.
+    /// The arguments of the call, in order.
     pub args: Vec<LegalizedArg>,
     /// Symbolic variables of the caller that are passed as scalars, because the shapes of the buffers do not determine them.
     pub symbols: Vec<Sym>,

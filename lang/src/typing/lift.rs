@@ -18,8 +18,8 @@ pub struct Lifted<'b> {
 }
 
 impl Body {
-    /// Lifts a nested function into a private function of the module, named `name`. Captured values become parameters after its own. Its recursive
-    /// calls pass them on.
+    /// Lifts a nested function into a private function of the module, named `name`. Captured values become parameters
+    /// after its own. The recursive calls in the function pass these arguments on.
     ///
     /// `known` returns the name and the body of other functions that were nested and are now in the module: they are not captured.
     ///

@@ -182,8 +182,8 @@ fn needs_name(value: Value<'_>) -> bool {
     value.is_nested() && value.kind() != kind::TUPLE && !is_value_of_binding(value)
 }
 
-/// Returns true for the operand of a match_cast or of a binding with a wider type, which TVM leaves nested. Its user is the next node, since nothing
-/// can be between them.
+/// Returns true for the operand of a match_cast or of a binding with a wider type, which TVM leaves nested. Its user is
+/// the next node, since no node can come between them.
 fn is_value_of_binding(value: Value<'_>) -> bool {
     let next = value.sibling(value.end());
     matches!(next.kind(), kind::ALIAS | kind::MATCH_CAST) && next.operand(0) == Some(value)

@@ -121,8 +121,8 @@ fn type_kind(kind: u16) -> &'static str {
     }
 }
 
-/// Returns true if calls may have attributes that the operator does not declare. These belong to the function that is called by an operator with any
-/// number of arguments and no attributes of its own.
+/// Returns true if calls may have attributes that the operator does not declare. This holds for operators that call a
+/// function with any number of arguments and have no attributes of their own: the attributes belong to that function.
 pub fn takes_any_attributes(info: &OpInfo) -> bool {
     info.attrs.is_empty() && info.args.last().is_some_and(|arg| arg.name.starts_with('*'))
 }
@@ -245,7 +245,8 @@ fn option_attr(value: &OptionValue) -> Attr {
 /// Never on a valid body; the result is validated anyway.
 pub fn with_declared_attributes<'i>(body: &Body, info: impl Fn(&str) -> Option<&'i OpInfo>) -> Result<Body, SealError> {
     let mut edit: Option<Edit<'_>> = None;
-    // For each operator, the attributes that were last found correct, because successive calls often share them; and the set of all correct ones.
+    // For each operator, the attributes that were last found correct, because successive calls often share them; and
+    // the set of all attributes found correct.
     let mut last: Vec<Option<u32>> = vec![None; body.raw().leaves().len()];
     let mut right: HashSet<(u32, u32)> = HashSet::new();
     for call in body.values().filter_map(Value::as_call) {

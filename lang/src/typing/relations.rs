@@ -15,7 +15,7 @@ pub enum Relation {
     Wider,
     /// Undecided: symbolic dimensions that may be equal, or an annotation that is more precise.
     Unknown,
-    /// No value can have both types; the text gives the reason.
+    /// No value can have both types, for the given reason.
     Contradicts(String),
 }
 
@@ -251,7 +251,7 @@ pub fn substitute_dim(dim: &Dim, with: &impl Fn(Sym) -> Option<Dim>) -> Dim {
     }
 }
 
-/// Returns the common type of two types: the type of an If whose branches have these.
+/// Returns the common type of two types, which is the type of an If whose branches have these two types.
 pub fn join(a: &Type, b: &Type) -> Type {
     match (relation(a, b), relation(b, a), a, b) {
         (Relation::Equal | Relation::Wider, ..) => a.clone(),

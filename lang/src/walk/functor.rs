@@ -93,7 +93,8 @@ macro_rules! functor {
                 visit.extend(value.operands().map(|operand| (operand, args.clone())));
             }
 
-            /// Visits any value whose hook is not overridden, including a use of a named value, which has the kind of that value.
+            /// Visits any value whose hook is not overridden. A use of a named value is visited as a value of that
+            /// value's kind.
             fn visit_default(
                 &mut self,
                 value: Value<'a>,

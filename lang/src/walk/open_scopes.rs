@@ -26,7 +26,7 @@ use crate::ir::Value;
 /// ```
 #[derive(Clone, Debug)]
 pub struct OpenScopes<T> {
-    /// Each entry with the position after the content of its header.
+    /// Each open entry, with the position after the content of its header.
     open: Vec<(usize, T)>,
 }
 

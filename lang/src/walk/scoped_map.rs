@@ -1,4 +1,4 @@
-//! A map whose entries are removed when their scope ends, for common subexpression elimination and the like.
+//! A map whose entries are removed when their scope ends, for uses such as common subexpression elimination.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;

@@ -1,5 +1,6 @@
-//! Expressions that are written as they were although the canonical form takes them apart: `(x + 1) * (y + 1)`, and `max(x - 1, 0)`, whose canonical
-//! form is `max(x, 1) - 1`. As in TVM, they are only replaced where that makes a sum shorter.
+//! Expressions that are kept in their original form, although the canonical form would take them apart: `(x + 1) * (y +
+//! 1)`, and `max(x - 1, 0)`, whose canonical form is `max(x, 1) - 1`. As in TVM, they are only replaced where that
+//! makes a sum shorter.
 
 use super::{Form, Map};
 use crate::arith::store::{Id, Store, is_index};

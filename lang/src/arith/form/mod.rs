@@ -39,9 +39,9 @@ fn out(op: u16, dtype: DType) -> Option<Todo> {
 }
 
 impl Analyzer {
-    /// Returns the simplified expression. Choices, loads and calls are opaque: each becomes one [`Piece::Value`], and equal ones become the same
-    /// piece. Returns `None` if the value cannot be simplified or the result would be too long. Takes time proportional to the size of the
-    /// expression.
+    /// Returns the simplified expression. Choices, loads and calls are opaque: each becomes one [`Piece::Value`], and
+    /// equal expressions become the same piece. Returns `None` if the value cannot be simplified or the result would be
+    /// too long. Takes time proportional to the size of the expression.
     ///
     /// ```
     /// use plugin_api::arith::{Analyzer, Piece};

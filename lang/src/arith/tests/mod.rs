@@ -46,7 +46,7 @@ fn size(dim: &Dim) -> usize {
     }
 }
 
-/// Generates an operation between these two, in the order of their codes.
+/// Generates one of the operations whose codes lie between those of the two given operations.
 fn from(first: PrimOp, last: PrimOp) -> impl Strategy<Value = PrimOp> {
     (first.code()..=last.code()).prop_map(|code| PrimOp::of_code(code).expect("codes without gaps"))
 }
@@ -143,7 +143,7 @@ fn ranges() -> impl Strategy<Value = [(i64, i64); 3]> {
     proptest::array::uniform3((-6i64..7, 1i64..9))
 }
 
-/// Returns all values of the integers, and some of the two conditions.
+/// Returns every combination of values of the three integers, with some value for each of the two conditions.
 fn points(ranges: &[(i64, i64); 3]) -> Vec<[i64; 5]> {
     let [a, b, c] = ranges.map(|(min, extent)| min..min + extent);
     let all = a.flat_map(|x| b.clone().map(move |y| (x, y)));
@@ -374,7 +374,7 @@ fn what_is_assumed_is_used() {
     assert!(!analyzer.can_prove(&op(Lt, a.clone(), op(Sub, c.clone(), 1))));
     let nonzero = analyzer.under(&op(Ne, a.clone(), 0)).can_prove(&op(Ne, a.clone(), 0));
     assert!(nonzero && !analyzer.can_prove(&op(Ne, a.clone(), 0)));
-    // A contradiction implies nothing, and does no harm.
+    // Nothing follows from a contradiction, and it does not do harm.
     let mut never = analyzer.under(&op(Lt, c.clone(), a.clone())).under(&op(Lt, a.clone(), op(Sub, a.clone(), 3)));
     let _ = (never.simplify(&op(Min, a.clone(), c.clone())), never.const_bounds(&op(Sub, c, a.clone())));
     // A later binding replaces an earlier one.
@@ -561,7 +561,7 @@ proptest! {
             let simple = simplify(&dim);
             prop_assert!(is_sound(&simple), "{dim:?} is {simple:?}");
             if let Some(expected) = typed_value(&dim, &vars, i64::MIN.into()) {
-                // Terms may change sides, so a part may need more bits than before.
+                // Terms may move to the other side of a comparison, so a part may need more bits than before.
                 let found = typed_value(&simple, &vars, -1 << 126).unwrap_or(expected);
                 prop_assert_eq!(found, expected, "{:?} is {:?}", dim, simple);
                 if let Ok(expected) = i64::try_from(expected) {
@@ -629,7 +629,7 @@ fn logic_of_what_is_no_comparison() {
     assert_eq!(assumed.simplify(&op(Or, x.clone(), op(Lt, var(0), 3))), op(Lt, var(0), 3));
 }
 
-/// Each step uses the previous one twice, so the tree of all steps has more than 2^40 nodes.
+/// Each step uses the previous step twice, so the tree of all steps has more than 2^40 nodes.
 #[test]
 fn shared_parts_are_not_written_without_end() {
     let dims = std::iter::successors(Some(var(0)), |dim| Some(op(BitXor, dim.clone(), op(BitAnd, dim.clone(), 1))));

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A value of a body under construction: a node or a leaf. It can only be used with the builder that created it.
+/// A value of a body under construction: a node or a leaf. It is valid only with the builder that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct V {
     pub(crate) op: u32,
@@ -169,7 +169,7 @@ impl BodyBuilder {
 
     /// Continues with existing sections, in which all regions are closed.
     pub(crate) fn over(mut sections: Sections) -> BodyBuilder {
-        // A body may lack names; in the builder every node has a row for one.
+        // A body may lack names, but in the builder every node has a row for a name.
         sections.names.resize(sections.nodes.len(), NONE);
         let brand = BRANDS.fetch_add(1, Ordering::Relaxed);
         BodyBuilder { pool: Pool::over(sections), open: Vec::new(), brand }
@@ -660,9 +660,10 @@ impl BodyBuilder {
         self.pool.s.nodes.len() as u32
     }
 
-    /// Moves nested expressions to their place in the text, after a later part of the text showed that they are needed there. Each of `runs` is a
-    /// range of nodes and the number of nodes before their new place. Of two runs with the same place, the later one comes first, because it encloses
-    /// the other. The returned function maps each value to its new position.
+    /// Moves nested expressions to their place in the text, after a later part of the text showed that they are needed
+    /// there. Each of `runs` is a range of nodes and the number of nodes before their new place. Of two runs with the
+    /// same place, the later run is written first, because it encloses the other. The returned function maps each value
+    /// to its new position.
     pub fn move_back(&mut self, runs: &[(Range<u32>, u32)]) -> impl Fn(V) -> V + use<> {
         let from = runs.iter().map(|(_, place)| *place).min().unwrap_or(u32::MAX);
         let s = &mut self.pool.s;

@@ -29,7 +29,7 @@ pub struct Importer<'a> {
 /// The new ids of the entries of one table; `NONE` where an entry has not been imported yet.
 #[derive(Clone)]
 enum Slots {
-    /// One id for each entry, allocated when the first is needed.
+    /// One id for each entry. The table is allocated when the first id is needed.
     Dense(Vec<u32>),
     Sparse(HashMap<u32, u32, foldhash::fast::RandomState>),
 }

@@ -147,7 +147,7 @@ impl Pool {
             return;
         }
         let (h, s) = (&self.hasher, &self.s);
-        // Most functions have some of these; reserving room avoids rehashing all entries when a table grows.
+        // Most functions have some of these; reserving space avoids rehashing all entries when a table grows.
         let room = |entries: usize| Index::with_capacity(2 * entries + 16);
         let (types, prims, leaves) = (room(s.types.len()), room(s.prims.len()), room(s.leaves.len()));
         let mut idx = Box::new(Indices { types, prims, leaves, ..Indices::default() });
@@ -194,7 +194,7 @@ impl Pool {
         (idx.get_or_insert_with(Default::default), s, hasher)
     }
 
-    /// Returns the measures of a type as a tree. A record refers to earlier ones only, so each is measured once.
+    /// Returns the measures of a type as a tree. A record refers only to earlier records, so each is measured once.
     pub(crate) fn type_tree(&mut self, id: u32) -> Tree {
         let (s, trees) = (&self.s, &mut self.trees);
         let measured = trees.types.len();

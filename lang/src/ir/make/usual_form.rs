@@ -69,7 +69,7 @@ fn permuted<T: Copy>(rows: &[T], order: &[u32]) -> Vec<T> {
 }
 
 enum Step {
-    /// The nodes of a region from one position to another, without nested ones.
+    /// The nodes of a region from one position to another, without nested nodes.
     Content(u32, u32),
     /// A node, preceded by its nested expressions.
     Tree(u32),

@@ -1,4 +1,4 @@
-//! Memory that belongs to something else than the IR, such as a mapped file. A tensor whose bytes are in such a region shares them.
+//! Memory that does not belong to the IR, such as a mapped file. A tensor whose bytes are in such a region shares them.
 
 use std::any::Any;
 use std::collections::BTreeMap;

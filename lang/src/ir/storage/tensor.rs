@@ -73,7 +73,8 @@ extern "C" fn drop_tensor(hdr: *mut TensorHdr) {
 }
 
 extern "C" fn drop_shared(hdr: *mut TensorHdr) {
-    // SAFETY: called once, by the last owner, on a header that `Tensor::part` of this same library made: the first field of this one.
+    // SAFETY: called once, by the last owner, on a header that `Tensor::part` of this same library made as the first
+    // field of a `SharedHdr`.
     drop(unsafe { SharedHdr::take(hdr.cast()) });
 }
 
@@ -143,9 +144,11 @@ impl Tensor {
     /// Returns the region whose bytes these are, and their place in it. `None` for bytes in memory of their own.
     #[doc(hidden)]
     pub fn region(&self) -> Option<(&Arc<Shared>, usize)> {
-        // Only a handle to a region has bytes without memory of its own. Another copy of the crate may have made the header.
+        // Only handles to regions lack memory of their own for their bytes. Another copy of the crate may have made the
+        // header.
         let shared = self.hdr().units == 0 && self.hdr().bytes > 0 && TensorHdr::is_live(self.0.as_ptr());
-        // SAFETY: `Tensor::part` of this copy of the crate made the header, as the first field of this one, and the handle keeps it alive.
+        // SAFETY: `Tensor::part` of this copy of the crate made the header, as the first field of a `SharedHdr`, and
+        // the handle keeps it alive.
         let shared = shared.then(|| unsafe { self.0.cast::<SharedHdr>().as_ref() })?;
         Some((&shared.region, shared.offset))
     }

@@ -137,8 +137,8 @@ pub struct GroupedFunctions {
     numbers: HashMap<String, usize>,
     /// The callees of groups of the current function, by their forms.
     callees: HashMap<Vec<u32>, V, foldhash::fast::RandomState>,
-    /// The value that the current function uses for each callee. There is one for each, because a type with symbolic variables is a different type
-    /// each time it is written.
+    /// The value that the current function uses for each callee. Each callee has only one value, because a type with
+    /// symbolic variables is a different type each time it is written.
     named: HashMap<String, V, foldhash::fast::RandomState>,
 }
 

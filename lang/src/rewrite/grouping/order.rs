@@ -58,9 +58,10 @@ impl<'g, 'b> Plans<'g, 'b> {
         &self.outputs[group]
     }
 
-    /// Returns the items of a block, in order; empty if the block lacks groups. Reads stay on the same side of in-place writes of a call. Groups
-    /// that would need a value both from before and from after a write are not outlined. Neither are groups that write to memory that they did not
-    /// create, because callers of their functions could not see that write.
+    /// Returns the items of a block, in order; empty if the block lacks groups. Reads stay on the same side of in-place
+    /// writes of a call. Groups that would need a value both from before and from after a write are not outlined.
+    /// Groups that write to memory that they did not create are not outlined either, because callers of their functions
+    /// could not see the write.
     ///
     /// # Errors
     /// If two groups depend on each other, or a group also has bindings of another block.
@@ -220,7 +221,7 @@ fn defined_by(block: Block<'_>) -> HashMap<u32, Value<'_>> {
     defined
 }
 
-/// Returns the items that depend on themselves, directly or indirectly, or on such an item.
+/// Returns the items that depend on themselves, directly or indirectly, and the items that depend on those.
 fn stuck(needs: &[Vec<usize>]) -> Vec<usize> {
     let mut users = vec![Vec::new(); needs.len()];
     let mut missing: Vec<usize> = needs.iter().map(Vec::len).collect();

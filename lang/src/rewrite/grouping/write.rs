@@ -176,7 +176,8 @@ impl<'b> Inputs<'b> {
     }
 }
 
-/// Returns the shape or scalar that a variable is an alias for, if it is constant. The function of a group contains such a value directly.
+/// Returns the shape or scalar that a variable is an alias for, if it is constant. The function of a group contains
+/// this value directly.
 fn known_shape(variable: Value<'_>) -> Option<Value<'_>> {
     let mut value = variable;
     while let Expr::Alias(source) = value.view() {

@@ -154,7 +154,7 @@ impl<'m> Join<'m> {
             pairs.push((name, ty.shape, joined));
             buffers.insert(buffer.word(), joined);
         }
-        // A later parameter may have determined the shape of an earlier one.
+        // A later parameter may have determined the shape of an earlier parameter.
         for (name, shape, joined) in pairs {
             shapes.check(&shape, &self.buffers[joined.0].ty.shape).map_err(|error| {
                 PassError::new(format!(

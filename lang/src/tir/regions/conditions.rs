@@ -14,7 +14,7 @@ pub struct Condition<'b> {
     pub negated: bool,
 }
 
-/// A change after an operand of a choice that evaluates only one side.
+/// A change of the conditions after an operand of a choice that evaluates only one side.
 #[derive(Clone, Copy)]
 enum Change<'b> {
     Begins(Condition<'b>),
@@ -115,7 +115,8 @@ impl<'b> Conditions<'b> {
     }
 }
 
-/// Splits a condition into conditions that all hold where it does: the operands of `and`, or those of `or` if it does not hold.
+/// Splits a condition that holds into the operands of `and`, which all hold as well, or a condition that does not hold
+/// into the operands of `or`.
 pub fn parts_of(cond: Value<'_>, negated: bool) -> Vec<(Value<'_>, bool)> {
     let (mut work, mut parts) = (vec![(cond, negated)], Vec::new());
     while let Some((cond, negated)) = work.pop() {
@@ -133,7 +134,7 @@ pub fn parts_of(cond: Value<'_>, negated: bool) -> Vec<(Value<'_>, bool)> {
 /// Returns a comparison in the form `low + by <= high`; `None` for anything else.
 pub fn as_less_or_equal(cond: Value<'_>, negated: bool) -> Option<(Value<'_>, Value<'_>, i64)> {
     let Expr::Arith { op, a, b: Some(b) } = cond.view() else { return None };
-    // `a < b` does not hold exactly where `b <= a` does.
+    // `a < b` is false exactly where `b <= a` is true.
     match (op, negated) {
         (PrimOp::Lt, false) | (PrimOp::Ge, true) => Some((a, b, 1)),
         (PrimOp::Le, false) | (PrimOp::Gt, true) => Some((a, b, 0)),

@@ -95,7 +95,8 @@ fn range(analyzer: &mut Analyzer, bounds: Bounds, shape: Dim) -> Range {
     Range { min: analyzer.simplify(&min), extent: analyzer.simplify(&extent) }
 }
 
-/// The greatest number of variables in an end of a region. Ends with more are treated as unknown, to keep the analysis linear.
+/// The greatest number of variables in an end of a region. An end with more variables is treated as unknown, to keep
+/// the analysis linear.
 const MOST_VARIABLES: usize = 64;
 
 const READ: usize = 0;
@@ -359,7 +360,7 @@ impl<'a, 'b> Content<'a, 'b> {
         }
         match (is_view(buffer), inside) {
             (true, true) => viewed().map_or(Target::Nothing, Target::PartOf),
-            // A view is relevant if its source is.
+            // A view is relevant if its source buffer is relevant.
             (true, false) => viewed().map_or(Target::Nothing, |of| match self.target(of) {
                 Target::Nothing => Target::Nothing,
                 _ => Target::Itself,

@@ -83,7 +83,7 @@ impl<'b> Lasting<'b> {
 fn only_reads(value: Value<'_>) -> bool {
     match value.kind() {
         kind::LOAD => true,
-        // A nested one is the region that a buffer matches.
+        // A nested region is the region that a buffer matches.
         kind::ACCESS => !value.is_nested(),
         _ => false,
     }

@@ -94,7 +94,8 @@ impl Linear {
         }
     }
 
-    /// Rewrites `x // c * c + x % c` as `x`, and `x // (c * d) * d + x // c % d` as `x // c`. Returns true if there was such a pair.
+    /// Rewrites `x // c * c + x % c` as `x`, and `x // (c * d) * d + x // c % d` as `x // c`. Returns true if it found
+    /// a pair to rewrite.
     fn join_quotient_and_remainder(&mut self) -> bool {
         for (i, (quotient, by)) in self.terms.iter().enumerate() {
             let Some((PrimOp::FloorDiv, x, divisor)) = parts(quotient) else { continue };

@@ -189,7 +189,8 @@ impl<'a> Reached<'a> {
         self.plain_end(&mut sum, dim.dtype(), upper)
     }
 
-    /// Returns an upper bound of a sum from a known condition whose running terms, times a constant, are those of the sum.
+    /// Returns an upper bound of a sum from a known condition. The running terms of the sum must be a multiple of those
+    /// of the condition.
     fn bounded_sum(&self, sum: &Linear) -> Option<Dim> {
         let running = |sum: &Linear| -> Vec<(Dim, i128)> {
             sum.terms.iter().filter(|(term, _)| self.runs(term)).cloned().collect()

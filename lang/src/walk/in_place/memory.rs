@@ -72,7 +72,7 @@ impl<'b> Memory<'b> {
         memory
     }
 
-    /// Returns the memories of a value. Operators, shapes, scalars and the like have none.
+    /// Returns the memories of a value. Operators, shapes, scalars and other values without tensors do not have memory.
     pub(super) fn of_value(&self, value: Value<'b>) -> Vec<u32> {
         if value.is_leaf() && value.as_constant().is_none() || !may_have_memory(value.ty()) {
             return Vec::new();
@@ -97,7 +97,7 @@ impl<'b> Memory<'b> {
         root
     }
 
-    /// Returns the memories. If there are too many, merges them into the first one from now on, and returns only that.
+    /// Returns the memories. If there are too many, permanently merges them into the first, and returns only that.
     fn limited(&mut self, roots: Vec<u32>, most: usize) -> Vec<u32> {
         let Some(first) = roots.iter().map(|root| self.first(*root)).min().filter(|_| roots.len() > most) else {
             return roots;

@@ -24,7 +24,7 @@ type Set = HashSet<u32, foldhash::fast::RandomState>;
 /// | May this binding be computed elsewhere? | [`InPlace::may_move`] |
 /// | May these two bindings become one value? | [`InPlace::may_merge`] |
 /// | May these bindings become one call? | [`InPlace::may_group`] |
-/// | What order must these bindings keep? | [`InPlace::order`] |
+/// | Which order must these bindings keep? | [`InPlace::order`] |
 /// | Is this memory ever written? | [`InPlace::is_written`] |
 ///
 /// [`Matcher`](crate::pattern::Matcher), [`GroupedFunctions`](crate::rewrite::grouping::GroupedFunctions),
@@ -202,7 +202,7 @@ impl<'b> InPlace<'b> {
         self.may_move_to(binding, if from < to { from..to } else { to..from })
     }
 
-    /// Returns true if nothing at these positions, apart from the binding itself, prevents moving it over them.
+    /// Returns true if the binding can be moved past these positions.
     pub(crate) fn may_move_to(&self, binding: Value<'b>, over: std::ops::Range<usize>) -> bool {
         if self.is_empty() {
             return true;
@@ -258,8 +258,9 @@ impl<'b> InPlace<'b> {
         })
     }
 
-    /// Returns, for each of some statements in program order, the numbers of earlier ones that must stay before it because one of the two writes. An
-    /// update comes after all earlier reads and updates, and a read comes after the last update.
+    /// For each of the given statements in program order, returns the numbers of the earlier statements that must stay
+    /// before it because one of the two writes. An update comes after all earlier reads and updates, and a read comes
+    /// after the last update.
     pub fn order(&self, statements: &[Value<'b>]) -> Vec<Vec<usize>> {
         let mut after = vec![Vec::new(); statements.len()];
         if self.is_empty() {

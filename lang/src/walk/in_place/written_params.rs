@@ -68,7 +68,7 @@ pub(super) enum Certainty {
     Certain,
     /// A function of the module that was not analysed.
     Unknown,
-    /// A function with an effect, or a local one.
+    /// A function with an effect, or a local function.
     Perhaps,
 }
 

@@ -250,7 +250,7 @@ fn if_shape(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError
     Err(SealError::Malformed { what: "node", index: i, why: "an If must be followed by two branches" })
 }
 
-/// Checks the operands; returns the depth of the deepest unbound one, and the number of unbound ones.
+/// Checks the operands. Returns the depth of the deepest unbound operand, and the number of unbound operands.
 fn operands(
     raw: &RawView<'_>,
     i: usize,
