@@ -294,7 +294,8 @@ fn compare(folder: &str, name: &str, actual: &str) {
     }
 }
 
-/// Numbers hashes, because they differ between builds: the first one is `<hash 1>` wherever it occurs.
+/// Replaces hashes with numbers, because they differ between builds: the first hash becomes `<hash 1>` wherever it
+/// occurs.
 fn numbered_hashes(text: &str) -> String {
     let mut known: Vec<&str> = Vec::new();
     let mut out = String::new();
@@ -538,7 +539,7 @@ crate = \"{}\"
     }, ["run", "bad.py", "--passes", ""];
 }
 
-/// Adds the standard plugins, and a pipeline `late` as given.
+/// Adds the standard plugins, and a pipeline `late` with the given passes.
 fn named(case: Case, passes: &str) -> Case {
     let case = case.standard();
     let listed = std::fs::read_to_string(case.path("passes.toml")).expect("a manifest");
@@ -575,7 +576,7 @@ fn a_failure_leaves_the_last_good_module() {
     assert!(!stderr.contains("nothing was written"), "{stderr}");
 }
 
-/// A long list of errors is cut to the first ones, and ends with the number of the others.
+/// A long list of errors is cut after the first few, and ends with the number of the others.
 #[test]
 fn many_errors_are_counted() {
     let text: String = (0..50).map(|i| format!("@R.function\ndef f{i}(x: R.Any):\n    return y\n")).collect();
@@ -668,7 +669,7 @@ fn the_default_pipeline_groups_vgg19() {
     assert_eq!(code, 0, "{stderr}");
     let out = std::fs::read_to_string(case.path("out.py")).expect("the output");
     assert_eq!(out.matches("R.func_attr({\"Composite\": \"acme.conv2d_conv2d\"})").count(), 8);
-    // The output can be read again, and nothing is left to group.
+    // The output can be read again, and has no more convolutions to group.
     let (again, stderr, code) = case.run(&["run", "out.py", "--manifest", &manifest, "--passes", ""], b"");
     assert_eq!((again.trim_end(), code), (case.normalize(&out).trim_end(), 0), "{stderr}");
 }

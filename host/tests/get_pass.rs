@@ -21,7 +21,7 @@ fn get_pass_finds_the_passes_of_the_manifest_that_was_loaded_last() {
     let error = get_pass("Normalise").expect_err("it is misspelt").to_string();
     assert_eq!(error, "unknown pass `Normalise`; did you mean `relax.Normalize`?");
 
-    // A manifest that cannot be loaded changes nothing. One that can be loaded replaces the previous one.
+    // A manifest that cannot be loaded changes nothing. A manifest that can be loaded replaces the previous manifest.
     load_manifest(&manifest("nowhere")).map(|_| ()).expect_err("there is no such plugin");
     assert!(get_pass("relax.Normalize").is_ok());
     load_manifest(&manifest("plugins/conv-grouping")).expect("a third party's plugin");

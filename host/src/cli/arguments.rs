@@ -38,7 +38,7 @@ pub(in crate::cli) struct InputArgs {
 }
 
 impl InputArgs {
-    /// A file whose format its extension says.
+    /// A file whose extension determines its format.
     pub(in crate::cli) fn of(input: PathBuf) -> InputArgs {
         InputArgs { input, from: None, params: None }
     }
@@ -116,7 +116,7 @@ impl Select {
         }
     }
 
-    /// Returns the same selection, but without passes in place of the default pipeline.
+    /// Returns the same selection, with no passes instead of the default pipeline.
     pub(in crate::cli) fn or_no_passes(&self) -> Select {
         let passes = self.passes.clone().or_else(|| self.pipeline.is_none().then(String::new));
         Select { passes, ..self.clone() }

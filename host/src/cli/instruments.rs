@@ -243,7 +243,7 @@ impl LookArgs {
         // Composite passes are left out, because their time is that of their members.
         let passes = report.rows().map(|(_, step)| step).filter(ran).filter(|step| !step.has_members);
         *seen.verify.borrow_mut() = passes.map(|step| step.verify).collect();
-        // As JSON, the times are the last line, which `seen` prints.
+        // In JSON, the times are on the last line, which `seen` prints.
         if self.timing == Some(TimingFormat::Text) {
             self.timing(seen, messages);
         }

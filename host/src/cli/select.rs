@@ -137,7 +137,7 @@ impl Config {
     }
 }
 
-/// Checks the config values of a manifest or a pipeline. Returns the valid ones, and the problems of the others.
+/// Checks the config values of a manifest or a pipeline. Returns the valid values, and the problems of the others.
 pub(super) fn checked_settings(
     given: &BTreeMap<String, ConfigValue>,
     engine: &Engine,

@@ -22,7 +22,7 @@ const LONGEST: usize = 2_000;
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let cell = |last: bool, cell: &String| {
         let most = if last { LONGEST } else { WIDEST };
-        // An escaped control character can have ten characters.
+        // An escaped control character takes up to ten characters.
         shortened(&visible_line(&shortened(cell, most)), most).into_owned()
     };
     let row = |row: &Vec<String>| -> Vec<String> {

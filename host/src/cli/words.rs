@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Returns each option of each command that takes a value, with its command.
+    /// Returns all options that take a value, each with its command.
     fn options() -> Vec<(String, clap::Arg)> {
         let mut program = Cli::command();
         program.build();
@@ -204,7 +204,7 @@ mod tests {
         options.collect()
     }
 
-    /// An option before a negative number takes it as its value, instead of reporting an unexpected argument.
+    /// An option takes a negative number after it as its value, instead of reporting an unexpected argument.
     #[test]
     fn a_negative_number_is_the_value_of_the_option_before_it() {
         let options = options();

@@ -16,7 +16,8 @@ pub(crate) enum Missed {
     One(Arc<Question>),
 }
 
-/// The question why a pass matches no pattern at a variable. It is set before a run, and answered by the diagnostics of the pass.
+/// The question why a pass matches no pattern at a variable. It is set before a run, and the diagnostics of the pass
+/// contain the answer.
 pub struct Question {
     pass: String,
     function: Option<String>,

@@ -209,12 +209,12 @@ impl PassContext {
         self.settings.opt_level
     }
 
-    /// Returns the passes that run regardless of their opt_level, as given.
+    /// Returns the names of the passes that run regardless of their opt_level, as the user wrote them.
     pub fn required(&self) -> impl Iterator<Item = &str> {
         self.settings.selections.iter().flat_map(|selection| &selection.required).map(String::as_str)
     }
 
-    /// Returns the passes that must not run, as given.
+    /// Returns the names of the passes that must not run, as the user wrote them.
     pub fn disabled(&self) -> impl Iterator<Item = &str> {
         self.settings.selections.iter().flat_map(|selection| &selection.disabled).map(String::as_str)
     }
@@ -434,7 +434,8 @@ impl ContextScope {
     /// Leaves the context. Exits its instruments, unless it is still entered elsewhere.
     ///
     /// # Errors
-    /// The first instrument that fails, after which the context has none. Also fails if a context inside is still entered.
+    /// The first instrument that fails, after which the context has none. Also fails if a context that was entered
+    /// inside this one has not been exited.
     pub fn exit(mut self) -> Result<(), Error> {
         let context = self.context.clone();
         let (exited, beside) = context.with_services(|| self.leave());

@@ -1,5 +1,6 @@
-//! Passes that an embedding program creates at run time. Their owner is `host`; otherwise they are planned, verified and observed by
-//! instruments like passes of plugins. Also contains the code of a pass, regardless of its origin.
+//! Passes that an embedding program creates at run time. Their owner is `host`. In all other respects, they are
+//! planned, verified and observed by instruments like passes of plugins. Also contains the code of a pass, regardless
+//! of its origin.
 
 use crate::workers::Opened;
 use passhost_lang::PassError;

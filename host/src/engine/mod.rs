@@ -132,7 +132,7 @@ impl Engine {
     ) -> Result<(), Error> {
         let Located { file, copy, digests } = place;
         let library = copy.map_or_else(|| keeper.open_library(&file), Ok);
-        // Opening it twice would load one library.
+        // Opening it twice would load the same library.
         let first = seen.entry(library.as_ref().map_or_else(|_| identity(&file), |library| library.original()));
         if let Entry::Occupied(first) = first {
             let message = format!("is listed twice; the other entry is {}", first.get().display());
@@ -191,7 +191,7 @@ impl Engine {
     /// Declares a config option of this program. Its owner is `host`.
     ///
     /// # Errors
-    /// If its name is taken, or is part of another one.
+    /// If its name is taken, or is part of another name.
     pub fn add_config(&mut self, option: ConfigInfo) -> Result<(), Error> {
         self.registry.add(Owner::embedder(), Brought { config: vec![option], ..Brought::default() })?;
         self.providers.push(Provider::Program(None));
@@ -660,7 +660,7 @@ impl Engine {
 const DEEPEST_RULE: u32 = 100;
 
 thread_local! {
-    /// The number of nested rules, and whether it exceeded the limit.
+    /// The number of rules that are nested now, and whether it ever exceeded the limit.
     static RULES: Cell<(u32, bool)> = const { Cell::new((0, false)) };
 }
 

@@ -169,7 +169,7 @@ pub(crate) fn extents(file: &File, part: Range<usize>) -> impl Iterator<Item = (
             return None;
         }
         let start = at;
-        // Without an answer, everything is data.
+        // If the system does not answer, everything counts as data.
         let data = match seek(file, SeekFrom::Data(at as u64)) {
             Ok(data) => data as usize,
             Err(rustix::io::Errno::NXIO) => part.end,

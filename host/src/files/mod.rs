@@ -85,7 +85,8 @@ impl Output {
         Ok(Output::File { shown: shown.to_path_buf(), path })
     }
 
-    /// Returns true if both are standard output or lead to one file, which can hold only one result. Pipes and devices accept several.
+    /// Returns true if both are standard output or lead to one file, so that one result would overwrite the other.
+    /// Pipes and devices accept several.
     pub fn is_same(&self, other: &Output) -> bool {
         match (self, other) {
             (Output::Stdout, Output::Stdout) => true,
@@ -135,7 +136,7 @@ impl Output {
         }
     }
 
-    /// Writes what `content` writes to the file that it is given. A pipe or a device receives it once it is complete.
+    /// Creates the file from the bytes that `content` writes. A pipe or a device receives it once it is complete.
     ///
     /// # Errors
     /// As for [`Output::write_bytes`], and the errors of `content`.
@@ -425,7 +426,7 @@ pub(crate) fn identity_of(file: &std::fs::File) -> Option<Identity> {
 /// Resolves a link, even if its target does not exist.
 pub(crate) fn follow(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_path_buf();
-    // Linux follows the same number.
+    // Linux follows at most this number of links, too.
     for _ in 0..40 {
         match std::fs::read_link(from_start(&path)) {
             Ok(target) => path = folder(&path).join(target),
@@ -611,7 +612,7 @@ pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> 
     replace_with(path, |file| file.write_all(content.as_ref()))
 }
 
-/// Like [`replace`], with what `content` writes.
+/// Like [`replace`], with the bytes that `content` writes.
 fn replace_with(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let Temporary { mut file, noted } = temporary(path)?;
     content(file.as_file_mut())?;
@@ -629,7 +630,7 @@ fn through(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).truncate(true).open(from_start(path))
 }
 
-/// Writes to a pipe or device what `content` writes. `content` may seek, which pipes and devices cannot.
+/// Writes the bytes that `content` produces to a pipe or device. `content` may seek, which pipes and devices cannot.
 fn copy_through(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let no_room = |error: io::Error| {
         io::Error::new(

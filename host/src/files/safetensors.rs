@@ -247,7 +247,7 @@ mod tests {
         );
     }
 
-    /// Any change of a header is read or refused, and what is read is within the file.
+    /// A header with any change is either read or refused, and all tensors that are read lie within the file.
     #[test]
     fn damaged_headers_are_refused_or_within_the_file() {
         let mut whole = header([("first", DType::F32, &[2i64, 3][..], 24), ("second", DType::I64, &[5], 40)]);

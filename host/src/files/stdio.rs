@@ -16,7 +16,7 @@ mod at_start {
 
     /// Runs before the standard library is initialized, so it only makes a system call.
     extern "C" fn look() {
-        // SAFETY: the call takes numbers and changes nothing.
+        // SAFETY: the call takes only numbers, and does not change anything.
         let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
         CLOSED.store(flags == -1, Ordering::Relaxed);
     }

@@ -97,7 +97,7 @@ impl Instrument {
         Instrument { name: name.into(), plugin, file, what, inherited: false, left_out: false, clock: false }
     }
 
-    /// Returns the same instrument for a context inside of the one that has it.
+    /// Returns the same instrument, for a context nested in the one that has it.
     pub(crate) fn inherited(&self) -> Instrument {
         let (name, plugin, file) = (Rc::clone(&self.name), self.plugin.clone(), self.file.clone());
         let (left_out, clock) = (self.left_out, self.clock);
@@ -155,7 +155,7 @@ impl Instruments {
         self.list.push(instrument);
     }
 
-    /// Sets how they are called, and returns the previous mode.
+    /// Sets how the instruments are called, and returns the previous mode.
     pub(crate) fn mode(&mut self, mode: Mode) -> Mode {
         std::mem::replace(&mut self.mode, mode)
     }
@@ -188,7 +188,7 @@ impl Instruments {
     /// Handles an instrument of a plugin that could not be created.
     ///
     /// # Errors
-    /// That failure, unless the run keeps going.
+    /// The given failure, unless the run keeps going.
     pub(crate) fn not_made(&mut self, name: &str, owner: &Owner, failure: &RunFailure) -> Result<(), Error> {
         let kept = Some(if self.mode.keep_going { Kept::WentOn } else { Kept::Nothing });
         if matches!(failure, RunFailure::Panic(_)) {

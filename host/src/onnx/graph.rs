@@ -211,7 +211,7 @@ impl Writer {
 
     fn name(&mut self, of: &str) -> String {
         self.names += 1;
-        // A parameter cannot have such a name.
+        // A parameter cannot have a name of this form.
         format!("{of}_{}", self.names)
     }
 

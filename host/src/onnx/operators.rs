@@ -119,7 +119,7 @@ fn list(call: Call<'_>, key: &str, n: usize) -> Result<Vec<i64>, String> {
     }
 }
 
-/// Returns the padding before each axis, followed by that after each axis.
+/// Returns the padding before each axis, followed by the padding after each axis.
 fn pads(call: Call<'_>, n: usize) -> Result<Vec<i64>, String> {
     match call.attr("padding").and_then(|attr| attr.as_ints()) {
         Some(values) if values.len() == n => Ok([values.clone(), values].concat()),
@@ -213,7 +213,7 @@ fn matmul(writer: &mut Writer, call: Call<'_>) -> Result<Given, String> {
     Ok(Given::Tensor(writer.node("MatMul", input, Vec::new())))
 }
 
-/// Returns the first argument, and the axes as a second one. Without axes, all axes are meant.
+/// Returns the first argument, and the axes as a second argument. Without axes, all axes are meant.
 fn input_and_axes(writer: &mut Writer, call: Call<'_>) -> Result<Vec<String>, String> {
     let mut input = vec![writer.tensor(call, 0)?];
     match call.attr("axis") {

@@ -18,7 +18,7 @@ fn body(params: &str, lines: &[&str]) -> Body {
     module.get("main").expect("main").clone()
 }
 
-/// Returns the parameters according to their types. Those from `constants` on are in a file.
+/// Returns the parameters according to their types. Constants from index `constants` on are in a file.
 fn params(body: &Body, constants: usize) -> Vec<Param> {
     let function = body.function().expect("a function");
     let param = |(i, ty): (usize, Type)| {

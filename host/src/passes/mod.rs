@@ -71,7 +71,7 @@ impl Pass {
         Error::unless_any(error.into_iter().chain(failures), Ok(module))
     }
 
-    /// Runs it in a context, and returns a full report.
+    /// Runs the pass in a context, and returns a full report.
     ///
     /// # Errors
     /// If it cannot be planned, a plugin cannot be opened, or the context cannot be entered. Errors of a step are in the report.
@@ -119,7 +119,7 @@ impl Sequential {
         self.with("opt_level", OptionValue::Int(opt_level.into()))
     }
 
-    /// Sets the full names of passes whose effect must hold before it.
+    /// Sets the full names of passes whose effect must hold before this Sequential.
     pub fn required<'n>(self, names: impl IntoIterator<Item = &'n str>) -> Sequential {
         let names = names.into_iter().map(|name| OptionValue::Str(name.to_string())).collect();
         self.with("required", OptionValue::List(names))

@@ -98,7 +98,8 @@ impl Library {
         self.0.sha256.as_deref()
     }
 
-    /// Returns the identity of the opened file, regardless of its path. For a private copy, it is that of the original.
+    /// Returns the identity of the opened file, regardless of its path. For a private copy, this is the identity of its
+    /// original.
     pub(crate) fn original(&self) -> Identity {
         self.0.original.clone()
     }
@@ -237,7 +238,7 @@ type Copied = (File, Option<tempfile::TempPath>, String);
 fn copied(from: &File, shown: &Path) -> io::Result<Copied> {
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
     let name = shown.file_name().unwrap_or_default().to_string_lossy();
-    // Such names are limited in length, and cannot contain zeros.
+    // The names of such files are limited in length, and cannot contain zeros.
     let name: String = name.chars().filter(|c| *c != '\0').take(60).collect();
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     // Linux before 6.3 rejects the EXEC flag; later versions may require it.

@@ -51,7 +51,7 @@ pub fn list(file: &Path, version: Option<&VersionReq>, api: Option<&VersionReq>)
 /// Like [`list`], with a step between checking the file and reading its metadata.
 ///
 /// # Errors
-/// As for [`list`], or the error of that step.
+/// The errors of [`list`], or the error of that step.
 pub fn list_with(
     library: &Library,
     version: Option<&VersionReq>,

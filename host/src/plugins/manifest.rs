@@ -499,7 +499,7 @@ impl Reader<'_> {
             let value = table.get(key)?;
             let text = match value.get_ref() {
                 DeValue::String(text) => text.to_string(),
-                // Integers in any base are accepted; one without a unit has the usual unit.
+                // Integers in any base are accepted. An integer without a unit has the default unit.
                 DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
                     Ok(number) => number.to_string(),
                     Err(_) => number.as_str().to_string(),

@@ -76,8 +76,8 @@ pub fn metadata(path: &Path) -> Result<Vec<u8>, ObjectError> {
     metadata_if(&Library::open(path)?, || true)
 }
 
-/// Like [`metadata`]. Calls `allowed` once the file is known to be a complete library for this system, and returns nothing if it returns
-/// false.
+/// Like [`metadata`]. Calls `allowed` once the file is known to be a complete library for this system, and returns
+/// `None` if `allowed` returns false.
 ///
 /// # Errors
 /// As for [`metadata`].

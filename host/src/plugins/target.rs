@@ -63,7 +63,8 @@ impl Target {
     }
 }
 
-/// Returns the kinds that are probably meant by an unknown name, or nothing if it may be a kind of a plugin.
+/// Returns the kinds that are probably meant by an unknown name, or nothing if the name may be a kind that a plugin
+/// knows.
 fn meant(name: &str) -> Vec<String> {
     // Tags contain a slash.
     if KINDS.contains(&name) || name.contains('/') {

@@ -213,7 +213,7 @@ impl Slot {
 pub(super) enum Culprit {
     /// Not seen by a handler.
     Unknown,
-    /// A thread on which the host did not call anything.
+    /// A thread on which the host did not call any plugin code.
     Foreign,
     /// The thread with this slot.
     Thread(usize),

@@ -13,7 +13,7 @@ pub(super) enum End {
     Code(i32),
     /// By a signal.
     Signal(i32),
-    /// By a signal that its parent got as well, sent by a user or the system.
+    /// By a signal from a user or the system, which its parent got as well.
     Asked(i32),
     /// By `exit`, with a code that is not known yet.
     Exit,
@@ -27,7 +27,7 @@ struct Blame<'b> {
     code: Option<&'b Frame>,
     /// The step in which it ran.
     step: Option<&'b Frame>,
-    /// True if the responsible thread is one on which the host did not call anything.
+    /// True if the host did not call any plugin code on the responsible thread.
     foreign: bool,
     /// The first signal that a handler saw, or 0.
     first: i32,

@@ -1,6 +1,7 @@
-//! The keeper of a worker. If the system allows it, a worker sees only its own processes: it is in a PID namespace whose first process only
-//! waits for its end, and all others end with that process. The keeper is outside of that namespace and of the plugin's limits. It waits for
-//! the worker, ends the same way, and removes all remaining processes, even if the host is gone.
+//! The keeper of a worker. If the system allows it, a worker sees only its own processes. It is in a PID namespace,
+//! whose first process only waits for the worker to end. All other processes of the namespace end with the first one.
+//! The keeper is outside of that namespace and of the plugin's limits. It waits for the worker, ends the same way, and
+//! removes all remaining processes, even if the host is gone.
 #![allow(unsafe_code, reason = "fork, signals and name spaces need unsafe code")]
 
 use super::unix::{ALONE, die_of, set, write_mark};
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 /// The namespaces that a process has for itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spaces {
-    /// True if it has its own user namespace: all rights inside, and none outside.
+    /// True if it has its own user namespace, with all rights inside and none outside.
     pub(crate) users: bool,
     pub(crate) processes: bool,
     /// True if it has its own shared memory, queues and semaphores.

@@ -23,7 +23,7 @@ static FIRST: AtomicPtr<Entry> = AtomicPtr::new(null_mut());
 /// The paths that were mapped so far, so that each is stored once.
 static PATHS: Mutex<BTreeSet<&'static [u8]>> = Mutex::new(BTreeSet::new());
 
-/// Returns the entries. They are only ever added in front.
+/// Returns the entries. New paths are always added in front.
 #[allow(unsafe_code, reason = "a list without a lock, because a signal handler reads it")]
 fn entries() -> impl Iterator<Item = &'static Entry> {
     // SAFETY: null, or a leaked entry.
@@ -38,7 +38,7 @@ pub(crate) struct Listed(&'static Entry);
 /// Adds a file to the list.
 pub(crate) fn list(bytes: &[u8], path: &Path) -> Listed {
     let path = path.as_os_str().as_encoded_bytes();
-    // The lock also keeps two threads from taking the same entry.
+    // The lock also prevents two threads from taking the same entry.
     let mut paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
     let path = match paths.get(path) {
         Some(known) => known,

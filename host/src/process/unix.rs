@@ -61,8 +61,8 @@ pub(super) fn split() -> Side {
     let parent = std::process::id().cast_signed();
     let signals = set(ENDINGS.into_iter().chain([libc::SIGCHLD]));
     let mut before = MaybeUninit::uninit();
-    // SAFETY: the sets are valid during the calls. There is only one thread, so the child is a complete copy. SIGCHLD must not be ignored,
-    // because the parent could then not learn how its child ended.
+    // SAFETY: the sets are valid during the calls. There is only one thread, so the child is a complete copy. SIGCHLD
+    // must not be ignored; otherwise, the parent could not find out how its child ended.
     let pid = unsafe {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, before.as_mut_ptr());
@@ -148,8 +148,8 @@ impl Child {
     }
 }
 
-/// Returns true if a signal that ended the child also reaches the parent, as one to the whole process group does, such as Ctrl-C. If signals
-/// are sent to the processes one by one, the child may get it first.
+/// Returns true if a signal that ended the child also reaches the parent. A signal to the whole process group, such as
+/// Ctrl-C, does. If signals are sent to the processes one by one, the child may get it first.
 fn comes(signal: c_int) -> bool {
     const PATIENCE: Duration = Duration::from_millis(10);
     ENDINGS.contains(&signal)
@@ -238,8 +238,9 @@ extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     }
     let mistake = CRASHES.iter().position(|other| *other == signal);
     let before = mistake.and_then(|at| BEFORE[at].get());
-    // SAFETY: the action is the one that was installed before ours, and all calls are allowed in a handler. The signal of a crash is raised
-    // again on return, while one that was sent is not; the standard library's handlers rely on the former.
+    // SAFETY: the action is the one that was installed before ours, and all calls are allowed in a handler. The signal
+    // of a crash is raised again when the handler returns, while a signal that was sent is not. The standard library's
+    // handlers rely on the former.
     unsafe {
         let sent = mistake.is_none() || info.is_null() || (*info).si_code <= 0;
         match before.filter(|_| !sent) {

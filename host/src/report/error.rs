@@ -47,7 +47,7 @@ pub enum Kept {
 }
 
 impl Kept {
-    /// Returns help on what is left: `kept` in a file, or `rest` in a run that continued.
+    /// Returns help on the result that remains: `kept` in a file, or `rest` in a run that continued.
     fn help(&self, kept: &str, rest: &str) -> String {
         match self {
             Kept::File(path) => {
@@ -385,7 +385,8 @@ fn first(problems: &[Problem]) -> &str {
 }
 
 impl Error {
-    /// Returns the result, unless there are errors. Then returns `errors` first, followed by the result's own error.
+    /// Returns the result, unless there are errors. If there are any, returns `errors` first, followed by the result's
+    /// own error.
     ///
     /// # Errors
     /// All of them as one.
@@ -489,7 +490,7 @@ impl Error {
                 }
                 reports
             }
-            // As in a pipeline of commands, where `head` has read enough.
+            // This happens in a shell pipeline with `head`, for example, which stops reading early.
             Error::ReaderLeft => Vec::new(),
             Error::Several(errors) => {
                 let mut reports: Vec<Report> = errors.iter().take(SHOWN).flat_map(Error::reports).collect();
@@ -568,7 +569,7 @@ impl Error {
             return report;
         };
         report = report.about("pass", pass).about("cause", cause.name());
-        // What a pipeline writes does not belong to a plugin.
+        // Text that a pipeline writes does not belong to a plugin.
         if *kind == StepKind::Pass {
             report = report.about("plugin", plugin).about_file(file.as_deref());
         }

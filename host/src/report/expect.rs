@@ -19,7 +19,7 @@ enum Comparison {
     LessThan,
 }
 
-/// The signs of comparisons. A sign that begins with another one comes before it.
+/// The signs of comparisons. A sign comes before each sign that it begins with, such as `<=` before `<`.
 const COMPARISONS: [(&str, Comparison); 7] = [
     (">=", Comparison::AtLeast),
     ("<=", Comparison::AtMost),
@@ -149,7 +149,7 @@ impl Expectation {
     /// Checks that the counter is as expected. A counter that was never incremented is 0, unless its name is almost that of another one.
     ///
     /// # Errors
-    /// If it is not, with the count.
+    /// If the count does not meet the condition; the error contains the count.
     pub fn check(&self, counted: &[Statistic], registry: &Registry) -> Result<(), Error> {
         let (source, counter) = self.source(registry)?;
         let name = source.name(registry);

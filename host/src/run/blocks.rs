@@ -33,7 +33,7 @@ impl Run<'_> {
     }
 }
 
-/// A body split by what a dataflow-block pass may change.
+/// A body, split into the parts that a dataflow-block pass may change and the rest.
 struct Seen<'a> {
     /// Values outside of dataflow blocks, in order, with the headers of the blocks.
     outside: Vec<Value<'a>>,

@@ -25,7 +25,7 @@ impl Claims {
         self.0.entry(property.to_string()).or_insert_with(|| Claim { by: Some(by), ..Claim::default() });
     }
 
-    /// Drops the properties that no longer hold.
+    /// Drops the claims of properties that no longer hold.
     pub(super) fn retain(&mut self, holds: impl Fn(&str) -> bool) {
         self.0.retain(|property, _| holds(property));
     }

@@ -49,9 +49,9 @@ impl Marks {
         self.run.load(Ordering::Relaxed)
     }
 
-    /// Counts functions that a pass replaced in this module. A plugin that caches an analysis keeps its function alive, and sees only that
-    /// the function has another user, which can be another plugin's cache. So the run gets a new number once passes have replaced several
-    /// times the size of the module.
+    /// Counts functions that a pass replaced in this module. A plugin that caches an analysis keeps the analysed
+    /// function alive. It sees that the function has another owner, but not whether that owner is only another plugin's
+    /// cache. So the run gets a new number once passes have replaced several times the size of the module.
     pub(super) fn replaced<'a>(&self, by: impl Iterator<Item = &'a Body>, module: &Module) {
         let new: usize = by.map(nodes).sum();
         let all = self.replaced.fetch_add(new, Ordering::Relaxed) + new;

@@ -110,8 +110,8 @@ impl<'e> Runner<'e> {
         Runner { paranoid, ..self }
     }
 
-    /// Sets whether the input module is known to be well-formed, as one from [`Engine::read_module`] is. Then only the changed parts of a
-    /// function are checked, rather than the whole function.
+    /// Sets whether the input module is known to be well-formed, as one from [`Engine::read_module`] is. If so, only
+    /// the changed parts of a function are checked, rather than the whole function.
     pub fn verified_input(self, verified: bool) -> Runner<'e> {
         Runner { verified, ..self }
     }
@@ -127,7 +127,7 @@ impl<'e> Runner<'e> {
         Runner { missed: if missed { Missed::All } else { Missed::Nothing }, ..self }
     }
 
-    /// Asks each pass what its patterns find at a variable. The answers are diagnostics of the pass.
+    /// Reports what the patterns of each pass find at a variable. The answers are diagnostics of the pass.
     pub fn asks(self, question: &Arc<Question>) -> Runner<'e> {
         Runner { missed: Missed::One(Arc::clone(question)), ..self }
     }
@@ -148,8 +148,8 @@ impl<'e> Runner<'e> {
         self
     }
 
-    /// Calls the passes, checkers and instruments of this plugin directly, from the program that links it, rather than through its library.
-    /// All else is the same, so that a test can compare the two.
+    /// Calls the passes, checkers and instruments of this plugin directly, from the program that links it, rather than
+    /// through its library. Everything else stays the same, so that a test can compare both ways.
     pub fn linked(self, plugin: &'static PluginDecl) -> Runner<'e> {
         Runner { linked: Some(plugin), ..self }
     }

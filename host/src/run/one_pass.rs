@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 const LOG: &str = "passhost::run";
 
 impl<'r> Run<'r> {
-    /// Runs one pass between its instruments. Returns whether the module changed in more than names, and the cost.
+    /// Runs one pass between its instruments. Returns true if the module changed in more than names, and the cost.
     pub(super) fn pass(&mut self, job: &Job<'_>, held: &mut Facts) -> Result<(bool, Cost), Stop> {
         let (registry, pass, number) = (self.engine.registry(), job.pass, job.number);
         let info = registry.pass(pass);

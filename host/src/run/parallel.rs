@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 /// The threads of a run, started when a pass is worth it.
 pub(super) struct Workers {
-    /// Number of threads; `None` for the number of cores, which is queried late because that takes longer than many a pass.
+    /// Number of threads; `None` for the number of cores, which is queried late, because the query takes longer than
+    /// some passes.
     jobs: Option<usize>,
     pool: OnceLock<Option<ThreadPool>>,
 }
@@ -47,7 +48,7 @@ impl Work for Affected<'_> {
 }
 
 impl Workers {
-    /// Creates this number of threads, or as many as there are cores.
+    /// Creates this number of threads; the default is the number of cores.
     pub(super) fn new(jobs: Option<usize>) -> Workers {
         Workers { jobs, pool: OnceLock::new() }
     }
@@ -58,7 +59,7 @@ impl Workers {
             let cores = || std::thread::available_parallelism().map_or(1, usize::from);
             let jobs = self.jobs.unwrap_or_else(cores).min(MOST);
             let name = |at| format!("pass-{at}");
-            // With a count of 0, rayon would choose one itself.
+            // With a count of 0, rayon would choose the number of threads itself.
             let others = jobs.saturating_sub(1);
             let pool = ThreadPoolBuilder::new().num_threads(others).stack_size(STACK).thread_name(name);
             if others > 0 { pool.build().ok() } else { None }

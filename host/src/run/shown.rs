@@ -15,7 +15,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// Prints a module. `what` describes which one it is.
+    /// Prints a module. `what` describes the module in messages.
     pub(super) fn new(engine: &Engine, module: &Module, what: &str) -> Shown {
         // If a module cannot be printed, its nodes do not have places.
         let printed = script::print_shown(module, engine);

@@ -36,7 +36,7 @@ pub(super) struct Run<'r> {
     /// Sequentials and composite passes that have begun, the innermost last.
     pub(super) wholes: Vec<Whole<'r>>,
     failed: Failed,
-    /// The passes that are left to call, and the outcomes of the others.
+    /// The passes that are still to be called, and the outcomes of the others.
     pub(super) rest: Rest,
     pub(super) ledger: Ledger<'r>,
     heard: Heard,

@@ -112,7 +112,7 @@ impl<'r> Run<'r> {
 }
 
 impl Stop {
-    /// Describes what happened, for instruments.
+    /// Describes the outcome, for instruments.
     fn message(&self) -> String {
         match self {
             Stop::Failed(Error::Step { message, .. }) => message.clone(),

@@ -206,7 +206,8 @@ impl Check<'_> {
         }
     }
 
-    /// Checks a function. Its parameters define the symbolic variables that are a whole dimension. Its result must fit the signature.
+    /// Checks a function. Its parameters define the symbolic variables that form a whole dimension of their types. Its
+    /// result must fit the signature.
     fn function(&mut self, function: Function<'_>) -> Result<(), String> {
         for param in function.params() {
             self.symbols.define(param.ty());
@@ -403,7 +404,7 @@ fn first_effect(function: Function<'_>) -> Option<String> {
 }
 
 fn operand_key(operand: Value<'_>, h: &mut impl Hasher) {
-    // Tuples may nest deeply. Without tuples nothing is allocated.
+    // Tuples may nest deeply. Without tuples, the stack does not allocate memory.
     let (mut next, mut rest) = (Some(operand), Vec::new());
     while let Some(operand) = next {
         if operand.is_leaf() {

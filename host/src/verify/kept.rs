@@ -8,8 +8,8 @@ use passhost_lang::ir::records::*;
 use passhost_lang::ir::{Body, Module, RawView};
 use std::collections::HashMap;
 
-/// Number of old nodes that the search may inspect for each new node. Unused steps are saved up, so that the search can skip a long removed
-/// range and still takes linear time.
+/// Number of old nodes that the search may inspect for each new node. Unused steps accumulate, so the search can skip a
+/// long removed range and still takes linear time.
 const STEPS: usize = 8;
 
 /// The nodes of a function that were in the function before it.
@@ -99,7 +99,7 @@ fn begins_with(new: &RawView<'_>, old: &RawView<'_>) -> bool {
 struct Search<'a> {
     old: &'a RawView<'a>,
     new: &'a RawView<'a>,
-    /// The old node after the last one that was found.
+    /// The old node after the last match.
     at: usize,
     /// Number of old nodes that may be inspected.
     steps: usize,
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use passhost_lang::ir::{AttrsId, BodyBuilder, DType, Dim, Type, Value};
 
-    /// Builds `n` calls, each of the one before.
+    /// Builds `n` calls, each with the previous one as its argument.
     fn chain(n: usize) -> Body {
         let mut b = BodyBuilder::new();
         b.begin_function(0, AttrsId::NONE, None);
@@ -193,7 +193,7 @@ mod tests {
     fn bindings_are_found_again_after_others_are_removed() {
         let before = chain(200);
         let calls: Vec<Value<'_>> = before.bindings().collect();
-        // Sixty consecutive ones, and every tenth one.
+        // Sixty consecutive calls, and every tenth call.
         let removed = |i: usize| (80..140).contains(&i) || i % 10 == 3;
         let mut edit = before.edit();
         for (i, call) in calls.iter().enumerate().filter(|(i, _)| removed(*i)) {

@@ -12,7 +12,7 @@ pub(crate) struct Scopes<'b> {
     part_of: Vec<u32>,
     /// The headers of open blocks with iterators.
     blocks: Vec<Value<'b>>,
-    /// For each loop variable, the number of such blocks around its loop.
+    /// For each loop variable, the number of open blocks with iterators around its loop.
     loops: HashMap<u32, usize>,
     /// Declared variables that are not a parameter, loop variable or binding.
     free: HashMap<u32, Free>,

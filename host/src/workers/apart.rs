@@ -267,7 +267,7 @@ impl Apart {
         let turn = self.turn().map_err(not_started);
         let results = turn.and_then(|turn| {
             turn.worker.call(call::RUN_FUNCTIONS, put, take).map_err(|mut death| {
-                // A single function must be the one at fault.
+                // If there is only one function, it must be at fault.
                 let only = functions.first().filter(|_| functions.len() == 1).map(|(name, _)| (*name).to_string());
                 death.function = death.function.filter(|at| functions.iter().any(|(name, _)| name == at)).or(only);
                 ended(death)

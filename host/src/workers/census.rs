@@ -1,4 +1,4 @@
-//! Counts what all processes of a worker use together. The system's limits apply to each process alone.
+//! Counts the resources that all processes of a worker use together. The system's limits apply to each process alone.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};

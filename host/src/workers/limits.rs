@@ -60,12 +60,12 @@ impl Bounds {
 pub(crate) struct Holding {
     pub(crate) what: &'static str,
     pub(crate) holds: bool,
-    /// The mechanism that enforces the limit, or what its absence means.
+    /// The mechanism that enforces the limit, or the consequence of its absence.
     pub(crate) means: &'static str,
     pub(crate) enables: &'static str,
 }
 
-/// Each limit: the mechanism that enforces it, what its absence means, and what it is for.
+/// Each limit: the mechanism that enforces it, the consequence of its absence, and its purpose.
 const BOUNDS: [(&str, &str, &str, &str); 7] = [
     (
         "isolation: files",

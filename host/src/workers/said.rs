@@ -10,7 +10,8 @@ use std::process::ChildStderr;
 /// Number of bytes shown from the end of the output.
 const SAID: usize = 2000;
 
-/// Number of bytes shown from the start of a call's output if the end is not all of it, because the reason comes before a backtrace.
+/// Number of bytes shown from the start of a call's output if the output is too long to be shown in full. The start is
+/// shown because the reason for a failure comes before a backtrace.
 const FIRST: usize = 400;
 
 /// Limit on output. A plugin that is only tried out is ended beyond this; the output of a running plugin is no longer shown.

@@ -42,7 +42,7 @@ const FACTS: [&str; 7] = [
 /// Restricts this process, and returns the restrictions that are in force.
 pub(super) fn enter(limits: &Limits, spaces: Spaces, library: &std::fs::File) -> Result<Bounds, String> {
     let network = limits.network || without_network();
-    // Programs that this process executes get no more rights than it has.
+    // Programs that this process executes do not get more rights than the process itself.
     let _ = set_no_new_privs(true);
     if !limits.is_everything() {
         let _ = set_capabilities(None, rights(limits));
@@ -169,7 +169,7 @@ const NEVER: &[i64] = &[
     459, // lsm_get_self_attr
     460, // lsm_set_self_attr
     461, // lsm_list_modules
-    // Watching files that others use.
+    // These calls watch files that other processes use.
     libc::SYS_fanotify_init,
     libc::SYS_fanotify_mark,
     libc::SYS_inotify_init1,
@@ -270,11 +270,12 @@ fn is(argument: u8, number: i32) -> Result<Vec<SeccompCondition>, String> {
     Ok(vec![when(argument, SeccompCmpOp::Eq, u64::from(number.cast_unsigned()))?])
 }
 
-/// Returns calls that name a process. They fail for any other process, if the worker can see others.
+/// Returns calls that name a process. Such calls fail for any other process, if the worker can see others.
 fn of_other_processes(sees_others: bool) -> Result<Vec<Refused>, String> {
     let own = i64::from(std::process::id());
     let other = |argument: u8| none_of(argument, &[0, own]);
-    // Conditions on calls whose first argument selects processes, groups or users, and whose second names one.
+    // Conditions on calls whose first argument selects processes, groups or users, and whose second argument names one
+    // of them.
     let of_which = |user: i32| -> Result<Vec<Vec<SeccompCondition>>, String> {
         let mut lists = vec![is(0, user)?];
         if sees_others {
@@ -308,7 +309,7 @@ fn of_other_processes(sees_others: bool) -> Result<Vec<Refused>, String> {
         for call in [libc::SYS_tkill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo] {
             refused.push((call, vec![none_of(0, &[own])?]));
         }
-        // The other end of the socket is a process, too.
+        // The process at the other end of the socket counts, too.
         refused.push((libc::SYS_pidfd_send_signal, vec![Vec::new()]));
     }
     Ok(refused)
@@ -326,7 +327,8 @@ const APART: [i32; 8] = [
     libc::CLONE_NEWNET,
 ];
 
-/// Commands of `ioctl` that programs use on files and pipes: terminals, lengths, copies. Others change files or devices.
+/// Commands of `ioctl` that programs use on files and pipes: terminals, lengths, copies. Other commands change files or
+/// devices.
 const IOCTLS: [i64; 10] = [
     0x5401,      // TCGETS
     0x540f,      // TIOCGPGRP

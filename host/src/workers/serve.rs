@@ -139,7 +139,8 @@ fn serve(channel: &'static Channel, spaces: Spaces, library: File) -> Result<(),
         match (what, &opened) {
             (call::OPEN, None) => {
                 let Some(library) = library.take() else { return Err(Forged::new("the library is missing")) };
-                // If this process ends from now on, the host can see that it was a worker. A host that is gone is noticed at the reply.
+                // If this process ends after this point, the host can see that it was a worker. If the host is gone,
+                // the reply fails.
                 let _ = channel.tell(&[tell::HERE, u8::from(is_kept(spaces))], true);
                 opened = open(library, spaces, &mut from, &mut out)?;
                 watch(channel);
@@ -387,7 +388,7 @@ fn instrument_event(
     let what = from.byte()?;
     let module = if from.byte()? == 0 { None } else { Some(session.known().take_module(from)?) };
     let (facts, message) = if from.byte()? == 0 { (None, "") } else { (Some(Facts::take(from)?), from.text()?) };
-    // Removed from the table during the call, because the instrument may call the host, which may call back.
+    // The instrument is removed from the table during the call, because it may call the host, which may call back.
     let Some(mut instrument) = opened.instruments.borrow_mut().remove(&number) else {
         return Err(Forged::new("the instrument does not exist"));
     };

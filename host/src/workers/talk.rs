@@ -40,7 +40,7 @@ struct Told {
 pub(super) enum Heard {
     Yes,
     No,
-    /// Dropped, as are all further messages of this call or run. The text is the warning to print.
+    /// The message is dropped, as are all later messages of this call or run. The text is the warning to print.
     Last(String),
 }
 

@@ -1,4 +1,4 @@
-//! The first byte of each message between host and worker, which selects what it means; and the form of a file in a message.
+//! The first byte of each message between host and worker, which selects its kind; and the form of a file in a message.
 
 use super::limits;
 use plugin_api::abi::host::FileFacts;

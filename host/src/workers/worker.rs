@@ -127,7 +127,7 @@ const NAME_ONE: &str = "use a program that calls `passhost::worker` first, such 
 pub(super) const WORKER: &str = "its worker";
 const THREAD: &str = "a thread that it started in its worker";
 
-/// Why a worker gave no answer.
+/// The reason why a worker did not answer.
 enum Cause {
     /// The worker ended, or closed its end of the socket.
     Gone,
@@ -443,7 +443,7 @@ impl Worker {
             if let Some(frame) = frame {
                 return Ok(frame);
             }
-            // A message that is not complete by the deadline is late.
+            // A message that is incomplete at the deadline counts as late.
             if Instant::now() >= deadline {
                 return Err(Cause::Late(self.start.limits.timeout()));
             }
@@ -457,7 +457,7 @@ impl Worker {
         }
     }
 
-    /// Counts what the worker's processes use together, once per [`CENSUS`].
+    /// Counts the resources that the worker's processes use together, once per [`CENSUS`].
     ///
     /// # Errors
     /// If there are too many processes, or two counts in a row exceed the memory limit. One count is not enough, because a
@@ -545,7 +545,7 @@ impl Worker {
             Cause::Stopped => process::STOPPED.to_string(),
             Cause::Excess(what) => what,
         };
-        // The signal that ends a late call can arrive at any thread.
+        // Any thread can get the signal that ends a late call.
         let who = if mark.foreign && !is_late { THREAD } else { WORKER };
         let death = Death { who, how: what, said: said.quoted(), function: mark.function.map(str::to_string) };
         lock(&self.spans).leave_all();

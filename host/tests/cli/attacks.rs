@@ -25,7 +25,7 @@ const REFUSED: &[i32] = &[libc::EPERM, libc::EACCES, libc::ENOSYS];
 /// Returns true if an attack with this error had no effect, although the error is not a refusal.
 fn is_harmless(way: &str, error: i32) -> bool {
     let more: &[i32] = match way {
-        // In a namespace, such a process, user or signal does not exist.
+        // In a namespace, the process, user or signal does not exist.
         "pidfd of peer" => &[libc::EINVAL, libc::ESRCH, libc::ENOPROTOOPT, libc::EBADF, libc::ENOTSOCK],
         "another user" | "other groups" => &[libc::EINVAL],
         "rename" | "link" => &[libc::EXDEV],
@@ -226,7 +226,7 @@ fn case(name: &'static str) -> Case {
     Case::empty(name).file("m.py", IDENTITY).file("victim", "as it was").libraries(&[example("attacks")])
 }
 
-/// An unprivileged user. Tests that already run as one do not need it.
+/// An unprivileged user. Tests that already run as an unprivileged user do not need it.
 const NOBODY: u32 = 65_534;
 
 fn is_root() -> bool {
@@ -294,7 +294,7 @@ impl Victim {
     fn state(&self) -> (String, String, Vec<String>) {
         let facts = self.facts("stat");
         let (_, facts) = facts.rsplit_once(')').expect("a name");
-        // Whether it is stopped; priority, nice value, policy.
+        // The state (stopped or not), priority, nice value, and policy.
         let state = facts.split_whitespace().next().expect("a state").replace(['S', 'R', 'D'], "runs");
         let numbers = [15, 16, 38].map(|at| facts.split_whitespace().nth(at).unwrap_or_default().to_string());
         let allowed: String = self.facts("status").lines().filter(|line| line.starts_with("Cpus_allowed")).collect();
@@ -473,7 +473,7 @@ fn without_name_spaces_nothing_is_left_either() {
         }
         assert!(case.processes().is_empty(), "{how}: {:?}", case.processes());
     }
-    // Calls that would reach other processes reach this one here.
+    // Calls that would reach other processes reach this process here.
     for how in ["stop of parent", "kill of parent"] {
         let pass = format!("zoo.Harms{{how=\"{how}\"}}");
         let mut command = case.command(&["run", "m.py", "--isolate", "--passes", &pass]);

@@ -572,7 +572,7 @@ fn a_context_that_is_kept() {
     runs("a_context_that_is_kept", &[good()], &["zoo.Keeps,zoo.AsksLater", "zoo.Keeps"]);
 }
 
-/// The context of the command line is what a loaded plugin gets from `Ctx::current()`.
+/// In a loaded plugin, `Ctx::current()` returns the context of the command line.
 #[test]
 fn target_and_level_in_a_plugin() {
     let case = Case::new("target_and_level_in_a_plugin").libraries(&[good()]).operators();
@@ -743,7 +743,7 @@ fn no_code_of_a_plugin_runs_before_it_is_needed() {
     // The plugin of the second step is opened before the first step.
     let both = ["run", "small.py", "--passes", "zoo.Notes,zoo.Constructed"];
     assert_eq!(log_of(&case, &both), ("constructor ran\npass ran\n".to_string(), 0));
-    // No code runs of a plugin whose file is refused.
+    // If the file of a plugin is refused, none of its code runs.
     let old = Library::read(&example("constructor")).metadata(|plugin| *content(plugin, tag::API) = b"0.0.9".to_vec());
     let case = case.library(old.0);
     for args in [&["check"][..], &["run", "small.py", "--passes", "zoo.Constructed"]] {

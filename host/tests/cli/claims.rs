@@ -1,5 +1,5 @@
-//! Tests of false contracts: who is blamed, and what `check` and `plan` report about their names. The plugin is
-//! `tests/bad-plugins/zoo/examples/zoo_claims.rs`.
+//! Tests of false contracts: which pass is blamed, and what `check` and `plan` report about the names in contracts. The
+//! plugin is `tests/bad-plugins/zoo/examples/zoo_claims.rs`.
 
 use super::bad_plugins::example;
 use super::{Case, SMALL};
@@ -16,7 +16,7 @@ impl Case {
     }
 }
 
-/// The pass with the false claim is blamed, even if it changed nothing, and no pass after it.
+/// The pass with the false claim is blamed even if it changed nothing. Later passes are not blamed.
 #[test]
 fn a_false_claim_is_found_before_its_first_user() {
     let case = case("a_false_claim_is_found_before_its_first_user");

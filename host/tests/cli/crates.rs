@@ -36,7 +36,7 @@ fn crates_of_one_name_in_two_workspaces_are_two() {
     let case = Case::new("two").file("passes.toml", TWO);
     let case = case.crate_at("a/nothing", &cargo_toml("nothing", OWN));
     let case = case.crate_at("b/nothing", &cargo_toml("nothing", OWN));
-    // The first time they are built, and the second time they exist.
+    // The first run builds the crates, and the second finds them built.
     for _ in 0..2 {
         let (said, code) = case.run_alone(&["build"]);
         assert_eq!(code, 3, "{said}");

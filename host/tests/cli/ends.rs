@@ -20,7 +20,7 @@ pub(super) fn case(name: &'static str) -> Case {
 }
 
 impl Case {
-    /// Runs a command that must end with exit code 3 and leave nothing behind, and returns its messages.
+    /// Runs a command that must end with exit code 3 without leaving processes or files, and returns its messages.
     pub(super) fn ended(&self, command: Command) -> String {
         let (_, said, code) = self.finish(command, b"");
         assert_eq!(code, 3, "{said}");
@@ -198,7 +198,8 @@ fn a_rule_that_asks_for_its_own_type() {
     }
 }
 
-/// A signal from the user is not attributed to a plugin, and nothing remains of the run, whether it goes to the parent or to both processes.
+/// A signal from the user, to the parent or to both processes, is not attributed to a plugin, and no process of the run
+/// survives.
 #[test]
 fn signals_of_users_keep_their_meaning() {
     let case = case("signals_of_users_keep_their_meaning");
@@ -224,7 +225,8 @@ fn plugins_that_send_signals_of_users_are_named() {
     }
 }
 
-/// Runs a command without ignored signals. Tests that are run in the background of a shell would inherit ignored ones.
+/// Runs a command without ignored signals. Tests that run in the background of a shell would otherwise inherit ignored
+/// signals.
 fn with_default_signals(run: &Command) -> Command {
     let mut command = Command::new("env");
     command.arg("--default-signal=HUP,INT,QUIT,TERM").arg(run.get_program()).args(run.get_args());

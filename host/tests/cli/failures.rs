@@ -1,4 +1,4 @@
-//! Tests of passes and plugins that fail, and of what is kept.
+//! Tests of passes and plugins that fail, and of the results that are kept.
 
 use super::{Case, root};
 
@@ -193,7 +193,7 @@ fn logs_of_plugins() {
         all.push_str(&format!("{set}$ passhost {}\nexit code {code}\n{}\n\n", args.join(" "), lines.join("\n")));
     }
     case.golden(&all);
-    // An invalid filter is reported, to programs as a warning.
+    // An invalid filter is reported; in JSON, as a warning.
     let odd = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"\xff");
     let mut command = case.command(&["list", "--message-format", "json"]);
     command.env("PASSHOST_LOG", odd);

@@ -101,7 +101,7 @@ called! {
     instruments_that_veto: [
         // The requested pass itself.
         ["--passes", "zoo.First,zoo.Adds", "--instrument", "zoo.Recorder{vetoes=[zoo.First]}"],
-        // Passes that others need, directly and indirectly.
+        // Passes that other passes require, directly and indirectly.
         ["--passes", "zoo.Third,zoo.Adds", "--instrument", A, "--instrument",
          "zoo.Recorder{name=b, vetoes=[zoo.First]}", "--instrument", "zoo.Recorder{name=c, vetoes=[zoo.First]}"],
         // Passes that the context requires cannot be vetoed.

@@ -70,7 +70,7 @@ fn whatever_ends_a_worker_costs_its_step() {
         assert!(said.contains(&line) || memory, "{how}: {said}");
         assert!(!function || said.contains("in function `main`"), "{how}: {said}");
     }
-    // A forked copy cannot act as the process that it is a copy of.
+    // A forked copy cannot act in the name of the original process.
     let said = goes_on(&case, "zoo.Ends{how=\"fork\"}", &[]);
     assert!(said.contains("its worker ended the process with exit code 0"), "{said}");
 }
@@ -91,7 +91,7 @@ const WORSE: &[(&str, &str)] = &[
 fn what_one_process_does_not_survive() {
     let case = case("what_one_process_does_not_survive");
     for (how, what) in WORSE {
-        // On a busy machine, other ways to end a worker take time.
+        // All other ways of ending a worker get more time, because the machine may be busy.
         let timeout = if what.contains("time limit") { "2s" } else { "60s" };
         let limits = ["--plugin-timeout", timeout, "--plugin-memory", "1GiB"];
         let said = goes_on(&case, &format!("zoo.Ends{{how=\"{how}\"}}"), &limits);

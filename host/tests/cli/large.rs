@@ -29,7 +29,7 @@ fn on_processor(case: &Case, args: &[String]) -> f64 {
     command.current_dir(case.path(".")).env("ZOO_MANY", "many.block").env("XDG_CACHE_HOME", case.path("cache"));
     let times = command.output().expect("a shell runs");
     let text = String::from_utf8_lossy(&times.stdout).into_owned();
-    // `0m0.012s 0m0.004s`: of the shell, then of its children.
+    // The format is `0m0.012s 0m0.004s`: first the times of the shell, then those of its children.
     let of_children = text.lines().last().unwrap_or_default().split_whitespace();
     let seconds = of_children.filter_map(|time| {
         let (minutes, seconds) = time.trim_end_matches('s').split_once('m')?;

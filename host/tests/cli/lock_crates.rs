@@ -196,7 +196,7 @@ fn variables_that_a_build_reads_are_locked() {
     fine(&case, &["list", "--locked"]);
 }
 
-/// Modules in unusual folders, and outside of the crate.
+/// Tests source files in unusual folders, and outside of the crate.
 #[test]
 fn modules_from_elsewhere_are_locked_before_they_are_built() {
     let places = ["mine/.hidden/a.rs", "mine/src/.hidden/b.rs", "mine/sub/c.rs", "mine/tagged/d.rs", "beside/e.rs"];
@@ -369,7 +369,8 @@ fn older_files_are_seen() {
     let old = SystemTime::now() - Duration::from_secs(100_000);
     fine(&case, &["lock"]);
     write(&case, "mine/build.rs", BUILD_SCRIPT);
-    // Older than the library, but newer than what earlier runs of this test left in the shared target folder.
+    // The time is older than the library, but newer than the files that earlier runs of this test left in the shared
+    // target folder.
     let built = std::fs::metadata(library("older_files")).and_then(|file| file.modified()).expect("a time");
     age(&case.path("mine/build.rs"), built - Duration::from_millis(1));
     let said = fine(&case, &["lock"]);

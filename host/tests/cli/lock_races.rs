@@ -17,7 +17,7 @@ fn nothing_runs_that_was_not_hashed() {
     }
 }
 
-/// The other library does create its mark; otherwise the test above would prove nothing.
+/// The other library does create its mark when it is loaded; otherwise the test above would prove nothing.
 #[test]
 fn what_is_loaded_leaves_a_mark() {
     let folder = tempfile::tempdir().expect("a folder");

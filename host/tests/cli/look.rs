@@ -46,7 +46,7 @@ fn dump_to_a_folder() {
     said += &dumped(&case, &run(&["--passes", "zoo.Adds", "--dump", "small.py/dump"]));
     std::fs::create_dir(case.path("dump/000_zoo.Adds.py")).expect("a folder");
     said += &dumped(&case, &run(&["--passes", "zoo.Adds", "--dump", "dump"]));
-    // This affects neither the result nor other output, whatever comes after it.
+    // This affects neither the result nor other output, even if another error follows.
     assert!(case.path("out.py").exists());
     said += &dumped(&case, &run(&["--passes", "zoo.Adds,zoo.Adds,zoo.Fails", "--dump", "dump"]));
     said += &dumped(&case, &run(&["--passes", "zoo.Adds", "--dump-all"]));
@@ -139,7 +139,7 @@ fn many() -> String {
     text
 }
 
-/// Each function is a span of its thread, inside its stretch and pass.
+/// Each function has a span on its thread, inside the spans of its stretch and its pass.
 #[test]
 fn trace_of_several_threads() {
     let case = Case::new("threads").standard().file("small.py", many());
@@ -147,7 +147,7 @@ fn trace_of_several_threads() {
     let traced = || {
         let (_, stderr, code) = case.run(&args, b"");
         assert_eq!(code, 0, "{stderr}");
-        // The sum over all threads equals that of one.
+        // The sum over all threads equals the sum of a run with one thread.
         let sum = stderr.lines().find(|line| line.contains("calls unwrapped")).unwrap_or_default();
         assert_eq!(sum.split_whitespace().last(), Some((300 * 60).to_string().as_str()), "{stderr}");
         events(&case)
@@ -249,7 +249,7 @@ fn modules_printed_by_a_pass() {
     let passes = "PrintIR{header=\"as it came\"},relax.EliminateCommonSubexpr,transform.PrintIR,transform.PrintIR{header=\"two\\nlines\"}";
     let args = run(&["--passes", passes]);
     compare("plugins", case.name, &case.shown(&args, case.command(&args), b""));
-    // For programs, it is a line of JSON like everything else.
+    // With JSON messages, it is a line of JSON like every other message.
     let args = [&args[..], &["--message-format", "json"]].concat();
     let (_, stderr, code) = case.run(&args, b"");
     let lines = stderr.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));

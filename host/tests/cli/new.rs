@@ -148,7 +148,8 @@ fn follow(page: &str, name: &'static str) {
     case.golden(&transcript);
 }
 
-/// Runs a command of a page, which must fail if the page expects that. Returns what it prints, and adds it to the transcript.
+/// Runs a command of a page, which must fail if the page expects that. Returns its output, and adds it to the
+/// transcript.
 fn run(case: &Case, folder: &Path, (command, fails): (&str, bool), transcript: &mut String) -> String {
     let bin = Path::new(env!("CARGO_BIN_EXE_passhost")).parent().expect("a folder");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
@@ -242,7 +243,7 @@ fn where_the_api_comes_from() {
     assert_eq!(code, 0, "{stderr}");
     assert!(read("deep/er/Cargo.toml").contains("path = \"../../passhost/plugin-api\""));
 
-    // The name is that of the folder, as with `cargo new`. The other direction has its own message.
+    // The crate is named like the folder, as with `cargo new`. The opposite mistake has its own message.
     let (stdout, stderr, code) = case.run(&["new", "some/folder/my-passes", "--api", "passhost"], b"");
     assert_eq!(code, 0, "{stderr}");
     assert!(stdout.contains("cd some/folder/my-passes"), "{stdout}");
@@ -272,7 +273,7 @@ fn a_command_that_is_killed_leaves_no_part_of_a_crate() {
         std::thread::sleep(std::time::Duration::from_micros(700 * turn));
         child.kill().expect("it is a child");
         child.wait().expect("it ends");
-        // The child process ends with it, a moment later.
+        // The child process ends shortly after its parent.
         std::thread::sleep(std::time::Duration::from_millis(50));
         if folder.exists() {
             for file in ["Cargo.toml", "passes.toml", "src/share_calls.rs", "tests/goldens/share_calls.txt"] {

@@ -201,7 +201,8 @@ fn a_size_that_is_one_is_expanded() {
     }
 }
 
-/// A model of nodes with the result `got`, which compares it with the right one. Its own result is one truth value for each element.
+/// Builds a model from nodes with the result `got`, and compares that with the right result inside the model. The
+/// output of the model is a truth value for each element.
 fn compared(graph: &[Vec<u8>], dims: &[u8], want: &[f32], tolerance: f32) -> Vec<u8> {
     let comparing = [
         node("Sub", &["got", "want"], "apart", &[]),
@@ -307,7 +308,7 @@ fn states_of_a_quantized_lstm_are_rounded() {
     }
 }
 
-/// Where the padding of windows depends on a symbolic size, it is that for the size that the model gets.
+/// Padding of windows that depends on a symbolic size is computed for the actual size of the input.
 #[test]
 fn windows_of_symbolic_sizes_have_their_padding() {
     let same = |upper: bool, more: &[Vec<u8>]| {
@@ -321,7 +322,7 @@ fn windows_of_symbolic_sizes_have_their_padding() {
     let network = model(&[
         node("Conv", &["x", "w"], "a", &same(true, &[ints_attribute("strides", &[2, 3])])),
         node("MaxPool", &["x"], "b", &same(false, &windows(&[3, 2], 2))),
-        // A mean of eight elements is exact, so that the ways to leave the padding out give the same bits.
+        // A mean of eight elements is exact, so all ways to leave out the padding give the same bits.
         node("AveragePool", &["x"], "c", &same(true, &windows(&[2, 4], 2))),
         node("AveragePool", &["x"], "d", &same(false, &counts)),
         node("LpPool", &["x"], "e", &same(true, &windows(&[2, 3], 3))),
@@ -350,7 +351,7 @@ fn windows_of_symbolic_sizes_have_their_padding() {
     }
 }
 
-/// If sizes that no input gives may have caused a failure, the error says so.
+/// If a failure may be due to sizes that no input determines, the error mentions this.
 #[test]
 fn a_failure_for_chosen_sizes_names_them() {
     let windows = model(&[

@@ -37,7 +37,8 @@ fn a_link_stays_and_leads_to_the_result() {
     }
 }
 
-/// The result, the trace and dumped modules do not overwrite files that the run reads, by whatever name.
+/// The result, the trace and dumped modules do not overwrite files that the run reads, whichever name they are given
+/// by.
 #[test]
 fn what_the_run_reads_is_not_overwritten() {
     let case = Case::new("spared").odd(&[]).file("late.txt", "");
@@ -187,7 +188,7 @@ fn a_failed_step_leaves_no_file_beside_a_device() {
     assert!(!Path::new("/dev/null.failed").exists());
 }
 
-/// The result and the trace cannot both go to one file, by whatever name.
+/// The result and the trace cannot both go to one file, even under two names.
 #[test]
 fn the_trace_has_a_file_of_its_own() {
     let case = case("trace").file("one.py", "old");
@@ -358,7 +359,7 @@ fn names_that_no_file_can_have() {
 #[cfg(target_os = "linux")]
 fn too_many_open_files() {
     let case = case("files");
-    // The limit determines which file is one too many. With the lowest limits the program itself cannot be loaded.
+    // The limit determines which file exceeds it. With the lowest limits, the program itself cannot be loaded.
     let mut said = String::new();
     for limit in 4..24 {
         let script = format!("ulimit -n {limit}; exec \"$0\" run small.py --passes '' -o out.py");

@@ -31,7 +31,7 @@ fn answers_that_are_forged() {
     assert!(code == 0, "{said}");
 }
 
-/// All output is read, little is kept, and an endless one is stopped.
+/// All output is read, little of it is kept, and endless output is stopped.
 #[test]
 fn floods() {
     let case = Case::new("floods").libraries(&[example("talks")]);

@@ -74,7 +74,7 @@ fn an_expectation_of_a_misspelt_counter() {
     let args = ["run", "small.py", "-o", "out.py", "--passes", "relax.EliminateCommonSubexpr"];
     let misspelt = ["--expect", "relax.EliminateCommonSubexpr.bindings mergd<=5"];
     case.check(&[&args[..], &misspelt[..]].concat(), b"");
-    // A counter that a pass uses only sometimes is otherwise 0.
+    // A counter that a pass does not use in this run is 0.
     let other = ["--expect", "relax.EliminateCommonSubexpr.loops<=5"];
     assert_eq!(case.run(&[&args[..], &other[..]].concat(), b"").2, 0);
 }

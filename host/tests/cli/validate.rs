@@ -78,8 +78,8 @@ fn validate_reaches_the_limit_of_work() {
         .check(&["validate", "m.py", "--limit-work", "100000", "--passes", "relax.LegalizeOps"], b"");
 }
 
-/// A function in which `d` is `y` rounded to an integer, in float32. The right pass makes it more accurate, and the wrong one
-/// does not.
+/// A function in which `d` is the value of `y` rounded to an integer, in float32. The correct pass makes the result
+/// more accurate, and the wrong pass does not.
 const CANCELS: &str = r#"
 @I.ir_module
 class Module:

@@ -48,7 +48,7 @@ fn large_constants_are_in_a_file_beside_the_text() {
     assert_eq!(case.reads("model.toy", &["--isolate"]), inline);
     case.reads("out.py", &["--inline-weights", "-o", "inline.py"]);
     assert_eq!(String::from_utf8(case.read("inline.py")).expect("a text"), inline);
-    // A text that is read and written in place, and one that refers to the file of the other.
+    // A text that is read and replaced, and a second text that refers to the file of the first.
     case.reads("out.py", &["-o", "out.py"]);
     assert_eq!((case.read("out.py"), case.read("out.safetensors")), (text.clone().into_bytes(), file.clone()));
     case.reads("out.py", &["-o", "other.py", "--weights", "out.safetensors"]);
@@ -180,7 +180,7 @@ fn a_file_that_becomes_shorter_while_it_is_mapped_is_named() {
     let left = std::fs::read_dir(case.folder.path()).expect("a folder").flatten();
     let left: Vec<_> = left.filter(|file| file.file_name().to_string_lossy().starts_with(".passhost")).collect();
     assert!(left.is_empty(), "no temporary file is left: {left:?}");
-    // Without a process that watches, and while the text is printed.
+    // The same without a supervising process, and while the text is printed.
     let case = case.file("w.bin", floats(LENGTH / 4));
     let mut command = case.command(&args);
     command.env("PASSHOST_ONE_PROCESS", "1");

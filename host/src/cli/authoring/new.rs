@@ -279,7 +279,8 @@ fn fill(file: &str, text: &str, name: &str, api: &Api, folder: &Path) -> String 
             }
             match api {
                 Api::Folder(_) => with_others(text) + WORKSPACE,
-                // The manifest lists crates of the clone, which to cargo are not those of the Git dependency.
+                // The manifest lists crates of the clone, which cargo does not identify with the crates of the Git
+                // dependency.
                 Api::Git(_) => text.replace(BUILT_ALONG, "") + WORKSPACE,
             }
         }
@@ -293,7 +294,7 @@ fn fill(file: &str, text: &str, name: &str, api: &Api, folder: &Path) -> String 
 const OTHERS: [&str; 2] = ["relax-ops", "relax-passes"];
 
 /// The lines of Cargo.toml about these plugins.
-const BUILT_ALONG: &str = r#"# The other plugins of passes.toml: cargo builds them together with the tests.
+const BUILT_ALONG: &str = r#"# The other plugins of passes.toml, which cargo builds together with the tests.
 passhost-relax-ops = { path = "../relax-ops" }
 passhost-relax-passes = { path = "../relax-passes" }
 "#;

@@ -64,8 +64,8 @@ impl Wheel {
     }
 }
 
-/// Returns the release of the GNU C library that a library needs, from the versions of its symbols; `None` if it names
-/// none.
+/// Returns the release of the GNU C library that a library needs, from the versions of its symbols; `None` if no symbol
+/// has such a version.
 pub(super) fn glibc_needed(library: &[u8]) -> Option<(u32, u32)> {
     let header = FileHeader64::<Endianness>::parse(library).ok()?;
     let endian = header.endian().ok()?;

@@ -109,8 +109,8 @@ impl Bundling {
         }
     }
 
-    /// Records a failure; only the first one counts. Writes a bundle if one is requested, or if the process of a plugin
-    /// died.
+    /// Records a failure. Later calls have no effect. Writes a bundle if one is requested, or if the process of a
+    /// plugin died.
     pub(super) fn failed(
         &self,
         error: &Error,

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// One of the two lockfiles, with its plugins.
+/// One of the two compared lockfiles, with its plugins.
 struct Side {
     manifest: Manifest,
     /// The manifest as a TOML table.

@@ -48,7 +48,7 @@ struct Found {
     position: Option<usize>,
     /// The functions without which the fault does not occur.
     functions: Vec<String>,
-    /// The rewrite that introduces the fault, in the only function.
+    /// The rewrite that introduces the fault, if the module has only one function.
     rewrite: Option<Rewrite>,
     /// The bindings without which the fault does not occur, if no rewrite introduces it.
     bindings: Vec<String>,
@@ -226,7 +226,7 @@ fn closer(prepared: &Prepared, predicate: &Predicate, found: &mut Found) -> Resu
     let Ok(module) = prepared.engine.read_module(&Input::text("<before>", found.before.as_str())).module else {
         return Ok(());
     };
-    // Functions stay for a command, which may fail just because a function is missing.
+    // Functions are kept if the predicate is a command, which may fail just because a function is missing.
     let is_command = matches!(predicate.until(), Until::Command(_));
     let few =
         if is_command { Some(module) } else { with_few_functions(prepared, &predicate, module, &found.functions)? };

@@ -1,4 +1,4 @@
-//! Runs a command for a search, which ends at a time limit or with the search, whatever ends the search. A guard
+//! Runs a command for a search. The command ends at a time limit or when the search ends, for whatever reason. A guard
 //! process of passhost starts the command in a process group of its own, and watches a pipe from the search. When the
 //! search asks for it or dies, the guard kills the group. It also removes the temporary folder of a killed search.
 
@@ -16,7 +16,7 @@ const COMMAND: &str = "tied-process";
 const NOT_STARTED: u8 = 127;
 /// Largest output of a command that is kept, in bytes.
 const MOST_SAID: u64 = 64 << 20;
-/// Time to wait for open pipes after the command ended, because processes that left its group may hold them.
+/// Time to wait for open pipes after the command ended. Processes that left its group may still hold the pipes.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The exit code and output of a command.

@@ -121,7 +121,7 @@ impl Survey {
         settings.unwrap_or_default()
     }
 
-    /// Returns where cargo puts build results of a workspace, if that is configured.
+    /// Returns the configured folder for the build results of a workspace, if there is one.
     pub(super) fn place(&mut self, root: &Path) -> Place {
         self.settings(root).map(|settings| settings.place.clone()).unwrap_or_default()
     }
@@ -283,7 +283,7 @@ fn put(out: &mut Vec<u8>, text: &str) {
     out.extend(text.as_bytes());
 }
 
-/// Appends a stamp, or the fact that there is none.
+/// Appends a stamp, or a mark that there is none.
 pub(super) fn put_stamp(out: &mut Vec<u8>, stamp: Option<Stamp>) {
     out.push(u8::from(stamp.is_some()));
     // Each of these numbers fits in 64 bits, signed or unsigned.
@@ -316,8 +316,8 @@ fn slashes(path: &Path) -> String {
     path.to_string_lossy().replace('\\', "/")
 }
 
-/// Collects everything in the folder of a file and in its subfolders. A folder with a Cargo.toml contains unrelated files as well, so only
-/// its Rust files count. Returns the folder if everything in it counts.
+/// Collects everything in the folder of a file and in its subfolders. A folder with a Cargo.toml contains unrelated
+/// files as well, so only its Rust files count. Returns the folder if all its files count.
 fn beside(
     crate_folder: &Path,
     file: &Path,

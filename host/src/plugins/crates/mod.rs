@@ -271,7 +271,7 @@ fn command(root: &Path, plugins: &[&PluginCrate]) -> Command {
     command
 }
 
-/// Runs cargo. Returns its standard output, or the error and the output for people.
+/// Runs cargo. Returns its standard output, or the error and the human-readable output.
 fn cargo(command: &mut Command, what: &str, watcher: &dyn Watcher) -> Result<String, (String, String)> {
     let mut child = command
         .spawn()

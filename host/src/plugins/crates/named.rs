@@ -45,7 +45,7 @@ impl Named {
                 Some((_, linker)) if flags && !linker.contains(char::is_whitespace) => Some(linker),
                 _ => (is_program(setting.key) && argument == setting.text).then_some(argument),
             };
-            // A missing program may exist by the time it is run.
+            // A program that is missing now may exist by the time it is run.
             if let Some(program) = program.filter(|path| found == 0 && path.contains(std::path::is_separator)) {
                 let what = format!("{} refers to {program}, which does not exist", setting.shown);
                 self.uncovered.push(Uncovered { what, help: "correct that setting, or run without --locked" });
@@ -145,7 +145,8 @@ fn searches(flag: &str) -> bool {
     !["-prefix", "incremental", "self-profile", "out-dir"].iter().any(|other| flag.contains(other))
 }
 
-/// Returns the whole text, and the parts that may be one argument. The value of `--remap-path-prefix` stays attached to it.
+/// Returns the whole text, and those of its parts that may be an argument. The value of `--remap-path-prefix` stays
+/// attached to it.
 fn arguments(text: &str) -> BTreeSet<&str> {
     let mut out: BTreeSet<&str> = text.split('\u{1f}').collect();
     out.insert(text);

@@ -24,7 +24,7 @@ pub struct Change {
     pub edited: bool,
 }
 
-/// The plugins of an engine, compared with the lockfile. With [`Mode::Off`], nothing was compared.
+/// The result of comparing the plugins of an engine with the lockfile. With [`Mode::Off`], it is empty.
 #[derive(Debug, Default)]
 pub struct Compared {
     pub(super) mode: Mode,

@@ -36,7 +36,7 @@ pub(super) fn measured(native: &Native) -> Result<Peaks, Fault> {
 /// Measures operations: each register accumulates a chain of multiply-adds.
 fn operations(native: &Native, llvm: &Llvm, parts: u64) -> Result<f64, Fault> {
     let lanes = u64::from(llvm.vector_bits() / 32);
-    // As many chains as there are registers for, and enough to hide the latency of an operation.
+    // There are as many chains as fit into registers, which is enough to hide the latency of an operation.
     let chains = if lanes >= 16 { 24 } else { 12 };
     let text = format!(
         r#"

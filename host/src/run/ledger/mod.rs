@@ -1,4 +1,4 @@
-//! What a run reports: the outcome of each step, warnings and failures.
+//! The report of a run: the outcome of each step, warnings and failures.
 
 pub(in crate::run) mod outcomes;
 pub(in crate::run) mod statistics;
@@ -67,7 +67,7 @@ pub(in crate::run) struct Ledger<'r> {
     pub(in crate::run) cost: Option<Cost>,
     counted: Counted,
     warnings: Vec<String>,
-    /// The same warnings, as a set.
+    /// Contains the same warnings, as a set.
     warned: HashSet<String>,
     /// Failures after which the run continued.
     pub(in crate::run) errors: Vec<Error>,
@@ -118,7 +118,8 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// Adds rows of a step that did not run, and of the steps that need or contain it, the outermost last. Only `wanted` rows are added.
+    /// Adds rows of a step that did not run, and of the steps that need or contain it, the outermost last. Adds only
+    /// `wanted` rows.
     pub(in crate::run) fn rows_of(
         &mut self,
         ended: &[StepRun],
@@ -195,7 +196,7 @@ impl<'r> Ledger<'r> {
         self.counted.of(module)
     }
 
-    /// Counts the bindings of a module anew. Those of a module that was written to cannot be subtracted.
+    /// Counts all bindings of a module, because the bindings of a module that was written to cannot be subtracted.
     pub(in crate::run) fn recount(&mut self, module: &Module) {
         self.counted = Counted(module.clone(), module.n_bindings());
     }

@@ -176,7 +176,7 @@ impl Past {
 pub struct Part {
     /// Outcomes of the first passes, which are not called.
     pub past: Vec<Past>,
-    /// Number of the step at which the rest must begin, if known.
+    /// Number of the step with which the remaining run must begin, if known.
     pub first: Option<usize>,
     /// The only pass to call.
     pub only: Option<PassId>,
@@ -207,7 +207,7 @@ impl Rest {
         Rest { past, given, first, only, until, over: false, ended: Vec::new(), uncalled: None }
     }
 
-    /// Records that a step begins, if no past passes are left.
+    /// Records that a step begins, unless outcomes of earlier passes remain to be used.
     ///
     /// # Errors
     /// If another step should be the first one.

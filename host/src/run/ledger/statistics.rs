@@ -3,7 +3,7 @@
 use crate::report::said::Statistic;
 use std::collections::HashMap;
 
-/// Counters in the order of their first use. Those that were added after a mark can be taken back.
+/// Counters in the order of their first use. Counts that were added after a mark can be taken back.
 #[derive(Default)]
 pub(in crate::run) struct Counters {
     list: Vec<Statistic>,
@@ -36,7 +36,7 @@ impl Counters {
         self.list.len()
     }
 
-    /// Drops what was added after a mark.
+    /// Drops the counts that were added after a mark.
     pub(in crate::run) fn back_to(&mut self, mark: usize) {
         self.places.clear();
         self.list.truncate(mark);

@@ -63,7 +63,7 @@ pub struct Link<'p> {
     pub at: usize,
     /// The pass that created the value; `None` if it is in the input.
     pub maker: Option<&'p Maker>,
-    /// True if the value, with what led to it, is already in the chain.
+    /// True if the value and its sources are already in the chain.
     pub again: bool,
 }
 

@@ -51,7 +51,7 @@ impl Allowed {
         self.any_float || self.only_finite
     }
 
-    /// Returns true if the contract covers such values. Reordered sums differ where a number is not finite.
+    /// Returns true if the contract covers values of this range. Reordered sums differ where a number is not finite.
     pub(super) fn promises(&self, range: InputRange) -> bool {
         !range.is_not_finite() || !self.only_finite
     }
@@ -94,7 +94,7 @@ pub enum Mismatch {
         before: String,
         /// That element after the pass.
         after: String,
-        /// The difference; infinite if only one of the two is finite.
+        /// The difference; infinite if only one of the two elements is finite.
         error: f64,
         /// The largest allowed difference.
         allowed: f64,
@@ -204,7 +204,7 @@ fn one(before: &Value, after: &Value, allowed: &Allowed) -> (Option<Mismatch>, f
         (Value::Shape(old), Value::Shape(new)) => same(old == new),
         (Value::Str(old), Value::Str(new)) => same(old == new),
         (Value::DType(old), Value::DType(new)) => same(old == new),
-        // Function values are not compared: differences in what they compute show up where they are called.
+        // Function values are not compared, because differences in their results show up where they are called.
         (
             Value::Function(_) | Value::Closure(_) | Value::Packed(_),
             Value::Function(_) | Value::Closure(_) | Value::Packed(_),
@@ -461,7 +461,8 @@ fn dependent(tensor: &Tensor, others: &[&Value]) -> Vec<bool> {
     out
 }
 
-/// Returns true if a value has something to compare: it is not a tensor without elements, or a tuple of such.
+/// Returns true if a value has something to compare: it is neither a tensor without elements nor a tuple of such
+/// tensors.
 pub(super) fn has_elements(value: &Value) -> bool {
     match value {
         Value::Tensor(tensor) => !tensor.is_empty(),

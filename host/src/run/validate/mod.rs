@@ -103,7 +103,7 @@ impl Validation {
     }
 }
 
-/// Validates the passes of a run in order. Results after one pass are reused as those before the next.
+/// Validates the passes of a run in order. The results after one pass are reused as the results before the next pass.
 pub struct Validator<'e> {
     engine: &'e Engine,
     how: Arc<Validation>,
@@ -374,8 +374,9 @@ impl<'e> Validator<'e> {
         if again.is_empty() { Dependence::Most } else { compare::dependence(before, &again, args) }
     }
 
-    /// Runs the function before the pass again with other contents in unwritten memory: numbers of the other sign, small ones, and zeros. A
-    /// sum of large floats may stay infinite with one of them, and a minimum or a product may stay the same.
+    /// Runs the function before the pass again with other contents in unwritten memory: numbers of the other sign,
+    /// small numbers, and zeros. A single run is not enough: a sum of large floats may stay infinite, and a minimum or
+    /// a product may stay the same.
     fn again(&self, about: &About<'_>, (case, args): (&Case, &[Value])) -> Vec<Computed> {
         let (module, kernels) = (&about.step.before, &self.sides.kernels);
         let of = |fresh| {
@@ -462,7 +463,7 @@ impl Done {
     fn wants(&mut self, step: &ValidatedStep, case: &Case, work: u64) -> bool {
         let is_missing = self.unreached.first(step).is_some();
         let loops = self.unreached.loops();
-        // It takes many inputs to find a changed condition of an assertion.
+        // Finding a changed condition of an assertion takes many inputs.
         let is_wanted = cases::is_wanted(case, work, is_missing, self.unreached.asserts() || loops.0 < loops.1);
         if !is_wanted && (case.aim != Aim::Coverage || is_missing) {
             self.same.coverage.left_out.insert(case.aim);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Executions in the watching interpreter.
 pub(super) struct Order {
     kernels: Arc<Kernels>,
-    /// True if the function has code in which only such executions can find a fault.
+    /// True if the function has code in which only executions in another order can find a fault.
     is_worth_it: bool,
     /// Units of work left for them.
     left: u64,

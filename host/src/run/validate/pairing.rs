@@ -1,8 +1,9 @@
 //! Finds the first binding whose value differs, by recording the values of both sides during execution and pairing them.
 //!
-//! A binding is paired with the one of the same name if the values are the same, and otherwise with any unpaired binding of the same value.
-//! The values that are left are new: wrong ones, and intermediate results of the pass. Only new values that reach the result through other
-//! new values make it wrong; the first of these is reported.
+//! A binding is paired with the one of the same name if the values are the same, and otherwise with any unpaired
+//! binding of the same value. The remaining values are new: they are wrong, or intermediate results of the pass. The
+//! result can be wrong only because of new values that reach it through other new values. The first of these is
+//! reported.
 
 use super::compare::{Allowed, Mismatch, is_same, outputs, shown};
 use super::sides::execute;

@@ -219,7 +219,8 @@ impl Statements<'_> {
         (thread == bound).then_some(())
     }
 
-    /// Checks annotations of a loop. Two of them have their own syntax if they are the only one.
+    /// Checks annotations of a loop. Two annotations have their own syntax, which is used if the loop has no other
+    /// annotation.
     fn annotations(&self, id: u32) -> Plain {
         let raw = self.of.raw;
         let entries = self.entries(id)?;
@@ -274,7 +275,7 @@ impl Statements<'_> {
             (buffer_of::MATCH, [source]) => self.of.matched(*source, &buffer, node.ty),
             (buffer_of::DECL, [data]) => {
                 let (dtype, scope) = self.of.pointer(*data)?;
-                // A buffer over the data of another one can be written as a view.
+                // A buffer over the data of another buffer can be written as a view.
                 let fits = is(*data, kind::PARAM) || dtype == buffer.dtype && buffer.rank > 0;
                 // It must be in the scope of its data.
                 (fits && !buffer.is_scalar && scope == buffer.scope).then_some(())

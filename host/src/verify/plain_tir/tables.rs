@@ -98,7 +98,7 @@ fn plain_type(raw: &RawView<'_>, rec: &TypeRec) -> Option<PlainType> {
         tykind::POINTER if alone && plain_dtype(dtype) => Some(PlainType::Pointer { dtype, scope: NONE }),
         tykind::POINTER if plain_dtype(dtype) && (rec.flags, rec.ndim, rec.aux) == (tyflag::TYPES, 0, NONE) => {
             let [inner] = raw.list(rec.off, rec.len) else { return None };
-            // The scope is given as a buffer without dimensions, for which a text contains nothing else.
+            // The scope is given as a buffer without dimensions. For such a buffer, a text contains only the scope.
             let rec = raw.types().get(*inner as usize)?;
             let (buffer, tiled) = plain_buffer(raw, rec, plain_dtype)?;
             let usual = raw.buffers().get(rec.aux as usize)?.align == ALIGN;
@@ -118,7 +118,7 @@ fn plain_buffer(raw: &RawView<'_>, rec: &TypeRec, allowed: fn(DType) -> bool) ->
     let compact = (buffer.strides_len, buffer.elem_offset, buffer.offset_factor, buffer.reserved) == (0, NONE, 1, 0);
     let dtype = DType(buffer.dtype);
     (same && alone && compact && buffer.align > 0 && allowed(dtype)).then_some(())?;
-    // A scope that is written as the default would read as another one.
+    // A scope that is written as the default would be read as another scope.
     (buffer.scope == NONE || !matches!(raw.str(buffer.scope), "" | "global")).then_some(())?;
     let shape = raw.list(buffer.shape_off, buffer.shape_len);
     let extents: Option<Vec<i64>> = shape.iter().map(|id| extent(raw, *id)).collect();

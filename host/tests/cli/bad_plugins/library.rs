@@ -10,7 +10,7 @@ pub(crate) struct Library(pub(crate) Vec<u8>);
 /// A field of the metadata: tag and content.
 pub(crate) type Field = (u16, Vec<u8>);
 
-/// Tags of fields. They are repeated here as numbers, because the format must not change with the code.
+/// Tags of fields. The tags are repeated here as numbers, because the format must not change with the code.
 pub(crate) mod tag {
     pub(crate) const NAME: u16 = 1;
     pub(crate) const API: u16 = 3;

@@ -69,7 +69,7 @@ declare_pass! {
 }
 
 declare_pass! {
-    /// Makes every node of its input one of kind 0, then gives it back.
+    /// Changes every node of its input to kind 0, and returns the input.
     pub function pass WRITES = "odd.Writes" { opt_level: 0, run: writes }
 }
 

@@ -190,7 +190,8 @@ impl Run<'_> {
         Ok((Some(executor.made()), Some(folder)))
     }
 
-    /// Measures the function, in turns with the other program. Also returns which kernels were compiled or loaded.
+    /// Measures the function, alternating with the other program if there is one. Also returns which kernels were
+    /// compiled or loaded.
     fn measured(
         &self,
         (executor, times): (&Executor, &Times),

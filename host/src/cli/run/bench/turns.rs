@@ -1,4 +1,4 @@
-//! Measures runs, in turns with those of another program, so that other load on the machine affects both.
+//! Measures runs, alternating with those of another program, so that other load on the machine affects both.
 
 use super::against::Opponent;
 use super::progress::Progress;

@@ -76,7 +76,7 @@ fn output(args: &ExecArgs) -> Result<Option<Output>, Error> {
     }
 }
 
-/// Writes the results to a file one by one, so that memory never holds two copies of all of them.
+/// Writes the results to a file one by one, so that at most one result is in memory twice.
 fn write(output: &Output, results: &[Shown<'_>]) -> Result<(), Error> {
     let mut tensors: Vec<(&str, Tensor)> = Vec::with_capacity(results.len());
     for result in results {

@@ -17,7 +17,7 @@ pub(in crate::cli::run) fn variables(body: &Body) -> Vec<&str> {
     body.values().filter(|value| value.is_bound()).filter_map(Value::name).collect()
 }
 
-/// Returns the only one of the functions that has the variable.
+/// Returns the function that has the variable, if exactly one of the functions does.
 ///
 /// # Errors
 /// If no function has the variable, or several do. `elsewhere` returns the help text if none does.

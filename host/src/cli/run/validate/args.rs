@@ -17,7 +17,8 @@ pub(in crate::cli) struct ValidateArgs {
     pub(in crate::cli) seed: u64,
     /// Arrays for the parameters, by their names, as numpy.savez writes them; see `exec`.
     ///
-    /// They form one more input for each function with a parameter of such a name. Its other parameters are random.
+    /// They form one more input for each function that has a parameter with the name of an array. Its other parameters
+    /// are random.
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) inputs: Option<PathBuf>,
     /// The least and greatest random value of all parameters, '0:1', or of one parameter, 'x=-5:5'. May be repeated.

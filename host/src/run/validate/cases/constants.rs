@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// Constants of a function and all functions that it calls.
 #[derive(Clone, Debug, Default)]
 pub(in crate::run::validate) struct Constants {
-    /// Integers that may bound an extent. Those that only one side of the pass has come first.
+    /// Integers that may bound an extent. Constants that occur only before or only after the pass come first.
     pub(in crate::run::validate) extents: Vec<i64>,
     /// All numbers that values are compared or computed with.
     pub(in crate::run::validate) values: Vec<f64>,
@@ -95,7 +95,7 @@ impl Numbers {
             operand.dim().iter().for_each(|dim| self.dim(dim));
             operand.dims().iter().flatten().for_each(|dim| self.dim(dim));
         }
-        // The extents of the loops that a Relax function is lowered to are in its types.
+        // The types of a Relax function contain the extents of the loops that it is lowered to.
         if body.kind() == BodyKind::Function {
             for value in body.values() {
                 if let Type::Tensor(ty) = value.ty().to_owned() {

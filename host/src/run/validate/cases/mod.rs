@@ -37,7 +37,7 @@ pub struct Case {
 /// The purpose of an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Aim {
-    /// One of the first few, which each function gets.
+    /// One of the first few inputs, which every function gets.
     #[default]
     First,
     /// Arrays from a file.
@@ -86,7 +86,7 @@ impl Integers {
 const PRIMES: [i64; 6] = [7, 5, 11, 3, 13, 2];
 /// Extents of another input: composite numbers.
 const COMPOSITES: [i64; 6] = [4, 6, 9, 8, 10, 12];
-/// Extents around powers of two, and the smallest ones.
+/// Extents around powers of two, and the smallest extents.
 const AROUND: [i64; 6] = [2, 17, 15, 33, 16, 31];
 /// The type code of unsigned integers in DLPack.
 const UINT: u8 = 1;
