@@ -136,7 +136,7 @@ impl Secret {
         file.write_all(&secret)?;
         match file.persist_noclobber(&path) {
             Ok(_) => Ok(Secret(secret)),
-            // Another process was faster, or the existing file is unusable.
+            // Another process created the file first, or the existing file is unusable.
             Err(error) => match Secret::read(&path) {
                 Some(secret) => Ok(secret),
                 None => error.file.persist(&path).map(|_| Secret(secret)).map_err(|error| error.error),
@@ -287,8 +287,7 @@ mod tests {
         }
         fs::write(&a, &saved).expect("written");
         assert!(Cache::new(&own).get(NAMES[0]).is_some());
-        // Entries of another folder have another key, and a key that was readable by others counts as known to
-        // them.
+        // Entries of another folder have another key. A key that other users could read counts as known to them.
         let (_other, other) = filled();
         fs::copy(other.join(format!("{}.o", NAMES[0])), &a).expect("a copy");
         assert_eq!(Cache::new(&own).get(NAMES[0]), None);

@@ -207,12 +207,12 @@ unsafe extern "C" fn parallel(context: *mut Context, part: Part, frame: *mut c_v
     let (shared, frame) = (Shared(context), Shared(frame));
     let failed = threads.share(usize::try_from(extent).unwrap_or(0), |next| {
         let (mut values, mut own) = ([0i64; MOST_VALUES], Own::new());
-        // SAFETY: a copy of plain fields, of which the thread replaces those that it writes.
+        // SAFETY: a copy of plain fields. The thread replaces the fields that it writes.
         let mut local = unsafe { std::ptr::read(shared.get()) };
         (local.values, local.own) = (values.as_mut_ptr(), &raw mut own);
         while let Some((first, end)) = next() {
-            // SAFETY: the function was compiled with the code that calls this; its iterations are independent of
-            // the others.
+            // SAFETY: the function was compiled with the code that calls this; its iterations are independent of each
+            // other.
             let code = unsafe { part(&raw mut local, frame.get(), first as i64, end as i64) };
             if code != 0 {
                 return Some((local.site, local.n_values, values));

@@ -10,7 +10,7 @@ pub(crate) fn of_one(math: Math) -> usize {
     Math::ALL.iter().position(|one| *one == math).unwrap_or_default()
 }
 
-/// Returns the index of an operation on two numbers, if native code calls it. They follow the functions of one.
+/// Returns the index of an operation on two numbers, if native code calls it. They follow the functions of one number.
 pub(crate) fn of_two(op: Binary) -> Option<usize> {
     Binary::CALLED.iter().position(|one| *one == op).map(|at| Math::ALL.len() + at)
 }

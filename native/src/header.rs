@@ -58,8 +58,8 @@ pub(crate) fn header(functions: &[Exported]) -> String {
     out + END
 }
 
-/// Writes a line about a parameter. Its name is in a comment, because Python names may have letters that C does not
-/// allow.
+/// Writes a line about a parameter. The name of the PrimFunc is in a comment, because Python names may have letters
+/// that C does not allow.
 fn describe(of: &Exported, param: &Param, out: &mut String) {
     let _ = match &param.kind {
         ParamKind::Tensor(tensor) => {

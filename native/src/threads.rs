@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Threads {
     /// Greatest number of polling threads; with more threads than processors, they would slow each other down.
     most: usize,
-    /// Number of threads that poll for work, or will.
+    /// Number of threads that poll for work or will do so soon.
     looking: AtomicUsize,
     /// Number of loops so far.
     loops: AtomicU64,
@@ -87,7 +87,7 @@ thread_local! {
 
 impl Default for Threads {
     fn default() -> Threads {
-        // The number is read from files, so it is stored.
+        // Determining the number means reading files, so it is stored.
         let most = std::thread::available_parallelism().map_or(1, usize::from) - 1;
         Threads { most, looking: AtomicUsize::new(0), loops: AtomicU64::new(0), beside: Beside::default() }
     }
@@ -104,8 +104,8 @@ impl Threads {
     }
 
     /// Executes a loop. `work` is called once in each thread, with a function that returns the next range of
-    /// iterations: the first one, and the one after the last. If a call returns something, the other threads stop,
-    /// and one of the results is returned.
+    /// iterations, as the first iteration and the end. If a call returns something, the other threads stop, and one of
+    /// the results is returned.
     ///
     /// Each thread starts with the same part every time, so that the data it wrote before is in its caches.
     pub(crate) fn share<T: Send>(
@@ -145,7 +145,8 @@ impl Threads {
                     });
                     share(0);
                     look_until(|| ended.load(Ordering::Acquire) == threads - 1);
-                    // The pool counts a job as done a moment later; until then, the end of the scope would sleep.
+                    // The pool counts a job as done a moment later; until then, the thread would sleep at the end of
+                    // the scope.
                     (0..32).for_each(|_| std::hint::spin_loop());
                 });
             }),

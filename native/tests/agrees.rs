@@ -100,7 +100,7 @@ fn generated_functions() {
     assert!(fine > cases, "{fine} of {cases}");
 }
 
-/// Each iteration allocates separate memory, so only the first one finds its initialization.
+/// Each iteration allocates separate memory, so only the first iteration reads initialized memory.
 #[test]
 fn memory_that_iterations_allocate_is_new() {
     reads_unwritten(
@@ -155,8 +155,8 @@ fn reads_unwritten(lines: &str) {
     }
 }
 
-/// Checks that both backends leave the same bits in the tensors of a function, also when native code is watched.
-/// Then it must also have reached the same statements.
+/// Checks that both backends leave the same bits in the tensors of a function, also when native code is watched. If so,
+/// native code must also have reached the same statements.
 fn agrees(text: &str, inputs: &[Tensor]) -> Vec<Tensor> {
     let (body, native) = (body_of(text), Native::new(llvm(), Cache::none()));
     let all: [&dyn Backend; 3] = [&Interpreter, &native, &native.remembering()];
@@ -215,7 +215,7 @@ fn tiles_at_the_end_of_rows() {
     }
 }
 
-/// Some accesses guard the elements in another way than others, so the masks are kept.
+/// The accesses do not all guard the elements in the same way, so the masks are kept.
 #[test]
 fn elements_that_some_accesses_see_are_kept() {
     let body = "B = T.alloc_local((16,))
@@ -266,7 +266,7 @@ fn conditions_on_anything_else() {
     }
 }
 
-/// The conditions have the same text, but for other elements, or for none, so the masks are kept.
+/// The conditions have the same text but apply to other elements, or to none, so the masks are kept.
 #[test]
 fn positions_that_are_no_elements() {
     let twice = |declared: &str, extent: usize, lanes: usize, condition: &str, element: &str| {
@@ -318,7 +318,8 @@ for i in range(4):
 #[test]
 fn reductions_that_ask_for_nothing() {
     let native = Native::new(llvm(), Cache::none());
-    // The lanes for near elements, and for those far apart. A loop of 3 leaves vectorization to the one around it.
+    // The number of lanes for elements that are close together, and for elements that are far apart. A loop of 3
+    // iterations leaves vectorization to the loop around it.
     for (extent, near, far) in [(3, 6, 6), (4, 4, 4), (31, 31, 8), (57, 57, 8), (64, 64, 8), (65, 64, 8), (97, 64, 8)] {
         for (step, dtype) in [(1, "float32"), (2, "float32"), (5, "float32"), (1, "float16"), (1, "int8")] {
             let row = extent * step + 2;

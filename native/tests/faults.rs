@@ -146,7 +146,7 @@ fn limits_end_native_code() {
     let zero = Tensor::from_vec(&[1], vec![0i32]).expect("a tensor");
     let fault = run(&native, &endless, &[zero], &Limits::new(1 << 20, 1 << 30)).expect_err("it ends");
     assert!(matches!(fault.kind, FaultKind::TooMuchWork { .. }), "{fault}");
-    // Lanes count, too, whether they were requested or not.
+    // The work of lanes counts, too, whether vectorization was requested or not.
     for lanes in ["range", "T.vectorized"] {
         let long = func(&format!(
             "    def f(A: T.Buffer((64,), \"float32\"), C: T.Buffer((64,), \"float32\")):

@@ -111,8 +111,8 @@ fn tensor<'a>(arg: &'a Arg<'_>) -> Option<&'a Tensor> {
     }
 }
 
-/// Binds shape variables to the extents of the arguments. The first dimension that is a variable sets its value;
-/// later ones must agree.
+/// Binds shape variables to the extents of the arguments. The first dimension that consists of a variable sets the
+/// variable; later dimensions must agree.
 fn shapes(program: &Program, args: &[Arg<'_>], symbols: &mut BTreeMap<u32, i64>) -> Result<(), Fault> {
     let tensors: Vec<(&Param, &TensorParam, &Arg<'_>)> = program
         .params

@@ -43,7 +43,7 @@ pub enum FaultKind {
     /// An index is outside of a buffer.
     #[error("index {index:?} is outside of {of}, whose shape is {shape:?}")]
     OutOfBounds {
-        /// The indexed thing, with backticks around its name: a buffer, a region of one, or an iterator.
+        /// The indexed object, with backticks around its name: a buffer, a region of a buffer, or an iterator.
         of: String,
         /// The index.
         index: Vec<i64>,
@@ -124,7 +124,7 @@ pub enum FaultKind {
     /// The module uses something that this runtime does not execute.
     #[error("the runtime does not execute {what}")]
     Unsupported {
-        /// Description of the unsupported thing.
+        /// Description of the unsupported feature.
         what: String,
     },
 }
@@ -157,7 +157,7 @@ impl From<FaultKind> for Fault {
 }
 
 impl Fault {
-    /// Creates a fault for something that this runtime does not execute.
+    /// Creates a fault for a feature that this runtime does not execute.
     pub fn unsupported(what: impl Into<String>) -> Fault {
         FaultKind::Unsupported { what: what.into() }.into()
     }

@@ -1,10 +1,9 @@
 //! Makes `fork` safe in a process whose other threads execute modules.
 //!
-//! A forked process has one thread. A lock that another thread held at the time of the fork stays locked for ever,
-//! and data that it was changing stays half-changed. Therefore a thread that takes locks to execute is *inside*,
-//! and a fork waits until no other thread is. Threads are *outside* while they run loop programs or call functions
-//! of the program, because these may take long, and may need a lock that the forking thread holds. The host
-//! installs [`before`], [`after_in_parent`] and [`after_in_child`] as handlers.
+//! data that it was changing stays half-changed. Therefore, a thread that executes code that takes locks counts as
+//! *inside*, and a fork waits until no other thread is inside. A thread is *outside* while it runs loop programs or
+//! calls functions of the embedding program, because these may take long, and may need a lock that the forking thread
+//! holds. The host installs [`before`], [`after_in_parent`] and [`after_in_child`] as handlers.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,7 +14,8 @@ use std::time::{Duration, Instant};
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 /// True while a thread forks, or waits to fork.
 static FORKS: AtomicBool = AtomicBool::new(false);
-/// Longest time that a fork waits. Then it continues, because a process that waits for ever would be worse.
+/// Longest time that a fork waits. After this time, the fork proceeds, because a process that waits for ever would be
+/// worse.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 thread_local! {
@@ -61,13 +61,13 @@ impl Drop for Restored {
     }
 }
 
-/// Calls a function that takes locks; no other thread forks meanwhile.
+/// Calls a function that takes locks. No other thread can fork in the meantime.
 pub fn inside<R>(act: impl FnOnce() -> R) -> R {
     let _restored = Restored(set_depth(DEPTH.get() + 1));
     act()
 }
 
-/// Calls a function that may take long and holds no locks; other threads may fork meanwhile.
+/// Calls a function that may take long and holds no locks. Other threads may fork in the meantime.
 pub fn outside<R>(act: impl FnOnce() -> R) -> R {
     let _restored = Restored(set_depth(0));
     act()

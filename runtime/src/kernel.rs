@@ -35,12 +35,12 @@ pub trait Kernel: Send + Sync {
     /// Executes the kernel, and returns its result if it has one.
     ///
     /// # Errors
-    /// Fails if the arguments do not fit the parameters, or if a fault occurs. Then the content of outputs is
+    /// Fails if the arguments do not fit the parameters, or if a fault occurs. The content of outputs is then
     /// unspecified.
     fn run(&self, args: &mut [Arg<'_>], limits: &Limits) -> Result<Option<Number>, Fault>;
 
-    /// Returns true if each successful call writes all elements of the tensor at this parameter position, and reads
-    /// none before that.
+    /// Returns true if each successful call writes all elements of the tensor at this parameter position, and does not
+    /// read an element before it is written.
     fn writes_all(&self, param: usize) -> bool {
         let _ = param;
         false
@@ -59,8 +59,8 @@ pub trait Kernel: Send + Sync {
         Vec::new()
     }
 
-    /// Returns, for each loop whose extent is read from memory, whether some call gave it no iteration, one, and
-    /// more. Empty if the backend does not record it.
+    /// For each loop whose extent is read from memory, returns whether the loop ran with no iteration, with one
+    /// iteration and with more iterations, each in at least one call. Empty if the backend does not record it.
     fn trips(&self) -> Vec<[bool; 3]> {
         Vec::new()
     }

@@ -131,7 +131,7 @@ impl Limits {
         self.shared.unwritten.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if unwritten memory may affect the result, and clears the note.
+    /// Returns true if unwritten memory may affect the result, and clears that record.
     pub fn take_unwritten(&self) -> bool {
         self.shared.unwritten.swap(false, Ordering::Relaxed)
     }
@@ -141,7 +141,7 @@ impl Limits {
         self.shared.overflowed.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if a signed integer overflowed. Only watched runs note this.
+    /// Returns true if a signed integer overflowed. Only watched runs record this.
     pub fn has_overflowed(&self) -> bool {
         self.shared.overflowed.load(Ordering::Relaxed)
     }

@@ -8,7 +8,7 @@ use std::ops::Range;
 /// for reuse, because the system takes longer to provide new memory than most kernels take to fill it.
 #[derive(Debug)]
 pub struct Room {
-    /// The words, with some more for alignment.
+    /// The words, and a few more for alignment.
     all: Vec<u64>,
     /// The range of the aligned words.
     used: Range<usize>,
@@ -49,7 +49,7 @@ impl Room {
         let kept = limits.take_spare(room, limits.memory_limit().saturating_sub(limits.memory_used()));
         let is_new = kept.is_none();
         if is_new {
-            // A lack of memory becomes a fault here; `vec!` alone would abort the process.
+            // Here, a lack of memory becomes a fault; with `vec!`, it would abort the process.
             Vec::<u64>::new().try_reserve_exact(room).map_err(|_| too_much())?;
         }
         Ok((Room::aligned(kept.unwrap_or_else(|| vec![0; room]), words, charge), is_new))
@@ -79,7 +79,7 @@ impl Room {
         bytemuck::cast_slice_mut(self.words_mut())
     }
 
-    /// Returns the address of the first word, for writers that run while nothing here reads.
+    /// Returns the address of the first word, for code that writes while this struct does not read.
     pub(crate) fn address(&self) -> usize {
         self.all.as_ptr().wrapping_add(self.used.start).expose_provenance()
     }

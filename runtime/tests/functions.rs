@@ -119,7 +119,7 @@ def f(A: T.Buffer((4, 6), \"int32\")):
     assert_eq!(found[18..], [102, 103, 112, 113, 122, 123]);
 }
 
-/// TVM's schedules create buffers with fewer strides than dimensions, and mean compact ones.
+/// TVM's schedules create buffers with fewer strides than dimensions, and treat them as compact.
 #[test]
 fn a_buffer_with_too_few_strides_is_compact() {
     let text = "\
@@ -255,7 +255,7 @@ fn work_is_counted_by_the_time_that_it_takes() {
     let of = |body: &str| work(body) - nothing;
     let many = of("for i in range(512):\n    A[i] = A[i] + T.float32(1)");
     assert!((512..20_000).contains(&many), "{many}");
-    // One after the other, because each iteration needs the one before.
+    // The iterations run one after the other, because each needs the result of the previous iteration.
     let single = of("for i in range(511):\n    A[i + 1] = A[i] + T.float32(1)");
     assert!(single > 20 * many, "{single} and {many}");
     let gathered = of("for i in range(512):\n    A[i] = A[I[i] % 512]");
@@ -344,7 +344,7 @@ def f(A: T.Buffer((4,), \"int32\"), B: T.Buffer((5,), \"int32\")):
 fn operations_of_floats_are_counted() {
     let program = lower(&func(SYMBOLIC)).expect("it lowers");
     let [n] = program.symbols.as_slice() else { panic!("{:?}", program.symbols) };
-    // A sum for each element; the number of rows must be given.
+    // A sum for each element. The number of rows must be given.
     assert_eq!(float_operations(&program, &[(n.reg, 7)]), Some(14));
     assert_eq!(float_operations(&program, &[]), None);
     let branches = "\
@@ -357,7 +357,7 @@ def f(a: T.Buffer((4,), \"float32\"), k: T.Buffer((4,), \"int32\")):
         else:
             a[i] = T.max(a[i], T.float32(0))
 ";
-    // Integer operations are not counted, and of two branches the longer one is.
+    // Integer operations are not counted. Of two branches, only the longer is counted.
     let program = lower(&func(branches)).expect("it lowers");
     assert_eq!(float_operations(&program, &[]), Some(12));
     let tiles = "\
@@ -375,8 +375,8 @@ def f(a: T.Buffer((28,), \"float32\"), k: T.int32):
                     if l < 14:
                         a[j * 16 + l] = a[j * 16 + l] + T.float32(2)
 ";
-    // At the end of a row, 4 of 32 iterations do nothing. Of 28, 7 reach a branch if k is known; otherwise, it
-    // counts as all. In 24, `l` is below 12; in 2 of the others, it is below 14.
+    // At the end of a row, 4 of 32 iterations do nothing. Of the other 28, 7 reach a branch if k is known; otherwise,
+    // all 28 count. In 24 of the 28, `l` is below 12; in 2 of the other 4, it is below 14.
     let program = lower(&func(tiles)).expect("it lowers");
     let scalar = |param: &Param| if let ParamKind::Scalar(reg) = param.kind { Some(reg) } else { None };
     let k = program.params.iter().find_map(scalar).expect("a scalar");

@@ -3,8 +3,9 @@
 use runtime::program::{Program, Proven, lower};
 use script::NoOps;
 
-/// Checks a function that computes `B` from `A`, and `C` from `B`; the lines are those that write `B`. A function
-/// whose result is `B` must be reported to write all of it exactly if the other one reads what it wrote.
+/// Checks a function that computes `B` from `A`, and `C` from `B`, with the given lines that write `B`. A function with
+/// the same lines and the result `B` must be reported to write all of `B` exactly if the first function reads only
+/// elements that it wrote.
 fn is_proven(shape: &str, writes: &str) -> bool {
     let lines: Vec<String> = writes.trim_matches('\n').lines().map(|line| format!("        {line}\n")).collect();
     let allocated = format!("        B = T.alloc_buffer({shape}, \"float32\")\n");

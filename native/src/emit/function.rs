@@ -245,7 +245,7 @@ impl<'f, 'p> Function<'f, 'p> {
         (slot, ty, lanes)
     }
 
-    /// Returns the value of a register as it is kept, in all lanes of the current instruction.
+    /// Returns the value of a register, in the type in which it is kept, in all lanes of the current instruction.
     pub(super) fn kept_value(&mut self, reg: Reg) -> String {
         let (slot, ty, lanes) = self.place_of(reg);
         let value = self.op(format_args!("load {ty}, ptr {slot}"));

@@ -1,8 +1,8 @@
 //! Limits the amount of code, and counts work: each function has a budget, and calls back when it is spent.
 //!
-//! The code around a short loop counts its work. So the innermost loops do not count, and no loop runs long without
-//! counting. The interpreter counts at least as much for the same work, so native code does not exceed a limit that
-//! the interpreter keeps.
+//! The code around a short loop counts its work. So the innermost loops do not count their own work, and no loop runs
+//! long without counting. The interpreter counts at least as much for the same work. So native code does not exceed a
+//! limit that the interpreter stays within.
 
 use super::Field;
 use super::function::Function;

@@ -22,7 +22,7 @@ impl Function<'_, '_> {
         let size = self.module.ranges.bytes(buffer.storage).map(|bytes| bytes / buffer.element.bytes());
         match (ends, size) {
             (Some((first, last)), Some(size)) => first >= 0 && (last < 0 || (last as u64) < size),
-            // The others are checked at the beginning of the function.
+            // The other indices are checked at the beginning of the function.
             _ => self.is_looked_at(buffer),
         }
     }
@@ -254,7 +254,7 @@ impl Function<'_, '_> {
         match self.lanes_that_take_part().filter(|_| !self.is_within(access)) {
             None => self.load_rows(at, element, step),
             Some(mask) => {
-                // Each lane once, followed by inactive positions up to the next one.
+                // Each lane occurs once, followed by inactive positions up to the next lane.
                 let spread = (0..all).map(|at| if at % step == 0 { at / step } else { lanes });
                 let (truth, spread) = (self.ty("i1"), numbers(spread));
                 let mask = self.op(format_args!(

@@ -11,7 +11,7 @@ use std::fmt::Write;
 struct Captured {
     registers: Vec<(Reg, &'static str)>,
     storages: Vec<u32>,
-    /// Storages that are allocated around the loop, and where.
+    /// The storages that are allocated around the loop, with their places.
     allocated: BTreeMap<u32, Memory>,
 }
 

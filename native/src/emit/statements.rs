@@ -166,7 +166,7 @@ impl Function<'_, '_> {
         }
     }
 
-    /// Records something if a condition holds.
+    /// Writes code that records an event if a condition holds.
     pub(super) fn remember(&mut self, slot: &str, holds: &str) {
         let slot = self.slot_with(slot, "i1", "false");
         let before = self.op(format_args!("load i1, ptr {slot}"));
@@ -174,7 +174,7 @@ impl Function<'_, '_> {
         self.line(format_args!("store i1 {now}, ptr {slot}"));
     }
 
-    /// Returns a test of whether something holds in at least one lane.
+    /// Returns a test of whether a condition holds in at least one lane.
     fn in_any_lane(&mut self, holds: &str) -> String {
         if self.lanes == 1 {
             return holds.to_string();

@@ -42,7 +42,7 @@ struct Known<'p> {
     definitions: BTreeMap<Reg, Option<&'p Instr>>,
     /// Integers that are sums, of registers that are not sums themselves and are written once.
     sums: BTreeMap<Reg, Affine>,
-    /// The first registers that hold such quotients and remainders.
+    /// The first registers that hold the quotients and remainders.
     quotients: HashMap<(Binary, Affine, Affine), Reg>,
 }
 
@@ -140,13 +140,13 @@ impl<'p> Tile<'p> {
         Tile { known, storage, buffer: None, inner, vectors, around, conditions }
     }
 
-    /// Returns true if all accesses in a list have the same conditions as those before.
+    /// Returns true if all accesses in a list have the same conditions as the accesses before.
     fn list(&mut self, list: &'p [Instr]) -> bool {
         list.iter().all(|instr| match instr {
             Instr::Load { access, .. } | Instr::Store { access, .. } => {
                 self.known.program.buffers[access.buffer as usize].storage != self.storage || self.access(access)
             }
-            // The storage would then be another one, to which this analysis does not apply.
+            // The storage would then be a different one, to which this analysis does not apply.
             Instr::Allocate { storage, .. } => *storage != self.storage,
             Instr::For(of) => {
                 let outer = self.vectors.len();
@@ -232,7 +232,7 @@ impl<'p> Tile<'p> {
     fn bounds(&self, cond: Reg) -> Option<Vec<(Affine, i64)>> {
         let written = |reg: &Reg| self.known.written_out(&Affine::from(*reg));
         match (*self.known.definitions.get(&cond)?)? {
-            // Unsigned numbers have another order.
+            // Unsigned numbers are ordered differently.
             Instr::Binary { op: Binary::Lt, a, .. } if self.known.program.registers[a.index()] == Scalar::UInt(64) => {
                 None
             }

@@ -1,11 +1,9 @@
 //! Vectorizes loops around reductions that do not request it.
 //!
-//! Each step of a reduction waits for the one before: a matrix product without a schedule adds one element in the
-//! time in which the machine could add a hundred. Where the loops around the reduction are data-parallel, several
-//! of their iterations advance together. Each one adds in the original order, so the bits are the same. In a
-//! program that requests vectors, threads or unrolled loops, the author has decided, and nothing is added. Nothing
-//! is added either where LLVM vectorizes by itself: it unrolls short reductions, and it may reorder sums of
-//! integers.
+//! time in which the machine could add a hundred. If the loops around the reduction are data-parallel, several of their
+//! iterations advance together. Each iteration adds in the original order, so the bits are the same. A program that
+//! already requests vectors, threads or unrolled loops is left as its author wrote it. Nothing is added either where
+//! LLVM vectorizes by itself: it unrolls short reductions, and it may reorder sums of integers.
 
 use super::memory::MOST_STEP;
 use runtime::program::{Access, Instr, Loop, LoopKind, Program, Reg, each_instr};
@@ -30,7 +28,7 @@ pub(super) fn loops_to_vectorize(program: &Program) -> BTreeSet<Reg> {
     out
 }
 
-/// Adds the innermost ones of a list. Returns true if it added one.
+/// Adds the variables of the innermost chosen loops of a list. Returns true if it added one.
 fn innermost(list: &[Instr], program: &Program, out: &mut BTreeSet<Reg>) -> bool {
     let mut found = false;
     for instr in list {
@@ -77,7 +75,7 @@ fn is_long(of: &Loop, around: i64, program: &Program) -> bool {
     })
 }
 
-/// Returns the lanes of such a loop, up to `most`.
+/// Returns the number of lanes for this loop, at most `most`.
 pub(super) fn lanes(of: &Loop, extent: i64, most: i64) -> i64 {
     let mut far = false;
     each_instr(&of.body, &mut |instr| {

@@ -86,9 +86,9 @@ pub enum LlvmError {
     Load(String),
 }
 
-/// Describes the damage of a path that is not a file, or of a library file that is cut off. The system's loader
-/// would block on the former, and crash the process by reading beyond the end of the latter. All other files are
-/// left to the loader, as are names that only it can resolve.
+/// Describes the damage of a path that is not a file, or of a library file that is cut off. The system's loader would
+/// block on the former, and crash the process by reading beyond the end of the latter. All other files, and names that
+/// only the loader can resolve, are left to it.
 fn damaged(path: &Path) -> Option<String> {
     let metadata = path.metadata().ok()?;
     if !metadata.is_file() {
@@ -151,7 +151,8 @@ impl Llvm {
     /// because it may be any file.
     ///
     /// # Errors
-    /// Fails if there is none, with the reason why the named one cannot be used, or else that none was found.
+    /// Fails if there is none. The error is the reason why the named library cannot be used, or that no library was
+    /// found.
     pub fn find() -> Result<Arc<Llvm>, LlvmError> {
         let mut named = None;
         for candidate in candidates() {

@@ -15,7 +15,7 @@ const TOKEN: usize = 16;
 /// the process cannot be forked.
 pub(super) fn failure(candidate: &Candidate) -> Option<String> {
     let (ours, theirs) = pipe()?;
-    // Random, so that a library that writes to all open files does not send the same bytes.
+    // The token is random, so that a library that writes to all open files cannot send the same bytes.
     let mut token = [0; TOKEN];
     getrandom::fill(&mut token).ok()?;
     // SAFETY: the child has one thread. It opens the library, writes the token, and ends without running handlers
@@ -74,8 +74,8 @@ fn answer(from: &OwnedFd) -> Option<[u8; TOKEN]> {
             0 => return None,
             1 => {
                 let mut bytes = [0; TOKEN];
-                // SAFETY: the buffer has room for the bytes, and lives during the call. So few bytes are written at
-                // once.
+                // SAFETY: the buffer has room for the bytes, and lives during the call. A pipe transfers this few bytes
+                // in one piece.
                 unsafe { libc::read(from.as_raw_fd(), bytes.as_mut_ptr().cast(), TOKEN) };
                 return Some(bytes);
             }

@@ -22,7 +22,7 @@ pub enum FileError {
     /// The system reported an error.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The file is not an archive, or is a damaged one.
+    /// The file is not an archive, or is damaged.
     #[error("it is not a valid .npz file: {why}")]
     Archive {
         /// The message of the archive's reader.
@@ -31,7 +31,7 @@ pub enum FileError {
     /// The file is an `.npy` file.
     #[error("it is an .npy file, which holds one unnamed array")]
     OneArray,
-    /// The file is not an array, or is a damaged one.
+    /// The file is not an array, or is damaged.
     #[error("array `{name}` is damaged: {why}")]
     Damaged {
         /// Name of the array.

@@ -22,8 +22,8 @@ fn archive(error: zip::result::ZipError) -> FileError {
     }
 }
 
-/// Converts an error while writing. It is an error of the system, because an archive that is being written is not
-/// damaged.
+/// Converts an error while writing. It counts as an error of the system, because an archive that is being written
+/// cannot be damaged.
 fn refused(error: zip::result::ZipError) -> FileError {
     FileError::Io(match error {
         zip::result::ZipError::Io(error) => error,
@@ -88,7 +88,7 @@ pub fn read_npz(
     }
     from.rewind()?;
     let mut files = ZipArchive::new(from).map_err(archive)?;
-    // The archive's reader returns only one of several files with the same name.
+    // If several files have the same name, the archive's reader returns only one of them.
     if files.has_duplicate_names() {
         return Err(FileError::Twice);
     }
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(error.to_string(), "two of its arrays have the same name");
     }
 
-    /// A file with any damaged byte is refused, or read as other arrays; nothing panics.
+    /// A file with a damaged byte is refused, or read as other arrays, but never causes a panic.
     #[test]
     fn damaged_files_are_refused() {
         let file = small();

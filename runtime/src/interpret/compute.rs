@@ -235,7 +235,7 @@ impl<'p> Exec<'p, '_> {
         }
     }
 
-    /// Notes a cast of a float to an integer type that cannot hold it, because the result is undefined.
+    /// Records a cast of a float to an integer type that cannot hold it, because the result is undefined.
     fn note_cast(&self, from: Bank, to: Scalar, a: usize) {
         let value = if from == Bank::Double { self.doubles[a].at(0) } else { self.singles[a].at(0).into() };
         let (low, high) = if to == Scalar::UInt(64) { (0.0, u64::MAX as f64) } else { to.float_range() };
@@ -319,7 +319,7 @@ impl<'p> Exec<'p, '_> {
         }
     }
 
-    /// Copies the active lanes of a register; the others keep their values.
+    /// Copies the active lanes of a register; the other lanes keep their values.
     fn copy(&mut self, dst: Reg, src: Reg) {
         let Some(runs) = &self.mask else { return self.whole(dst, src) };
         let (shape, at, from) = (self.shape, dst.index(), src.index());

@@ -1,8 +1,8 @@
 //! The cost of instructions, in units of work (see [`Limits`](crate::Limits)).
 //!
 //! An instruction has a fixed cost, and a cost for each lane if its result varies. The weights are upper bounds of
-//! measurements (`examples/units.rs`), so that the same limit ends any loop in about the same time. They depend
-//! only on the program and its arguments, so that a run ends at the same place on every machine.
+//! measurements (`examples/units.rs`), so that the same limit ends any loop in about the same time. Costs depend only
+//! on the program and its arguments, so that a run reaches its limit at the same place on every machine.
 
 use super::columns::{Mask, Shape};
 use super::memory::Positions;
@@ -36,7 +36,7 @@ pub(super) fn call(program: &Program, own_stack: bool) -> u64 {
     once + param * program.params.len() as u64 + thing * things as u64 + stack
 }
 
-/// Returns the least cost of a list. What is executed an unknown number of times counts as 0.
+/// Returns the least cost of a list. Code that is executed an unknown number of times counts as 0.
 ///
 /// Sums the cost in thirds of a unit. An instruction that is executed for all lanes at once costs [`INSTRUCTION`],
 /// which is more than a third of a unit for each lane.
@@ -131,7 +131,7 @@ pub(super) fn access(at: &Positions, shape: &Shape, mask: &Mask, element: Scalar
         return lanes + ROW * (1 + runs);
     }
     let [planes, rows, columns] = shape.extents.map(|extent| extent as u64);
-    // If the elements are not contiguous, part of each cache line is read in vain.
+    // If the elements are not contiguous, a part of each cache line is read but not used.
     let waste = if at.strides[2].unsigned_abs() > 1 { 2 } else { 1 };
     let bytes = at.strides[2].unsigned_abs().saturating_mul(element.bytes() * waste);
     let converts = if matches!(element, Scalar::F32 | Scalar::F64) { 0 } else { 12 };

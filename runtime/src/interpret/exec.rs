@@ -323,7 +323,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         Ok(Flow::Next)
     }
 
-    /// Returns the active lanes where a condition holds, and those where it does not.
+    /// Returns the active lanes in which a condition holds, and the active lanes in which it does not.
     fn divided(&self, cond: Reg) -> [Vec<Range<usize>>; 2] {
         let cond = &self.ints[cond.index()];
         let whole = std::iter::once(0..self.shape.total);

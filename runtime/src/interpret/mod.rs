@@ -1,10 +1,9 @@
 //! The interpreter, a backend that is always available.
 //!
-//! It executes a loop program instruction by instruction. Where a loop is data-parallel, it takes up to 512
-//! iterations at a time, the *lanes*: each instruction processes all of them in one tight loop before the next
-//! instruction is decoded. Within each lane the order of operations is that of the program, so results have the
-//! same bits as without lanes. Conditions that differ between lanes become masks, which select the active lanes of
-//! an instruction.
+//! It executes a loop program instruction by instruction. In a data-parallel loop, it takes up to 512 iterations at a
+//! time, called *lanes*. Each instruction processes all lanes in one tight loop before the next instruction is decoded.
+//! Within each lane the order of operations is that of the program, so results have the same bits as without lanes.
+//! Conditions that differ between lanes become masks, which select the active lanes of an instruction.
 //!
 //! | file | what |
 //! |---|---|
@@ -112,7 +111,7 @@ struct Interpreted {
     program: Arc<Program>,
     /// Nesting depth of its statements.
     depth: usize,
-    /// The least work of a call, in units.
+    /// The minimum work of a call, in units.
     least: u64,
     one_lane: bool,
     watched: Option<Watched>,
@@ -128,12 +127,12 @@ impl Interpreted {
     }
 }
 
-/// The parts that calls of a program executed, by mark.
+/// The parts of a program that its calls executed, by mark.
 struct Seen {
     reached: Vec<AtomicBool>,
     /// For each loop, bits for no iteration, one, and more.
     trips: Vec<AtomicU8>,
-    /// True for the mark of a loop whose extent is data.
+    /// True for the mark of a loop whose extent is read from memory.
     is_counted: Vec<bool>,
 }
 

@@ -1,14 +1,14 @@
 //! Watches a run for iterations of a parallel, vectorized or thread-bound loop that depend on each other, and for
 //! overflow of signed integers.
 //!
-//! While such a loop runs, the elements that its iterations read and write are recorded. Two iterations conflict if
-//! one reads what another one wrote, or changes what another one read or wrote. A vectorized loop executes each
-//! statement for all iterations before the next one, so its iterations conflict only where that order differs from
-//! one iteration after the other. A write that does not change the value is not a conflict.
+//! reads an element that the other wrote, or changes an element that the other read or wrote. A vectorized loop
+//! executes each statement for all iterations before the next statement, so its iterations conflict only where the
+//! result differs from that of executing one iteration after the other. A write that does not change the value is not a
+//! conflict.
 //!
-//! While a function still has blocks, a buffer that it allocates may be moved into the loop. Each iteration then
-//! has its own, so only an iteration that reads what another one wrote conflicts. Threads of a device are watched
-//! only for buffers passed by the caller, because shared memory belongs to one block of threads.
+//! While a function still has blocks, a buffer that it allocates may be moved into the loop. Each iteration then has
+//! its own copy, so only an iteration that reads an element that another iteration wrote conflicts. Threads of a device
+//! are watched only for buffers passed by the caller, because shared memory belongs to one block of threads.
 
 use crate::fault::FaultKind;
 use crate::program::{Instr, Loop, LoopKind, Program, Reg, Scalar, can_be_shared, each_instr};
@@ -51,7 +51,8 @@ type At = (i64, u64);
 struct Touched {
     /// The last write.
     write: Option<At>,
-    /// The latest read in the first iteration that read it, and in the last one.
+    /// The latest read of the element in the first iteration that read it, and the latest read in the last such
+    /// iteration.
     reads: [Option<At>; 2],
 }
 

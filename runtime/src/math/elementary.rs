@@ -1,8 +1,8 @@
 //! Exponential, hyperbolic tangent and error function of `float32`, written once for all backends.
 //!
 //! Each is a fixed sequence of [`Steps`]: sums, products and choices that round alike everywhere. The interpreter
-//! applies the steps to numbers; native code emits them as vector instructions. So both have the same bits, on
-//! every machine.
+//! applies the steps to numbers; native code emits them as vector instructions. So both give the same bits on every
+//! machine.
 //!
 //! | function | largest error, in units of the last place |
 //! |---|---|

@@ -31,8 +31,8 @@ pub trait WideSteps: Steps {
     fn wide_nearest(&mut self, a: &Self::Wide) -> (Self::Wide, Self::Whole);
     /// Returns `2^n`, for `n` from -1022 to 1023.
     fn wide_power_of_two(&mut self, n: &Self::Whole) -> Self::Wide;
-    /// Splits a positive normal number into `n` and `m` such that it is `2^n * m`, where `m` is between about the
-    /// square roots of 0.5 and 2. For other numbers, the results are any that are not NaN.
+    /// Splits a positive normal number into `n` and `m` such that the number is `2^n * m`, and `m` lies roughly between
+    /// the square roots of 0.5 and 2. For other numbers, the results are any that are not NaN.
     fn parts(&mut self, a: &Self::Wide) -> (Self::Wide, Self::Wide);
 }
 
@@ -49,7 +49,7 @@ pub fn pow<S: WideSteps>(s: &mut S, x: &S::Number, y: &S::Number) -> S::Number {
     let [is_whole, is_even] = whole_and_even(s, y);
     let signed = s.with_sign(&power, x);
     let of_whole = s.choose(&is_even, &power, &signed);
-    // A negative number has only integer powers, except -0 and negative infinity.
+    // A negative number has only integer powers; -0 and negative infinity have others, too.
     let [is_finite, is_negative] = [s.less(&minus, x), s.less(x, &zero)];
     let of_finite = s.choose(&is_finite, &nan, &power);
     let of_other = s.choose(&is_negative, &of_finite, &power);
@@ -73,7 +73,7 @@ fn is_zero<S: Steps>(s: &mut S, number: &S::Number) -> S::Truth {
     s.less(&size, &least)
 }
 
-/// Returns whether a number is an integer, and whether it is even. Infinities are both.
+/// Returns two flags: true if a number is an integer, and true if it is even. Infinities are both.
 fn whole_and_even<S: WideSteps>(s: &mut S, y: &S::Number) -> [S::Truth; 2] {
     // From 2^25 on, all floats are even.
     let (size, most) = (s.abs(y), s.number(33_554_432.0));
@@ -91,7 +91,7 @@ fn whole_and_even<S: WideSteps>(s: &mut S, y: &S::Number) -> [S::Truth; 2] {
 
 /// Returns the power of a number that is not negative, except for cases such as `1^inf` and `0^0`.
 fn of_size<S: WideSteps>(s: &mut S, size: &S::Number, y: &S::Number) -> S::Number {
-    // A larger exponent has the same powers: 0, 1, or infinity.
+    // Exponents beyond this limit give the same powers: 0, 1, or infinity.
     let (of_y, most) = (s.abs(y), s.number(1e30));
     let (is_small, largest) = (s.less(&of_y, &most), s.with_sign(&most, y));
     let y = s.choose(&is_small, y, &largest);

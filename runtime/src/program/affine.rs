@@ -29,7 +29,7 @@ impl Affine {
         self.terms.is_empty().then_some(self.constant)
     }
 
-    /// Returns the register if the form is nothing else.
+    /// Returns the register if the form consists only of it.
     pub fn as_reg(&self) -> Option<Reg> {
         match self.terms[..] {
             [(reg, 1)] if self.constant == 0 => Some(reg),

@@ -1,6 +1,6 @@
 //! Moves loop-invariant computations out of loops.
 //!
-//! Only instructions that cannot fail move. None moves in between loops that run together.
+//! Only instructions that cannot fail are moved, and none is moved to a place between loops that run together.
 
 use super::{Instr, Loop, Program, Reg, each_instr};
 use std::collections::BTreeSet;

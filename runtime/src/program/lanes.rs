@@ -1,11 +1,9 @@
 //! Finds data-parallel loops, whose iterations can run at the same time.
 //!
-//! A loop is data-parallel if its body does the same in each iteration (no `while`, no jumps, no allocation, inner
-//! loops of the same length), and no iteration touches an element that another one writes. For each memory that the
-//! body writes, all accesses to it must have one dimension, or the position as a whole, of the form
-//! `c * var + rest`. There `c` is the same everywhere, and `rest` consists of loop invariants, constants, and inner
-//! loop variables that together reach less than `c`. The order within one iteration is kept, so results have the
-//! same bits. Registers within a loop have greater numbers than its variable, because they were created after it.
+//! body writes, all accesses to it must have one dimension, or the position as a whole, of the form `c * var + rest`.
+//! In all these indices, `c` is the same, and `rest` consists of loop invariants, constants, and inner loop variables
+//! that together stay below `c`. The order within one iteration is kept, so results have the same bits. Registers
+//! within a loop have greater numbers than its variable, because they were created after it.
 
 use super::{Access, Affine, Buffer, Instr, Loop, Program, Reg};
 use std::collections::BTreeMap;
@@ -40,7 +38,7 @@ fn each_list(list: &mut [Instr], buffers: &[Buffer]) {
 }
 
 fn each_loop(of: &mut Loop, buffers: &[Buffer]) {
-    // A chain of parallel loops, each the only content of the one before.
+    // A chain of parallel loops, each of which is the only content of the previous loop.
     let mut depth = 0;
     let mut next = Some(&*of);
     let mut last = &*of;
@@ -92,8 +90,8 @@ fn inner_loops_suffice(body: &[Instr], buffers: &[Buffer]) -> bool {
     fine && stores > 0
 }
 
-/// Returns true if threads can share the iterations of a loop, because no iteration touches what another one
-/// writes. Memory that the body allocates is private to each thread.
+/// Returns true if threads can share the iterations of a loop, because no iteration accesses elements that another
+/// iteration writes. Memory that the body allocates is private to each thread.
 pub fn can_be_shared(of: &Loop, buffers: &[Buffer]) -> bool {
     let seen = Seen { by_threads: true, ..Seen::default() };
     is_apart(of, buffers, seen)

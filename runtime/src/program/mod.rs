@@ -206,8 +206,8 @@ pub struct Buffer {
     pub offset: Affine,
     /// True if the strides are those of the shape, without gaps.
     pub is_compact: bool,
-    /// True if it is declared over other memory, with one dimension and from its start. Then all elements of the
-    /// memory belong to it, even those beyond its extent, because TVM's FlattenBuffer does not add the offset of a
+    /// True if it is declared over other memory, with one dimension and from its start. If so, all elements of the
+    /// memory belong to the buffer, even beyond its extent, because TVM's FlattenBuffer does not add the offset of a
     /// buffer to its extent.
     pub is_flat: bool,
 }
@@ -221,7 +221,8 @@ pub struct Access {
     pub offset: Affine,
     /// The index in each dimension.
     pub index: Vec<Affine>,
-    /// Dimensions whose index may be outside of the extent; the indices of the others are proven to be within it.
+    /// Dimensions whose index may be outside of the extent. The indices of all other dimensions are proven to be within
+    /// it.
     pub checked: Vec<u8>,
     /// The statement, in [`Program::places`].
     pub place: u32,
@@ -257,9 +258,9 @@ pub struct Loop {
     pub extent: Affine,
     /// The instructions of an iteration.
     pub body: Vec<Instr>,
-    /// Number of nested loops, starting with this one and each the only content of the one before, that are
-    /// data-parallel together: no iteration writes what another one writes or reads, and all of them do the same,
-    /// so they can run at the same time. 0 if this is not proven.
+    /// Number of perfectly nested loops, starting with this one, that are data-parallel together: no iteration writes
+    /// an element that another iteration writes or reads, and all iterations execute the same instructions, so they can
+    /// run at the same time. 0 if this is not proven.
     pub lanes: u8,
     /// The requested execution, such as `parallel` or `vectorized`.
     pub kind: LoopKind,

@@ -71,7 +71,7 @@ impl<'p> Count<'p> {
         let forms = less_than_zero(cond, &self.defined, &|reg| (!self.is_float(reg)).then(|| self.form(reg, STEPS)));
         let share = forms.as_ref().and_then(|forms| self.share(forms));
         let forms = share.and(forms).unwrap_or_default();
-        // Where a form is not less than 0, its opposite is: -form - 1.
+        // If a form is not less than 0, then -form - 1 is.
         let opposite = match &forms[..] {
             [form] => vec![Affine::from(-1).plus(form, -1)],
             _ => Vec::new(),
@@ -161,7 +161,7 @@ fn value(form: &Affine, known: &HashMap<Reg, i64>) -> Option<i64> {
         .try_fold(form.constant, |sum, (reg, factor)| sum.checked_add(known.get(reg)?.checked_mul(*factor)?))
 }
 
-/// Returns true if a float operation computes something; `CopySign` only moves a sign.
+/// Returns true if an operation counts as a float operation; `CopySign` does not, because it only moves a sign.
 fn counts(op: Binary) -> bool {
     op != Binary::CopySign
 }

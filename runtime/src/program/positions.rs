@@ -1,5 +1,5 @@
-//! Finds the parameters that decide positions of elements and numbers of iterations. Their integers have to be
-//! small; those of others may be anything.
+//! Finds the parameters that decide positions of elements and numbers of iterations. The integers in these parameters
+//! have to be small; integers in other parameters may have any value.
 
 use super::{Affine, Instr, ParamKind, Program, Reg, each_instr};
 use std::collections::{BTreeSet, HashMap};
@@ -14,7 +14,7 @@ pub fn positions(program: &Program) -> BTreeSet<usize> {
             ParamKind::Handle { storage } => drop(flow.memory.insert(*storage, BTreeSet::from([at]))),
         }
     }
-    // A value written in one iteration of a loop may be read in the next one.
+    // A value written in one iteration of a loop may be read in the next iteration.
     loop {
         let before = flow.size();
         each_instr(&program.body, &mut |instr| flow.through(program, instr));

@@ -3,7 +3,7 @@
 use super::{Instr, Reg};
 
 impl Instr {
-    /// Returns the nested lists; empty ones if there are fewer than two.
+    /// Returns the two nested lists; a list is empty if the instruction has fewer than two.
     pub fn lists(&self) -> [&[Instr]; 2] {
         match self {
             Instr::For(of) => [&of.body, &[]],

@@ -1,11 +1,8 @@
 //! Proves that a program reads only memory that was written before, and writes all of its results.
 //!
-//! Each store is a fact: an element was written. At the end of a loop, the facts of its body become facts of all
-//! iterations, with a run of elements for each loop. A load is proven if an earlier fact has the same elements. The
-//! facts of a branch remain valid after it in two cases. In one, the branch is the first iteration of a reduction,
-//! which initializes the elements that the others add to. In the other, they are kept together with the condition:
-//! a tile that is cut at the end of a buffer is initialized and read under the same one. After all loops of the
-//! tile, the run is cut at the end of the buffer. A fused loop counts as the loops that it was made of.
+//! condition, because a tile that is cut off at the end of a buffer is initialized and read under the same condition.
+//! After all loops of the tile, the run is cut at the end of the buffer. A fused loop counts as the loops from which it
+//! was fused.
 
 use super::conditions::less_than_zero;
 use super::{Access, Affine, Binary, Instr, Literal, Loop, ParamKind, Program, Reg, Scalar, Unary, each_instr};
@@ -47,7 +44,7 @@ struct Reads<'p> {
     same: HashMap<Reg, Reg>,
     around: Vec<Around>,
     facts: Vec<Written>,
-    /// Number of elements of each storage whose size is constant; and the bytes of each element.
+    /// Number of elements of each storage whose size is constant, and the number of bytes of an element.
     sizes: Vec<Option<i64>>,
     bytes: Vec<u64>,
     /// Number of loops and branches around the allocation of each storage. Each iteration allocates new memory.
@@ -134,7 +131,7 @@ impl<'p> Reads<'p> {
         });
     }
 
-    /// Returns a position in which quotients and remainders are replaced by the first ones with the same value.
+    /// Returns a position in which each quotient or remainder is replaced by the first one with the same value.
     fn position(&self, of: &Affine) -> Affine {
         let renamed = of.terms.iter().filter_map(|(reg, factor)| Some((*reg, *self.same.get(reg)?, *factor)));
         renamed
@@ -202,8 +199,8 @@ impl<'p> Reads<'p> {
         self.around.pop();
     }
 
-    /// Updates the new facts at the end of their branch: they are kept with its condition if that is known, and
-    /// dropped otherwise.
+    /// Updates the new facts at the end of their branch: they are kept together with the condition of the branch if
+    /// that is known, and dropped otherwise.
     fn under(&mut self, forms: Option<Vec<Affine>>, new: usize) {
         let Some(forms) = forms else { return self.facts.truncate(new) };
         for fact in &mut self.facts[new..] {
@@ -434,7 +431,7 @@ impl<'p> Reads<'p> {
         self.interval(form).is_some_and(|(min, max)| min >= least && max <= most)
     }
 
-    /// Returns true if a register can hold all values of another one that is cast to it.
+    /// Returns true if a register can hold all values of another register that is cast to its type.
     fn is_wider(&self, reg: Reg, than: Reg) -> bool {
         match [reg, than].map(|reg| self.program.registers[reg.index()]) {
             [Scalar::Int(a), Scalar::Int(b)] | [Scalar::UInt(a), Scalar::UInt(b)] => a >= b,
@@ -500,7 +497,7 @@ fn over(mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
     fact.runs = joined(fact.runs)?;
     let mut conditions = Vec::with_capacity(fact.conditions.len());
     for condition in std::mem::take(&mut fact.conditions) {
-        // Finds the run whose outer steps these are; each step may itself consist of inner runs.
+        // Finds the run that has these outer steps. Each step may itself consist of inner runs.
         let of = condition.cut().and_then(|(step, n, rest)| {
             let is_outer = |run: &&mut (i64, i64)| step % run.0 == 0 && (step / run.0).checked_mul(n) == Some(run.1);
             let run = fact.runs.iter_mut().find(is_outer)?;
@@ -518,7 +515,7 @@ fn over(mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
     Some(fact)
 }
 
-/// Sorts runs, and merges those that follow each other without gaps.
+/// Sorts runs, and merges runs that follow each other without gaps.
 fn joined(mut all: Vec<(i64, i64)>) -> Option<Vec<(i64, i64)>> {
     all.sort_unstable();
     let mut runs: Vec<(i64, i64)> = Vec::with_capacity(all.len());

@@ -153,7 +153,8 @@ impl Tensor {
         Tensor::new(dtype, shape, &bytes)
     }
 
-    /// Attaches a number that identifies the tensor to its creator. Clones keep it, even when they are written to.
+    /// Attaches a number that identifies the tensor to its creator. Clones keep the mark, even when they are written
+    /// to.
     #[must_use]
     pub fn with_origin(self, origin: u32) -> Tensor {
         Tensor { origin: Some(origin), ..self }
@@ -230,7 +231,7 @@ impl Tensor {
         &mut Arc::make_mut(&mut self.storage).bytes_mut()[..bytes]
     }
 
-    /// Returns the address of its data if no other tensor shares it, for writers that run while nothing reads this
+    /// Returns the address of its data if no other tensor shares it, for code that writes while nothing reads this
     /// tensor.
     pub fn address(&self) -> Option<usize> {
         (Arc::strong_count(&self.storage) == 1).then(|| self.storage.address())
@@ -298,7 +299,8 @@ impl Tensor {
         }
     }
 
-    /// Replaces each NaN by the same one, because its bits depend on the processor. `None` if there are no NaNs.
+    /// Replaces each NaN by one fixed NaN, because the bits of NaN depend on the processor. `None` if there are no
+    /// NaNs.
     fn with_usual_nans(&self) -> Option<Vec<u8>> {
         fn usual<T: bytemuck::Pod>(bytes: &[u8], is_nan: impl Fn(T) -> bool, nan: T) -> Option<Vec<u8>> {
             let elements =

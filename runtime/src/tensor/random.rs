@@ -22,7 +22,7 @@ impl SplitMix {
 pub(super) fn fill(dtype: DType, seed: u64, bytes: &mut [u8]) -> Option<()> {
     let mut random = SplitMix::new(seed);
     let scalar = DType::new(dtype.code(), dtype.bits(), 1);
-    // 23 bits, so that the number is exact in float32.
+    // Only 23 bits are used, so that the number is exact in float32.
     let float = |draw: u64| (draw >> 41) as f64 / f64::from(1 << 22) - 1.0;
     map_elements(scalar, bytes, |_| {
         let draw = random.next();

@@ -27,7 +27,7 @@ impl<'s> Binder<'s> {
         Binder { symbols, body, waiting: Vec::new() }
     }
 
-    /// Checks one value; `what` names it in messages.
+    /// Checks one value. `what` is its name in messages.
     pub(super) fn bind(&mut self, what: &str, ty: &Type, value: &Value) -> Result<(), Cause> {
         let wrong = |wanted: String| Err(Cause::OtherKind { what: what.to_string(), found: value.described(), wanted });
         match (ty, value) {

@@ -212,7 +212,7 @@ impl Machine<'_> {
     fn allocated(&mut self, frame: &Frame, shape: &Value, dtype: &Value) -> Result<Value, Cause> {
         match (shape, dtype) {
             (Value::Shape(extents), Value::DType(dtype)) => {
-                // Writes to it are not tracked.
+                // Writes to the allocated tensor are not tracked.
                 if self.looks_for_unwritten && self.unwritten.is_none() {
                     self.unwritten = Some(frame.at());
                 }
@@ -248,7 +248,7 @@ fn returned(frame: &mut Frame, call: Call<'_>, callee: &Value, next: Next) -> Re
     Ok(next)
 }
 
-/// Returns the first argument, and the fields of the second one.
+/// Returns the first argument, and the fields of the second argument.
 fn callee_and_tuple(frame: &Frame, call: Call<'_>) -> Result<(Value, Vec<Value>), Cause> {
     let mut args = frame.values(call.args())?.into_iter();
     let callee = args.next().unwrap_or(Value::Null);
@@ -270,8 +270,8 @@ fn closure_of(callee: &Value, bound: Vec<Value>) -> Result<Value, Cause> {
     }
 }
 
-/// Formats texts as Python's `str.format`: `{}` is the next value, `{0}` the first one, `{{` a brace. Values
-/// without a placeholder are left out. If the format is empty, all values are joined with `between`.
+/// Formats texts as Python's `str.format`: `{}` stands for the next value, `{0}` for the first value, and `{{` for a
+/// brace. Values without a placeholder are left out. If the format is empty, all values are joined with `between`.
 fn formatted(format: &str, args: &[Value], between: &str) -> Result<String, Cause> {
     if format.is_empty() {
         return Ok(args.iter().map(ToString::to_string).collect::<Vec<_>>().join(between));

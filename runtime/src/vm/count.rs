@@ -38,7 +38,7 @@ fn is_packed(call: Call<'_>) -> bool {
     matches!(call.callee().view(), Expr::ExternFunc(_))
 }
 
-/// Returns true if an operator computes something, rather than only handling values.
+/// Returns true if an operator computes numbers, rather than only passing values on.
 fn takes_time(name: &str) -> bool {
     const SIMPLE: [&str; 10] = [
         "relax.shape_of",

@@ -4,7 +4,7 @@ use crate::fault::{Fault, FaultKind};
 use passhost_lang::names::{did_you_mean, with_more};
 use std::fmt;
 
-/// The reason for operators whose plugin lacks a rule for legalizing them.
+/// The reason if the plugin of an operator lacks a rule for legalizing it.
 pub const NO_LEGALIZATION: &str = "it lacks a legalization";
 
 /// The reason why a function does not return a result.
@@ -98,7 +98,7 @@ pub enum Cause {
         /// The expected type.
         wanted: String,
     },
-    /// The kind of a value differs from its declared one, such as a tuple instead of a tensor.
+    /// The kind of a value differs from the declared kind, such as a tuple instead of a tensor.
     #[error("{what} is {found}, but {wanted} is expected")]
     OtherKind {
         /// The value.
@@ -172,8 +172,8 @@ impl fmt::Display for At {
 pub struct Failure {
     /// The cause.
     pub cause: Cause,
-    /// The places, the innermost call first; empty if no function was entered. If there are many, only the first
-    /// ones are kept.
+    /// The places, the innermost call first; empty if no function was entered. If there are many calls, only the first
+    /// few are kept.
     pub at: Vec<At>,
 }
 

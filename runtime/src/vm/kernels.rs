@@ -51,7 +51,7 @@ impl Kernels {
     }
 }
 
-/// Returns a cached or new value. No lock is held while it is made, so two threads may make the same one.
+/// Returns a cached or new value. No lock is held while a kernel is made, so two threads may make the same kernel.
 fn known_or_made<T: Clone, E>(
     known: &Mutex<ByBody<T>>,
     body: &Body,
@@ -100,8 +100,8 @@ impl Outputs {
         self.types.iter().map(|(dtype, shape)| Ok(Tensor::fresh(*dtype, shape, limits)?)).collect()
     }
 
-    /// Creates the tensors for a kernel, unfilled where it writes all elements. `first` is the argument position of
-    /// the first one.
+    /// Creates the tensors for a kernel, unfilled where it writes all elements. `first` is the argument position of the
+    /// first tensor.
     fn made_for(&self, kernel: &dyn Kernel, first: usize, limits: &Limits) -> Result<Vec<Tensor>, Cause> {
         let made = self.types.iter().enumerate().map(|(at, (dtype, shape))| match kernel.writes_all(first + at) {
             true => Tensor::unfilled(*dtype, shape, limits),
@@ -359,8 +359,8 @@ impl Machine<'_> {
 }
 
 impl Frame {
-    /// Takes the value of a variable that a function writes to, also out of the variables that it is an alias of,
-    /// so that the data need not be copied.
+    /// Takes the value of a variable that a function writes to. Also takes it out of the variables that the variable is
+    /// an alias of, so that the data need not be copied.
     fn take(&mut self, variable: Node<'_>) -> Result<Value, Cause> {
         let value = self.value(variable)?;
         let mut source = Some(variable);
@@ -393,8 +393,8 @@ fn other_name(node: Node<'_>) -> Option<Node<'_>> {
     }
 }
 
-/// Refuses a call that writes to an argument which shares its memory with another argument, because kernels assume
-/// that they are separate.
+/// Refuses a call that writes to an argument whose memory another argument shares, because kernels assume that
+/// arguments are separate.
 fn apart(name: &str, args: &[Value], writes: impl Fn(usize) -> bool) -> Result<(), Cause> {
     let tensors = || args.iter().enumerate().filter_map(|(i, value)| Some((i, value.as_tensor()?)));
     for (i, written) in tensors().filter(|(i, tensor)| writes(*i) && !tensor.is_empty()) {
@@ -415,7 +415,7 @@ fn arguments(frame: &Frame, call: Call<'_>) -> Result<Vec<Value>, Cause> {
     })
 }
 
-/// Reports to the observer that something was executed.
+/// Reports an executed part to the observer.
 pub(super) fn told(value: Value, observer: &mut dyn Observer) -> Result<Next, Cause> {
     observer.called();
     Ok(Next::Value(value))

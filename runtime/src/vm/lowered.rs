@@ -98,7 +98,7 @@ impl Machine<'_> {
         let lowered = match self.lowered.get(&alone.body) {
             Some(lowered) => Arc::clone(lowered),
             None => {
-                // Counted even if another machine has created it, so that the work is always the same.
+                // The work is counted even if another machine has created the kernel, so that it is always the same.
                 self.limits.work(LEGALIZATION)?;
                 let lowered = self.kernels.lowered(&alone.body, || self.lowered_call(&alone));
                 let lowered = lowered.map_err(|refused| match refused {

@@ -193,7 +193,7 @@ pub struct Machine<'m> {
     deepest: usize,
     plans: HashMap<(Arc<str>, u32), Arc<Plan>>,
     pub(super) prim_funcs: HashMap<String, Arc<PrimFunc>>,
-    /// Lowered calls, by the call with the types of its arguments.
+    /// Lowered calls, by the call and the types of its arguments.
     pub(super) lowered: ByBody<Arc<Lowered>>,
     /// True if the machine looks for calls whose results contain unwritten memory; and the first such call.
     pub(super) looks_for_unwritten: bool,

@@ -102,7 +102,7 @@ impl Plan {
     }
 }
 
-/// Returns the nodes outside of a nested function that it uses, in order.
+/// Returns the nodes that a nested function uses from outside of it, in order.
 fn captured(header: Node<'_>) -> Vec<u32> {
     let root = header.word();
     let outside: BTreeSet<u32> = header
@@ -115,7 +115,7 @@ fn captured(header: Node<'_>) -> Vec<u32> {
     outside.into_iter().collect()
 }
 
-/// Returns the declared type of a function's result, if it is more precise than that of the value.
+/// Returns the declared type of a function's result, if it is more precise than the type of the value.
 fn declared(header: Node<'_>) -> Option<Type> {
     let result = header.region().children().find(|child| child.kind() == kind::YIELD)?.operand(0)?;
     let said = header.as_function()?.ret_ty().to_owned();

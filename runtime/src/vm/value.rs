@@ -176,8 +176,8 @@ impl Value {
         Value::Shape(extents.into())
     }
 
-    /// Returns the value after a write moved the tensors in the memory `from` to that of `to`; `None` if it
-    /// contains none of them.
+    /// Returns the value after a write moved the tensors in the memory `from` to the memory of `to`; `None` if the
+    /// value does not contain such tensors.
     pub(super) fn after_write(&self, from: usize, to: &Tensor) -> Option<Value> {
         match self {
             Value::Tensor(tensor) if tensor.memory() == from => Some(Value::Tensor(tensor.in_memory_of(to))),

@@ -177,7 +177,7 @@ impl Generator {
     }
 
     fn store(&mut self, target: &Buffer, index: &[String]) {
-        // May be an element that another iteration writes.
+        // This may be an element that another iteration writes.
         let index = match self.one_in(6) {
             true => target.shape.iter().map(|extent| self.position(*extent)).collect(),
             false => index.to_vec(),

@@ -1,4 +1,4 @@
-//! A naive evaluator of TIR, for tests. It walks the tree, computes integers in 128 bits, and shares nothing with
+//! A naive evaluator of TIR, for tests. It walks the tree, computes integers in 128 bits, and does not share code with
 //! the loop programs.
 
 pub(crate) mod generate;

@@ -8,7 +8,7 @@ use passhost_schedule::{Schedule, Trace};
 use plugin_api::prelude::*;
 use proptest::prelude::*;
 
-/// Applies primitives, and checks the results. Returns the number of accepted ones.
+/// Applies primitives, and checks the results. Returns the number of accepted primitives.
 fn check(before: &Body, steps: &[u64]) -> usize {
     let mut sch = Schedule::new(before).expect("a schedule");
     let mut accepted = 0;

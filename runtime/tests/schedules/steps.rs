@@ -19,7 +19,7 @@ impl Choices {
     }
 }
 
-/// Returns some loops around a block, or none.
+/// Returns a random number of loops around a block, possibly none.
 fn some_loops(sch: &Schedule, block: BlockRef, choices: &mut Choices) -> Vec<LoopRef> {
     let loops = sch.get_loops(block).expect("the block is there");
     if loops.is_empty() {

@@ -1,8 +1,8 @@
 //! Emits PrimFuncs as functions that other programs call: one for C, and one for TVM-FFI, with shared checks.
 //!
 //! Both put their arguments into an array of 8 bytes each (a pointer to a `DLTensor`, or a number), and call
-//! `NAME.call`. That returns null, or a text that describes the error. The text is a constant of the library, so it
-//! need not be freed, and threads do not share state. The callbacks of the code are in `support.ll`.
+//! `NAME.call`. `NAME.call` returns null, or a text that describes the error. The text is a constant of the library, so
+//! it need not be freed, and threads do not share state. The callbacks of the code are in `support.ll`.
 
 mod arguments;
 

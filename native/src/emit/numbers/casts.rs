@@ -41,7 +41,7 @@ impl Function<'_, '_> {
             Unary::Abs if matches!(from, Scalar::Int(_)) => return self.intrinsic("abs", base, &[x], ", i1 false"),
             _ => {}
         }
-        // Bits are counted in bytes; a truth value has 8.
+        // Widths are whole bytes, so a truth value has 8 bits.
         let counts = matches!(op, Unary::PopCount | Unary::Clz);
         let wide = if counts && from == Scalar::Bool { Scalar::UInt(8) } else { from };
         let x = match wide == from {

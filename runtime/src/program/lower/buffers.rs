@@ -82,8 +82,8 @@ impl Lower {
         Ok(())
     }
 
-    /// Lowers a buffer that is a region of another one; its strides are those of the last dimensions of the other
-    /// one.
+    /// Lowers a buffer that is a region of another buffer. Its strides are the strides of the last dimensions of that
+    /// buffer.
     fn matched(
         &mut self,
         value: Value<'_>,

@@ -67,7 +67,7 @@ impl Lower {
         [then, self.side(condition, "the value for false of a choice")]
     }
 
-    /// Creates a mark for a part that is unused where `excluded` holds; `None` if the analyzer proves that it
+    /// Creates a mark for a part that is unused where `excluded` holds; `None` if the analyzer proves that `excluded`
     /// always holds.
     fn side(&mut self, excluded: Option<&Dim>, what: &str) -> Mark {
         if excluded.is_some_and(|excluded| self.analyzer().can_prove(excluded)) {
@@ -90,10 +90,10 @@ impl Lower {
         }
     }
 
-    /// Lowers `and` or `or`. The second condition cannot fail where the first one decides.
+    /// Lowers `and` or `or`. The second condition cannot fail where the first decides the result.
     pub(super) fn logic(&mut self, op: PrimOp, [a, b]: [Value<'_>; 2], lane: usize) -> Result<Reg, Fault> {
         let known = index_to_dim(a);
-        // The second condition matters only if the first one does not decide.
+        // The second condition matters only if the first does not decide the result.
         let marks = match op {
             PrimOp::And => [self.side(negated(known.as_ref()).as_ref(), "the condition after an `and`"), None],
             _ => [None, self.side(known.as_ref(), "the condition after an `or`")],
@@ -116,7 +116,7 @@ impl Lower {
         Ok(dst)
     }
 
-    /// Lowers a choice of two values. Only one of them is evaluated.
+    /// Lowers a choice of two values. Only one of the two is evaluated.
     pub(super) fn choice(
         &mut self,
         cond: Reg,

@@ -9,8 +9,8 @@ use passhost_lang::ir::{DType, Dim, Expr, Sym, Value};
 use passhost_lang::scalar::PrimOp;
 
 impl Lower {
-    /// Lowers an integer expression to a form with exactly the result of its 32-bit or 64-bit operations. It
-    /// becomes a register where a 32-bit sum may overflow, or the operation is not linear.
+    /// Lowers an integer expression to a form with exactly the result of its 32-bit or 64-bit operations. The result is
+    /// a register if a 32-bit sum may overflow, or if the operation is not linear.
     pub(super) fn form(&mut self, value: Value<'_>, lane: usize) -> Result<Affine, Fault> {
         let dtype = dtype_of(value);
         let index = DType::new(dtype.code(), dtype.bits(), 1);

@@ -179,8 +179,8 @@ impl Lower {
         out
     }
 
-    /// Returns the statements that `f` emits, which may never be executed, with their mark. The text of the mark is empty if
-    /// they do nothing, or if the analyzer proves that the condition never holds.
+    /// Returns the statements that `f` emits, which may never be executed, with their mark. The text of the mark is
+    /// empty if the statements have no effect, or if the analyzer proves that the condition never holds.
     fn marked(
         &mut self,
         condition: Option<Dim>,

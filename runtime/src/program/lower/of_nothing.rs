@@ -1,5 +1,5 @@
-//! Reductions over nothing. A block initializes each of its elements even if its reduction runs zero iterations. An empty sum
-//! is 0, as in NumPy; TVM leaves the memory as it is.
+//! Reductions over no elements. A block initializes each of its elements even if its reduction runs zero iterations. An
+//! empty sum is 0, as in NumPy; TVM leaves the memory as it is.
 //!
 //! For each reduction with a loop that may run zero times, the program has another loop nest before it. That nest consists of
 //! the spatial loops around the initialization, and runs if one of the reduction loops is empty.
@@ -97,7 +97,7 @@ impl Lower {
         Ok(())
     }
 
-    /// Emits code for the case that one of these extents is 0.
+    /// Emits code for the case that one of the given extents is 0.
     fn if_empty(
         &mut self,
         extents: &[Value<'_>],

@@ -258,12 +258,12 @@ impl Lower {
         Ok(first)
     }
 
-    /// Combines a condition with others, if there are any.
+    /// Combines a condition with other conditions, if there are any.
     pub(super) fn both(&mut self, others: Option<Reg>, cond: Reg) -> Reg {
         others.map_or(cond, |others| self.binary(Binary::And, Scalar::Bool, others, cond))
     }
 
-    /// Emits the buffers that a block allocates or matches. Its initialization may use them, too.
+    /// Emits the buffers that a block allocates or matches. The initialization may use the iterators, too.
     pub(super) fn block_buffers(&mut self, block: Value<'_>) -> Result<(), Fault> {
         let mut buffers = block.region().children().filter(|value| value.kind() == kind::BUFFER);
         buffers.try_for_each(|buffer| self.buffer_statement(buffer))

@@ -5,7 +5,7 @@
 //! | `Usual`, `Coarse`, `Wide` | from -1 to 1; multiples of 0.5; multiples of 5 | small; multiples of 2^24 + 1 and 2^30 + 1 |
 //! | `Full` | every bit of the mantissa, exponents from -4 to 3 | the whole range of the type, including its ends |
 //! | `Halves` | ties of rounding to an integer, and to a narrower float type | around powers of two |
-//! | `Extremes` | zeros of both signs, the largest, smallest and denormal numbers, constants in the code | ends of the type and of narrower ones, constants in the code |
+//! | `Extremes` | zeros of both signs, the largest, smallest and denormal numbers, constants in the code | the least and greatest values of the type and of narrower types, constants in the code |
 //! | `Exponents` | every finite exponent, including those of denormals | every width |
 //! | `Infinite` | every eighth element is infinite | as `Extremes` |
 //! | `Nan` | every eighth element is NaN | as `Extremes` |
@@ -160,7 +160,7 @@ pub(super) fn fill(dtype: DType, seed: u64, drawn: Drawn<'_>, bytes: &mut [u8]) 
     let mut random = SplitMix::new(seed ^ 0x5eed_0000 ^ (drawn.range as u64) << 40);
     let scalar = DType::new(dtype.code(), dtype.bits(), 1);
     let width = scalar.bytes();
-    // At least one element is special, but few enough that the others still matter.
+    // At least one element is special, but most elements are not, so that they still affect the result.
     let n = bytes.len() / width.max(1);
     if drawn.range == InputRange::Regular {
         return regular(scalar, n, drawn, &mut random, bytes);

@@ -102,12 +102,9 @@ impl From<Fault> for InputError {
 
 /// The sources of arguments.
 ///
-/// A parameter that is a tuple takes an array for each field: `x_0`, `x_1`. Shapes and numbers are arrays, too. If
-/// there is a seed, parameters without an array get random values, the same on every machine. These are floats from
-/// -1 to 1; integers from 0 to 3; truth values. Weights (tensors of several dimensions after the first `num_input`
-/// parameters) are scaled by the square root of 6 / elements of a row, and variances of batch normalizations are
-/// from 0.5 to 1.5. [`InputRange`] has other distributions. Where a type leaves it open, an extent is
-/// [`USUAL_EXTENT`], the number of dimensions is two, the data type is `float32`, and an object is null.
+/// parameters) are scaled by the square root of 6 / elements of a row, and variances of batch normalizations are from
+/// 0.5 to 1.5. [`InputRange`] has other distributions. If the type does not determine them, extents are
+/// [`USUAL_EXTENT`], the number of dimensions is two, the data type is `float32`, and objects are null.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
     /// Arrays by name.
@@ -265,8 +262,8 @@ impl Inputs {
         names
     }
 
-    /// Returns the symbolic dimensions of the parameters of a function whose extents are usual ones, because neither the arrays nor the
-    /// given extents determine them.
+    /// Returns the symbolic dimensions of a function's parameters that get the usual extent, because neither the arrays
+    /// nor the given extents determine them.
     pub fn chosen_dims(&self, body: &Body) -> BTreeSet<String> {
         let mut chosen = Inputs::symbolic_dims(body);
         let Some(function) = body.function() else { return chosen };
@@ -393,8 +390,8 @@ fn parts<'f>(function: Function<'f>, params: &[Node<'f>]) -> Vec<Part<'f>> {
             };
             let weight = inputs.is_some_and(|inputs| i >= inputs);
             let position = format!("arr_{}", out.len());
-            // A field of a tuple can have the same name as a parameter; the later one is then named by its position
-            // only.
+            // A field of a tuple can have the same name as a parameter. The later of the two is then named only by its
+            // position.
             let name = if names.insert(name.clone()) { name } else { position.clone() };
             out.push(Part { name, position, ty, param: *param, weight });
         }
@@ -537,7 +534,7 @@ fn random_tensor(
     if dtype == DType::BOOL && draw.truth.is_none() || dtype.is_float() && is_usual {
         return Ok(tensor);
     }
-    // Vectors keep the numbers that they have.
+    // If this fails, as for vectors, the tensor keeps its numbers.
     let _ = map_elements(dtype, tensor.bytes_mut(), range);
     Ok(tensor)
 }

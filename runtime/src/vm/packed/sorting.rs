@@ -1,5 +1,5 @@
-//! Operators that sort along an axis: `relax.sort`, `relax.argsort` and `relax.topk`. They lack a legalization, as
-//! in TVM, where target-specific passes replace them by library calls.
+//! Operators that sort along an axis: `relax.sort`, `relax.argsort` and `relax.topk`. As in TVM, they do not have a
+//! legalization: target-specific passes replace them by library calls.
 
 use crate::fault::Fault;
 use crate::limits::Limits;
@@ -39,7 +39,7 @@ pub(in crate::vm) fn sorted(call: Call<'_>, name: &str, x: &Value, limits: &Limi
         _ => (true, true),
     };
     let k = call.attr("k").map_or(Some(1), |k| k.as_int()).filter(|_| is_topk);
-    // A `k` of less than 1, or more than there are, means all of them.
+    // A `k` that is less than 1, or greater than the number of elements, means all elements.
     let k = k.and_then(|k| usize::try_from(k).ok()).filter(|k| (1..rows.extent).contains(k)).unwrap_or(rows.extent);
     let mut results = Vec::new();
     if values {

@@ -59,7 +59,7 @@ impl Pieces {
         Ok(())
     }
 
-    /// Updates the parts whose tensors had this memory and now have that of `to`.
+    /// Updates the parts whose tensors had this memory, and now have the memory of `to`.
     pub(in crate::vm) fn moved(&mut self, from: usize, to: &Tensor) {
         let at_from = |given: &&mut Given| given.memory.as_ptr().addr() == from;
         self.given.iter_mut().filter(at_from).for_each(|given| given.memory = to.handle());
