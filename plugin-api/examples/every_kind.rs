@@ -37,9 +37,9 @@ fn count_blocks(edit: &mut Edit<'_>, block: Value<'_>, ctx: &Ctx) -> Result<(), 
 }
 
 declare_pass! {
-    /// Says which options it was given, as an error.
+    /// Returns an error that lists the given options.
     ///
-    /// Its facts are in another order than usual.
+    /// Its facts are written in an unusual order.
     pub module pass WITH_OPTIONS = "example.WithOptions" {
         options: Options {
             /// A switch.
@@ -130,7 +130,7 @@ fn fail(function: &Body, options: &FailOptions, ctx: &Ctx) -> Result<Body, PassE
 }
 
 declare_pass! {
-    /// Asks the host for everything, and logs the answers.
+    /// Calls every service of the host, and logs the answers.
     pub module pass TALK = "example.Talk" { opt_level: 0, run: talk }
 }
 

@@ -18,9 +18,9 @@ declare_pass! {
     module pass LOG = "logs.Log" {
         opt_level: 0,
         options: Options {
-            /// What to log.
+            /// The text to log.
             what: String = "all",
-            /// How often.
+            /// Number of events.
             times: i64 = 1,
         },
         run: log,

@@ -140,11 +140,11 @@ fn choices_and_loads() {
     let less = t.by(PrimOp::Sub, more, 1);
     let select = t.b.node(NodeSpec::new(kind::SELECT).ty(t.int), &[five, sum, less], None);
     t.store(select, i);
-    // Two loads of one place are different, because there may be a store in between.
+    // Two loads from the same place are different, because there may be a store in between.
     let (x, y) = (t.load(i), t.load(i));
     let difference = t.op(PrimOp::Sub, x, y);
     t.store(difference, i);
-    // A load has one use: (A[i] + 1) * A[i]… would need it twice.
+    // A load may be used only once, but `(A[i] + 1) * A[i]…` would need it twice.
     let (x, y) = (t.load(i), t.load(i));
     let (a, b) = (t.by(PrimOp::Add, x, 1), t.by(PrimOp::Add, y, 1));
     let product = t.op(PrimOp::Mul, a, b);
@@ -198,7 +198,7 @@ fn depth_costs_no_stack() {
                     }
                     PrimOp::Add | PrimOp::Sub => t.by(op, deep, 1),
                     _ => {
-                        // No operand that ends the simplification early.
+                        // None of the operands ends the simplification early.
                         let next = t.op(op, deep, i);
                         t.by(PrimOp::BitXor, next, 1)
                     }
@@ -341,8 +341,8 @@ fn what_a_loop_knows_stays_in_it() {
     assert_eq!(values, ["1".into(), "i".into(), "i".into(), format!("{:?}(n, 0)", PrimOp::Gt)]);
 }
 
-/// Each value is that of the variable before it plus 1. If each were recomputed from all before it, this would take
-/// minutes.
+/// Each value is that of the variable before it plus 1. If each value were recomputed from all values before it, this
+/// would take minutes.
 #[test]
 fn a_chain_of_values_takes_time_in_proportion() {
     const N: u32 = 20_000;

@@ -188,7 +188,7 @@ fn metadata_says_what_the_source_declares() {
         (pass.name.as_str(), pass.opt_level, pass.traceable && pass.sequential),
         ("example.WithOptions", 3, true)
     );
-    assert_eq!(pass.summary(), "Says which options it was given, as an error.");
+    assert_eq!(pass.summary(), "Returns an error that lists the given options.");
     let required: Vec<_> = pass.required.iter().map(ToString::to_string).collect();
     assert_eq!(required, ["example.SameModule", "relax.Normalize (>=0.1)"]);
     assert_eq!(pass.contract.requires, ["relax.anf"]);

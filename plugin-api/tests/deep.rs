@@ -111,7 +111,7 @@ fn in_time(f: impl FnOnce() + Send + 'static) {
     thread.expect("a thread").join().expect("no panic");
 }
 
-/// Returns the error of a body that contains such a value.
+/// Returns the error of a body that contains such a large type or attribute.
 fn refusal(add: impl FnOnce(&mut BodyBuilder) -> (TypeId, AttrsId)) -> String {
     let mut b = BodyBuilder::new();
     let (ty, attrs) = add(&mut b);

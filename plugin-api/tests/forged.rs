@@ -1,4 +1,4 @@
-//! Tests that sealing refuses sections that no builder writes, and that all others are handled without a crash.
+//! Tests that sealing refuses sections that no builder writes, and that all other sections are handled without a crash.
 
 mod common;
 

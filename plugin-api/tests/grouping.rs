@@ -3,7 +3,7 @@
 
 use plugin_api::prelude::*;
 
-/// `a`, `p` and `c`, each the exponential of the one before; `p` is in a plain block between two dataflow blocks.
+/// `a`, `p` and `c`, each the exponential of the previous value; `p` is in a plain block between two dataflow blocks.
 fn three_blocks() -> Body {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);

@@ -280,7 +280,7 @@ fn readers_and_writers_come_over_whole() {
     assert_eq!((reader.options[0].name.as_str(), reader.example.as_str()), ("most", "passhost run model.rd"));
     let [writer] = meta.writers.as_slice() else { panic!("{:?}", meta.writers) };
     assert_eq!((writer.name.as_str(), writer.extensions.len(), writer.begins.len()), ("writes", 1, 0));
-    // What no compiler let through.
+    // Declarations that a compiler would refuse.
     let whole = [field(1, b"x"), field(32, b" d")].concat();
     for (content, expected) in [
         (field(22, &[field(1, b"a.b"), field(32, b"d")].concat()), "field `name` of reader `a.b` is `a.b`; it must be"),

@@ -140,7 +140,7 @@ fn an_output_that_becomes_another_value_makes_that_an_output() {
 
 #[test]
 fn a_closure_sees_what_operands_are_now() {
-    // exp(exp(x)): the inner one becomes sqrt, which the outer one then has as its operand.
+    // exp(exp(x)): the inner call becomes sqrt, which is then the operand of the outer call.
     let body = build(|b| {
         let x = b.param("x", tensor());
         b.emit_func_output(b.exp(b.exp(x)));
@@ -312,7 +312,7 @@ fn interleaved_groups_move_what_lies_between() {
     let order = names(&main);
     let place = |name: &str| order.iter().position(|other| *other == name).expect("is there");
     assert!(place("lv2") < place("lv3") && place("lv3") < place("lv1"), "{}", dump(&main));
-    // The call moves up if that suffices.
+    // The call moves up if that is sufficient.
     let (_, main) = outlined(&body, &[&["lv2", "lv3"]]).expect("convex");
     assert_eq!(names(&main).len(), 5, "{}", dump(&main));
 }
@@ -520,7 +520,7 @@ impl<'b> ExprMutator<'b> for NoDoubles {
     }
 }
 
-/// A nested expression that replaces its binding takes the name of the binding, wherever that is.
+/// A nested expression that replaces its binding takes the name of the binding, in all places.
 #[test]
 fn a_nested_expression_takes_the_name_of_what_it_replaces() {
     let nested = |b: &mut BodyBuilder, x: V, name: Option<&str>| {

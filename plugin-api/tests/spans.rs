@@ -170,7 +170,7 @@ fn a_filter_that_changes_applies() {
         assert_eq!(run("debug,logs=warn"), [""; 0]);
         assert_eq!(run("off"), [""; 0]);
         assert_eq!(max_level(), tracing::level_filters::LevelFilter::OFF);
-        // A span that is wanted anywhere, with everything in it.
+        // A span that the filter enables anywhere, with everything in it.
         let found = run("[a_span]=debug");
         assert!(found.len() == 5 && found[2] == "DEBUG a_span: logs: after", "{found:?}");
     }
@@ -201,7 +201,7 @@ fn what_is_left_open_is_left_at_the_end_of_the_call() {
         let found = lines();
         assert_eq!(here(&found), ["INFO "], "{found:?}");
     }
-    // The guard of the run before is dropped in this one, and does not leave a span of the host.
+    // The guard of the previous run is dropped in this run, and does not leave a span of the host.
     tracing::info_span!("pass").in_scope(|| {
         try_log(&Host::default(), "drop", 1).unwrap();
         try_log(&Host::default(), "nothing", 1).unwrap();

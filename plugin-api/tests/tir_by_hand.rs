@@ -37,7 +37,7 @@ impl Tir {
         self.buffer(name, ty, &[param])
     }
 
-    /// Adds a buffer. Its identity is this node; two buffers of one record are different.
+    /// Adds a buffer. The identity of a buffer is this node; two buffers with the same record are different.
     fn buffer(&mut self, name: &str, ty: &BufferType, of: &[V]) -> V {
         let ty = self.b.ty(&Type::Buffer(ty.clone()));
         self.b.node(NodeSpec::new(kind::BUFFER).ty(ty).flags(flag::INNER), of, Some(name))
@@ -116,7 +116,7 @@ fn a_prim_func_with_a_symbolic_shape() {
     assert_eq!(a.kind(), BodyKind::PrimFunc);
     assert!(a.structural_eq(&b), "up to the names of symbolic variables");
     assert_eq!(a.structural_hash(), b.structural_hash());
-    // A walk finds everything without TIR-specific code. An edit without changes returns the same handle; one with
+    // A walk finds everything without TIR-specific code. An edit without changes returns the same handle. An edit with
     // changes keeps statements without users in place.
     let mut statements = 0;
     post_order_visit(&a, |value| statements += usize::from(value.kind() == kind::STORE));

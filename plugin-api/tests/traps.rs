@@ -376,7 +376,7 @@ fn depth_is_limited_and_the_limit_is_safe() {
 
 #[test]
 fn doubling_tables_cannot_explode() {
-    // Each entry uses the one before it twice: small to store, 2^64 parts when written out.
+    // Each entry uses the previous entry twice: it takes little memory, but has 2^64 parts when written out.
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
     let n = Dim::Var(b.sym("n", DType::I64));

@@ -76,7 +76,7 @@ declare_instrument! {
     /// Counts passes, and refuses those of some plugins.
     pub COUNTER = "example.Counter" {
         options: CounterOptions {
-            /// Plugins of which no pass runs.
+            /// Plugins whose passes do not run.
             refuses: Vec<String> = [],
         },
         new: Counter::new,

@@ -18,7 +18,7 @@ struct Case {
     outcome: String,
 }
 
-/// Runs the cases of a file, and returns the problems. Records in `used` what they use.
+/// Runs the cases of a file, and returns the problems. Records in `used` the contributions of the plugin that they use.
 pub(crate) fn check(tested: &Tested, path: &Path, used: &mut Used) -> Vec<Problem> {
     let shown = path.display();
     let text = match std::fs::read_to_string(path) {

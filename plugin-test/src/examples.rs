@@ -137,7 +137,7 @@ mod tests {
         assert!(wrong.contains("+        b: R.Tensor((2,), dtype=\"float32\") = R.exp(a)\n"), "{wrong}");
         let wrong = of("", "R.exp(y)", "R.exp(a)").expect_err("an unknown variable");
         assert!(wrong.starts_with("before: "), "{wrong}");
-        // With the default options, the calls would be folded.
+        // With the default options, the pass would fold the calls.
         assert_eq!(of("{operators=[relax.abs]}", "R.nn.relu(a)", "R.nn.relu(a)"), Ok(()));
         let wrong = of("{operator=[relax.abs]}", "R.nn.relu(a)", "R.nn.relu(a)").expect_err("an unknown option");
         assert!(wrong.starts_with("before: ") && wrong.contains("operators"), "{wrong}");

@@ -37,7 +37,7 @@
 //! the difference is for you to review. `ONLY=to_non_dataflow cargo test` runs the cases and examples of that pass
 //! alone, and `ONLY=a,b` those of two.
 //!
-//! Further lines between the title and the module are settings of the run. Those with a star may be repeated.
+//! Further lines between the title and the module are settings of the run. Keys with a star may be repeated.
 //!
 //! | line | meaning |
 //! |---|---|
@@ -136,7 +136,7 @@ impl Problem {
     }
 }
 
-/// Formats problems. One that several cases share is shown once, with the places of the others.
+/// Formats problems. A problem that several cases share is shown once, with the places of the other cases.
 fn shown(problems: Vec<Problem>) -> Vec<String> {
     let mut grouped: Vec<(String, Vec<String>)> = Vec::new();
     for Problem { place, text } in problems {
@@ -173,7 +173,7 @@ impl Used {
         self.checked.extend(outcome.checked.iter().cloned());
     }
 
-    /// Records the use by a case that could not run. That error is reported, so the case counts as written.
+    /// Records the use by a case that could not run. The error is reported, so the case does not also count as missing.
     fn add_failed(&mut self, setup: &Setup, outcome: &str) {
         let name = |text: &String| text.split_once('{').map_or(text.as_str(), |(name, _)| name).trim().to_string();
         self.instruments.extend(setup.instruments.iter().map(name));

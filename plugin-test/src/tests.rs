@@ -118,7 +118,7 @@ fn an_operator_that_nobody_declares_is_an_error() {
     }
 }
 
-/// The passes of the library, but one of them does nothing in this process.
+/// The passes of the library. In this process, one of them does nothing.
 static OTHER: PluginDecl = PluginDecl {
     passes: &[&IDLE, &template_plugin::mark_leaves::MARK_LEAVES, &template_plugin::share_calls::SHARE_CALLS],
     ..template_plugin::__PASSHOST_PLUGIN

@@ -81,7 +81,7 @@ fn without(text: &str, start: &str) -> String {
 fn what_no_case_uses_is_named() {
     let folder = folder(|file, text| match file {
         "counter.txt" => without(&text, "instrument:"),
-        // Only one case, in which the property holds, is left.
+        // Only one case remains, in which the property holds.
         "folded.txt" => text.split_inclusive("== ").take(2).collect::<String>().trim_end_matches("== ").to_string(),
         _ => text,
     });
@@ -145,7 +145,7 @@ fn what_many_cases_have_is_reported_once_with_the_place_of_each() {
     assert!(!found.contains("has no case"), "{found}");
 }
 
-/// A plugin whose checker finds nothing, and whose instrument does nothing, in this process.
+/// A plugin whose checker and instrument have no effect in this process.
 static OTHER: PluginDecl = PluginDecl {
     more: Contributions { properties: &[&LENIENT], instruments: &[&QUIET], ..contributes::__PASSHOST_PLUGIN.more },
     ..contributes::__PASSHOST_PLUGIN

@@ -270,8 +270,8 @@ thread_local! {
     static PANIC: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
 }
 
-/// The panic hook of this copy of the standard library. It stores message and place for the shim; panics of threads
-/// that the plugin itself started are logged.
+/// The panic hook of this copy of the standard library. The hook stores message and place for the shim. Panics of
+/// threads that the plugin itself started are logged.
 fn hook(info: &std::panic::PanicHookInfo<'_>) {
     let (file, line) = info.location().map_or(("", 0), |at| (at.file(), at.line()));
     let message = info.payload_as_str().unwrap_or(NO_TEXT);

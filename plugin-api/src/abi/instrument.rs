@@ -191,7 +191,7 @@ pub struct PluginInstrument {
     /// Null after it was released.
     state: *mut u8,
     panicked: bool,
-    /// Spans that it entered in events whose matching event is still to come: `enter` and `run_before`.
+    /// Spans that the instrument entered in an event whose matching event is still to come: `enter` and `run_before`.
     kept: Vec<spans::Kept>,
 }
 
@@ -206,7 +206,7 @@ impl PluginInstrument {
         }
     }
 
-    /// Leaves the spans of events whose matching event does not come.
+    /// Leaves the spans of events whose matching event will not come.
     fn leave_spans(&mut self) {
         while let Some(kept) = self.kept.pop() {
             drop(spans::Call::resume(kept));

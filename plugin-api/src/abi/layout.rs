@@ -17,8 +17,8 @@ use abi_stable::abi_stability::abi_checking::{
 };
 use abi_stable::type_layout::{TLFieldOrFunction, TypeLayout};
 
-/// Calls `then` with every record of version 1.0 that crosses. They do not change until 2.0, so a plugin of any
-/// version 1.x has the same ones; a longer table is a new record that starts with the old one.
+/// Calls `then` with every record of version 1.0 that crosses. They do not change until 2.0, so a plugin of any version
+/// 1.x has the same records. A longer table is a new record that starts with the old one.
 macro_rules! records {
     ($then:ident) => {
         $then! {
@@ -149,10 +149,10 @@ pub(super) fn compare(ours: &'static TypeLayout, theirs: &'static TypeLayout) ->
     }
 }
 
-/// Returns the type, and the difference in it. In a chain of nested records this is the innermost one, because the
-/// outer ones differ only because of it. The name and the version of the crate that defines a record do not matter:
-/// the API has its own version, and a record may move to another crate. The contents of the record are covered by
-/// the fingerprint.
+/// Returns the type, and the difference in it. In a chain of nested records, this is the innermost record, because the
+/// outer records differ only because of it. The name and the version of the crate that defines a record do not matter:
+/// the API has its own version, and a record may move to another crate. The contents of the record are covered by the
+/// fingerprint.
 fn first_difference(errors: &AbiInstabilityErrors) -> Option<String> {
     let counts =
         |error: &&AbiInstability| !matches!(error, AbiInstability::Package(_) | AbiInstability::PackageVersion(_));
@@ -199,7 +199,8 @@ fn describe(error: &AbiInstability) -> String {
         }
         AbiInstability::Name(at) => format!("is `{}` there, `{}` here", at.found, at.expected),
         AbiInstability::MismatchedPrimitive(at) => format!("is {:?} there, {:?} here", at.found, at.expected),
-        // The others cannot happen to records of plain fields. Their names are returned; the rest is logged.
+        // The other differences cannot occur in records with plain fields. Their names are returned, and the rest is
+        // logged.
         other => {
             let text = format!("{other:?}");
             let kind = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();

@@ -66,7 +66,7 @@ struct Kept {
     run: u64,
     /// Facts by the address of the body, which is not reused while the entry has a handle of it.
     found: HashMap<(usize, TypeId), Found>,
-    /// Number of entries at which those whose body is otherwise unused are removed.
+    /// Number of entries at which entries are removed if their body is otherwise unused.
     full: usize,
 }
 
@@ -107,10 +107,10 @@ impl Kept {
 }
 
 impl Ctx {
-    /// Returns facts about a body, which are usually computed once in each run. They are computed again after a
-    /// pass ran another pipeline, during a newer run, or after passes replaced functions of several times the size
-    /// of the module. They are kept until the next run requests facts. `--statistics` shows how often they were
-    /// computed and reused.
+    /// Returns facts about a body, which are usually computed once in each run. They are computed again if a pass ran
+    /// another pipeline, in a newer run, or once passes have replaced functions of several times the size of the
+    /// module. They are kept until the next run requests facts. `--statistics` shows how often they were computed and
+    /// reused.
     pub fn analysis<A: Analysis>(&self, body: &Body) -> Arc<A> {
         let Some(run) = self.run() else { return Arc::new(A::compute(body)) };
         let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);

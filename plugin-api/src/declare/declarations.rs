@@ -191,7 +191,7 @@ const fn write_pass<const N: usize>(w: &mut Writer<N>, pass: &PassDecl) {
     w.close(at);
 }
 
-/// Writes nothing for an exact pass, like those that were declared before there were tolerances.
+/// Writes nothing for an exact pass. Passes declared before tolerances existed have the same form.
 const fn write_tolerance<const N: usize>(w: &mut Writer<N>, tolerance: Tolerance) {
     if matches!(tolerance, Tolerance::Exact) {
         return;

@@ -50,8 +50,8 @@ impl<'a> Diagnostics<'a> {
         self.report(Severity::Remark, Some(at), message);
     }
 
-    /// Reports what the pass could not do at a value, and why. It is shown only if the user requests it
-    /// (`passhost run --missed`), so a pass may report it often; see [`Diagnostics::wants_missed`].
+    /// Reports an optimization that the pass could not apply at a value, and the reason. It is shown only if the user
+    /// requests it (`passhost run --missed`), so a pass may report it often; see [`Diagnostics::wants_missed`].
     pub fn missed(self, at: Value<'_>, message: &str) {
         self.report(Severity::Missed, Some(at), message);
     }

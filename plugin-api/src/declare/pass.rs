@@ -60,7 +60,7 @@ impl Ctx {
         Ctx::of(services::current())
     }
 
-    /// Creates a context from the host's; detached if there is none.
+    /// Creates a context from that of the host; detached if there is none.
     pub(crate) fn of(current: Option<Current>) -> Ctx {
         current.map_or_else(Ctx::detached, |current| Ctx::new(current.run, current.opt_level))
     }
@@ -142,7 +142,7 @@ impl Ctx {
         Diagnostics { ctx: self, function: "" }
     }
 
-    /// Checks that a plugin declares an operator; for names that come from options.
+    /// Checks that a plugin declares an operator. Use it for names that come from options.
     ///
     /// # Errors
     /// Fails, with similar names, if it is undeclared. Without a host this is unknown, and the check succeeds.

@@ -18,8 +18,8 @@ pub enum RangeDecl {
 }
 
 impl RangeDecl {
-    /// Stops compilation if there is no such value, or the default is not one. Messages call the option `what` and
-    /// `name`.
+    /// Stops compilation if no value is allowed, or the default is not an allowed value. Messages call the option
+    /// `what` and `name`.
     pub(crate) const fn check(&self, default: &DefaultDecl, what: &str, name: &str) {
         let (empty, outside) = match self {
             RangeDecl::Any => (false, false),

@@ -156,7 +156,7 @@ pub enum Reason {
     NoHost = 1,
     /// Something necessary is unknown: an argument, a parameter, a symbolic variable.
     NotKnown = 2,
-    /// It has an effect.
+    /// The evaluated code has an effect.
     Effect = 3,
     /// An operator without a legalization, a packed function, or something else that the runtime does not execute.
     NotExecuted = 4,

@@ -47,7 +47,7 @@ impl Files {
     }
 }
 
-/// Opens files for a reader: the one that it reads, whose name is empty, and others in the same folder.
+/// Opens files for a reader: its input file, whose name is empty, and other files in the same folder.
 #[repr(C)]
 #[derive(Clone, Copy, abi_stable::StableAbi)]
 pub(crate) struct Sources {
@@ -59,7 +59,7 @@ pub(crate) struct Sources {
 
 layout!(Sources { open, data });
 
-/// Returns all bytes of the source, whose name is empty, or of a file in its folder, as a tensor without their hash.
+/// Returns all bytes of the source, whose name is empty, or of a file in its folder, as a tensor without a hash.
 pub type Open<'a> = dyn Fn(&str) -> Result<Tensor, String> + 'a;
 
 extern "C" fn open(data: *mut c_void, name: RawBytes, error: Sink) -> *const TensorHdr {
@@ -92,8 +92,9 @@ impl Sources {
     }
 }
 
-/// Returns the path of a file in the folder of another one, or in a folder within it. Links must not lead out of that folder, unless
-/// they lead to the folder that the other file is really in, to which links with other names may point, as in a cache of models.
+/// Returns the path of a file in the folder of another one, or in a folder within it. Links must not lead out of that
+/// folder, except to the folder in which the other file really is. A cache of models, for example, has a folder of
+/// links to files with other names in another folder.
 ///
 /// # Errors
 /// If `path` is `None`, or the name leads elsewhere or does not name a regular file.

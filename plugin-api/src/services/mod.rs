@@ -118,13 +118,13 @@ pub enum Query {
     Config = 1,
     /// Name of the running pass.
     PassName = 2,
-    /// Target. The key is the position (u32) of a function in the batch, whose own attribute takes precedence, or
+    /// Target. The key is the position (u32) of a function in the batch, whose own attribute takes precedence; or it is
     /// empty.
     Target = 3,
     /// Name of a function of the batch; the key is its position (u32).
     FunctionName = 4,
-    /// The requested reports of missed opportunities: `*` for all, or `@` and the name of a variable. The key is as
-    /// for a target, followed by the name of the function if the pass gives it.
+    /// The requested reports of missed opportunities: `*` for all, or `@` and the name of a variable. The key has the
+    /// same form as for a target, followed by the name of the function if the pass specifies one.
     Missed = 5,
     /// The number under which analyses are cached during the call (u64).
     Run = 6,
@@ -462,7 +462,7 @@ pub(crate) fn current() -> Option<Current> {
 }
 
 /// # Safety
-/// The record is null or alive now; it may be dropped later, because only its values are kept.
+/// The record is null, or alive at the time of the call. It may be dropped later, because only its values are kept.
 pub(crate) unsafe fn context(record: *const CtxRecord) -> Option<Current> {
     // SAFETY: as above.
     unsafe { record.as_ref() }.map(|record| Current { run: record.run, opt_level: record.opt_level })

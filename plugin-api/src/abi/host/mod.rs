@@ -155,8 +155,8 @@ impl Frame<'_> {
         (index < n).then(|| unsafe { (*functions.add(index)).1 })
     }
 
-    /// Returns the position of the function that the plugin is processing. Passes visit functions in order, and
-    /// each leaves a result or a failure.
+    /// Returns the position of the function that the plugin is processing. Passes visit functions in order, and each
+    /// visit adds a result or a failure.
     fn at_work(&self) -> Option<usize> {
         let ((_, n), (results, failures)) = (self.batch.get(), self.done.get());
         if results.is_null() {
@@ -229,8 +229,8 @@ pub fn current_opt_level() -> Option<i32> {
     with_own(|current| current.record.opt_level)
 }
 
-/// Runs `f` with the host's data if the current context is the one of this run. A plugin can keep a context beyond
-/// its run, or take it to another thread; then there is none.
+/// Runs `f` with the host's data if the current context is the one of this run. Otherwise returns `None`, because a
+/// plugin can keep a context beyond its run, or take it to another thread.
 pub(in crate::abi) fn with_run<R>(run: u64, f: impl FnOnce(&Frame<'_>) -> R) -> Option<R> {
     with_own(|current| (current.run == run).then(|| f(current.frame))).flatten()
 }
@@ -537,7 +537,7 @@ pub(in crate::abi) fn made_module(
     unsafe { Module::from_ptr(result.handle) }.ok_or_else(|| protocol("did not return a module"))
 }
 
-/// Makes the functions, and their results so far, available in the current context while `f` processes them.
+/// Makes the functions and their current results available in the current context while `f` processes them.
 pub(in crate::abi) fn with_batch<R>(
     functions: &[Named<'_>],
     done: (*const *const BodyHdr, *const Vec<u8>),

@@ -1,8 +1,8 @@
 //! Tracks spans of plugins: which are open, and which are entered on each thread.
 //!
-//! A plugin can forget to leave a span, or keep a guard for later. The host's `tracing` would then show that span
-//! for everything that follows. So spans are left here at the end of the call or thread in which they were entered;
-//! a later guard has no effect. A plugin refers to its spans by numbers, which are looked up.
+//! A plugin can forget to leave a span, or keep a guard for later. The host's `tracing` would then show that span for
+//! everything that follows. So spans are left here at the end of the call or thread in which they were entered. A guard
+//! that is dropped later has no effect. A plugin refers to its spans by numbers, which are looked up.
 
 use crate::abi::host::log::{Parent, fields, sink, span};
 use crate::services::{NO_SPAN, RawBytes, SpanOp, SpanRecord, parent};
@@ -14,7 +14,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use tracing::Span;
 use tracing::field::display;
 
-/// Greatest number of open spans of plugins. A plugin that never closes any gets no more beyond this.
+/// Greatest number of open spans of plugins. A plugin that never closes its spans cannot open more than this.
 const MOST_OPEN: usize = 1 << 16;
 
 static OPEN: LazyLock<Mutex<HashMap<u64, Span>>> = LazyLock::new(Mutex::default);
@@ -27,7 +27,7 @@ fn find(id: u64) -> Option<Span> {
     open().get(&id).cloned()
 }
 
-/// The entered spans of a thread, the last one last.
+/// The entered spans of a thread, in the order in which they were entered.
 struct Entered {
     spans: Vec<(u64, Span)>,
     /// Spans before this index belong to outer calls.

@@ -104,7 +104,7 @@ pub fn put_legalized(known: &mut Known, out: &mut Writer, answer: &Result<Option
     }
 }
 
-/// Returns status, bytes and function of such an answer.
+/// Returns the status, bytes and function of an answer from a legalization.
 pub(super) fn legalized_parts(
     known: &mut Known,
     from: &mut Reader<'_>,

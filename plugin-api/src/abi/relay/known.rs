@@ -51,7 +51,7 @@ impl Numbered for Module {
 }
 
 struct Table<T> {
-    /// Each with the last call that used it.
+    /// Each entry with the last call that used it.
     by_number: HashMap<u64, (T, u64), foldhash::fast::RandomState>,
     by_address: HashMap<usize, u64, foldhash::fast::RandomState>,
     bytes: usize,
@@ -136,7 +136,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Creates the table of the process that starts calls, or of the one that is called.
+    /// Creates the table of the calling process, or of the called process.
     pub fn new(calls: bool) -> Known {
         let parity = u64::from(calls);
         let (bodies, tensors, modules) = (Table::default(), Table::default(), Table::default());
@@ -148,7 +148,7 @@ impl Known {
         self.refers = refers;
     }
 
-    /// Sets how to open the regions that the other process names. Without this, such tensors are refused.
+    /// Sets how to open the regions that the other process names. Without it, tensors in named regions are refused.
     pub fn open_with(&mut self, opens: Option<Opens>) {
         self.opens = opens;
     }
@@ -158,7 +158,7 @@ impl Known {
         self.next
     }
 
-    /// Starts a call: writes the numbers to forget. A nested call forgets nothing, because the outer one may still
+    /// Starts a call: writes the numbers to forget. A nested call keeps all entries, because the outer call may still
     /// refer to them.
     pub fn put_forgotten(&mut self, out: &mut Writer, within: bool) {
         out.byte(u8::from(within));
@@ -247,7 +247,8 @@ impl Known {
         Ok(tensor)
     }
 
-    /// Reads a tensor that is a place in a region. The other process is not believed: this one opens the region by its own rules.
+    /// Reads a tensor that is a place in a region. The other process is not trusted: this process opens the region by
+    /// its own rules.
     fn take_place(&mut self, from: &mut Reader<'_>) -> Result<Tensor, Forged> {
         let (name, at, length) = (from.text()?, from.number()?, from.number()?);
         let Some(opens) = &mut self.opens else { return Err(Forged::new("it refers to a file outside of a reader")) };

@@ -1,5 +1,5 @@
 //! The plugin boundary between processes: bodies, modules and tensors by number or as their sections, calls of
-//! operators as parts of bodies, and answers. Both processes have this code.
+//! operators as parts of bodies, and answers. Both processes run this code.
 //!
 //! Any message may be forged. Sections become a body only as those of a plugin in the same process do: they are
 //! copied and validated. Everything else is a number that is looked up, or an error.

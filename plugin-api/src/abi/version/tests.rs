@@ -90,8 +90,8 @@ fn no_number_has_two_meanings() {
     assert!(meanings.len() > 250, "the numbers are read");
 }
 
-/// Each of these changes the code in a way that layouts do not show. The contract shows it, and therefore the
-/// fingerprint.
+/// Each of these tests changes the code in a way that layouts do not show. The change shows in the contract, and
+/// therefore in the fingerprint.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn what_no_layout_shows_changes_the_fingerprint() {

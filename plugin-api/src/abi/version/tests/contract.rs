@@ -113,7 +113,7 @@ fn numbers(text: &mut String, path: &Path) {
         } else if let Some(name) = opened(item) {
             within = Some(name);
         } else if within == Some("tests") || (within.is_none() && line.starts_with(' ')) {
-            // Tests, or the inside of something else.
+            // Tests, or lines inside another item.
         } else if let Some((name, value)) = constant(without_visibility(line.trim_start())) {
             let name = format!("{}.{name}", within.unwrap_or(file));
             if !INNER.contains(&name.as_str()) {
