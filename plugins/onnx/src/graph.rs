@@ -65,11 +65,11 @@ pub(crate) struct Scopes<'a> {
 #[derive(Default)]
 pub(crate) struct Notes {
     others: Vec<String>,
-    /// The first node that takes two sizes of inputs for equal, and what it does.
+    /// The first node that assumes two sizes of inputs to be equal, and a description of its operation.
     equal: Option<String>,
-    /// The number of such nodes.
+    /// The number of nodes with such an assumption.
     n_equal: usize,
-    /// The last such node: the number of nodes that could be read after it.
+    /// Identifies the last node with such an assumption, by the number of nodes that could be read after it.
     last: usize,
 }
 
@@ -101,7 +101,8 @@ fn opsets(imports: &[proto::OperatorSet]) -> Res<BTreeMap<&str, i64>> {
     Ok(imports.iter().map(|import| (domain(&import.domain), import.version)).collect())
 }
 
-/// Returns the places of nodes in an order in which each follows those that it depends on, if the given order is not one.
+/// Returns the positions of the nodes in an order in which each follows the nodes that it depends on; `None` if they
+/// are already in such an order.
 fn in_order(nodes: &[proto::Node]) -> Option<Vec<usize>> {
     let mut makers: HashMap<&str, usize> = HashMap::new();
     for (at, node) in nodes.iter().enumerate() {
@@ -119,7 +120,8 @@ fn in_order(nodes: &[proto::Node]) -> Option<Vec<usize>> {
     if needs.iter().enumerate().all(|(at, of)| of.iter().all(|of| *of < at)) {
         return None;
     }
-    // Depth first, without recursion. A node in a cycle comes before what it depends on, which is then reported.
+    // Depth first, without recursion. A node in a cycle comes before a node that it depends on, and this is then
+    // reported.
     let (mut order, mut seen) = (Vec::with_capacity(nodes.len()), vec![false; nodes.len()]);
     for start in 0..nodes.len() {
         let mut open = vec![(start, 0)];
@@ -214,7 +216,7 @@ impl<'a> Scopes<'a> {
         format!("node `{name}` ({}, {}, {version})", node.op_type, if of.is_empty() { "ai.onnx" } else { of })
     }
 
-    /// Notes what the current node does.
+    /// Records what the current node does.
     pub(crate) fn note(&self, what: &str) {
         let at = self.current.map_or(String::new(), |node| format!("{}: ", self.described(node)));
         self.notes.borrow_mut().others.push(format!("{at}{what}"));
@@ -225,7 +227,8 @@ impl<'a> Scopes<'a> {
         if let Dim::Var(sym) = dim { self.sizes.get(&sym.id).map(String::as_str) } else { None }
     }
 
-    /// Notes that the current node takes a size of an input for equal to another size, because it is probably not 1.
+    /// Records that the current node assumes a size of an input to be equal to another size, because it is probably not
+    /// 1.
     pub(crate) fn takes_for_equal(&self, size: &Dim, other: &Dim) {
         let Some(name) = self.size_name(size) else { return };
         let other = match (other.as_int(), self.size_name(other)) {
@@ -246,7 +249,8 @@ impl<'a> Scopes<'a> {
         }
     }
 
-    /// Returns the version of the operators of a domain. Those of Microsoft have only one, and need no import.
+    /// Returns the version of the operators of a domain. The operators of Microsoft have only one version, and need no
+    /// import.
     fn version(&self, of: &str) -> Option<i64> {
         self.opsets.last()?.get(of).copied().or((of == ops::MS).then_some(1))
     }
@@ -410,7 +414,8 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Returns the narrow type of the first input. Only conversions, and operators that move elements, accept one.
+    /// Returns the narrow type of the first input. Only conversions, and operators that move elements, accept a tensor
+    /// of a narrow type.
     fn narrow_input(&self, node: &Node<'a>, row: &Row) -> Res<Option<DType>> {
         let mut narrow = None;
         for at in 0..node.n_inputs() {

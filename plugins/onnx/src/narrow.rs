@@ -88,7 +88,7 @@ impl Format {
         (0..self.most)
             .map(|code| {
                 if !self.signed {
-                    // The numbers of an unsigned format are powers of two; numbers between two of them round up.
+                    // The values of an unsigned format are powers of two; numbers between two of them round up.
                     return self.value(code) as f32;
                 }
                 let half = ((self.value(code) + self.value(code + 1)) / 2.0) as f32;

@@ -1,5 +1,5 @@
-//! A node with its operands and attributes. It records which of them were read, because an unread one would silently be
-//! ignored.
+//! A node with its operands and attributes. It records which attributes were read, because an unread attribute would
+//! silently be ignored.
 
 use crate::proto;
 use crate::value::{Item, Res, T};
@@ -144,7 +144,7 @@ impl<'p> Node<'p> {
         self.int_if(name)?.map(|code| crate::tensors::dtype_of(code as i32)).transpose()
     }
 
-    /// Returns an attribute that is the ONNX number of a data type, in which 0 means none.
+    /// Returns an attribute that is the ONNX number of a data type; `None` if the number is 0.
     pub(crate) fn dtype_or_none(&self, name: &'static str) -> Res<Option<DType>> {
         match self.int_if(name)? {
             None | Some(0) => Ok(None),

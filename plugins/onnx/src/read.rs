@@ -34,7 +34,7 @@ pub(crate) fn module(source: &Source<'_>, options: &Options, infer: &dyn Infer) 
     }
 }
 
-/// Says what a file is that is no ONNX model.
+/// Describes the content of a file that is not an ONNX model.
 fn other_form(bytes: &[u8]) -> Option<&'static str> {
     let start = bytes.trim_ascii_start();
     let begins = |with: &[u8]| start.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));

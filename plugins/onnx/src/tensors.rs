@@ -66,8 +66,8 @@ impl<'s> Files<'s> {
     }
 }
 
-/// Returns a tensor of the model as a constant. Its data may be in a file in the folder of the model. Data that is in a file in the form of a
-/// constant stays there.
+/// Returns a tensor of the model as a constant. Its data may be in a file in the folder of the model. Data that already
+/// has the form of a constant stays in its file.
 pub(crate) fn read(tensor: &proto::Tensor, files: &Files<'_>) -> Res<T> {
     let dtype = dtype_of(tensor.data_type)?;
     let n = count(&tensor.dims).ok_or_else(|| format!("no tensor has the shape {:?}", tensor.dims))?;
@@ -152,7 +152,7 @@ fn fields(tensor: &proto::Tensor, dtype: DType, n: usize) -> Res<Vec<u8>> {
     }
 }
 
-/// Returns the elements of bytes, if they are numbers.
+/// Returns the elements that bytes hold, if the data type is one of numbers or booleans.
 fn elements(bytes: &[u8], dtype: DType) -> Option<Vec<Elem>> {
     let size = dtype.bytes();
     let of = |raw: &[u8]| -> Option<Elem> {

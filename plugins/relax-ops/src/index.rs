@@ -255,7 +255,7 @@ pub(crate) fn bound_within(bound: &Dim, size: &Dim, forward: bool) -> Dim {
     }
     let (low, high) = if forward { (0, 0) } else { (-1, -1) };
     let below = apply(PrimOp::Min, &bound, &apply(PrimOp::Add, size, &Dim::Int(high)));
-    // No dimension is negative, so a constant that is not negative stays unchanged.
+    // A nonnegative constant stays unchanged, because dimensions are never negative.
     let inside = below.as_int().is_none() && bound.as_int().is_some_and(|bound| bound >= 0);
     if inside { below } else { apply(PrimOp::Max, &below, &Dim::Int(low)) }
 }

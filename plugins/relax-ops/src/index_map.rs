@@ -1,8 +1,8 @@
 //! Computes the shape that results from applying an index map to a shape.
 //!
-//! As in TVM: if each new index is a sum of parts of the old ones, an index that is divided is padded to a multiple of
-//! its divisors, so `i % 16` has 16 values regardless of the range of `i`. If the map does not have this form, or uses
-//! a part twice, the size follows from the range of the index.
+//! As in TVM, if each new index is a sum of parts of old indices, a divided index is padded to a multiple of its
+//! divisors. So `i % 16` has 16 values regardless of the range of `i`. If the map does not have this form, or uses a
+//! part twice, the size follows from the range of the index.
 
 use plugin_api::arith::{apply, simplify};
 use plugin_api::ir::{Dim, DimExpr, Sym};
@@ -46,7 +46,7 @@ struct Sum {
 struct Map<'a> {
     variables: &'a [Sym],
     shape: &'a [Dim],
-    /// A divisor of each old index after padding.
+    /// For each old index, a number that its length after padding is a multiple of.
     padding: Vec<i64>,
     /// The number of times each padding grew.
     paddings: Vec<u32>,

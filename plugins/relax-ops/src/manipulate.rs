@@ -378,7 +378,8 @@ fn squeeze(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, -1, Some(keep.map(|(_, dim)| dim.clone()).collect())))
 }
 
-/// Returns false for an axis that `R.squeeze` keeps although it is named: as in TVM, one that is known to be longer than 1.
+/// Returns false for an axis that `R.squeeze` keeps although it is named. As in TVM, this is an axis that is known to
+/// be longer than 1.
 pub(crate) fn may_be_squeezed(dim: &Dim) -> bool {
     dim.as_int().is_none_or(|size| size == 1)
 }

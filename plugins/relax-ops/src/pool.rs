@@ -179,7 +179,7 @@ fn pool(call: Call<'_>, axes: &str) -> Inferred {
             false => extent(letter, &size, &reach, strides[i], both[i]),
             true => {
                 let up = extent(letter, &size, &reach, strides[i], both[i].saturating_add(strides[i] - 1))?;
-                // No window can start past the last element if it reaches beyond the trailing padding plus one step.
+                // A window that reaches beyond the trailing padding plus one step cannot start after the last element.
                 match reach.as_int() {
                     Some(reach) if both[i] - before[i] + strides[i] <= reach => Ok(up),
                     _ => Ok(starts_inside(&up, &size, before[i], strides[i])),

@@ -54,7 +54,7 @@ fn equal_parts(size: Option<&Dim>, sections: i64) -> Result<Vec<Option<Dim>>, In
 /// one gives an empty part.
 fn cut_parts(size: Option<&Dim>, cuts: &[i64]) -> Vec<Option<Dim>> {
     let Some(size) = size.filter(|_| !cuts.is_empty()) else { return vec![size.cloned(); cuts.len() + 1] };
-    // No dimension is negative: of `n + 8` elements, 8 come before the cut at 8.
+    // Dimensions are never negative, so `n + 8` elements include the 8 elements before a cut at 8.
     let mut analyzer = Analyzer::new();
     size.vars(&mut |sym| analyzer.bind_bounds(sym, Bounds::at_least(0)));
     let mut simple = |op: PrimOp, a: &Dim, b: &Dim| analyzer.simplify(&apply(op, a, b));

@@ -1,4 +1,4 @@
-//! Tests that every operator documents its effect and type rule, with an example that holds.
+//! Tests that every operator documents its effect and type rule, with a correct example.
 
 mod common;
 #[path = "common/examples.rs"]

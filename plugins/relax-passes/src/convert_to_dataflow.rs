@@ -78,7 +78,7 @@ fn has_own_scalars(block: Block<'_>) -> bool {
 #[derive(Default)]
 struct Run<'b> {
     bindings: Vec<Value<'b>>,
-    /// True if some come from a dataflow block; that block is kept even if it is short.
+    /// True if some of the bindings come from a dataflow block, which is kept even if it is short.
     was_dataflow: bool,
 }
 

@@ -19,7 +19,7 @@ impl Devices {
         Devices { scopes: devices.into_iter().flat_map(AttrView::items).map(scope).collect() }
     }
 
-    /// Returns the number and memory scope of a tensor's device. A tensor without a device is on the first one, in
+    /// Returns the number and memory scope of a tensor's device. A tensor without a device is on the first device, in
     /// global memory.
     pub(crate) fn of_tensor(&self, tensor: &TensorType) -> (i64, &str) {
         match tensor.vdevice {

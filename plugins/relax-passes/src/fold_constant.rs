@@ -114,7 +114,7 @@ impl<'b> ScopeVisitor<'b> for Folder<'b> {
     }
 }
 
-/// Prefixes of operators that call, allocate or mark something.
+/// Prefixes of operators that call functions, allocate memory or mark values.
 const MORE_THAN_A_VALUE: [&str; 9] = [
     "relax.call_",
     "relax.invoke_",
@@ -377,8 +377,8 @@ impl<'b> Written<'b> {
         Written { in_place, uses }
     }
 
-    /// Returns true if a value must not become a constant. The result of a call whose only user is one call of a
-    /// function may become one, because each call receives its own copy of a constant.
+    /// Returns true if a value must not become a constant. Exception: a value whose only user is a single call of a
+    /// function may be replaced, because each call receives its own copy of a constant.
     fn keeps(&self, value: Value<'b>) -> bool {
         let Some((users, regions)) = self.uses.as_ref().filter(|_| self.in_place.may_be_written(value)) else {
             return false;

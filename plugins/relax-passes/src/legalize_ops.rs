@@ -133,7 +133,8 @@ fn legalization(
     }
 }
 
-/// Operators to which others are legalized: those that call something, and those of the virtual machine.
+/// Operators to which other operators are legalized: operators that call functions, and operators of the virtual
+/// machine.
 const CALLS: [&str; 6] =
     ["relax.call_", "relax.invoke_", "relax.make_closure", "relax.builtin.", "relax.memory.", "relax.vm."];
 

@@ -147,8 +147,8 @@ impl<'b> Graph<'b> {
         self.needs[user].push(need);
     }
 
-    /// Adds the variables that a value uses in written order, then the scalars that its type mentions, which is TVM's
-    /// visiting order.
+    /// Adds the variables that a value uses, in the order of the text, then the scalars that its type mentions. This is
+    /// TVM's visiting order.
     fn uses(&mut self, value: Value<'_>, user: usize) {
         let mut work: Vec<Value<'_>> = value.operands().rev().collect();
         while let Some(operand) = work.pop() {
@@ -212,7 +212,7 @@ impl<'b> Graph<'b> {
             visited += 1;
             forward[node].iter().for_each(|next| missing[*next] -= 1);
             let ready = forward[node].iter().filter(|next| missing[**next] == 0 && ranks[**next] == usize::MAX);
-            // The stack is last in, first out: push such that the first user, or the last operand, comes first.
+            // The stack is last in, first out, so the first user, or the last operand, is pushed last.
             match depth_first && from_inputs {
                 true => work.extend(ready.rev()),
                 false => work.extend(ready),
@@ -225,8 +225,8 @@ impl<'b> Graph<'b> {
     }
 }
 
-/// Returns the binding whose result a YIELD is: the If or local function around it; `None` for the result of the
-/// function.
+/// Returns the binding whose result a YIELD gives, which is the enclosing If or local function; `None` for the result
+/// of the whole function.
 fn result_of<'b>(regions: &Regions<'b>, result: Value<'b>, function: Value<'b>) -> Option<Value<'b>> {
     let mut around = regions.around(result)?;
     while around != function {

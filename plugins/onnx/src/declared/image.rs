@@ -161,7 +161,8 @@ fn legalize_grid(call: Call<'_>) -> Result<Legalized, InferError> {
     let wide = if x.dtype().is_float() { x.dtype() } else { DType::F32 };
     let sizes: Vec<TeExpr> = x.shape()[2..].iter().map(|dim| TeExpr::of_dim(dim.clone()).cast(wide)).collect();
     let mode = text(call, "mode");
-    // A cubic curve takes elements outside of the tensor, so that each of these is moved, and not the position.
+    // A cubic curve uses elements outside of the tensor, so each element's index is moved into the tensor, instead of
+    // the position.
     let place = |at: TeExpr, axis: usize| {
         let at = border.place(at.cast(wide), &sizes[axis]);
         match mode {
@@ -223,7 +224,7 @@ struct Region {
     samples: TeExpr,
 }
 
-/// The two elements around a position, with their weights.
+/// The two elements on either side of a position, with their weights.
 struct Around {
     low: TeExpr,
     high: TeExpr,
@@ -281,7 +282,7 @@ impl Regions<'_> {
         Region { start, cell, samples }
     }
 
-    /// Returns a condition that is true if a sample counts, and its value.
+    /// Returns the condition under which a sample counts, and the value of the sample.
     fn sample(&self, i: &[TeExpr]) -> (TeExpr, TeExpr) {
         let wide = self.x.dtype();
         let [(y, y_counts), (x, x_counts)] = [0, 1].map(|axis| {

@@ -55,8 +55,8 @@ struct Step<'t> {
     j: &'t TeExpr,
     k: &'t TeExpr,
     slots: i64,
-    /// The number of elements before the slots. They have the quantized state; the least and the greatest element of the new states are
-    /// after the slots.
+    /// The number of elements before the slots. These elements hold the quantized state. The least and the greatest
+    /// element of the new states come after the slots.
     ahead: i64,
     acts: Vec<&'t str>,
 }
@@ -114,7 +114,7 @@ impl Step<'_> {
         self.k.eq(0).if_then_else(value, so_far)
     }
 
-    /// Returns the previous state, rounded to one of 256 numbers. The first state is given in this form.
+    /// Returns the previous state, rounded to one of 256 numbers. The initial state is given in this form.
     fn quantized(&self, all: &TeTensor) -> TeExpr {
         let (state, end) = (self.last(all, self.j), self.slots * self.hidden + self.ahead);
         let all_samples = |at: i64| all.at([self.t.clone(), self.batch - 1, TeExpr::int(at, self.j.dtype())]);
@@ -127,7 +127,7 @@ impl Step<'_> {
         self.t.eq(0).if_then_else(state, (rounded - zero) * scale)
     }
 
-    /// Returns the least or the greatest of 0 and the states so far, those of earlier samples among them.
+    /// Returns the least or the greatest of 0 and all states so far, including the states of earlier samples.
     fn extreme(&self, all: &TeTensor, is_least: bool) -> TeExpr {
         let at = |b: TeExpr| all.at([self.t + 1, b, self.j.clone()]);
         let earlier = self.b.eq(0).if_then_else(TeExpr::float(0.0, all.dtype()), at(self.b - 1));

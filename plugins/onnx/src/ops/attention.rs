@@ -24,7 +24,7 @@ pub(super) struct Parts<'t> {
     pub(super) k: &'t T,
     pub(super) v: &'t T,
     pub(super) bias: Option<&'t T>,
-    /// A score of each head that takes part in softmax and has no value.
+    /// A score of each head that takes part in softmax but belongs to no key or value.
     pub(super) sink: Option<&'t T>,
     pub(super) scale: f64,
     pub(super) softcap: f64,
@@ -136,8 +136,8 @@ pub(super) fn frontier(cx: &Cx<'_>, q_len: &Dim, kv_len: &Dim, offset: Option<T>
     Ok(Frontier { rows, columns })
 }
 
-/// Returns a mask of the keys that are visible to each query: so many before it and after it. A negative number means
-/// unlimited.
+/// Returns a mask of the keys that are visible to each query: the given numbers of keys before and after it. A negative
+/// number means unlimited.
 pub(super) fn window(cx: &Cx<'_>, f: &Frontier, left: i64, right: i64) -> Res<T> {
     let edge = |op: &str, by: i64| cx.bin(op, &f.columns, &cx.add_s(&f.rows, by as f64)?);
     match (left >= 0, right >= 0) {

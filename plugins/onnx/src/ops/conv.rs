@@ -133,7 +133,7 @@ fn numbers(n: &Node<'_>, name: &'static str, default: i64, len: usize) -> Res<Ve
     }
 }
 
-/// Returns the number of strides in a size, where the last one may be shorter.
+/// Returns the number of strides in a size; the last stride may be shorter.
 fn strides_in(size: &Dim, stride: i64) -> Dim {
     known::div(&add(size, &Dim::Int(stride - 1)), &Dim::Int(stride))
 }
@@ -147,7 +147,8 @@ pub(crate) struct Framed {
 }
 
 impl Framed {
-    /// Reads the windows of a node. If their padding depends on a symbolic size, the tensor gets it here, with `fill` as its elements.
+    /// Reads the windows of a node. If the padding depends on a symbolic size, it is added to the tensor here, with
+    /// `fill` as its elements.
     pub(crate) fn of<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, kernel: Vec<i64>, fill: f64) -> Res<Framed> {
         let sizes = spatial(x)?;
         let mode = n.text("auto_pad", "NOTSET")?;
@@ -317,8 +318,8 @@ fn conv_transpose<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     with_bias(cx, out, n.opt(2)?)
 }
 
-/// Emits a transposed convolution whose result exceeds all windows. Computes it without padding, then adds zeros or cuts
-/// elements off.
+/// Emits a transposed convolution whose result extends beyond all windows. Computes it without padding, then adds zeros
+/// or cuts elements off.
 fn unusual<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, w: &T, windows: &Windows, more: &[i64]) -> Res<T> {
     let count = more.len();
     let attrs = [

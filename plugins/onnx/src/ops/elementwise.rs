@@ -298,7 +298,7 @@ fn clip<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
                 Ok(n.opt(at)?.and_then(|t| t.floats()).and_then(|v| v.first().copied()))
             };
             let unknown = n.opt(1)?.is_some() != known(1)?.is_some() || n.opt(2)?.is_some() != known(2)?.is_some();
-            // Not all integers of 64 bits are floats.
+            // Floats cannot represent all 64-bit integers.
             if unknown || !x.is_float() {
                 let limit = |at: usize| n.opt(at)?.map(|limit| cx.reshape(&limit, vec![])).transpose();
                 let x = if let Some(least) = limit(1)? { extreme_max(cx, &x, &least)? } else { x };
@@ -331,7 +331,7 @@ fn exponential(cx: &Cx<'_>, x: &T, alpha: f64, gamma: f64, scale: f64) -> Res<T>
     let low = cx.bin("minimum", x, &zero)?;
     let scaled = if scale == 1.0 { low } else { cx.div(&low, &cx.scalar(scale, x.dtype())?)? };
     let curve = cx.mul_s(&cx.add_s(&cx.un("exp", &scaled)?, -1.0)?, alpha)?;
-    // NaN is neither, and stays.
+    // NaN is neither of the two, and stays NaN.
     let below = cx.bin("less_equal", x, &zero)?;
     let result = cx.select(&below, &curve, x)?;
     if gamma == 1.0 { Ok(result) } else { cx.mul_s(&result, gamma) }
@@ -391,7 +391,7 @@ fn dropout<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let mut results = vec![x.clone().into()];
     if n.wants(1) {
         let dtype = if n.version < 10 { x.dtype() } else { DType::BOOL };
-        // Earlier versions leave the mask open; onnxruntime returns zeros.
+        // Earlier versions do not specify the mask; onnxruntime returns zeros.
         let kept = if n.version < 12 { 0.0 } else { 1.0 };
         results.push(cx.filled(kept, dtype, &x.dims()?)?.into());
     }

@@ -62,10 +62,11 @@ fn max_roi_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let batch = cx.cast(&column(0)?, DType::I64)?;
     let mut out = cx.call("relax.take", &[&x, &batch], &[("axis", 0i64.into())])?;
     let mut any: Option<T> = None;
-    // Height first. Each axis of space becomes one of cells, and one of its elements that are then reduced.
+    // Height first. Each spatial axis becomes an axis of cells and an axis of the elements in a cell, which is then
+    // reduced.
     for (axis, cells) in [(2, pooled[0]), (3, pooled[1])] {
         let half = |at: i64| -> Res<T> {
-            // Halves round away from 0.
+            // Rounds halves away from 0.
             let place = cx.mul_s(&column(at)?, scale)?;
             let up = cx.un("floor", &cx.add_s(&cx.un("abs", &place)?, 0.5)?)?;
             cx.mul(&cx.un("sign", &place)?, &up)
@@ -105,7 +106,7 @@ struct Axis {
     to: Dim,
     /// The quotient of the output size and the input size, if it is a known number.
     scale: Option<f64>,
-    /// The same quotient as a computed tensor. If both fields are `None`, it is computed from the sizes.
+    /// The same quotient as a computed tensor. If both fields are `None`, the quotient is computed from the sizes.
     computed: Option<T>,
     roi: (f64, f64),
 }
@@ -432,7 +433,7 @@ fn computed(cx: &Cx<'_>, axis: &Axis, rules: &Rules<'_>) -> Res<Taps> {
     if rules.antialias || rules.transform == "tf_crop_and_resize" || rules.exclude {
         return Err("it resizes symbolic sizes with antialiasing, a region or without what is outside; give sizes to the inputs".to_string());
     }
-    // As in `place`.
+    // This is the same computation as in `place`.
     let wide = if rules.mode == "nearest" { DType::F32 } else { DType::F64 };
     let of = |dim: &Dim| -> Res<T> { cx.cast(&cx.reshape(&cx.of_dims(vec![dim.clone()])?, vec![])?, wide) };
     let (from, to) = (of(&axis.from)?, of(&axis.to)?);

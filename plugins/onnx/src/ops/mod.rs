@@ -35,12 +35,12 @@ pub(crate) struct Row {
     pub(crate) narrow: Narrow,
 }
 
-/// The treatment of tensors of narrow types, whose bytes are numbers of another type, by an operator.
+/// How an operator treats tensors of narrow types, whose bytes are stored as numbers of another type.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Narrow {
-    /// It computes with numbers, so that narrow ones are refused.
+    /// It computes with numbers, so tensors of narrow types are refused.
     Refuses,
-    /// It converts them itself.
+    /// It converts tensors of narrow types itself.
     Converts,
     /// It moves the elements of its first input, which keep their type.
     Moves,

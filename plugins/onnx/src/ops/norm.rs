@@ -73,7 +73,8 @@ pub(super) const ROWS: &[Row] = &[
     all("SimplifiedLayerNormalization", 1, simplified),
 ];
 
-/// Axes with more elements are summed in parts, as adding so many small numbers to a large one loses them.
+/// Axes with more elements are summed in parts, because adding small numbers to a large sum one by one would lose their
+/// digits.
 const LONG: i64 = 4096;
 /// The number of elements of a part.
 const PART: i64 = 128;
@@ -83,7 +84,7 @@ fn is_long(x: &T, axis: usize) -> bool {
     x.dtype() == DType::F32 && length.is_some_and(|n| n > LONG && n < super::conv::LARGEST)
 }
 
-/// Returns the sum along an axis of known length, which stays as an axis of length 1: the sum of the sums of parts.
+/// Returns the sum along an axis of known length, as the sum of the sums of parts. The axis is kept, with length 1.
 fn sum_of_parts(cx: &Cx<'_>, x: &T, axis: usize) -> Res<T> {
     let n = x.dim(axis)?.as_int().ok_or("the length of the axis of its sum is not known")?;
     let parts = (n + PART - 1) / PART;

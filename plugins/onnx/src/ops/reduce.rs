@@ -93,7 +93,7 @@ fn log_sum_exp(cx: &Cx<'_>, x: &T, over: &Over) -> Res<T> {
         return cx.un("log", &over.of(cx, "sum", x)?);
     }
     let most = cx.reduce("max", x, &over.axes, true)?;
-    // Infinities of one sign would become NaN.
+    // Infinities of the same sign would become NaN.
     let most = match x.is_float() {
         true => cx.select(&cx.un("isinf", &most)?, &cx.scalar(0.0, x.dtype())?, &most)?,
         false => most,

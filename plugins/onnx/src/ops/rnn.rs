@@ -90,7 +90,7 @@ fn activations(n: &Node<'_>, kind: &Kind, directions: usize) -> Res<Vec<String>>
     if names.len() != each * directions {
         return Err(format!("it has {} activations; {} are needed", names.len(), each * directions));
     }
-    // Each activation takes the next of the parameters that it has.
+    // Each activation takes as many of the next parameters as it has.
     let mut full = |name: &String| -> Res<String> {
         let (alpha, beta) = match name.as_str() {
             "Sigmoid" | "Tanh" | "Relu" | "Softsign" | "Softplus" => (None, None),
@@ -242,8 +242,8 @@ fn fake_quantized(cx: &Cx<'_>, x: &T) -> Res<T> {
     cx.mul(&apart, scale)
 }
 
-/// An LSTM with weights of 8 bits, which are converted to floats. Input and states are quantized when the model runs, and computed with as
-/// floats, too: products of such numbers are exact.
+/// An LSTM with weights of 8 bits, which are converted to floats. Input and states are quantized when the model runs.
+/// Computing with them as floats is exact, because products of quantized numbers are.
 fn quantized_lstm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let real = |cx: &Cx<'_>, at: usize, scale: usize| -> Res<T> {
         let (x, scale, zero) = (n.input(at)?, n.input(scale)?, n.input(scale + 1)?);

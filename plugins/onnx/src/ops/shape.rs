@@ -78,8 +78,8 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// Checks when the model runs that no symbolic size is 1: such an axis would be removed, too, which changes the number of
-/// dimensions. The size 0 is expected then, which none has.
+/// Checks when the model runs that no symbolic size is 1: such an axis would be removed, too, which changes the number
+/// of dimensions. The size 0 is then declared as expected, so the check fails.
 fn not_one(cx: &Cx<'_>, x: &T, dims: &[Dim]) -> Res<T> {
     let one = Dim::Int(1);
     let may_be_one = |dim: &Dim| dim.as_int().is_none() && !known::proves(PrimOp::Lt, &one, dim);
@@ -302,7 +302,7 @@ fn slice<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.slice(&out, &axes, &begin, &end, &by)
 }
 
-/// Takes ranges whose ends are not known while reading. They are clamped to the axes when the model runs.
+/// Takes ranges whose ends are unknown while the model is read. The ends are clamped to the axes when the model runs.
 fn slice_by_data(
     cx: &mut Cx<'_>,
     x: &T,
@@ -378,7 +378,7 @@ fn tile<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     if repeats.len() != dims.len() {
         return Err(format!("it repeats {} of {} axes", repeats.len(), dims.len()));
     }
-    // Puts a new axis before each axis, along which the tensor is repeated.
+    // Inserts a new axis before each axis, and repeats the tensor along the new axes.
     let apart: Vec<Dim> = dims.iter().flat_map(|dim| [Dim::Int(1), dim.clone()]).collect();
     let wide: Vec<Dim> = repeats.iter().zip(&dims).flat_map(|(by, dim)| [by.clone(), dim.clone()]).collect();
     let x = cx.broadcast_to(&cx.reshape(&x, apart)?, &wide)?;
@@ -416,7 +416,7 @@ fn pad<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     padded(cx, x, &before, &after, mode, &value)
 }
 
-/// Returns numbers of elements to add, or to remove where they are negative. A symbol is never negative, so a
+/// Returns the numbers of elements to add; negative numbers mean elements to remove. A symbol is never negative, so a
 /// number from data is the difference of two symbols.
 fn widths(cx: &mut Cx<'_>, pads: &T) -> Res<Vec<Dim>> {
     if let Some(dims) = pads.known().and_then(known::Known::dims) {

@@ -162,8 +162,8 @@ fn text_attr(name: &str, text: &'static str) -> Attribute {
     Attribute { name: name.to_string(), s, r#type: AttributeType::String as i32, ..Default::default() }
 }
 
-/// A window of several elements whose padding depends on a symbolic size gets a tensor with that padding. One of a single element, and one
-/// that moves by one element, need none of it.
+/// A window of several elements whose padding depends on a symbolic size gets a tensor with that padding. A window of a
+/// single element, or one that moves by one element, does not need this padding.
 #[test]
 fn windows_of_symbolic_sizes_are_read() {
     let text = |name: &str, text: &str| Attribute {

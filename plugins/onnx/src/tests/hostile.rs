@@ -1,4 +1,5 @@
-//! Models that are broken, or that attack the reader. `HOSTILE=100000` tries so many of each kind, and `HOSTILE_SEED=7` others.
+//! Models that are broken, or that attack the reader. `HOSTILE=100000` tries that many models of each kind, and
+//! `HOSTILE_SEED=7` tries other models.
 
 use super::*;
 

@@ -177,7 +177,7 @@ fn weights_can_be_parameters() {
     assert_eq!(names, ["x", "w"]);
 }
 
-/// Sizes that are called `?` are different ones.
+/// Two sizes called `?` are different sizes.
 #[test]
 fn sizes_without_a_name_differ() {
     let unknown = || Extent::Param("?".to_string());

@@ -50,7 +50,7 @@ impl Seen {
         }
     }
 
-    /// Returns true if `place` sees `other`, as TVM writes it.
+    /// Returns the condition under which `place` sees `other`, in the form in which TVM writes it.
     fn sees(&self, place: &TeExpr, other: &TeExpr) -> TeExpr {
         let (a, b) = match self {
             Seen::Beyond(offset) => return other.le(place + offset),

@@ -84,7 +84,7 @@ pub(super) fn unpadded(at: &TeExpr, size: &Dim, (before, after): &(Dim, Dim)) ->
     (inside, at - before)
 }
 
-/// Pads each axis of the data with a value before and after.
+/// Pads each axis of the data, before and after, with a value.
 pub(super) fn padded(te: &Te<'_>, name: &str, x: &TeTensor, padding: &[(Dim, Dim)], with: TeExpr) -> TeTensor {
     let sizes = x.shape().iter().zip(padding);
     let shape: Vec<Dim> = sizes.map(|(size, (before, after))| size.clone() + before.clone() + after.clone()).collect();

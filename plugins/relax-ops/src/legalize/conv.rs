@@ -47,8 +47,8 @@ impl Spatial {
     }
 }
 
-/// Returns the positions of axes in a layout: the two named by letters, then the spatial ones in order. Returns `None`
-/// if an axis is split, or there are not `n` spatial ones.
+/// Returns the positions of axes in a layout: first the two axes with the given letters, then the spatial axes in
+/// order. Returns `None` if an axis is split, or the number of spatial axes is not `n`.
 fn axes_of(layout: &str, two: [char; 2], n: usize) -> Option<Vec<usize>> {
     let letters: Vec<char> = layout.chars().collect();
     let at = |letter: char| letters.iter().position(|other| *other == letter);

@@ -65,7 +65,7 @@ impl Places<'_> {
 
 /// A position of the result between two positions of the data.
 struct Between {
-    /// The position before, as an index.
+    /// The nearest position of the data before it, as an index.
     before: TeExpr,
     /// The distance to the position before, from 0 to 1.
     part: TeExpr,

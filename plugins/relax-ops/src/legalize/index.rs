@@ -44,7 +44,8 @@ fn take(call: Call<'_>) -> Legal {
             "clip" if given.dtype().bits() < 32 => clipped(&given, &last),
             "clip" => TeExpr::int(0, wide.dtype()).max(&wide).min(&last),
             "wrap" => (wide.trunc_mod(&size) + &size).trunc_mod(&size),
-            // A number gets the type of the extents, whatever type it has in the call; elements keep theirs.
+            // A number gets the type of the extents, whatever its type in the call. Elements of a tensor keep their
+            // type.
             _ if is_number => wide.clone(),
             _ => given,
         };

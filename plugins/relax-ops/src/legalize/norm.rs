@@ -34,7 +34,7 @@ fn float_count(x: &TeTensor, axes: &[usize], dtype: DType) -> TeExpr {
     sizes.reduce(|all, one| all * one).unwrap_or_else(|| TeExpr::float(1.0, dtype))
 }
 
-/// Returns the indices that are among some axes, or those that are not.
+/// Returns the indices of the given axes if `among` is true, otherwise the indices of all other axes.
 fn pick(i: &[TeExpr], axes: &[usize], among: bool) -> Vec<TeExpr> {
     i.iter().enumerate().filter(|(at, _)| axes.contains(at) == among).map(|(_, index)| index.clone()).collect()
 }

@@ -121,7 +121,7 @@ fn no_extreme(name: &str) -> Legal {
     cannot(format!("a reduced axis has length 0, for which {name} is undefined"))
 }
 
-/// Computes the index of the element that `is_better` than all others; ties go to the first.
+/// Computes the index of the best element according to `is_better`, or of the first of several best elements.
 fn arg_reduction(
     call: Call<'_>,
     name: &str,

@@ -83,7 +83,7 @@ fn broadcast_to(call: Call<'_>) -> Legal {
     let x = te.input(0)?;
     let shape = result_shape(call)?;
     let skipped = shape.len().saturating_sub(x.ndim());
-    // A symbolic extent may be 1 if it is not the wanted one.
+    // A symbolic extent that differs from the wanted extent may be 1.
     let may_be_one = |from: &Dim, to: &Dim| from.as_int().is_none() && prove_equal(from, to) != Some(true);
     let out = te.compute("T_broadcast_to", &shape, |i| {
         let mut at = i.to_vec();
@@ -123,7 +123,7 @@ fn concat(call: Call<'_>) -> Legal {
 fn split(call: Call<'_>) -> Legal {
     let te = Te::new("split", call);
     let x = te.input(0)?;
-    // Its type is that of TVM, which takes such a cut for 0, and then does not compute it.
+    // The type is that of TVM, which treats a negative cut as 0, but then does not compute the result.
     if let Some(cut) = ints(call, "indices_or_sections").unwrap_or_default().iter().find(|cut| **cut < 0) {
         return cannot(format!("it cuts at {cut}; count the elements from the beginning, from 0 on"));
     }

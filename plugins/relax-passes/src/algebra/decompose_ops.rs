@@ -69,7 +69,7 @@ fn warn_of_training(name: &str, body: &Body, ctx: &Ctx) {
 /// Applies `change` to the function with this name, or to all functions if the name is empty.
 ///
 /// # Errors
-/// If there is no such Relax function; errors of `change`.
+/// If the Relax function does not exist; errors of `change`.
 pub(super) fn map_wanted(
     module: &Module,
     func_name: &str,

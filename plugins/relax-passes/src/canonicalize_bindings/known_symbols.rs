@@ -32,8 +32,8 @@ pub(super) fn without_known_symbols(body: &Body, ctx: &Ctx) -> Result<Body, Pass
     narrow_results(&infer_types(&replaced, ctx)?, ctx)
 }
 
-/// Returns the variables that are kept: those defined by parameters or scalar variables, and those mentioned in a place
-/// that is not rewritten, such as an attribute or the type of a function value.
+/// Returns the variables that are kept, because parameters or scalar variables define them, or because they occur in a
+/// place that is not rewritten, such as an attribute or the type of a function value.
 fn fixed(body: &Body) -> BTreeSet<Sym> {
     let mut fixed = BTreeSet::new();
     let function = body.function().into_iter().flat_map(Function::params);

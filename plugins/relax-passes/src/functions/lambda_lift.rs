@@ -114,7 +114,8 @@ fn lift_innermost(body: &Body, names: &mut Vec<String>, lifted: &mut Lifted, ctx
 }
 
 impl Lifted {
-    /// Finds the functions that return a closure that they created, or received from another such function.
+    /// Finds the functions that return a closure. They create the closure, or receive it from another function that
+    /// returns closures.
     fn find_makers(&mut self) {
         for name in &self.order {
             let result = self.functions.get(name).and_then(Body::function).and_then(Function::result);

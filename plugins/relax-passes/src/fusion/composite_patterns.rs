@@ -38,7 +38,7 @@ const SINGLE: &[(&str, &str, usize)] = &[
 /// Returns the pattern with a name such as `acme.conv2d_bias_relu`.
 ///
 /// # Errors
-/// If there is no such pattern.
+/// If no pattern has this name.
 pub(super) fn pattern_of(name: &str) -> Result<Pattern, PassError> {
     let Some((compiler, group)) = name.split_once('.').filter(|(compiler, _)| !compiler.is_empty()) else {
         bail!(option "`{name}` is not the name of a pattern; write a compiler and a group of operators, as in `acme.conv2d_relu`");

@@ -42,7 +42,7 @@ pub(super) fn merged_groups<'b>(main: &'b Body, module: &'b Module) -> Result<Gr
     Ok(groups)
 }
 
-/// Groups that are being merged. Each starts as one binding.
+/// Groups that are being merged. Each group starts as one binding.
 struct Merging<'b> {
     module: &'b Module,
     tuples: TakenApart<'b>,
@@ -140,8 +140,8 @@ impl<'b> Merging<'b> {
         Ok(first)
     }
 
-    /// Drops candidates that contain a value on which the latest argument of a call depends. This cheap check
-    /// decides most cases of [`Merging::drop_needed`].
+    /// Drops candidates containing a value that the latest argument of a call depends on. This cheap check decides most
+    /// cases of [`Merging::drop_needed`].
     fn drop_parts(&mut self, candidates: &mut Vec<usize>, groups: &[usize], places: &[usize]) {
         let Some(latest) = places.iter().copied().max() else { return };
         let used: Vec<(usize, usize)> =

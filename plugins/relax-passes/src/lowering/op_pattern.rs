@@ -16,7 +16,7 @@ pub(crate) enum Pattern {
     Injective = 2,
     /// A sum, maximum or similar.
     Reduction = 3,
-    /// A function whose results an elementwise function can be fused to, such as a matrix product.
+    /// A function, such as a matrix product, that can be fused with an elementwise function of its results.
     Fusable = 4,
     /// Anything else.
     Opaque = 8,
@@ -39,7 +39,7 @@ pub(super) fn pattern_of(body: &Body) -> Pattern {
 }
 
 struct Blocks<'a> {
-    /// Loads of the innermost block so far.
+    /// Loads found so far in the innermost block.
     loads: Vec<ElementAccess<'a>>,
     /// The store of the innermost block.
     store: Option<ElementAccess<'a>>,
@@ -90,7 +90,7 @@ impl Blocks<'_> {
         let reduced: Vec<Value<'_>> =
             block.block_iters().filter(|iter| iter.is_reduction).map(|iter| iter.var).collect();
         match self.positions(store) {
-            // A block that follows a reduction and uses its results, as in softmax.
+            // This block follows a reduction and uses its results, as in softmax.
             Some(_) if self.pattern == Pattern::Reduction && writes_result(block) => Pattern::Fusable,
             Some(positions) => self.pattern.max(positions),
             None if reduced.is_empty() => Pattern::Opaque,

@@ -54,8 +54,9 @@ struct Store<'b> {
     branches: Vec<(Value<'b>, Value<'b>)>,
 }
 
-/// Returns true if no element is read after it was overwritten: no two iterations store the same element; and if two
-/// stores in one iteration do, the later one does not read it, or only one of them executes.
+/// Returns true if no element is read after it was overwritten. So two iterations must not store the same element. If
+/// two stores in one iteration write the same element, the later store must not read it, or only one of the two may
+/// execute.
 fn reads_before_it_writes<'b>(content: impl Iterator<Item = Value<'b>>, to: Value<'b>, from: Value<'b>) -> bool {
     let Some(stores) = stores(content, to, from) else { return false };
     let Some(first) = stores.first() else { return true };
@@ -91,7 +92,7 @@ fn is_injective(store: &Store<'_>, span: i128) -> bool {
     };
     let mut steps: Vec<(i128, Option<i64>)> = running().map(|(sym, n)| (step(sym), *n)).collect();
     steps.sort_unstable();
-    // As with the digits of a number, each step must exceed the total reach of all smaller ones.
+    // As with the digits of a number, each step must exceed the total reach of all smaller steps.
     let mut reached = Some(span);
     let digits = steps.into_iter().all(|(by, n)| {
         let greater = reached.is_some_and(|reached| by > reached);

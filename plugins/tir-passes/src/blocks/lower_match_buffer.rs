@@ -208,7 +208,7 @@ impl<'b> LowerMatch<'b> {
         Ok(source)
     }
 
-    /// Binds a variable to a value; anything else must equal the value.
+    /// Binds a dimension to a value if it is a variable; any other dimension must equal the value.
     fn bind(&mut self, said: &Dim, value: &Dim, what: &str) -> Result<(), PassError> {
         let value = cast(self.in_known(value), said.dtype());
         let known = match said {
@@ -257,7 +257,7 @@ impl Source<'_> {
     }
 }
 
-/// Formats a constant dimension, or a text that it is not constant.
+/// Formats a constant dimension; for any other dimension, returns a text that it is not constant.
 fn shown(dim: &Dim) -> String {
     dim.as_int().map_or_else(|| "an expression".to_string(), |number| number.to_string())
 }
@@ -278,7 +278,7 @@ fn simple(dim: &Dim) -> Dim {
     Linear::of(dim).to_dim(dim.dtype()).unwrap_or_else(|| dim.clone())
 }
 
-/// Returns the strides of a buffer: the declared ones, or those that follow from its shape.
+/// Returns the strides of a buffer: the declared strides, or those that follow from its shape.
 pub(super) fn strides_of(ty: &BufferType) -> Vec<Dim> {
     let declared = ty.declared_strides();
     if !declared.is_empty() {

@@ -64,7 +64,7 @@ fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
             planned.unused.insert(buffer);
             continue;
         };
-        // Each iteration gets its own buffer, so none may read what another one wrote.
+        // Each iteration gets its own buffer, so no iteration may read elements that another iteration wrote.
         let around = planned.scopes.around(buffer);
         while planned.scopes.is_within(scope, around)
             && runs_in_order(planned.scopes.header(scope))
@@ -328,7 +328,7 @@ impl<'b> Planned<'b> {
     }
 
     /// Returns true if a buffer is unused, or is not allocated outside of the block that declares the access. A block
-    /// may declare accesses that it does not perform; such a buffer is allocated where others use it.
+    /// may declare accesses that it does not perform. The buffer is then allocated where other blocks use it.
     fn is_not_outside(&self, buffer: Value<'b>, access: Value<'b>) -> bool {
         let around = self.scopes.around(access);
         self.unused.contains(buffer)

@@ -11,12 +11,12 @@ pub(super) const EXTERN_SCOPE: &str = "extern_scope";
 
 /// Storage shared by allocations that are not alive at the same time.
 pub(super) struct Storage<'b> {
-    /// Its position: the start of this thread launch or parallel loop, or of the function.
+    /// Its position: the start of the enclosing thread launch or parallel loop, or of the function.
     pub(super) attach: Option<Value<'b>>,
     /// The allocations, in the order in which they become alive.
     pub(super) allocs: Vec<Value<'b>>,
     pub(super) scope: String,
-    /// Data type of the first one.
+    /// Data type of the first allocation.
     pub(super) dtype: DType,
     /// Size in bits; 0 if unknown.
     bits: u64,
@@ -26,8 +26,8 @@ pub(super) struct Storage<'b> {
 struct Entry<'b> {
     stmt: Value<'b>,
     kind: Kind,
-    /// Allocations that it touches. The end of a compound statement lists those of the surrounding scope; its start
-    /// lists none.
+    /// Allocations that it touches. The end of a compound statement lists the allocations of the surrounding scope; its
+    /// start does not list any.
     touched: Vec<Value<'b>>,
 }
 

@@ -72,7 +72,8 @@ fn is_done(body: &Body, storages: &[Storage<'_>], stay: &ValueSet<'_>) -> bool {
     in_place && body.values().filter(|value| value.is_allocation() && !stay.contains(*value)).count() == storages.len()
 }
 
-/// Returns the allocations whose shapes use loop variables or names of the function. They cannot be moved before these.
+/// Returns the allocations whose shapes use loop variables or names of the function. Such allocations cannot be moved
+/// before those variables and names.
 fn bound_to_their_places(body: &Body) -> ValueSet<'_> {
     let (mut inner, mut stay) = (BTreeSet::new(), ValueSet::new(body));
     for value in body.values() {

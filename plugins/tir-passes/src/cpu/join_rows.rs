@@ -106,7 +106,7 @@ impl<'b> Rows<'b> {
         Some(())
     }
 
-    /// Records an access to a buffer with such rows whose last two indices are the iterators of a pair.
+    /// Records an access to a buffer with rows that can be joined, if its last two indices are the iterators of a pair.
     fn add_access(&mut self, value: Value<'b>) {
         let (buffer, indices) = if let Some(access) = value.as_element_access() {
             (access.buffer, access.indices)

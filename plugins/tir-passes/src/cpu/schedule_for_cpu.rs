@@ -120,7 +120,7 @@ pub(super) fn inline_into_consumer(schedule: &mut Schedule, block: BlockRef) -> 
     is_plain(block) && is_plain(consumer) && tried(schedule, |trial| trial.compute_inline(block))
 }
 
-/// Returns the names of the blocks, reductions first, because the blocks that follow them go into their tiles.
+/// Returns the names of the blocks, reductions first, because later blocks are moved into the tiles of reductions.
 fn names(schedule: &Schedule) -> Vec<String> {
     let (reductions, others): (Vec<BlockInfo>, Vec<BlockInfo>) =
         schedule.blocks().into_iter().partition(|block| block.has_init);
@@ -206,7 +206,7 @@ pub(super) fn in_threads(schedule: &mut Schedule, loops: &[LoopRef]) {
         taken.push(*of);
         iterations *= extent.max(1);
     }
-    // Loops that are not adjacent cannot be fused; then only the first one is parallelized.
+    // If the loops are not adjacent, they cannot be fused, and only the first is parallelized.
     let joined = |taken: &[LoopRef]| {
         let taken = taken.to_vec();
         move |trial: &mut Schedule| {

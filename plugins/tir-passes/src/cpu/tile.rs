@@ -17,7 +17,7 @@ pub(super) struct Tile {
     /// A loop whose iterations all use the same scalars, and its number of iterations in a tile.
     pub(super) rows: Option<(usize, i64)>,
     /// A loop over tiles, and the number of tiles whose share of the input fits into the cache; `None` if the whole
-    /// input does.
+    /// input fits.
     pub(super) block: Option<(usize, i64)>,
     /// True if all channels are computed for one tile of the other loops before the next tile, so that the scalars stay
     /// in the cache.
@@ -99,15 +99,15 @@ impl<'i> Operands<'i> {
         (self.reductions >= 3 && depending.next().is_none()).then_some(at)
     }
 
-    /// Returns the longest loop over whose iterations all vectors are the same. In a grouped convolution, vectors are
-    /// the same within a group.
+    /// Returns the longest loop whose iterations all use the same vectors. In a grouped convolution, vectors are the
+    /// same within a group.
     fn channels(&self, vector: usize) -> Option<usize> {
         let same = |at: &usize| self.read(vector, true).all(|read| !self.depends(read, *at));
         let found = self.others(vector).filter(same).max_by_key(|at| self.loops[*at].1);
         found.or_else(|| Some(1).filter(|_| self.reductions >= 3 && self.loops.len() == 4 && self.loops[1].1 > 1))
     }
 
-    /// Returns the last loop over whose iterations all scalars are the same.
+    /// Returns the last loop whose iterations all use the same scalars.
     fn rows(&self, vector: usize, channels: Option<usize>) -> Option<usize> {
         let same = |at: &usize| self.read(vector, false).all(|read| !self.depends(read, *at));
         self.others(vector).filter(|at| Some(*at) != channels).filter(same).last()
@@ -145,8 +145,8 @@ impl Tile {
         let long = operands.loops.iter().rposition(|(_, extent)| *extent > 1);
         let vector = long.ok_or_else(|| pass_error!("a result of one element"))?;
         let channels = operands.channels(vector);
-        // Each lane of a strided vector touches its own cache line; more lines than the first-level cache separates are
-        // slow.
+        // Each lane of a strided vector touches its own cache line. Access is slow if there are more lines than the
+        // first-level cache can keep apart.
         let (long, most_vectors) =
             if operands.is_strided(vector) { (most_lanes / 2, 1) } else { (most_lanes, MOST_VECTORS) };
         let mut out = Vec::new();
@@ -159,7 +159,7 @@ impl Tile {
             let tile = Tile { vector: channels, lanes: most_lanes, packed, ..Tile::default() };
             let rows = operands.others(channels).filter(|at| *at != vector).last();
             let tiles = tile.of_all_sizes(operands, MOST_VECTORS, [Some(vector), rows]);
-            // Each row reads other scalars, so several rows in a tile would save no loads.
+            // Each row reads different scalars, so several rows in a tile would not save loads.
             out.extend(tiles.filter(|tile| tile.sizes()[1] == 1));
         }
         Ok(out)
@@ -195,7 +195,7 @@ impl Tile {
         let [channels, rows] = self.sizes();
         let (columns, sums) = (rows * self.vectors, channels * rows * self.vectors);
         let fits = sums + columns.min(channels) < REGISTERS;
-        // Weight vector loads higher, because they often come from a slower cache and are not aligned.
+        // Vector loads have a higher weight, because they often come from a slower cache and are not aligned.
         let loads = 4 * columns + channels;
         let time = 0.5 + (sums.max(loads) as f64 / 2.0).max(4.0);
         let n = operands.loops[self.vector].1;

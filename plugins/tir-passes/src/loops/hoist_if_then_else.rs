@@ -62,8 +62,8 @@ fn hoist_if_then_else(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
 /// Maximum number of Ifs with two branches that move out of a statement; each doubles it.
 const MAX_DOUBLED: usize = 6;
 
-/// A condition that moves, and true if the false case also does something: its If, or one around it, has a second
-/// branch.
+/// A condition that moves, and true if code also runs when the condition is false, because its If, or an enclosing If,
+/// has a second branch.
 type Moved<'b> = (Value<'b>, bool);
 
 /// A loop or thread launch.
@@ -73,7 +73,7 @@ struct Around<'b> {
     is_threads: bool,
     /// True if it contains more than one statement.
     is_sequence: bool,
-    /// True if a visited If inside it has two branches. If there is only one statement, that If is around the current
+    /// True if a visited If inside it has two branches. If there is only one statement, this If encloses the current
     /// position.
     is_divided: bool,
 }

@@ -307,8 +307,8 @@ fn is_ignored(expr: Value<'_>) -> bool {
     expr.as_call_to("tirx.ignore_loop_partition").is_some()
 }
 
-/// Returns the iterations in which conditions of one kind are known, and these conditions. If there is a hint and not
-/// all are known at once, the last ones found are returned.
+/// Returns the iterations in which conditions of one kind are known, and these conditions. If there is a hint and the
+/// conditions are not all known at the same time, the conditions found last are returned.
 fn common<'b>(
     solved: &[(Value<'b>, bool, Interval)],
     range: Interval,

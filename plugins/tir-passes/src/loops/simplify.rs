@@ -62,7 +62,7 @@ impl<'b> Simplify<'b> {
         }
     }
 
-    /// Runs `f` under the assumption that a condition holds, or does not.
+    /// Runs `f` under the assumption that a condition is true, or that it is false.
     fn under<R>(&mut self, cond: Value<'b>, holds: bool, f: impl FnOnce(&mut Self) -> R) -> R {
         let Some(dim) = index_to_dim(without_hint(cond)) else { return f(self) };
         let dim = if holds { dim } else { Dim::Expr(DimExpr::Unary(PrimOp::Not, DType::BOOL, dim).into()) };
@@ -239,7 +239,7 @@ impl<'b> TirRewrite<'b> for Simplify<'b> {
 }
 
 impl<'b> Simplify<'b> {
-    /// Writes an `and` or `or` without the sides that are decided by the other ones.
+    /// Writes an `and` or `or` without the sides that follow from the other sides.
     fn constrained(&mut self, op: PrimOp, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
         let all = op == PrimOp::And;
         let mut sides = sides(op, expr);
@@ -258,7 +258,7 @@ impl<'b> Simplify<'b> {
         Ok(out.unwrap_or_else(|| w.int(all.into(), DType::BOOL)))
     }
 
-    /// Returns the value of one side under the assumption that the others hold, or do not.
+    /// Returns the value of one side under the assumption that all other sides are true, or that all are false.
     fn known_beside(&mut self, sides: &[Value<'b>], at: usize, hold: bool) -> Option<bool> {
         let others = sides.iter().enumerate().filter(|(other, _)| *other != at);
         let mut under: Option<Analyzer> = None;

@@ -109,11 +109,11 @@ struct Count {
 /// The replacement of a statement.
 #[derive(Clone, Copy)]
 enum Chosen {
-    /// Its content, once for each iteration.
+    /// The loop is replaced by its content, once for each iteration.
     WriteOut(i64),
     /// Mark the loop.
     Mark,
-    /// Its content, once, because the statement is a pragma of this pass.
+    /// The statement is a pragma of this pass, and is replaced by its content.
     Content,
 }
 

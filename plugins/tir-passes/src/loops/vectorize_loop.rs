@@ -109,7 +109,8 @@ struct Vectorize<'b> {
     along: Option<Along<'b>>,
     /// The predicate of the loads and stores being written.
     mask: Option<Mask>,
-    /// The values that differ between lanes of that loop, or of the last one; no other loop contains the same values.
+    /// The values that differ between lanes of the current or the last vectorized loop. No other loop contains the same
+    /// values.
     known: InLanes<'b>,
     /// Loops that became serial, with the reasons.
     serial: Vec<(Value<'b>, String)>,

@@ -85,11 +85,11 @@ fn separate<'a>(cx: &Cx<'a>, n: &Node<'a>, heads: i64, kv_heads: i64) -> Res<[T;
     thirds(cx, &packed, &known::mul(&size, &Dim::Int(heads)), &known::mul(&size, &Dim::Int(heads + kv_heads)))
 }
 
-/// The cache of keys and values, and the places of the new ones in it.
+/// The cache of keys and values, and the places of the new keys and values in it.
 struct Cache {
     /// For each sample and each new key.
     places: T,
-    /// Number of keys with the new ones. The longest sample decides it.
+    /// Number of keys, including the new ones. The longest sample decides it.
     total: Dim,
 }
 
@@ -135,7 +135,7 @@ fn group_query<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         q = rotated(cx, &q, (&cos, &sin), Some(positions.clone()), 0, &options)?;
         k = rotated(cx, &k, (&cos, &sin), Some(positions), 0, &options)?;
     } else {
-        // Without rotation, the operator does not read them.
+        // Without rotation, the operator does not read these inputs.
         let _ = (n.opt(7)?, n.opt(8)?, n.opt(9)?);
     }
     let (present_k, keys) = cache.with(cx, past_k, k)?;
@@ -276,8 +276,8 @@ fn masked<'a>(
     Ok(attend(cx, &parts)?.result)
 }
 
-/// Returns where a mask lets queries see keys. A mask has the number of keys of each sample, their ends and starts, or a flag for
-/// each key, or for each query and key.
+/// Returns the positions at which a mask lets queries see keys. A mask has the number of keys of each sample, their
+/// ends and starts, or a flag for each key, or for each query and key.
 fn visible(cx: &Cx<'_>, mask: &T, batch: &Dim, n_keys: &Dim) -> Res<T> {
     let shown = |mask: &T| cx.bin("not_equal", mask, &cx.scalar(0.0, mask.dtype())?);
     let dims = mask.dims()?;

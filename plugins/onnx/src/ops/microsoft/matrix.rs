@@ -1,4 +1,4 @@
-//! Matrix products and convolutions of Microsoft's domain: fused ones, and those with weights of few bits.
+//! Matrix products and convolutions of Microsoft's domain: fused operators, and operators with weights of few bits.
 
 use crate::cx::Cx;
 use crate::known;
@@ -73,7 +73,7 @@ fn fused_matmul<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     }
 }
 
-/// Returns how many numbers of so many bits a byte has.
+/// Returns how many numbers of the given width fit into a byte.
 fn per_byte(bits: i64) -> Res<i64> {
     match bits {
         2 | 4 | 8 => Ok(8 / bits),
@@ -131,7 +131,7 @@ fn matmul_n_bits<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     };
     let scales = shaped(&scales, blocks)?;
     let middle = cx.scalar(2f64.powi(bits as i32 - 1), a.dtype())?;
-    // Each row of the matrix belongs to a block: to the one that contains it, or to the given one.
+    // Each row of the matrix belongs to a block: the block that contains it, or the given block.
     let groups = n.opt(4)?;
     let spread = |x: &T| match &groups {
         Some(groups) => {
@@ -156,7 +156,7 @@ fn matmul_n_bits<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     if let Some(bias) = n.opt(5)? { cx.add(&out, &bias) } else { Ok(out) }
 }
 
-/// Takes rows of a quantized table, and converts only these.
+/// Takes rows of a quantized table, and converts only these rows to floats.
 fn gather_blocks<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (data, indices, scales, zero) = (n.input(0)?, n.input(1)?, n.input(2)?, n.opt(3)?);
     let (gather, axis) = (data.axis(n.int("gather_axis", 0)?)?, data.axis(n.int("quantize_axis", 1)?)?);

@@ -143,7 +143,7 @@ fn real<'a>(cx: &Cx<'a>, n: &Node<'a>, at: usize) -> Res<T> {
     cx.mul(&value, &cx.reshape(&n.input(at + 1)?, vec![])?)
 }
 
-/// Quantizes a tensor by the scale and the zero point in input `at` and the next one.
+/// Quantizes a tensor by the scale in input `at` and the zero point in the next input.
 fn quantized_like<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, at: usize) -> Res<T> {
     quantized_as(cx, n, x, at, n.input(0)?.dtype())
 }

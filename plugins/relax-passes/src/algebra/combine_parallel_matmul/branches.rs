@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Form {
     /// Number of products.
     branches: usize,
-    /// Rank of the added bias, if all products have one of this rank.
+    /// Rank of the added bias, if all products have a bias of this rank.
     bias: Option<i32>,
     activation: Option<&'static str>,
 }
@@ -36,7 +36,7 @@ pub(super) fn forms(body: &Body) -> Vec<Form> {
             }
         }
     }
-    // If the products of one tensor have several activations, the first one counts.
+    // If the products of one tensor have different activations, the first activation counts.
     let mut first = Forms::default();
     for (tensor, form) in activated.into_iter().flatten().flat_map(|forms| forms.of) {
         first.of.entry(tensor).or_insert(form);

@@ -82,7 +82,7 @@ impl Waiting {
                 order.push(next);
                 for user in std::mem::take(&mut self.users[next]) {
                     self.missing[user] -= 1;
-                    // Later bindings are placed when their own turn comes.
+                    // Later bindings are placed when the loop reaches them.
                     if self.missing[user] == 0 && user < seen {
                         ready.insert(user);
                     }

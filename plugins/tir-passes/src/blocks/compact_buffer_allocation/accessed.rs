@@ -13,7 +13,7 @@ use plugin_api::tir::regions::region::{Bounds, Part, Range};
 /// A loop or thread around the current position.
 struct Around {
     sym: Sym,
-    /// Its first and last value, if these are integer arithmetic.
+    /// Its first and last value, if both are integer arithmetic.
     ends: Option<(Dim, Dim)>,
     /// Kind of the threads; `None` for a loop.
     thread: Option<String>,

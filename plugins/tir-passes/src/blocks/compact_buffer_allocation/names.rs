@@ -22,8 +22,8 @@ impl Names {
         self.values.len()
     }
 
-    /// Adds the names that an index uses, directly or through other names or loops. Each name has one possible value:
-    /// its definition.
+    /// Adds the names that an index uses, directly or through other names or loops. The only possible value of each
+    /// name is its definition.
     pub(super) fn add_to(&self, running: &mut Ends, index: &Dim, before: usize) {
         let mut work = Vec::new();
         let loops = running.values().flat_map(|(min, max)| [min, max]);

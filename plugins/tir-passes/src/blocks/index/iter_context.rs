@@ -36,8 +36,8 @@ impl<'b> IterContext<'b> {
         }
     }
 
-    /// Returns an index in TVM's form: ordered from the largest step to the smallest. An index that divides a sum is
-    /// kept, except that matching quotients and remainders are combined.
+    /// Returns an index in TVM's form: ordered from the largest step to the smallest. An index that contains a quotient
+    /// or remainder of a sum is kept, but matching quotients and remainders are combined.
     pub(crate) fn simplify(&self, index: &Dim) -> Dim {
         let (mut sum, joined) = Linear::and_whether_joined(index);
         sum.terms.sort_by_key(|(_, by)| std::cmp::Reverse(*by));
@@ -132,7 +132,7 @@ type Bounded = (Dim, Option<i64>, Option<i64>);
 
 /// Returns the bounds that a condition sets, or `None` if it is not a bound.
 fn bounds(condition: &Condition<'_>) -> Option<Vec<Bounded>> {
-    // TVM handles conjunctions of comparisons only, and no negations.
+    // TVM handles only conjunctions of comparisons, without negations.
     let parts = parts_of(condition.cond, condition.negated);
     parts.into_iter().map(|(cond, negated)| if negated { None } else { bound(cond) }).collect()
 }

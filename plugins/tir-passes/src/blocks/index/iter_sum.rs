@@ -76,8 +76,8 @@ pub(crate) fn in_order(dim: &Dim, ranges: &Known<'_>) -> Option<Dim> {
     if sum.splits.is_empty() { Some(sum.base) } else { sum.fused(dim.dtype()) }
 }
 
-/// Returns true if an index divides anything but a part of one loop variable. TVM keeps the written order of such an
-/// index.
+/// Returns true if an index contains the quotient or remainder of anything other than a part of one loop variable. TVM
+/// keeps the written order of such an index.
 pub(crate) fn divides_a_sum(dim: &Dim, ranges: &Known<'_>) -> bool {
     match parts(dim) {
         Some((PrimOp::FloorDiv | PrimOp::FloorMod, ..)) if speaks_of(dim, ranges) => IterSum::of(dim, ranges).is_none(),
@@ -196,12 +196,12 @@ impl IterSum {
         Some(IterSum { splits: vec![part], ..self })
     }
 
-    /// Orders the parts. Starting from the smallest, each step must equal the range that the previous ones cover, or be
-    /// smaller if the smallest is 1.
+    /// Orders the parts. Starting from the smallest, each step must equal the range that the previous steps cover, or
+    /// be smaller if the smallest step is 1.
     fn fused(mut self, dtype: DType) -> Option<Dim> {
         let base = self.splits.remove(self.least()?);
         let step = base.scale.clone();
-        // In multiples of the smallest step.
+        // Expresses the steps as multiples of the smallest step.
         let mut reached = base.extent.clone();
         let mut order = vec![Split { scale: Dim::int(1, dtype), ..base }];
         while !self.splits.is_empty() {
@@ -235,7 +235,7 @@ impl IterSum {
     }
 }
 
-/// Finds the minimum; the last one if there are several.
+/// Finds the minimum, or the last of several minima.
 trait RevMin: Iterator<Item = (i64, usize)> + Sized {
     fn rev_min(self) -> Option<usize> {
         self.min_by_key(|(value, i)| (*value, std::cmp::Reverse(*i))).map(|(_, i)| i)

@@ -153,8 +153,8 @@ impl<'b> CarriedValues<'b> {
         said.into_iter().map(|(is_write, ranges)| (buffer, is_write, ranges.iter().map(range).collect())).collect()
     }
 
-    /// Returns true if an execution of a scope may read what an earlier execution left in a buffer: a read in it is not
-    /// covered by writes before it in the scope.
+    /// Returns true if an execution of a scope may read elements that an earlier execution wrote, because a read in the
+    /// scope is not covered by earlier writes in the scope.
     pub(super) fn reads_what_is_left(&self, buffer: Value<'b>, scope: Value<'b>) -> bool {
         let (Some(all), Some(start)) = (self.touches.get(buffer), self.order.get(scope).copied()) else { return false };
         let range = scope.region().range();

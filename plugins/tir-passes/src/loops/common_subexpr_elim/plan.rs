@@ -343,7 +343,7 @@ impl<'b> Planner<'b> {
             if self.entries[*at].guarded {
                 continue;
             }
-            // A named expression is evaluated once, so its parts lose the other uses.
+            // A named expression is evaluated only once, so its parts have fewer uses.
             let more = self.entries[*at].count - 1;
             for child in self.entries[*at].children.clone() {
                 self.entries[child].consumed += more;

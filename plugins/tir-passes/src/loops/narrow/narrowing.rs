@@ -73,7 +73,7 @@ impl<'b, W: Widths<'b>> Narrow<W> {
         }
     }
 
-    /// Sets whether numbers are indices while `f` runs.
+    /// Sets whether numbers count as indices while `f` runs.
     fn within<R>(&mut self, is_index: bool, f: impl FnOnce(&mut Self) -> R) -> R {
         let outer = std::mem::replace(&mut self.is_index, is_index);
         let out = f(self);
