@@ -103,7 +103,8 @@ pub const REPEAT: &str = "repeat";
 const ROUNDS: u32 = 16;
 /// The word for all passes up to a level.
 const ALL: &str = "all";
-/// Greatest nesting of Sequentials, in texts as well as in programs, whose Sequentials are printed as text.
+/// Greatest nesting of Sequentials. It also applies to Sequentials that a program creates, because they are printed as
+/// text.
 const DEEPEST: u32 = 64;
 
 /// Returns the intended form of a word that needs brackets to refer to passes.

@@ -53,7 +53,7 @@ fn error(registry: &Registry, pipeline: &str) -> String {
 fn ran(registry: &Registry, pipeline: &str, disabled: &[&str], changing: &[&str]) -> String {
     let plan = Plan::new(&request(pipeline, disabled), registry).unwrap();
     let mut driver = Driver::new(registry, &plan);
-    // The names inside each group that has begun, and first those outside of all groups.
+    // The names outside of all groups, followed by the names inside each group that has begun.
     let mut names: Vec<Vec<String>> = vec![Vec::new()];
     while let Some(todo) = driver.next() {
         match todo {
@@ -150,7 +150,7 @@ fn each_step_has_the_number_of_its_line() {
     // An undone step runs again, with the number of a line that shows it.
     let ran = numbered(&registry, &plan, &["t.C"], 0).join(", ");
     assert_eq!(ran, "1 s, 2 t.A, 3 t.Outer, 6 t.B, 7 t.C, 5 t.A, 8 t.B, 9 t.Inner, 12 t.C, 13 t.A, 27 t.U");
-    // A step that is left out has a number, too.
+    // A skipped step has a number, too.
     let ran = numbered(&registry, &plan, &[], 1).join(", ");
     assert_eq!(ran, "14 t.A, 16 t.Outer, 19 t.B, 20 t.C, 22 t.Inner, 25 t.C, 26 t.A, 27 t.U");
 }
@@ -163,7 +163,7 @@ fn it_is_disabled_as_a_whole_or_a_member_alone() {
     );
     assert_eq!(ran(&registry, "t.All,t.A", &["All"], &[]), "-All A");
     assert_eq!(ran(&registry, "t.All", &["B"], &[]), "All[-B A]");
-    // The requirements of an enabled member must not be disabled; those of a disabled one may be.
+    // The requirements of an enabled member must not be disabled; those of a disabled member may be.
     assert_eq!(ran(&registry, "t.All", &["B", "A"], &[]), "All[-B -A]");
     let conflict = Plan::new(&request("t.All", &["A"]), &registry).unwrap_err().to_string();
     assert_eq!(
@@ -504,7 +504,7 @@ fn what_members_require_changes_the_whole() {
         outcomes(&registry, "Sequential(name=s)[t.C]", &["A"], &[]),
         "A:Changed B:Unchanged C:Unchanged s:Changed"
     );
-    // It remains changed if the member then fails, unless a repetition is undone.
+    // The module remains changed if the member then fails, unless a repetition is undone.
     assert_eq!(outcomes(&registry, "Sequential(name=s)[t.C]", &["A"], &["C"]), "A:Changed B:Unchanged s:Changed");
     assert_eq!(outcomes(&registry, "Sequential(name=s)[repeat(limit=1)[t.A]]", &["A"], &[]), "A:Changed s:Unchanged");
 }

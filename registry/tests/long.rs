@@ -1,5 +1,5 @@
-//! Tests extreme sizes: planning and running long pipelines takes proportional time, and
-//! deep ones need no stack.
+//! Tests extreme sizes: planning and running a long pipeline takes proportional time, and deep nesting does not exhaust
+//! the stack.
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
 use plugin_api::metadata::{
@@ -61,7 +61,7 @@ fn a_chain_of_passes_costs_no_stack_and_is_run_once() {
     assert_eq!(plan.lines(&registry).len(), MANY);
     assert_eq!(plan.render(&registry).lines().count(), MANY + 1);
     assert_eq!(steps(&plan, &registry), MANY);
-    // It is unfolded for each user, but not endlessly.
+    // The composite pass is expanded for each user, but not endlessly.
     let all = format!("{last},").repeat(1_000);
     let plan = Plan::new(&request(&all), &registry).unwrap();
     assert_eq!(plan.lines(&registry).len(), MANY + 2 * 999);
@@ -202,7 +202,7 @@ fn many_options_config_options_and_instruments() {
         Plan::of_lists(&Request { selections: vec![selection], ..Request::default() }, &registry).unwrap().1.len(),
         MANY
     );
-    // A record is found among them, whichever comes first.
+    // A record is found among records that extend it, in either order.
     let owner = || Owner { name: "u".into(), version: semver::Version::new(0, 1, 0), file: None };
     for (name, record) in [("t.part3", "t.part3"), ("t.part3.key10.deep.er", "t.part3.key10")] {
         let config = vec![ConfigInfo { name: name.into(), ..config_of(&registry) }];
@@ -230,7 +230,7 @@ fn many_wrong_names() {
     assert_eq!((wrong.len(), near), (MANY, plugin_api::names::FEW));
 }
 
-/// Checks pipelines with their own lists, and with shared ones.
+/// Checks pipelines with their own lists, and with shared lists.
 #[test]
 fn pipelines_are_checked_as_they_are_planned() {
     let mut passes = chain(4);

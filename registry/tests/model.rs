@@ -1,6 +1,5 @@
-//! Tests that planner and driver agree with a brute-force model on random graphs, contracts, levels, lists,
 //! composite passes, Sequentials of a pipeline, vetoes and outcomes, by our rules and by those of TVM. The model
-//! looks up everything each time, and stores only the facts.
+//! recomputes everything each time, and stores only the facts.
 
 use plugin_api::metadata::{CompositeInfo, Contract, PassInfo, Required};
 use proptest::prelude::*;
@@ -65,9 +64,9 @@ struct World {
 /// The way in which a run continues.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
-    /// It continues, and everything ran.
+    /// The run continues, and everything ran.
     On,
-    /// It continues, but some parts did not run.
+    /// The run continues, but some parts did not run.
     Partly,
     /// A step was vetoed; the run continues after its users.
     Gone,

@@ -10,8 +10,9 @@ use passhost_lang::ir::{BufferType, DType, Dim, NodeSpec};
 use passhost_lang::{PassError, pass_error};
 
 impl Schedule {
-    /// Copies a buffer that a block reads into a new one in a memory scope, such as `local`. The block and all other readers of the buffer then read
-    /// the copy. Returns the block that copies. `read` is an index into [`BlockInfo::reads`](super::BlockInfo).
+    /// Copies a buffer that a block reads into a new buffer in a memory scope, such as `local`. The block and all other
+    /// readers of the buffer then read the copy. Returns the block that copies. `read` is an index into
+    /// [`BlockInfo::reads`](super::BlockInfo).
     ///
     /// ```
     /// use plugin_api::prelude::*;

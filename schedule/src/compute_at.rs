@@ -11,8 +11,8 @@ use passhost_lang::scalar::PrimOp;
 use passhost_lang::{PassError, pass_error};
 
 impl Schedule {
-    /// Moves a block into a loop of the blocks that read it, so that each iteration computes the elements that are read in it. The loops around the
-    /// block are replaced by new ones over that part of its iterators.
+    /// Moves a block into a loop of the blocks that read it, so that each iteration computes the elements that are read
+    /// in it. The loops around the block are replaced by loops over that part of its iterators.
     ///
     /// # Errors
     /// If something outside of the loop needs the results of the block, or if its inputs are not available there yet.

@@ -362,7 +362,8 @@ impl Tree {
         self.loops_around(a).into_iter().rev().find(|of| around.contains(of))
     }
 
-    /// Returns the values of the consumer's iterators in its producer, and the conditions under which such an instance exists.
+    /// Returns the values of the consumer's iterators in terms of the producer's, and the conditions under which an
+    /// instance of the consumer with these values exists.
     fn iters_in_producer(
         &self,
         consumer: Id,

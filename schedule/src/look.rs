@@ -33,7 +33,8 @@ pub struct IterInfo {
     pub kind: IterKind,
     /// Its number of values, if constant.
     pub extent: Option<i64>,
-    /// The loop around the block whose variable is its value. An iterator with any other value, such as `i // 4`, has none.
+    /// The loop around the block whose variable is its value. `None` for an iterator with any other value, such as `i
+    /// // 4`.
     pub bound: Option<LoopRef>,
 }
 

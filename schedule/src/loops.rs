@@ -11,8 +11,9 @@ use passhost_lang::scalar::PrimOp;
 use passhost_lang::{PassError, bail, pass_error};
 
 impl Schedule {
-    /// Splits a loop into nested loops with these extents, the outermost first. One of them may be `None`, for the extent that is necessary. If the
-    /// product exceeds the extent of the loop, each block in it gets a condition that excludes the surplus iterations.
+    /// Splits a loop into nested loops with these extents, the outermost first. One of the extents may be `None`, which
+    /// stands for the extent that is necessary. If the product exceeds the extent of the loop, each block in it gets a
+    /// condition that excludes the surplus iterations.
     ///
     /// ```
     /// use plugin_api::prelude::*;

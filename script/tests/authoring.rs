@@ -148,11 +148,11 @@ fn a_loop_with_break_or_continue_gets_no_other_loops() {
         assert!(place.expect("a place").starts_with("For"));
         let outer = with_jump(&outer_jump(word), "A[i, 0] = 1");
         assert_eq!(refused(&outer, &split).0, message("i", word));
-        // The innermost loop of a tile is a new one, too.
+        // The innermost loop of a tile is a new loop, too.
         assert_eq!(refused(&inner, &|body| Whole.mutate(body)).0, message("j", word));
         assert!(refused(&inner, &|body| Repeat.mutate(body)).0.starts_with("the content of the statement has a"));
     }
-    // A loop within the content keeps its own.
+    // A loop within the content keeps its own variable.
     let inner = with_jump("A[i, 0] = 1", &inner_jump("break"));
     let changed = SplitOuter.mutate(&inner).expect("the outer loop has none of its own");
     assert!(printed(&changed).contains("for i_0, i_1 in T.grid(4, 4):"), "{}", printed(&changed));
@@ -281,7 +281,7 @@ fn faults_say_what_would_be_right() {
     );
 }
 
-/// Tests TVM's results for `i * 0` and the like, and that numbers take the data type of the other operand.
+/// Tests TVM's results for expressions such as `i * 0`, and that numbers take the data type of the other operand.
 #[test]
 #[allow(clippy::erasing_op, clippy::modulo_one, reason = "what simplifies is written on purpose")]
 fn numbers_are_computed_and_have_the_type_beside_them() {

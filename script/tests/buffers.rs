@@ -10,7 +10,7 @@ const PARAMETERS: &str = "h: T.handle, n: T.int32, m: T.int64, A: T.Buffer((16, 
      E: T.Buffer((T.int64(16), T.int64(4)), \"float32\"), F: T.Buffer((16, 4), \"float32\", elem_offset=4), \
      G: T.Buffer((16, 4), \"float32\", offset_factor=2), H: T.Buffer((16, 4), \"float32\", strides=(8, 1))";
 
-/// Reads a function with the statements, in a block or outside of one.
+/// Reads a function with the statements, inside or outside of a block.
 fn module(place: &str, statements: &[&str]) -> Result<Module, String> {
     let s_tir = if place.ends_with("s_tir") { ", s_tir=True" } else { "" };
     let mut text = format!(
@@ -78,8 +78,8 @@ fn buffers_are_what_tvm_makes_of_their_declaration() {
         match (module(place, &[&format!("C = {statement}"), "T.evaluate(C.data)"]), expected) {
             (Ok(module), expected) if described(&declared(&module)) == expected => same += 1,
             (Err(_), "refused") => same += 1,
-            // These are refused because of limits of TVM: a view of bytes without a layout, a block in other
-            // functions.
+            // These are refused because of limitations of TVM: a view of bytes without a layout, and a block in
+            // functions of another kind.
             (Ok(_), "refused") => wider += 1,
             (Ok(module), expected) => {
                 other.push(format!("{case}: TVM {expected}, found {}", described(&declared(&module))));

@@ -84,7 +84,7 @@ fn bounds_of_loops_are_of_one_type() {
 
 #[test]
 fn conversions_stand_where_their_operands_do() {
-    // Only the right side shows that the left one is converted, but the left one is read first.
+    // Only the right side shows that the left side is converted, but the left side is read first.
     let nested = statements("T.evaluate(a * 2 + (a + 1 + (a - 1 + b * 3)) * (x + V[a]))");
     let inner = "T.Cast(\"int64\", a + 1) + (T.Cast(\"int64\", a - 1) + b * T.int64(3))";
     let sum = format!("T.Cast(\"float32\", a * 2) + T.Cast(\"float32\", {inner}) * (x + V[a])");

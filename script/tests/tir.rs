@@ -143,7 +143,7 @@ fn what_python_and_helper_functions_say_is_read() {
             "T.tvm_access_ptr(T.type_annotation(\"float32\"), A.data, n, 256 - n, 1)",
         ),
         ("T.evaluate(A.ptr_to([0, n]))", "T.address_of(A[0, n])"),
-        // These are threads, even if the same variable is one twice.
+        // These are thread variables, even if the same variable occurs twice.
         (
             "t = T.env_thread(\"threadIdx.x\")\nwith T.attr(T.iter_var(t, None, \"ThreadIndex\", \"threadIdx.x\"), \"thread_extent\", 4):\n    B[t] = 1",
             "t = T.env_thread(\"threadIdx.x\")\nT.attr(T.iter_var(t, None, \"ThreadIndex\", \"threadIdx.x\"), \"thread_extent\", 4)\nB[t] = 1",
@@ -151,7 +151,7 @@ fn what_python_and_helper_functions_say_is_read() {
         ("B[0] = A.shape[-1]", "B[0] = 16"),
         ("for i, j in T.grid(*A.shape):\n    B[i] = j", "for i, j in T.grid(16, 16):\n    B[i] = j"),
         ("for i in T.serial(1, stop=4):\n    B[i] = i", "for i in range(1, 4):\n    B[i] = i"),
-        // The extent is the simplified difference. An extent that is written as such is not changed.
+        // The extent is the simplified difference. An explicitly written extent is not changed.
         ("for i in range(2, n + 2):\n    B[i] = i", "for i in range(2, 2 + n):\n    B[i] = i"),
         ("for i in range(1, n + 2):\n    B[i] = i", "for i in range(1, 1 + (n + 1)):\n    B[i] = i"),
         ("for i in range(n, 4 + n):\n    B[i] = i", "for i in range(n, n + 4):\n    B[i] = i"),

@@ -97,7 +97,7 @@ impl Writer {
 
     fn name(&mut self) -> String {
         self.fresh += 1;
-        // Few names, so that scopes must be distinguished.
+        // There are only a few names, so that scopes must be distinguished.
         format!("{}{}", self.choice.of(&["i", "j", "k"]), self.choice.below(2))
     }
 

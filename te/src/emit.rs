@@ -130,8 +130,9 @@ impl Emit<'_, '_> {
         (args, untold)
     }
 
-    /// Returns the mentioned symbolic variables that shapes in `told` do not determine, in the order in which they occur: first in the shapes in
-    /// `told`, then elsewhere. TVM takes them from a hash set; this is the order that it has most often.
+    /// Returns the mentioned symbolic variables that shapes in `told` do not determine, in the order in which they
+    /// occur: first in the shapes in `told`, then elsewhere. TVM takes the variables from a hash set; this is its most
+    /// frequent order.
     fn untold(&self, told: &[Dim]) -> Vec<Sym> {
         let mut found = Vec::new();
         let mut see = |dim: &Dim| {
@@ -185,7 +186,7 @@ impl Emit<'_, '_> {
         substitute(dim, &|sym| self.symbols.get(&sym.id).map(|here| Dim::Var(*here)))
     }
 
-    /// Adds a buffer. The shape of a parameter is kept as written, that of others is converted to TVM's form.
+    /// Adds a buffer. The shape of a parameter is kept as written; other shapes are converted to TVM's form.
     fn buffer(&mut self, spec: NodeSpec, name: &str, tensor: &TeTensor, inner: bool) {
         let shape = tensor.shape().iter().map(|dim| if inner { self.dim(&form(dim)) } else { self.dim(dim) }).collect();
         let ty = self.b.ty(&Type::Buffer(BufferType { tiled: false, ..BufferType::new(shape, tensor.dtype) }));

@@ -468,7 +468,7 @@ fn greatest_float(dtype: DType) -> f64 {
     info.and_then(|row| row.format).map_or(f64::from(f32::MAX), |format| format.greatest)
 }
 
-/// Converts both operands to expressions, with the data type of the one that already is an expression.
+/// Converts both operands to expressions, with the data type of the operand that already is an expression.
 fn of_one_type(a: Operand, b: Operand) -> (TeExpr, TeExpr) {
     let like = match (&a, &b) {
         (Operand::Expr(expr), _) | (_, Operand::Expr(expr)) => expr.dtype,

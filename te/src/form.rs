@@ -23,7 +23,7 @@ struct Sum {
     splits: Vec<Split>,
     base: i64,
     dtype: DType,
-    /// True if it is a single part that was never added to anything.
+    /// True for a single part to which nothing was ever added.
     alone: bool,
 }
 
@@ -209,7 +209,7 @@ impl Sum {
             match self.splits.iter_mut().find(|have| have.same(split)) {
                 Some(have) => have.scale = have.scale.checked_add(scale)?,
                 None => {
-                    // Splits of one index are adjacent, the one with the larger `lower` first.
+                    // Splits of the same index are adjacent, and the split with the larger `lower` comes first.
                     let first = self.splits.iter().position(|have| have.index == split.index);
                     let at = first.map_or(self.splits.len(), |first| {
                         let behind = |have: &Split| have.index != split.index || split.lower > have.lower;

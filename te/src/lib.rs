@@ -210,7 +210,7 @@ impl<'c> Te<'c> {
     /// Returns an argument of the call: a tensor of known shape and data type. Each call of this method adds a separate input.
     ///
     /// # Errors
-    /// If the argument is missing or is not such a tensor.
+    /// If the argument is missing, or is not a tensor of known rank and data type.
     pub fn input(&self, i: usize) -> Result<TeTensor, InferError> {
         let arg = self.argument(i)?;
         self.tensor(&arg.ty().to_owned(), LegalizedArg::of(arg), arg.name().unwrap_or("A"), &format!("argument {i}"))
@@ -325,8 +325,8 @@ impl<'c> Te<'c> {
         self.add(shape, dtype, Source::Step(step))
     }
 
-    /// Computes a tensor of this shape with one element for each index of another shape: `element` returns the position and the value of the element
-    /// for such an index. Each position must belong to exactly one index.
+    /// Computes a tensor of this shape with one element for each index of another shape: `element` returns the position
+    /// and the value of the element for an index. Each position must belong to exactly one index.
     pub fn compute_placed(
         &self,
         name: &str,

@@ -113,7 +113,7 @@ pub enum Resume<'t> {
     NextMember(&'t str),
     /// The next requested step.
     NextAsked,
-    /// None: the run ends.
+    /// The run does not continue.
     Nowhere,
 }
 
@@ -145,7 +145,7 @@ enum Next {
     Start,
     /// The requirement at this position.
     Need(usize),
-    /// Its own work.
+    /// The step's own work.
     Work,
     /// The member at this position.
     Member(usize),
@@ -210,7 +210,7 @@ pub struct Driver<'p> {
     /// Line numbers of the steps reached so far.
     numbers: Numbers,
     facts: Facts,
-    /// Each warning once, even if rounds repeat it.
+    /// The warnings. Each occurs once, even if rounds repeat it.
     warnings: Vec<String>,
     warned: HashSet<String>,
     /// The unfinished steps; each is inside the one before it, or required by it. The stack is explicit, because
@@ -257,8 +257,8 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// Records that the last action failed. Returns the steps that end with it, the innermost one last: the failed
-    /// step, those that require it, and those that contain it, up to the point at which the run continues.
+    /// Records that the last action failed. Returns the steps that end with the failure, innermost last: the failed
+    /// step, and the steps that require or contain it, up to the point at which the run continues.
     pub fn failed(&mut self, resume: Resume<'_>) -> Vec<StepRun> {
         let fate = if let Resume::NextMember(fate) = resume { Some(fate) } else { None };
         let depth = fate.and_then(|_| self.open.iter().rposition(|open| open.may_fail)).unwrap_or(0);
@@ -302,7 +302,8 @@ impl<'p> Driver<'p> {
             Next::Work => self.work(),
             Next::Member(at) => self.member(at),
             Next::Whole => {
-                // The facts already include the effects of its members; only all of them together are the pass.
+                // The facts already include the effects of its members. The effect of the pass itself holds only after
+                // all of them.
                 let whole = top.step.unit.pass().filter(|_| top.missing.is_none());
                 whole.into_iter().for_each(|pass| self.facts.after_run(self.registry.pass(pass), true, false));
                 self.end()
@@ -423,8 +424,8 @@ impl<'p> Driver<'p> {
         Some(Todo::End)
     }
 
-    /// Starts the next round of the innermost step, if it has rounds and the last one changed the module. Returns
-    /// the last one.
+    /// Starts the next round of the innermost step, if it has rounds and the last round changed the module. Returns the
+    /// last round.
     fn next_round(&mut self) -> Option<Round> {
         let top = self.open.last_mut()?;
         let (round, limit) = (top.round?, top.step.rounds?);

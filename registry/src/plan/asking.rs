@@ -93,7 +93,8 @@ impl Asking<'_> {
         let known = self.warnings.len();
         let members = self.all(members)?;
         if skip.is_some() && !alone {
-            // Warnings about members of a Sequential that does not run are dropped, but their names must be right.
+            // Warnings about members of a Sequential that does not run are dropped, but the names of the members must
+            // be right.
             self.warnings.truncate(known);
         }
         Ok(Step { given: stage.options.clone(), options, skip, required, rounds, ..Step::sequential(name, members) })

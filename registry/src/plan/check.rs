@@ -14,7 +14,7 @@ use std::rc::Rc;
 pub(super) struct Check<'a> {
     registry: &'a Registry,
     enabled: Rc<Enabled>,
-    /// Passes that were reached, separately as requested and as required ones.
+    /// Passes that were reached, separately for requested and required passes.
     reached: HashMap<Node, Reached>,
     /// The errors found.
     wrong: Vec<PlanError>,
@@ -39,7 +39,7 @@ enum Reached {
 struct Size {
     /// Number of steps, including those of its members.
     steps: usize,
-    /// Nesting of composite passes in it, and in its requirements.
+    /// Greatest nesting of composite passes in the pass and in its requirements.
     depth: usize,
 }
 
@@ -315,8 +315,8 @@ impl<'a> Check<'a> {
         PlanError::CompositeCycle { path: without_middle(path, " "), key }
     }
 
-    /// Checks for two passes that declare to invalidate each other, and are required by the same pass `by`, which
-    /// is given with its plugin.
+    /// Checks whether two passes that pass `by` requires declare that they invalidate each other. `by` is given with
+    /// its plugin.
     fn conflicts(&mut self, (by, plugin): (&str, &str), required: &[Required]) -> Result<(), PlanError> {
         if !self.enabled.compat.reports_clashes() || required.len() < 2 {
             return Ok(());
@@ -334,7 +334,7 @@ impl<'a> Check<'a> {
         }
         let invalidates =
             |a: PassId, b: &str| self.invalidated.get(&a).is_some_and(|invalidated| invalidated.contains(b));
-        // Each pass is compared with the passes it invalidates, or with the required ones, whichever are fewer.
+        // Each pass is compared with the passes that it invalidates, or with the required passes, whichever are fewer.
         let places: HashMap<&str, usize> = able.iter().enumerate().map(|(at, (_, name))| (*name, at)).collect();
         for (at, (a, a_name)) in able.iter().enumerate() {
             let behind = able.len() - at - 1;
@@ -360,7 +360,7 @@ enum Edge {
     To(Node),
     /// Nothing to walk.
     Nothing,
-    /// There are no more edges.
+    /// All edges have been walked.
     None,
 }
 
@@ -377,7 +377,7 @@ impl From<PlanError> for Stopped {
     }
 }
 
-/// Returns the beginning and the end of a long path; the parameter `behind` is the separator after each part.
+/// Returns the beginning and the end of a long path, with the separator `behind` after each part.
 fn without_middle(mut path: Vec<String>, behind: &str) -> Vec<String> {
     const ENDS: usize = 10;
     if path.len() > 2 * ENDS + 1 {

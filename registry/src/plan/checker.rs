@@ -42,7 +42,7 @@ impl<'a> Checker<'a> {
     pub fn pipeline(&mut self, pipeline: &Pipeline, own: Selection) -> Result<(), PlanError> {
         let names = pipeline.sequentials();
         if self.level.as_ref().is_some_and(|level| level.lists_any(names.iter())) {
-            // The lists refer to these.
+            // The lists refer to these passes.
             let request = Request {
                 pipeline: pipeline.clone(),
                 selections: vec![own, self.lowest.clone()],

@@ -1,4 +1,4 @@
-//! Errors that prevent a plan, and warnings about one.
+//! Errors that prevent a plan, and warnings about a plan.
 
 use crate::pipeline::PipelineError;
 use crate::registry::{PassId, RegistryError};
@@ -76,7 +76,7 @@ pub enum PlanError {
         /// Nearest names.
         near: Vec<String>,
     },
-    /// A required pass that cannot run with default options, because an option has none.
+    /// A required pass that cannot run with default options, because an option lacks a default.
     #[error(
         "pass `{by}` ({plugin}) requires `{name}` with its default options, but its option `{option}` lacks a default"
     )]
@@ -211,7 +211,7 @@ pub enum PlanError {
         by: String,
         /// Its plugin.
         plugin: String,
-        /// One of them.
+        /// One of the two passes.
         first: String,
         /// The other.
         second: String,

@@ -18,8 +18,8 @@ pub struct PlannedInstrument {
     pub options: Vec<OptionValue>,
 }
 
-/// Returns the instruments requested at all levels of precedence, the lowest level first: `acme.Counter{every=2}`.
-/// Each text contains one or several.
+/// Returns the instruments requested at all levels of precedence, the lowest level first: `acme.Counter{every=2}`. Each
+/// text contains one or several instruments.
 ///
 /// # Errors
 /// Returns all errors in them.

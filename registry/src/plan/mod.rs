@@ -137,15 +137,15 @@ pub struct Step {
     pub options: Vec<OptionValue>,
     /// True if all options have their defaults.
     pub defaults: bool,
-    /// The reason why it does not run, if it does not.
+    /// The reason why it is skipped, if it is.
     pub skip: Option<Skip>,
     /// True if it runs without its requirements, as TVM calls passes outside of a Sequential.
     pub alone: bool,
-    /// Requirements of a Sequential of the pipeline, in order. Those of a pass are in the registry.
+    /// Requirements of a Sequential of the pipeline, in order. The requirements of a pass are in the registry.
     pub required: Vec<Required>,
     /// Greatest number of rounds of a Sequential that runs until nothing changes.
     pub rounds: Option<u32>,
-    /// Members of a Sequential. Those of a composite pass are in the plan, once.
+    /// Members of a Sequential. The members of a composite pass are stored once, in the plan.
     pub members: Vec<Step>,
 }
 
@@ -325,8 +325,8 @@ fn steps(
     Ok((steps, asking.warnings))
 }
 
-/// A pass, and true if it is required or part of a required one. Then all its members run. In TVM-compatible runs
-/// it runs without its requirements, as does a pass called outside of a Sequential.
+/// A pass, and true if it is required or part of a required one. If so, all its members run. In TVM-compatible runs it
+/// runs without its requirements, as does a pass called outside of a Sequential.
 type Node = (PassId, bool);
 
 /// Returns the first of several errors; there is at least one.

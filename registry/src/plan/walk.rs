@@ -88,8 +88,8 @@ pub(super) struct Item<'a> {
     pub(super) at: Place,
 }
 
-/// The line numbers of a plan, which are the numbers of the steps in a run. A requirement whose own requirements
-/// are not repeated refers to the lines where they were shown before.
+/// The line numbers of a plan, which are the numbers of the steps in a run. If the requirements of a requirement were
+/// shown before, they are not repeated, and the line refers to the earlier lines.
 #[derive(Default)]
 pub(crate) struct Numbers {
     entries: Vec<Entry>,
@@ -232,7 +232,7 @@ impl<'a, 'n> Walk<'a, 'n> {
         let reason = Reason::RequiredBy { user, plugin };
         let found = self.registry.find_full(&req.name);
         if self.plan.compat.runs_required_each_time() {
-            // Each time, regardless of the facts, and without requirements of its own.
+            // It runs each time, regardless of the facts, and without its own requirements.
             let (about, at) =
                 (found.map_or(About::Missing(&req.name), About::Pass), Place { depth: 1, needed: false, ..at });
             self.work.push(Work::Line { about, reason, at, entry, first: true });

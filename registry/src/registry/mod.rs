@@ -263,7 +263,7 @@ impl From<&PluginMeta> for Brought {
     }
 }
 
-/// Things of one kind, by name.
+/// Contributions of one kind, by name.
 #[derive(Clone, Debug)]
 pub(crate) struct Names<T> {
     pub(crate) items: Vec<(T, OwnerId)>,
@@ -290,7 +290,7 @@ impl<T> Names<T> {
         self.places.get(name).map(|at| self.items[*at].1)
     }
 
-    /// Returns a thing with its owner and its position among those of that owner.
+    /// Returns a contribution with its owner and its position among the owner's contributions.
     fn get(&self, name: &str) -> Option<(&T, OwnerId, usize)> {
         let at = *self.places.get(name)?;
         let (item, owner) = &self.items[at];
@@ -368,7 +368,7 @@ impl Registry {
         Registry::default()
     }
 
-    /// Adds all contributions of a plugin, or none.
+    /// Adds all contributions of a plugin, or none if there is an error.
     ///
     /// # Errors
     /// Fails if a name is taken or invalid, or a member of a composite pass is invalid.

@@ -16,7 +16,7 @@ pub(crate) enum Effect {
     InPlace,
     /// The first instance for an element initializes it, and all instances combine a value with it.
     Reduction,
-    /// All instances for an element combine a value with it, after another block initialized it.
+    /// All instances for an element combine a value with the element, after another block initialized it.
     Update,
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum Wanted {
     InLanes,
 }
 
-/// The loops to be changed, from the outermost one to the innermost one whose iterations are kept as they are.
+/// The loops to be changed, from the outermost loop to the innermost loop whose iterations are kept.
 pub(crate) struct Moved<'a> {
     pub(crate) loops: &'a [Id],
     /// The innermost loop, whose content is executed unchanged.
@@ -255,7 +255,8 @@ impl<'t> Sums<'t> {
                 "`{a}` and `{b}` must keep their order, because block `{name}` executes several times per element"
             ));
         }
-        // The first instance for an element initializes it. It remains the first one if no loop is for both reduction and spatial iterators.
+        // The first instance for an element initializes it. It remains the first instance if no loop is used by both
+        // reduction iterators and spatial iterators.
         let is_mixed = |at: usize| self.reduces[at] && self.is_spatial[at];
         let any_mixed = (0..self.loops.len()).any(is_mixed);
         let other = if self.reduces[x] { y } else { x };

@@ -296,7 +296,7 @@ impl Tree {
         with.iter().for_each(|new| self.node_mut(*new).parent = Some(parent));
     }
 
-    /// Inserts a node before a child of another one, or at its end.
+    /// Inserts a node before a child of another node, or at the end of that node.
     pub(crate) fn insert(&mut self, parent: Id, at: usize, new: Id) {
         self.node_mut(parent).kids.insert(at, new);
         self.node_mut(new).parent = Some(parent);

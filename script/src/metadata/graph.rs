@@ -17,7 +17,7 @@ enum Data {
 #[derive(Default)]
 pub(crate) struct Writer {
     nodes: Vec<(&'static str, Data)>,
-    /// Nodes by their text; equal ones are written once.
+    /// Nodes by their text; equal nodes are written once.
     known: HashMap<(&'static str, String), usize>,
     tables: BTreeMap<&'static str, Vec<usize>>,
     /// Numbers of nodes in their tables.
@@ -79,7 +79,7 @@ impl Writer {
         }
         let of = ty.as_tensor().filter(|of| of.vdevice.is_none())?;
         let dims: Vec<i64> = of.shape.as_ref()?.iter().map(|dim| dim.as_int()).collect::<Option<_>>()?;
-        // The type comes first, because nodes must precede those that refer to them.
+        // The type comes first, because a node must precede the nodes that refer to it.
         let said = (table == CONST).then(|| self.tensor_type(of.dtype, &dims));
         self.nodes.push((TENSOR, Data::Tensor(tensor.clone(), of.dtype, dims)));
         let mut node = self.nodes.len() - 1;

@@ -9,7 +9,7 @@ pub trait Weights {
     /// Returns a constant. `file` is the name of the file as in the text.
     ///
     /// # Errors
-    /// The reason why there is no such constant.
+    /// The reason why the constant cannot be found.
     fn tensor(&self, file: &str, name: &str) -> Result<(Tensor, Type), String>;
 }
 
@@ -35,7 +35,7 @@ pub struct References<'a> {
 /// The length of the shortest data of a constant to which a text refers.
 pub const LARGE: usize = 64 << 10;
 
-/// Constants of a text that is only read by this process, as handles.
+/// Constants of a text that only this process reads, as handles.
 #[derive(Default)]
 pub(crate) struct Handles(RefCell<Vec<(Tensor, Type)>>);
 

@@ -269,7 +269,7 @@ impl<'b> Writer<'_, '_, 'b> {
                 self.p.uses_tir = true;
                 self.p.out.push_str(&format!("T.int64({v})"));
             }
-            // Alone it would be read as a tensor.
+            // On its own, it would be read as a tensor.
             Some(Dim::Expr(e))
                 if let DimExpr::Int(v, DType::BOOL) = *e
                     && ty.kind() != tykind::PRIM =>
@@ -307,7 +307,8 @@ impl<'b> Writer<'_, '_, 'b> {
         self.place(value, from);
     }
 
-    /// Prints a value as an operand. For a number, the text includes whatever TVM would not infer from its place.
+    /// Prints a value as an operand. The text of a number includes its data type, if TVM would not infer it from the
+    /// place of the number.
     fn operand(&mut self, value: Value<'b>, place: Literal) {
         match value.dim() {
             Some(Dim::Int(v)) if place == Literal::Narrow => {
@@ -384,7 +385,7 @@ impl<'b> Writer<'_, '_, 'b> {
                 self.p.out.push_str("cls.");
                 self.p.dotted(name, "function");
             }
-            // Only a string if it is called by an operator.
+            // It is printed as a string only if an operator calls it.
             Expr::ExternFunc(name) if !value.ty().is_known() => python_string(&mut self.p.out, name),
             Expr::ExternFunc(name) => {
                 self.p.out.push_str("R.ExternFunc(");

@@ -174,7 +174,7 @@ struct Printer<'a> {
     type_vars: Vec<String>,
     /// The module, whose later functions declare names as well.
     module: Option<&'a Module>,
-    /// All these names of the module, once they were needed.
+    /// All names that functions of the module declare; `None` until they are needed.
     all_type_vars: Option<Rc<HashSet<String>>>,
     /// A set of the names declared so far, for lookup.
     declared: HashSet<String, foldhash::fast::RandomState>,
@@ -224,7 +224,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Records that something cannot be printed. Only the first such part is reported.
+    /// Records that something cannot be printed. Only the first part that cannot be printed is reported.
     fn cannot(&mut self, what: impl Into<String>) {
         let function = &self.function;
         self.unprintable.get_or_insert_with(|| Unprintable { function: function.clone(), what: what.into() });
@@ -582,8 +582,8 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// Returns the functions of a module in TVM's printed order: TIR functions first, then external ones; `main` is the
-/// last of its kind.
+/// Returns the functions of a module in TVM's printed order: TIR functions come first, then external functions; `main`
+/// is the last of its kind.
 fn in_printed_order(module: &Module) -> Vec<(&str, &Body)> {
     let place = |kind| match kind {
         BodyKind::PrimFunc => 0,

@@ -14,8 +14,8 @@ pub(super) struct Infix {
 }
 
 impl Infix {
-    /// Returns the least precedence of a left operand without parentheses. It is higher for comparisons, which
-    /// Python would chain.
+    /// Returns the least precedence of a left operand without parentheses. For comparisons it is higher, because Python
+    /// would chain them.
     pub(super) fn left(self) -> u8 {
         if self.level == COMPARISON { self.level + 1 } else { self.level }
     }

@@ -330,7 +330,7 @@ impl<'a> FnReader<'a> {
         if let Some(known) = self.operators.get(name) {
             return Some(*known);
         }
-        // The same operator; the name only implies that the result is a DTensor.
+        // This is the same operator. The name only implies that the result is a DTensor.
         let name = if name == "dist.call_tir" { "call_tir" } else { name };
         let ops = self.scope.ops;
         // `R.acme.swish_glu` is also the operator `acme.swish_glu`, unless Relax has one with that name.
@@ -423,7 +423,8 @@ impl<'a> FnReader<'a> {
         Ok(id)
     }
 
-    /// Reads the given attributes: those by position, then the keywords, except for `other` ones.
+    /// Reads the given attributes: first those given by position, then the keywords, except for the keywords in
+    /// `other`.
     fn given_attrs<'i>(
         &mut self,
         info: &'i OpInfo,

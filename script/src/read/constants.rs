@@ -27,7 +27,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Reads a constant from one number, whose type may be more than a tensor type.
+    /// Reads a constant from one number, whose type may have more facts than a tensor type.
     pub(super) fn scalar_constant(&mut self, value: &Expr, dtype: Option<DType>, ty: Option<Type>) -> Read<V> {
         let Some(number) = scalar(value) else { return Err(not_a_number(value)) };
         let dtype = dtype.unwrap_or_else(|| common_dtype(&[(number, value)]));

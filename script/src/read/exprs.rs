@@ -282,7 +282,7 @@ impl<'a> FnReader<'a> {
                 Some(Scalar::Float(value)) if dtype.is_float() => Some(Dim::float(value, dtype)),
                 Some(Scalar::Int(value)) if dtype.is_float() => Some(Dim::float(value as f64, dtype)),
                 Some(Scalar::Int(value)) => i64::try_from(value).ok().map(|value| Dim::int(value, dtype)),
-                // Not as a `Dim` of bool, which prints as `True`.
+                // The value is not a `Dim` of type bool, which would be printed as `True`.
                 _ => None,
             };
             if let Some(typed) = typed {

@@ -434,8 +434,8 @@ impl<'a> FnReader<'a> {
             && super::is_name(&call.func, "TypeVar")
         {
             accept(call, 1, &[], "n = TypeVar(\"n\")")?;
-            // Above a local function, this is only a name. Each function whose signature mentions it has a separate
-            // variable.
+            // Above a local function, this statement only declares a name. Each function whose signature mentions the
+            // name has a separate variable.
             self.local_type_vars.insert(name);
             return Ok(true);
         }
@@ -516,7 +516,7 @@ impl<'a> FnReader<'a> {
                     .label("declared here")
                     .help(format!("inferred: {}", crate::print::type_text(&found))))
             }
-            // As in TVM, only a call may be declared with a less precise type, or an equal one in other words.
+            // As in TVM, only a call may be declared with a less precise type, or with the same type in another form.
             Relation::Equal | Relation::Wider if v.is_leaf() || self.is_bound(v) || self.b.kind(v) != kind::CALL => {
                 Ok((found_id, true))
             }
@@ -543,7 +543,7 @@ impl<'a> FnReader<'a> {
         !v.is_leaf() && self.b.flags(v) & flag::BOUND != 0
     }
 
-    /// Returns true if a value calls a function whose result was not declared before.
+    /// Returns true if a value calls a function whose result type was not declared before.
     fn calls_later(&self, v: V) -> bool {
         let callee = self.b.operand_words(v).first().map(|word| self.b.value_of_word(*word));
         self.b.kind(v) == kind::CALL && callee.is_some_and(|callee| self.later.contains(&callee))

@@ -23,8 +23,8 @@ const WORD: [bool; 256] = {
     }
 };
 
-/// Scans the bytes once for brackets, indentation, and the open operators of a statement. Each of them nests a parser once. The
-/// count may be too high, never too low.
+/// Scans the bytes once for brackets, indentation, and the open operators of a statement. Each of these nests the
+/// parser by one level. The count may be too high, never too low.
 pub(crate) fn check(text: &str) -> Result<(), Diagnostic> {
     let bytes = text.as_bytes();
     let mut scan = Scan { levels: vec![Level::default()], ..Scan::default() };
@@ -161,7 +161,7 @@ impl Scan {
     }
 
     fn end_word(&mut self, word: &[u8], at: usize) -> Result<(), Diagnostic> {
-        // A number may directly precede such a word: `1if x`.
+        // A number may directly precede one of these words: `1if x`.
         let glued = word[0].is_ascii_digit() && NESTING.iter().any(|nesting| word.ends_with(nesting));
         if glued || NESTING.contains(&word) {
             self.level().words += 1;
@@ -189,8 +189,8 @@ impl Scan {
         Ok(())
     }
 
-    /// Handles a closing bracket. One that does not match is ignored, because parsers remain inside after such an
-    /// error.
+    /// Handles a closing bracket. A bracket that does not match is ignored, because the parser does not leave its level
+    /// after this error.
     fn close(&mut self, closer: u8) {
         if self.levels.len() > 1 && self.level().closer == closer {
             self.reset(true);

@@ -70,8 +70,9 @@ pub(crate) struct Scope<'a> {
     pub(crate) as_written: bool,
 }
 
-/// The state for reading a function twice. This happens if it calls another one before the text determines that
-/// one's result. In the second reading the call has its type, and its variable has the type `R.Any`, as in TVM.
+/// The state for reading a function twice. This happens if the function calls another function before the text
+/// determines the result of that function. In the second reading the call has its type, and its variable has the type
+/// `R.Any`, as in TVM.
 #[derive(Default)]
 pub(crate) struct Again<'a> {
     /// The functions that it calls too early.
@@ -132,23 +133,23 @@ pub struct ReadOptions {
 pub struct ReadModule {
     /// The module.
     pub module: Module,
-    /// One for each operator that is not declared by any plugin, whose calls are kept unchanged; and one for each
+    /// There is one warning for each operator that no plugin declares, whose calls are kept unchanged, and one for each
     /// function whose declared result contradicts the returned value.
     pub warnings: Vec<Diagnostic>,
-    /// Calls of such operators.
+    /// Calls of operators that no plugin declares.
     pub opaque_calls: usize,
 }
 
 /// Reads a module.
 ///
 /// # Errors
-/// Returns the errors with their places: at least the first one of each function.
+/// Returns the errors with their places: at least the first error of each function.
 pub fn read(text: &str, ops: &dyn Operators) -> Result<Module, ReadError> {
     read_with_warnings(text, ops).map(|read| read.module)
 }
 
-/// Reads a module. Warns of operators that are not declared by any plugin, and of functions that return something
-/// else than they declare.
+/// Reads a module. Warns of operators that no plugin declares, and of functions that return something other than they
+/// declare.
 ///
 /// # Errors
 /// Fails as [`read`] does.
@@ -266,7 +267,7 @@ fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -
         module(&top, &mut scope)
     });
     let module = module.map_err(|mut error| {
-        // The reason is then most often the version.
+        // In this case, the most likely reason is the version.
         if !scope.as_written {
             error.diagnostics.splice(0..0, crate::words::versions::of_another(text, body));
         }
@@ -456,7 +457,7 @@ struct ModuleSays {
     infos: Said,
 }
 
-/// One of its dicts, and its place.
+/// A dict of the module's attributes or global infos, and its place.
 #[derive(Default)]
 struct Said {
     entries: Vec<(String, Attr)>,
@@ -565,7 +566,8 @@ pub(crate) fn path_after<'t>(text: &'t str, expr: &'t Expr, root: &str) -> Optio
     }
     let Expr::Attribute(last) = expr else { return None };
     let root = [root].into_iter().chain(other_name(root)).find(|root| is_name(inner, root))?;
-    // One part does not need the text. Dimensions in strings have only one, and their places are not in the text.
+    // An expression of one part does not need the text. Dimensions in strings have only one part, and their places do
+    // not refer to the text.
     if is_name(&last.value, root) {
         return Some(last.attr.as_str());
     }

@@ -136,8 +136,8 @@ impl Differences {
             .or_else(|| self.of_dicts(&format!(" of {}", named(one)), one.attrs(), other.attrs()))
     }
 
-    /// Compares the types of two calls of one operator. This precedes the comparison of marks, because a variable
-    /// whose type differs from its value's is read as two nodes, and the call is unnamed.
+    /// Compares the types of two calls of one operator. This precedes the comparison of marks. A variable whose type
+    /// differs from the type of its value is read as two nodes, so its call does not have a name.
     fn of_call_types(&mut self, one: Value<'_>, other: Value<'_>) -> Option<String> {
         let op = one.as_call()?.op()?;
         let fits = match (one.is_bound(), other.is_bound()) {
@@ -166,7 +166,7 @@ impl Differences {
                 None => format!("the flags of {} are {:#x}, read as {:#x}", name(), a.flags, b.flags),
             });
         }
-        // In a region it is the length, and a later comparison finds the reason.
+        // In a region, this field is the length, and a later comparison finds the reason.
         if a.a != b.a && a.flags & flag::REGION == 0 {
             return Some(read_as(&format!("the number in {}", name()), &a.a, &b.a));
         }

@@ -88,7 +88,8 @@ fn same_type(a: &Type, b: &Type) -> bool {
     a == b || matches!((alone(a), alone(b)), (Ok(a), Ok(b)) if a.structural_eq(&b))
 }
 
-/// Checks that the attributes and global infos of a module are printed as a text that reads as the same ones.
+/// Checks that the printed text of a module's attributes and global infos reads as the same attributes and global
+/// infos.
 ///
 /// # Errors
 /// Fails as [`reads_back`] does.

@@ -8,7 +8,8 @@ pub(crate) fn dtype_named(name: &str) -> Option<DType> {
     short.map(|row| row.dtype).or_else(|| name.parse().ok())
 }
 
-/// Returns true if TVM has `T.name` for a data type. It has none for integers of 4 bits nor vectors of 6 elements.
+/// Returns true if TVM has `T.name` for a data type. TVM does not have short names for integers of 4 bits or vectors of
+/// 6 elements.
 pub(crate) fn is_name_of_tvm(dtype: DType) -> bool {
     let has_vectors = !matches!(dtype.code(), 3 | 4 | 6);
     let is_known = dtype.code() == DType::HANDLE.code() || dtype.info().is_some();

@@ -1,6 +1,5 @@
-//! Folds constants as TVM does while it reads a text: `2 * 3` is 6, and `x + 0` is `x`. Constructors such as
-//! `T.Add(x, 0)` do not fold, nor do some Python operators; the printer writes a constructor where an operator
-//! could fold.
+//! Folds constants as TVM does while it reads a text: `2 * 3` is 6, and `x + 0` is `x`. Constructors such as `T.Add(x,
+//! 0)` and some Python operators do not fold. The printer writes a constructor where an operator could fold.
 
 use passhost_lang::ir::DType;
 use passhost_lang::scalar::PrimOp;
@@ -24,7 +23,7 @@ pub(crate) enum Folded {
     Int(i128),
     /// A float.
     Float(f64),
-    /// A division by zero, whose result is undefined.
+    /// The operation is a division by zero, whose result is undefined.
     ByZero,
 }
 
@@ -32,9 +31,9 @@ pub(crate) enum Folded {
 pub(crate) fn folded(op: PrimOp, dtype: DType, a: Constant, b: Constant) -> Option<Folded> {
     use Constant::{Float, Int};
     let is = |x: Constant, v: i64| x == Int(v) || x == Float(v as f64);
-    // The upper half of the numbers of 64 bits without a sign is negative in a constant.
+    // In a constant, the upper half of the unsigned 64-bit numbers is negative.
     let wide = |x: i64| if dtype == DType::U64 { i128::from(x as u64) } else { x.into() };
-    // Only for these, TVM folds remainders and bitwise operations.
+    // TVM folds remainders and bitwise operations only for these types.
     let index = matches!(dtype, DType::I32 | DType::I64);
     let on_indices = matches!(
         op,

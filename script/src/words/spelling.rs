@@ -14,7 +14,7 @@ pub(crate) fn check(text: &str, tokens: &Tokens) -> Result<(), Diagnostic> {
     })
 }
 
-/// Refuses such names in a quoted expression.
+/// Refuses names that Python normalizes in a quoted expression.
 pub(crate) fn check_quoted(text: &str, tokens: &Tokens) -> Result<(), String> {
     first_other(text, tokens).map_or(Ok(()), |(spelt, _)| {
         Err(format!("Python reads `{spelt}` as `{}`; write that instead", as_python_sees(spelt)))

@@ -117,7 +117,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.syms[sym as usize] = SymText::Text(format!("{name}.{part}"));
     }
 
-    /// Prints the strides. One that is only a new variable is written as a hint for its name.
+    /// Prints the strides. An offset that is only a new variable is written as a hint for the name of the variable.
     fn strides(&mut self, value: Value<'b>, buffer: &BufferRec) {
         if buffer.strides_len == 0 {
             return;
@@ -325,7 +325,7 @@ impl<'b> Tir<'_, '_, 'b> {
         if shape == other || strides(buffer) != strides(source) || other.is_empty() {
             return false;
         }
-        // Extents that differ only in their data type are not another shape.
+        // Extents that differ only in their data type count as the same shape.
         let value = |id: &u32| self.prim_int(*id).map(|(value, _)| value);
         // In a view, a negative extent would mean the remaining elements.
         if shape.iter().any(|id| value(id).is_some_and(|extent| extent < 0)) {

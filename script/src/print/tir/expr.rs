@@ -315,8 +315,8 @@ impl<'b> Tir<'_, '_, 'b> {
             && Self::is_declared_short(value)
     }
 
-    /// Returns true if the text declares a buffer of one element without its shape. TVM prints all such buffers by
-    /// their names alone, but cannot read the others.
+    /// Returns true if the text declares a buffer of one element without its shape. TVM prints every buffer of one
+    /// element by its name alone, but can read only those for which this is true.
     fn is_declared_short(value: Value<'_>) -> bool {
         value
             .node()
@@ -335,8 +335,8 @@ impl<'b> Tir<'_, '_, 'b> {
         own == Some(1) && (value.ty().dtype() != parent.ty().dtype() || self.is_scalar(parent))
     }
 
-    /// Returns true if a scalar can have this offset. One that is declared over existing data can, unless it
-    /// introduces the offset's variable.
+    /// Returns true if a scalar can have this offset. A scalar that is declared over existing data can, unless it
+    /// introduces the variable of its offset.
     fn offset_of_scalar(&self, value: Value<'_>, offset: u32) -> bool {
         let of = value.node().filter(|node| node.kind == kind::BUFFER).map(|node| node.a);
         if offset == NONE || of.is_none() {

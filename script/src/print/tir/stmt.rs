@@ -76,7 +76,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// Prints one statement. Returns the one that was printed with it, if any.
+    /// Prints one statement. Returns the statement that was printed together with it, if any.
     fn statement(&mut self, value: Value<'b>, depth: usize, alone: bool) -> Option<Value<'b>> {
         match value.kind() {
             kind::FOR => self.for_(value, depth),
@@ -153,7 +153,8 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push("\n");
     }
 
-    /// Prints an evaluation. A call is a statement itself; anything else is an argument of `T.evaluate`.
+    /// Prints an evaluation. A call is printed as a statement; any other expression is printed as an argument of
+    /// `T.evaluate`.
     fn evaluate(&mut self, value: Value<'b>, depth: usize) {
         self.indent(depth);
         let call = value.operand(0).is_some_and(|operand| operand.kind() == kind::CALL && !inverts_bits(operand));

@@ -20,7 +20,7 @@ pub(super) struct Taken<'b> {
 struct Numbers {
     /// The greatest number that was looked up.
     known: u32,
-    /// The free ones among them.
+    /// The free numbers among those that were looked up.
     free: BTreeSet<u32>,
 }
 

@@ -78,7 +78,7 @@ impl<'a> FnReader<'a> {
         self.b.hide_inner(v, self.scalars.iter().map(|(scalar, sym)| (*scalar, sym.id)));
     }
 
-    /// Reads an If. Its value is the last binding of both branches, which have one name.
+    /// Reads an If. The value of the If is the last binding of its branches, which must have the same name in both.
     pub(super) fn if_(&mut self, branch: &'a StmtIf) -> Read<()> {
         self.if_else(&branch.test, &branch.body, &branch.elif_else_clauses)
     }

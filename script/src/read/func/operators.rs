@@ -10,7 +10,8 @@ use ruff_python_ast::{CmpOp, Expr, ExprCall, Operator, UnaryOp};
 use std::ops::Range;
 
 impl<'a> FnReader<'a> {
-    /// Returns true if an expression consists of scalars only; then it is a scalar, and not a call of an operator.
+    /// Returns true if an expression consists of scalars only, which makes it a scalar instead of a call of an
+    /// operator.
     pub(crate) fn is_scalar(&self, expr: &Expr) -> bool {
         match expr {
             Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) => true,

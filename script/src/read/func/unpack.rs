@@ -1,5 +1,5 @@
-//! Reads several variables to the left of `=`. Each gets its own binding, and all are defined only after the last
-//! one.
+//! Reads several variables to the left of `=`. Each element gets its own binding, and all names are defined only after
+//! the last binding.
 
 use super::FnReader;
 use crate::read::arguments::int;
@@ -117,7 +117,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Returns the type of a variable, or of an element of one.
+    /// Returns the type of a variable, or of an element of a variable.
     fn known_type(&self, value: &'a Expr) -> Read<Type> {
         let found = match value {
             Expr::Name(name) => Some(self.b.type_owned(self.b.type_of(self.lookup(name.id.as_str(), span(name))?))),

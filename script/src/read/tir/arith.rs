@@ -18,7 +18,7 @@ impl TirReader<'_> {
     /// existed before `a` was read.
     ///
     /// # Errors
-    /// Fails at `at` if the operation does not take such operands, or they lack a common type.
+    /// Fails at `at` if the operation does not take operands of these types, or they lack a common type.
     pub(super) fn operator(&mut self, op: PrimOp, a: E, b: E, from: u32, at: Range<usize>) -> Read<E> {
         if a.is == Is::Literal && b.is == Is::Literal {
             let known = of_numbers(op, self.constant_of(a), self.constant_of(b));
@@ -26,7 +26,7 @@ impl TirReader<'_> {
                 return Ok(known);
             }
         }
-        // TVM builds these with constructors, and comparisons with a literal at the left, too.
+        // TVM builds these operations with constructors, and also comparisons with a literal on the left.
         let computes = match op {
             PrimOp::Eq | PrimOp::Ne | PrimOp::And | PrimOp::Or => false,
             PrimOp::Lt | PrimOp::Le | PrimOp::Gt | PrimOp::Ge => a.is != Is::Literal,
@@ -77,7 +77,7 @@ impl TirReader<'_> {
             _ => {}
         }
         if a.dtype != b.dtype {
-            // Here a literal takes the type of the other side, however narrow that is.
+            // Here, a literal takes the type of the other side, even if that type is narrow.
             match op {
                 PrimOp::Eq
                 | PrimOp::Ne
@@ -162,9 +162,9 @@ impl TirReader<'_> {
         self.sym_of.split_off(&from);
     }
 
-    /// Returns the simplified form of an extent that was read as `end - start`, as TVM has it: `n` for `n + 2 - 2`. `from` is the number of nodes
-    /// before those of the extent. An extent that is written as such is kept, so that each text is read as the module that it was printed from.
-    /// An extent with loads or calls is kept, too.
+    /// Returns the simplified form of an extent that was read as `end - start`, as TVM has it: `n` for `n + 2 - 2`.
+    /// `from` is the number of nodes before those of the extent. An extent that is written explicitly is kept, so that
+    /// each text is read as the module that it was printed from. An extent with loads or calls is kept, too.
     pub(super) fn simplified(&mut self, extent: E, from: u32, start: V) -> E {
         if extent.v.is_leaf() || self.b.with(start, |value| value.is_nested()) && start.word() >= from {
             return extent;

@@ -28,7 +28,7 @@ const SCOPE_IDS: &[&str] = &[
 ];
 
 impl<'a> TirReader<'a> {
-    /// Reads `name: T.let[ty] = value`; without a type, it is that of the value.
+    /// Reads `name: T.let[ty] = value`; if the type is missing, it is the type of the value.
     pub(super) fn bind(&mut self, name: &'a str, ty: Option<&'a Expr>, value: E) -> Read<()> {
         let (ty, dtype) = match ty {
             Some(ty) => self.value_type(ty)?,

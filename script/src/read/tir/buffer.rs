@@ -187,7 +187,7 @@ impl<'a> TirReader<'a> {
         match given("elem_offset") {
             Some(offset) => {
                 let offset = self.buffer_dim(offset, extras)?;
-                // No offset, where a factor alone would introduce a variable for it.
+                // `None` here means no offset, whereas a factor alone would introduce a variable for it.
                 buffer.set_offset(offset);
             }
             // A factor alone introduces a variable.
@@ -302,7 +302,7 @@ impl<'a> TirReader<'a> {
             Expr::BinOp(binary) => {
                 let Some(op) = binary_op(binary.op) else { return Ok(None) };
                 match self.dims_of_one_type(&binary.left, &binary.right, quoted)? {
-                    // As in TVM, which folds `1 * n` while reading.
+                    // This is done as in TVM, which folds `1 * n` while reading.
                     Some((a, b)) if is_int(&a) && is_int(&b) => Some(computed(op, a, b, span(expr))?),
                     pair => pair.map(|(a, b)| Dim::binary(op, a, b)),
                 }

@@ -76,7 +76,7 @@ impl<'a> TirReader<'a> {
         Ok(self.node(spec, &ops, loaded))
     }
 
-    /// Reads the indices of an element, or of the first of `wanted` ones. Returns the number of elements.
+    /// Reads the indices of an element, or of the first of `wanted` elements. Returns the number of elements.
     pub(super) fn list_indices(&mut self, indices: &'a Expr, wanted: i32, ops: &mut Vec<V>) -> Read<i32> {
         let items = match indices {
             Expr::List(list) => &*list.elts,

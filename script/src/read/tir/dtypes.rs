@@ -4,8 +4,8 @@ use crate::read::tir::{E, HERE, Is};
 use passhost_lang::ir::{DType, Type, TypeId, V};
 use std::cmp::Ordering;
 
-/// Returns the one of two data types in which TVM computes: floats before integers, wider ones before narrower
-/// ones.
+/// Returns which of two data types TVM computes in: floats take precedence over integers, and wider types over narrower
+/// types.
 pub(in crate::read) fn promoted(x: DType, y: DType) -> Option<DType> {
     let rank = |dtype: DType| match dtype.code() {
         2 => 6,
@@ -20,7 +20,7 @@ pub(in crate::read) fn promoted(x: DType, y: DType) -> Option<DType> {
         Ordering::Greater => Some(x),
         Ordering::Less => Some(y),
         Ordering::Equal if x.code() == y.code() => Some(if x.bits() < y.bits() { y } else { x }),
-        // Of integers of the same width, the unsigned one.
+        // Of two integer types of the same width, the unsigned type is chosen.
         Ordering::Equal if x.is_int() => Some(match x.bits().cmp(&y.bits()) {
             Ordering::Less => y,
             Ordering::Greater => x,

@@ -176,7 +176,7 @@ impl<'a> TirReader<'a> {
     fn logic(&mut self, logic: &'a ExprBoolOp, expr: &'a Expr) -> Read<E> {
         let op = if logic.op == BoolOp::And { PrimOp::And } else { PrimOp::Or };
         let from = self.b.n_nodes();
-        // The value in Python so far; once it decides, Python ignores further operands.
+        // The Python value of the operands so far. Once it decides the result, Python ignores further operands.
         let decides = logic.op == BoolOp::Or;
         let (mut all, mut known): (Option<E>, Option<bool>) = (None, None);
         for (i, value) in logic.values.iter().enumerate() {
@@ -375,7 +375,7 @@ impl<'a> TirReader<'a> {
     /// Returns a number of lanes; negative for a multiple of `T.vscale()`.
     ///
     /// # Errors
-    /// Fails if it is neither a number nor such a multiple.
+    /// Fails if it is neither a number nor a multiple of `T.vscale()`.
     pub(super) fn lane_count(&self, lanes: E, at: Range<usize>) -> Read<i32> {
         let number = |value: Value<'_>| value.dim()?.as_int().and_then(|n| i32::try_from(n).ok()).filter(|n| *n > 0);
         let scales = |value: Value<'_>| value.as_call_to("tirx.vscale").is_some();

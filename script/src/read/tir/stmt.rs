@@ -565,7 +565,7 @@ impl<'a> TirReader<'a> {
         let cond = self.value(&stmt.test)?;
         self.b.begin(NodeSpec::new(kind::COND), &[cond.v], None);
         self.scope_of(&stmt.body);
-        // `elif` is an If in the `else:` of the one before.
+        // `elif` is an If in the `else:` branch of the previous If.
         let mut open = 1;
         for clause in &stmt.elif_else_clauses {
             match &clause.test {
