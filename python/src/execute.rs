@@ -29,7 +29,7 @@ impl Array {
 }
 
 /// Memory of an array that NumPy reads, writes and keeps alive. The host no longer reads or writes it, because
-/// `Tensor.numpy` drops the array from which it took the memory.
+/// `Tensor.numpy` drops the array that owned the memory.
 #[pyclass(frozen, module = "passhost._passhost")]
 pub(crate) struct Memory {
     tensor: Tensor,
@@ -221,8 +221,8 @@ fn taken<'py>(py: Python<'py>, value: &Value, arrays: &[Py<Array>]) -> PyResult<
     })
 }
 
-/// Wraps Python packed functions. Each has a name, a function that returns a value and the arrays that it wrote to, by
-/// position, and a function that takes arguments and empty arrays and returns the filled arrays.
+/// Wraps Python packed functions. Each has a name and two functions. One returns a value and, by position, the arrays
+/// that it wrote to. The other takes arguments and empty arrays, and returns the filled arrays.
 fn packed(functions: Vec<(String, Py<PyAny>, Py<PyAny>)>) -> Packed {
     let mut packed = Packed::standard();
     for (name, returning, filling) in functions {

@@ -23,7 +23,7 @@ pub(crate) struct Schedule(schedule::Schedule);
 type Loop<'py> = PyRef<'py, ScheduleLoop>;
 
 impl Schedule {
-    /// Does something that may take long, or be refused.
+    /// Performs an operation that may take long, or be refused.
     fn with<T: Send>(
         &mut self,
         py: Python<'_>,

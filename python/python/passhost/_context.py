@@ -134,8 +134,8 @@ class PassContext:
         return context
 
     def _only_calls(self) -> bool:
-        """Returns true if a pass without requirements can be called directly, because nothing disables or instruments
-        passes."""
+        """Returns true if a pass without requirements can be called directly, because the context has neither
+        instruments nor disabled passes."""
         return not (
             self.instruments
             or self._calling
@@ -197,7 +197,7 @@ class PassContext:
             raise
 
     def override_instruments(self, instruments: Iterable[PassInstrument | str] | None) -> None:
-        """Exits the instruments of this context and enters these instead."""
+        """Exits the instruments of this context and enters the given instruments instead."""
         new = self._checked(instruments)
         if self._depth:
             self._exit_instruments()

@@ -46,7 +46,8 @@ def highlighted(text: str) -> str:
 
 
 def script(text: str) -> str:
-    """Returns TVMScript with colours. If there are several functions, they can be folded; only `main` is open."""
+    """Returns TVMScript with colours. If there are several functions, they can be folded, and only `main` is unfolded
+    at first."""
     begins = [match.start() for match in _FUNCTION.finditer(text)]
     if len(begins) < 2:
         return f'<pre style="{_PRE}">{highlighted(text)}</pre>'

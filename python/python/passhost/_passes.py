@@ -211,9 +211,9 @@ class MadePass(Pass):
             self._taken = True
 
     def __call__(self, mod: IRModule) -> IRModule:
-        """Runs the pass, as for any pass. If nothing else would run, the function is called directly.
+        """Runs the pass like any other pass. If nothing else would run, the function is called directly.
 
-        The host then takes its result as that of a run. If the result is the module itself, nothing is verified.
+        The host then treats its result as the result of a run. If the result is the module itself, nothing is verified.
         """
         context = PassContext.current()
         info = self._info
@@ -334,8 +334,8 @@ def _other_than_pass(value: object) -> str:
 class Sequential(Pass):
     """Passes that run one after the other as one.
 
-    Under passhost's rules, the requirements of its members run before them unless they still hold, and nothing runs
-    twice unnecessarily.
+    Under passhost's rules, the requirements of a member run before it unless they still hold, and no pass runs twice
+    unnecessarily.
     """
 
     def __init__(
@@ -376,7 +376,7 @@ class Sequential(Pass):
 
 
 def made_by(kind: Callable[[PassInfo, Callable[..., Any]], MadePass], method: str) -> Callable[..., Any]:
-    """Returns a decorator that turns functions, and classes with this method, into passes."""
+    """Returns a decorator that turns functions into passes, and classes with this method."""
 
     def decorator(
         pass_func: Callable[..., Any] | None = None,

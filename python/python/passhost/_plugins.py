@@ -91,7 +91,7 @@ def _part(point: EntryPoint) -> str:
     """Returns the manifest entries for the plugins of an installed package; none if the package is broken, with a
     warning.
 
-    Importing a package runs its code, which may raise anything. Only Ctrl-C is re-raised.
+    Importing a package runs its code, which may raise any exception. Only Ctrl-C is re-raised.
     """
     from pathlib import Path
 
@@ -117,7 +117,7 @@ def _warn(point: EntryPoint, error: BaseException) -> None:
 
 
 def _described(error: BaseException) -> str:
-    """Formats an error. The conversion to text runs code of its class, which may raise anything."""
+    """Formats an error. The conversion to text runs code of its class, which may raise any exception."""
     try:
         if type(error) is SystemExit:
             return f"called sys.exit({error.code!r})"

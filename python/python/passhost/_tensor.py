@@ -54,7 +54,7 @@ _LOCK = threading.RLock()
 
 
 class _Alone:
-    """An object whose only attribute holds the only reference to a value."""
+    """An object with one attribute, which holds the only reference to a value."""
 
     __slots__ = ("_array",)
 
@@ -179,7 +179,7 @@ class Tensor:
         return self
 
     def copyto(self, target: Tensor | Any) -> Tensor:
-        """Copies the elements to a tensor of the same shape, or to a new one on a device."""
+        """Copies the elements to a tensor of the same shape, or to a new tensor on a device."""
         if isinstance(target, Tensor):
             return target.copyfrom(self)
         return Tensor(self.numpy().copy(), self.dtype)
@@ -218,7 +218,8 @@ class Tensor:
 
 
 def _array_of(handle: _passhost.Array | None, is_alone: bool) -> npt.NDArray[Any]:
-    """Returns an array of host elements: in the host's memory if nothing else refers to it, otherwise a copy."""
+    """Returns an array of elements from the host. It uses the host's memory if nothing else refers to it; otherwise, it
+    is a copy."""
     if handle is None:
         raise AssertionError("a tensor has an array or what the host has")
     element, shape = _element(handle.dtype), handle.shape

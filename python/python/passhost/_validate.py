@@ -131,9 +131,9 @@ def validate(
     executed instead of each public function that a change affects. Limits are as for `passhost validate`, and
     `backend` is as for `passhost.exec`.
 
-    `inputs` maps parameter names to arrays, which are one more input of each function with such parameters. `ranges`
-    has the lowest and highest random value of all parameters, `(0, 1)`, or of some, `{"x": (-5, 5)}`. Each size of
-    the symbolic dimensions is tested with `inputs_per_size` inputs. `seed` selects other random values.
+    `inputs` maps parameter names to arrays, which form one more input for each function that has parameters with these
+    names. `ranges` has the lowest and highest random value of all parameters, `(0, 1)`, or of some, `{"x": (-5, 5)}`.
+    Each size of the symbolic dimensions is tested with `inputs_per_size` inputs. `seed` selects other random values.
 
     >>> import passhost
     >>> mod = passhost.script.from_source('''

@@ -141,7 +141,8 @@ class TvmNames:
         self._prefix = f"{namespace}."
 
     def find(self, name: str) -> Callable[..., PluginPass]:
-        """Returns the function that creates passes with a name. Raises `AttributeError` if there is none."""
+        """Returns the function that creates the passes with a name. Raises `AttributeError` if no pass has this
+        name."""
         if name.startswith("_"):
             raise AttributeError(name)
         _plugins.ensure_loaded()

@@ -445,12 +445,12 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
         repeats_to_cooldown: int = 1,
         f_preproc: str = "",
     ) -> Callable[..., BenchmarkResult]:
-        """Returns a function that measures a function of the module, one of `save_function`, or `invoke_stateful`. It
-        takes the arguments, makes one unmeasured call, and then `repeat` times `number` calls.
+        """Returns a function that measures a function of the module, a function saved by `save_function`, or
+        `invoke_stateful`. It takes the arguments, makes one unmeasured call, and then `repeat` times `number` calls.
 
-        A repetition that takes less than `min_repeat_ms` is repeated with more calls. After each
-        `repeats_to_cooldown` of them, it waits `cooldown_interval_ms`. `f_preproc` is a registered function that is
-        called with the arguments before each repetition.
+        A repetition that takes less than `min_repeat_ms` is repeated with more calls. After each `repeats_to_cooldown`
+        repetitions, it waits for `cooldown_interval_ms`. `f_preproc` is a registered function that is called with the
+        arguments before each repetition.
         """
         measured = self.invoke_stateful if func_name == "invoke_stateful" else self[func_name]
         prepare = get_global_func(f_preproc) if f_preproc else None

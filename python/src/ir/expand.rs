@@ -35,8 +35,8 @@ struct Expander<'a, 'py> {
 }
 
 /// Returns the parameters, the body, the result type and the purity of a Relax function. A variable with the name and
-/// type of one of `known`, a dict by name, becomes that object; these are the variables of the function from which this
-/// one was made.
+/// type of one of `known`, a dict by name, becomes that object; `known` has the variables of the function that this
+/// function was made from.
 #[pyfunction]
 pub(crate) fn expand<'py>(
     py: Python<'py>,
@@ -249,7 +249,7 @@ impl<'a, 'py> Expander<'a, 'py> {
             }
             kind::BRANCH => {
                 let seq = self.sequence(open)?;
-                // The enclosing If keeps its branches where a function keeps its parameters.
+                // The enclosing If stores its branches where a function stores its parameters.
                 self.open.last_mut().ok_or_else(broken)?.params.push(seq);
             }
             kind::SEQ => {

@@ -114,7 +114,7 @@ impl Sealer {
         Ok(Dim::Var(sym))
     }
 
-    /// Returns the symbolic variables so far: by the address of their object, and their objects by number.
+    /// Returns the current symbolic variables in two forms: by the address of their object, and as objects by number.
     pub(crate) fn symbols(&mut self) -> (HashMap<usize, Sym>, HashMap<u32, Py<PyAny>>) {
         let by_object = self.syms.iter().map(|(key, (_, sym))| (*key, *sym)).collect();
         (by_object, std::mem::take(&mut self.tables.syms))

@@ -212,7 +212,8 @@ def test_two_convolutions_grouped_in_python_and_by_a_plugin():
 
 
 def schedule(mod):
-    """Moves the rows of the second convolution innermost; the first convolution computes what each row needs."""
+    """Moves the rows of the second convolution innermost, so that the first convolution computes only the elements that
+    a row needs."""
     sch = s_tir.Schedule(mod)
     sch.work_on("fused_conv_conv")
     first, second = sch.get_block("convolution"), sch.get_block("convolution1")

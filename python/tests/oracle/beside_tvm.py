@@ -30,7 +30,7 @@ def modules(paths):
 
 
 def main():
-    """Compares each module; the exit code is 1 if one differs."""
+    """Compares each module. The exit code is 1 if a module differs."""
     equal, different, unread = 0, [], 0
     spent = [0.0, 0.0]
     for name, text in modules(map(Path, sys.argv[1:])):

@@ -22,7 +22,7 @@ class Layers(nn.Module):
         return self.layers(self.silu(self.gelu(x)))
 
 
-# The export of the same class in TVM 0.27.
+# The result of exporting the same class in TVM 0.27.
 EXPORTED = """
 @I.ir_module
 class Module:

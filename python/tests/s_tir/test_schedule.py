@@ -150,7 +150,7 @@ def test_a_trace_is_shown_and_done_again(two, capsys):
     capsys.readouterr()
     sch.show()
     assert capsys.readouterr().out == f"{sch.mod.script()}\n{sch.trace}\n"
-    # A trace that fails partway changes nothing: `again` does not have an unsplit loop left.
+    # A trace that fails partway does not change the schedule: the loop of `again` is already split.
     other = s_tir.Schedule(two["second"])
     with pytest.raises(PasshostError, match="first"):
         sch.trace.apply_to_schedule(other)

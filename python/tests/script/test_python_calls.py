@@ -57,7 +57,7 @@ def test_symbolic_shapes_and_branches():
         def main(c: R.Tensor((), "bool"), x: R.Tensor(("m", "n"), "float32")):
             m = T.int64()
             n = T.int64()
-            if c:  # noqa: SIM108, it is not Python
+            if c:  # noqa: SIM108: the source is not executed as Python
                 y = R.emit_te(zeros, [m * n])
             else:
                 y = R.reshape(x, R.shape([m * n]))
@@ -107,7 +107,7 @@ def test_declared_types_of_variables_stay():
 
     y, z = (binding.var for binding in Module["main"].body.blocks[0].bindings)
     assert (y.ty, z.ty) == (relax.TensorType(ndim=2, dtype=""), relax.TensorType((2, 3), "float32"))
-    # The known part of a result's type is declared.
+    # The annotation declares the known part of the result's type.
     assert Module["main"].ret_ty == relax.TensorType((2, 3), "float32")
 
 

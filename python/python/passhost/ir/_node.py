@@ -48,7 +48,7 @@ def _fields(cls: type) -> tuple[str, ...]:
 
 
 class Node:
-    """An IR object. It is immutable; a changed object is a new one."""
+    """An IR object. It is immutable; changing it means creating a new object."""
 
     __slots__ = ()
     _defines: ClassVar[tuple[str, ...]] = ()
@@ -78,7 +78,7 @@ class Node:
             return True
         if self._defines:
             return by.definitions(self, other)
-        for name in fields_of(type(self)):  # noqa: SIM110, a generator needs more of the stack
+        for name in fields_of(type(self)):  # noqa: SIM110: a generator takes more stack
             if not by.same(getattr(self, name), getattr(other, name), defines):
                 return False
         return True
@@ -147,7 +147,7 @@ class Comparison:
         return (self.free or defines) and a._prim and b._prim and a.ty == b.ty and self._record(a, b)
 
     def used(self, a: Any, b: Any) -> bool:
-        """Returns true if two variables correspond; those without a definition are matched here."""
+        """Returns true if two variables correspond; variables without a definition are matched here."""
         if self.variables(a, b, False):
             return True
         return id(a) not in self.forth and id(b) not in self.back and self.define(a, b)

@@ -448,7 +448,7 @@ class Range(Node):
     extent: Expr
 
     def __init__(self, begin: Any, end: Any = None, span: Any = None) -> None:
-        """Covers `begin` to before `end`; with one argument, 0 to before that."""
+        """Takes the start and the end, which is excluded; with one argument, the range starts at 0."""
         begin, end = (0, begin) if end is None else (begin, end)
         self._min = as_dim(begin, "int32")
         last = as_dim(end, "int32")

@@ -17,7 +17,7 @@ from passhost.ir.type import PrimType
 def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
     """Returns true if two modules, functions, expressions or types are equal up to variable names.
 
-    With `map_free_vars`, free variables of both sides may be different ones, too.
+    With `map_free_vars`, free variables of both sides may differ, too.
     """
     if isinstance(lhs, IRModule) and isinstance(rhs, IRModule):
         return lhs._handle().structural_equal(rhs._handle())

@@ -47,11 +47,12 @@ class Type(Node):
         return self is MISSING
 
     def is_base_of(self, derived: Type) -> bool:
-        """Returns true if every value of the other type is a value of this one."""
+        """Returns true if every value of the other type is also a value of this type."""
         return self == derived or self._includes(derived)
 
     def _includes(self, derived: Type) -> bool:
-        """Returns true if every value of an unequal type is a value of this one."""
+        """Returns true if every value of another type, which is not equal to this type, is also a value of this
+        type."""
         return False
 
 
@@ -69,13 +70,13 @@ class PrimType(Type):
         self._dtype = dtype.dtype if isinstance(dtype, PrimType) else DataType(_checked_dtype(dtype))
 
     def __eq__(self, other: object) -> bool:
-        """Returns true if the other one is the same scalar type, or its name."""
+        """Returns true if the other object is the same scalar type, or its name."""
         if isinstance(other, str):
             return self.dtype == other
         return isinstance(other, PrimType) and self.dtype == other.dtype
 
     def __ne__(self, other: object) -> bool:
-        """Returns true if the other one differs."""
+        """Returns true if the other object differs."""
         return not self == other
 
     def __hash__(self) -> int:  # type: ignore[override]

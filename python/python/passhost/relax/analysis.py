@@ -218,7 +218,7 @@ def tir_vars_in_type(ty: Type) -> list[Var]:
 
 
 def definable_tir_vars_in_type(ty: Type) -> list[Var]:
-    """Returns the symbolic variables that a parameter of a type defines."""
+    """Returns the symbolic variables that a parameter with a given type defines."""
     return defined_in([ty])
 
 

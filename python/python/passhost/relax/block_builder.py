@@ -516,7 +516,7 @@ class BlockBuilder:
     # The module.
 
     def add_func(self, func: BaseFunc, func_name: str) -> GlobalVar:
-        """Adds a function under a name, with a number if the name is taken; returns its name, or that of an equal
+        """Adds a function under a name, with a number if the name is taken. Returns its name, or the name of an equal
         function."""
         if not isinstance(func, BaseFunc):
             raise TypeError(f"add_func takes a function, not {type(func).__name__}")
@@ -568,12 +568,12 @@ class BlockBuilder:
         self._by_hash = None
 
     def get(self) -> IRModule:
-        """Returns the module so far."""
+        """Returns the module with the functions that were added so far."""
         return self._module.clone()
 
     def finalize(self) -> IRModule:
-        """Returns the module, in which every public function keeps its name; private functions with such a name are
-        renamed."""
+        """Returns the module. Public functions keep their names; private functions with the same name as a public
+        function are renamed."""
         symbols = {
             var.name_hint: str(function.attrs["global_symbol"])
             for var, function in self._module.functions_items()
@@ -588,7 +588,7 @@ class BlockBuilder:
         return cast(IRModule, _provided.renamed(self.get(), renamed))
 
     def get_unique_name(self, name_prefix: str) -> str:
-        """A name that no variable of this builder has."""
+        """Returns a name that is not used by a variable of this builder."""
         number = self._names.get(name_prefix)
         if number is None:
             self._names[name_prefix] = 1
@@ -609,7 +609,7 @@ class BlockBuilder:
 
     def call_te(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Expr:
         """Returns a call of the PrimFunc that computes a tensor expression; the PrimFunc is added to the module."""
-        # Later, because few programs use tensor expressions.
+        # Imported here, because few programs use tensor expressions.
         from passhost.te.emit import call_te
 
         return call_te(self, func, args, kwargs)
@@ -652,7 +652,7 @@ def _expr(value: Any) -> Expr:
 
 
 def _check_inner(blocks: Sequence[BindingBlock], result: Expr) -> None:
-    """Checks that no variable of a dataflow block is used after it, by a plain block or the result."""
+    """Checks that no variable of a dataflow block is used after the block, by a plain block or the result."""
     used: list[Expr] = [result] if isinstance(result, Var) else []
     used += result.fields if isinstance(result, Tuple) else ()
     first = next((at for at, block in enumerate(blocks) if isinstance(block, DataflowBlock)), len(blocks))

@@ -246,7 +246,7 @@ class Function(BaseFunc):
                 known = _variables(before) if before is not None and before._parts is not None else None
                 parts = _passhost.expand(self._handle, known)
                 self._ty = _function_type(parts[0], parts[2], parts[3])
-                self._parts = parts  # last, because other threads check it first
+                self._parts = parts  # set last, because other threads check it first
         return parts
 
     @property

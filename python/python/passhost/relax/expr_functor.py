@@ -398,7 +398,7 @@ class PyExprMutator(ExprFunctor):
     # Helpers for mutators.
 
     def set_var_remap(self, old_var: Var, new_var: Var) -> None:
-        """Replaces a variable by another one from here on."""
+        """Replaces a variable by another variable from here on."""
         self._become(old_var, new_var)
 
     def get_var_remap(self, var: Var) -> Var:
@@ -426,7 +426,7 @@ class PyExprMutator(ExprFunctor):
 def _all_same(a: Any, b: Any) -> bool:
     if len(a) != len(b):
         return False
-    for x, y in zip(a, b, strict=True):  # noqa: SIM110, a generator costs more
+    for x, y in zip(a, b, strict=True):  # noqa: SIM110: a generator is slower
         if x is not y:
             return False
     return True

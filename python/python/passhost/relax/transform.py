@@ -100,7 +100,7 @@ class _Blocks(PyExprMutator):
         result = self.of._block(block, self.mod, self.ctx)
         new = {binding.var for binding in result.bindings}
         by_name = {binding.var.name: binding.var for binding in result.bindings}
-        # A new variable that replaces a visible one takes its name.
+        # A new variable that replaces a visible variable takes its name.
         for binding in block.bindings:
             if binding.var not in new and binding.var.name in by_name:
                 self.set_var_remap(binding.var, by_name[binding.var.name])

@@ -73,7 +73,8 @@ class Trace:
     _texts: Mapping[str, str]
 
     def apply_to_schedule(self, sch: Schedule, remove_postproc: bool = False) -> None:
-        """Applies the same primitives to another schedule, of the same module or of one with such functions."""
+        """Applies the same primitives to another schedule, whose module is the same or has functions with the same
+        blocks and loops."""
         if not isinstance(sch, Schedule):
             raise TypeError(f"a trace is applied to a Schedule, not to {sch!r}")
         changed = {}
@@ -147,7 +148,8 @@ class Schedule:
 
     @property
     def func_working_on(self) -> GlobalVar | None:
-        """The function in which blocks are found: that of `work_on`, else `main`, else the only TIR function."""
+        """The function in which blocks are found: the function set by `work_on`, otherwise `main`, otherwise the only
+        TIR function."""
         name = self._working_on or self._entry()
         return None if name is None else GlobalVar(name)
 
@@ -190,7 +192,7 @@ class Schedule:
     # Blocks and loops.
 
     def get_sblock(self, name: str, func_name: str | None = None) -> SBlockRV:
-        """Returns a block by name, in a function or in that of `func_working_on`. Ambiguous names are an error."""
+        """Returns a block by name, in the given function or in `func_working_on`. Ambiguous names are an error."""
         _given.text("name", name)
         if func_name is None:
             function = self.func_working_on
@@ -342,8 +344,8 @@ class Schedule:
         storage_scope: str,
         consumer_blocks: Sequence[SBlockRV | str] | None = None,
     ) -> SBlockRV:
-        """Copies a buffer that a block reads into a new one, which all blocks then read instead. Returns the block that
-        copies. The buffer is given by its position among the block's reads, or by its name.
+        """Copies a buffer that a block reads into a new buffer, which all blocks then read instead. Returns the block
+        that copies. The buffer is given by its position among the block's reads, or by its name.
         """
         name, ref = self._block("cache_read", block)
         _only("cache_read", "consumer_blocks", consumer_blocks or None, None)

@@ -54,7 +54,7 @@ def scopes_of(target: Any, frame: FrameType | None) -> dict[str, Any]:
     for function in functions:
         if isinstance(function, FunctionType):
             for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-                with contextlib.suppress(ValueError):  # The name has no value yet, as that of the class itself.
+                with contextlib.suppress(ValueError):  # The name has no value yet, such as that of the class itself.
                     names[name] = cell.cell_contents
     return names
 
@@ -229,7 +229,8 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def meta_variable(self, name: str, value: ast.expr) -> bool:
-        """Returns true if `name = T.meta_var(value)` names a Python value, which applies from here on."""
+        """Returns true if the statement is `name = T.meta_var(value)` and defines a Python value. The definition
+        applies from here on."""
         if not isinstance(value, ast.Call) or ast.unparse(value.func) != "T.meta_var" or len(value.args) != 1:
             return False
         names = {part.id for part in ast.walk(value.args[0]) if isinstance(part, ast.Name)}

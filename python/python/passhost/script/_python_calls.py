@@ -25,7 +25,7 @@ _BUILDER: ContextVar[BlockBuilder | None] = ContextVar("builder", default=None)
 
 
 class _PythonCall:
-    """One expression, with the names of the variables that it uses, and the values of all other names."""
+    """An expression, with the names of the variables that it uses, and the values of all other names."""
 
     def __init__(self, node: ast.expr, used: Sequence[str], names: Mapping[str, Any], place: str) -> None:
         self.code = compile(ast.Expression(node), place, "eval")
@@ -109,7 +109,7 @@ class _Evaluator(PyExprMutator):
             return call([self.visit_expr(arg) for arg in op.args[1:]])
 
     def with_type(self, var: Var, ty: Type) -> Var:
-        """Returns a variable with the type that the source declares, or with that of the value."""
+        """Returns a variable with the type that the source declares, or with the type of the value."""
         return var if var.name in self.declared else super().with_type(var, ty)
 
 
@@ -124,7 +124,7 @@ def _building(builder: BlockBuilder) -> Iterator[None]:
 
 def emit_te(func: Any, *args: Any, **kwargs: Any) -> Call:
     """Returns a call of the PrimFunc that computes a tensor expression. The PrimFunc is added to the parsed module."""
-    # Later, because few programs use tensor expressions.
+    # Imported here, because few programs use tensor expressions.
     from passhost.te.emit import call_te
 
     builder = _BUILDER.get()

@@ -12,7 +12,7 @@ _WRITING: ContextVar[Callable[[Any], str | None] | None] = ContextVar("writing",
 
 
 class Written:
-    """An expression as text. Operators, calls and elements of it are texts as well."""
+    """An expression as text. The results of its operators, calls and subscripts are texts as well."""
 
     __slots__ = ("_text",)
 

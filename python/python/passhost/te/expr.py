@@ -69,7 +69,7 @@ def _of_elements(combine: Callable[[Any, Any], Any], swapped: bool = False) -> A
 
 
 class Tensor:
-    """A tensor: a placeholder or a computed one. `A[i, j]` is an element, `A + B` the elementwise sum."""
+    """A tensor: a placeholder, or computed from other tensors. `A[i, j]` is an element, `A + B` the elementwise sum."""
 
     __add__ = _of_elements(add)
     __radd__ = _of_elements(add, swapped=True)
@@ -83,7 +83,7 @@ class Tensor:
     def __init__(
         self, shape: Iterable[Any], dtype: str, name: str, axes: tuple[Var, ...] = (), element: Expr | None = None
     ) -> None:
-        """Takes a shape and data type, and the axes and element if it is computed."""
+        """Takes a shape and data type; for a computed tensor also the axes and the element."""
         self.shape: tuple[Any, ...] = tuple(as_dim(dim) for dim in shape)
         self.dtype, self.name, self.axes, self.element = dtype, name, axes, element
 
@@ -131,7 +131,7 @@ class TensorRead(ExprWithOp):
 
 
 class Reduce(ExprWithOp):
-    """A reduction over axes, which must be the whole element of a tensor."""
+    """A reduction over axes. It must be the whole expression of an element."""
 
     __slots__ = ("axes", "kind", "value")
     kind: str
@@ -155,7 +155,7 @@ class IterVar(ExprWithOp):
     extent: Expr
 
     def __init__(self, extent: Any, name: str) -> None:
-        """Ranges from 0 to before the extent."""
+        """Takes the extent; the axis ranges from 0 up to, but excluding, the extent."""
         self._extent = as_dim(extent)
         self._var = Var(name, "int64")
         self._ty = self._var.ty

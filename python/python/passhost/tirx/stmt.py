@@ -149,7 +149,7 @@ def BufferRegion(buffer: Var, region: Iterable[Range]) -> TensorRegion:
 
 
 class MatchBufferRegion(Node):
-    """A buffer that is a region of another one."""
+    """A buffer that is a region of another buffer."""
 
     __slots__ = ("buffer", "source")
     _defines: ClassVar[tuple[str, ...]] = ("buffer",)
@@ -303,7 +303,7 @@ class AttrStmt(Stmt):
 
 
 class AssertStmt(Stmt):
-    """An assertion: if the condition is false, an error of a kind with a message."""
+    """An assertion: if the condition is false, it raises an error of the given kind with a message."""
 
     __slots__ = ("condition", "kind", "message_parts")
     kind: Expr
@@ -459,8 +459,8 @@ def sequence(statements: list[Stmt]) -> Stmt:
 
 
 def root_of(statements: list[Stmt], allocated: list[Var], has_blocks: bool) -> Stmt:
-    """Returns the body of a function. Blocks are wrapped in a root block without iterators, unless the body already
-    is such a block."""
+    """Returns the body of a function. Blocks are wrapped in a root block without iterators, unless the body already is
+    a root block."""
     body = sequence(statements)
     plain = isinstance(body, SBlockRealize) and not body.block.iter_vars
     if allocated or (has_blocks and not plain):

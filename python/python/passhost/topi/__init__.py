@@ -163,7 +163,7 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
 
 
 def squeeze(a: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Removes axes of extent 1: the given ones, or all."""
+    """Removes axes of extent 1: the given axes, or all of them."""
     if axis is None:
         gone = [at for at, dim in enumerate(a.shape) if extent(dim) == 1]
     else:

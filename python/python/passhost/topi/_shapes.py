@@ -114,7 +114,7 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Stacks tensors of one shape along a new axis."""
+    """Stacks tensors of the same shape along a new axis."""
     at = normal_axis(axis, tensors[0].ndim + 1)
     return concatenate([expand_dims(tensor, at) for tensor in tensors], at)
 
@@ -171,7 +171,7 @@ def flip(a: Tensor, axis: int = 0) -> Tensor:
 
 
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """Selects elements from one of two tensors of one shape."""
+    """Selects each element from one of two tensors of the same shape."""
     made: Tensor = te.compute(
         x.shape, lambda *i: te.select(_truth(condition, condition(*i)), x(*i), y(*i)), name="T_where"
     )

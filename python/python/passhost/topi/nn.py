@@ -78,7 +78,7 @@ def matmul(
 def dense(
     data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: str | None = None, **_options: Any
 ) -> Tensor:
-    """Returns the product of a matrix and a transposed one, plus a bias for each column."""
+    """Returns the product of a matrix and a transposed matrix, plus a bias for each column."""
     return matmul(data, weight, bias, out_dtype, False, True)
 
 
@@ -222,7 +222,7 @@ def pool2d(
 
 
 def _inside(start: Any, count: int, step: int, size: Any) -> Any:
-    """Returns how many of `count` positions at distance `step` are in the range from 0 to before `size`."""
+    """Returns how many of `count` positions at distance `step` are at least 0 and less than `size`."""
     last: Any = te.min(count - 1, tirx.floordiv(size - 1 - start, step))
     first: Any = te.max(0, tirx.floordiv(step - 1 - start, step))
     return last - first + 1

@@ -14,7 +14,7 @@ class TempDirectory:
     """A folder that is removed after a `with` statement, when the object is deleted, or when the program ends."""
 
     def __init__(self, custom_path: str | os.PathLike[str] | None = None, keep_for_debug: bool | None = None) -> None:
-        """Creates a new folder, or one at a path. With `keep_for_debug`, it is not removed."""
+        """Creates a new folder, or the folder at a given path. With `keep_for_debug`, it is not removed."""
         if custom_path is not None:
             Path(custom_path).mkdir(parents=True)
         self._folder: Path | None = Path(tempfile.mkdtemp() if custom_path is None else custom_path)

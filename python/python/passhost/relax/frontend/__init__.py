@@ -15,7 +15,7 @@ def detach_params(mod: IRModule) -> tuple[IRModule, dict[str, list[Any]]]:
     params: dict[str, list[Any]] = {}
     for var, function in mod.functions_items():
         if "params" in function.attrs:
-            # As in TVM, tensors rather than constants.
+            # As in TVM, the values are tensors rather than constants.
             params[var.name_hint] = [getattr(value, "data", value) for value in function.attrs["params"]]
             function = function.without_attr("params")
         functions[var] = function

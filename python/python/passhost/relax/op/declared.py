@@ -93,7 +93,8 @@ _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 def operand(value: Any, kind: str, name: str) -> Expr:
-    """Converts an argument to an expression, from one or from dimensions, a list of tensors, a number, or a symbol."""
+    """Converts an argument to an expression. The argument may be an expression, dimensions, a list of tensors, a
+    number, or a symbol."""
     if isinstance(value, Expr):
         return value
     if kind == "shape" and isinstance(value, Iterable) and not isinstance(value, str):

@@ -47,7 +47,7 @@ def _is(dim: Expr, value: int) -> bool:
 
 
 def _quotient(all_dims: Iterable[Expr], known: Iterable[Expr]) -> Expr:
-    """Returns the number of elements that remain for a dimension beside known ones."""
+    """Returns the number of elements that remain for a dimension if the other dimensions are known."""
     (number, symbols), (by, divisors) = _factors(all_dims), _factors(known)
     for divisor in divisors:
         same = next((at for at, symbol in enumerate(symbols) if structural_equal(symbol, divisor)), None)

@@ -1,4 +1,5 @@
-"""Names of `tvm.testing.env`: the compilers and devices of the machine. Modules are interpreted, so there are none."""
+"""Names of `tvm.testing.env`: the compilers and devices of the machine. Modules are interpreted, so all of them count
+as missing."""
 
 from __future__ import annotations
 
