@@ -28,7 +28,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-LIMITS = {resource.RLIMIT_AS: 8 << 30, resource.RLIMIT_CPU: 10}  # loops may not end
+LIMITS = {resource.RLIMIT_AS: 8 << 30, resource.RLIMIT_CPU: 10}  # loops may become endless
 # Selects the active deletion; records which functions are reached, if a file for that is given.
 SELECT = """
 pub(crate) fn deletion(function: usize) -> usize {

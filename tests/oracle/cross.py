@@ -28,7 +28,7 @@ LOWER = """s_tir.LowerInitBlock s_tir.PlanAndUpdateBufferAllocationLocation s_ti
 LOWERED = """s_tir.HoistIfThenElse s_tir.LoopPartition s_tir.StmtSimplify tirx.CommonSubexprElim tirx.FlattenBuffer
     tirx.NarrowDataType tirx.RemoveNoOp tirx.StmtSimplify tirx.StorageRewrite tirx.UnrollLoop tirx.VectorizeLoop
     tirx.ConvertSSA""".split()
-# Each pass runs on the result of the previous ones.
+# Each pass runs on the result of the previous passes.
 LOWERING = [*LOWER[:5], "s_tir.StmtSimplify", LOWER[5], *"""tirx.FlattenBuffer s_tir.LoopPartition tirx.VectorizeLoop tirx.NarrowDataType
     tirx.StorageRewrite s_tir.HoistIfThenElse tirx.UnrollLoop tirx.StmtSimplify tirx.RemoveNoOp tirx.CommonSubexprElim
     tirx.ConvertSSA""".split()]  # fmt: skip

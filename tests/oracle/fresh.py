@@ -24,7 +24,7 @@ import workers
 from corpus import BINARY, compare, first_line, printed_by_passhost, read
 
 TARGETS = ["llvm", "cuda", "metal", "opencl"]
-# The compared passes, by the names they have in both.
+# The compared passes, by their names in passhost and in TVM.
 PASSES = [
     "Normalize",
     "CanonicalizeBindings",
@@ -262,7 +262,7 @@ def passed_by_passhost(binary, cases):
 
 def compare_all(args):
     cases = [case for case in lines_of(args.folder / "modules.jsonl") if len(case["text"]) <= args.longest]
-    # In random order, so that an interrupted run is a representative sample.
+    # Jobs run in random order, so that an interrupted run is a representative sample.
     random.Random(args.seed).shuffle(cases)
     cases = cases[: args.first]
     cases = [case for case in cases if not args.only or args.only in (case["id"], case["from"].split()[1])]

@@ -252,7 +252,7 @@ class Generator:
             return f"R.nn.relu({argument()})"
         if kind == 1:
             return f"R.multiply({argument()}, {argument()})"
-        # Few operands, so that calls repeat.
+        # There are only a few operands, so that calls repeat.
         other = argument() if kind == 2 else self.random.choice(scope.tensors[:2])
         return f"R.add({argument()}, {other})"
 
@@ -344,7 +344,7 @@ def main():
     chosen = [name for name in chosen if PASSES[name][1] is None or PASSES[name][1] in args.features]
     counts = {name: collections.Counter() for name in chosen}
     for seed in range(args.first, args.end):
-        # Printed by TVM, so that both start from the same text.
+        # TVM prints the module, so that both start from the same text.
         text = tvm.script.from_source(Generator(seed, args.features).module()).script(show_meta=True)
         for name in chosen:
             outcome, detail = compare(args.binary, name, text)

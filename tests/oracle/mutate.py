@@ -136,7 +136,7 @@ def swap_tokens(text, pool):
 # Relax calls with one and two tensors that keep the shape.
 UNARY = ["R.exp", "R.abs", "R.nn.relu", "R.tanh", "R.negative", "R.nn.gelu", "R.nn.silu"]
 BINARY = ["R.add", "R.multiply", "R.subtract", "R.maximum", "R.minimum"]
-# Casts and results with less precise types, or with named dimensions.
+# Casts, and results with less precise types or named dimensions.
 CASTS = ['R.match_cast({0}, R.Tensor(ndim=2))', 'R.match_cast({0}, R.Tensor(("p", "q"), dtype="float32"))',
          'R.call_pure_packed("f", {0}, ty_args=(R.Tensor(ndim=2),))']  # fmt: skip
 

@@ -16,7 +16,7 @@ import onnx_fuzz_cases as cases
 
 warnings.filterwarnings("ignore")
 LIMIT = 120
-# What may differ between two correct implementations, by type.
+# The tolerated differences between two correct implementations, by data type.
 TOLERANCE = {"float16": 1e-2, "float32": 1e-3, "float64": 1e-5}
 
 
@@ -92,7 +92,7 @@ def expected(node):
     for name, of in (("onnxruntime", by_onnxruntime), ("reference", by_reference)):
         try:
             return [np.asarray(v) for v in of(node)], name
-        except Exception as error:  # noqa: BLE001: whatever refuses the node
+        except Exception as error:  # noqa: BLE001: any error means that the node is refused
             why.append(str(error).splitlines()[0][:160])
     return None, " | ".join(why)
 

@@ -18,13 +18,13 @@ class Case:
     wanted: tuple = (0,)
     domain: str = ""
     near: float = 0
-    # Inputs whose sizes stay numbers, and axes of all inputs that do.
+    # Inputs whose sizes stay numbers, and axes that stay numbers in all inputs.
     fixed: tuple = ()
     fixed_axes: tuple = ()
 
     def __post_init__(self):
         self.attrs = {name: value for name, value in self.attrs.items() if value is not None}
-        # The length of a vector of shape decides the number of dimensions of a result.
+        # The length of a shape vector determines the number of dimensions of a result.
         shapes = {"Reshape": (1,), "Tile": (1,), "ConstantOfShape": (0,), "Pad": (1, 3), "Slice": (1, 2, 3, 4), "ScatterND": (1,), "GatherND": (1,)}
         self.fixed = (*self.fixed, *shapes.get(self.op, ()))
 

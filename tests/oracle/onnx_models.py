@@ -8,7 +8,7 @@ with the sizes in SIZES; other models get the default sizes.
 import argparse, json, os, subprocess, tempfile, time
 import numpy as np
 
-# By a part of the name of a file: for each try, sizes of inputs.
+# The sizes of inputs for each attempt, by a part of the name of a file.
 SIZES = {
     "silero_vad.onnx": [{"input": (1, 512), "state": (2, 1, 128)}, {"input": (2, 512), "state": (2, 2, 128)}],
     "16k_op15": [{"input": (1, 512), "state": (2, 1, 128)}, {"input": (2, 512), "state": (2, 2, 128)}],
@@ -57,8 +57,8 @@ def apart(got, want):
         if g.shape != w.shape:
             return f"shape {g.shape}, {w.shape} is right"
         if w.size:
-            # Relative to the largest element, as most models end in shares that are nearly 0. The logistic function of onnxruntime is
-            # off by up to 1.5e-7, which is much where all shares are nearly 0.
+            # Errors are relative to the largest element, because most models end with shares that are nearly 0. The
+            # logistic function of onnxruntime has an error of up to 1.5e-7, which is a lot if all shares are nearly 0.
             worst = max(worst, float(np.max(np.abs(g.astype("f8") - w.astype("f8")))) / max(float(np.max(np.abs(w))), 2e-3))
     return worst
 
@@ -96,7 +96,7 @@ def main():
                     arrays = inputs_of(session, sizes, np.random.default_rng(at))
                     try:
                         want = session.run(None, arrays)
-                    except Exception as why:  # the model itself is not made for the size
+                    except Exception as why:  # the model itself does not support the size
                         record[f"{at}"] = f"onnxruntime: {str(why)[:100]}"
                         continue
                     np.savez(f"{folder}/in.npz", **{key.replace(".", "_"): value for key, value in arrays.items()})

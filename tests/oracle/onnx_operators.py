@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 NCHW = 'layout="NCHW", out_layout="NCHW"'
 UNARY = ["nn.relu", "sigmoid", "tanh", "exp", "abs", "negative", "erf", "floor", "ceil", "sin", "cos", "nn.gelu"]
 BINARY = ["add", "subtract", "multiply", "maximum", "minimum"]
-# Parameters with their shapes, and the expression.
+# Each case: the parameters with their shapes, and the expression.
 CASES = [
     *[(["x 2 3"], f"R.{name}(x)") for name in UNARY],
     *[(["x 2 3"], f'R.{name}(R.add(R.abs(x), R.const(0.5, "float32")))') for name in ["log", "sqrt"]],

@@ -300,7 +300,8 @@ def reductions():
             # Many elements are equal.
             case("relax.argsort", lambda x, a=axis, d=down: R.argsort(x, a, d, "int64"), Param(shape, "int32", 0, 3), repeats=shape[axis] == 1)
             case("relax.topk", lambda x, a=axis, d=down: R.topk(x, 1, a, "values", d), Param(shape))
-        # If `k` is larger than the axis, TVM returns uninitialized memory with another shape than it declares.
+        # If `k` is larger than the axis, TVM returns uninitialized memory, with a shape that differs from the declared
+        # shape.
         k = 1 if shape[0] == 1 else 2
         case("relax.topk", lambda x, k=k: R.topk(x, k, 0, "both", True, "int64"), Param(shape), repeats=shape[0] == 1)
 

@@ -29,7 +29,7 @@ import workers
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BOUNDS = {"float16": 1e-3}
 BOUND = 1e-4
-# Operators whose result, or one of whose results, must be a single repeated value.
+# Operators with a result that must be a single repeated value.
 MUST_REPEAT = {"isnan", "isinf", "isfinite", "zeros", "ones", "zeros_like", "ones_like", "full", "full_like", "dropout", "size"}
 # Ranges of elements in recorded modules with these operators; the default is 0.1 to 0.9.
 RANGES = {"relax.acosh": (1.1, 3.0), "relax.astype": (-9.0, 9.0)}

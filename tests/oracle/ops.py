@@ -24,7 +24,7 @@ def tensor(shape=None, dtype="float32", ndim=-1):
 
 def script(thing):
     text = " ".join(line.strip() for line in thing.script(show_meta=False).splitlines() if not line.startswith("#"))
-    # A tuple type on its own is printed with TIR's names.
+    # On its own, a tuple type is printed with TIR's names.
     return re.sub(r"T\.int64\((-?\d+)\)", r"\1", text).replace("T.Tuple(", "R.Tuple(")
 
 

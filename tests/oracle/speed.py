@@ -23,12 +23,12 @@ PASSES = {
     "relax.CanonicalizeBindings": relax.transform.CanonicalizeBindings,
     "relax.EliminateCommonSubexpr": relax.transform.EliminateCommonSubexpr,
     "relax.DeadCodeElimination": relax.transform.DeadCodeElimination,
-    # Has nothing to do, because the blocks of the module are dataflow blocks.
+    # This pass has nothing to do, because the blocks of the module are dataflow blocks.
     "relax.ConvertToDataflow": relax.transform.ConvertToDataflow,
-    # Has nothing to do either, because the module lacks constants.
+    # This pass has nothing to do either, because the module lacks constants.
     "relax.FoldConstant": relax.transform.FoldConstant,
 }
-# From operators to fused loops: each pass runs on the result of the previous one.
+# From operators to fused loops: each pass runs on the result of the previous pass.
 LOWERING = {
     "relax.LegalizeOps": relax.transform.LegalizeOps,
     "relax.AnnotateTIROpPattern": relax.transform.AnnotateTIROpPattern,

@@ -24,7 +24,7 @@ def difference(text, ours):
     """Describes where TVM's module differs from the one it parses from the original; returns None if it does not."""
     original, again = (tvm.script.from_source(source, check_well_formed=False) for source in (text, ours))
     try:
-        # An undefined buffer or variable becomes a new one each time it is parsed.
+        # An undefined buffer or variable becomes a different object each time it is parsed.
         tvm.ir.assert_structural_equal(again, original, map_free_vars=True)
     except ValueError as error:
         return str(error).splitlines()[0]

@@ -24,7 +24,7 @@ class Worker:
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(function, theirs), daemon=True)
         self.process.start()
-        # Without our copy of its end, a crash closes the connection.
+        # We close our copy of its end, so that a crash closes the connection.
         theirs.close()
         self.at = self.since = None
 

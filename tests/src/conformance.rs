@@ -1,6 +1,6 @@
 //! The conformance runner, which compares passhost's results with modules and pass runs recorded from TVM.
 //!
-//! A case that cannot be tried counts as not equal, with the reason: nothing is skipped silently.
+//! A case that cannot be tried counts as not equal, with the reason, so that no case is skipped silently.
 
 pub mod between;
 mod cause;

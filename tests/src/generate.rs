@@ -55,7 +55,7 @@ struct Callee {
     /// Parameters of a Relax function.
     params: Option<Vec<Type>>,
     pure: bool,
-    /// For a TIR function: the tensors that it takes, and the one that it returns.
+    /// For a TIR function: the tensors that it takes, and the tensor that it returns.
     buffers: Option<tir::Buffers>,
 }
 
@@ -64,7 +64,7 @@ const NAMES: &[&str] = &["main", "f", "g", "fused_add"];
 /// Generates a module of a few functions.
 ///
 /// # Panics
-/// If the builders reject what the generator does, which is a bug in one of them.
+/// If the builders reject a call of the generator, which is a bug in one of the two.
 pub fn module(choices: &Choices<'_>, ops: &dyn Operators) -> Module {
     functions(choices, ops, 1)
 }

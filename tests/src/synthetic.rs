@@ -96,7 +96,7 @@ fn function_text(text: &mut String, name: &str, bindings: usize) {
         text,
         "    @R.function\n    def {name}(x: {TENSOR}, y: {TENSOR}) -> {TENSOR}:\n        with R.dataflow():\n"
     );
-    // The live chain: every value is used by the next one, except for dead and duplicate ones.
+    // The live chain: every value is used by the next value, except for dead and duplicate values.
     let mut last = "x".to_string();
     for i in 0..bindings.saturating_sub(1) {
         let value = match i % 10 {

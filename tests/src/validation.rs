@@ -58,7 +58,7 @@ pub struct Tally {
     pub same: usize,
     /// Runs that changed only names.
     pub unchanged: usize,
-    /// Runs that were not validated, by reason: the number, and the first one.
+    /// Runs that were not validated, by reason: their number, and the first run.
     pub not: BTreeMap<String, (usize, String)>,
     /// Each blamed run, with the reason.
     pub blamed: Vec<String>,

@@ -39,7 +39,7 @@ fn probes(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
 }
 
 /// Two copies of the plugin API cache analyses of the same functions: that of this program, and that of a plugin. Each
-/// sees that another user keeps the functions alive; functions of earlier rounds must still be dropped.
+/// plugin sees that another user keeps the functions alive. Functions of earlier rounds must still be dropped.
 #[test]
 fn functions_that_only_caches_of_several_plugins_keep_are_forgotten() {
     const ROUNDS: usize = 120;

@@ -1,5 +1,5 @@
-//! Checks that folders within a crate depend on each other in one direction: in the order of the table in
-//! ARCHITECTURE.md, each uses only earlier ones.
+//! Checks that folders within a crate depend on each other in one direction: each uses only folders that come before it
+//! in the table in ARCHITECTURE.md.
 
 use passhost_tests::root;
 use std::collections::{BTreeMap, BTreeSet};
@@ -195,7 +195,7 @@ fn others(src: &Path) -> BTreeSet<String> {
     out
 }
 
-/// Returns which top-level modules of a crate use which, with the first file that does.
+/// Returns the pairs of top-level modules of a crate in which one uses the other, with the first file that does so.
 fn arrows(src: &Path, modules: &[String]) -> BTreeMap<(String, String), PathBuf> {
     let (names, others) = (root_names(src), others(src));
     let mut out = BTreeMap::new();
@@ -260,7 +260,7 @@ fn modules_of_a_folder_form_no_circle() {
         let inner: Vec<String> = inner.split('/').map(str::to_string).collect();
         let mut arrows = arrows_inside(&root().join(name).join("src"), &inner);
         assert!(arrows.values().any(|used| !used.is_empty()), "no module of {folder} uses another one");
-        // Modules that use none of the rest are in no circle.
+        // Modules that do not use any of the remaining modules are not in a circle.
         while let Some(last) = arrows.iter().find(|(_, used)| used.is_empty()).map(|(module, _)| module.clone()) {
             arrows.remove(&last);
             for used in arrows.values_mut() {

@@ -181,7 +181,8 @@ fn links_between_documents_lead_somewhere() {
     assert!(links >= 10, "only {links} links");
 }
 
-/// Code that authors copy from the API documentation uses builders and views. Only `BodyBuilder` itself is low-level.
+/// Code that authors copy from the API documentation uses builders and views. Only functions of `BodyBuilder` itself
+/// may be low-level.
 #[test]
 fn examples_of_the_api_use_no_records() {
     let (mut folders, mut n_files) =

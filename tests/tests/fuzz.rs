@@ -86,7 +86,7 @@ fn kinds(body: &Body) -> BTreeSet<(u8, u16)> {
     nodes.chain(leaves).chain(types).chain(dims).chain(attrs).collect()
 }
 
-/// Returns small bodies, each with a kind that earlier ones lack.
+/// Returns small bodies, each with a kind of node that earlier bodies lack.
 fn bodies() -> Vec<Vec<u8>> {
     let (mut seen, mut out) = (BTreeSet::new(), Vec::new());
     for text in modules() {
@@ -103,7 +103,7 @@ fn bodies() -> Vec<Vec<u8>> {
 }
 
 declare_config! {
-    /// How many.
+    /// Number of elements.
     LIMIT: i64 = "test.limit" { default: 16, range: -1..=1024 }
 }
 declare_property! {
@@ -121,7 +121,7 @@ declare_instrument! {
     SEES = "test.Sees" {
         new: sees,
         options: SeesOptions {
-            /// How often.
+            /// Number of repetitions.
             every: i64 = 2,
         },
     }
@@ -141,7 +141,7 @@ declare_reader! {
         extensions: ["rd", "rds"],
         begins: [b"reads"],
         options: ReadOptions {
-            /// How many.
+            /// Number of elements.
             most: i64 in (1..) = 2,
         },
         example: "passhost run model.rd",
@@ -279,7 +279,8 @@ fn changed_bodies_are_refused_or_can_be_used() {
     assert!(sealed > n / 20 && sealed < n, "{sealed} of {n}");
 }
 
-/// A short run of target `text` on generated modules. Its damage must leave some of them readable, and others not.
+/// A short run of target `text` on generated modules. The damage must leave some of the texts readable, and others
+/// unreadable.
 #[test]
 fn damaged_modules_are_refused_or_can_be_used() {
     let (mut read, n) = (0, 1_500);

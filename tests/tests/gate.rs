@@ -1,4 +1,4 @@
-//! Tests that the result of a pass must equal its parsed text: everything else is refused, with the name of the pass.
+//! Tests that the result of a pass must equal its parsed text: any other result is refused, with the name of the pass.
 #![forbid(unsafe_code)]
 
 use passhost::verify::is_plain_prim_func;
@@ -66,7 +66,7 @@ fn forged(module: &Module, f: impl FnOnce(&mut Sections)) -> Result<Module, Pass
     Ok(with_main(module, Body::seal(&sections)?))
 }
 
-/// Returns a function that returns what `f` builds.
+/// Returns a function whose result is the value that `f` builds.
 fn built(f: impl FnOnce(&mut BodyBuilder, V) -> V) -> Result<Body, PassError> {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
@@ -172,7 +172,7 @@ fn what_no_text_says_is_refused() {
     }
 }
 
-/// The type of a call, even of the last one, must be the one that its operator returns. The message contains advice.
+/// The type of a call, even of the last call, must be the type that its operator infers. The message contains advice.
 #[test]
 fn a_call_with_a_wider_type_than_its_operator_returns_is_refused() {
     let why = refused(|module| {
@@ -224,7 +224,7 @@ fn attributes_of_functions_are_of_their_kind() {
         let target = Attr::Object("T.target".into(), [(None, Attr::from("llvm"))].into());
         [Attr::None, Attr::Float(1.5), Attr::list([1i64]), dict, target, Attr::Type(Type::Object)]
     };
-    // The second function is inside the first one.
+    // The second function is inside the first.
     let main = |outer: Option<(&'static str, Attr)>, inner: Option<(&'static str, Attr)>| {
         refused(move |module| {
             let [outer, inner] = [&outer, &inner].map(|said| said.clone().into_iter().collect::<Vec<_>>());
@@ -549,8 +549,8 @@ fn whatever_verifies_reads_back_as_the_same_module() {
     assert!(counts.sealed > 4_000 && counts.verified > 2_000, "{counts:?}");
 }
 
-/// PrimFuncs of the usual form are not parsed again after a pass. That must be correct even if their records were
-/// changed.
+/// PrimFuncs of the usual form are not parsed again after a pass. This must be true even if the records of the
+/// functions were changed.
 #[test]
 fn prim_funcs_of_usual_form_read_back_as_the_same_function() {
     let given = fuzz::prim_funcs([fuzz::PRIM_FUNCS]);

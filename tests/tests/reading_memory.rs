@@ -11,7 +11,7 @@ struct Counting;
 static USED: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: the system's allocator does all the work; this one only keeps counts.
+// SAFETY: the system's allocator does all the work; this allocator only counts.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let used = USED.fetch_add(layout.size(), Relaxed) + layout.size();
@@ -85,7 +85,7 @@ fn bombs(n: usize) -> Vec<(&'static str, String)> {
 /// The only test of this program, because it counts the allocations of all threads.
 #[test]
 fn reading_takes_in_proportion_to_the_text() {
-    // The first text causes allocations that all others share.
+    // The first text causes allocations that all later texts share.
     drop(fuzz::read(&bombs(1)[0].1));
     let mut refused = 0;
     for n in (1..40).chain([100, 1_000, 3_000]) {

@@ -105,14 +105,14 @@ fn unknown_operators_are_told_and_counted() {
     assert_eq!((read.opaque_calls, read.warnings[0].label.as_str()), (3, "called 2 times, first here"));
 }
 
-/// The effect of an unknown operator is unknown; a dataflow block implies that it has none.
+/// The effect of an unknown operator is unknown, but a call in a dataflow block implies that it has no effect.
 #[test]
 fn attributes_of_unknown_operators_stand_as_they_were_written() {
     let (_, text) = goldens().into_iter().find(|(name, _)| name == "opaque").expect("the text");
     let other = text.replacen("mode=\"fast\", axes=[0, 1], factor=2", "axes=[0, 1], factor=2, mode=\"fast\"", 1);
     assert_ne!(text, other);
     let [text, other] = [text, other].map(|text| script::read(&text, engine()).expect("a module"));
-    // Two programs do not differ by this order.
+    // Two programs that differ only in this order are equal.
     assert!(text.structural_eq(&other) && text.structural_hash() == other.structural_hash());
     assert_ne!(
         script::print(&text, engine()).expect("everything in it has a text"),
@@ -166,7 +166,7 @@ proptest! {
         let dtype: DType = dtype.parse().expect("a data type");
         let n = dims.iter().product::<i64>() as usize * dtype.bytes();
         let byte = |i: usize| (seed.rotate_left((i % 64) as u32) >> 3) as u8 & if dtype == DType::BOOL { 1 } else { 0x7f };
-        // Floats with the highest bits unset are numbers, never one of the many NaNs.
+        // Floats with the highest bits unset are numbers and never NaN.
         let bytes: Vec<u8> = (0..n).map(|i| byte(i) & if dtype.is_float() { 0x3b } else { 0xff }).collect();
         let module = with_constant(&bytes, &Type::tensor(dims, dtype));
         let printed = script::print(&module, engine()).expect("everything in it has a text");

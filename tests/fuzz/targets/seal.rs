@@ -7,7 +7,7 @@ fuzz_target!(|data: &[u8]| {
     fuzz::seal(data);
 });
 
-// One of eight mutations changes arbitrary bytes; the others keep the sections almost valid.
+// One in eight mutations changes arbitrary bytes; the others keep the sections almost valid.
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     let changed = fuzz::mutate(&data[..size], seed);
     if seed % 8 == 0 || changed.len() > max_size {

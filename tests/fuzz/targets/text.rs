@@ -11,7 +11,7 @@ struct Counting;
 static USED: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: the system's allocator does all the work; this one only keeps counts.
+// SAFETY: the system's allocator does all the work; this allocator only counts.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let used = USED.fetch_add(layout.size(), Relaxed) + layout.size();
@@ -51,7 +51,7 @@ fuzz_target!(|text: &str| {
     fuzz::text(text);
 });
 
-// One of four mutations is another generated and damaged module; the others change arbitrary bytes.
+// One in four mutations replaces the input by another generated and damaged module; the others change arbitrary bytes.
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     if seed % 4 == 0 {
         let changed = fuzz::damaged(&data[..size], seed);

@@ -20,10 +20,11 @@ use std::time::Instant;
 /// Exit code 0: nothing differs; 1: something does; 2: a file cannot be read, or holds no module.
 #[derive(Parser)]
 struct Cli {
-    /// One JSON object with `text` a line; `-` is the standard input.
+    /// A file with a JSON object with `text` on each line; `-` is standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// All ordered pairs of passes on each module; without it one that follows each pass, another for each module.
+    /// Tries all ordered pairs of passes on each module. By default, each pass is followed by one other pass, which
+    /// differs between modules.
     #[arg(long)]
     all_pairs: bool,
     /// Maximum number of differences to show.
@@ -55,7 +56,7 @@ const BATCH: usize = 8_192;
 
 fn run(cli: &Cli) -> Result<bool, Error> {
     let between = Between::new(engine()).map_err(Error::other)?;
-    // A panic is counted as a difference; its backtrace would only be in the way.
+    // A panic counts as a difference; its backtrace would only clutter the output.
     std::panic::set_hook(Box::new(|_| {}));
     let (tally, start) = (Mutex::new(Tally::default()), Instant::now());
     for file in &cli.files {

@@ -30,10 +30,10 @@ enum What {
     Modules {
         #[command(flatten)]
         shown: Shown,
-        /// Writes what is printed for each module, one JSON object a line with `id` and `text`, or `error`.
+        /// Writes the printed text of each module: a JSON object on each line with `id` and `text`, or `error`.
         #[arg(long, value_name = "FILE")]
         texts: Option<PathBuf>,
-        /// With `--texts`: writes what is printed after this pass instead.
+        /// With `--texts`, writes the text after this pass instead.
         #[arg(long, value_name = "PASS", requires = "texts")]
         after: Option<String>,
     },
@@ -41,11 +41,11 @@ enum What {
     Generate {
         /// How many.
         count: u64,
-        /// Number of the first one.
+        /// Number of the first module.
         #[arg(long, default_value_t = 0)]
         seed: u64,
     },
-    /// Pass runs: read what was before, run the pass, compare with what was after.
+    /// Pass runs: reads the module before each pass, runs the pass, and compares the result with the recorded module.
     Passes {
         #[command(flatten)]
         shown: Shown,
@@ -53,8 +53,8 @@ enum What {
         #[arg(long)]
         pass: Option<String>,
     },
-    /// Pass runs: read what was before, run the pass with all plugins in this process, and with each in a process of its
-    /// own, and compare all that the two runs tell.
+    /// Pass runs: reads the module before each pass, runs the pass with all plugins in this process and with each in a
+    /// separate process, and compares everything that the two runs report.
     Isolated {
         #[command(flatten)]
         shown: Shown,
@@ -65,15 +65,15 @@ enum What {
         #[arg(long)]
         modules: bool,
     },
-    /// Pass runs: read what was before, run the pass, and compare what the module computes before and after it.
-    /// Exit code 0: no pass is blamed.
+    /// Pass runs: reads the module before each pass, runs the pass, and compares the values that the module computes
+    /// before and after it. Exit code 0: no pass is blamed.
     Validate {
-        /// One case a line, as JSON.
+        /// A file with a case on each line, as JSON.
         file: PathBuf,
         /// Only the runs of this pass, named as in the file.
         #[arg(long)]
         pass: Option<String>,
-        /// Only the case of this id.
+        /// Only the case with this id.
         #[arg(long, value_name = "ID")]
         show: Option<String>,
     },
@@ -81,19 +81,19 @@ enum What {
 
 #[derive(Args)]
 struct Shown {
-    /// One case a line, as JSON.
+    /// A file with a case on each line, as JSON.
     file: PathBuf,
-    /// Only cases whose text does not hold this.
+    /// Only cases whose text does not contain this.
     #[arg(long, value_name = "TEXT")]
     without: Option<String>,
-    /// Only the case of this id, with its text as passhost prints it.
+    /// Only the case with this id, with its text as passhost prints it.
     #[arg(long, value_name = "ID")]
     show: Option<String>,
     /// Every id, not only the first few.
     #[arg(long)]
     ids: bool,
-    /// Every case, as JSON: one object with `equal`, `total` and `cases` on the standard output. The line `total: N of M`
-    /// goes to the standard error, so that what reads the JSON does not meet it.
+    /// Every case, as JSON: one object with `equal`, `total` and `cases` on the standard output. The line `total: N of
+    /// M` goes to standard error, so that it does not get into the JSON.
     #[arg(long)]
     json: bool,
 }
@@ -303,7 +303,7 @@ fn all<C: Sync>(cases: Numbered<C>, faults: Numbered<Outcome>, f: impl Fn(&C) ->
 /// Applies `f` to all cases.
 fn with_progress<C: Sync, R: Send>(cases: &[C], f: impl Fn(&C) -> R + Sync) -> Vec<R> {
     engine();
-    // A panic is in the report; its backtrace would only disturb the progress.
+    // The report contains the panic; its backtrace would only disturb the progress display.
     std::panic::set_hook(Box::new(|_| {}));
     let bar = ProgressBar::with_draw_target(Some(cases.len() as u64), ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} {eta}") {

@@ -20,22 +20,22 @@ use std::time::{Duration, Instant};
 #[derive(Parser)]
 #[command(about = "Changes records at random; whatever verifies must read back as the same module")]
 struct Args {
-    /// Stop after so many changed bodies that verify
+    /// Stop after this many changed bodies that verify
     #[arg(long, default_value_t = 100_000)]
     count: u64,
-    /// Stop after so many seconds
+    /// Stop after this many seconds
     #[arg(long)]
     seconds: Option<u64>,
     /// First seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Only this one seed, with what became of it
+    /// Only this seed, with its outcome
     #[arg(long)]
     only: bool,
     /// Threads
     #[arg(long, default_value_t = 1)]
     jobs: u64,
-    /// Print at most so many findings
+    /// Print at most this many findings
     #[arg(long, default_value_t = 20)]
     findings: u64,
     /// Count why bodies do not verify
@@ -46,7 +46,7 @@ struct Args {
     prim_funcs: Vec<PathBuf>,
 }
 
-/// Number of seeds that one thread takes at once: those of a module.
+/// Number of seeds that one thread takes at once, which is the number of seeds of a module.
 const STRETCH: u64 = 1_024;
 
 struct Run {
@@ -113,7 +113,7 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
-/// Returns a forge for these modules, or for generated ones.
+/// Returns a forge for the given modules, or for generated modules.
 fn forge_of(given: &[Module]) -> Forge<'static> {
     if given.is_empty() { Forge::new(engine()) } else { Forge::of(&script::NoOps, given.to_vec()) }
 }

@@ -1,5 +1,5 @@
 //! `native FILE…` executes the PrimFuncs of modules with the interpreter and as native code, and compares the results
-//! bitwise. Files are modules (`.py`) or recorded modules (`.jsonl`). PASSHOST_LLVM names another library; `--cache
+//! bitwise. Files are modules (`.py`) or recorded modules (`.jsonl`). PASSHOST_LLVM selects another library; `--cache
 //! FOLDER` keeps the code.
 #![forbid(unsafe_code)]
 

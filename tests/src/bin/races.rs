@@ -1,8 +1,8 @@
 //! `races` runs passhost with `--locked` while the library of a plugin is replaced through links, renaming, writes and
 //! mounts. It fails if a single run loads a library that was not hashed.
 //!
-//! `cargo run --release -p passhost-tests --bin races -- 2000` performs 2,000 runs of each kind. It builds what it
-//! needs.
+//! `cargo run --release -p passhost-tests --bin races -- 2000` performs 2,000 runs of each kind. It builds everything
+//! that it needs.
 #![forbid(unsafe_code)]
 
 use passhost_tests::races::{Race, Turns};

@@ -1,9 +1,9 @@
-//! Runs every standard pass on arbitrary modules, with and without an intermediate text: nothing may differ.
+//! Runs every standard pass on arbitrary modules, with and without an intermediate text, and compares the results.
 //!
 //! A module is parsed, checked, printed and parsed again. Every pass runs on both modules, and its result is printed
-//! and parsed. Every ordered pair of passes runs with and without that intermediate text. Results must be structurally
-//! equal, and must agree on whether something changed. Variable names may differ, because only texts need unique names.
-//! A rejected text or an ill-formed module is counted and is not a failure.
+//! and parsed. Every ordered pair of passes runs with and without that intermediate text. Both results must be
+//! structurally equal, and either both or neither must report a change. Variable names may differ, because only texts
+//! need unique names. A rejected text or an ill-formed module is counted and is not a failure.
 
 use super::{Failure, guarded};
 use passhost::verify::verify_read;

@@ -1,8 +1,9 @@
-//! Classifies differences between printed and given texts by cause, so that suspicious ones can be found without TVM.
+//! Classifies differences between printed and given texts by cause, so that suspicious differences can be found without
+//! TVM.
 
 use std::borrow::Cow;
 
-/// The difference between a printed text and the given one.
+/// The difference between a printed text and the given text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextDifference {
     /// The cause: one of a few words.

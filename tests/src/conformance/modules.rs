@@ -1,5 +1,5 @@
-//! Recorded modules: each is parsed, checked, printed, parsed again and compared; the printed text is compared with the
-//! given one.
+//! Checks recorded modules. Each is parsed, checked, printed, parsed again and compared. The printed text is compared
+//! with the given text.
 
 use super::metadata::Entries;
 use super::{Failure, Outcome, TextDifference, cause, guarded};

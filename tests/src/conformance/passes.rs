@@ -178,7 +178,7 @@ fn option_value(value: &Value) -> Option<OptionValue> {
     })
 }
 
-/// Converts config values. A structured one, recorded as `pkg.XConfig(field=value, …)`, becomes one value for each
+/// Converts config values. A structured value, recorded as `pkg.XConfig(field=value, …)`, becomes one value for each
 /// field, as in `tirx.UnrollLoop.auto_max_step`.
 fn config(recorded: &Value) -> Result<BTreeMap<String, OptionValue>, Failure> {
     let mut out = BTreeMap::new();

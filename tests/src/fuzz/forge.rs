@@ -45,7 +45,7 @@ pub enum Finding {
 pub struct Counts {
     /// Number of changes.
     pub tried: u64,
-    /// Changes that gave a body.
+    /// Number of changes that resulted in a body.
     pub sealed: u64,
     /// Bodies that verify.
     pub verified: u64,
@@ -91,7 +91,7 @@ impl Counts {
 /// A source of changes; each seed is one change.
 pub struct Forge<'o> {
     ops: &'o dyn Operators,
-    /// The modules that are changed; if empty, generated ones.
+    /// The modules that are changed; if empty, modules are generated.
     given: Vec<Module>,
     /// The last module, with its number.
     made: Option<(u64, Module)>,
@@ -123,7 +123,7 @@ impl<'o> Forge<'o> {
         }
     }
 
-    /// Makes the change of a seed, and returns its outcome.
+    /// Makes the change that a seed determines, and returns its outcome.
     pub fn outcome(&mut self, seed: u64) -> Outcome {
         self.outcome_without(seed, 0)
     }
@@ -138,7 +138,7 @@ impl<'o> Forge<'o> {
         })
     }
 
-    /// Returns the changed module of a seed, or `None` if the change does not give a body.
+    /// Returns the changed module for a seed, or `None` if the change does not result in a body.
     fn changed(&self, before: &Module, seed: u64, without: u32) -> Option<Module> {
         let mut rng = Rng(seed);
         let functions: Vec<(&str, &Body)> = before.functions().collect();

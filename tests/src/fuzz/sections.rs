@@ -104,7 +104,7 @@ sections! {
     var_names: u32, spans: u32, origins: u32, origin_lists: u32, limit: u32,
 }
 
-/// Seals sections, which must be refused or give a usable body. Returns true if they gave a body.
+/// Seals sections, which must be refused or result in a usable body. Returns true if there is a body.
 pub fn seal(data: &[u8]) -> bool {
     let mut s = read(data);
     for rec in &mut s.consts {
@@ -204,7 +204,7 @@ fn count(parts: &[Vec<u8>], part: usize) -> usize {
 
 fn change(parts: &mut [Vec<u8>], part: usize, rng: &mut Rng) {
     let n = count(parts, part);
-    // Rows that correspond to the nodes.
+    // The parts whose rows must be moved together.
     let with: Vec<usize> = match part {
         NODES => [NODES, NAMES, SPANS].into_iter().filter(|other| count(parts, *other) == n).collect(),
         _ => vec![part],

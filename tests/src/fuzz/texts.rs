@@ -1,4 +1,4 @@
-//! Texts that are almost modules: generated ones, damaged in a few places.
+//! Texts that are almost modules: generated texts, damaged in a few places.
 
 use super::SomeOps;
 use crate::generate::{Choices, bytes_of, module};

@@ -1,6 +1,6 @@
 //! Generates PrimFuncs that carry values from one loop iteration to the next, with loop ranges read from memory that
-//! the function may change. Each can be executed: indices stay inside their buffers, and nothing is read before it is
-//! written.
+//! the function may change. Each function can be executed: indices stay inside their buffers, and no element is read
+//! before it is written.
 
 use super::Choices;
 use std::fmt::Write;
@@ -290,7 +290,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Writes a loop in which each iteration reads what earlier ones wrote.
+    /// Writes a loop in which each iteration reads elements that earlier iterations wrote.
     fn window(&mut self) {
         let (var, extent) = (self.name("w"), self.extent().0);
         let by = self.c.within(1, 2);

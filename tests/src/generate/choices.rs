@@ -1,5 +1,6 @@
-//! A source of choices from arbitrary bytes. After the last byte, every choice is the first one, which is the simplest.
-//! So a shorter input, or one of smaller bytes, gives a smaller module, and tools that shrink bytes shrink modules.
+//! A source of choices from arbitrary bytes. After the last byte, every choice is the first alternative, which is the
+//! simplest. So an input with fewer or smaller bytes gives a smaller module, and tools that shrink bytes shrink
+//! modules.
 
 use std::cell::Cell;
 
@@ -15,7 +16,7 @@ impl<'a> Choices<'a> {
         Choices { bytes, at: Cell::new(0) }
     }
 
-    /// Returns true if all bytes are consumed: from here on, every choice is the first one.
+    /// Returns true if all bytes are consumed, so that every choice from here on is the first alternative.
     pub fn is_empty(&self) -> bool {
         self.at.get() >= self.bytes.len()
     }

@@ -193,7 +193,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         scope[scope.len() - 1 - self.c.below(scope.len())].0
     }
 
-    /// Returns a value in scope with such a type.
+    /// Returns a value in scope with a type that satisfies the condition.
     fn find(&self, wanted: &dyn Fn(&Type) -> bool) -> Option<(V, Type)> {
         let scope = self.scope.borrow();
         let found: Vec<usize> = (0..scope.len()).rev().filter(|at| wanted(&scope[*at].1)).collect();
@@ -446,7 +446,7 @@ impl<'g, 'b> Relax<'g, 'b> {
     }
 
     fn filled(&self, b: &F<'_, '_>) -> V {
-        // A pass may find out what a variable is, and a size that is then negative is an error.
+        // A pass may find out the value of a variable, and then a negative size would be an error.
         let size = |dim: Dim| match dim {
             Dim::Expr(_) => Dim::binary(PrimOp::Max, dim, Dim::Int(0)),
             dim => dim,

@@ -44,7 +44,7 @@ pub(super) struct Tir<'g, 'b> {
     dims: Vec<Dim>,
 }
 
-/// The tensors that a call of the function takes, and the one that it returns.
+/// The tensors that a call of the function takes, and the tensor that it returns.
 pub(super) type Buffers = (Vec<Type>, Type);
 
 /// Generates a function, and the buffers for `relax.call_tir` if it can be called that way.
@@ -130,7 +130,7 @@ impl Tir<'_, '_> {
             let dim = Dim::Var(self.b.sym(name, dtype));
             self.dims.push(dim.clone());
             match self.c.below(3) {
-                // Only shapes mention it: as a value it is a leaf.
+                // Only shapes mention the variable, because as a value it is a leaf.
                 0 => late.push((name, None, dim)),
                 1 => {
                     let v = self.scalar_param(name, dtype, dim);

@@ -11,8 +11,8 @@ use plugin_api::ir::{BufferType, Sections};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 
-/// Changes a function; `None` if the change does not apply. Returns the result of sealing, and the text that the
-/// message must contain.
+/// Changes a function; `None` if the change does not apply. Returns the result of sealing, and a text that the message
+/// must contain.
 type Change = fn(&Body) -> Option<Changed>;
 
 /// A changed function.

@@ -81,8 +81,8 @@ class Module:
         return g
 "#;
 
-/// Rewrites the attributes of half of the calls in other forms: a data type, an integer for a float, none for a
-/// default.
+/// Rewrites the attributes of half of the calls in other forms: as a data type, as an integer instead of a float, or
+/// omitted if they have the default value.
 fn other_forms(body: &Body) -> Result<Body, PassError> {
     let mut edit = body.edit();
     for (name, attrs) in
@@ -111,7 +111,7 @@ fn attributes_have_the_form_that_their_operator_declares() {
     };
     let rewritten = run("t.OtherForms");
     assert!(rewritten.structural_eq(&module), "{:?}", script::print(&rewritten, &engine));
-    // Without an intermediate text.
+    // First without an intermediate text.
     let (merged, read) = (run("t.OtherForms, relax.EliminateCommonSubexpr"), run("relax.EliminateCommonSubexpr"));
     assert!(!read.structural_eq(&module), "calls are merged");
     assert!(merged.structural_eq(&read), "{:?}", script::print(&merged, &engine));

@@ -6,7 +6,8 @@ use passhost_tests::generate::{Choices, bytes_of, in_place_module};
 use passhost_tests::validation::{steps, verdict};
 use plugin_api::walk::in_place::WrittenParams;
 
-/// Relax passes that accept a module as written; the first ones are also tried as the first of two passes.
+/// Relax passes that accept a module as it is generated. The passes at the beginning of the list are also tried as the
+/// first of two passes.
 const PASSES: &[&str] = &[
     "relax.EliminateCommonSubexpr",
     "relax.CanonicalizeBindings",

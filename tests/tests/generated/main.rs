@@ -1,4 +1,4 @@
-//! Tests properties that hold for any module, on generated ones (`tests/src/generate.rs`).
+//! Tests properties that hold for any module, on generated modules (`tests/src/generate.rs`).
 #![forbid(unsafe_code)]
 
 mod between;
@@ -21,7 +21,7 @@ use passhost_tests::generate::{Choices, module};
 use plugin_api::prelude::*;
 use proptest::prelude::*;
 
-/// Returns a strategy for choice bytes: fewer and smaller ones give smaller modules.
+/// Returns a strategy for choice bytes: fewer and smaller bytes give smaller modules.
 fn choices() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(any::<u8>(), 0..500)
 }

@@ -15,14 +15,15 @@ pub(super) fn broken_up(body: &Body, choose: impl Fn(usize) -> bool) -> (Body, u
     let (users, parents, mut edit, mut n) = (body.users(), body.parents(), body.edit(), 0);
     for value in body.bindings() {
         let at = value.index().expect("a node");
-        // A match_cast may define symbolic variables that others mention, and a scalar is a symbolic variable itself.
+        // A match_cast may define symbolic variables that other bindings mention, and a scalar is a symbolic variable
+        // itself.
         let plain = matches!(value.kind(), kind::CALL | kind::TUPLE_GET) && value.symbol().is_none();
         let block = body.value_at(parents[at] as usize);
         let output = block.kind() == kind::DATAFLOW && !value.has(flag::INNER);
         let mut of = users.each(value);
         let (Some(user), None) = (of.next(), of.next()) else { continue };
         let once = user.operands().filter(|operand| *operand == value).count() == 1;
-        // A call directly before its alias or match_cast becomes the value of that.
+        // A call directly before its alias or match_cast becomes the value of that binding.
         let same_block = parents[user.index().expect("a node")] == parents[at];
         if plain
             && !output
@@ -70,7 +71,7 @@ proptest! {
         prop_assert_eq!(verify_module(&again, engine()), Ok(()), "{}", printed);
     }
 
-    /// Missing types are inferred and equal the original ones.
+    /// Missing types are inferred, and equal the original types.
     #[test]
     fn normalize_infers_what_is_missing(bytes in choices()) {
         let module = made(&bytes);
@@ -135,7 +136,7 @@ impl<'b> ExprMutator<'b> for Twice {
 proptest! {
     #![proptest_config(cases(300))]
 
-    /// Nested expressions may be kept, replace others, and be used by new ones.
+    /// Nested expressions may be kept, may replace other expressions, and may be used by new expressions.
     #[test]
     fn mutators_take_what_is_nested(bytes in choices(), mask in any::<u64>()) {
         let module = made(&bytes);
@@ -157,7 +158,7 @@ proptest! {
         }
     }
 
-    /// Correct types are kept with the handle, and imprecise ones are inferred again.
+    /// If all types are correct, the handle is kept. Imprecise types are inferred again.
     #[test]
     fn infer_types_finds_what_was_there(bytes in choices()) {
         let module = made(&bytes);

@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 /// A pass in the form in which it is tested.
 pub(super) struct Trial {
     pass: &'static str,
-    /// Passes that must run before it according to its documentation, or without which it has nothing to do.
+    /// Passes that must run before it according to its documentation, or without which it would not change anything.
     before: &'static str,
-    /// The pass with the options without which it does nothing.
+    /// The pass, with the options that it needs to change anything.
     text: String,
 }
 
@@ -165,11 +165,11 @@ const NOT_IDEMPOTENT: &[&str] = &[
     "tirx.FlattenBuffer",
     // A block's declared access to a buffer allocated elsewhere is removed, so the next run sees fewer accesses.
     "s_tir.PlanAndUpdateBufferAllocationLocation",
-    // In nested vectorized loops, the inner one remains, as in TVM.
+    // In nested vectorized loops, the inner loop remains, as in TVM.
     "tirx.VectorizeLoop",
 ];
 
-/// Passes that change no generated module: PrintIR changes nothing, and for the others see [`TEXTS`].
+/// Passes that change no generated module: PrintIR changes nothing; see [`TEXTS`] for the others.
 const RARE: &[&str] = &["transform.PrintIR", "tirx.ConvertSSA"];
 
 /// Modules with constructs that the generator cannot create.
@@ -186,8 +186,8 @@ class Module:
 "#,
 ];
 
-/// Returns the generated modules, and those of texts. The texts are parsed because algebra passes look at the default
-/// attributes that the parser adds.
+/// Returns the generated modules, and the modules of the texts. The texts are parsed because algebra passes look at the
+/// default attributes that the parser adds.
 fn modules() -> Vec<Module> {
     let read = |text: &str| script::read(text, engine()).expect("a module");
     let algebra = (0..SEEDS / 4).map(|seed| algebra_module(&Choices::new(&bytes_of(seed, 60)), engine()));

@@ -28,7 +28,7 @@ enum Plain {
 
 const NAMES: [&str; 2] = ["a", "b"];
 
-/// Returns a pattern for these choices. Its parts can be earlier parts.
+/// Returns a pattern for these choices. Its operands can be earlier parts.
 fn plain(choices: &Choices<'_>, ops: &[(String, usize)], before: &mut Vec<Rc<Plain>>, depth: usize) -> Rc<Plain> {
     if !before.is_empty() && choices.one_in(4) {
         return Rc::clone(&before[choices.below(before.len())]);
@@ -66,7 +66,7 @@ fn pattern(plain: &Rc<Plain>, known: &mut BTreeMap<*const Plain, Pattern>) -> Pa
         return known.clone();
     }
     let mut of = |plain: &Rc<Plain>| pattern(plain, known);
-    // Any addition to a pattern creates a new one, as in the exhaustive search.
+    // Any addition to a pattern creates a new pattern, as in the exhaustive search.
     let apart = |pattern: Pattern| wildcard() & pattern;
     let made = match &**plain {
         Plain::Any => wildcard(),
@@ -245,7 +245,7 @@ proptest! {
             let mut search = matcher.on(body);
             for value in body.values().filter(|value| value.kind() != kind::YIELD) {
                 let Some(mut ways) = naive.ways(&plain, value, &Way::default()) else { continue };
-                // The search refuses its match if a call between the parts may write to what they read.
+                // The search refuses its match if a call between the parts may write to memory that they read.
                 let moves = |at: &usize| in_place.may_move(body.value_at(*at), value);
                 if ways.first().is_some_and(|first| !first.inner.iter().all(moves)) {
                     ways.clear();

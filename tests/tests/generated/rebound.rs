@@ -11,7 +11,7 @@ fn bound_again(text: &str) -> String {
     let mut names: Vec<(String, String)> = Vec::new();
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
-        // A nested function uses names of the surrounding one.
+        // A nested function uses names of the surrounding function.
         if line.starts_with("    def ") || line.starts_with("def ") {
             names.clear();
         }

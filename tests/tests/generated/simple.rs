@@ -12,7 +12,8 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Lowest value of an index expression, and of one whose terms may have changed sides.
+/// Lowest value of an index expression, and of an index expression whose terms may have moved to the other side of a
+/// comparison.
 const LEAST: [i128; 2] = [-(1 << 63), -(1 << 126)];
 
 /// The values in a function. Named values are determined by number, so they agree between two functions; loads, calls
@@ -36,7 +37,7 @@ fn hashed(of: impl Hash) -> i128 {
     i128::from(hasher.finish() as i64)
 }
 
-/// Returns a value of a type; small ones are more likely.
+/// Returns a value of a type; small values are more likely.
 fn any_of(hash: i128, dtype: DType) -> i128 {
     let small = (hash >> 8) % 24;
     match dtype {
@@ -94,7 +95,7 @@ impl<'b> Values<'b> {
         let inside = min.zip(extent.filter(|extent| *extent > 0)).map(|(min, extent)| min + place % extent);
         self.vars.insert(at, inside);
         if inside.is_none() {
-            // Without values, the statements inside are never executed.
+            // If the range is empty, the statements inside are never executed.
             let header = self.parents[at] as usize;
             self.dead.push(header + 1..self.body.value_at(header).end());
         }
@@ -120,7 +121,7 @@ impl<'b> Values<'b> {
         })
     }
 
-    /// Returns the value of an expression; `None` if it has none.
+    /// Returns the value of an expression; `None` if it is undefined.
     fn of(&self, value: Value<'b>) -> Option<i128> {
         let dtype = value.ty().dtype();
         if value.is_leaf() {
@@ -144,7 +145,7 @@ impl<'b> Values<'b> {
         let operands = || value.operands().map(|operand| self.of(operand)).collect::<Option<Vec<i128>>>();
         let scalar = dtype.lanes() == 1;
         match value.view() {
-            // The other side need not have a value.
+            // The other side may be undefined.
             Expr::Select { .. } if scalar => operand(if operand(0)? != 0 { 1 } else { 2 }),
             Expr::Call(call) if scalar && call.op() == Some("tirx.if_then_else") => {
                 operand(if operand(1)? != 0 { 2 } else { 3 })

@@ -274,7 +274,7 @@ proptest! {
             prop_assert_eq!(words, all);
             for value in body.values() {
                 let own = place(value.word());
-                // The operands of a header may be in its own content (a recursive function): these are uses.
+                // The operands of a header may be in its own content, as in a recursive function. These are uses.
                 let operands = value.operands().filter(|operand| operand.kind() != kind::FUNC);
                 for operand in operands {
                     prop_assert!(place(operand.word()) < own, "{operand:?} is behind {value:?}");

@@ -68,7 +68,8 @@ fn row_15_nested_contexts_inherit_nothing_unless_they_say_so() {
     assert_eq!(log.take(), "", "the outer context disables it");
     a.run_in(&module, &fresh).expect("runs");
     assert_eq!(log.take(), "t.A");
-    // What the inner context requires overrides what the outer one disables, without instruments being consulted.
+    // A pass that the inner context requires runs even if the outer context disables it, and instruments are not
+    // consulted.
     a.run_in(&module, &heir).expect("runs");
     assert_eq!(
         log.take(),
@@ -215,7 +216,7 @@ fn a_pass_that_runs_itself_without_end_is_stopped() {
     let error = pass(engine, "t.Itself").run(&module(engine, &["main"])).expect_err("it is stopped").to_string();
     let limit = "runs and contexts are nested more than 32 deep";
     assert!(error.contains(limit), "{error}");
-    // Each run ended and left its context, so all 32 contexts can be entered, and a run inside them cannot.
+    // Each run ended and exited its context, so all 32 contexts can be entered, but a run inside them cannot.
     let entered: Vec<_> = (0..32).map(|_| PassContext::current().enter().expect("all were left")).collect();
     assert_eq!(PassContext::current().enter().err().expect("one too many").to_string(), limit);
     assert_eq!(pass(engine, "t.Itself").run(&module(engine, &["main"])).expect_err("too deep").to_string(), limit);
@@ -259,7 +260,7 @@ fn a_manifest_can_name_the_target() {
     assert_eq!(error, "manifest passes.toml: target `a b` is neither a name nor a JSON object");
 }
 
-/// Values requested in an inner context come from the outer context, unless the inner one has its own.
+/// Values requested in an inner context come from the outer context, unless the inner context has its own.
 #[test]
 fn values_that_are_read_in_an_inner_context_are_read_in_the_outer_one() {
     static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();

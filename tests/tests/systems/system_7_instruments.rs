@@ -50,7 +50,7 @@ fn a_pass_can_run_passes_in_a_context_of_its_own() {
         let context = watched(&shared, &[("inner", "")], &note);
         let after = pass(&shared, "t.Inner").run_in(module, &context);
         let after = after.map_err(|error| PassError::new(error.to_string()))?;
-        // Without its own context, it is observed by the current one.
+        // Without its own context, it is observed by the current context.
         pass(&shared, "t.Inner").run(&after).map_err(|error| PassError::new(error.to_string()))
     });
     let engine = engine([outer]);
@@ -114,7 +114,7 @@ impl PassInstrument for FailsAfter {
     }
 }
 
-/// Row 17 of the planner: the failing instrument is named, and everything entered is exited.
+/// Row 17 of the planner: the error names the failing instrument, and all entered instruments are exited.
 #[test]
 fn row_17_a_failing_instrument_is_named() {
     let log = Log::default();
@@ -185,7 +185,7 @@ fn instruments_can_be_replaced_between_passes() {
     scope.exit().expect("leaves");
     let x = "d.should:X e.should:X d.before:X e.before:X t.X d.after:X e.after:X";
     assert_eq!(log.take(), format!("{x} d.exit e.exit"));
-    // An instrument that fails to exit prevents the new ones from being entered.
+    // An instrument that fails to exit prevents the new instruments from being entered.
     let failing = watched(&engine, &[("f", "exit")], &log);
     let scope = failing.enter().expect("enters");
     let error = failing.override_instruments(vec![watcher("g", "", &log)]).expect_err("f fails").to_string();
@@ -233,7 +233,7 @@ fn a_context_as_tvm_has_it() {
     // Names are not looked up.
     let unknown = || PassContext::builder().disable(["nobody"]);
     assert!(unknown().build(&engine).is_err() && unknown().tvm_compat(true).build(&engine).is_ok());
-    // Nothing runs any more.
+    // No pass runs after this.
     context.override_instruments(vec![watcher("b", "", &log)]).expect("they are replaced");
     scope.exit().expect("leaves");
     assert_eq!(log.take(), "a.exit b.enter b.exit");

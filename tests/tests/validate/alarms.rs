@@ -10,7 +10,7 @@ use plugin_api::prelude::Module;
 /// Default number of modules.
 const USUAL: u64 = 8;
 
-/// Returns the passes that a pass needs before it, and the options without which it does nothing.
+/// Returns the passes that must run before a pass, and the options that it needs to change anything.
 fn pipeline(pass: &str) -> String {
     let before = match pass {
         "relax.RemovePurityChecking" => "relax.ToNonDataflow,",

@@ -32,7 +32,7 @@ fn with_other_text(pass: &str, module: &Module, after: &Module, old: &str, new: 
     validation::verdict(engine(), &step, 1)
 }
 
-/// One kind of batch normalization in both modes.
+/// The same batch normalization in both modes.
 const NORMALIZED: &str = r#"
 @I.ir_module
 class Module:
@@ -258,7 +258,7 @@ fn private_functions_that_nothing_calls_may_go() {
     assert!(matches!(&verdict, Verdict::Different(_)), "{verdict:?}");
 }
 
-/// One flag decides which branch is taken, another one whether a block is written.
+/// One flag decides which branch is taken, another whether a block is written.
 const BRANCHES: &str = r#"
 @I.ir_module
 class Module:
@@ -324,7 +324,7 @@ fn what_no_input_reaches_is_not_called_the_same() {
     assert_eq!(why, "`shift`: none of the inputs reaches a part of `shift`: the store to `y` in block `more`");
 }
 
-/// Each kind of choice within an expression. The inputs reach only one side.
+/// Tests each kind of choice within an expression, with inputs that reach only one side.
 #[test]
 fn a_value_that_no_input_chooses_is_not_called_the_same() {
     let module = |value: &str| {
@@ -362,8 +362,8 @@ class Module:
     assert!(matches!(of_other_text("tirx.StmtSimplify", &module(never), "+ x[i]", "- x[i]"), Verdict::Same(_)));
 }
 
-/// TVM's FlattenBuffer ignores memory reached through an offset or through growing strides. There is nothing after the
-/// memory.
+/// TVM's FlattenBuffer ignores memory reached through an offset or through growing strides. The memory ends directly
+/// after the last element.
 #[test]
 fn a_flat_buffer_has_all_of_its_memory() {
     for view in ["elem_offset=4", "strides=[1, 2]", "elem_offset=6"] {
@@ -419,7 +419,7 @@ class Module:
             if shape == "n" { "        n = T.int64()\n        cls = " } else { "        cls = " },
         )
     };
-    // Of a pass over PrimFuncs, and of a pass over the module.
+    // Tests a pass over PrimFuncs, and a pass over the module.
     let infinite = "t[i] * t[i] * t[i] * T.float32(1e30)";
     for (pass, shape) in [("tirx.StmtSimplify", "8"), ("relax.LegalizeOps", "8"), ("relax.LegalizeOps", "n")] {
         for value in ["t[i] * x[i]", "T.max(t[i], x[i])", "T.min(x[i], t[i])", infinite] {
@@ -428,7 +428,7 @@ class Module:
                     Verdict::NotValidated { why } => {
                         assert!(why.contains("its result depends on uninitialized elements"), "{value}: {why}");
                     }
-                    // A maximum of a very large number does not depend on them.
+                    // A maximum with a very large number does not depend on the uninitialized elements.
                     Verdict::Different(_) if value.contains("T.m") && new.contains('3') => {}
                     verdict => panic!("{pass} {value} {new}: {verdict:?}"),
                 }

@@ -6,7 +6,7 @@ pub(crate) struct Planted {
     pub(crate) pass: &'static str,
     /// The module.
     pub(crate) module: String,
-    /// Bindings; the first one whose value differs is among them. For a pass over PrimFuncs, the function.
+    /// Bindings that include the first binding whose value differs. For a pass over PrimFuncs, the function.
     pub(crate) first: &'static [&'static str],
 }
 
@@ -38,7 +38,7 @@ fn within(pass: &'static str, params: &str, lines: &[&str], first: &'static [&'s
     Planted { pass, module: function(params, lines, "gv", "gv"), first }
 }
 
-/// A function in which `d` is `y` rounded to an integer, in float32.
+/// A function in which `d` is the value of `y` rounded to an integer, in float32.
 const CANCELLED: &[&str] = &[
     "b = R.multiply(x, R.const(10000000.0, \"float32\"))",
     "s = R.add(b, y)",

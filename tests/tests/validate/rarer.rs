@@ -184,7 +184,7 @@ fn numerics(list: &mut List) {
     }
 }
 
-/// Adds faults for certain extents of one dimension, and relations between two.
+/// Adds faults that occur only for certain extents of one dimension, or for certain relations between two extents.
 fn shapes(list: &mut List) {
     let vector: &[(&str, &str, &str)] = &[("A", "(n,)", "float32"), ("B", "(n,)", "float32")];
     let copy = |more: &str| format!("for i in range(n):\n    B[i] = A[i] + T.float32(1)\n{more}");

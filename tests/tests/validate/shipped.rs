@@ -187,7 +187,8 @@ fn no_pass_of_a_shipped_pipeline_is_blamed() {
     shipped_pipelines(NETWORK, &["default", "compile", "native", "compile, lower-tir"], WORK);
 }
 
-/// Checks that each pass of these pipelines preserves what a module computes, and that all of it is compared.
+/// Checks that each pass of these pipelines preserves the values that a module computes, and that all values are
+/// compared.
 fn shipped_pipelines(module: &str, names: &[&str], work: u64) {
     let manifest = Manifest::load(&root().join("passes.toml")).expect("the manifest");
     let pipeline = |name: &str| manifest.pipelines[name].passes.clone();

@@ -144,7 +144,7 @@ declare_writer! {
     writer TOY_AGAIN = "toy" {
         extensions: ["toy"],
         options: WriteOptions {
-            /// A file beside the model that gets a line for each value; empty: there is none.
+            /// A file beside the model that gets a line for each value; empty for no such file.
             names: String = "",
         },
         example: "passhost run model.py --passes '' -o model.toy",

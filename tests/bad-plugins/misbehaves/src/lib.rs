@@ -91,7 +91,7 @@ impl<'b> ExprMutator<'b> for Divides {
     fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         let (Some(a), Some(b)) = (call.arg(0), call.arg(1)) else { return Ok(Action::Keep) };
         let args = [rw.v(a), rw.v(b)];
-        // Not as a literal, because `passhost check` reports those.
+        // The name is not a literal, because `passhost check` reports literals.
         let undeclared = "relax.div";
         Ok(Action::Replace(rw.call(undeclared, &args, &[], &a.ty().to_owned())))
     }
@@ -102,15 +102,15 @@ fn divides(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Writes each `R.nn.relu` again. All but one stay what they were.
+    /// Writes each `R.nn.relu` again. All values but one stay unchanged.
     pub function pass REWRITES = "bad.Rewrites" {
         opt_level: 0,
         options: Wrong {
-            /// What is wrong with that one: nothing, type, value, operator, panic, or what the library is marked with.
+            /// The fault of that one: nothing, type, value, operator, panic, or the mark of the library.
             how: String = "nothing",
-            /// Which one it is, from 1.
+            /// The number of that one, from 1.
             at: i64 = 1,
-            /// Instead of that, each one of this first dimension.
+            /// Instead, each one with this first dimension.
             dim: i64 = 0,
         },
         run: rewrites,

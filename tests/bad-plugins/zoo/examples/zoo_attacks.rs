@@ -14,15 +14,15 @@ export_plugin! {
 }
 
 declare_pass! {
-    /// Tries each of these ways, and fails with what became of them.
+    /// Tries each of these attacks, and fails with their outcomes.
     pub module pass ATTACKS = "zoo.Attacks" {
         opt_level: 0,
         options: Attack {
-            /// The ways, with commas between them.
+            /// The attacks, separated by commas.
             ways: String = "",
-            /// A process that is none of this plugin.
+            /// A process that does not belong to this plugin.
             victim: i64 = 1,
-            /// A file that is none of this plugin.
+            /// A file that does not belong to this plugin.
             file: String = "victim",
         },
         run: attacks,

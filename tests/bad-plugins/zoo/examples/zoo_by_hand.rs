@@ -1,6 +1,6 @@
 //! Implements by hand, and incorrectly, the work of the plugin API: the entry table is a copy with its own functions,
 //! and sections are sent to the host unchecked.
-#![allow(unsafe_code, reason = "it stands in for a plugin that does not keep to the protocol")]
+#![allow(unsafe_code, reason = "it represents a plugin that violates the protocol")]
 
 use plugin_api::abi::entry::Entry;
 use plugin_api::abi::export::{encode, encoded_len};
@@ -237,7 +237,7 @@ declare_pass! {
 }
 
 declare_pass! {
-    /// Fails with a text that is longer than what there is of it.
+    /// Fails with a text whose stated length exceeds its memory.
     function pass LIES_IN_FAILURE = "zoo.LiesInItsFailure" { opt_level: 0, run: same }
 }
 
@@ -255,11 +255,11 @@ fn same_module(module: &Module, _: &Ctx) -> Result<Module, PassError> {
 }
 
 declare_pass! {
-    /// Gives back a function that the host did not make.
+    /// Returns a function that the host did not make.
     function pass FORGES_FUNCTION = "zoo.ForgesFunction" {
         opt_level: 0,
         options: Forgery {
-            /// An `address` where nothing is, memory of its `own`, or what was `dropped`.
+            /// An `address` without memory, its `own` memory, or memory that was `dropped`.
             how: String = "address",
         },
         run: forges_function,
@@ -281,7 +281,7 @@ fn forges_function(body: &Body, options: &Forgery, _: &Ctx) -> Result<Body, Pass
 }
 
 declare_pass! {
-    /// Gives back a module that the host did not make.
+    /// Returns a module that the host did not make.
     module pass FORGES_MODULE = "zoo.ForgesModule" { opt_level: 0, run: forges_module }
 }
 
@@ -291,7 +291,7 @@ fn forges_module(_: &Module, _: &Ctx) -> Result<Module, PassError> {
 }
 
 declare_pass! {
-    /// Changes nothing, and gives back another body all the same.
+    /// Returns another body, although nothing changed.
     function pass EQUAL_COPY = "zoo.EqualCopy" { opt_level: 0, run: equal_copy }
 }
 
@@ -335,7 +335,7 @@ declare_pass! {
     function pass DANGLES = "zoo.Dangles" {
         opt_level: 0,
         options: Dangling {
-            /// Which id.
+            /// The id.
             id: String = "operand",
         },
         run: dangles,
@@ -363,7 +363,7 @@ declare_pass! {
     function pass LIES = "zoo.Lies" {
         opt_level: 0,
         options: Lie {
-            /// What about.
+            /// The subject.
             about: String = "length",
         },
         run: lies,
@@ -393,12 +393,12 @@ declare_pass! {
 }
 
 declare_pass! {
-    /// Gives back each function as it was lent, without a new owner.
+    /// Returns each borrowed function without adding an owner.
     function pass UNCOUNTED = "zoo.Uncounted" { opt_level: 0, run: same }
 }
 
 declare_pass! {
-    /// Writes into the context that it was lent, and then asks it.
+    /// Writes to the borrowed context, and then uses it.
     function pass WRITES_CONTEXT = "zoo.WritesContext" { opt_level: 0, run: asks_context }
 }
 
@@ -408,7 +408,7 @@ fn asks_context(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Gives back the module as it was lent, without a new owner.
+    /// Returns the borrowed module without adding an owner.
     module pass UNCOUNTED_MODULE = "zoo.UncountedModule" { opt_level: 0, run: same_module }
 }
 
@@ -447,7 +447,7 @@ fn flips(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                // An odd address is refused; an aligned one would be read.
+                // An odd address is refused; an aligned address would be read.
                 [bad + 1, good].iter().for_each(|address| table[2].store(*address, Ordering::Relaxed));
             }
         });

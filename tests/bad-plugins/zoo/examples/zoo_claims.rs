@@ -36,7 +36,7 @@ fn merge(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Claims what it does nothing for.
+    /// Claims to establish a property, but does nothing.
     pub function pass CLAIMS = "claims.Claims" { opt_level: 0, establishes: ["claims.plain"], run: nothing }
 }
 
@@ -51,12 +51,12 @@ declare_pass! {
 }
 
 declare_pass! {
-    /// Changes something, and keeps all properties.
+    /// Changes the module, and claims to keep all properties.
     pub function pass MERGES = "claims.Merges" { opt_level: 0, preserves: ["all"], run: merge }
 }
 
 declare_pass! {
-    /// Changes something, and keeps nothing.
+    /// Changes the module, and does not claim to keep any property.
     pub function pass LOSES = "claims.Loses" { opt_level: 0, run: merge }
 }
 
@@ -76,7 +76,7 @@ fn leaves(module: &Module, _: &Ctx) -> Result<Module, PassError> {
 }
 
 declare_pass! {
-    /// Names things that nothing has.
+    /// Names passes and properties that do not exist.
     pub function pass MISSPELT = "claims.Misspelt" {
         opt_level: 0,
         establishes: ["claims.plane", "elsewhere.unknown"],

@@ -50,7 +50,7 @@ declare_pass! {
         establishes: ["zoo.unchecked"],
         preserves: ["all"],
         options: PlainOptions {
-            /// How often.
+            /// Number of repetitions.
             times: i64 = 1,
         },
         run: plain,

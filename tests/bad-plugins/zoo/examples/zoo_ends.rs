@@ -30,7 +30,7 @@ unsafe extern "C" {
 }
 
 declare_pass! {
-    /// Ends the process when it comes to the function `main`.
+    /// Ends the process when it reaches the function `main`.
     pub function pass ENDS = "zoo.Ends" {
         opt_level: 0,
         options: Way {
@@ -52,7 +52,7 @@ fn ends(body: &Body, way: &Way, ctx: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Leaves something behind that ends the process at its end, and fails.
+    /// Registers code that ends the process at exit, and fails.
     pub module pass FAILS = "zoo.LeavesAndFails" { opt_level: 0, run: fails }
 }
 
@@ -124,7 +124,7 @@ fn everywhere(bytes: &[u8]) {
 }
 
 declare_pass! {
-    /// Opens what a pass should not.
+    /// Opens files that a pass should not open.
     pub module pass REACHES = "zoo.Reaches" {
         opt_level: 0,
         options: Target {
@@ -313,7 +313,7 @@ const CRASHES: OpDecl = OpDecl {
 /// Infers two more calls at each depth, and ignores errors.
 const ENDLESS: OpDecl = OpDecl {
     name: "zoo.endless",
-    doc: "Its rule asks for its own type.",
+    doc: "Its rule requests its own type.",
     infer: |call| {
         let ctx = Ctx::current();
         let _ = ctx.infer(call);

@@ -93,7 +93,7 @@ fn endless(call: Call<'_>) -> Result<Legalized, InferError> {
 /// The legalization is another plugin's, for a call in another function, and uses a value that this function lacks.
 const FOREIGN: OpDecl = OpDecl { name: "zoo.foreign", legalize: Some(|call| foreign(call, 50)), ..PANICS };
 
-/// As `FOREIGN`, with a value whose number is that of the call itself.
+/// Like `FOREIGN`, with a value that has the number of the call itself.
 const ITSELF: OpDecl = OpDecl { name: "zoo.itself", legalize: Some(|call| foreign(call, 3)), ..PANICS };
 
 /// Returns the legalization of a call of the last of some parameters.
@@ -109,7 +109,7 @@ fn foreign(call: Call<'_>, params: usize) -> Result<Legalized, InferError> {
     ctx.legalize(call)?.ok_or_else(|| InferError::wrong("no legalization"))
 }
 
-/// The legalization is a Relax function that computes something.
+/// The legalization is a Relax function with a computation.
 const COMPUTES: OpDecl = OpDecl { name: "zoo.computes", legalize: Some(computes), ..PANICS };
 
 fn computes(call: Call<'_>) -> Result<Legalized, InferError> {

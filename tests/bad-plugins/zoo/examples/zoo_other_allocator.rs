@@ -12,7 +12,7 @@ export_plugin! { passes: [RENAMES, FAILS, PANICS] }
 static KEPT: Mutex<Vec<Module>> = Mutex::new(Vec::new());
 
 declare_pass! {
-    /// Rebuilds every function, twice, adds one, and keeps what it was given.
+    /// Rebuilds every function twice, adds a function, and keeps its input alive.
     pub module pass RENAMES = "zoo.Rebuilds" {
         opt_level: 0,
         options: RebuildsOptions {
@@ -47,7 +47,7 @@ fn rebuilds(module: &Module, options: &RebuildsOptions, ctx: &Ctx) -> Result<Mod
 }
 
 declare_pass! {
-    /// Gives an error, with text of its own.
+    /// Returns an error whose text it allocated.
     pub function pass FAILS = "zoo.FailsAtLength" { opt_level: 0, run: fails }
 }
 

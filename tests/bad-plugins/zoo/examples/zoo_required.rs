@@ -20,12 +20,12 @@ declare_pass! {
 }
 
 declare_pass! {
-    /// Needs a pass that nobody has.
+    /// Requires a pass that does not exist.
     pub module pass UNMET = "zoo.Unmet" { opt_level: 0, required: ["zoo.Nowhere"], run: unmet }
 }
 
 declare_composite! {
-    /// Two passes behind a third.
+    /// Requires two passes after a third.
     pub BOTH = "zoo.Both" { opt_level: 1, required: ["zoo.High"], passes: ["zoo.Second", "zoo.Adds"] }
 }
 

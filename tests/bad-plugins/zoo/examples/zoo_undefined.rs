@@ -3,7 +3,7 @@
 use plugin_api::prelude::*;
 
 export_plugin! {
-    /// Calls what is not there.
+    /// Calls a function that does not exist.
     function pass "zoo.CallsNobody" { opt_level: 0, run: calls_nobody }
 }
 
