@@ -406,7 +406,7 @@ def main():
     parser.add_argument("--manifest", type=Path, default=ROOT / "passes.toml")
     parser.add_argument("--tvm", help="a Python that has TVM 0.27")
     parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--all", action="store_true", help="also show what is right")
+    parser.add_argument("--all", action="store_true", help="also show correct answers")
     options = parser.parse_args()
     options.passhost, options.manifest = options.passhost.resolve(), options.manifest.resolve()
     files = sorted(path for path in options.folder.glob("*.py") if not options.only or path.stem in options.only)

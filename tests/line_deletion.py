@@ -234,7 +234,7 @@ def table(deletions, checkout):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="+", help="files and folders, from the root of the repository")
-    parser.add_argument("--sample", type=int, default=1, metavar="N", help="judge every N-th line only")
+    parser.add_argument("--sample", type=int, default=1, metavar="N", help="test only every N-th line")
     args, git, folders, judged = parser.parse_args(), ["git", "-C", str(ROOT)], {}, []
     checkout = ROOT / "target/line-deletion/checkout"
     commit = subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()

@@ -116,7 +116,7 @@ mod validate;
 mod weights;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the host lies in a folder of the workspace").to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the root of the workspace").to_path_buf()
 }
 
 /// A folder for one case, with the files that it needs.
@@ -352,7 +352,7 @@ macro_rules! cases {
         fn $name() {
             let build: fn(Case) -> Case = $build;
             let case = build(Case::new(stringify!($name)));
-            #[allow(unused_variables, reason = "most cases have no input")]
+            #[allow(unused_variables, reason = "most cases do not need an input")]
             let input: &[u8] = b"";
             $(let input: &[u8] = $input;)?
             case.check(&[$($arg),*], input);

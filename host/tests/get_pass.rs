@@ -6,7 +6,7 @@ use std::path::Path;
 
 #[test]
 fn get_pass_finds_the_passes_of_the_manifest_that_was_loaded_last() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the host lies in a folder of the workspace");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the root of the workspace");
     let error = get_pass("relax.Normalize").expect_err("nothing is loaded yet").to_string();
     assert_eq!(error, "unknown pass `relax.Normalize`: plugins were not loaded");
 

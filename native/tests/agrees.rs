@@ -19,7 +19,7 @@ fn body_of(text: &str) -> Body {
 
 /// Returns the library of `rustc`, or one of the system.
 fn llvm() -> Arc<Llvm> {
-    Llvm::find().expect("who builds this has the library of rustc")
+    Llvm::find().expect("rustc contains an LLVM library")
 }
 
 fn run(backend: &dyn Backend, body: &Body, mut tensors: Vec<Tensor>, fresh: u8) -> Result<(Vec<Tensor>, bool), Fault> {

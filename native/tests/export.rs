@@ -81,7 +81,7 @@ fn module() -> Module {
 }
 
 fn native() -> Native {
-    Native::new(Llvm::find().expect("who builds this has the library of rustc"), Cache::none())
+    Native::new(Llvm::find().expect("rustc contains an LLVM library"), Cache::none())
 }
 
 fn opened(names: &[&str]) -> Opened {
@@ -90,8 +90,7 @@ fn opened(names: &[&str]) -> Opened {
         names.iter().map(|name| (*name, module.get(name).expect("a function"))).collect();
     let made = native().export(&functions).unwrap_or_else(|error| panic!("{error}"));
     let file = tempfile::Builder::new().suffix(".so").tempfile().expect("a file");
-    std::fs::write(file.path(), link::shared(&made.object).expect("who builds this has a linker"))
-        .expect("it is written");
+    std::fs::write(file.path(), link::shared(&made.object).expect("a linker is installed")).expect("it is written");
     // SAFETY: the library has no initializers.
     let library = unsafe { Library::new(file.path()) }.unwrap_or_else(|error| panic!("{error}"));
     Opened { library, header: made.header }
@@ -258,7 +257,7 @@ fn gathers(opened: &Opened) {
         call([0, 1, 2], 1 << 40),
         "`gather`: parameter `shift` is a scalar of int32, but the argument does not fit it"
     );
-    assert_eq!(out, [0.75, -1.25, -0.75], "what was written before the index that is wrong");
+    assert_eq!(out, [0.75, -1.25, -0.75], "the elements written before the wrong index");
 }
 
 #[test]

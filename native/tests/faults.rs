@@ -32,7 +32,7 @@ fn doubling() -> Body {
 
 /// Returns the library of `rustc`, or one of the system.
 fn llvm() -> Arc<Llvm> {
-    Llvm::find().expect("who builds this has the library of rustc")
+    Llvm::find().expect("rustc contains an LLVM library")
 }
 
 fn run(backend: &dyn Backend, body: &Body, inputs: &[Tensor], limits: &Limits) -> Result<Vec<Tensor>, Fault> {

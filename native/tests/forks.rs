@@ -63,7 +63,7 @@ fn in_a_child(run: impl FnOnce()) -> bool {
 
 #[test]
 fn a_child_executes_whatever_other_threads_did() {
-    let llvm = Llvm::find().expect("who builds this has the library of rustc");
+    let llvm = Llvm::find().expect("rustc contains an LLVM library");
     let native = Native::new(llvm, Cache::none());
     let shared = Limits::unlimited();
     let is_over = AtomicBool::new(false);

@@ -1,5 +1,5 @@
 //! Measures calls across the boundary, log events and spans: `cargo bench -p passhost-plugin-api --bench boundary`.
-#![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "test helpers may panic, which fails the test")]
 
 #[path = "../tests/opened/mod.rs"]
 mod opened;

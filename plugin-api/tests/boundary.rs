@@ -1,5 +1,5 @@
 //! Tests the plugins under `examples/`, read and opened as the host does it.
-#![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "test helpers may panic, which fails the test")]
 
 mod opened;
 

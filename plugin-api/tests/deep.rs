@@ -107,7 +107,7 @@ fn in_time(f: impl FnOnce() + Send + 'static) {
         // The receiver has gone if it took too long.
         let _ = done.send(());
     });
-    wait.recv_timeout(std::time::Duration::from_secs(100)).expect("it comes to its end, without a panic");
+    wait.recv_timeout(std::time::Duration::from_secs(100)).expect("it ends without a panic");
     thread.expect("a thread").join().expect("no panic");
 }
 
@@ -322,7 +322,7 @@ fn nested_sums_are_walked_and_rewritten() {
         let body = nested_sums();
         let sum = body.values().find_map(|value| value.stmt()?.evaluated()).expect("a sum");
         use_all(&body, sum);
-        assert!(index_to_dim(sum).is_none(), "no dimension is that deep");
+        assert!(index_to_dim(sum).is_none(), "dimensions cannot be nested this deeply");
         let mut count = Count::default();
         StmtVisitor::visit_body(&mut count, &body);
         assert_eq!(count.0, N);

@@ -1,6 +1,6 @@
 //! Tests the metadata section: written metadata is read back, and any other bytes cause an error with their
 //! position.
-#![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "test helpers may panic, which fails the test")]
 
 use plugin_api::abi::MetaError;
 use plugin_api::abi::export::{encode, encoded_len};

@@ -399,7 +399,7 @@ fn a_match_cast_defines_what_no_earlier_type_has() {
     });
     let (module, _) = outlined(&body, &[&["gv", "gv1", "gv2"]]).expect("outlines");
     let params = module.get("fused").expect("added").function().expect("a function").params().count();
-    assert_eq!(params, 2, "both variables are told: `n` by x, `m` by the cast");
+    assert_eq!(params, 2, "both variables are determined: `n` by x, `m` by the cast");
 }
 
 #[test]
@@ -653,7 +653,7 @@ fn a_mutator_renames_and_retypes() {
     let body = chain();
     let new = Half.mutate(&body).expect("valid");
     let expected: Vec<String> = names(&body).iter().map(|name| format!("{name}_half")).collect();
-    assert_eq!(names(&new), expected, "what a hook writes takes the name that it is now");
+    assert_eq!(names(&new), expected, "an expression that a hook writes takes the current name");
     for param in new.values().filter(|value| value.kind() == kind::PARAM) {
         assert!(param.name().expect("a name").ends_with("_half"));
         assert_eq!(param.ty().dtype(), DType::F16);

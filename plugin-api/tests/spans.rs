@@ -1,5 +1,5 @@
 //! Tests events and spans of a plugin in the log of a host whose filter changes.
-#![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "test helpers may panic, which fails the test")]
 
 mod opened;
 

@@ -108,8 +108,8 @@ fn plugin(source: &Path, kind: &str, out: &Path) -> Command {
 /// Returns the newest build of this crate in this workspace, and the folder of its dependencies. Copies of the workspace that
 /// other tests build share the folder, and their sources have absolute paths.
 fn built() -> (PathBuf, PathBuf) {
-    let exe = std::env::current_exe().expect("a test has a path");
-    let folder = exe.parent().expect("it lies in a folder").to_path_buf();
+    let exe = std::env::current_exe().expect("the path of the test program");
+    let folder = exe.parent().expect("the folder of the test program").to_path_buf();
     let files = std::fs::read_dir(&folder).expect("the folder").flatten().map(|entry| entry.path());
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -23,7 +23,7 @@ fn goldens() -> PathBuf {
 fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let exe = std::env::current_exe().expect("a test has a path");
+        let exe = std::env::current_exe().expect("the path of the test program");
         let folder = exe.ancestors().nth(2).expect("the folder of the profile");
         let is_release = folder.file_name().is_some_and(|name| name == "release");
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -45,7 +45,7 @@ def named(node, known):
     if isinstance(node, ast.Import):
         full = [alias.name for alias in node.names]
     elif isinstance(node, ast.ImportFrom):
-        assert node.level == 0, "the package has no relative imports"
+        assert node.level == 0, "the package does not use relative imports"
         base = [f"{node.module}.{alias.name}" for alias in node.names]
         full = [name if short(name) in known else node.module for name in base]
     elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):

@@ -55,7 +55,7 @@ class Module:
     out = passhost.exec(mod, runtime.Tensor(bits, "bfloat16"))
     assert out.dtype == "bfloat16"
     assert np.asarray(out.numpy()).view("uint16").tolist() == [0x4000, 0x4080]
-    with pytest.raises(TypeError, match="NumPy has no bfloat16"):
+    with pytest.raises(TypeError, match="NumPy lacks bfloat16"):
         runtime.Tensor(np.ones(2, "float32"), "bfloat16")
 
 
@@ -523,7 +523,7 @@ class Module:
         assert first.numpy().tolist() == [5] * 4
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system lacks fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_process_has_threads_of_its_own(matmul):
     scheduled = passhost.passes.tir.ScheduleForCPU()(matmul)

@@ -1,6 +1,6 @@
 //! Tests composite passes and Sequentials: their contents, the errors that prevent them, and the order of
 //! execution.
-#![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "test helpers may panic, which fails the test")]
 
 use plugin_api::metadata::{Allowed, CompositeInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
 use registry::{Brought, Driver, Outcome, Owner, Pipeline, Plan, Registry, Request, Resume, Selection, Todo};

@@ -1,6 +1,6 @@
 //! Tests extreme sizes: planning and running a long pipeline takes proportional time, and deep nesting does not exhaust
 //! the stack.
-#![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "test helpers may panic, which fails the test")]
 
 use plugin_api::metadata::{
     Allowed, CompositeInfo, ConfigInfo, Contract, InstrumentInfo, OptionInfo, OptionType, OptionValue, PassInfo,

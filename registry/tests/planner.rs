@@ -359,7 +359,7 @@ mod properties {
             let printed = Pipeline { stages: stages.clone() };
             let text = format!("{printed}{}", if comma && !stages.is_empty() { " , " } else { "" });
             prop_assert!(!text.contains(['\n', '\t']), "{}", text);
-            let mut parsed = Pipeline::parse(&text).expect("what is printed can be read");
+            let mut parsed = Pipeline::parse(&text).expect("the printed text can be read");
             prop_assert_eq!(parsed.to_string(), printed.to_string());
             parsed.stages.iter_mut().for_each(without_places);
             prop_assert_eq!(parsed.stages, stages);

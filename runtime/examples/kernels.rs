@@ -2,7 +2,7 @@
 //! `kernels MODULE.py [--only NAME] [--write FOLDER]`. With `--write`, the arguments before and after the run are
 //! written to files, which `tests/oracle/kernels.py` compares with TVM.
 
-#![expect(clippy::print_stdout, reason = "it is what the program is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its results")]
 
 use plugin_api::prelude::*;
 use runtime::program::{ParamKind, Program, lower};

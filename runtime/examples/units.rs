@@ -2,7 +2,7 @@
 //! it would take to reach the usual limit. The weights in `src/interpret/cost.rs` are right if that is about two
 //! minutes at most: `cargo run --release --example units [NAME]`.
 
-#![expect(clippy::print_stdout, reason = "it is what the program is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its results")]
 
 use plugin_api::prelude::*;
 use runtime::{Arg, Backend, FaultKind, Interpreter, Limits, Tensor, USUAL_WORK};

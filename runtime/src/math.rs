@@ -96,7 +96,7 @@ mod tests {
         let x = 0.7f32;
         let bits = |math| of_f32(math)(x).to_bits();
         assert_eq!(bits(Math::Sqrt), 0x3f56_2f5a);
-        assert_eq!(of_f32(Math::Round)(2.5), 2.0, "TVM rounds to the even one");
+        assert_eq!(of_f32(Math::Round)(2.5), 2.0, "TVM rounds ties to the even number");
         assert_eq!(of_f32(Math::Exp)(0.0), 1.0);
         assert!((f64::from(of_f32(Math::Exp)(x)) - 2.013_752_707_470_476_5).abs() < 2e-7);
         assert!((of_f64(Math::Erf)(0.7) - 0.677_801_193_837_418_5).abs() < 1e-15);

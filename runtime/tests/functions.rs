@@ -233,7 +233,7 @@ fn limits_end_a_run() {
     let limits = Limits::new(1 << 32, u64::MAX);
     let found = kernel.run(&mut [Arg::Out(&mut a)], &limits).expect_err("too large").to_string();
     assert_eq!(found, "100000000000 bytes are needed, but the limit is 4294967296 bytes; at the allocation of `B`");
-    assert_eq!(limits.memory_used(), 0, "what was refused does not count");
+    assert_eq!(limits.memory_used(), 0, "refused memory does not count");
 }
 
 /// Returns the units of work of a function with this body.

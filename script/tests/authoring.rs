@@ -12,7 +12,7 @@ fn read_body(text: &str) -> Body {
 }
 
 fn printed(body: &Body) -> String {
-    print_function("f", body, &NoOps).expect("everything in it has a text")
+    print_function("f", body, &NoOps).expect("the module can be printed")
 }
 
 /// Compares the result of a pass on the first text of a file in `script/tests/authoring` with the second.
@@ -283,7 +283,7 @@ fn faults_say_what_would_be_right() {
 
 /// Tests TVM's results for expressions such as `i * 0`, and that numbers take the data type of the other operand.
 #[test]
-#[allow(clippy::erasing_op, clippy::modulo_one, reason = "what simplifies is written on purpose")]
+#[allow(clippy::erasing_op, clippy::modulo_one, reason = "the expressions are meant to be simplified")]
 fn numbers_are_computed_and_have_the_type_beside_them() {
     let body = prim_func(|t| {
         let (x, y) = (t.param("x", DType::I64), t.param("y", DType::F32));

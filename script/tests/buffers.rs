@@ -25,7 +25,7 @@ fn module(place: &str, statements: &[&str]) -> Result<Module, String> {
         text += &format!("{}{statement}\n", if block { "            " } else { "        " });
     }
     let module = read(&text, &NoOps).map_err(|error| error.diagnostics[0].message.clone())?;
-    let printed = print(&module, &NoOps).expect("everything in it has a text");
+    let printed = print(&module, &NoOps).expect("the module can be printed");
     let again = read(&printed, &NoOps).unwrap_or_else(|error| panic!("{statements:?}: {error}\n{printed}"));
     assert!(again.structural_eq(&module), "{statements:?}: printed as another module:\n{printed}");
     Ok(module)
@@ -88,13 +88,13 @@ fn buffers_are_what_tvm_makes_of_their_declaration() {
         }
     }
     assert!(other.is_empty(), "{} of {}:\n{}", other.len(), same + other.len(), other.join("\n"));
-    assert_eq!((same, wider), (1_605, 279), "like TVM, and refused by TVM only");
+    assert_eq!((same, wider), (1_605, 279), "like TVM; TVM alone refuses");
 }
 
 #[test]
 fn parts_of_a_buffer_have_its_data_types() {
     let written = |statements: &[&str]| {
-        print(&module("block s_tir", statements).expect("read"), &NoOps).expect("everything in it has a text")
+        print(&module("block s_tir", statements).expect("read"), &NoOps).expect("the module can be printed")
     };
     let wide = "C = T.match_buffer(E[0:16, 0:4], (T.int64(16), T.int64(4)), strides=(\"s\", \"t\"), offset_factor=4)";
     let printed = written(&[wide, "T.evaluate(C.elem_offset // C.strides[0] // T.int64(4))"]);
@@ -108,7 +108,7 @@ fn parts_of_a_buffer_have_its_data_types() {
 fn a_view_is_told_from_a_declaration_by_its_layout() {
     let written = |place: &str, statement: &str| {
         let printed = print(&module(place, &[statement, "T.evaluate(C.data)"]).expect("read"), &NoOps)
-            .expect("everything in it has a text");
+            .expect("the module can be printed");
         printed.lines().find(|line| line.contains("C = ")).expect("the buffer").trim().to_string()
     };
     let (view, declaration) = ("C = A.view(64)", "C = T.decl_buffer((64,), data=A.data)");
@@ -136,7 +136,7 @@ fn where_code_is_executed_is_read_as_it_is_printed() {
         "p = T.cta_id_in_pair()",
         "A[bx, tx] = T.float32(1.0)",
     ];
-    let printed = print(&module("body", &lines).expect("read"), &NoOps).expect("everything in it has a text");
+    let printed = print(&module("body", &lines).expect("read"), &NoOps).expect("the module can be printed");
     lines.iter().for_each(|line| assert!(printed.contains(&format!("        {line}\n")), "{line}:\n{printed}"));
     let refused = |statement: &str| module("body", &[statement]).expect_err(statement);
     assert!(refused("tx = T.thread_id([1, 2])").contains("1 variables for 2 extents"));
@@ -158,7 +158,7 @@ fn attributes_of_iteration_variables_and_kernel_calls_are_read() {
         .map(|line| if line.starts_with("with") { format!("{line}\n            T.evaluate(0)") } else { line.clone() })
         .collect();
     let with_bodies: Vec<&str> = with_bodies.iter().map(String::as_str).collect();
-    let printed = print(&module("body", &with_bodies).expect("read"), &NoOps).expect("everything in it has a text");
+    let printed = print(&module("body", &with_bodies).expect("read"), &NoOps).expect("the module can be printed");
     for line in &lines[..3] {
         assert!(printed.contains(line.trim_end_matches(':').trim_start_matches("with ")), "{line}:\n{printed}");
     }

@@ -18,7 +18,7 @@ fn module(expression: &str) -> Result<Module, (String, String)> {
 fn said(expression: &str) -> Result<String, (String, String)> {
     let module = module(expression)?;
     for printed in [print(&module, &NoOps), print_with_values(&module, &NoOps)] {
-        let printed = printed.expect("everything in it has a text");
+        let printed = printed.expect("the module can be printed");
         let again = read(&printed, &NoOps).unwrap_or_else(|error| panic!("{expression}: {error}"));
         assert!(again.structural_eq(&module), "{expression}: printed as another module:\n{printed}");
     }

@@ -11,8 +11,8 @@ fn said(expression: &str) -> Result<String, String> {
          V: T.Buffer((16,), \"float32\"), W: T.Buffer((16,), \"int32\")):\n        y = {expression}\n"
     );
     let module = read(&text, &NoOps).map_err(|error| error.diagnostics[0].message.clone())?;
-    let printed = print(&module, &NoOps).expect("everything in it has a text");
-    let again = read(&printed, &NoOps).expect("what is printed is read");
+    let printed = print(&module, &NoOps).expect("the module can be printed");
+    let again = read(&printed, &NoOps).expect("the printed text can be read");
     if !again.structural_eq(&module) {
         return Err(format!("printed as another module: {}", printed.lines().last().unwrap_or_default()));
     }

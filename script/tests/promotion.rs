@@ -11,8 +11,8 @@ fn said(expression: &str) -> Result<String, String> {
          V: T.Buffer((16,), \"float32\"), W: T.Buffer((16,), \"int32\")):\n        y = {expression}\n"
     );
     let module = read(&text, &NoOps).map_err(|error| error.diagnostics[0].message.clone())?;
-    let printed = print(&module, &NoOps).expect("everything in it has a text");
-    let again = read(&printed, &NoOps).expect("what is printed is read");
+    let printed = print(&module, &NoOps).expect("the module can be printed");
+    let again = read(&printed, &NoOps).expect("the printed text can be read");
     assert!(again.structural_eq(&module), "{expression}: printed as another module:\n{printed}");
     let value = printed.lines().last().and_then(|line| line.split_once(" = ")).expect("a binding").1;
     Ok(value.to_string())
@@ -40,7 +40,7 @@ fn operands_are_brought_to_one_type_as_in_tvm() {
         }
     }
     assert!(other.is_empty(), "{} of {}:\n{}", other.len(), same + other.len(), other.join("\n"));
-    assert_eq!((same, wider), (3_794, 58), "like TVM, and refused by TVM only");
+    assert_eq!((same, wider), (3_794, 58), "like TVM; TVM alone refuses");
 }
 
 /// Returns the printed statements of a function.
@@ -51,8 +51,8 @@ fn statements(body: &str) -> Vec<String> {
          V: T.Buffer((16,), \"float32\"), W: T.Buffer((16,), \"int32\")):\n{body}"
     );
     let module = read(&text, &NoOps).unwrap_or_else(|error| panic!("{error}"));
-    let printed = print(&module, &NoOps).expect("everything in it has a text");
-    let again = read(&printed, &NoOps).expect("what is printed is read");
+    let printed = print(&module, &NoOps).expect("the module can be printed");
+    let again = read(&printed, &NoOps).expect("the printed text can be read");
     assert!(again.structural_eq(&module), "printed as another module:\n{printed}");
     printed.lines().filter_map(|line| line.strip_prefix("        ").map(str::to_string)).collect()
 }

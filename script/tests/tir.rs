@@ -28,9 +28,9 @@ fn every_construct_prints_as_it_was_read() {
     assert!(texts.len() >= 5, "{} texts", texts.len());
     for (name, text) in texts {
         let module = read(&text, &NoOps).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let printed = print(&module, &NoOps).expect("everything in it has a text");
+        let printed = print(&module, &NoOps).expect("the module can be printed");
         assert!(printed == text, "{name}: {:?}", first_difference(&text, &printed));
-        let again = read(&printed, &NoOps).expect("what is printed can be read");
+        let again = read(&printed, &NoOps).expect("the printed text can be read");
         assert!(again.structural_eq(&module) && again.structural_hash() == module.structural_hash(), "{name}");
     }
 }
@@ -177,7 +177,7 @@ fn what_python_and_helper_functions_say_is_read() {
         "A: T.Buffer((16, 16), \"float32\"), B: T.Buffer((16,), \"int32\"), D: T.Buffer((16,), \"bool\"), n: T.int32";
     for (text, expected) in written {
         let read = read(&module(params, text), &NoOps).unwrap_or_else(|error| panic!("{text}: {error}"));
-        let printed = print(&read, &NoOps).expect("everything in it has a text");
+        let printed = print(&read, &NoOps).expect("the module can be printed");
         let body: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("        ")).collect();
         assert_eq!(body.join("\n"), expected, "{text}");
         let again = script::read(&printed, &NoOps).unwrap_or_else(|error| panic!("{printed}: {error}"));
@@ -188,7 +188,7 @@ fn what_python_and_helper_functions_say_is_read() {
 #[test]
 fn type_parameters_are_symbolic_variables() {
     let text = module("a: T.Buffer((k, 4), \"float32\")", "a[0, 0] = T.float32(1.0)").replace("def f(", "def f[k](");
-    let printed = print(&read(&text, &NoOps).expect("it is read"), &NoOps).expect("everything in it has a text");
+    let printed = print(&read(&text, &NoOps).expect("it is read"), &NoOps).expect("the module can be printed");
     assert!(printed.contains("k = TypeVar(\"k\")") && printed.contains("T.Buffer((k, 4), \"float32\")"), "{printed}");
     let bounded = text.replace("[k](", "[k: int](");
     assert!(faults(&bounded).diagnostics[0].message.contains("a type parameter must be a plain name"), "a bound");
@@ -233,7 +233,7 @@ fn what_tvm_does_not_read_is_printed_otherwise() {
         ("v = A.view(\"int32\")\nv[0, 0] = 1", "v = T.decl_buffer((16, 16), \"int32\", data=A.data)\nv[0, 0] = 1"),
     ] {
         let read = read(&module(params, text), &NoOps).unwrap_or_else(|error| panic!("{text}: {error}"));
-        let printed = print(&read, &NoOps).expect("everything in it has a text");
+        let printed = print(&read, &NoOps).expect("the module can be printed");
         let body: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("        ")).collect();
         assert_eq!(body.join("\n"), expected, "{text}");
     }
@@ -264,7 +264,7 @@ fn the_older_spelling_is_read() {
                C = T.alloc_buffer((16,), \"float32\")\n        for i in T.serial(0, 16):\n            \
                with T.block(\"copy\"):\n                vi = T.axis.S(16, i)\n                T.reads([A[vi]])\n                \
                T.writes([C[vi]])\n                T.block_attr({\"axis\": 0})\n                C[vi] = A[vi] + 1\n";
-    let printed = print(&read(old, &NoOps).expect("it is read"), &NoOps).expect("everything in it has a text");
+    let printed = print(&read(old, &NoOps).expect("it is read"), &NoOps).expect("the module can be printed");
     for line in [
         "@T.prim_func(s_tir=True)",
         // TVM 0.27 has this as a separate attribute, without a meaning.
@@ -305,11 +305,11 @@ fn strings_of_several_lines_stand_in_the_metadata() {
     let text =
         module("n: T.int32", "assert n == 4, (\"ValueError\", [\"must be 4,\\nnot\", \"5\", \"must be 4,\\nnot\"])");
     let first = read(&text, &NoOps).expect("it is read");
-    let printed = print(&first, &NoOps).expect("everything in it has a text");
+    let printed = print(&first, &NoOps).expect("the module can be printed");
     let reference = "metadata[\"ir.StringImm\"][0]";
     let line = format!("assert n == 4, (\"ValueError\", [{reference}, \"5\", {reference}])\n");
     assert!(printed.starts_with("metadata = tvm.ir.load_json(") && printed.contains(&line), "{printed}");
-    let again = read(&printed, &NoOps).expect("what is printed can be read");
+    let again = read(&printed, &NoOps).expect("the printed text can be read");
     assert!(again.structural_eq(&first), "{printed}");
     assert_eq!(print(&again, &NoOps).as_ref(), Ok(&printed));
     let missing = faults(&printed.replace("[0], \"5\"", "[1], \"5\""));
@@ -320,9 +320,9 @@ fn strings_of_several_lines_stand_in_the_metadata() {
 fn functions_of_indices_are_attributes_of_tir_too() {
     let text = module("n: T.int32", "T.func_attr({\"order\": T.index_map(lambda i, j: (j, i))})\nT.evaluate(n)");
     let first = read(&text, &NoOps).expect("it is read");
-    let printed = print(&first, &NoOps).expect("everything in it has a text");
+    let printed = print(&first, &NoOps).expect("the module can be printed");
     assert!(printed.contains("{\"order\": T.index_map(lambda i, j: (j, i))}"), "{printed}");
-    assert!(read(&printed, &NoOps).expect("what is printed can be read").structural_eq(&first));
+    assert!(read(&printed, &NoOps).expect("the printed text can be read").structural_eq(&first));
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn names_are_unique_where_they_are_visible_only() {
     let body =
         "for i in range(4):\n    for i in range(8):\n        T.evaluate(i)\nfor i in range(4):\n    T.evaluate(i)";
     let printed = print(&read(&module("n: T.int32", body), &NoOps).expect("it is read"), &NoOps)
-        .expect("everything in it has a text");
+        .expect("the module can be printed");
     assert!(printed.contains("for i, i_1 in T.grid(4, 8):") && printed.contains("for i in range(4):"), "{printed}");
 }
 
@@ -339,7 +339,7 @@ fn handles_that_a_function_matches_are_buffers_if_asked_for() {
     let written = |body: &str| {
         let text = module("a: T.handle, h: T.handle, b: T.handle, n: T.int32", body);
         let options = ReadOptions { matched_parameters: true, ..Default::default() };
-        let printed = |module| print(&module, &NoOps).expect("everything in it has a text");
+        let printed = |module| print(&module, &NoOps).expect("the module can be printed");
         let plain = read(&text, &NoOps).expect("it is read as it is, too");
         (printed(read_with(&text, &NoOps, options).expect("it is read").module), printed(plain))
     };

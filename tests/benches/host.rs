@@ -40,7 +40,7 @@ fn name((functions, bindings): (usize, usize)) -> String {
 }
 
 /// Returns the models in the project, and densenet121 if it is next to the project.
-#[allow(clippy::print_stderr, reason = "what is left out is said")]
+#[allow(clippy::print_stderr, reason = "the benchmark prints what it leaves out")]
 fn models() -> Vec<(String, String)> {
     let shipped = ["vgg19", "resnet50"].map(|name| root().join(format!("tests/models/{name}.py")));
     let beside = root().join("../shared/models/densenet121.py");
@@ -71,7 +71,7 @@ fn text(c: &mut Criterion) {
             b.iter(|| script::read(black_box(text), engine));
         });
         group.bench_with_input(BenchmarkId::new("print", name), &module, |b, module| {
-            b.iter(|| script::print(black_box(module), engine).expect("everything in it has a text"));
+            b.iter(|| script::print(black_box(module), engine).expect("the module can be printed"));
         });
     }
     group.finish();

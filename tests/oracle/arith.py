@@ -166,7 +166,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--questions", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--show", nargs="*", default=[], help="print where TVM knows more: size, value, proof, bounds, modular")
+    parser.add_argument("--show", nargs="*", default=[], help="print where TVM is more precise: size, value, proof, bounds, modular")
     parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "target/release/arith")
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)

@@ -200,10 +200,10 @@ SCENARIOS = {
         "run": ["zoo.First", Seq("zoo.Adds", name="late", required=["zoo.Third"])],
         "instruments": [A, ("b", "", ["late"])],
     },
-    "nested, required by nobody's name": {
+    "nested, required by an unused name": {
         "run": ["zoo.First", Seq("zoo.Adds", name="late", required=["Nowhere"])], "instruments": [A],
     },
-    "nested, of a high level, required by nobody's name": {
+    "nested, of a high level, required by an unused name": {
         "run": ["zoo.First", Seq("zoo.Adds", name="late", level=3, required=["zoo.Nowhere"])], "instruments": [A],
     },
     "a Sequential called alone, with required": {
@@ -217,8 +217,8 @@ SCENARIOS = {
     "required, vetoed": {"run": ["zoo.Second", "zoo.Adds"], "instruments": [A, ("b", "", ["zoo.First"])]},
     "owner vetoed": {"run": ["zoo.Second", "zoo.Adds"], "instruments": [A, ("b", "", ["zoo.Second"])]},
     "owner disabled": {"run": ["zoo.Second", "zoo.Unmet"], "disabled": ["zoo.Second", "zoo.Unmet"], "instruments": [A]},
-    "required by nobody's name": {"run": ["zoo.First", "zoo.Unmet", "zoo.Adds"], "instruments": [A]},
-    "nobody's name, called alone": {"run": ["zoo.Unmet"], "instruments": [A]},
+    "required by an unused name": {"run": ["zoo.First", "zoo.Unmet", "zoo.Adds"], "instruments": [A]},
+    "an unused name, called alone": {"run": ["zoo.Unmet"], "instruments": [A]},
     "all vetoed": {"run": TWO, "instruments": [A, ("b", "", ["sequential"])]},
     "context beats veto": {"run": TWO, "required": ["zoo.First"], "instruments": [A, ("b", "", ["zoo.First"])]},
     "context beats veto of all": {"run": TWO, "required": ["sequential"], "instruments": [("a", "", ["sequential"])]},

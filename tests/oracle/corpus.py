@@ -107,7 +107,7 @@ def main():
     parser.add_argument("--unreadable", type=pathlib.Path)
     parser.add_argument("--binary", default=BINARY, type=pathlib.Path)
     parser.add_argument("--jobs", default=2, type=int)
-    parser.add_argument("--only", help="only ids that hold this")
+    parser.add_argument("--only", help="only ids that contain this")
     args = parser.parse_args()
     skipped = set()
     if args.unreadable:

@@ -103,7 +103,7 @@ def main():
     parser.add_argument("--count", default=500, type=int)
     parser.add_argument("--seed", default=1, type=int)
     parser.add_argument("--passes", nargs="*", default=[])
-    parser.add_argument("--lowering", action="store_true", help="all of the passes of lowering, over modules of any size")
+    parser.add_argument("--lowering", action="store_true", help="all lowering passes, on modules of any size")
     parser.add_argument("--jobs", default=1, type=int)
     args = parser.parse_args()
     choose, texts = random.Random(args.seed), set()

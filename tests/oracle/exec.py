@@ -113,12 +113,12 @@ def difference(found, expected):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=pathlib.Path)
-    parser.add_argument("--only", default="", help="names of models, with commas between")
+    parser.add_argument("--only", default="", help="names of models, separated by commas")
     parser.add_argument("--states", default=",".join(STATES))
     parser.add_argument("--passhost", default=str(ROOT / "target/release/passhost"))
     parser.add_argument("--manifest", default=str(ROOT / "passes.toml"))
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep", type=pathlib.Path, help="folder for inputs and results; what TVM computed is read again")
+    parser.add_argument("--keep", type=pathlib.Path, help="folder for inputs and results; earlier results of TVM in it are reused")
     args = parser.parse_args()
     only = {name for name in args.only.split(",") if name}
     # `resnet50.fused.py` is a later state of `resnet50.py`.

@@ -50,7 +50,7 @@ def main():
             wrong.append((title, result))
     for title, result in wrong:
         print(f"{title}: {'equal, against its title' if result is True else f'not equal ({result})'}")
-    print(f"{as_tvm} of {len(asked)} cases without options equal what TVM returns; {len(wrong)} do not do what they say")
+    print(f"{as_tvm} of {len(asked)} cases without options equal TVM's results; {len(wrong)} contradict their title")
     return 1 if wrong else 0
 
 

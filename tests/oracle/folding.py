@@ -35,4 +35,4 @@ def cases():
 if __name__ == "__main__":
     lines = [f"{case} => {read(case) or 'refused'}" for case in cases()]
     (ROOT / "script/tests/folding.txt").write_text("\n".join(lines) + "\n")
-    print(f"{len(lines)} expressions, {sum(line.endswith('=> refused') for line in lines)} of which TVM refuses")
+    print(f"{len(lines)} expressions; TVM refuses {sum(line.endswith('=> refused') for line in lines)} of them")

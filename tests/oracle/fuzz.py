@@ -31,7 +31,7 @@ FEATURES = {
     "constant": "constants with a name",
     "shape": "shapes with a name, and reshapes",
     "cast": "match_cast",
-    "wide": "annotations that say less than the value",
+    "wide": "annotations that are less precise than the value",
 }
 
 # The pass in passhost, the same pass in TVM, and what a module must contain to be worth testing.
@@ -326,8 +326,8 @@ def arguments():
         epilog="features:\n" + "\n".join(f"  {name:10} {doc}" for name, doc in FEATURES.items()),
     )
     parser.add_argument("--seeds", default="0-100", help="FIRST-END, the end not included (default: %(default)s)")
-    parser.add_argument("--features", default=",".join(FEATURES), help="what modules have, with commas (default: all)")
-    parser.add_argument("--passes", nargs="*", help="only these, by the start of their names")
+    parser.add_argument("--features", default=",".join(FEATURES), help="parts of the modules, separated by commas (default: all)")
+    parser.add_argument("--passes", nargs="*", help="only passes whose names start with these")
     parser.add_argument("--binary", default=ROOT / "target/release/passhost", type=pathlib.Path)
     parser.add_argument("--show", type=int, default=1, help="how many differences of each pass are printed")
     args = parser.parse_args()

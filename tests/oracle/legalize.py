@@ -103,7 +103,7 @@ def main():
     parser.add_argument("files", nargs="*", type=pathlib.Path, help="modules, or recorded runs (default: tests/models)")
     parser.add_argument("--binary", default=ROOT / "target/release/passhost", type=pathlib.Path)
     parser.add_argument("--manifest", default=ROOT / "passes.toml", type=pathlib.Path)
-    parser.add_argument("--run", action="store_true", help="run what differs, and compare the results")
+    parser.add_argument("--run", action="store_true", help="run functions that differ, and compare the results")
     args = parser.parse_args()
     models = sorted((ROOT / "tests/models").glob("*.py"))
     files = args.files or [path for path in models if "T.prim_func" not in path.read_text()]

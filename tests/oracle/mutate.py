@@ -266,7 +266,7 @@ def mutated(trees, pool, statements):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("modules", nargs="+", type=pathlib.Path, help="files of one JSON object with `text` a line")
+    parser.add_argument("modules", nargs="+", type=pathlib.Path, help="files with a JSON object with `text` on each line")
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     how = parser.add_mutually_exclusive_group()

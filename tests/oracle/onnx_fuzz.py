@@ -220,7 +220,7 @@ def main():
             file.write(json.dumps({"seed": options.seed, "round": number, "opset": opset, "nodes": len(nodes), "not_computed": dict(none)}) + "\n")
             file.flush()
     print(f"{counts['nodes']} nodes in {options.rounds} models: {counts['wrong']} wrong, {counts['error']} refused or failed;"
-          f" {counts['none']} more that neither onnxruntime nor the reference computes")
+          f" {counts['none']} more that neither onnxruntime nor the reference can compute")
 
 
 if __name__ == "__main__":

@@ -227,7 +227,7 @@ def main():
     parser.add_argument("--results", default="onnx_suite.jsonl")
     parser.add_argument("--as-pass", help="an empty module; the model is read by the pass onnx.Import")
     parser.add_argument("--only", help="cases whose names contain this")
-    parser.add_argument("--again", action="store_true", help="runs what is not right again")
+    parser.add_argument("--again", action="store_true", help="runs the failed cases again")
     parser.add_argument("--stages", default=",".join(STAGES), type=lambda text: text.split(","))
     parser.add_argument("--jobs", default=2, type=int)
     parser.add_argument("--page", help="writes a table of all operators to this file")

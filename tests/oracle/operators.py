@@ -279,7 +279,7 @@ def report(results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recorded", type=pathlib.Path, help="a file of recorded runs")
-    parser.add_argument("--only", default="", help="names of operators, with commas between")
+    parser.add_argument("--only", default="", help="names of operators, separated by commas")
     parser.add_argument("--passhost", default=str(ROOT / "target/release/passhost"))
     parser.add_argument("--manifest", default=str(ROOT / "passes.toml"))
     parser.add_argument("--seed", type=int, default=1)

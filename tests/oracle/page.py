@@ -33,12 +33,12 @@ def passes(page: Page) -> None:
     assert changed.count(), "no pass changed anything"
     opened(page, changed.first)
     functions = page.locator("#main details details")
-    assert functions.count(), "the pass has no changed function"
+    assert functions.count(), "the pass did not change a function"
     if not page.locator("#main details details[open]").count():
         opened(page, functions.first)
-    assert page.locator("#main .plus, #main .minus").count(), "the difference has no lines"
+    assert page.locator("#main .plus, #main .minus").count(), "the difference is empty"
     made = page.locator("#main .plus.made")
-    print(f"lines that say where they are from: {made.count()}, {made.first.get_attribute('title') if made.count() else ''}")
+    print(f"lines with their origins: {made.count()}, {made.first.get_attribute('title') if made.count() else ''}")
 
 
 def functions(page: Page) -> None:
@@ -66,7 +66,7 @@ def search(page: Page) -> None:
     page.wait_for_selector("#main svg .node.on")
     page.focus("#search")
     page.keyboard.press("Escape")
-    assert page.locator("#nav [aria-current=true]").count() == 1, "the section from before is shown again"
+    assert page.locator("#nav [aria-current=true]").count() == 1, "the previous section is shown again"
 
 
 def main() -> None:

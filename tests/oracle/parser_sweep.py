@@ -66,7 +66,7 @@ def compare(case):
     try:
         ours = read(printed)
     except BaseException as error:
-        return f"TVM does not read what passhost prints: {corpus.first_line(error)}"
+        return f"TVM cannot read passhost's output: {corpus.first_line(error)}"
     theirs = read(text)
     if tvm_ffi.structural_equal(theirs, ours, map_free_vars=True):
         return None
@@ -74,18 +74,18 @@ def compare(case):
     try:
         again = read(theirs.script(show_meta=True))
     except BaseException:
-        return "another module, and TVM does not read what it prints of its own"
+        return "another module, and TVM cannot read its own output"
     own = tvm_ffi.structural_equal(theirs, again, map_free_vars=True)
     if not own and tvm_ffi.structural_equal(again, ours, map_free_vars=True):
         return None
-    return "another module" if own else "another module, as what TVM prints of its own"
+    return "another module" if own else "another module, as with TVM's own output"
 
 
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("--only", default="")
     options.add_argument("--jobs", type=int, default=2)
-    options.add_argument("--budget", type=int, default=400, help="so many modules are tried for a name")
+    options.add_argument("--budget", type=int, default=400, help="at most this many modules are tried for a name")
     options.add_argument("--show", type=int, default=2)
     options.add_argument("--save", type=pathlib.Path, help="writes the forms that TVM reads to a file, and stops")
     options.add_argument("--forms", type=pathlib.Path, help="takes the forms from such a file")
@@ -128,7 +128,7 @@ def judge(names, cases, options):
                 print(f"    {form}\n        {why}")
     tried = [name for name in names if count[name]]
     bad = sum(map(len, wrong.values()))
-    print(f"not read by TVM in any form: {' '.join(name for name in names if not count[name])}")
+    print(f"TVM cannot read any form of: {' '.join(name for name in names if not count[name])}")
     print(f"forms: {len(cases) - bad} of {len(cases)}")
     print(f"names: {sum(name not in wrong for name in tried)} of {len(tried)}")
     return 1 if unexplained else 0

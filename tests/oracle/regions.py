@@ -79,7 +79,7 @@ def main():
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     parser.add_argument("--binary", default=corpus.BINARY, type=pathlib.Path)
     parser.add_argument("--jobs", default=2, type=int)
-    parser.add_argument("--show", default=0, type=int, help="print so many functions that differ")
+    parser.add_argument("--show", default=0, type=int, help="print at most this many functions that differ")
     args = parser.parse_args()
     cases = {}
     for path in args.files:
@@ -94,7 +94,7 @@ def main():
     for at, case in enumerate(cases):
         text = printed[case["id"]][0]
         if outcomes[at][0] == "equal" and not said(text):
-            outcomes[at] = ("differs", "passhost did not say the regions of a block")
+            outcomes[at] = ("differs", "passhost did not print the regions of a block")
     equal = corpus.report([case["id"] for case in cases], outcomes)
     differ = [case for case, (kind, _) in zip(cases, outcomes) if kind in ("differs", "refused")]
     for case in differ[: args.show]:

@@ -22,8 +22,8 @@ REASONS = {
     "a loop is split twice, and both last parts are not full": "TVM keeps the sum that a variable became in parentheses",
     "three loops are fused": "passhost writes x // 64 % 96, and TVM x % 6144 // 64",
     "a fused loop is split again": SIMPLER,
-    "a fused loop is split otherwise": SIMPLER,
-    "a buffer that a statement allocates goes with its block": "TVM refuses it: it knows no buffers of statements",
+    "a fused loop is split differently": SIMPLER,
+    "a buffer that a statement allocates goes with its block": "TVM refuses it: it does not support buffers of statements",
     "a buffer that a statement allocates is written earlier": "TVM writes the buffer before the statement that allocates it",
 }
 
@@ -86,7 +86,7 @@ def main():
                 tvm.ir.assert_structural_equal(theirs, module(after))
                 counts["equal"] += 1
                 if title in REASONS:
-                    wrong.append(f"{title}: equal, but there is a reason why not")
+                    wrong.append(f"{title}: equal, although REASONS explains a difference")
                 continue
             except ValueError:
                 outcome = f"TVM makes\n{theirs['f'].script()}\npasshost makes\n{after}" if "-v" in sys.argv else "other"

@@ -130,7 +130,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--synthetic", default=ROOT / "target/release/synthetic", type=pathlib.Path)
     parser.add_argument("--times", default=ROOT / "target/release/times", type=pathlib.Path)
-    parser.add_argument("--read-limit", default=10_000, type=int, help="bindings that TVM reads at most")
+    parser.add_argument("--read-limit", default=10_000, type=int, help="greatest number of bindings of a module that TVM reads")
     parser.add_argument("sizes", nargs="*", default=["1x1000", "100x20"], help="functions x bindings")
     args = parser.parse_args()
     print(f"{'size':10} {'work':32} {'TVM ms':>12} {'passhost ms':>12} {'ratio':>9}")

@@ -202,9 +202,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--passhost", default=str(ROOT / "target/release/passhost"))
     parser.add_argument("--manifest", default=str(ROOT / "passes.toml"))
-    parser.add_argument("--only", default="", help="beginnings of names of cases, with commas between")
+    parser.add_argument("--only", default="", help="beginnings of names of cases, separated by commas")
     parser.add_argument("--states", default="plain,legalized,fused,folded,tvm")
-    parser.add_argument("--write", type=pathlib.Path, help="write the small cases for a test that needs no Python")
+    parser.add_argument("--write", type=pathlib.Path, help="write the small cases for a test that does not need Python")
     settings = parser.parse_args()
     from sweep_cases import CASES
 

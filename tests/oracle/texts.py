@@ -16,7 +16,7 @@ UNREADABLE = {
 }
 
 # Texts that TVM prints, but parses only without its check.
-UNCHECKED = {"tir_declared": "strides and offsets that a declaration brings in, which its check calls undefined"}
+UNCHECKED = {"tir_declared": "strides and offsets that a declaration introduces, which TVM's check considers undefined"}
 
 
 def lines(text):
@@ -43,7 +43,7 @@ def main():
         different = [(a, b) for a, b in zip(lines(text), lines(again)) if a != b]
         if different or len(lines(text)) != len(lines(again)):
             failed += 1
-            print(f"{path.stem}: TVM prints it otherwise")
+            print(f"{path.stem}: TVM prints it differently")
             for ours, theirs in different:
                 print(f"  passhost: {ours.strip()}\n  TVM:      {theirs.strip()}")
         else:

@@ -18,7 +18,7 @@ MOST_STATEMENTS = 5000
 
 
 class Fault(Exception):
-    """The program has no defined meaning."""
+    """The meaning of the program is undefined."""
 
 
 class Jump(Exception):

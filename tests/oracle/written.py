@@ -23,7 +23,7 @@ def main():
         written, printed = path.read_text().split("# is read as\n")
         same = tvm_ffi.structural_equal(read(written), read(printed))
         failed += not same
-        print(f"{path.stem}: {'same' if same else 'TVM reads the two otherwise'}")
+        print(f"{path.stem}: {'same' if same else 'TVM reads the two differently'}")
     sys.exit(failed > 0)
 
 

@@ -63,7 +63,7 @@ pub fn lockfile(text: &str) {
     match parse(path, text) {
         Ok(entries) => {
             let written = write(&entries);
-            assert_eq!(parse(path, &written).expect("what is written can be read"), entries, "{written}");
+            assert_eq!(parse(path, &written).expect("the written text can be read"), entries, "{written}");
         }
         Err(error) => complains(&error),
     }
@@ -81,7 +81,7 @@ pub fn read(text: &str) -> Result<Module, ReadError> {
 pub fn text(text: &str) {
     match read(text) {
         Ok(module) => {
-            let printed = script::print(&module, &SomeOps).expect("everything in it has a text");
+            let printed = script::print(&module, &SomeOps).expect("the module can be printed");
             let again = script::read(&printed, &SomeOps).unwrap_or_else(|error| panic!("{error}\n{printed}"));
             assert!(again.structural_eq(&module), "{printed}\n{}", crate::differing(&module, &again));
         }

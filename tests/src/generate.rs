@@ -84,8 +84,8 @@ pub fn wide_module(choices: &Choices<'_>, ops: &dyn Operators, times: usize) -> 
 pub fn algebra_module(choices: &Choices<'_>, ops: &dyn Operators) -> Module {
     let bb = BlockBuilder::new(ops);
     let body = bb.body("main", |b| algebra::function(choices, b));
-    bb.add_func("main", body.unwrap_or_else(|| panic!("the generator builds what the builder refuses")));
-    bb.get().unwrap_or_else(|error| panic!("the generator builds what the builder refuses: {error}"))
+    bb.add_func("main", body.unwrap_or_else(|| panic!("the builder refuses a call of the generator")));
+    bb.get().unwrap_or_else(|error| panic!("the builder refuses a call of the generator: {error}"))
 }
 
 fn functions(choices: &Choices<'_>, ops: &dyn Operators, times: usize) -> Module {
@@ -111,7 +111,7 @@ fn functions(choices: &Choices<'_>, ops: &dyn Operators, times: usize) -> Module
         let Type::Callable { params, pure, .. } = ty else { continue };
         callees.push(Callee { name, params: params.map(Into::into), pure, buffers: None });
     }
-    let module = bb.get().unwrap_or_else(|error| panic!("the generator builds what the builder refuses: {error}"));
+    let module = bb.get().unwrap_or_else(|error| panic!("the builder refuses a call of the generator: {error}"));
     with_attrs(&module, choices, vocabulary.devices)
 }
 

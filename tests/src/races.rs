@@ -209,5 +209,5 @@ fn link(to: &Path, at: &Path) -> io::Result<()> {
 
 #[cfg(not(unix))]
 fn link(_: &Path, _: &Path) -> io::Result<()> {
-    Err(io::Error::other("there are no symbolic links that anybody may make"))
+    Err(io::Error::other("symbolic links require a privilege"))
 }

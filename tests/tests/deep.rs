@@ -39,12 +39,12 @@ fn nested_expressions_are_checked_and_printed_on_a_small_stack() {
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(|| {
         let module = module();
         verify_module(&module, passhost_tests::engine()).expect("well-formed");
-        let text = print(&module, &NoOps).expect("everything in it has a text");
+        let text = print(&module, &NoOps).expect("the module can be printed");
         assert_eq!(text.matches("R.nn.relu(").count(), N);
         assert_eq!(text.matches("n - ").count(), N);
         let opened = text.bytes().filter(|byte| *byte == b'(').count();
         assert_eq!(opened, text.bytes().filter(|byte| *byte == b')').count());
-        let printed = print_with_spans(&module, &NoOps).expect("everything in it has a text");
+        let printed = print_with_spans(&module, &NoOps).expect("the module can be printed");
         assert_eq!(printed.text, text);
         let innermost = printed.spans["main"][3].clone();
         assert_eq!(&text[innermost], "R.nn.relu(x)");

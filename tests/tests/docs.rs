@@ -124,7 +124,7 @@ fn passes_are_documented_as_their_metadata_says() {
         return;
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == text, "docs/passes.md is not what the metadata says; BLESS=1 cargo test rewrites it");
+    assert!(found == text, "docs/passes.md does not match the metadata; BLESS=1 cargo test rewrites it");
 }
 
 #[test]

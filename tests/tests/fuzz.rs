@@ -235,7 +235,7 @@ fn seeds_are_accepted() {
         let seeds = files(&folder("seeds", target));
         assert!(seeds.len() >= 2, "no seeds of {target}");
         for (path, seed) in seeds {
-            assert!(accepts(&seed), "{} is refused; BLESS=1 cargo test writes it anew", path.display());
+            assert!(accepts(&seed), "{} is refused; BLESS=1 cargo test rewrites it", path.display());
         }
     };
     check("lockfile", &|seed| parse(path, &text(seed)).is_ok());

@@ -369,7 +369,7 @@ fn variables_that_python_takes_for_one_stay_two() {
         false,
     );
     assert!(report.error.is_none(), "{:?}", report.error);
-    let text = script::print(&report.module, &script::NoOps).expect("everything in it has a text");
+    let text = script::print(&report.module, &script::NoOps).expect("the module can be printed");
     assert!(text.contains("def main(y: R.Tensor((n, n_1)") && text.contains("y_1: R.Tensor((n, n_1)"), "{text}");
 }
 

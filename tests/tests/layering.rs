@@ -132,7 +132,7 @@ fn no_crate_links_two_plugins() {
 fn passes_use_no_records() {
     for folder in ["relax-passes", "tir-passes", "template", "conv-grouping"] {
         let text = sources(&root().join("plugins").join(folder).join("src"));
-        assert!(text.contains("declare_pass!"), "{folder} has no pass");
+        assert!(text.contains("declare_pass!"), "{folder} does not contain a pass");
         // The names of kinds of loops are not numbers of records.
         let text = text.replace("loop_kind::", "");
         for raw in ["records", "kind::", "flag::", ".index()", ".raw()", "value_at("] {
@@ -315,18 +315,14 @@ const MOST_NAMED: usize = 5;
 /// Items that name more, each with its reason.
 const NAME_MORE: &[(&str, &str, &str)] = &[
     ("host/src/files/safetensors.rs", "DTYPES", "the names of a file format, which has only some of the types"),
-    ("script/src/read/tir/call.rs", "TAKES_DTYPE", "only these refuse a keyword `dtype`"),
+    ("script/src/read/tir/call.rs", "TAKES_DTYPE", "these are the only ones that refuse a keyword `dtype`"),
     ("runtime/src/math.rs", "macro_rules", "the mathematics of each row that is the same for both widths"),
     (
         "plugins/onnx/src/tensors.rs",
         "dtype_of",
         "the numbers of ONNX, with types of 2 and 4 bits and messages for others",
     ),
-    (
-        "plugins/onnx/src/ops/elementwise.rs",
-        "ROWS",
-        "names of Relax operators, some of which are also names of intrinsics",
-    ),
+    ("plugins/onnx/src/ops/elementwise.rs", "ROWS", "names of Relax operators, which can also be names of intrinsics"),
 ];
 
 /// The names in an item: string literals, and paths of two segments.

@@ -15,7 +15,7 @@ fn module(signature: &str, body: &str) -> String {
 /// Parses a text and returns the printed module, which must parse back to the same module.
 fn printed(text: &str) -> String {
     let module = script::read(text, engine()).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let printed = script::print(&module, engine()).expect("everything in it has a text");
+    let printed = script::print(&module, engine()).expect("the module can be printed");
     let again = script::read(&printed, engine()).unwrap_or_else(|error| panic!("{error}\n{printed}"));
     assert!(again.structural_eq(&module), "{printed}");
     printed

@@ -36,7 +36,7 @@ fn texts_are_printed_as_they_were_read() {
         let read = script::read_with_warnings(&text, engine()).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(read.opaque_calls, if name == "opaque" { 2 } else { 0 }, "{name}");
         verify_module(&read.module, engine()).unwrap_or_else(|violation| panic!("{name}: {violation}"));
-        let printed = script::print(&read.module, engine()).expect("everything in it has a text");
+        let printed = script::print(&read.module, engine()).expect("the module can be printed");
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(root().join(format!("tests/goldens/text/{name}.py")), &printed).expect("written");
             continue;
@@ -45,7 +45,7 @@ fn texts_are_printed_as_they_were_read() {
         assert_eq!(difference, None, "{name}\n{}", without_metadata(&printed));
         let again = script::read(&printed, engine()).unwrap_or_else(|error| panic!("{name}: {error}\n{printed}"));
         assert!(again.structural_eq(&read.module), "{name}");
-        assert_eq!(script::print(&again, engine()).expect("everything in it has a text"), printed, "{name}");
+        assert_eq!(script::print(&again, engine()).expect("the module can be printed"), printed, "{name}");
     }
 }
 
@@ -80,7 +80,7 @@ fn what_people_write_is_read() {
         let name = path.display();
         let read = script::read(written, engine()).unwrap_or_else(|error| panic!("{name}: {error}"));
         verify_module(&read, engine()).unwrap_or_else(|violation| panic!("{name}: {violation}"));
-        let printed = script::print(&read, engine()).expect("everything in it has a text");
+        let printed = script::print(&read, engine()).expect("the module can be printed");
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(&path, format!("{written}{MARK}{printed}")).expect("written");
             continue;
@@ -115,8 +115,8 @@ fn attributes_of_unknown_operators_stand_as_they_were_written() {
     // Two programs that differ only in this order are equal.
     assert!(text.structural_eq(&other) && text.structural_hash() == other.structural_hash());
     assert_ne!(
-        script::print(&text, engine()).expect("everything in it has a text"),
-        script::print(&other, engine()).expect("everything in it has a text")
+        script::print(&text, engine()).expect("the module can be printed"),
+        script::print(&other, engine()).expect("the module can be printed")
     );
 }
 
@@ -169,7 +169,7 @@ proptest! {
         // Floats with the highest bits unset are numbers and never NaN.
         let bytes: Vec<u8> = (0..n).map(|i| byte(i) & if dtype.is_float() { 0x3b } else { 0xff }).collect();
         let module = with_constant(&bytes, &Type::tensor(dims, dtype));
-        let printed = script::print(&module, engine()).expect("everything in it has a text");
+        let printed = script::print(&module, engine()).expect("the module can be printed");
         let again = script::read(&printed, engine()).unwrap_or_else(|error| panic!("{error}\n{printed}"));
         prop_assert!(again.structural_eq(&module), "{}", printed);
     }

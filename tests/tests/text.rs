@@ -33,9 +33,9 @@ fn models_print_as_they_were_read() {
     }
     for (name, text) in models {
         let module = script::read(&text, engine()).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let printed = script::print(&module, engine()).expect("everything in it has a text");
-        assert!(printed.trim_end() == text.trim_end(), "{name} prints otherwise than it was written");
-        let again = script::read(&printed, engine()).expect("what is printed can be read");
+        let printed = script::print(&module, engine()).expect("the module can be printed");
+        assert!(printed.trim_end() == text.trim_end(), "{name} prints differently from how it was written");
+        let again = script::read(&printed, engine()).expect("the printed text can be read");
         assert!(again.structural_eq(&module) && again.structural_hash() == module.structural_hash());
     }
 }
@@ -43,8 +43,8 @@ fn models_print_as_they_were_read() {
 #[test]
 fn places_of_nodes_lie_in_the_text() {
     let module = script::read(&module_text(2, 20), engine()).expect("a module");
-    let printed = script::print_with_spans(&module, engine()).expect("everything in it has a text");
-    assert_eq!(printed.text, script::print(&module, engine()).expect("everything in it has a text"));
+    let printed = script::print_with_spans(&module, engine()).expect("the module can be printed");
+    assert_eq!(printed.text, script::print(&module, engine()).expect("the module can be printed"));
     for (name, body) in module.functions() {
         for value in body.bindings() {
             let span = printed.spans[name][value.index().expect("a node")].clone();
@@ -147,7 +147,7 @@ class Module:
 #[test]
 fn the_seed_is_a_module() {
     let module = script::read(SEED, engine()).unwrap_or_else(|error| panic!("{error}"));
-    let printed = script::print(&module, engine()).expect("everything in it has a text");
+    let printed = script::print(&module, engine()).expect("the module can be printed");
     let again = script::read(&printed, engine()).unwrap_or_else(|error| panic!("{error}: {printed}"));
     assert!(again.structural_eq(&module), "{printed}");
 }
@@ -166,7 +166,7 @@ fn undefined_symbolic_variables_stay_one() {
     let text = SEED.replace("R.match_cast(b, R.Tensor((m, 4), dtype", "R.match_cast(b, R.Tensor(dtype");
     assert_ne!(text, SEED);
     let module = script::read(&text, engine()).unwrap_or_else(|error| panic!("{error}"));
-    let printed = script::print(&module, engine()).expect("everything in it has a text");
+    let printed = script::print(&module, engine()).expect("the module can be printed");
     let again = script::read(&printed, engine()).unwrap_or_else(|error| panic!("{error}: {printed}"));
     assert!(again.structural_eq(&module), "{printed}");
 }
@@ -183,8 +183,8 @@ fn names_with_blanks_are_names() {
     }
     for text in [SEED.replace("R.nn.relu", "R.nn .relu"), SEED.replace("R.nn.relu", "R. nn.relu")] {
         if let Ok(module) = script::read(&text, engine()) {
-            script::read(&script::print(&module, engine()).expect("everything in it has a text"), engine())
-                .expect("what is printed can be read");
+            script::read(&script::print(&module, engine()).expect("the module can be printed"), engine())
+                .expect("the printed text can be read");
         }
     }
 }
@@ -204,8 +204,8 @@ proptest! {
         let text: String = SEED.chars().take(at).chain(with.chars()).chain(SEED.chars().skip(at + len)).collect();
         match script::read(&text, engine()) {
             Ok(module) => {
-                let printed = script::print(&module, engine()).expect("everything in it has a text");
-                let again = script::read(&printed, engine()).expect("what is printed can be read");
+                let printed = script::print(&module, engine()).expect("the module can be printed");
+                let again = script::read(&printed, engine()).expect("the printed text can be read");
                 prop_assert!(again.structural_eq(&module));
             }
             Err(error) => {

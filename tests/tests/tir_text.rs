@@ -18,7 +18,7 @@ fn module(decorator: &str, body: &str) -> String {
 fn printed(decorator: &str, body: &str) -> String {
     let text = module(decorator, body);
     let module = script::read(&text, engine()).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let printed = script::print(&module, engine()).expect("everything in it has a text");
+    let printed = script::print(&module, engine()).expect("the module can be printed");
     let again = script::read(&printed, engine()).unwrap_or_else(|error| panic!("{error}\n{printed}"));
     assert!(again.structural_eq(&module), "{printed}");
     let body = printed.split_once("):\n").map_or("", |(_, body)| body);

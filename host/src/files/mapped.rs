@@ -1,5 +1,8 @@
 //! Maps files into memory, so that only the bytes that are read take memory.
-#![allow(unsafe_code, reason = "a map shows what others write to the file, which no safe interface can promise")]
+#![allow(
+    unsafe_code,
+    reason = "other programs can write to a mapped file, so no safe interface can guarantee its content"
+)]
 
 use super::{Identity, identity_of};
 use crate::process::maps;

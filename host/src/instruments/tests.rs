@@ -208,7 +208,7 @@ fn a_panic_of_an_instrument_is_its_failure() {
     assert!(error.to_string().ends_with("panicked: b panics"), "{error}");
     assert_eq!(*log.borrow(), ["a.run_before t.P", "b.run_before t.P", "a.run_failed t.P"]);
     log.borrow_mut().clear();
-    panics.exit().expect("who panicked is not called");
+    panics.exit().expect("an instrument that panicked is not called again");
     assert_eq!(*log.borrow(), ["a.exit", "c.exit"]);
     let (mut panics, log) = list(&[("a", PLAIN), ("b", &["panic", "enter"])]);
     panics.enter().expect_err("`b` panics");

@@ -1,7 +1,7 @@
 //! The keys of `passes.toml`. The parser refuses all others, and `docs/manifest.md` is generated from these tables.
 
 /// A key of a table.
-#[cfg_attr(not(test), expect(dead_code, reason = "all but the name is for the document"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "only the name is used outside of the documentation"))]
 pub(super) struct Key {
     pub(super) name: &'static str,
     /// Type of its value.
@@ -272,7 +272,7 @@ This page is generated from the keys of the parser: `BLESS=1 cargo test -p passh
             return;
         }
         let found = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(found == document(), "docs/manifest.md is not what the keys say; BLESS=1 cargo test rewrites it");
+        assert!(found == document(), "docs/manifest.md does not match the keys; BLESS=1 cargo test rewrites it");
     }
 
     #[test]

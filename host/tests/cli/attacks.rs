@@ -263,7 +263,7 @@ impl Case {
         assert_eq!(code, 0, "{said}");
         let all: serde_json::Value = serde_json::from_str(&found).expect("JSON");
         let row = &all[format!("isolation: {bound}")];
-        assert!(row.is_object(), "doctor says nothing of {bound}: {found}");
+        assert!(row.is_object(), "doctor does not mention {bound}: {found}");
         row["found"].is_string()
     }
 

@@ -150,7 +150,7 @@ fn another_program_in_turns() {
     assert_eq!((&against["runs"]["min"], &against["runs"]["median"]), (&0.25.into(), &0.25.into()));
     assert!(against["ratio"].as_f64().is_some_and(|ratio| ratio > 0.0 && ratio < 4.0), "{against}");
     let (stdout, stderr, code) = run("same");
-    assert_eq!((code, &json(&stdout)["against"]["difference"]), (1, &().into()), "infinity is no number of JSON");
+    assert_eq!((code, &json(&stdout)["against"]["difference"]), (1, &().into()), "JSON cannot represent infinity");
     assert!(stderr.contains("error: `output` differs from that of onnxruntime by "), "{stderr}");
 }
 
@@ -184,7 +184,7 @@ fn well_formed(page: &str) {
     let (before, rest) = page.split_once("<style>").expect("a style");
     let (_, after) = rest.split_once("</style>").expect("its end");
     for part in [before, after].iter().flat_map(|part| part.split('<').skip(1)) {
-        let tag = part.split_once('>').unwrap_or_else(|| panic!("`<{part}` has no end")).0;
+        let tag = part.split_once('>').unwrap_or_else(|| panic!("`<{part}` is not closed")).0;
         let name = tag.split_whitespace().next().unwrap_or_default();
         match name.strip_prefix('/') {
             Some(name) => assert_eq!(open.pop(), Some(name), "{page}"),

@@ -90,7 +90,7 @@ fn emit_without_a_linker() {
     let case = case("emit_without_a_linker");
     let args = ["emit", "kernels.py", "--function", "double", "--kind", "shared", "-o", "kernels.so"];
     let mut command = case.command(&args);
-    let llvm = native::Llvm::find().expect("who builds this has the library of rustc");
+    let llvm = native::Llvm::find().expect("rustc contains an LLVM library");
     command.env("PATH", case.folder.path()).env("PASSHOST_LLVM", llvm.path()).env_remove("RUSTC");
     case.golden(&case.shown(&args, command, b""));
     assert!(!case.path("kernels.so").exists() && !case.path("kernels.h").exists());

@@ -245,6 +245,6 @@ fn interrupted(case: &Case, signal: i32, group: bool) -> (String, std::process::
     let sent = Command::new("kill").arg(format!("-{signal}")).args(["--", &to]).status();
     assert!(sent.expect("kill runs").success());
     let output = child.wait_with_output().expect("the binary ends");
-    assert!(start.elapsed() < Duration::from_secs(50), "it came to its end by itself");
+    assert!(start.elapsed() < Duration::from_secs(50), "it ended by itself");
     (String::from_utf8_lossy(&output.stderr).into_owned(), output.status)
 }

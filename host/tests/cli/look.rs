@@ -62,7 +62,7 @@ fn events(case: &Case) -> Vec<Value> {
     let spans = events.iter().filter(|event| event["ph"] == "X");
     assert!(spans.clone().all(|span| span["ts"].as_f64() >= Some(0.0) && span["dur"].as_f64() >= Some(0.0)));
     let begins: Vec<f64> = spans.filter_map(|span| span["ts"].as_f64()).collect();
-    assert!(begins.is_sorted(), "in the order of their begin");
+    assert!(begins.is_sorted(), "in the order of their start");
     events
 }
 

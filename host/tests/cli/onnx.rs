@@ -6,7 +6,7 @@ use super::exec::npz;
 /// Encodes a field of bytes, which is a string or a message.
 fn field(number: u8, content: impl AsRef<[u8]>) -> Vec<u8> {
     let content = content.as_ref();
-    assert!(content.len() < 1 << 14, "two bytes tell the length");
+    assert!(content.len() < 1 << 14, "two bytes for the length");
     let mut out = vec![number << 3 | 2, content.len() as u8 | 0x80, (content.len() >> 7) as u8];
     out.extend(content);
     out

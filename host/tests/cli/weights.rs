@@ -42,7 +42,7 @@ fn large_constants_are_in_a_file_beside_the_text() {
     assert!(file.ends_with(&case.read("w.bin")) && file.len() < LENGTH + 1000);
     // All ways lead to the same module.
     let inline = case.reads("model.toy", &[]);
-    assert!(!inline.contains("weights["), "standard output has no place for another file: {inline}");
+    assert!(!inline.contains("weights["), "with standard output, weights are inline: {inline}");
     assert_eq!(case.reads("out.py", &[]), inline);
     assert_eq!(case.reads("out.py", &["--isolate"]), inline);
     assert_eq!(case.reads("model.toy", &["--isolate"]), inline);

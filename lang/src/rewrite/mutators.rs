@@ -565,19 +565,19 @@ mutator_trait! {
     StmtMutator, StmtHooks, (
         kind::FOR => visit_for(stmt: Value<'b>) = std::convert::identity, "A loop, before its content.";
         kind::WHILE => visit_while(stmt: Value<'b>) = std::convert::identity,
-            "A loop as long as a condition holds, before its content.";
+            "A loop that runs while a condition holds, before its content.";
         kind::SBLOCK => visit_sblock(stmt: Value<'b>) = std::convert::identity,
             "A schedulable block, before its content.";
         kind::STORE => visit_buffer_store(stmt: Value<'b>) = std::convert::identity, "A store.";
         kind::EVALUATE => visit_evaluate(stmt: Value<'b>) = std::convert::identity,
-            "An expression that is evaluated for what it does.";
+            "An expression that is evaluated for its effect.";
         kind::COND => visit_if_then_else(stmt: Value<'b>) = std::convert::identity, "An If, before its scopes.";
         kind::ATTR => visit_attr_stmt(stmt: Value<'b>) = std::convert::identity,
-            "An attribute of statements, before these.";
+            "An attribute of statements, before the statements.";
         kind::ASSERT => visit_assert_stmt(stmt: Value<'b>) = std::convert::identity, "An assertion.";
         kind::BIND => visit_bind(stmt: Value<'b>) = std::convert::identity, "A scalar that gets a name.";
         kind::LAUNCH => visit_launch(stmt: Value<'b>) = std::convert::identity,
-            "Content that threads execute, before it.";
+            "Content that threads execute, before that content.";
         kind::RETURN => visit_return(stmt: Value<'b>) = std::convert::identity, "A return.";
         kind::BREAK => visit_break(stmt: Value<'b>) = std::convert::identity, "The end of the innermost loop.";
         kind::CONTINUE => visit_continue(stmt: Value<'b>) = std::convert::identity, "The end of one iteration.";
@@ -590,7 +590,7 @@ mutator_trait! {
         kind::ANNOTATE => visit_annotate(stmt: Value<'b>) = std::convert::identity,
             "Annotations of the schedulable block around it.";
         kind::INIT => visit_init(stmt: Value<'b>) = std::convert::identity,
-            "What a reduction block starts with, before its content.";
+            "The initialization of a reduction block, before its content.";
         kind::LOAD => visit_buffer_load(load: Value<'b>) = std::convert::identity,
             "An element of a buffer, as an expression.";
         kind::CALL => visit_call(call: Call<'b>) = Call, "A call, as an expression.";
@@ -598,11 +598,11 @@ mutator_trait! {
             "Arithmetic, comparison, logic or conversion.";
         kind::SELECT => visit_select(value: Value<'b>) = std::convert::identity, "One of two values.";
         kind::LET => visit_let(value: Value<'b>) = std::convert::identity,
-            "An expression in which a variable has a value.";
-        kind::RAMP => visit_ramp(value: Value<'b>) = std::convert::identity, "A vector of numbers in steps.";
+            "An expression with a local variable.";
+        kind::RAMP => visit_ramp(value: Value<'b>) = std::convert::identity, "A vector of equally spaced numbers.";
         kind::BROADCAST => visit_broadcast(value: Value<'b>) = std::convert::identity, "A vector of equal elements.";
         kind::SHUFFLE => visit_shuffle(value: Value<'b>) = std::convert::identity,
-            "A vector of elements of vectors.";
+            "A vector of elements selected from vectors.";
         kind::BUFFER_PART => visit_buffer_part(value: Value<'b>) = std::convert::identity,
             "The data, the offset or a stride of a buffer.";
     )

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn bits(dtype: &str, value: f64) -> u64 {
-        dtype.parse::<DType>().expect("a data type").bits_of_float(value).expect("a float of eight bits")
+        dtype.parse::<DType>().expect("a data type").bits_of_float(value).expect("an eight-bit float")
     }
 
     #[test]
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!((e4m3fn(0.0), e4m3fn(-0.0), e4m3fn(1.0), e4m3fn(1.5), e4m3fn(-2.0)), (0, 0x80, 0x38, 0x3c, 0xc0));
         assert_eq!((e4m3fn(448.0), e4m3fn(464.0), e4m3fn(465.0), e4m3fn(f64::INFINITY)), (0x7e, 0x7e, 0x7f, 0x7f));
         assert_eq!((e4m3fn(0.001953125), e4m3fn(0.0009765625), e4m3fn(0.00098)), (1, 0, 1), "denormal numbers");
-        assert_eq!((e4m3fn(1.0625), e4m3fn(1.1875)), (0x38, 0x3a), "half-way, to the even one");
+        assert_eq!((e4m3fn(1.0625), e4m3fn(1.1875)), (0x38, 0x3a), "a tie rounds to the even number");
         let e5m2 = |value| bits("float8_e5m2", value);
         assert_eq!((e5m2(57344.0), e5m2(65504.0), e5m2(f64::NEG_INFINITY), e5m2(f64::NAN)), (0x7b, 0x7c, 0xfc, 0x7e));
         assert_eq!((e5m2(1e-7), e5m2(1e-45), e5m2(0.1)), (0, 0, 0x2e));

@@ -371,7 +371,7 @@ mod tests {
     fn the_table_is_ordered_and_has_each_function() {
         assert!(TABLE.is_sorted_by_key(|row| row.name) && TABLE.windows(2).all(|pair| pair[0].name != pair[1].name));
         for math in Math::ALL {
-            assert!(TABLE.iter().any(|row| row.math() == Some(*math)), "{math:?} has no name");
+            assert!(TABLE.iter().any(|row| row.math() == Some(*math)), "{math:?} lacks a name");
         }
     }
 

@@ -1,5 +1,5 @@
 //! Shared by the tests of the IR: a stand-in for inference, and small functions.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, reason = "each test file uses only a part of this module")]
 
 use plugin_api::ir::records::{self, *};
 use plugin_api::ir::{SealError, Sections};
@@ -99,7 +99,7 @@ pub(crate) fn unknown_kinds() -> Body {
 pub(crate) fn use_all(body: &Body) {
     let _ = dump(body);
     let _ = body.structural_hash();
-    assert!(body.structural_eq(&seal(&Sections::copy_of(body.raw())).expect("what was sealed can be sealed")));
+    assert!(body.structural_eq(&seal(&Sections::copy_of(body.raw())).expect("a sealed body can be sealed again")));
     post_order_visit(body, |value| {
         let _ = (value.view(), value.ty().to_owned(), value.dims(), value.dim(), value.branches(), value.name());
         if let Some(call) = value.as_call() {

@@ -1,5 +1,5 @@
 //! A host for passes that tests call directly. Its answers are set in advance, and it records what passes report.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, reason = "each test file uses only a part of this module")]
 
 use plugin_api::abi::host::{Diagnostic, HostServices};
 use plugin_api::declare::diagnostics::Severity;

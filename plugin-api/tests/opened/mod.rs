@@ -1,5 +1,5 @@
 //! Opens the plugins under `examples/` as the host does it.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, reason = "each test file uses only a part of this module")]
 
 pub(crate) mod host;
 

@@ -79,7 +79,7 @@ fn outcome(ops: &Ops, decl: &OpDecl, params: &str, call: &str) -> Outcome {
     let Some(Replacement::Function(function)) = legalized.replacement() else { return Outcome::Computed };
     let printed = match script::print_function("f", function, ops) {
         Ok(printed) => printed,
-        Err(why) => return Outcome::Wrong(format!("has no text: {why:?}")),
+        Err(why) => return Outcome::Wrong(format!("cannot be printed: {why:?}")),
     };
     match script::read(&printed, ops) {
         Err(why) => Outcome::Wrong(format!("cannot be read: {why}\n{printed}")),

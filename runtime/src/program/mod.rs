@@ -299,7 +299,7 @@ pub enum LoopKind {
 
 /// An instruction.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the names of the fields say what they are")]
+#[expect(missing_docs, reason = "the names of the fields explain them")]
 pub enum Instr {
     /// Sets a register to a number.
     Const { dst: Reg, value: Literal },

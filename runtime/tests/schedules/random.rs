@@ -18,7 +18,7 @@ fn check(before: &Body, steps: &[u64]) -> usize {
             Ok(()) => accepted += 1,
             Err(error) => {
                 let now = sch.finish().expect("a body");
-                assert!(now.structural_eq(&was), "what is refused changes nothing: {error}");
+                assert!(now.structural_eq(&was), "a refused primitive changes nothing: {error}");
             }
         }
     }
@@ -50,7 +50,7 @@ proptest! {
     #[test]
     fn any_text_is_a_trace_or_refused(text in r#"[a-c0-2=(),\[\]" \\\nu{}Nonet-]{0,80}"#) {
         if let Ok(trace) = text.parse::<Trace>() {
-            let again: Trace = trace.to_string().parse().expect("what is printed is read");
+            let again: Trace = trace.to_string().parse().expect("the printed text can be read");
             prop_assert_eq!(again, trace);
         }
     }

@@ -232,7 +232,7 @@ fn generate(first: u64, count: u64) -> Result<(), Error> {
     for seed in first..first + count {
         let len = CHOICES.start + (seed as usize * 37) % CHOICES.len();
         let module = generate::module(&Choices::new(&bytes_of(seed, len)), engine());
-        let text = script::print(&module, engine()).expect("everything in it has a text");
+        let text = script::print(&module, engine()).expect("the module can be printed");
         writeln!(out, "{}", json!({ "id": format!("generated-{seed}"), "text": text }))?;
     }
     Ok(())
@@ -318,7 +318,7 @@ fn print_text(text: &str) -> Result<(), Error> {
     match script::read(text, engine()) {
         Ok(module) => std::io::stdout()
             .lock()
-            .write_all(script::print(&module, engine()).expect("everything in it has a text").as_bytes()),
+            .write_all(script::print(&module, engine()).expect("the module can be printed").as_bytes()),
         Err(_) => Ok(()),
     }
 }

@@ -100,7 +100,7 @@ fn main() -> Result<(), Error> {
     let sizes = sizes.map_err(|error| Error::other(format!("usage: large [SIZE ...]: {error}")))?;
     let sizes = if sizes.is_empty() { vec![1_000, 10_000, 100_000] } else { sizes };
     let own = std::env::current_exe()?;
-    let built = own.parent().ok_or(Error::other("this program lies in no folder"))?;
+    let built = own.parent().ok_or(Error::other("the folder of this program"))?;
     let mut out = std::io::stdout().lock();
     for (kind, keys, commands) in ROWS {
         let mut times = vec![String::new(); commands.len()];

@@ -14,7 +14,7 @@ use std::time::Instant;
 /// Builds the binary and the two libraries in the profile of this program; returns their folder.
 fn built() -> Result<PathBuf, Error> {
     let own = std::env::current_exe()?;
-    let folder = own.parent().ok_or_else(|| Error::other("this program lies in no folder"))?;
+    let folder = own.parent().ok_or_else(|| Error::other("the folder of this program"))?;
     let release = folder.file_name().is_some_and(|name| name == "release");
     for what in [&["-p", "passhost", "--bin", "passhost"][..], &["-p", "passhost-zoo", "--lib", "--examples"]] {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -22,7 +22,7 @@ fn built() -> Result<PathBuf, Error> {
         let target = folder.parent().unwrap_or(Path::new("target"));
         cargo.current_dir(passhost_tests::root()).env("CARGO_TARGET_DIR", target);
         if !cargo.status()?.success() {
-            return Err(Error::other("cargo does not build what is needed"));
+            return Err(Error::other("cargo cannot build the required programs"));
         }
     }
     Ok(folder.to_path_buf())

@@ -67,7 +67,7 @@ fn row(kind: &str, n: usize) -> Result<(), Error> {
     let rest = module.functions().map(|(_, body)| body.byte_size()).sum::<usize>() + tensors.sum::<usize>();
     let (check, checked) = timed(|| verify_module(&module, engine()));
     checked.map_err(|error| Error::other(error.to_string()))?;
-    let (print, printed) = timed(|| script::print(&module, engine()).expect("everything in it has a text"));
+    let (print, printed) = timed(|| script::print(&module, engine()).expect("the module can be printed"));
     let printed_mb = printed.len() as f64 / 1e6;
     drop(printed);
     let again = script::read(&text, engine()).map_err(|error| Error::other(error.to_string()))?;
@@ -125,7 +125,7 @@ fn constants_text(bytes: usize) -> String {
     b.end();
     b.end_function(sum, id);
     let body = b.finish().unwrap_or_else(|error| panic!("{error}"));
-    script::print(&Module::new([("main", body)]), engine()).expect("everything in it has a text")
+    script::print(&Module::new([("main", body)]), engine()).expect("the module can be printed")
 }
 
 /// Resets the peak of resident memory.

@@ -119,7 +119,11 @@ mod tests {
         assert_eq!(cause("y: R.Any = x", "y: R.Object = x"), "type of a binding");
         assert_eq!(cause("metadata = …", "class Module:"), "metadata");
         assert_eq!(cause("n = T.int64()", "cls = Module"), "order of lines, place of a declaration");
-        assert_eq!(cause("T.evaluate(a + b)", "T.evaluate(b + a)"), "other", "what means something else is suspicious");
+        assert_eq!(
+            cause("T.evaluate(a + b)", "T.evaluate(b + a)"),
+            "other",
+            "texts with another meaning are suspicious"
+        );
         assert_eq!(cause("T.evaluate(T.int64(1))", "T.evaluate(1)"), "other");
         let (a, b) = (["x", "y"].map(Cow::Borrowed), ["y", "x"].map(Cow::Borrowed));
         assert_eq!(of(&a, &b, ("x", "y")), "order of lines, place of a declaration");

@@ -21,7 +21,7 @@ pub fn run(case: &PassCase, here: &Arc<Engine>, apart: &Arc<Engine>) -> Outcome 
         let (here, apart) = (told(case, &before, here)?, told(case, &before, apart)?);
         match here.iter().zip(&apart).find(|(here, apart)| here != apart) {
             None if here.len() == apart.len() => Ok(()),
-            None => Err(Failure::new("another report", "one of them tells more")),
+            None => Err(Failure::new("another report", "one of the two runs reports more")),
             Some((here, apart)) => Err(Failure::new("another report", format!("here: {here}\napart: {apart}"))),
         }
     });

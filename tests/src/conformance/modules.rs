@@ -25,13 +25,13 @@ pub fn run(case: &ModuleCase, engine: &Engine) -> Outcome {
         let first = read("not read", &case.text, engine)?;
         opaque_calls = first.1;
         let checked = verify_read(&first.0, engine).map_err(|why| Failure::new("ill-formed", why));
-        let printed = script::print(&first.0, engine).expect("everything in it has a text");
+        let printed = script::print(&first.0, engine).expect("the module can be printed");
         text = text_difference(&case.text, &printed);
         checked?;
         let (again, _) = read("print not read", &printed, engine)?;
         match again.structural_eq(&first.0) {
             true => Ok(()),
-            false => Err(Failure::new("another module", "what is printed reads as another module")),
+            false => Err(Failure::new("another module", "the printed text reads as another module")),
         }
     });
     Outcome { id: case.id.clone(), group: String::new(), failure: failure.err(), text, opaque_calls }
@@ -124,6 +124,6 @@ mod tests {
         assert_eq!(text_difference(&equal, &text(&["c", "a\nb"], &uses(1, 1))), None);
         let other = text_difference(&equal, &text(&["a\nb", "c"], &uses(0, 1)));
         assert!(other.expect("they differ").lines.contains("[\"c\"]"));
-        assert!(text_difference(&equal, &text(&["a\nb"], &uses(0, 1))).is_some(), "an entry that is not there");
+        assert!(text_difference(&equal, &text(&["a\nb"], &uses(0, 1))).is_some(), "a missing entry");
     }
 }

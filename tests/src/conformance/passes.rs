@@ -42,8 +42,8 @@ pub fn run(case: &PassCase, engine: &Arc<Engine>) -> Outcome {
             (Ok(got), Some((want, _))) if got.structural_eq(&want) => Ok(()),
             (Ok(got), Some((want, _))) => {
                 let (want, got) = (
-                    script::print(&want, operators).expect("everything in it has a text"),
-                    script::print(&got, operators).expect("everything in it has a text"),
+                    script::print(&want, operators).expect("the module can be printed"),
+                    script::print(&got, operators).expect("the module can be printed"),
                 );
                 let why = super::modules::text_difference(&want, &got);
                 Err(Failure::new(

@@ -57,6 +57,6 @@ pub fn report(verdicts: Vec<(&PassCase, Result<Verdict, Failure>)>) -> (bool, St
         }
     }
     let mut text = tally.to_string();
-    not_run.iter().for_each(|(kind, n)| text.push_str(&format!("{n} runs have no result: {kind}\n")));
+    not_run.iter().for_each(|(kind, n)| text.push_str(&format!("{n} runs without a result: {kind}\n")));
     (tally.blamed.is_empty(), text)
 }

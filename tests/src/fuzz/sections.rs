@@ -129,7 +129,7 @@ pub fn seal(data: &[u8]) -> bool {
 fn use_all(body: &Body) {
     let _ = dump(body);
     let _ = body.structural_hash();
-    let again = Body::seal(&Sections::copy_of(body.raw())).expect("what was sealed can be sealed");
+    let again = Body::seal(&Sections::copy_of(body.raw())).expect("a sealed body can be sealed again");
     assert!(body.structural_eq(&again) && body.structural_hash() == again.structural_hash());
     post_order_visit(body, |value| {
         let _ = (value.view(), value.ty().to_owned(), value.dims(), value.dim(), value.branches(), value.name());

@@ -15,8 +15,7 @@ const LONGEST: usize = 300;
 /// Returns the text of a generated module with the operators of [`SomeOps`].
 pub fn generated(seed: u64) -> String {
     let len = (seed.wrapping_mul(0x9e37_79b9) >> 16) as usize % LONGEST;
-    script::print(&module(&Choices::new(&bytes_of(seed, len)), &SomeOps), &SomeOps)
-        .expect("everything in it has a text")
+    script::print(&module(&Choices::new(&bytes_of(seed, len)), &SomeOps), &SomeOps).expect("the module can be printed")
 }
 
 /// Returns the text of a generated module with pieces removed, duplicated, moved and replaced, sometimes by a piece of

@@ -36,7 +36,7 @@ const fn fault(what: &'static str, says: &'static str, change: Change) -> Fault 
 const FAULTS: &[Fault] = &[
     fault("a variable is used before its definition", "before its definition", used_before),
     fault("a dataflow variable is used outside of its block", "outside the region", used_outside_of_dataflow),
-    fault("a variable of a branch is used behind it", "outside the region", used_behind_branch),
+    fault("a variable of a branch is used after the branch", "outside the region", used_behind_branch),
     fault("a nested expression has two users", "exactly one is allowed", two_users),
     fault(
         "a symbolic variable is not defined",
@@ -63,7 +63,7 @@ const FAULTS: &[Fault] = &[
     fault("a loop with two variables", "exactly one variable, found 2", two_loop_vars),
     fault("a loop without a variable", "exactly one variable, found 0", no_loop_var),
     fault("one variable of two loops", "the variable of two loops", same_loop_var),
-    fault("a loop variable used behind its loop", "outside the region", loop_var_behind),
+    fault("a loop variable used after its loop", "outside the region", loop_var_behind),
     fault("a block iterator without a value", "needs 3 operands", unbound_iterator),
     fault("an initialization outside of a block", "directly in a block", init_outside),
     fault("a region with too few bounds", "bounds are given", wrong_region),

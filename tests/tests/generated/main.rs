@@ -44,7 +44,7 @@ fn cases(default: u32) -> ProptestConfig {
 
 /// Returns a module as text, for messages.
 fn shown(module: &Module) -> String {
-    script::print(module, engine()).expect("everything in it has a text")
+    script::print(module, engine()).expect("the module can be printed")
 }
 
 /// Returns a module as text without the metadata, for messages.

@@ -277,10 +277,10 @@ proptest! {
                 // The operands of a header may be in its own content, as in a recursive function. These are uses.
                 let operands = value.operands().filter(|operand| operand.kind() != kind::FUNC);
                 for operand in operands {
-                    prop_assert!(place(operand.word()) < own, "{operand:?} is behind {value:?}");
+                    prop_assert!(place(operand.word()) < own, "{operand:?} comes after {value:?}");
                 }
                 for child in value.region().children() {
-                    prop_assert!(place(child.word()) < own, "{child:?} is behind its header");
+                    prop_assert!(place(child.word()) < own, "{child:?} comes after its header");
                 }
             }
         }

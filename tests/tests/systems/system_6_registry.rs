@@ -53,14 +53,14 @@ fn row_12_a_pass_that_fails_or_panics_is_named_and_the_module_unharmed() {
     let panics = create_function_pass(info("t.Panics", 0, &[]), |_, _| panic!("lost its way"));
     let engine = engine([failing("t.Fails"), panics]);
     let before = module(&engine, &["main"]);
-    let printed = script::print(&before, &*engine).expect("everything in it has a text");
+    let printed = script::print(&before, &*engine).expect("the module can be printed");
     let text = shown(&pass(&engine, "t.Fails").run(&before).expect_err("it fails"));
     assert!(text.contains("step 1, pass `t.Fails` of plugin `host`: does not like it"), "{text}");
     assert!(text.contains("in function `main`") && text.contains("lv") && text.contains("^^"), "{text}");
     let text = shown(&pass(&engine, "t.Panics").run(&before).expect_err("it panics"));
     assert!(text.contains("step 1, pass `t.Panics` of plugin `host`: panicked: lost its way"), "{text}");
     assert!(text.contains("in function `main`"), "{text}");
-    assert_eq!(script::print(&before, &*engine).expect("everything in it has a text"), printed);
+    assert_eq!(script::print(&before, &*engine).expect("the module can be printed"), printed);
 }
 
 #[test]

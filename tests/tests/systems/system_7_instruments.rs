@@ -190,7 +190,7 @@ fn instruments_can_be_replaced_between_passes() {
     let scope = failing.enter().expect("enters");
     let error = failing.override_instruments(vec![watcher("g", "", &log)]).expect_err("f fails").to_string();
     assert_eq!(error, "instrument `f` of plugin `host`, exit: no");
-    scope.exit().expect("nobody is left to fail");
+    scope.exit().expect("no instrument remains that could fail");
     assert_eq!(log.take(), "f.enter f.exit");
 }
 

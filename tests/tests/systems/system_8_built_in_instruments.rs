@@ -35,7 +35,7 @@ fn what_passes_print_goes_to_the_program() {
     pass(&engine, "t.Shows").run(&module).expect("runs");
     assert_eq!(
         text.take(),
-        format!("# t.Shows: here\n{}\n", script::print(&module, &*engine).expect("everything in it has a text"))
+        format!("# t.Shows: here\n{}\n", script::print(&module, &*engine).expect("the module can be printed"))
     );
 }
 
@@ -50,7 +50,7 @@ fn the_ir_is_printed_before_and_after_passes() {
     let context = PassContext::builder().instrument(Instrument::new("print", Box::new(print))).build(&engine);
     let context = context.expect("a context");
     pass(&engine, "t.A").run_in(&module, &context).expect("runs");
-    let ir = script::print(&module, &*engine).expect("everything in it has a text");
+    let ir = script::print(&module, &*engine).expect("the module can be printed");
     assert_eq!(text.take(), format!("# before step 1: t.A (host)\n{ir}\n # after step 1: t.A (host)\n{ir}\n"));
     pass(&engine, "t.Fails").run_in(&module, &context).expect_err("it fails");
     assert!(text.take().ends_with("# failed in step 1: t.Fails (host)\n# does not like it\n\n"));

@@ -569,7 +569,7 @@ fn updates(list: &mut List) {
     list.add("update", "another operand", module(&right), module(&stale), Tolerance::Exact);
     let read = format!("a = R.multiply(x, x)\ns = R.sum(a)\n{}r = R.sum(u)\nreturn (s, r)", call("u", "a"));
     let late = format!("a = R.multiply(x, x)\n{}s = R.sum(a)\nr = R.sum(u)\nreturn (s, r)", call("u", "a"));
-    list.add("update", "a read moves behind the update", module(&read), module(&late), Tolerance::Exact);
+    list.add("update", "a read moves after the update", module(&read), module(&late), Tolerance::Exact);
     let twice = format!("a = R.multiply(x, x)\n{}{}return v", call("u", "a"), call("v", "u"));
     let once = format!("a = R.multiply(x, x)\n{}return u", call("u", "a"));
     list.add("update", "one of two", module(&twice), module(&once), Tolerance::Exact);

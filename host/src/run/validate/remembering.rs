@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(calls.load(Ordering::Relaxed), 1);
         assert_eq!(called(&kernel, vec![1, 3], 0, 5).0, 9, "another element");
         assert_eq!(called(&kernel, vec![1, 2], 0, 6).0, 9, "another number");
-        assert_eq!(called(&kernel, vec![1, 2], 7, 5).0, 8, "another content of the output");
+        assert_eq!(called(&kernel, vec![1, 2], 7, 5).0, 8, "the output has another content");
         assert_eq!(calls.load(Ordering::Relaxed), 4);
     }
 
@@ -232,7 +232,7 @@ mod tests {
             called(&kernel, vec![1], 0, n);
             called(&kernel, vec![1], 0, 0);
         }
-        assert_eq!(calls.load(Ordering::Relaxed), 100, "what is asked for again and again stays");
+        assert_eq!(calls.load(Ordering::Relaxed), 100, "frequently used results stay in the cache");
         let results = lock(&kernel.results);
         assert!(results.new.len() + results.old.len() <= 8, "{} and {}", results.new.len(), results.old.len());
     }

@@ -69,7 +69,7 @@ fn each_version_keeps_what_the_ones_before_it_have() {
         assert_eq!(line, None, "plugins of 1.{minor} rely on this; a minor version only adds");
     }
     let added = format!("{own}kind.NEW: u16 = 0x121\ntag.NEW: u16 = 56\nrecord ServicesOf1_1: 176 bytes\n");
-    assert_eq!(broken(&own, &added), None, "what is new breaks nothing");
+    assert_eq!(broken(&own, &added), None, "additions do not break older plugins");
     for line in ["record Services: 168 bytes", "kind.LET: u16 = 0x117", "type Entry.legalize:", "form event.0 = "] {
         let line = own.lines().find(|found| found.starts_with(line)).unwrap_or_else(|| panic!("`{line}` is there"));
         assert_eq!(broken(&own, &own.replace(line, &format!("{line}0"))), Some(line));

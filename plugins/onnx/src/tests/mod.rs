@@ -118,7 +118,7 @@ fn computations_of_shapes_become_dimensions() {
     let flat = main.lookup_binding("flat").expect("keeps its name").ty().to_owned();
     let shape = flat.as_tensor().and_then(|ty| ty.shape.clone()).expect("is known");
     assert!(matches!(shape[0], Dim::Var(_)) && shape[1] == Dim::Int(12), "{shape:?}");
-    assert_eq!(main.n_bindings(), 2, "the computation of the shape leaves nothing behind");
+    assert_eq!(main.n_bindings(), 2, "nothing remains of the computation of the shape");
     assert!(main.lookup_binding("y_1").is_some(), "a name is made an identifier");
     let options = Options { sizes: vec!["n=5".to_string()], ..Options::default() };
     let fixed = read_with(&flattened().encode_to_vec(), &options).expect("is read");
@@ -280,7 +280,11 @@ fn elements_are_computed_as_onnx_does() {
         "sizes are not negative"
     );
     assert_eq!(compare(PrimOp::Eq, &Elem::Int(n), &Elem::int(1)), None);
-    assert_eq!(Elem::Float(300.0).cast(DType::U8), None, "a number that the type does not have is left to the model");
+    assert_eq!(
+        Elem::Float(300.0).cast(DType::U8),
+        None,
+        "a number that the type cannot represent is left to the model"
+    );
     assert_eq!(Elem::int(300).cast(DType::U8), Some(Elem::int(44)));
     let (size, big) = (Elem::Int(Dim::Var(Sym { id: 1, dtype: DType::I64 })), (1 << 53) + 1);
     assert_eq!(size.cast(DType::U8), None, "a size may be larger");

@@ -16,18 +16,18 @@ pub(crate) fn example(decl: &OpDecl) -> Result<Example, String> {
         return Err("begins with no sentence".to_string());
     }
     if !doc_lines(decl.doc).any(|line| line.starts_with("Type: ") && line.ends_with('.')) {
-        return Err("has no rule for the type: `Type: that of the tensor.`".to_string());
+        return Err("lacks a rule for the type: `Type: that of the tensor.`".to_string());
     }
     let code: Vec<String> =
         doc_lines(decl.doc).filter_map(|line| Some(line.strip_prefix("    ")?.to_string())).collect();
     let (params, call, ty) = match code.as_slice() {
         [params, call, ty] => (params.clone(), call, ty),
         [call, ty] => (String::new(), call, ty),
-        _ => return Err("has no example: parameters, a call, and its type after `# `".to_string()),
+        _ => return Err("lacks an example: parameters, a call, and its type after `# `".to_string()),
     };
     if !call.starts_with(&format!("{}(", decl.name.replacen("relax", "R", 1))) {
         return Err(format!("its example does not call it: {call}"));
     }
-    let ty = ty.strip_prefix("# ").ok_or("its example does not say the type after `# `")?.to_string();
+    let ty = ty.strip_prefix("# ").ok_or("its example does not give the type after `# `")?.to_string();
     Ok(Example { params, call: call.clone(), ty })
 }

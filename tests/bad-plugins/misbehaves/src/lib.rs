@@ -24,7 +24,7 @@ declare_pass! {
     pub function pass PANICS = "bad.Panics" { opt_level: 0, run: panics }
 }
 
-#[allow(clippy::panic, reason = "this is what the pass is for")]
+#[allow(clippy::panic, reason = "the pass panics on purpose")]
 fn panics(_: &Body, _: &Ctx) -> Result<Body, PassError> {
     panic!("the pass lost its way");
 }
@@ -127,7 +127,7 @@ struct Rewrites<'w> {
 }
 
 impl<'b> ExprMutator<'b> for Rewrites<'_> {
-    #[allow(clippy::panic, reason = "this is what the pass is for")]
+    #[allow(clippy::panic, reason = "the pass panics on purpose")]
     fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         let Some(x) = call.value().as_call_to("relax.nn.relu").and_then(|relu| relu.arg(0)) else {
             return Ok(Action::Keep);

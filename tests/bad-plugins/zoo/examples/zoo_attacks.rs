@@ -44,7 +44,7 @@ fn attacks(_: &Module, attack: &Attack, _: &Ctx) -> Result<Module, PassError> {
         };
         said += &format!("\n{way}: {outcome}");
     }
-    bail!("what became of the attacks:{said}")
+    bail!("outcomes of the attacks:{said}")
 }
 
 /// Makes a system call by its number.

@@ -212,7 +212,7 @@ declare_property! {
     pub PANICS = "zoo.panics" { check: panics }
 }
 
-#[allow(clippy::panic, reason = "this is what it is for")]
+#[allow(clippy::panic, reason = "it panics on purpose")]
 fn panics(_: &Body, _: &Ctx) -> Result<(), PassError> {
     panic!("the checker lost its way");
 }
@@ -255,7 +255,7 @@ const IDENTITY: OpDecl = OpDecl {
 
 const BOOM: OpDecl = OpDecl { name: "zoo.boom", doc: "Nobody knows.", infer: boom, ..IDENTITY };
 
-#[allow(clippy::panic, reason = "this is what it is for")]
+#[allow(clippy::panic, reason = "it panics on purpose")]
 fn boom(_: Call<'_>) -> Result<Type, InferError> {
     panic!("the rule lost its way");
 }

@@ -83,7 +83,7 @@ impl Drop for Exits {
 struct Panics;
 
 impl Drop for Panics {
-    #[allow(clippy::panic, reason = "this is what it is for")]
+    #[allow(clippy::panic, reason = "it panics on purpose")]
     fn drop(&mut self) {
         panic!("dropped");
     }

@@ -51,7 +51,7 @@ const PANICS: OpDecl = OpDecl {
     legalize: Some(panics),
 };
 
-#[allow(clippy::panic, reason = "this is what it is for")]
+#[allow(clippy::panic, reason = "it panics on purpose")]
 fn panics(_: Call<'_>) -> Result<Legalized, InferError> {
     panic!("the legalization lost its way");
 }

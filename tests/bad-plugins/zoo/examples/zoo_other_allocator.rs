@@ -60,7 +60,7 @@ declare_pass! {
     pub function pass PANICS = "zoo.PanicsAtLength" { opt_level: 0, run: panics }
 }
 
-#[allow(clippy::panic, reason = "this is what the pass is for")]
+#[allow(clippy::panic, reason = "the pass panics on purpose")]
 fn panics(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     panic!("lost {} nodes", body.len())
 }

@@ -47,7 +47,7 @@ declare_pass! {
     pub function pass AS_TEXT = "zoo.PanicsAsText" { opt_level: 0, run: as_text }
 }
 
-#[allow(clippy::panic, reason = "this is what the pass is for")]
+#[allow(clippy::panic, reason = "the pass panics on purpose")]
 fn as_text(_: &Body, _: &Ctx) -> Result<Body, PassError> {
     panic!("the pass lost its way");
 }
@@ -57,7 +57,7 @@ declare_pass! {
     pub function pass AS_STRING = "zoo.PanicsAsString" { opt_level: 0, run: as_string }
 }
 
-#[allow(clippy::panic, reason = "this is what the pass is for")]
+#[allow(clippy::panic, reason = "the pass panics on purpose")]
 fn as_string(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     panic!("lost after {} bindings", body.bindings().count());
 }
@@ -79,7 +79,7 @@ declare_pass! {
 struct Bomb;
 
 impl Drop for Bomb {
-    #[allow(clippy::panic, reason = "this is what it is for")]
+    #[allow(clippy::panic, reason = "it panics on purpose")]
     fn drop(&mut self) {
         panic!("dropped");
     }

@@ -123,7 +123,7 @@ fn numbers(text: &mut String, path: &Path) {
             && let Some(variant) = line.trim().strip_suffix(',').filter(|variant| !variant.starts_with("//"))
         {
             let number = variant.split_once(" = ").filter(|(_, number)| number.parse::<u32>().is_ok());
-            let (variant, number) = number.unwrap_or_else(|| panic!("`{name}::{variant}` has no number of its own"));
+            let (variant, number) = number.unwrap_or_else(|| panic!("`{name}::{variant}` must have its own number"));
             text.push_str(&format!("{name}.{variant}: {number}\n"));
         }
     }
