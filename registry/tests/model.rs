@@ -1,3 +1,4 @@
+//! Tests that planner and driver agree with a brute-force model on random graphs, contracts, levels, lists,
 //! composite passes, Sequentials of a pipeline, vetoes and outcomes, by our rules and by those of TVM. The model
 //! recomputes everything each time, and stores only the facts.
 

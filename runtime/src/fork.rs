@@ -1,5 +1,6 @@
 //! Makes `fork` safe in a process whose other threads execute modules.
 //!
+//! A forked process has one thread. A lock that another thread held at the time of the fork stays locked for ever, and
 //! data that it was changing stays half-changed. Therefore, a thread that executes code that takes locks counts as
 //! *inside*, and a fork waits until no other thread is inside. A thread is *outside* while it runs loop programs or
 //! calls functions of the embedding program, because these may take long, and may need a lock that the forking thread

@@ -46,6 +46,7 @@ impl<'b> Edit<'b> {
         Some(source).filter(|source| !source.is_leaf())
     }
 
+    /// Turns outputs of dataflow blocks that are used only in their block, and not by a function in it, into variables of the block. Scalars stay
     /// outputs, because types may mention them; so do outputs whose type would become more precise than the types of
     /// their users. Returns the changed variables. Only uses in the old body count.
     pub fn demote_outputs(&mut self) -> ValueSet<'b> {

@@ -9,6 +9,7 @@ use crate::typing::relations::bound_symbols;
 use std::collections::BTreeMap;
 
 impl Body {
+    /// Replaces calls by the content of the called functions. `callee` returns the functions to inline, by their names; calls nested in other
     /// expressions are not inlined. Blocks of a callee keep their kind: a dataflow block is split around blocks that
     /// are not dataflow blocks. Symbolic variables of a callee are replaced by the corresponding dimensions of the
     /// arguments. Returns the same handle if no call was inlined.

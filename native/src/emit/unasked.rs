@@ -1,5 +1,6 @@
 //! Vectorizes loops around reductions that do not request it.
 //!
+//! Each step of a reduction waits for the previous step. So a matrix product without a schedule adds one element in the
 //! time in which the machine could add a hundred. If the loops around the reduction are data-parallel, several of their
 //! iterations advance together. Each iteration adds in the original order, so the bits are the same. A program that
 //! already requests vectors, threads or unrolled loops is left as its author wrote it. Nothing is added either where

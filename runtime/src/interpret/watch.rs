@@ -1,6 +1,7 @@
 //! Watches a run for iterations of a parallel, vectorized or thread-bound loop that depend on each other, and for
 //! overflow of signed integers.
 //!
+//! While such a loop runs, the elements that its iterations read and write are recorded. Two iterations conflict if one
 //! reads an element that the other wrote, or changes an element that the other read or wrote. A vectorized loop
 //! executes each statement for all iterations before the next statement, so its iterations conflict only where the
 //! result differs from that of executing one iteration after the other. A write that does not change the value is not a

@@ -1,5 +1,7 @@
 //! Finds data-parallel loops, whose iterations can run at the same time.
 //!
+//! A loop is data-parallel if its body does the same in each iteration (no `while`, no jumps, no allocation, inner
+//! loops of the same length), and no iteration touches an element that another one writes. For each memory that the
 //! body writes, all accesses to it must have one dimension, or the position as a whole, of the form `c * var + rest`.
 //! In all these indices, `c` is the same, and `rest` consists of loop invariants, constants, and inner loop variables
 //! that together stay below `c`. The order within one iteration is kept, so results have the same bits. Registers

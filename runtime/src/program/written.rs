@@ -1,5 +1,9 @@
 //! Proves that a program reads only memory that was written before, and writes all of its results.
 //!
+//! Each store is a fact: an element was written. At the end of a loop, the facts of its body become facts of all
+//! iterations, with a run of elements for each loop. A load is proven if an earlier fact has the same elements. The
+//! facts of a branch remain valid after it in two cases. In one, the branch is the first iteration of a reduction,
+//! which initializes the elements that the others add to. In the other case, the facts are kept together with the
 //! condition, because a tile that is cut off at the end of a buffer is initialized and read under the same condition.
 //! After all loops of the tile, the run is cut at the end of the buffer. A fused loop counts as the loops from which it
 //! was fused.

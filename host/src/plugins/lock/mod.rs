@@ -1,5 +1,7 @@
 //! `passes.lock`: the state of a manifest's plugins when they were last used.
 //!
+//! The lockfile is next to the manifest and has its name (`late.toml` → `late.lock`). A built library is pinned by one sha256 per target
+//! triple, so that a lockfile from one system does not fail on another. A crate is pinned by a digest of its sources, manifests and
 //! Cargo.lock, because a rebuilt library depends on profile and path. It is also pinned by the digests of the other
 //! inputs that cargo reports: files and environment variables, each by name. With the names, the next host can check
 //! them before it builds. Registry crates are pinned by Cargo.lock. Entries are sorted, with one field per line, so

@@ -102,6 +102,9 @@ impl From<Fault> for InputError {
 
 /// The sources of arguments.
 ///
+/// A parameter that is a tuple takes an array for each field: `x_0`, `x_1`. Shapes and numbers are arrays, too. If
+/// there is a seed, parameters without an array get random values, the same on every machine. These are floats from
+/// -1 to 1; integers from 0 to 3; truth values. Weights (tensors of several dimensions after the first `num_input`
 /// parameters) are scaled by the square root of 6 / elements of a row, and variances of batch normalizations are from
 /// 0.5 to 1.5. [`InputRange`] has other distributions. If the type does not determine them, extents are
 /// [`USUAL_EXTENT`], the number of dimensions is two, the data type is `float32`, and objects are null.
