@@ -254,9 +254,9 @@ This page is generated from the keys of the parser: `BLESS=1 cargo test -p passh
 "
         .to_string();
         section(&mut out, "Keys of the manifest", "At the top of the file:", OWN);
-        let settings = "At the top of the file, these hold for all pipelines; in the table of a pipeline, for that one. The \
-                        command line overrides the pipeline, and the pipeline overrides the manifest, also if they \
-                        disagree about a pass that is disabled or required.";
+        let settings = "At the top of the file, these settings apply to all pipelines; in the table of a pipeline, they apply to \
+                        that pipeline. The command line overrides the pipeline, and the pipeline overrides the \
+                        manifest, even if they disagree about a pass that is disabled or required.";
         section(&mut out, "Settings", settings, SETTINGS);
         section(&mut out, "Keys of a plugin", "In each `[[plugin]]`:", PLUGIN_KEYS);
         let pipeline = "A pipeline that is a table, `[pipelines.NAME]`, has this key and all [settings](#settings):";

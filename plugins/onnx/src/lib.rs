@@ -37,12 +37,12 @@ declare_reader! {
     /// Numbers of less than 8 bits, and floats of 8 bits, are bytes in the module: small integers as int8 or uint8, small floats
     /// by their bits as uint8.
     ///
-    /// What cannot be read is refused with node, operator, domain and version: random numbers, texts, maps, sequences as
-    /// inputs, operators of training and of `ai.onnx.ml`. A result that is a sequence becomes a tuple of its elements. Data beside
-    /// the model must be in its folder.
+    /// Unsupported parts are refused with node, operator, domain and version: random numbers, texts, maps, sequences as
+    /// inputs, operators of training and of `ai.onnx.ml`. A result that is a sequence becomes a tuple of its elements.
+    /// Data beside the model must be in its folder.
     ///
-    /// Two symbolic sizes with different names are taken for equal where a node broadcasts them. The reader reports the node, and the model
-    /// checks it when it runs; `sizes` gives one of them the size 1.
+    /// Two symbolic sizes with different names are assumed to be equal if a node broadcasts them to each other. The
+    /// reader reports the node, and the model checks it when it runs; `sizes` gives one of them the size 1.
     pub reader ONNX = "onnx" {
         extensions: ["onnx"],
         options: Options {
@@ -58,7 +58,7 @@ declare_reader! {
             keep_params_in_input: bool = false,
             /// Keeps an operator that the reader does not know as a call of an external function, so that passes can still run.
             allow_unknown: bool = false,
-            /// Version of the standard operators, instead of the one in the model; 0 keeps that.
+            /// Version of the standard operators, which replaces the version in the model; 0 keeps that of the model.
             opset: i64 in (0..=28) = 0,
         },
         example: "passhost run model.onnx --from 'onnx{shapes=[\"x=1,3,224,224\"]}' -o model.py",

@@ -65,11 +65,11 @@ def main():
     names = asked(OF_TVM, MODULES)
     found = asked(OF_PASSHOST, names)
     lines = [
-        "# What passhost has of TVM's Python interface",
+        "# TVM's Python interface in passhost",
         "",
         "`python/tests/oracle/compatibility.py` writes this page. It compares the public names of TVM 0.27 with those",
-        "that `import tvm` has after `passhost.tvm.install()`. To use a name that passhost lacks raises an error that",
-        "says so. A name that is there need not do all that TVM's does.",
+        "that `import tvm` has after `passhost.tvm.install()`. Using a name that passhost lacks raises an error that",
+        "says so. A name that passhost has may do less than TVM's.",
         "",
         "| module | names in TVM | in passhost |",
         "|---|---|---|",

@@ -26,7 +26,7 @@ pub(in crate::cli) struct PackageArgs {
     /// The name for pip. Default: the name of the crate.
     #[arg(long)]
     name: Option<String>,
-    /// A library of the same crate that was built for another system, after the target triple of that system. May be
+    /// A library of the same crate for another system, preceded by the target triple of that system. May be
     /// repeated.
     #[arg(long = "library", value_name = "TRIPLE=FILE", value_parser = built)]
     libraries: Vec<Built>,

@@ -38,8 +38,8 @@ const UNTIL: &str = "What to look for: fails, crashes, hangs, ill-formed, differ
 
 `fails`: a pass fails, in whatever way; 'fails: TEXT' only with this text in the message. `crashes`: a pass ends the process. \
 `hangs`: a run does not end within --timeout. `ill-formed`: a pass returns an ill-formed module. `differs`: `passhost validate` \
-finds that a pass changes values. 'command: CMD': the command, which gets the file of the module after all passes as its last \
-argument, fails. The search keeps to failures of the same pass and kind.";
+finds that a pass changes values. 'command: CMD': the command fails; its last argument is the file of the module after all \
+passes. The search considers only failures of the same pass and kind.";
 
 #[derive(Args)]
 pub(super) struct SearchArgs {

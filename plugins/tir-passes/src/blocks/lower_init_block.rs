@@ -7,8 +7,9 @@ use plugin_api::tir::BlockIter;
 declare_pass! {
     /// Replaces the initialization of a reduction block by a statement that only the first iteration executes.
     ///
-    /// Where a reduction may have no iteration, the initialization becomes a block of its own before the reduction, as by
-    /// `decompose_reduction` of a schedule: a sum of nothing is 0. Expects any PrimFunc. Keeps blocks without an initialization.
+    /// If a reduction may have zero iterations, the initialization becomes a separate block before the reduction, as
+    /// with the schedule primitive `decompose_reduction`, because an empty sum is 0. Expects any PrimFunc. Keeps blocks
+    /// without an initialization.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)

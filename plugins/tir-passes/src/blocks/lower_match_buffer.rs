@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 declare_pass! {
     /// Replaces matched buffers by the buffers that contain them.
     ///
-    /// The declared offset, strides and shape of a matched buffer must hold. A variable there gets its value from the
-    /// region, and anything else must be provable; otherwise, it is an error.
+    /// The declared offset, strides and shape of a matched buffer must hold. A variable in them gets its value from the
+    /// region. Any other expression must provably equal the value in the region; otherwise, it is an error.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)

@@ -16,10 +16,10 @@ declare_pass! {
     /// Allocates each buffer of a block in the innermost loop or block around all of its accesses.
     ///
     /// A block that allocates the buffer is added around the content of the loop. Blocks around the allocation no
-    /// longer declare accesses to the buffer. A buffer stays outside loops that a block binds to an iterator that is
-    /// not spatial, if it accesses the buffer with that iterator, and outside loops whose iterations may read values
-    /// that earlier ones wrote. A buffer in global memory is allocated for each thread block at the outermost. Buffers
-    /// that are never accessed are not allocated.
+    /// longer declare accesses to the buffer. A buffer does not move into a loop whose iterations may read values that
+    /// earlier iterations wrote. It does not move into a loop either if a block binds the loop to a non-spatial
+    /// iterator with which it accesses the buffer. A buffer in global memory is allocated for each thread block at the
+    /// outermost. Buffers that are never accessed are not allocated.
     ///
     /// Expects blocks without an initialization; run s_tir.LowerInitBlock first.
     ///

@@ -10,7 +10,7 @@ use plugin_api::tir::{Again, TirRewrite, has_jumps};
 use std::collections::{HashMap, HashSet};
 
 declare_pass! {
-    /// Unrolls loops: those marked as `unroll`, and short serial ones if the config says so.
+    /// Unrolls loops marked as `unroll`, and short serial loops if the config enables it.
     ///
     /// With `tirx.UnrollLoop.explicit_unroll` set to 0, serial loops are only marked as `unroll`. Expects any PrimFunc.
     /// Keeps serial loops with an unknown number of iterations, and those with a `break` or `continue`; an `unroll`
