@@ -91,7 +91,7 @@ def build_editable(folder: str, settings: dict[str, Any] | None = None, metadata
 
 def build_sdist(folder: str, settings: dict[str, Any] | None = None) -> str:
     """Fails, because the plugins are crates beside this folder, so a source distribution would be incomplete."""
-    raise RuntimeError("passhost has no source distribution; build a wheel in a clone of the repository")
+    raise RuntimeError("passhost lacks a source distribution; build a wheel in a clone of the repository")
 
 
 def get_requires_for_build_wheel(settings: dict[str, Any] | None = None) -> list[str]:

@@ -186,7 +186,7 @@ unsafe extern "C" fn allocate(context: *mut Context, storage: i64, bytes: i64, h
     room.words_mut().as_mut_ptr().cast()
 }
 
-/// A pointer shared by threads, which each use another part of its target, or only read it.
+/// A pointer shared by threads: each thread uses a different part of its target, or all threads only read it.
 struct Shared<T>(*mut T);
 
 // SAFETY: the analysis of the loop has proven that its parts are independent.

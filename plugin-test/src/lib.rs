@@ -268,12 +268,12 @@ fn unused(registry: &Registry, plugin: &PluginDecl, used: &Used) -> Vec<String> 
     let case = |name: &str, line: &str| format!("write one in tests/goldens/{}.txt, with `{line}: {name}`", stem(name));
     let mut problems = Vec::new();
     for name in instruments(registry, plugin).filter(|name| !used.instruments.contains(*name)) {
-        problems.push(format!("instrument `{name}` has no case; {}", case(name, "instrument")));
+        problems.push(format!("instrument `{name}` lacks a case; {}", case(name, "instrument")));
     }
     for name in properties(registry, plugin) {
         for (holds, what) in [(true, "holds"), (false, "does not hold")] {
             if !used.checked.contains(&(name.to_string(), holds)) {
-                problems.push(format!("property `{name}` has no case in which it {what}; {}", case(name, "requires")));
+                problems.push(format!("property `{name}` lacks a case in which it {what}; {}", case(name, "requires")));
             }
         }
     }

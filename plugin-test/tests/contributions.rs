@@ -89,9 +89,9 @@ fn what_no_case_uses_is_named() {
     let found = problems(&contributes::__PASSHOST_PLUGIN, folder.path());
     for expected in [
         "pass `example.Tidy` lacks goldens: write tests/goldens/tidy.txt",
-        "instrument `example.Counter` has no case; write one in tests/goldens/counter.txt, with `instrument: \
+        "instrument `example.Counter` lacks a case; write one in tests/goldens/counter.txt, with `instrument: \
          example.Counter`",
-        "property `example.folded` has no case in which it does not hold; write one in tests/goldens/folded.txt, with \
+        "property `example.folded` lacks a case in which it does not hold; write one in tests/goldens/folded.txt, with \
          `requires: example.folded`",
     ] {
         assert!(found.contains(expected), "{found}");
@@ -142,7 +142,7 @@ fn what_many_cases_have_is_reported_once_with_the_place_of_each() {
     assert!(found.starts_with(&place("counter.txt", 1, "all passes are counted")), "{found}");
     assert!(found.contains("\nThe same in\n  "), "{found}");
     assert!(found.contains("folded.txt:"), "{found}");
-    assert!(!found.contains("has no case"), "{found}");
+    assert!(!found.contains("lacks a case"), "{found}");
 }
 
 /// A plugin whose checker and instrument have no effect in this process.

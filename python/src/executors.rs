@@ -35,8 +35,8 @@ pub(crate) fn fresh(Named(backend): Named) -> Result<Executor, Error> {
     Ok(executor.with_own_kernels())
 }
 
-/// The executors of a module, by backend. Each has the number of the manifest that was loaded, because kernels depend
-/// on its operators.
+/// The executors of a module, by backend. Each is stored with the number of the manifest that was loaded when it was
+/// created, because kernels depend on the operators of the manifest.
 #[derive(Clone, Default)]
 pub(crate) struct Executors(Arc<Mutex<Vec<(Backend, u64, Executor)>>>);
 

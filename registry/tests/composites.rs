@@ -509,7 +509,7 @@ fn what_members_require_changes_the_whole() {
     assert_eq!(outcomes(&registry, "Sequential(name=s)[repeat(limit=1)[t.A]]", &["A"], &[]), "A:Changed s:Unchanged");
 }
 
-/// Syntax of other languages has messages that show the right syntax.
+/// If a pipeline uses the syntax of another language, the error message shows the right syntax.
 #[test]
 fn common_mistakes_in_pipelines_have_a_remedy() {
     let said = |text: &str| Pipeline::parse(text).expect_err(text).beside_its_text();

@@ -103,7 +103,7 @@ fn row_04_needed_and_disabled_is_a_conflict_before_anything_runs() {
         error.to_string(),
         "`t.B` is disabled by the command line, but `t.C` (plugin_C) requires it; enable it, or also disable `t.C`"
     );
-    // There is no error if the requiring pass is skipped, too.
+    // If the requiring pass is skipped, too, the plan is valid.
     request.selections = vec![selection(None, &["t.A", "t.B", "t.C"], &[])];
     assert!(Plan::new(&request, &registry).is_ok());
 }

@@ -53,7 +53,7 @@ pub trait Kernel: Send + Sync {
         None
     }
 
-    /// Returns which of these parts were executed, in the order of
+    /// Returns which branches, values and loop bodies were executed, in the order of
     /// [`Program::marks`](crate::program::Program::marks); empty if the backend does not record it.
     fn executed(&self) -> Vec<bool> {
         Vec::new()

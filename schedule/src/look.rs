@@ -46,7 +46,7 @@ pub struct BufferInfo {
     pub name: String,
     /// Its type: data type, shape, memory scope.
     pub ty: BufferType,
-    /// True if the caller of the function passes it.
+    /// True if the buffer is a parameter of the function.
     pub is_param: bool,
     /// For each dimension, the positions of the block's iterators that its index depends on.
     pub dims: Vec<Vec<usize>>,

@@ -89,7 +89,8 @@ impl Schedule {
         Arg::Name(name)
     }
 
-    /// Returns a loop as an argument. If it is still nameless, adds a line that names the loops around a block in it.
+    /// Returns a loop as an argument. If the loop does not have a name yet, adds a line that names the loops around one
+    /// of its blocks.
     pub(super) fn loop_arg(&mut self, id: Id) -> Arg {
         if let Some(name) = self.log.names.get(&id) {
             return Arg::Name(name.clone());

@@ -88,7 +88,7 @@ pub fn compare(native: &Native, body: &Body, extent: i64, seed: u64) -> Verdict 
 /// Returns the bits of tensors after a PrimFunc ran with them as arguments.
 ///
 /// # Errors
-/// If it cannot be executed with them.
+/// If the PrimFunc cannot be executed with these tensors.
 pub fn executed(backend: &dyn Backend, body: &Body, tensors: &[Tensor]) -> Result<Vec<u64>, Fault> {
     let args = tensors.iter().cloned().map(Owned::Tensor).collect();
     run(backend, body, args, &Limits::new(MEMORY, WORK)).map(|left| bits(&left))

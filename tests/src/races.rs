@@ -16,7 +16,7 @@ pub enum Turns {
     HardLink,
     /// The path is renamed away, and the other library is renamed to it.
     Rename,
-    /// The contents of the two libraries are written to the same file in turn, through a second name.
+    /// The contents of the two libraries are written to the same file alternately, through a second name.
     WriteInPlace,
     /// The other library is mounted over the path and unmounted; requires the right to mount.
     BindMount,

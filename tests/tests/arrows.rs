@@ -68,8 +68,8 @@ struct Paths {
 }
 
 impl Paths {
-    /// Adds a written path. Paths that begin neither at the crate nor above this module lead to other crates or into
-    /// the same folder.
+    /// Adds a written path. Paths that begin with neither `crate` nor `super` lead to other crates or into the same
+    /// folder.
     fn add(&mut self, segments: &[String]) {
         let mut segments = segments.iter().cloned().peekable();
         let mut base = match segments.peek().map(String::as_str) {

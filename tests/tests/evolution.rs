@@ -47,7 +47,7 @@ fn engine() -> Engine {
     Engine::new(&manifest).expect("both plugins are listed")
 }
 
-/// The pass is called without verification after it: vendors' kinds cannot be printed, so a run would reject them.
+/// The pass is called without verifying its result: vendors' kinds cannot be printed, so a run would reject them.
 #[test]
 fn a_frozen_plugin_walks_and_rewrites_what_it_does_not_know() {
     let engine = engine();

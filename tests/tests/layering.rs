@@ -328,7 +328,7 @@ const NAME_MORE: &[(&str, &str, &str)] = &[
 /// The names in an item: string literals, and paths of two segments.
 #[derive(Default)]
 struct Named {
-    /// The items, each with its strings and the paths in it.
+    /// The items, each with the strings and paths that it contains.
     items: Vec<(String, BTreeSet<String>)>,
 }
 

@@ -418,7 +418,7 @@ fn being_called() -> Error {
     }
 }
 
-/// An entered context. [`ContextScope::exit`] leaves it, as does dropping this.
+/// An entered context. It is left by [`ContextScope::exit`], or when this value is dropped.
 #[must_use = "the context is left when this is dropped"]
 pub struct ContextScope {
     context: PassContext,

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-/// The bytes of a file or a stream. Tensors of parts of them share them.
+/// The bytes of a file or a stream. A tensor of a part of the bytes shares their memory.
 #[derive(Clone)]
 pub(crate) struct Bytes(Arc<Shared>);
 
@@ -188,7 +188,7 @@ pub(crate) fn extents(file: &File, part: Range<usize>) -> impl Iterator<Item = (
     })
 }
 
-/// Other systems are not asked for holes.
+/// On systems other than Linux, a part is one extent: this does not look for holes.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn extents(_: &File, part: Range<usize>) -> impl Iterator<Item = (bool, Range<usize>)> {
     std::iter::once((true, part))

@@ -104,7 +104,7 @@ impl Instrument {
         Instrument { name, plugin, file, what: Rc::clone(&self.what), inherited: true, left_out, clock }
     }
 
-    /// Returns true if a plugin created it, only for the time that a context is entered.
+    /// Returns true if a plugin created the instrument; it then exists only while a context is entered.
     fn is_made(&self) -> bool {
         !self.inherited && self.what.try_borrow().is_ok_and(|what| !matches!(*what, What::Own(_)))
     }

@@ -171,7 +171,7 @@ fn replacing_exits_the_old_and_enters_the_new() {
     assert_eq!(*log.borrow(), ["a.enter", "b.enter", "a.exit", "b.exit", "c.enter", "c.exit"]);
 }
 
-/// If an instrument fails in a run that keeps going, it is left out, and the others are not affected.
+/// An instrument that fails in a run that keeps going is left out, and the others are not affected.
 #[test]
 fn who_fails_in_a_run_that_goes_on_is_not_called_again() {
     let (mut list, log) = list(&[("a", &["should_run"]), ("b", &["run_before"]), ("c", PLAIN)]);

@@ -213,7 +213,8 @@ fn matmul(writer: &mut Writer, call: Call<'_>) -> Result<Given, String> {
     Ok(Given::Tensor(writer.node("MatMul", input, Vec::new())))
 }
 
-/// Returns the first argument, and the axes as a second argument. Without axes, all axes are meant.
+/// Returns the first argument, and the axes as a second argument. If the call names no axes, the operator applies to
+/// all of them, so the second argument is omitted.
 fn input_and_axes(writer: &mut Writer, call: Call<'_>) -> Result<Vec<String>, String> {
     let mut input = vec![writer.tensor(call, 0)?];
     match call.attr("axis") {

@@ -31,7 +31,7 @@ pub struct About<'a> {
     pub checked: &'a [Checked],
 }
 
-/// Maximum number of steps that are shown. More are neither read by people nor handled by browsers.
+/// Maximum number of steps that are shown. People do not read more of them, and browsers cannot handle more.
 pub const MOST_ROWS: usize = 5_000;
 /// Maximum number of events on the timeline.
 const MOST_EVENTS: usize = 10 * MOST_ROWS;

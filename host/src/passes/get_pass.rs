@@ -48,7 +48,7 @@ pub fn get_pass(name: &str) -> Result<Pass, Error> {
     Pass::find(&engine, name)
 }
 
-/// Adds a pass of this program to those of the process. Passes that were obtained before do not see it.
+/// Adds a pass of this program to those of the process. It is unknown to passes that were obtained earlier.
 ///
 /// # Errors
 /// If its name is taken or invalid.

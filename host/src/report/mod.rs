@@ -34,7 +34,7 @@ pub struct Place {
     pub span: Range<usize>,
     /// The label at the place.
     pub label: String,
-    /// True for the place itself, false for one that helps to understand it.
+    /// True for the place of the problem, false for another place that helps to understand the problem.
     pub primary: bool,
 }
 

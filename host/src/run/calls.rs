@@ -103,7 +103,8 @@ impl Run<'_> {
         Ok(body)
     }
 
-    /// Calls a pass on each function, on as many threads as are worth it. Diagnostics are in the order of the functions.
+    /// Calls a pass on each function, on as many threads as the amount of work justifies. Diagnostics are in the order
+    /// of the functions.
     fn call_on_functions(
         &self,
         pass: PassId,

@@ -62,8 +62,8 @@ fn proportional(process: u32) -> Option<u64> {
 /// Kernel memory that one watched file takes in an epoll.
 const OF_A_WATCH: u64 = 192;
 
-/// Returns the kernel memory of the open files of a process. Assumes that each epoll watches all of them, because finding out
-/// the actual number requires reading its whole list.
+/// Returns the kernel memory of the open files of a process. Assumes that each epoll watches all open files, because
+/// the actual number is known only after reading the whole list of the epoll.
 fn files(process: u32) -> u64 {
     let open = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     let open: Vec<_> = open.map(|file| file.path()).collect();

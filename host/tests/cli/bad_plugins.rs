@@ -572,7 +572,7 @@ fn a_context_that_is_kept() {
     runs("a_context_that_is_kept", &[good()], &["zoo.Keeps,zoo.AsksLater", "zoo.Keeps"]);
 }
 
-/// In a loaded plugin, `Ctx::current()` returns the context of the command line.
+/// `Ctx::current()` in a loaded plugin returns the context of the command line.
 #[test]
 fn target_and_level_in_a_plugin() {
     let case = Case::new("target_and_level_in_a_plugin").libraries(&[good()]).operators();

@@ -118,7 +118,7 @@ fn what_is_wrong_in_a_file_is_named_with_its_place() {
     assert!(said.contains("help: `passhost explain toy`"), "{said}");
     let (out, said, code) = case.run(&["run", "none.toy", "--passes", ""], b"");
     assert_eq!((code, out.is_empty()), (0, false), "{said}");
-    assert!(said.contains("warning: none.toy: line 2: `x` has no elements"), "{said}");
+    assert!(said.contains("warning: none.toy: line 2: `x` lacks elements"), "{said}");
     assert!(said.contains("from reader `toy` of plugin `toy-format`, function `main`"), "{said}");
     for (from, message) in [
         ("toy{fault=odd}", "option `fault` of `toy` is `odd`, which is not in"),
@@ -245,7 +245,10 @@ fn a_writer_that_fails_leaves_all_files() {
     let model = case.fine(&["run", "model.toy", "--passes", ""]);
     let case = case.file("div.py", model.replace("R.add(x, gv)", "R.divide(x, gv)"));
     let said = case.refused(&["run", "div.py", "--passes", "", "-o", "out.toy", "--to", "toy{names=n.txt}"], 1);
-    assert!(said.contains("out.toy: writer `toy` of plugin `toy-format`: the format has no relax.divide"), "{said}");
+    assert!(
+        said.contains("out.toy: writer `toy` of plugin `toy-format`: the format does not support relax.divide"),
+        "{said}"
+    );
     for (names, message) in [
         ("../n.txt", "`../n.txt` is not the name of another file in the same folder"),
         ("out.toy", "`out.toy` is not the name of another file in the same folder"),

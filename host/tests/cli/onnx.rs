@@ -50,7 +50,7 @@ fn model(graph: &[Vec<u8>]) -> Vec<u8> {
     [number(1, 8), field(8, number(2, 17)), field(7, graph.concat())].concat()
 }
 
-/// A model that flattens a symbolic number of rows by their own shape, scales and sums them.
+/// A model that reshapes a symbolic number of rows, with a shape computed from the input, then scales and sums them.
 fn small() -> Vec<u8> {
     model(&[
         node("Shape", &["x"], "shape", &[]),
@@ -147,7 +147,7 @@ fn text_attribute(name: &str, text: &str) -> Vec<u8> {
     [field(1, name), field(4, text), vec![0xa0, 0x01, 3]].concat()
 }
 
-/// Numbers of elements to add that are negative remove elements, also where sizes or data decide them.
+/// A negative number of elements to add removes elements, even if the number depends on sizes or data.
 #[test]
 fn a_pad_removes_elements() {
     let padded = |nodes: &[Vec<u8>]| {
@@ -351,7 +351,7 @@ fn windows_of_symbolic_sizes_have_their_padding() {
     }
 }
 
-/// If a failure may be due to sizes that no input determines, the error mentions this.
+/// The error mentions sizes that no input determines if they may have caused the failure.
 #[test]
 fn a_failure_for_chosen_sizes_names_them() {
     let windows = model(&[
@@ -370,7 +370,7 @@ fn a_failure_for_chosen_sizes_names_them() {
     assert!(!said.contains("because no input gives"), "{said}");
 }
 
-/// A sum over many small numbers does not lose them.
+/// A sum of many small numbers includes all of them.
 #[test]
 fn a_softmax_of_many_numbers_counts_the_small_ones() {
     let of = |op: &str, want: f32| {

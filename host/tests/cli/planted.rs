@@ -29,7 +29,8 @@ fn chains(length: usize) -> String {
     format!("@I.ir_module\nclass Module:\n{}{}{}", chain("first", 4), chain("main", 4), chain("second", 5))
 }
 
-/// A fault: the predicate, the pass with its options, and the expected result: the function, and the rewrite with its place, or the bindings.
+/// A fault: the predicate and the pass with its options; then the function that `bisect` should find, and the rewrite
+/// with its place, or the bindings.
 struct Fault {
     until: &'static str,
     pass: String,
@@ -38,7 +39,7 @@ struct Fault {
     bindings: Option<Vec<String>>,
 }
 
-/// Returns faults of passes that rewrite each `R.nn.relu`, and do one of them wrong. Each function has `relus` of them.
+/// Returns faults of passes that rewrite each `R.nn.relu`, and rewrite one of these calls wrongly.
 fn in_rewrites(places: &[(&'static str, &'static str, usize)]) -> Vec<Fault> {
     let fault = |(until, how, at): &(&'static str, &'static str, usize)| {
         let name = format!("lv{}", 3 * (at - 1) + 1);

@@ -4,8 +4,8 @@ use crate::ir::{BufferType, DType, Dim};
 use crate::scalar::PrimOp;
 
 impl BufferType {
-    /// Returns the data type of an offset that is not given: the data type of the first extent, or a 64-bit integer if
-    /// there are no dimensions.
+    /// Returns the data type of an offset that is not given: the data type of the first extent, or a 64-bit integer for
+    /// a buffer without dimensions.
     pub fn default_offset_dtype(&self) -> DType {
         self.shape.first().map_or(DType::I64, Dim::dtype)
     }
@@ -44,9 +44,9 @@ impl BufferType {
         }
     }
 
-    /// Returns a view of the same bytes as elements of another data type; the last dimension and the offset then count
-    /// these. Returns `None` if the bytes cannot be divided into whole elements of that type, or if the buffer lacks
-    /// dimensions.
+    /// Returns a view of the same bytes as elements of another data type; the last dimension and the offset of the view
+    /// count elements of this type. Returns `None` if the bytes cannot be divided into whole elements of that type, or
+    /// if the buffer lacks dimensions.
     pub fn recast(&self, dtype: DType) -> Option<BufferType> {
         let (from, to) = (i64::from(self.dtype.bits()), i64::from(dtype.bits()));
         if from <= 0 || to <= 0 || from % to != 0 && to % from != 0 {

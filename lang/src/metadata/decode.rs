@@ -510,7 +510,7 @@ fn allowed(record: &Record<'_>, ty: OptionType) -> Result<Allowed, MetaError> {
         (None, _) => Ok(None),
         (Some(bytes), OptionType::Int) => Ok(Some(OptionValue::Int(i64::from_le_bytes(bytes)))),
         (Some(bytes), OptionType::Float) => Ok(Some(OptionValue::Float(f64::from_le_bytes(bytes)))),
-        (Some(_), _) => Err(record.wrong(field, format!("is there, but a {ty} has no range"))),
+        (Some(_), _) => Err(record.wrong(field, format!("is there, but a {ty} cannot have a range"))),
     };
     let from = end(record.optional(tag::FROM, "from")?, "from")?;
     let to = end(record.optional(tag::UP_TO, "up_to")?, "up_to")?;

@@ -22,7 +22,7 @@ impl<'b> Edit<'b> {
 
     /// Replaces each tuple parameter by one parameter for each of its elements, recursively. The new parameters are
     /// named after it: `pair_0`, `pair_1`…. Uses of the old parameter refer to a tuple of the new parameters. Returns
-    /// the types of all parameters, in their new order; `None` if there is no tuple parameter.
+    /// the types of all parameters, in their new order; `None` if no parameter is a tuple.
     ///
     /// ```
     /// use plugin_api::prelude::*;

@@ -244,7 +244,7 @@ fn function_type<'b>(edit: &Edit<'b>, function: Value<'b>, known: &[Sym], declar
 struct HiddenScalars {
     /// The position of each, by the number of its symbolic variable.
     places: HashMap<u32, usize>,
-    /// The header of the region that contains each value; empty if there are no hidden scalars.
+    /// The header of the region that contains each value; empty if the function lacks hidden scalars.
     parents: Vec<u32>,
 }
 

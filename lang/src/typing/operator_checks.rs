@@ -122,7 +122,7 @@ fn type_kind(kind: u16) -> &'static str {
 }
 
 /// Returns true if calls may have attributes that the operator does not declare. This holds for operators that call a
-/// function with any number of arguments and have no attributes of their own: the attributes belong to that function.
+/// function with any number of arguments and lack attributes of their own: the attributes belong to that function.
 pub fn takes_any_attributes(info: &OpInfo) -> bool {
     info.attrs.is_empty() && info.args.last().is_some_and(|arg| arg.name.starts_with('*'))
 }

@@ -260,8 +260,8 @@ impl Llvm {
     }
 
     /// Returns true if `float16` is compiled correctly: the processor has conversions, and LLVM is at least 22. On
-    /// processors with AVX512-FP16, LLVM 16 and 19 select wrong lanes of vectors of 20 or 24 elements; on those
-    /// without, LLVM 19 calls `fmaxf`.
+    /// processors with AVX512-FP16, LLVM 16 and 19 select wrong lanes of vectors of 20 or 24 elements; on processors
+    /// without AVX512-FP16, LLVM 19 calls `fmaxf`.
     pub(crate) fn has_half(&self) -> bool {
         self.version[0] >= 22 && self.has_on_x86("+f16c")
     }
@@ -278,7 +278,7 @@ impl Llvm {
         self.version[0] == 19
     }
 
-    /// Returns true if the processor has a feature. Other machines than x86 always have it.
+    /// Returns true if the processor has a feature of x86 processors, and for every processor of another architecture.
     fn has_on_x86(&self, wanted: &str) -> bool {
         let triple = self.triple.to_string_lossy();
         !triple.starts_with("x86") || self.features().split(',').any(|feature| feature == wanted)

@@ -285,9 +285,9 @@ fn hook(info: &std::panic::PanicHookInfo<'_>) {
 /// Replaces the message of a panic whose payload is neither `&str` nor `String`.
 const NO_TEXT: &str = "a payload that is not text";
 
-/// Returns the payload's text, with the place if the hook ran for this panic. A panic propagated from another
-/// thread does not run the hook, so the stored one may be of another panic. Leaks the payload, whose destructor
-/// could panic again.
+/// Returns the payload's text, with the place if the hook ran for this panic. A panic propagated from another thread
+/// does not run the hook, so the stored place may belong to another panic. Leaks the payload, whose destructor could
+/// panic again.
 fn panic_text(payload: Box<dyn Any + Send>) -> String {
     let hooked = PANIC.try_with(|panic| panic.borrow_mut().take()).ok().flatten();
     let text = payload.downcast_ref::<&str>().copied();

@@ -154,7 +154,7 @@ pub struct FileFacts<'a> {
 
 impl OpenPlugin {
     fn formats(&self) -> Result<Formats, RunFailure> {
-        self.formats.ok_or_else(|| RunFailure::Protocol("has no readers and no writers".to_string()))
+        self.formats.ok_or_else(|| RunFailure::Protocol("lacks readers and writers".to_string()))
     }
 
     /// Reads a file, with the values of all options of the reader, in the order of their declaration. `open` opens the file

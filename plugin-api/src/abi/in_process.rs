@@ -110,7 +110,7 @@ pub fn write(
 /// checker.
 pub fn check_property(property: &PropertyDecl, function: (&str, &Body)) -> Result<(), RunFailure> {
     let Some(check) = property.check else {
-        return Err(RunFailure::Protocol(format!("has no checker of `{}`", property.name)));
+        return Err(RunFailure::Protocol(format!("lacks a checker of `{}`", property.name)));
     };
     let ctx = context();
     let mut answer = Ok(());

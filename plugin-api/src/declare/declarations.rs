@@ -308,7 +308,7 @@ pub(crate) const fn write_value<const N: usize>(w: &mut Writer<N>, field: u16, v
             write_strs(w, tag::NAME, items);
         }
         // Evaluated while the plugin is compiled, so this is an error of its build.
-        _ => panic!("this kind of default has no form in the metadata of a plugin"),
+        _ => panic!("the metadata of a plugin cannot contain this kind of default"),
     }
     w.close(at);
 }

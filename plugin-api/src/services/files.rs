@@ -29,7 +29,8 @@ layout!(Files { put, data });
 pub(crate) type Take<'a> = dyn FnMut(&str, &[u8]) -> bool + 'a;
 
 extern "C" fn put(data: *mut c_void, name: RawBytes, bytes: RawBytes) -> u32 {
-    // SAFETY: `data` is the reference passed to `Files::to`, which lives during that call. The bytes live during this one.
+    // SAFETY: `data` is the reference passed to `Files::to`, which lives during that call. The bytes live while this
+    // function runs.
     let (take, name, bytes) = unsafe { (&mut *data.cast::<&mut Take<'_>>(), name.get(), bytes.get()) };
     let taken = std::str::from_utf8(name).is_ok_and(|name| take(name, bytes));
     if taken { taken::YES } else { taken::NO }
@@ -63,7 +64,8 @@ layout!(Sources { open, data });
 pub type Open<'a> = dyn Fn(&str) -> Result<Tensor, String> + 'a;
 
 extern "C" fn open(data: *mut c_void, name: RawBytes, error: Sink) -> *const TensorHdr {
-    // SAFETY: `data` is the reference passed to `Sources::to`, which lives during that call. The bytes live during this one.
+    // SAFETY: `data` is the reference passed to `Sources::to`, which lives during that call. The bytes live while this
+    // function runs.
     let (open, name) = unsafe { (&*data.cast::<&Open<'_>>(), name.get()) };
     let opened = std::str::from_utf8(name).map_err(|_| "its name is not UTF-8".to_string()).and_then(open);
     match opened {

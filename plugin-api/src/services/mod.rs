@@ -167,7 +167,7 @@ pub struct LogRecord {
     pub(crate) target: RawBytes,
     pub(crate) file: RawBytes,
     pub(crate) message: RawBytes,
-    /// Fields `NAME` and `DEFAULT` (its value as text) in turn.
+    /// For each field, `NAME` followed by `DEFAULT` (its value as text).
     pub(crate) fields: RawBytes,
 }
 

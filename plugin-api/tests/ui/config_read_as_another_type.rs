@@ -1,7 +1,7 @@
 use plugin_api::prelude::*;
 
 declare_config! {
-    /// How many.
+    /// Maximum number of calls.
     pub LIMIT: i64 = "acme.limit" { default: 16 }
 }
 

@@ -5,7 +5,7 @@ declare_instrument! {
     /// Counts.
     pub COUNTER = "acme.Counter" {
         options: Options {
-            /// How often.
+            /// Number of calls between two reports.
             every: i64 = 1,
         },
         new: counter,

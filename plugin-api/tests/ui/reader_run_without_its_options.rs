@@ -5,7 +5,7 @@ declare_reader! {
     pub reader TOY = "toy" {
         extensions: ["toy"],
         options: Options {
-            /// How many.
+            /// Maximum number of toys.
             most: i64 = 1,
         },
         run: read,

@@ -5,7 +5,7 @@ declare_pass! {
     pub function pass NOTHING = "acme.Nothing" {
         opt_level: 0,
         options: Options {
-            /// How often.
+            /// Number of repetitions.
             times: i64 = 1,
         },
         run: nothing,

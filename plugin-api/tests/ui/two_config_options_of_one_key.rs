@@ -1,11 +1,11 @@
 use plugin_api::prelude::*;
 
 declare_config! {
-    /// How many.
+    /// Maximum number of calls.
     pub LIMIT: i64 = "acme.limit" {}
 }
 declare_config! {
-    /// How many again.
+    /// The same number, declared again.
     pub AGAIN: i64 = "acme.limit" {}
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn dtype_of(code: i32) -> Res<DType> {
             return Err("tensors of complex numbers are not supported; use real numbers with an axis of 2".to_string());
         }
         0 => return Err("the data type of a tensor is missing".to_string()),
-        other => return Err(format!("there is no data type {other} up to ONNX 1.23")),
+        other => return Err(format!("data type {other} is unknown in ONNX up to 1.23")),
     })
 }
 

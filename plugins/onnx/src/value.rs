@@ -157,7 +157,7 @@ impl T {
 
     /// Returns a dimension.
     pub(crate) fn dim(&self, axis: usize) -> Res<Dim> {
-        self.dims()?.get(axis).cloned().ok_or_else(|| format!("an operand has no axis {axis}"))
+        self.dims()?.get(axis).cloned().ok_or_else(|| format!("an operand lacks axis {axis}"))
     }
 
     /// Returns an axis of this tensor; a negative one counts from the end.

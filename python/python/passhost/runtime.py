@@ -270,7 +270,7 @@ def load_module(path: str | os.PathLike[str]) -> Executable:
     except (UnicodeDecodeError, ValueError) as error:
         raise ValueError(f"{os.fspath(path)} was not written by Executable.export_library: {error}") from None
     if not isinstance(mod, IRModule):
-        raise ValueError(f"{os.fspath(path)} has no module, but a {type(mod).__name__}")
+        raise ValueError(f"{os.fspath(path)} does not contain a module, but a {type(mod).__name__}")
     return Executable(mod)
 
 

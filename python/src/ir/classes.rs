@@ -122,7 +122,8 @@ pub(crate) fn classes(py: Python<'_>) -> PyResult<&'static Classes> {
 }
 
 impl Classes {
-    /// Returns the kind of an object, from its class or from the package's base class of its class.
+    /// Returns the kind of an object. It is determined by the object's class, or by the class of this package that the
+    /// object's class inherits from.
     pub(crate) fn kind(&self, object: &Bound<'_, PyAny>) -> Option<Kind> {
         let class = object.get_type();
         if let Some(kind) = self.kinds.get(&(class.as_ptr() as usize)) {

@@ -399,7 +399,7 @@ impl Sealer {
                 Ok(self.b.extern_func(&name, TypeId::NONE))
             }
             Some(Kind::Function) => {
-                Err(ill_formed(py, "a function inside an expression has no name: bind it to a variable"))
+                Err(ill_formed(py, "a function inside an expression lacks a name: bind it to a variable"))
             }
             _ if expr.getattr("ty").is_ok_and(|ty| is_scalar(&ty)) => {
                 let dim = self.dim(expr, 0)?;

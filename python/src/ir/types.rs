@@ -132,7 +132,7 @@ impl Sealer {
         device.getattr("index")?.extract()
     }
 
-    /// Converts dimensions; `None` means that there are no dimensions.
+    /// Converts dimensions. `None` means that they are unknown, and is returned as `None`.
     pub(crate) fn dims(&mut self, dims: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Dim>>> {
         if dims.is_none() {
             return Ok(None);

@@ -213,7 +213,7 @@ def test_a_choice_needs_a_type():
     c = relax.Var("c", relax.TensorType([], "bool"))
     function = relax.Function([c, x], relax.If(c, x, x), x.ty)
     for _ in range(2):
-        with pytest.raises(ValueError, match="has no type: normalize"):
+        with pytest.raises(ValueError, match="is unknown: normalize"):
             relax.analysis.well_formed(function)
         function._seal()
 

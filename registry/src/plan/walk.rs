@@ -45,7 +45,8 @@ impl<'a> About<'a> {
         }
     }
 
-    /// Returns the opt_level at which it would run by itself, if it may run despite it.
+    /// Returns the opt_level from which it would run without being required, if it may be skipped because of this
+    /// level.
     pub(super) fn level_passed_over(self, registry: &Registry) -> Option<i32> {
         match self {
             About::Step(step) => step.skip.as_ref().map(|_| step.opt_level(registry)),

@@ -53,7 +53,8 @@ pub enum Cause {
     NotExecuted {
         /// Its name.
         name: String,
-        /// The reason: [`NO_LEGALIZATION`] if its plugin lacks a rule for it, otherwise the obstacle to the rule.
+        /// The reason: [`NO_LEGALIZATION`] if the plugin of the operator lacks a rule for legalizing it, otherwise the
+        /// reason why the rule failed.
         why: String,
     },
     /// An operator was called with wrong arguments.

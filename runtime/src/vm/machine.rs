@@ -289,8 +289,9 @@ impl<'m> Machine<'m> {
         self.run_target(Target::Nested(Arc::new(closure)), args, observer)
     }
 
-    /// Returns the first PrimFunc call that left part of its results unwritten, or may have. The result of the run
-    /// may depend on that; then it differs with [other content](Limits::with_other_fresh_bytes) of new memory.
+    /// Returns the first PrimFunc call that left, or may have left, part of its results unwritten. The result of the
+    /// run may depend on unwritten memory; if so, it changes with the [content of new
+    /// memory](Limits::with_other_fresh_bytes).
     pub fn unwritten(&self) -> Option<&At> {
         self.unwritten.as_ref()
     }

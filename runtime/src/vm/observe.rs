@@ -28,7 +28,8 @@ impl<'f> Binding<'f> {
         self.body().value_at(self.node as usize)
     }
 
-    /// Returns the number of Relax calls that lead to it: 0 in the function that was called first.
+    /// Returns the number of Relax calls that lead to the function of the binding: 0 in the function that was called
+    /// first.
     pub fn depth(&self) -> usize {
         self.depth
     }

@@ -185,7 +185,7 @@ impl Tree {
         iter.map_or("...".to_string(), |iter| iter.name.clone())
     }
 
-    /// Checks that blocks with reductions allow another order of the loops around them; `before` and `after` contain the same loops.
+    /// Checks that blocks with reductions allow the loops around them to be reordered from `before` to `after`.
     pub(crate) fn keeps_reductions(&self, before: &[Id], after: &[Id]) -> Result<(), String> {
         let (Some(top), Some(at)) = (before.first(), before.last()) else { return Ok(()) };
         for facts in self.facts_in(*at)?.iter().filter(|facts| facts.accumulates()) {

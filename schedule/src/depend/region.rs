@@ -13,8 +13,8 @@ use passhost_lang::scalar::PrimOp;
 pub(crate) struct Hull(pub(crate) Vec<(Dim, Dim)>);
 
 impl Tree {
-    /// Returns the loops that run within an iteration of a node `at` (a loop, or a node that contains the loops) while a block in it runs: the loops
-    /// between them, and those in the block.
+    /// Returns the loops that run within an iteration of a node `at` while a block in it runs: the loops between the
+    /// node and the block, and the loops in the block. The node is a loop, or contains the loops.
     fn running(&self, facts: &Facts, at: Id) -> Vec<Id> {
         let between = self.loops_around(facts.id).into_iter().filter(|of| *of != at && self.is_under(*of, at));
         between.chain(facts.inner.iter().copied()).collect()

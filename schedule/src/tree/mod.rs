@@ -187,7 +187,7 @@ pub(crate) struct Buffer {
     pub(crate) ops: Vec<Ex>,
     /// The original node of the body.
     pub(crate) old: Option<u32>,
-    /// True if the function or a block allocates it.
+    /// True if the function or a block allocates the buffer.
     pub(crate) is_allocated: bool,
     /// True if it may share memory with another buffer.
     pub(crate) is_view: bool,

@@ -48,7 +48,7 @@ impl Writer {
         self.entry(TYPE, node)
     }
 
-    /// Returns the number of a string that is an expression.
+    /// Returns the number of a node for a string that is an expression.
     pub(crate) fn string(&mut self, text: &str) -> usize {
         let none = self.none();
         let ty = self.node("ir.StringType", object(&[("span", none)]));

@@ -101,7 +101,7 @@ impl Metadata {
         items.ok_or_else(|| format!("node {at} of the metadata is not a list of nodes"))
     }
 
-    /// Returns the text of a string node. The graph has two kinds of these.
+    /// Returns the text of a string node. The graph has two kinds of string nodes.
     fn string(&self, at: usize) -> Result<String, String> {
         let text = self.node(at, PLAIN_STRING).or_else(|_| self.node(at, "str"))?;
         text.as_str().map(str::to_string).ok_or_else(|| format!("node {at} of the metadata is not a string"))

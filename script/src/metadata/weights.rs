@@ -1,5 +1,5 @@
-//! Constants whose data is not in the text but in a file beside it: `weights = I.weights("model.safetensors")` above the module, and
-//! `weights["w0"]` in it.
+//! Constants whose data is not in the text but in a file beside it: the text contains `weights =
+//! I.weights("model.safetensors")` above the module, and `weights["w0"]` in it.
 
 use passhost_lang::ir::{Tensor, Type};
 use std::cell::RefCell;

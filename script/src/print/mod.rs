@@ -38,9 +38,9 @@ pub struct Printed {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{what} cannot be written as text", of(.function))]
 pub struct Unprintable {
-    /// The function that contains it; empty if it is part of the module.
+    /// The function that contains the part; empty if the part belongs to the module itself.
     pub function: String,
-    /// Description of the part.
+    /// Description of the part that cannot be written.
     pub what: String,
 }
 

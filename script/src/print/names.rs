@@ -152,7 +152,7 @@ struct Used {
     log: Vec<Box<str>>,
     /// The names that are declared above the module, which TVM does not let a body define as symbolic variables.
     type_vars: Rc<HashSet<String>>,
-    /// The names of these that a body asked for, and the names that are declared above nested functions.
+    /// The names of `type_vars` that a body asked for, and the names that are declared above nested functions.
     avoided: Taken,
 }
 

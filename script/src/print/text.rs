@@ -98,7 +98,7 @@ pub(crate) fn push_int(out: &mut String, value: i64) {
     digits[at..].iter().for_each(|digit| out.push(char::from(*digit)));
 }
 
-/// Names with a meaning in the text, besides those that functions cannot have.
+/// Names that have a meaning in the text, in addition to the names that functions cannot have.
 const RESERVED: &[&str] = &["cls", "metadata", "Module"];
 
 /// Turns any hint into a valid Python name of a variable.

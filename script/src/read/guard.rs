@@ -73,11 +73,11 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
 /// An open bracket, or the statement.
 #[derive(Default)]
 struct Level {
-    /// The bracket that ends it.
+    /// The bracket that ends this level.
     closer: u8,
     /// Operators since the last comma.
     operators: usize,
-    /// Words that nest. A comma does not end them, because it can be between the parameters of a lambda.
+    /// Words that nest. A comma does not reset their number, because it can be between the parameters of a lambda.
     words: usize,
 }
 

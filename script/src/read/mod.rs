@@ -123,8 +123,8 @@ pub struct ReadOptions {
     /// True if types may contradict each other: a call that does not fit its operator or function remains untyped, and
     /// a declared type is accepted. Verification finds such types.
     pub unchecked: bool,
-    /// True if a parameter `a: T.handle` that is used only by `A = T.match_buffer(a, ...)` becomes the buffer `A`,
-    /// as in TVM. Otherwise, the function has a handle, and a buffer derived from it.
+    /// True if a parameter `a: T.handle` that is used only by `A = T.match_buffer(a, ...)` becomes the buffer `A`, as
+    /// in TVM. Otherwise, the parameter remains a handle, and the buffer is derived from it.
     pub matched_parameters: bool,
 }
 
@@ -165,7 +165,7 @@ pub fn read_with(text: &str, ops: &dyn Operators, options: ReadOptions) -> Resul
     read_from(text, ops, options, &NoWeights)
 }
 
-/// Reads a module with options, and with the files that have constants of it.
+/// Reads a module with options, and with the files that contain its constants.
 ///
 /// # Errors
 /// Fails as [`read`] does.
@@ -205,7 +205,7 @@ fn check_beginning(text: &str, ops: &dyn Operators) -> Result<(), ReadError> {
 /// The context of a function that is read alone.
 #[derive(Default)]
 pub(crate) struct Around<'a> {
-    /// Functions that it refers to, each with its type and the number of symbolic variables in that.
+    /// Functions that it refers to, each with its type and the number of symbolic variables in this type.
     pub(crate) functions: BTreeMap<&'a str, (Type, u32)>,
     /// The virtual devices of its module.
     pub(crate) vdevices: Devices,

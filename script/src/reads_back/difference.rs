@@ -55,7 +55,7 @@ pub(super) fn of_bodies(body: &Body, again: &Body) -> (Option<usize>, String) {
     }
 }
 
-/// Compares parts of types that neither their views nor texts show.
+/// Compares the parts of types that are visible neither in the views of the types nor in their texts.
 fn of_type_records(body: &Body, again: &Body) -> (Option<usize>, String) {
     let record = |body: &Body, at: usize| {
         let ty = body.raw().nodes().get(at)?.ty;

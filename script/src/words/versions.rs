@@ -30,7 +30,7 @@ const BEFORE: &[(&str, &str)] = &[
     ("metadata[\"relax.expr.Constant\"]", "metadata[\"ir.GenericConst\"]"),
 ];
 
-/// Returns the error for a text for another version of TVM than 0.27, if its spellings show that.
+/// Returns an error if spellings in a text show that it was written for a version of TVM other than 0.27.
 pub(crate) fn of_another(text: &str, body: &[Stmt]) -> Option<Diagnostic> {
     let mut found = Spellings { text, before: Vec::new(), after: None };
     found.imports();

@@ -33,13 +33,13 @@ enum What {
         /// Writes the printed text of each module: a JSON object on each line with `id` and `text`, or `error`.
         #[arg(long, value_name = "FILE")]
         texts: Option<PathBuf>,
-        /// With `--texts`, writes the text after this pass instead.
+        /// Writes the text after this pass instead. Requires `--texts`.
         #[arg(long, value_name = "PASS", requires = "texts")]
         after: Option<String>,
     },
     /// Prints generated modules, one JSON object a line with `id` and `text`.
     Generate {
-        /// How many.
+        /// Number of modules.
         count: u64,
         /// Number of the first module.
         #[arg(long, default_value_t = 0)]

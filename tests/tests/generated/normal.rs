@@ -158,7 +158,7 @@ proptest! {
         }
     }
 
-    /// If all types are correct, the handle is kept. Imprecise types are inferred again.
+    /// The handle is kept if all types are correct. Imprecise types are inferred again.
     #[test]
     fn infer_types_finds_what_was_there(bytes in choices()) {
         let module = made(&bytes);

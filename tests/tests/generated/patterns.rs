@@ -195,7 +195,7 @@ impl<'b> Naive<'b> {
         Some(ways)
     }
 
-    /// A check is applied only to the first way, and to the match of its own pattern.
+    /// A check is applied only to the first way of matching, and to the match of its own pattern.
     fn in_one_block(&self, plain: &Plain, value: Value<'b>, from: &Way) -> Option<Vec<Way>> {
         let own = Way { captured: from.captured.clone(), inner: BTreeSet::new() };
         let Some(first) = self.ways(plain, value, &own)?.into_iter().next() else { return Some(Vec::new()) };

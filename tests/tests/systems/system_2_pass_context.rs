@@ -203,7 +203,7 @@ fn an_embedder_is_warned() {
     assert!(warnings.contains("t.High") && log.take().is_empty(), "{warnings}");
 }
 
-/// A pass that runs itself, and a program that enters contexts without leaving them, reach the same limit.
+/// The same limit stops a pass that runs itself and a program that enters contexts without leaving them.
 #[test]
 fn a_pass_that_runs_itself_without_end_is_stopped() {
     let shared: Arc<OnceLock<Arc<Engine>>> = Arc::default();

@@ -32,7 +32,7 @@ fn with_other_text(pass: &str, module: &Module, after: &Module, old: &str, new: 
     validation::verdict(engine(), &step, 1)
 }
 
-/// The same batch normalization in both modes.
+/// One batch normalization in both modes.
 const NORMALIZED: &str = r#"
 @I.ir_module
 class Module:

@@ -28,7 +28,7 @@ fn engine() -> &'static Engine {
     &ENGINE.get_or_init(make).1
 }
 
-/// Tests a fault: returns whether it was detected, whether at the right place, and the message.
+/// Tests a fault: returns whether the fault was detected, whether the reported place is right, and the message.
 fn tried(planted: &Planted) -> (bool, bool, String) {
     let pass = format!("wrong.{}", planted.pass);
     let module = match script::read(&planted.module, engine()) {

@@ -9,7 +9,7 @@ const SUMS: Tolerance = Tolerance::Reassociated { rtol: 1e-5, atol: 1e-6 };
 
 struct List(Vec<Mutant>);
 
-/// Returns all of them.
+/// Returns all faults of this file.
 pub(crate) fn all() -> Vec<Mutant> {
     let mut list = List(Vec::new());
     relations(&mut list);

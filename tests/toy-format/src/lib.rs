@@ -92,7 +92,7 @@ fn lines(f: &FunctionBuilder<'_, '_>, source: &Source, text: &str, ctx: &Ctx) ->
                 let extents = extents.iter().map(extent).collect::<Result<Vec<i64>, _>>()?;
                 if extents.contains(&0) {
                     let report = ctx.diagnostics().in_function("main");
-                    report.report(Severity::Warning, None, &format!("line {at}: `{name}` has no elements"));
+                    report.report(Severity::Warning, None, &format!("line {at}: `{name}` lacks elements"));
                 }
                 values.insert(name, f.param(name, Type::tensor(extents, DType::F32)));
             }
@@ -172,7 +172,7 @@ fn write(module: &Module, output: &mut Output, options: &WriteOptions, _: &Ctx) 
     for binding in body.bindings() {
         let call = binding.as_call().ok_or_else(|| pass_error!("expected calls only").at(binding).in_function(name))?;
         let Some((word, ..)) = OPERATORS.iter().find(|(_, operator, _)| call.op() == Some(operator)) else {
-            return Err(pass_error!("the format has no {}", call.op().unwrap_or("such call"))
+            return Err(pass_error!("the format does not support {}", call.op().unwrap_or("this call"))
                 .at(binding)
                 .in_function(name));
         };

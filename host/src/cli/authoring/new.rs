@@ -304,7 +304,7 @@ const WORKSPACE: &str = "
 # A workspace of its own, also inside the folder of another one.
 [workspace]
 
-# Places in backtraces, without what debuggers want beyond that: builds take less time and disk.
+# Only line numbers for backtraces, and no other data for debuggers: builds take less time and disk space.
 [profile.dev]
 debug = \"line-tables-only\"
 

@@ -69,7 +69,7 @@ pub(super) fn explain_operator(registry: &Registry, (info, owner): Operator<'_>)
     out
 }
 
-/// Appends a heading with a line for each part. Appends nothing if there are no parts.
+/// Appends a heading with a line for each part. Appends nothing if `parts` is empty.
 fn section(out: &mut String, title: &str, parts: impl ExactSizeIterator<Item = String>) {
     if parts.len() > 0 {
         out.push_str(&format!("\n{title}\n"));

@@ -327,7 +327,7 @@ mod tests {
         let first = failed("`lv3` has 3 dimensions (1, n, 2), expected 2");
         let other = Failed { function: None, ..failed("`x` has 1 dimensions (n), expected 4") };
         assert!(alike(&first, &other));
-        assert!(!alike(&first, &failed("`x` has no shape")));
+        assert!(!alike(&first, &failed("`x` lacks a shape")));
         assert!(!alike(&first, &Failed { pass: Some("a.B".to_string()), ..first.clone() }));
     }
 }

@@ -326,7 +326,7 @@ pub(super) fn is_nearer(before: &Value, after: &Value, precise: &Value, allowed:
     true
 }
 
-/// Returns true if values agree wherever the one before the pass is finite.
+/// Returns true if the values before and after the pass agree wherever the value before it is finite.
 pub(super) fn agree_where_finite(before: &Value, after: &Value, allowed: &Allowed) -> bool {
     let mut work = vec![(before, after)];
     while let Some((before, after)) = work.pop() {
@@ -399,7 +399,7 @@ pub(super) fn agree_where_same(
     differs_itself
 }
 
-/// How much of the results of a function depends on uninitialized memory.
+/// The extent to which the results of a function depend on uninitialized memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Dependence {
     Nothing,

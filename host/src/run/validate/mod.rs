@@ -364,8 +364,8 @@ impl<'e> Validator<'e> {
         Ok(What::Value { output, mismatch: mismatch.clone() })
     }
 
-    /// Returns how much of the results before the pass depends on unwritten memory. A function that fails with every other content of that
-    /// memory depends on it, too.
+    /// Returns how much of the results before the pass depends on unwritten memory. A function also depends on it if it
+    /// fails with every other content of that memory.
     fn dependence(&self, about: &About<'_>, (case, args): (&Case, &[Value]), before: &Computed) -> Dependence {
         if !before.is_doubtful {
             return Dependence::Nothing;

@@ -226,7 +226,7 @@ pub(super) fn calls_a_function(op: &str) -> bool {
     op.starts_with("relax.call_") || op.starts_with("relax.invoke_")
 }
 
-/// Returns true if values of a type have writable memory. An unknown type counts as having it.
+/// Returns true if values of a type have writable memory, or if the type is unknown.
 fn may_have_memory(ty: Ty<'_>) -> bool {
     !matches!(ty.kind(), tykind::SHAPE | tykind::PRIM)
 }

@@ -55,7 +55,7 @@ pub trait HostServices {
     fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
         Err(InferError::NoHost(call.op().unwrap_or("a call").to_string()))
     }
-    /// Executes a function without parameters. The default refuses it.
+    /// Executes a function without parameters. By default, this fails.
     ///
     /// # Errors
     /// The reason of the failure.
@@ -82,15 +82,15 @@ pub trait HostServices {
     fn target(&self) -> Option<String>;
     /// Reports a diagnostic.
     fn diagnose(&self, diagnostic: &Diagnostic<'_>);
-    /// Adds a place to the last diagnostic; the message is its label. The default ignores it.
+    /// Adds a place to the last diagnostic; the message is its label. By default, this does nothing.
     fn label(&self, _label: &Diagnostic<'_>) {}
-    /// Returns which missed opportunities of the running pass in a function are to be reported. The default is none.
+    /// Returns which missed opportunities of the running pass in a function are to be reported. By default, none.
     fn wanted(&self, _function: Option<&str>) -> Wanted {
         Wanted::Nothing
     }
-    /// Adds to a counter of the running pass. The default ignores it.
+    /// Adds to a counter of the running pass. By default, this does nothing.
     fn statistic(&self, _name: &str, _n: u64) {}
-    /// Shows a module as text, with a header that identifies it. The default ignores it.
+    /// Shows a module as text, with a header that identifies it. By default, this does nothing.
     fn show_module(&self, _module: &Module, _header: &str) {}
 }
 

@@ -132,7 +132,7 @@ fn plugins_of_this_version_have_its_fingerprint() {
     assert_eq!(fingerprint_of(&text), FINGERPRINT);
 }
 
-/// The API has the number of the crate that last changed it.
+/// The version of the API is the version of the crate when the API last changed.
 #[test]
 fn no_api_is_newer_than_the_crate() {
     let crate_version = Version::parse(env!("CARGO_PKG_VERSION")).expect("a version");

@@ -201,7 +201,8 @@ fn repeat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         let at = results.len();
         results.push(match parts.is_empty() {
             false => stacked(cx, &parts, 0)?.into(),
-            true => nothing(cx, body.output.get(1 + at).ok_or_else(|| format!("result {k} has no type"))?)?.into(),
+            true => nothing(cx, body.output.get(1 + at).ok_or_else(|| format!("the type of result {k} is missing"))?)?
+                .into(),
         });
     }
     Ok(results)

@@ -230,7 +230,7 @@ pub(super) fn with_bias(cx: &Cx<'_>, out: T, bias: Option<T>) -> Res<T> {
 /// Reshapes a vector, so that it is broadcast along axis 1 of a tensor.
 pub(super) fn along_channels(cx: &Cx<'_>, vector: &T, rank: usize) -> Res<T> {
     let mut shape = vec![Dim::Int(1); rank];
-    *shape.get_mut(1).ok_or("its input has no channels")? = vector.dim(0)?;
+    *shape.get_mut(1).ok_or("its input lacks a dimension of channels")? = vector.dim(0)?;
     cx.reshape(vector, shape)
 }
 

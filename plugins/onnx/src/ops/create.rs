@@ -78,7 +78,7 @@ pub(super) fn range<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let whole = [&start, &end, &step].map(|one| one.ints().and_then(|all| all.first().copied()));
     if let [Some(a), Some(b), Some(by)] = whole.map(|one| one.map(i128::from)) {
         if by == 0 {
-            return Err(format!("there are no numbers from {a} to {b} in steps of 0"));
+            return Err(format!("it cannot count from {a} to {b} in steps of 0"));
         }
         let count = ((b - a + by - by.signum()) / by).max(0);
         let count = i64::try_from(count).ok().filter(|count| *count < 1 << 40).ok_or("it has too many numbers")?;
@@ -91,7 +91,7 @@ pub(super) fn range<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         let (a, b, by) = (one(&a)?, one(&b)?, one(&by)?);
         let count = ((b - a) / by).ceil().max(0.0);
         if by == 0.0 || !count.is_finite() || count > 1e9 {
-            return Err(format!("there are no numbers from {a} to {b} in steps of {by}"));
+            return Err(format!("it cannot count from {a} to {b} in steps of {by}"));
         }
         let at = cx.arange(&Dim::Int(count as i64), dtype)?;
         return cx.add_s(&cx.mul_s(&at, by)?, a);

@@ -164,7 +164,7 @@ pub(super) const ROWS: &[Row] = &[
 /// Combines all inputs from left to right.
 fn folded<'a>(cx: &Cx<'a>, n: &Node<'a>, f: fn(&Cx<'a>, &T, &T) -> Res<T>) -> Res<T> {
     let inputs = n.all()?;
-    let (first, rest) = inputs.split_first().ok_or("it has no inputs")?;
+    let (first, rest) = inputs.split_first().ok_or("it needs at least one input")?;
     rest.iter().try_fold(first.clone(), |all, next| f(cx, &all, next))
 }
 

@@ -81,7 +81,7 @@ fn determinant(cx: &Cx<'_>, x: &T, size: i64) -> Res<T> {
             Some(sum) => cx.add(&sum, &term)?,
         });
     }
-    sum.ok_or_else(|| "a matrix has no rows".to_string())
+    sum.ok_or_else(|| "a matrix needs at least one row".to_string())
 }
 
 /// Blocks of an image, by axis.

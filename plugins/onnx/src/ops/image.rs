@@ -106,7 +106,7 @@ struct Axis {
     to: Dim,
     /// The quotient of the output size and the input size, if it is a known number.
     scale: Option<f64>,
-    /// The same quotient as a computed tensor. If both fields are `None`, the quotient is computed from the sizes.
+    /// This quotient as a computed tensor. If both fields are `None`, the quotient is computed from the sizes.
     computed: Option<T>,
     roi: (f64, f64),
 }
@@ -288,7 +288,7 @@ fn along(cx: &Cx<'_>, x: &T, axis: &Axis, rules: &Rules<'_>) -> Res<T> {
         };
         sum = Some(if let Some(sum) = sum { cx.add(&sum, &value)? } else { value });
     }
-    let sum = sum.ok_or("it has no elements to interpolate")?;
+    let sum = sum.ok_or("it needs at least one element to interpolate")?;
     match taps.outside {
         None => Ok(sum),
         Some(outside) => {

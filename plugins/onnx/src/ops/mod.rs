@@ -35,7 +35,7 @@ pub(crate) struct Row {
     pub(crate) narrow: Narrow,
 }
 
-/// How an operator treats tensors of narrow types, whose bytes are stored as numbers of another type.
+/// The treatment of tensors of narrow types, whose bytes are stored as numbers of another type.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Narrow {
     /// It computes with numbers, so tensors of narrow types are refused.

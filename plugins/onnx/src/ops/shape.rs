@@ -166,7 +166,7 @@ fn reshape_by_data(cx: &mut Cx<'_>, x: &T, shape: &T, keeps_zero: bool) -> Res<T
 
 fn concat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let parts = n.all()?;
-    let first = parts.first().ok_or("it has no inputs")?;
+    let first = parts.first().ok_or("it needs at least one input")?;
     let axis = first.axis(n.int_if("axis")?.ok_or("its attribute `axis` is missing")?)?;
     let shapes: Option<Vec<Vec<Dim>>> = parts.iter().map(|part| part.shape().map(<[Dim]>::to_vec)).collect();
     let Some(shapes) = shapes.filter(|shapes| shapes.iter().all(|dims| dims.len() == shapes[0].len())) else {

@@ -174,7 +174,7 @@ fn adaptive(call: Call<'_>, name: &str, n: usize) -> Legal {
 enum Part {
     /// Windows of equal length.
     Even(i64),
-    /// An axis length and a number of windows that need not divide it; then the windows overlap.
+    /// The length of an axis, and a number of windows. If this number does not divide the length, the windows overlap.
     Uneven(Dim, Dim),
 }
 

@@ -384,7 +384,7 @@ class GenericConst(_Callable, Constant):
 
     def __bool__(self) -> bool:
         """Raises `ValueError`, because a constant does not have a truth value."""
-        raise ValueError("a constant has no truth value; look at its value by `.value.numpy()`")
+        raise ValueError("a constant cannot be a condition; look at its value by `.value.numpy()`")
 
 
 class StringImm(Constant):

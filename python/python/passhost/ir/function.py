@@ -24,7 +24,7 @@ class BaseFunc(_Callable, ExprWithOp):
 
     def _with_attrs(self, attrs: DictAttrs) -> Self:
         """Returns a copy with these attributes."""
-        raise TypeError(f"{type(self).__name__} has no attributes")
+        raise TypeError(f"{type(self).__name__} does not have attributes")
 
     def _seal(self, name: str | None = None, globals: Mapping[str, Any] | None = None) -> _passhost.Body:
         """Converts the function to the host's form, under a name in a module with other functions."""

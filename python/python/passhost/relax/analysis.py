@@ -69,7 +69,7 @@ class _Typed(PyExprVisitor):
 
     def visit_if_(self, op: If) -> None:
         if op.ty is MISSING:
-            raise IllFormedError("an If has no type: normalize the function that it is in")
+            raise IllFormedError("the type of an If is unknown: normalize the function that it is in")
         super().visit_if_(op)
 
 

@@ -434,7 +434,7 @@ def get_shape_of(expr: Expr) -> Expr:
     if isinstance(ty, TensorType) and ty.shape is not None:
         return ty.shape
     if ty is not MISSING and not isinstance(ty, TensorType | AnyType):
-        raise ValueError(f"a value of type {ty!r} has no shape")
+        raise ValueError(f"a value of type {ty!r} does not have a shape")
     return Call(Op.get("relax.shape_of"), [expr])
 
 

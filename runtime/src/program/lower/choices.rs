@@ -60,7 +60,7 @@ impl Lower {
         out
     }
 
-    /// Creates marks for the two values of a choice. Some input should use each of them.
+    /// Creates marks for the two values of a choice. Each value should be used for some input.
     fn sides(&mut self, condition: Option<&Dim>) -> [Mark; 2] {
         let opposite = negated(condition);
         let then = self.side(opposite.as_ref(), "the value for true of a choice");

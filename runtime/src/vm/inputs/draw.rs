@@ -39,7 +39,7 @@ pub enum InputRange {
     Infinite,
     /// NaN among other floats.
     Nan,
-    /// Constants in the code and the numbers next to them, which decide branches; and some other values.
+    /// Mostly constants in the code and the numbers next to them, because branches depend on these.
     Constants,
     /// All elements are equal, or they increase or decrease.
     Regular,

@@ -197,8 +197,8 @@ impl Inputs {
         params.iter().map(|param| joined(&param.ty().to_owned(), &mut values)).collect()
     }
 
-    /// Returns the names of the parameters that are variances of batch normalizations. Random values for a function after passes depend
-    /// on them, so that they equal those before the passes.
+    /// Returns the names of the parameters that are variances of batch normalizations. Random values depend on these
+    /// names, so that a function gets the same values before and after passes.
     pub fn variances(body: &Body) -> BTreeSet<String> {
         let Some(function) = body.function() else { return BTreeSet::new() };
         let params: Vec<Node<'_>> = function.params().collect();

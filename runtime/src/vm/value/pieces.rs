@@ -40,8 +40,8 @@ impl Pieces {
     /// exists will be used again.
     ///
     /// # Errors
-    /// Fails if the piece does not have these bytes, or another tensor that is used later has some of them. `name`
-    /// is the operator.
+    /// Fails if the piece does not contain these bytes, or if another tensor that will be used later contains some of
+    /// them. `name` is the operator.
     pub(in crate::vm) fn give(&mut self, name: &str, piece: &Piece, offset: i64, tensor: &Tensor) -> Result<(), Cause> {
         let not = |why: String| Err(Cause::NotTaken { name: name.to_string(), why });
         let bytes = i128::from(offset)..i128::from(offset) + tensor.bytes().len() as i128;

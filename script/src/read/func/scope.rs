@@ -44,7 +44,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Opens a dataflow block. As in TVM, one that directly follows another continues it.
+    /// Opens a dataflow block. As in TVM, a dataflow block that directly follows another one continues it.
     pub(super) fn open_dataflow(&mut self) {
         if self.blocks.last() != Some(&Open::Dataflow) {
             self.close_block();
@@ -66,7 +66,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Gives a name to a value. As in Python, it may have had another meaning before.
+    /// Gives a name to a value. As in Python, the name may have had another meaning before.
     pub(super) fn define(&mut self, name: &'a str, v: V, at: Range<usize>) {
         if name == "_" {
             return;

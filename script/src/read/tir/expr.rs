@@ -158,7 +158,7 @@ impl<'a> TirReader<'a> {
                 self.value(operand)
             }
             (UnaryOp::UAdd, _) => {
-                Err(Diagnostic::new(span(expr), "TVM has no unary `+` of expressions").help("leave it out"))
+                Err(Diagnostic::new(span(expr), "TVM does not have unary `+` of expressions").help("leave it out"))
             }
             (UnaryOp::Invert, operand) => {
                 let a = self.value(operand)?;

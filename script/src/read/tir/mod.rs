@@ -391,7 +391,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// Starts the names of a schedulable block. Returns the value with which to leave it.
+    /// Starts the names of a schedulable block. Returns the value to pass when the block is left.
     pub(super) fn enter_block(&mut self) -> usize {
         std::mem::replace(&mut self.block, self.log.len())
     }

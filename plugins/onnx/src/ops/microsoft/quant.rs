@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Row] = &[
     })),
     ms(one("QLinearConcat", 1, |cx, n| {
         let parts: Vec<T> = (2..n.n_inputs()).step_by(3).map(|at| real(cx, n, at)).collect::<Res<_>>()?;
-        let first = parts.first().ok_or("it has no operands")?;
+        let first = parts.first().ok_or("it needs at least one operand")?;
         let axis = first.axis(n.int_if("axis")?.ok_or("its attribute `axis` is missing")?)?;
         let out = cx.concat(&parts, axis)?;
         quantized_as(cx, n, &out, 0, n.input(2)?.dtype())
@@ -119,7 +119,7 @@ fn softmax<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     quantized_like(cx, n, &out, 3)
 }
 
-/// Computes a product of quantized matrices, as floats if the result has no scale.
+/// Computes a product of quantized matrices, as floats if the scale of the result is missing.
 fn gemm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (a, b) = gemm_operands(cx, n, 0, 3)?;
     let dtype = a.dtype();
