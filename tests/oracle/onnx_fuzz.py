@@ -5,8 +5,9 @@
 
 Each round makes a model of one version of the standard operators with a node for each kind in `onnx_fuzz_cases.py`, with random
 attributes, shapes and types. Some operands are constants, and sizes are numbers or symbolic. Where onnxruntime lacks a form, the
-reference implementation of the `onnx` wheel decides. A model that fails is split until the nodes at fault remain. The results are
-JSON lines in `onnx_fuzz.jsonl`: operator, version, attributes, shapes, and what is not right. A run continues after the last round.
+reference implementation of the `onnx` wheel decides. A model that fails is split until the nodes at fault remain. The
+results are JSON lines in `onnx_fuzz.jsonl`: operator, version, attributes, shapes, and what is wrong. A new run
+continues after the last round of the previous one.
 """
 import argparse, collections, json, os, subprocess, tempfile, warnings
 import numpy as np

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// The way in which the two libraries alternate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turns {
-    /// A symbolic link points to one, then to the other.
+    /// A symbolic link points to one library, then to the other.
     SymbolicLink,
-    /// The path is a hard link to one, then to the other.
+    /// The path is a hard link to one library, then to the other.
     HardLink,
     /// The path is renamed away, and the other library is renamed to it.
     Rename,

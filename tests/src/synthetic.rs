@@ -101,7 +101,7 @@ fn function_text(text: &mut String, name: &str, bindings: usize) {
     for i in 0..bindings.saturating_sub(1) {
         let value = match i % 10 {
             3 => format!("R.multiply({last}, y)"),
-            // The same as the previous binding.
+            // This repeats the previous binding.
             4 => format!("R.multiply({}, y)", previous(i, 2)),
             // Dead: never used.
             6 => format!("R.subtract({last}, y)"),

@@ -268,7 +268,7 @@ fn numbers_have_one_form() {
     let call = |argument: &str| {
         module(X, &format!("y: R.Any = R.call_pure_packed(\"f\", x, {argument}, ty_args=(R.Any,))\nreturn y"))
     };
-    // As TVM prints them.
+    // The expected texts are those that TVM prints.
     for (argument, expected) in [
         ("-0.0", "T.float64(-0.0)"),
         ("2.5", "T.float64(2.5)"),

@@ -361,7 +361,7 @@ impl Instruments {
 
     fn close(&mut self, all: Vec<Instrument>) {
         for Instrument { name, plugin, file, what, inherited, .. } in all {
-            // An inner context can still have it. The last one closes it.
+            // An inner context can still use the instrument. The last context that uses it closes it.
             let Some(What::Plugins(instrument)) = Rc::into_inner(what).map(RefCell::into_inner) else { continue };
             let event = DESTRUCTOR;
             let doing = doing(&name, &plugin, file.as_deref(), event);

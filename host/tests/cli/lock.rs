@@ -116,7 +116,7 @@ fn a_lockfile_of_another_system() {
     let lock = text(&case.path("passes.lock"));
     assert!(lock.contains("sparc-sun-solaris") && lock.contains(&line), "{lock}");
     assert_eq!(case.run(&["list", "--locked"], b"").2, 0);
-    // Another version is a change on every system.
+    // A different version of a plugin is reported as a change, whatever the system.
     let case = case.file("passes.lock", lock.replace("version = \"0.1.0\"", "version = \"0.0.9\""));
     let (stdout, ..) = case.run(&["lock"], b"");
     assert!(stdout.contains("odd: version 0.0.9 -> 0.1.0"), "{stdout}");

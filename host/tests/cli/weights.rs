@@ -180,7 +180,7 @@ fn a_file_that_becomes_shorter_while_it_is_mapped_is_named() {
     let left = std::fs::read_dir(case.folder.path()).expect("a folder").flatten();
     let left: Vec<_> = left.filter(|file| file.file_name().to_string_lossy().starts_with(".passhost")).collect();
     assert!(left.is_empty(), "no temporary file is left: {left:?}");
-    // The same without a supervising process, and while the text is printed.
+    // The same happens without a supervising process, and while the text is printed.
     let case = case.file("w.bin", floats(LENGTH / 4));
     let mut command = case.command(&args);
     command.env("PASSHOST_ONE_PROCESS", "1");

@@ -275,7 +275,8 @@ impl HiddenScalars {
 #[derive(Default)]
 struct Symbols {
     defined: Vec<Sym>,
-    /// For each open function, the number of variables defined before it, and that number including its parameters.
+    /// For each open function, the number of variables defined before it, and their number after its parameters were
+    /// added.
     functions: Vec<(usize, usize)>,
 }
 

@@ -218,7 +218,7 @@ functor! {
 fn visit<'a, F: ExprFunctor<'a>>(f: &mut F, root: Value<'a>, args: F::Args) -> F::Output {
     enum Step<'a, A> {
         Enter(Value<'a>, A),
-        /// A value to leave, with its arguments and the number of results before those of its parts.
+        /// A value to leave, with its arguments, and the number of results that existed before its parts were visited.
         Leave(Value<'a>, A, usize),
     }
     if root.is_leaf() {

@@ -461,7 +461,7 @@ impl<'b> Writer<'_, '_, 'b> {
         if info.is_some() {
             others.sort_by_key(|(key, _)| *key);
         }
-        // The type of the attributes of a packed function precedes them.
+        // `attrs_type_key`, the type of the attributes of a packed function, comes first.
         others.sort_by_key(|(key, _)| *key != "attrs_type_key");
         for (key, value) in declared.chain(others) {
             if key == "te_grad_kwargs" && value.is_none() {

@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn metadata_is_compared_by_what_it_holds() {
-        // The same string with different numbers.
+        // Both texts use the same string, under different numbers.
         let text = |strings: &[&str], uses: &str| {
             let key = "ffi.String";
             let mut nodes = vec![serde_json::json!({"type": key, "data": key})];

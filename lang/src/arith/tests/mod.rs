@@ -344,7 +344,7 @@ fn order_decides_min_max_and_comparisons() {
     becomes(op(Eq, op(Mul, m.clone(), 2), 7), truth(false));
     becomes(op(Le, op(Mul, op(FloorDiv, m.clone(), 3), 3), m.clone()), truth(true));
     becomes(op(Le, op(Min, m.clone(), n.clone()), op(Add, m.clone(), 2)), truth(true));
-    // Each comparison has one form.
+    // Equivalent comparisons are simplified to one form.
     becomes(op(Le, op(Mul, m.clone(), 2), 9), op(Lt, m.clone(), 5));
     becomes(op(Gt, m.clone(), 4), op(Le, 5, m.clone()));
     becomes(not(op(Lt, m.clone(), n.clone())), op(Le, n.clone(), m.clone()));

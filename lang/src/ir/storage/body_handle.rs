@@ -116,7 +116,7 @@ impl Body {
         raw: &RawView<'_>,
         check: impl FnOnce(&RawView<'_>) -> Result<(), E>,
     ) -> Result<Body, E> {
-        // The last unit is for the hash.
+        // The last unit of the buffer is reserved for the hash.
         let mut buffer = vec![0u128; raw.units() + 1].into_boxed_slice();
         let slots = raw.copy_into(&mut buffer);
         let tensors = raw.tensors().to_vec().into_boxed_slice();

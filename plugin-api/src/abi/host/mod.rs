@@ -400,7 +400,7 @@ impl OpenPlugin {
             }
         };
         compare(&entry, meta)?;
-        // SAFETY: the fingerprint covers the layout of `TypeLayout`, so the plugin's is one.
+        // SAFETY: the fingerprint covers the layout of `TypeLayout`, so the plugin's record has this layout.
         let theirs = unsafe { (entry.layout)().cast::<TypeLayout>().as_ref() };
         let theirs = theirs.ok_or_else(|| OpenError::Layout("the version in the plugin is unknown".to_string()))?;
         crate::abi::layout::compare(crate::abi::layout::layout_of_boundary(), theirs).map_err(OpenError::Layout)?;

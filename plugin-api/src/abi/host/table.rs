@@ -89,7 +89,7 @@ extern "C" fn host_module(
     n: usize,
     meta: *const BodyHdr,
 ) -> *const ModuleHdr {
-    // More functions than any module has. A larger number is an error of the plugin that the host cannot handle.
+    // Modules have fewer functions than this. A larger number is an error of the plugin that the host cannot handle.
     const MOST_FUNCTIONS: usize = 1 << 24;
     guarded(std::ptr::null(), || {
         if n > MOST_FUNCTIONS {

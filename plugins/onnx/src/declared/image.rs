@@ -161,8 +161,8 @@ fn legalize_grid(call: Call<'_>) -> Result<Legalized, InferError> {
     let wide = if x.dtype().is_float() { x.dtype() } else { DType::F32 };
     let sizes: Vec<TeExpr> = x.shape()[2..].iter().map(|dim| TeExpr::of_dim(dim.clone()).cast(wide)).collect();
     let mode = text(call, "mode");
-    // A cubic curve uses elements outside of the tensor, so each element's index is moved into the tensor, instead of
-    // the position.
+    // A cubic curve also uses neighbours of the position, which may be outside of the tensor. Therefore the index of
+    // each neighbour is moved into the tensor, and not the position.
     let place = |at: TeExpr, axis: usize| {
         let at = border.place(at.cast(wide), &sizes[axis]);
         match mode {

@@ -96,7 +96,7 @@ impl Step<'_> {
                 (&x * param()).math("tanh") * alpha
             }
             "Softsign" => &x / (x.max(-x.clone()) + 1.0),
-            // Without overflow for large numbers.
+            // This form does not overflow for large numbers.
             "Softplus" => x.max(0.0) + ((-x.max(-x.clone())).math("exp") + 1.0).math("log"),
             _ => x.math("tanh"),
         }

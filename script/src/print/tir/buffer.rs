@@ -202,7 +202,7 @@ impl<'b> Tir<'_, '_, 'b> {
             return None;
         }
         if node.a == buffer_of::ALLOC && small {
-            // TVM prints the data type as an object, which it cannot read.
+            // TVM prints the data type as an object, but cannot read that form.
             let _ = writeln!(self.p.out, "T.alloc_scalar(\"{}\", scope=\"{}\")", ty.dtype(), ty.buffer_scope());
             return None;
         }

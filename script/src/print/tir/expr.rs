@@ -504,7 +504,7 @@ impl<'b> Tir<'_, '_, 'b> {
             self.type_argument(value.ty());
         }
         if let Some(params) = value.attr("launch_params") {
-            // The name of a kernel precedes them.
+            // The name of a kernel is printed before the launch parameters.
             self.push(", launch_params=[");
             for (i, param) in params.items().enumerate() {
                 self.p.comma(i);

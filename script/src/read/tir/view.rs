@@ -47,7 +47,7 @@ impl<'a> TirReader<'a> {
         let ops: Vec<V> = std::iter::once(data).chain(extras).collect();
         let e = self.add_buffer(name, buffer, of, &ops, AttrsId::NONE);
         if one && flat && viewed.tiled {
-            // It is the layout of one element, however it was derived.
+            // The layout is that of one element, whatever it was derived from.
             self.define_name(name, E { is: Is::Scalar, ..e });
         }
         Ok(())

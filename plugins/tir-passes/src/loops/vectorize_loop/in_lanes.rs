@@ -50,7 +50,7 @@ impl<'b> InLanes<'b> {
                 _ => call.args().any(|arg| many(Some(arg))),
             },
             Expr::Broadcast { value, .. } | Expr::Let { value, .. } => many(Some(value)),
-            // Each lane has a vector.
+            // Each lane would contain a vector.
             Expr::Ramp { .. } | Expr::Shuffle { .. } => value.operands().any(|operand| many(Some(operand))),
             _ => false,
         };
