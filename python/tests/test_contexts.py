@@ -41,11 +41,11 @@ def test_a_context_that_is_left_twice():
 
 
 def test_what_a_context_takes():
-    with pytest.raises(TypeError, match="opt_level is an integer"):
+    with pytest.raises(TypeError, match="opt_level must be an integer"):
         PassContext(opt_level="3")
     with pytest.raises(TypeError, match="write \\['relax.FuseOps'\\]"):
         PassContext(disabled_pass="relax.FuseOps")
-    with pytest.raises(TypeError, match="an instrument is a PassInstrument"):
+    with pytest.raises(TypeError, match="an instrument must be a PassInstrument"):
         PassContext(instruments=[3])
     with pytest.raises(ConfigError, match=r"relax\.FuseOps\.max_dept"):
         PassContext(config={"relax.FuseOps.max_dept": 3})
@@ -58,25 +58,29 @@ def test_what_a_context_takes():
 @pytest.mark.parametrize(
     ("given", "kind", "message"),
     [
-        ({"opt_level": 2**70}, ValueError, "opt_level is an integer from -2147483648 to 2147483647, not"),
-        ({"jobs": -1}, ValueError, "jobs is an integer from 0 to 18446744073709551615, not -1"),
-        ({"jobs": "x"}, TypeError, "jobs is an integer, not 'x'"),
-        ({"jobs": 2.5}, TypeError, "jobs is an integer, not 2.5"),
-        ({"missed": "x"}, TypeError, "missed is True or False, not 'x'"),
-        ({"tvm_compat": 1}, TypeError, "tvm_compat is True or False, not 1"),
-        ({"target": 3}, TypeError, "target is a string, not 3"),
-        ({"required_pass": 3}, TypeError, "required_pass is a list of names, not 3"),
+        ({"opt_level": 2**70}, ValueError, "opt_level must be an integer from -2147483648 to 2147483647, not"),
+        ({"jobs": -1}, ValueError, "jobs must be an integer from 0 to 18446744073709551615, not -1"),
+        ({"jobs": "x"}, TypeError, "jobs must be an integer, not 'x'"),
+        ({"jobs": 2.5}, TypeError, "jobs must be an integer, not 2.5"),
+        ({"missed": "x"}, TypeError, "missed must be True or False, not 'x'"),
+        ({"tvm_compat": 1}, TypeError, "tvm_compat must be True or False, not 1"),
+        ({"target": 3}, TypeError, "target must be a string, not 3"),
+        ({"required_pass": 3}, TypeError, "required_pass must be a list of names, not 3"),
         (
             {"instruments": "timing"},
             TypeError,
-            r"instruments is a list of instruments, not 'timing'; write \['timing'\]",
+            r"instruments must be a list of instruments, not 'timing'; write \['timing'\]",
         ),
-        ({"config": 3}, TypeError, "config is a dict of values by their keys, not 3"),
-        ({"config": {"relax.FuseOps.max_depth": None}}, TypeError, "config relax.FuseOps.max_depth is a bool, int"),
+        ({"config": 3}, TypeError, "config must be a dict of values by their keys, not 3"),
+        (
+            {"config": {"relax.FuseOps.max_depth": None}},
+            TypeError,
+            "config relax.FuseOps.max_depth must be a bool, int",
+        ),
         (
             {"config": {"relax.FuseOps.max_depth": 2**70}},
             ValueError,
-            "config relax.FuseOps.max_depth is an integer from",
+            "config relax.FuseOps.max_depth must be an integer from",
         ),
     ],
 )

@@ -37,21 +37,21 @@ def test_passes_are_documented_by_their_metadata():
 def test_options_are_checked():
     with pytest.raises(TypeError, match="unexpected keyword argument 'level'"):
         relax.FuseOps(level=2)
-    with pytest.raises(TypeError, match="fuse_opt_level is a int, not 'x'"):
+    with pytest.raises(TypeError, match="fuse_opt_level must be of type int, not 'x'"):
         relax.FuseOps(fuse_opt_level="x")
-    with pytest.raises(TypeError, match="an element of through is a str, not 3"):
+    with pytest.raises(TypeError, match="an element of through must be of type str, not 3"):
         passhost.passes.acme.GroupConvolutions(through=[3])
-    with pytest.raises(TypeError, match="fuse_opt_level is a int, not True"):
+    with pytest.raises(TypeError, match="fuse_opt_level must be of type int, not True"):
         relax.FuseOps(fuse_opt_level=True)
 
 
 def test_options_have_64_bits_and_may_be_of_numpy(mod):
-    with pytest.raises(ValueError, match="fuse_opt_level is an integer from .*, not 9223372036854775808"):
+    with pytest.raises(ValueError, match="fuse_opt_level must be an integer from .*, not 9223372036854775808"):
         relax.FuseOps(fuse_opt_level=2**63)
-    with pytest.raises(TypeError, match="FuseOps: fuse_opt_level is a int, not 'x'"):
+    with pytest.raises(TypeError, match="FuseOps: fuse_opt_level must be of type int, not 'x'"):
         passhost.relax.transform.FuseOps("x")
     assert repr(relax.FuseOps(fuse_opt_level=np.int64(1))) == "relax.FuseOps(fuse_opt_level=1)"
-    with pytest.raises(TypeError, match="fuse_opt_level is a int, not .*2.0"):
+    with pytest.raises(TypeError, match="fuse_opt_level must be of type int, not .*2.0"):
         relax.FuseOps(fuse_opt_level=np.float32(2))
     assert "R.add" in relax.FuseOps(fuse_opt_level=np.int64(1))(mod).script()
 
@@ -63,10 +63,10 @@ def nothing(mod, ctx):
 @pytest.mark.parametrize(
     ("given", "kind", "message"),
     [
-        ({"name": 3}, TypeError, "the name of a pass is a string, not 3"),
-        ({"required": [3]}, TypeError, "required of pass 'nothing' is a list of names, and 3 is a int"),
+        ({"name": 3}, TypeError, "the name of a pass must be a string, not 3"),
+        ({"required": [3]}, TypeError, "required of pass 'nothing' must be a list of names, but 3 is a int"),
         ({"required": 3}, TypeError, "Required is expected to be the type of list/tuple"),
-        ({"opt_level": 2**40}, ValueError, "opt_level of pass 'nothing' is an integer from"),
+        ({"opt_level": 2**40}, ValueError, "opt_level of pass 'nothing' must be an integer from"),
         *[({"name": name}, ValueError, "is not a valid pass name") for name in ("深", "1a", "a.1", "a..b", ".a", "é")],
     ],
 )
@@ -260,11 +260,11 @@ def test_what_is_not_a_module_or_pass(mod):
         Sequential(3)
     with pytest.raises(TypeError, match=r"item 1 is relax.Normalize, which makes a pass when it is called"):
         Sequential([relax.Normalize(), passhost.passes.relax.Normalize])
-    with pytest.raises(TypeError, match="the name of a pass is a string, not None"):
+    with pytest.raises(TypeError, match="the name of a pass must be a string, not None"):
         passhost.tvm.tvm_pass(None)
     with pytest.raises(TypeError, match="from_tvm takes an IRModule of TVM, not 3"):
         passhost.tvm.from_tvm(3)
-    with pytest.raises(TypeError, match="source is the text of a module, not None"):
+    with pytest.raises(TypeError, match="source must be the text of a module, not None"):
         passhost.script.from_source(None)
 
 

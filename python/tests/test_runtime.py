@@ -240,10 +240,10 @@ def test_executables_as_files(mod, tmp_path):
     ("given", "kind", "message"),
     [
         ({"mod": 3}, TypeError, "exec takes an IRModule, not 3"),
-        ({"function": 3}, TypeError, "function is a string, not 3"),
-        ({"limit_memory": "x"}, TypeError, "limit_memory is an integer, not 'x'"),
-        ({"limit_memory": -1}, ValueError, "limit_memory is an integer from 0 to"),
-        ({"limit_work": 0.5}, TypeError, "limit_work is an integer, not 0.5"),
+        ({"function": 3}, TypeError, "function must be a string, not 3"),
+        ({"limit_memory": "x"}, TypeError, "limit_memory must be an integer, not 'x'"),
+        ({"limit_memory": -1}, ValueError, "limit_memory must be an integer from 0 to"),
+        ({"limit_work": 0.5}, TypeError, "limit_work must be an integer, not 0.5"),
         ({"limit_memory": 1}, ExecutionError, "use a larger limit_memory"),
         ({"limit_work": np.int64(1)}, ExecutionError, "use a larger limit_work, unless"),
         ({"function": "other"}, ExecutionError, "use function= with a Relax function"),
@@ -313,9 +313,9 @@ def test_backends_have_the_same_bits(matmul):
     np.testing.assert_array_equal(runtime.VirtualMachine(matmul, backend="llvm")["main"](x).numpy(), results[0])
     assert passhost.validate(matmul, passhost.passes.tir.ScheduleForCPU(), backend="llvm").is_same
     for call in (passhost.exec, passhost.benchmark, lambda *args, **named: runtime.VirtualMachine(args[0], **named)):
-        with pytest.raises(ValueError, match="backend is one of 'auto', 'llvm', 'interpreter', not 'gpu'"):
+        with pytest.raises(ValueError, match="backend must be one of 'auto', 'llvm', 'interpreter', not 'gpu'"):
             call(matmul, x, backend="gpu")
-    with pytest.raises(TypeError, match="backend is a string"):
+    with pytest.raises(TypeError, match="backend must be a string"):
         passhost.exec(matmul, x, backend=None)
 
 

@@ -125,7 +125,7 @@ def test_a_diff_has_functions_that_come_and_go():
     changes = {each.name: each.change for each in diff(before, after)}
     assert changes == {"helper": "removed", "main": "changed", "other": "added"}
     Checked(diff(before, after)._repr_html_())
-    with pytest.raises(TypeError, match="modules are compared, not Function"):
+    with pytest.raises(TypeError, match="only modules can be compared, not Function"):
         diff(before, before["main"])
 
 

@@ -55,7 +55,7 @@ def test_the_context_hears_of_the_run(mod):
 
 
 def test_what_validate_refuses(mod):
-    with pytest.raises(TypeError, match="an IRModule is validated, not int"):
+    with pytest.raises(TypeError, match="only an IRModule can be validated, not int"):
         passhost.validate(3, relax.Normalize())
     with pytest.raises(ValueError, match="the module does not have a function `other`"):
         passhost.validate(mod, relax.Normalize(), function="other")
@@ -83,11 +83,11 @@ def test_a_pass_that_fails_ends_the_validation(mod):
 
 def test_what_validation_takes(mod):
     passes = passhost.passes.relax.LegalizeOps()
-    with pytest.raises(TypeError, match="seed is an integer, not 'x'"):
+    with pytest.raises(TypeError, match="seed must be an integer, not 'x'"):
         passhost.validate(mod, passes, seed="x")
-    with pytest.raises(ValueError, match="limit_work is an integer from 0"):
+    with pytest.raises(ValueError, match="limit_work must be an integer from 0"):
         passhost.validate(mod, passes, limit_work=-1)
-    with pytest.raises(TypeError, match="dims is a dict of extents by the names of dimensions, not 3"):
+    with pytest.raises(TypeError, match="dims must be a dict of extents by the names of dimensions, not 3"):
         passhost.validate(mod, passes, dims=3)
     assert passhost.validate(mod, passes, seed=np.int64(3)).is_same
 
@@ -152,13 +152,13 @@ def test_what_the_options_of_inputs_refuse():
         passhost.validate(mod, passes, inputs={"z": np.zeros(3, "float32")})
     with pytest.raises(ValueError, match="the functions of the module do not have a parameter `z`"):
         passhost.validate(mod, passes, ranges={"z": (0, 1)})
-    with pytest.raises(TypeError, match="inputs is a dict of arrays"):
+    with pytest.raises(TypeError, match="inputs must be a dict of arrays"):
         passhost.validate(mod, passes, inputs=[1])
-    with pytest.raises(TypeError, match="ranges is a pair of numbers"):
+    with pytest.raises(TypeError, match="ranges must be a pair of numbers"):
         passhost.validate(mod, passes, ranges=3)
-    with pytest.raises(ValueError, match=r"ranges\['x'\] is a pair of numbers"):
+    with pytest.raises(ValueError, match=r"ranges\['x'\] must be a pair of numbers"):
         passhost.validate(mod, passes, ranges={"x": (1, 0)})
-    with pytest.raises(ValueError, match="inputs_per_size is an integer from 1 to 1000, not 0"):
+    with pytest.raises(ValueError, match="inputs_per_size must be an integer from 1 to 1000, not 0"):
         passhost.validate(mod, passes, inputs_per_size=0)
     checked = passhost.validate(mod, passes, inputs={"x": np.zeros(4, "float32")})
     assert checked.verdicts[0].verdict == "not_validated"

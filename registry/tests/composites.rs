@@ -438,7 +438,8 @@ fn a_repetition_ends_when_a_round_changes_nothing() {
     let pipeline = "repeat(5)[t.B,t.C]";
     assert_eq!(rounds(pipeline, &mut []).join(" "), "A B C 1 rounds");
     assert_eq!(rounds(pipeline, &mut [("C", 2)]).join(" "), "A B C | 1/5 1 by C | A B C | 2/5 1 by C | A B C 3 rounds");
-    // Changes by the requirements of a member count in its round, and in the rounds around it.
+    // If a pass that a member requires changes the module, this counts as a change of the member's round, and of the
+    // rounds around it.
     assert_eq!(
         rounds("repeat[t.C,repeat(limit=3)[t.B]]", &mut [("A", 1)]).join(" "),
         "C A B | 1/3 3 by A | B 2 rounds | 1/16 1 by A | C B 1 rounds 2 rounds"

@@ -56,7 +56,7 @@ fn loops_are_split() {
     check("split_scheduled", |body| Split { factor: 4 }.mutate(body));
 }
 
-/// Splits a loop whose extent is not known to be a multiple, with a condition around its body.
+/// Splits a loop whose extent is not known to be a multiple of the factor, with a condition around its body.
 struct SplitAny;
 
 impl<'b> StmtMutator<'b> for SplitAny {

@@ -145,7 +145,7 @@ struct Passes(Timing);
 
 impl PassInstrument for Passes {
     fn run_before(&mut self, _: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
-        // A Sequential is verified only in its members.
+        // For a Sequential, only its members are verified.
         self.0.0.borrow_mut().begin(pass.name, pass.granularity != Granularity::Composite);
         Ok(())
     }

@@ -140,7 +140,7 @@ pub(crate) fn stamp(found: &Metadata) -> Option<Stamp> {
     ])
 }
 
-/// Other systems lack a reliable stamp.
+/// Systems other than Unix lack a reliable stamp.
 #[cfg(not(unix))]
 pub(crate) fn stamp(_: &Metadata) -> Option<Stamp> {
     None

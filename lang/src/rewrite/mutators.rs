@@ -586,7 +586,7 @@ mutator_trait! {
         kind::WHERE => visit_where(stmt: Value<'b>) = std::convert::identity,
             "The condition under which the schedulable block around it is executed.";
         kind::ACCESS => visit_access(access: Value<'b>) = std::convert::identity,
-            "The region of a buffer that a block reads or writes, that a buffer matches or a call takes.";
+            "The region of a buffer that a block reads or writes, that a call takes, or that another buffer matches.";
         kind::ANNOTATE => visit_annotate(stmt: Value<'b>) = std::convert::identity,
             "Annotations of the schedulable block around it.";
         kind::INIT => visit_init(stmt: Value<'b>) = std::convert::identity,

@@ -307,7 +307,7 @@ pub(crate) const fn write_value<const N: usize>(w: &mut Writer<N>, field: u16, v
             w.byte(value::STRS);
             write_strs(w, tag::NAME, items);
         }
-        // Evaluated while the plugin is compiled, so this is an error of its build.
+        // This is evaluated while the plugin is compiled, so the panic becomes an error of its build.
         _ => panic!("the metadata of a plugin cannot contain this kind of default"),
     }
     w.close(at);

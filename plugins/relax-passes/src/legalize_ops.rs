@@ -14,7 +14,7 @@ declare_pass! {
     /// The plugin of an operator declares what it computes. Calls that compute the same function of their arguments
     /// share one PrimFunc. Expects any module. Results never change.
     ///
-    /// Keeps calls to which others are legalized: `relax.call_*`, `relax.invoke_*`, `relax.make_closure`,
+    /// Keeps the calls that legalizations consist of: `relax.call_*`, `relax.invoke_*`, `relax.make_closure`,
     /// `relax.builtin.*`, `relax.memory.*` and `relax.vm.*`. Keeps `relax.cumprod`, `relax.cumsum` and
     /// `relax.ewise_fma`, which passes for a target replace. Keeps operators without a legalization, and calls with
     /// unknown shapes; a remark names each of them with the reason.

@@ -82,7 +82,7 @@ class PassContext:
         self.disabled_pass = _given.names("disabled_pass", disabled_pass)
         self.instruments = self._checked(instruments)
         if config is not None and not isinstance(config, Mapping):
-            raise TypeError(f"config is a dict of values by their keys, not {config!r}")
+            raise TypeError(f"config must be a dict of values by their keys, not {config!r}")
         self.config: dict[str, Any] = dict(config or {})
         self.target = None if target is None else _given.text("target", target)
         self.tvm_compat = Compat.tvm if tvm_compat is None else _given.flag("tvm_compat", tvm_compat)
@@ -104,12 +104,12 @@ class PassContext:
     @staticmethod
     def _checked(instruments: Iterable[PassInstrument | str] | None) -> list[PassInstrument | str]:
         if instruments is not None and (isinstance(instruments, str) or not isinstance(instruments, Iterable)):
-            raise TypeError(f"instruments is a list of instruments, not {instruments!r}; write [{instruments!r}]")
+            raise TypeError(f"instruments must be a list of instruments, not {instruments!r}; write [{instruments!r}]")
         given = list(instruments or ())
         for instrument in given:
             if not isinstance(instrument, PassInstrument | str):
                 raise TypeError(
-                    f"an instrument is a PassInstrument or the name of a plugin's instrument, not {instrument!r}; "
+                    f"an instrument must be a PassInstrument or the name of a plugin's instrument, not {instrument!r}; "
                     "decorate its class with @pass_instrument"
                 )
         return given

@@ -14,10 +14,10 @@ def integer(what: str, value: object, least: int = -(2**63), most: int = 2**63 -
     """Converts an integer of Python or NumPy to one of Python. Raises `TypeError` if it is not an integer, `ValueError`
     if out of range."""
     if isinstance(value, bool) or not is_integer(value):
-        raise TypeError(f"{what} is an integer, not {value!r}")
+        raise TypeError(f"{what} must be an integer, not {value!r}")
     number = int(value)
     if not least <= number <= most:
-        raise ValueError(f"{what} is an integer from {least} to {most}, not {number}")
+        raise ValueError(f"{what} must be an integer from {least} to {most}, not {number}")
     return number
 
 
@@ -34,21 +34,21 @@ def amount(what: str, value: object) -> int:
 def flag(what: str, value: object) -> bool:
     """Checks a boolean. Raises `TypeError` for anything else."""
     if not isinstance(value, bool):
-        raise TypeError(f"{what} is True or False, not {value!r}")
+        raise TypeError(f"{what} must be True or False, not {value!r}")
     return value
 
 
 def text(what: str, value: object) -> str:
     """Checks a string. Raises `TypeError` for anything else."""
     if not isinstance(value, str):
-        raise TypeError(f"{what} is a string, not {value!r}")
+        raise TypeError(f"{what} must be a string, not {value!r}")
     return value
 
 
 def choice(what: str, value: object, choices: Iterable[str]) -> str:
     """Checks that a value is one of some strings. Raises `TypeError` or `ValueError` for anything else."""
     if text(what, value) not in choices:
-        raise ValueError(f"{what} is one of {', '.join(map(repr, choices))}, not {value!r}")
+        raise ValueError(f"{what} must be one of {', '.join(map(repr, choices))}, not {value!r}")
     return str(value)
 
 
@@ -60,13 +60,13 @@ def backend(value: object) -> str:
 def names(what: str, value: Iterable[str] | None) -> tuple[str, ...]:
     """Checks a sequence of names; None means no names. Raises `TypeError` for anything but strings."""
     if isinstance(value, str):
-        raise TypeError(f"{what} is a list of names, not the string {value!r}; write [{value!r}]")
+        raise TypeError(f"{what} must be a list of names, not the string {value!r}; write [{value!r}]")
     if value is not None and not isinstance(value, Iterable):
-        raise TypeError(f"{what} is a list of names, not {value!r}")
+        raise TypeError(f"{what} must be a list of names, not {value!r}")
     given = tuple(value or ())
     for name in given:
         if not isinstance(name, str):
-            raise TypeError(f"{what} is a list of names, and {name!r} is a {type(name).__name__}")
+            raise TypeError(f"{what} must be a list of names, but {name!r} is a {type(name).__name__}")
     return given
 
 
@@ -78,5 +78,5 @@ def plain(what: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(f"an element of {what}", item) for item in value]
     if not isinstance(value, bool | int | float | str):
-        raise TypeError(f"{what} is a bool, int, float, str or a list of these, not {value!r}")
+        raise TypeError(f"{what} must be a bool, int, float, str or a list of these, not {value!r}")
     return integer(what, value) if isinstance(value, int) and not isinstance(value, bool) else value

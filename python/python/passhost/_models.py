@@ -22,7 +22,7 @@ def load_model(
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(
-            f"path is the name of a file, not an object of {type(path).__module__}.{type(path).__qualname__}"
+            f"path must be the name of a file, not an object of {type(path).__module__}.{type(path).__qualname__}"
         )
     _plugins.ensure_loaded()
     return _module(*_passhost.load_model(os.fspath(path), format, strict, list(options.items())))

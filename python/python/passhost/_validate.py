@@ -85,10 +85,10 @@ class _How(NamedTuple):
 
 def _between(what: str, value: object) -> tuple[float, float]:
     if not isinstance(value, tuple | list) or len(value) != 2 or not all(map(is_real, value)):
-        raise TypeError(f"{what} is a pair of numbers, the least and the greatest, not {value!r}")
+        raise TypeError(f"{what} must be a pair of numbers, the least and the greatest, not {value!r}")
     low, high = map(float, value)
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ValueError(f"{what} is a pair of numbers, the least and the greatest, not {value!r}")
+        raise ValueError(f"{what} must be a pair of numbers, the least and the greatest, not {value!r}")
     return low, high
 
 
@@ -106,7 +106,7 @@ def _arrays(inputs: object) -> dict[str, Any]:
     if inputs is None:
         return {}
     if not isinstance(inputs, Mapping):
-        raise TypeError(f"inputs is a dict of arrays by the names of parameters, not {inputs!r}")
+        raise TypeError(f"inputs must be a dict of arrays by the names of parameters, not {inputs!r}")
     return {_given.text("a name in inputs", name): tensor(array)._handle() for name, array in inputs.items()}
 
 
@@ -148,10 +148,10 @@ def validate(
     (True, ['same'])
     """
     if not isinstance(mod, IRModule):
-        raise TypeError(f"an IRModule is validated, not {type(mod).__name__}")
+        raise TypeError(f"only an IRModule can be validated, not {type(mod).__name__}")
     asked = passes if isinstance(passes, Pass) else Sequential(passes, name="validated")
     if dims is not None and not isinstance(dims, Mapping):
-        raise TypeError(f"dims is a dict of extents by the names of dimensions, not {dims!r}")
+        raise TypeError(f"dims must be a dict of extents by the names of dimensions, not {dims!r}")
     how = _How(
         seed=_given.amount("seed", seed),
         dims={

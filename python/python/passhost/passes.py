@@ -61,12 +61,12 @@ def _checked(of: str, name: str, expected: Any, value: Any) -> Any:
     items = getattr(expected, "__args__", None)
     if items:
         if not isinstance(value, list | tuple):
-            raise TypeError(f"{of}: {name} is a {expected}, not {value!r}")
+            raise TypeError(f"{of}: {name} must be of type {expected}, not {value!r}")
         return [_checked(of, f"an element of {name}", items[0], item) for item in value]
     taken = value.item() if is_scalar(value) else value
     fits = isinstance(taken, (int, float) if expected is float else expected)
     if not fits or (isinstance(taken, bool) and expected is not bool):
-        raise TypeError(f"{of}: {name} is a {expected.__name__}, not {value!r}")
+        raise TypeError(f"{of}: {name} must be of type {expected.__name__}, not {value!r}")
     return _given.plain(f"{of}: {name}", taken)
 
 

@@ -279,7 +279,7 @@ def build(mod: IRModule, target: Any = None, **options: Any) -> Executable:
     options have no effect.
     """
     if not isinstance(mod, IRModule):
-        raise TypeError(f"an IRModule is built, not {type(mod).__name__}")
+        raise TypeError(f"only an IRModule can be built, not {type(mod).__name__}")
     mod._handle()
     return Executable(mod)
 
@@ -338,7 +338,7 @@ def benchmark(
     for `exec`.
     """
     if number < 1 or repeat < 1:
-        raise ValueError(f"number and repeat are 1 or more, not {number} and {repeat}")
+        raise ValueError(f"number and repeat must be 1 or more, not {number} and {repeat}")
     return VirtualMachine(mod, backend=backend).time_evaluator(function, number=number, repeat=repeat)(*args)
 
 

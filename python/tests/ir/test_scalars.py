@@ -85,7 +85,7 @@ def test_what_takes_integers_refuses_floats():
             make()
     with pytest.raises(TypeError, match="a float, not complex"):
         tirx.FloatImm("float32", 1j)
-    with pytest.raises(TypeError, match="an operand is a scalar, not ndarray"):
+    with pytest.raises(TypeError, match="an operand must be a scalar, not ndarray"):
         tirx.min(n, np.ones(2))
 
 

@@ -249,5 +249,5 @@ def test_axes_are_integers():
     assert relax.op.sum(x, axis=np.int64(1)).attrs["axis"] == (1,)
     assert relax.op.nn.softmax(x, axis=np.int64(1)).attrs["axis"] == 1
     for axis in (2.5, 1j, float("inf"), [b"a"]):
-        with pytest.raises(TypeError, match="axis is a list of int"):
+        with pytest.raises(TypeError, match="axis must be a list of int"):
             relax.op.sum(x, axis=axis)

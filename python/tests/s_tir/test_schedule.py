@@ -193,7 +193,7 @@ def test_dimensions_of_a_buffer_change_their_order(two):
         (lambda i: (i,), ScheduleError, "must list each of the 2 dimensions"),
         (lambda i, j: (i + j, j), ScheduleError, "has no other maps"),
         (lambda *all: all, ScheduleError, "a parameter for each index"),
-        ([1, 0], TypeError, "index_map is a function"),
+        ([1, 0], TypeError, "index_map must be a function"),
     ]:
         with pytest.raises(kind, match=message):
             sch.transform_layout(copy, ("write", 0), wrong)
@@ -219,8 +219,8 @@ def test_a_buffer_is_given_by_its_name(two):
     ("call", "kind", "message"),
     [
         (lambda sch, block, loop: sch.split(block, [None, 2]), TypeError, "split takes a loop of get_loops"),
-        (lambda sch, block, loop: sch.split(loop, 2), TypeError, "factors is a list"),
-        (lambda sch, block, loop: sch.split(loop, [2.5]), TypeError, "a factor is an integer"),
+        (lambda sch, block, loop: sch.split(loop, 2), TypeError, "factors must be a list"),
+        (lambda sch, block, loop: sch.split(loop, [2.5]), TypeError, "a factor must be an integer"),
         (
             lambda sch, block, loop: sch.split(loop, [None, 2], disable_predication=True),
             ScheduleError,

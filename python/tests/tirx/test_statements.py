@@ -192,9 +192,9 @@ def test_attributes_of_a_function(functions):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: tirx.BufferStore(tirx.Var("x", "int32"), 1, [0]), "a buffer is a Var"),
+        (lambda: tirx.BufferStore(tirx.Var("x", "int32"), 1, [0]), "a buffer must be a Var"),
         (lambda: tirx.For(tirx.Var("i", "int32"), 0, 4, 0, None), "a statement is needed here"),
-        (lambda: tirx.PrimFunc([], 1), "the body of a PrimFunc is a statement"),
+        (lambda: tirx.PrimFunc([], 1), "the body of a PrimFunc must be a statement"),
     ],
 )
 def test_what_is_not_a_statement(make, message):

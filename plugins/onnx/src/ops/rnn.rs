@@ -90,7 +90,7 @@ fn activations(n: &Node<'_>, kind: &Kind, directions: usize) -> Res<Vec<String>>
     if names.len() != each * directions {
         return Err(format!("it has {} activations; {} are needed", names.len(), each * directions));
     }
-    // Each activation takes as many of the next parameters as it has.
+    // `alphas` and `betas` are for all activations: each activation that has such a parameter takes the next one.
     let mut full = |name: &String| -> Res<String> {
         let (alpha, beta) = match name.as_str() {
             "Sigmoid" | "Tanh" | "Relu" | "Softsign" | "Softplus" => (None, None),

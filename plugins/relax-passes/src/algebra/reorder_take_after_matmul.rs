@@ -12,8 +12,8 @@ declare_pass! {
     /// wide matrix. Expects functions in A-normal form. Results do not change, up to rounding. Ignores a `take` along
     /// another axis, or without an axis.
     ///
-    /// Also removes duplicate, renaming and unused bindings; where nothing matched, only in functions with bindings
-    /// outside of dataflow blocks.
+    /// Also removes duplicate, renaming and unused bindings. If nothing matched, it does this only in functions with
+    /// bindings outside of dataflow blocks.
     ///
     /// ```relax before
     /// @R.function

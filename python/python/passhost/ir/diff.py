@@ -85,7 +85,7 @@ def diff(before: IRModule, after: IRModule) -> ModuleDiff:
     """Returns the functions that were added, removed, or are not structurally equal to their namesakes."""
     for mod in (before, after):
         if not isinstance(mod, IRModule):
-            raise TypeError(f"modules are compared, not {type(mod).__name__}")
+            raise TypeError(f"only modules can be compared, not {type(mod).__name__}")
     _plugins.ensure_loaded()
     old, new = dict(before._handle().functions()), dict(after._handle().functions())
     differing = []

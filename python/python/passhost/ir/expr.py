@@ -28,7 +28,7 @@ class Expr(Node):
     def __getitem__(self, index: Any) -> Expr:
         """Returns an element of a tuple."""
         if not isinstance(index, int):
-            raise TypeError(f"the index of an element is an int, not {type(index).__name__}")
+            raise TypeError(f"the index of an element must be an int, not {type(index).__name__}")
         ty = self.ty
         if isinstance(ty, TupleType) and not -len(ty.fields) <= index < len(ty.fields):
             raise IndexError(f"Tuple index out of range: {index} of {len(ty.fields)}")
@@ -181,7 +181,7 @@ class Var(_Callable, ExprWithOp):
         """Takes a name, and a type if it is known. Variables with equal names are distinct."""
         name = name if name is not None else name_hint
         if not isinstance(name, str):
-            raise TypeError(f"the name of a variable is a str, not {type(name).__name__}")
+            raise TypeError(f"the name of a variable must be a str, not {type(name).__name__}")
         self._name = name
         self._ty = MISSING if ty is None else checked_type(ty)
 
@@ -217,7 +217,7 @@ class GlobalVar(_Callable, Expr):
     def __init__(self, name_hint: str, ty: Type | None = None) -> None:
         """Takes the name."""
         if not isinstance(name_hint, str):
-            raise TypeError(f"the name of a function is a str, not {type(name_hint).__name__}")
+            raise TypeError(f"the name of a function must be a str, not {type(name_hint).__name__}")
         self._name_hint = name_hint
         self._ty = MISSING if ty is None else ty
 
@@ -303,7 +303,7 @@ class Call(_Callable, ExprWithOp):
         if isinstance(op, str):
             op = Op.get(op)
         elif not isinstance(op, Expr):
-            raise TypeError(f"what a call calls is an expression or the name of an operator, not {type(op).__name__}")
+            raise TypeError(f"the callee must be an expression or the name of an operator, not {type(op).__name__}")
         self._op = op
         self._args = tuple(checked_expr(arg, "an argument of a call") for arg in args)
         self._attrs = attrs if attrs is None or isinstance(attrs, Attrs) else Attrs(attrs)
@@ -349,7 +349,7 @@ class TupleGetItem(_Callable, ExprWithOp):
         """Takes the tuple and the position of the element."""
         self._tuple_value = checked_expr(tuple_value, "a tuple")
         if isinstance(index, bool) or not is_integer(index) or index < 0:
-            raise ValueError(f"the index of an element is 0 or more, not {index!r}")
+            raise ValueError(f"the index of an element must be 0 or more, not {index!r}")
         self._index = int(index)
         ty = tuple_value.ty
         if isinstance(ty, TupleType) and index >= len(ty.fields):
@@ -472,7 +472,7 @@ def checked_expr(value: object, what: str) -> Expr:
     asobject = getattr(value, "asobject", None)
     if asobject is not None:
         return cast("Expr", asobject())
-    raise TypeError(f"{what} is an expression, not {type(value).__name__}")
+    raise TypeError(f"{what} must be an expression, not {type(value).__name__}")
 
 
 def _converted_scalar(value: Any) -> Expr:
@@ -498,13 +498,13 @@ def as_dim(value: object, dtype: str = "int64") -> Expr:
     """Converts a dimension: scalar expressions are unchanged, integers get the data type."""
     if isinstance(value, Expr):
         if not value._prim:
-            raise TypeError(f"a dimension is an int or a scalar expression, not a value of type {value.ty!r}")
+            raise TypeError(f"a dimension must be an int or a scalar expression, not a value of type {value.ty!r}")
         return value
     if is_integer(value) and not isinstance(value, bool):
         return cast(Expr, _provided.scalar(int(value), dtype))
     if isinstance(value, EqualOp):
         return value.asobject()
-    raise TypeError(f"a dimension is an int or a scalar expression, not {type(value).__name__}")
+    raise TypeError(f"a dimension must be an int or a scalar expression, not {type(value).__name__}")
 
 
 def dims_of(shape: Iterable[object]) -> tuple[Expr, ...]:

@@ -240,4 +240,4 @@ def _name(var: object) -> str:
         return var.name_hint
     if isinstance(var, str):
         return var
-    raise TypeError(f"a function is found by a str or GlobalVar, not {type(var).__name__}")
+    raise TypeError(f"a function must be looked up by a str or GlobalVar, not {type(var).__name__}")

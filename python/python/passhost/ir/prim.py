@@ -458,7 +458,7 @@ def operands(a: Any, b: Any) -> tuple[Expr, Expr]:
     two = b if isinstance(b, Expr) else as_operand(b, one) if isinstance(one, Expr) else b
     for given, made in ((a, one), (b, two)):
         if not isinstance(made, Expr):
-            raise TypeError(f"an operand is a scalar, not {type(given).__name__}")
+            raise TypeError(f"an operand must be a scalar, not {type(given).__name__}")
     return same_type(one, two)
 
 

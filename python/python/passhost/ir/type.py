@@ -111,7 +111,7 @@ def _checked_dtype(dtype: object) -> str:
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
     if isinstance(name, str):
         return _checked_dtype(name)
-    raise TypeError(f"a data type is a str such as 'float32' or a PrimType, not {dtype!r}")
+    raise TypeError(f"a data type must be a str such as 'float32' or a PrimType, not {dtype!r}")
 
 
 def _parsed(dtype: str) -> str:

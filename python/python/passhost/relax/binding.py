@@ -95,7 +95,7 @@ def _scalar_value(var: Var, value: Any) -> Expr:
 def bind_symbolic_vars(function: Function, binding_map: Mapping[str | Var, Any]) -> Function:
     """Returns a function with values in place of symbolic variables."""
     if not isinstance(binding_map, Mapping):
-        raise TypeError(f"the values of symbolic variables are a dict, not {type(binding_map).__name__}")
+        raise TypeError(f"the values of symbolic variables must be a dict, not {type(binding_map).__name__}")
     known = list(dict.fromkeys(defined_in(param.ty for param in function.params)))
     values: dict[Var, Expr] = {}
     for key, value in binding_map.items():

@@ -625,7 +625,7 @@ def _params(params: Any) -> list[Var]:
     found = list(items)
     for item in found:
         if not isinstance(item, Var):
-            raise TypeError(f"a parameter is a Var, not {type(item).__name__}")
+            raise TypeError(f"a parameter must be a Var, not {type(item).__name__}")
     return found
 
 

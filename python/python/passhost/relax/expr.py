@@ -355,7 +355,7 @@ class ExternFunc(BaseFunc):
     def __init__(self, global_symbol: str, ty: Type | None = None, span: Any = None) -> None:
         """Takes a symbol, and a type if it is known."""
         if not isinstance(global_symbol, str):
-            raise TypeError(f"the symbol of a function is a str, not {type(global_symbol).__name__}")
+            raise TypeError(f"the symbol of a function must be a str, not {type(global_symbol).__name__}")
         self._global_symbol = global_symbol
         self._attrs = DictAttrs()
         self._ty = FuncType.opaque_func() if ty is None else ty
@@ -407,7 +407,7 @@ def _as_array(value: Any, dtype: str | None) -> np.ndarray[Any, Any]:
     if is_tensor:
         value = value.numpy()
     if not isinstance(value, bool | int | float | list | tuple | np.ndarray | np.generic):
-        raise ValueError(f"a constant is a number, a list of them or an array, not {type(value).__name__}")
+        raise ValueError(f"a constant must be a number, a list of them or an array, not {type(value).__name__}")
     array = np.array(value)
     if array.dtype == object or array.dtype.kind not in "biufcV":
         raise ValueError(f"a constant has numbers, not {value!r}")

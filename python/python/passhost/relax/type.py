@@ -54,7 +54,7 @@ class ShapeExpr(_Callable, ExprWithOp):
     def __init__(self, values: Iterable[object], span: Any = None) -> None:
         """Takes the dimensions: integers and scalar expressions."""
         if not isinstance(values, Iterable) or isinstance(values, str):
-            raise TypeError(f"a shape is a list of dimensions, not {type(values).__name__}")
+            raise TypeError(f"a shape must be a list of dimensions, not {type(values).__name__}")
         self._values = dims_of(values)
         self._ty = ShapeType(self._values)
 
@@ -131,7 +131,7 @@ class TensorType(Type):
 
 def _number(ndim: int, dims: Any) -> int:
     if isinstance(ndim, bool) or not isinstance(ndim, int) or ndim < -1:
-        raise ValueError(f"ndim is a number of dimensions, or -1, not {ndim!r}")
+        raise ValueError(f"ndim must be a number of dimensions, or -1, not {ndim!r}")
     if dims is None:
         return ndim
     if ndim not in (-1, len(dims)):

@@ -276,7 +276,7 @@ class Schedule:
         name, ref = self._loop("split", loop)
         _only("split", "disable_predication", disable_predication, False)
         if not isinstance(factors, Sequence) or isinstance(factors, str):
-            raise TypeError(f"factors is a list of integers or None, not {factors!r}")
+            raise TypeError(f"factors must be a list of integers or None, not {factors!r}")
         made = self._changing(name).split(ref, [_factor(factor) for factor in factors])
         return [LoopRV(name, of) for of in made]
 
@@ -418,7 +418,7 @@ class Schedule:
 def _order(index_map: object) -> list[int]:
     """Returns the permutation of an index map."""
     if not callable(index_map):
-        raise TypeError(f"index_map is a function such as `lambda i, j: (j, i)`, not {index_map!r}")
+        raise TypeError(f"index_map must be a function such as `lambda i, j: (j, i)`, not {index_map!r}")
     parameters = inspect.signature(index_map).parameters.values()
     if any(
         parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) for parameter in parameters

@@ -21,7 +21,7 @@ def _no_text(source: object) -> str:
     """Describes a source that is not a text."""
     kind = type(source)
     found = "None" if source is None else f"an object of {kind.__module__}.{kind.__qualname__}"
-    words = f"source is the text of a module, not {found}"
+    words = f"source must be the text of a module, not {found}"
     frontends = {"torch": "torch.from_exported_program", "onnx": "onnx.from_onnx"}
     families = [base.__module__.partition(".")[0] for base in kind.__mro__]
     frontend = next((frontends[family] for family in families if family in frontends), None)

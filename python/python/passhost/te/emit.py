@@ -49,7 +49,7 @@ class _Arguments:
         ty = value.ty
         assert not isinstance(ty, ShapeType), "a shape is an argument only if it is written as a ShapeExpr"
         if not isinstance(ty, TensorType) or not isinstance(ty.shape, ShapeExpr) or ty.dtype is None:
-            raise TypeError(f"an argument is a tensor of known shape and data type, not a value of type {ty!r}")
+            raise TypeError(f"an argument must be a tensor of known shape and data type, not a value of type {ty!r}")
         at = len(self.tensors)
         name = chr(ord("A") + at) if at < 26 else f"input{at}"
         made = Tensor(ty.shape.values, str(ty.dtype), name)

@@ -199,7 +199,7 @@ def compute(
 def _element(value: Any) -> Expr:
     expr = _as_var(checked_expr(value, "an element"))
     if not isinstance(expr.ty, PrimType):
-        raise TypeError(f"an element is a scalar, not a value of type {expr.ty!r}")
+        raise TypeError(f"an element must be a scalar, not a value of type {expr.ty!r}")
     return expr
 
 

@@ -40,7 +40,7 @@ class PrimFunc(BaseFunc):
         The host parses it as text when it needs it, and raises `IllFormedError` then if it is ill-formed.
         """
         if not isinstance(body, Stmt):
-            raise TypeError(f"the body of a PrimFunc is a statement, not {type(body).__name__}")
+            raise TypeError(f"the body of a PrimFunc must be a statement, not {type(body).__name__}")
         self._handle, self._changed, self._ty, self._attrs = None, True, MISSING, DictAttrs(attrs)
         self._parts = (tuple(params), body)
         self._returns = PrimType(ret_type) if ret_type is not None else None

@@ -67,13 +67,13 @@ def is_buffer_var(value: object) -> bool:
 
 def _buffer(value: object) -> Var:
     if not isinstance(value, Var) or not is_buffer_var(value):
-        raise TypeError(f"a buffer is a Var whose type is a BufferType, not {value!r}")
+        raise TypeError(f"a buffer must be a Var whose type is a BufferType, not {value!r}")
     return value
 
 
 def _var(value: object) -> Var:
     if not isinstance(value, Var):
-        raise TypeError(f"a variable is a Var, not {type(value).__name__}")
+        raise TypeError(f"a variable must be a Var, not {type(value).__name__}")
     return value
 
 

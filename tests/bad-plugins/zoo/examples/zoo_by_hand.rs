@@ -441,7 +441,7 @@ fn flips(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     unsafe {
         std::ptr::copy_nonoverlapping((&raw const view).cast::<u8>(), table.as_ptr().cast_mut().cast(), words * 8)
     };
-    // The address of the second section, which is not readable there.
+    // The second section gets an address that is not readable.
     let (good, bad, done) = (table[2].load(Ordering::Relaxed), 0x1000, AtomicBool::new(false));
     let mut ends = [0_usize, 0];
     std::thread::scope(|scope| {

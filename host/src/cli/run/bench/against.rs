@@ -112,7 +112,7 @@ impl Compared {
 fn differ(name: &str, ours: &Value, theirs: &Tensor) -> Difference {
     let apart = |wrong: String| Difference { relative: f64::INFINITY, wrong: Some(wrong) };
     let Some(ours) = ours.as_tensor() else {
-        return apart(format!("`{name}` is {}, but a tensor in onnxruntime", ours.described()));
+        return apart(format!("result `{name}` is {}, but in onnxruntime it is a tensor", ours.described()));
     };
     if (ours.dtype(), ours.shape()) != (theirs.dtype(), theirs.shape()) {
         let of = |tensor: &Tensor| format!("{} of shape {:?}", tensor.dtype(), tensor.shape());

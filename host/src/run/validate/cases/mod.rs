@@ -199,7 +199,8 @@ fn sizes(dimensions: usize, code: &Constants) -> Vec<(Vec<i64>, InputRange)> {
     let all = |extent: &dyn Fn(usize) -> i64| (0..dimensions).map(extent).collect::<Vec<i64>>();
     let one = |at: usize, extent: i64| all(&|i| if i == at % dimensions { extent } else { prime(i) });
     let mut out = vec![(vec![0; dimensions], usual)];
-    // First above each constant, then equal to it: a condition often changes at one of the two.
+    // Extents one above each constant come first, then extents equal to it: a condition often changes at one of the
+    // two.
     let constants: Vec<i64> = code.extents.iter().copied().take(MOST_CONSTANTS).collect();
     let around = constants.iter().map(|n| n + 1).chain(AROUND).chain(constants.iter().copied());
     out.extend(around.enumerate().map(|(at, extent)| (one(at, extent), [usual, coarse][at % 2])));

@@ -107,7 +107,7 @@ def operand(value: Any, kind: str, name: str) -> Expr:
         return value.asobject()
     if isinstance(value, int | float | bool | str):
         return checked_expr(value, name)
-    raise TypeError(f"argument {name} is an expression, not {type(value).__name__}")
+    raise TypeError(f"argument {name} must be an expression, not {type(value).__name__}")
 
 
 def attribute(of: Signature, name: str, ty: str, value: Any) -> Any:
@@ -125,7 +125,7 @@ def attribute(of: Signature, name: str, ty: str, value: Any) -> Any:
     expected = _TYPES.get(ty)
     wrong_bool = isinstance(value, bool) and expected is not None and bool not in expected
     if expected is not None and (not isinstance(value, expected) or wrong_bool):
-        raise TypeError(f"{of.name}: {name} is {ty}, not {value!r}")
+        raise TypeError(f"{of.name}: {name} must be of type {ty}, not {value!r}")
     return value
 
 
@@ -146,7 +146,7 @@ def _ints(of: Signature, name: str, ty: str, value: Any) -> tuple[int, ...] | No
     try:
         numbers = tuple(index(item.value if isinstance(item, Expr) else item) for item in items)  # type: ignore[attr-defined]
     except (TypeError, ValueError, AttributeError):
-        raise TypeError(f"{of.name}: {name} is a list of int, not {value!r}") from None
+        raise TypeError(f"{of.name}: {name} must be a list of int, not {value!r}") from None
     wanted = of.lengths.get(name, len(numbers))
     if ty == "repeated ints" and numbers and wanted % len(numbers) == 0:
         numbers *= wanted // len(numbers)

@@ -35,7 +35,7 @@ class Placeholder(relax.Var):
     def __init__(self, shape: list[Any] | tuple[Any, ...], dtype: str = "float32", name: str = "data") -> None:
         """Takes a shape and a data type; the name is made unique in the function being built."""
         if not isinstance(shape, list | tuple):
-            raise TypeError(f"the shape of a {type(self).__name__} is a list or tuple, not {type(shape).__name__}")
+            raise TypeError(f"the shape of a {type(self).__name__} must be a list or tuple, not {type(shape).__name__}")
         builder = relax.BlockBuilder.current()
         super().__init__(name if builder is None else builder.get_unique_name(name), relax.TensorType(shape, dtype))
 

@@ -22,7 +22,7 @@ class Parameter(Tensor):
         super().__init__(_expr=None)
         for dim in shape:
             if isinstance(dim, bool) or not isinstance(dim, int):
-                raise TypeError(f"a dimension of a parameter is an integer, not {dim!r}")
+                raise TypeError(f"a dimension of a parameter must be an integer, not {dim!r}")
         self._shape = list(shape)
         self._dtype = dtype or "float32"
         self._data: Any = None

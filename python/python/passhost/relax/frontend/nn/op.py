@@ -220,7 +220,7 @@ def silu(x: Tensor, name: str = "silu") -> Tensor:
 def gelu(x: Tensor, approximate: str | None = None, name: str = "gelu") -> Tensor:
     """Returns the Gaussian error linear unit; `approximate="tanh"` selects its approximation."""
     if approximate not in (None, "tanh"):
-        raise ValueError(f"approximate is None or 'tanh', not {approximate!r}")
+        raise ValueError(f"approximate must be None or 'tanh', not {approximate!r}")
     return _call((relax_op.nn.gelu_tanh if approximate else relax_op.nn.gelu)(x._expr), name)
 
 

@@ -17,4 +17,4 @@ class Tensor:
         """Checks the dimensions."""
         for dim in self.shape:
             if isinstance(dim, bool) or not isinstance(dim, int | str):
-                raise TypeError(f"a dimension is an integer or a name, not {dim!r}")
+                raise TypeError(f"a dimension must be an integer or a name, not {dim!r}")

@@ -52,5 +52,5 @@ def from_onnx(
         model = model.SerializeToString()
     if not isinstance(model, (bytes, bytearray, memoryview)):
         kind = f"{type(model).__module__}.{type(model).__qualname__}"
-        raise TypeError(f"model is a ModelProto, bytes or a path, not an object of {kind}")
+        raise TypeError(f"model must be a ModelProto, bytes or a path, not an object of {kind}")
     return load_bytes("<model>", model, "onnx", **options)
