@@ -75,7 +75,7 @@ impl Helpers {
     }
 }
 
-/// Number of parts for each thread; with more than one, a slow thread executes fewer.
+/// Number of parts for each thread. If there are several, a slow thread can execute fewer parts than the others.
 const PARTS: usize = 8;
 /// Time for which threads poll for work after the last loop.
 const AWAKE: Duration = Duration::from_micros(500);

@@ -304,7 +304,7 @@ fn what_an_instrument_leaves_open_is_left() {
     let expected = ["INFO ", run, &of_pass("p.One"), run, run, &of_pass("p.Two"), run, "INFO ", "INFO "];
     let found = lines();
     assert_eq!(here(&found), expected, "{found:?}");
-    // After a panic, or when it is dropped, the matching event is never sent.
+    // After a panic, the event that matches `run_before` is never sent. The same holds for a dropped instrument.
     with_current(&Host::default(), 2, || {
         let mut forgets = make("p.Two");
         forgets.enter().unwrap();

@@ -1,4 +1,4 @@
-"""Measures programs in turns, each in a separate process.
+"""Measures programs alternately, each in a separate process.
 
 A process is stopped while others have their turn, because threads of OpenBLAS spin for a tenth of a second after a
 call and would take a core from the next program. In its turn, a program calls its function for 20 ms, at least

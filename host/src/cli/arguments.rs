@@ -92,9 +92,9 @@ pub(in crate::cli) struct Select {
     /// Plans and runs like TVM 0.27.
     ///
     /// A pipeline with one item calls that pass directly: --disable, --require, opt_level and required passes have no
-    /// effect. A longer pipeline is a Sequential: the passes that a pass requires run directly before it each time, but
-    /// not those that they require in turn. Unknown names in --disable and --require are ignored; if a pass is in both,
-    /// it is disabled. Instruments see a Sequential as a pass, and `run_failed` is not called.
+    /// effect. A longer pipeline is a Sequential: the passes that a pass requires run directly before it, every time,
+    /// but the requirements of these passes are ignored. Unknown names in --disable and --require are ignored; if a
+    /// pass is in both, it is disabled. Instruments see a Sequential as a pass, and `run_failed` is not called.
     #[arg(long)]
     pub(in crate::cli) tvm_compat: bool,
 }

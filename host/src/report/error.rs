@@ -47,7 +47,8 @@ pub enum Kept {
 }
 
 impl Kept {
-    /// Returns help on the result that remains: `kept` in a file, or `rest` in a run that continued.
+    /// Returns help on the result that remains. Its text mentions `kept` if the result is in a file, and `rest` if the
+    /// run continued.
     fn help(&self, kept: &str, rest: &str) -> String {
         match self {
             Kept::File(path) => {

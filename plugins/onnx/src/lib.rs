@@ -50,8 +50,8 @@ declare_reader! {
             shapes: Vec<String> = [],
             /// Sizes of dimensions that have a name in the model, each as in `batch=1`.
             sizes: Vec<String> = [],
-            /// Values of inputs, which become constants, each as in `axes=[0, 1]`. An input that decides the number of dimensions of a
-            /// result needs one.
+            /// Values of inputs, which become constants, each as in `axes=[0, 1]`. If an input determines the number
+            /// of dimensions of a result, its value must be given.
             values: Vec<String> = [],
             /// Makes parameters of the weights, after the inputs. The attribute `num_input` of the function says how many inputs there
             /// are, and `params` has the weights.

@@ -14,7 +14,7 @@ use std::rc::Rc;
 pub struct Checker<'a> {
     registry: &'a Registry,
     lowest: Selection,
-    /// The lowest level, if it is free of errors.
+    /// The lowest level, if it does not have errors.
     level: Option<Rc<Level>>,
     check: Check<'a>,
     enabled: Rc<Enabled>,

@@ -359,8 +359,8 @@ impl Machine<'_> {
 }
 
 impl Frame {
-    /// Takes the value of a variable that a function writes to. Also takes it out of the variables that the variable is
-    /// an alias of, so that the data need not be copied.
+    /// Takes the value of a variable that a function writes to. If the variable is an alias of other variables, these
+    /// lose the value, too, so that the data need not be copied.
     fn take(&mut self, variable: Node<'_>) -> Result<Value, Cause> {
         let value = self.value(variable)?;
         let mut source = Some(variable);

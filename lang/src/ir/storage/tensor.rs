@@ -144,8 +144,8 @@ impl Tensor {
     /// Returns the region whose bytes these are, and their place in it. `None` for bytes in memory of their own.
     #[doc(hidden)]
     pub fn region(&self) -> Option<(&Arc<Shared>, usize)> {
-        // Only handles to regions lack memory of their own for their bytes. Another copy of the crate may have made the
-        // header.
+        // A tensor whose header has bytes but no units is a handle to a region. Another copy of the crate may have made
+        // the header.
         let shared = self.hdr().units == 0 && self.hdr().bytes > 0 && TensorHdr::is_live(self.0.as_ptr());
         // SAFETY: `Tensor::part` of this copy of the crate made the header, as the first field of a `SharedHdr`, and
         // the handle keeps it alive.
