@@ -165,7 +165,7 @@ impl Ready {
         ready
     }
 
-    /// Returns the purpose of its code in this process.
+    /// Returns the settings for code that runs in this process.
     pub(crate) fn purpose(&self, llvm: &Llvm, watched: bool) -> Purpose {
         let [half, mul_add, hides_masks] = [llvm.has_half(), llvm.has_mul_add(), llvm.loops_over_selects()];
         Purpose { watched, half, mul_add, hides_masks, standalone: false }

@@ -563,7 +563,7 @@ fn a_nested_expression_takes_the_name_of_what_it_replaces() {
         assert_eq!(ops(&new), ["y=relax.exp"]);
         assert!(!named(&new, "y").has(flag::INNER));
     }
-    // Outside of a block.
+    // The same is tested outside of a block.
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
     let ty = b.ty(&tensor());

@@ -145,7 +145,8 @@ pub(crate) fn read_module(
     read_input(py, || Ok(Input::text(origin, text).strict(strict).options(options)))
 }
 
-/// Reads a module from a file in any format: as `format` says, else as its name or content does. `options` are those of the reader.
+/// Reads a module from a file in any format. `format` determines the format; without it, the name or the content of the
+/// file does. `options` are those of the reader.
 #[pyfunction]
 #[pyo3(signature = (path, format = None, strict = false, options = Vec::new()))]
 pub(crate) fn load_model(

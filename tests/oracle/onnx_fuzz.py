@@ -3,11 +3,11 @@
 
     python tests/oracle/onnx_fuzz.py --rounds 50 [--seed 1] [--only Resize,Pad] [--symbolic] [--stage compile]
 
-Each round makes a model of one version of the standard operators with a node for each kind in `onnx_fuzz_cases.py`, with random
-attributes, shapes and types. Some operands are constants, and sizes are numbers or symbolic. Where onnxruntime lacks a form, the
-reference implementation of the `onnx` wheel decides. A model that fails is split until the nodes at fault remain. The
-results are JSON lines in `onnx_fuzz.jsonl`: operator, version, attributes, shapes, and what is wrong. A new run
-continues after the last round of the previous one.
+Each round makes a model of one version of the standard operators with a node for each kind in `onnx_fuzz_cases.py`,
+with random attributes, shapes and types. Some operands are constants, and sizes are numbers or symbolic. If onnxruntime
+lacks a form, the reference implementation of the `onnx` wheel decides. A model that fails is split until the nodes at
+fault remain. The results are JSON lines in `onnx_fuzz.jsonl`: operator, version, attributes, shapes, and what is wrong.
+A new run continues after the last round of the previous one.
 """
 import argparse, collections, json, os, subprocess, tempfile, warnings
 import numpy as np

@@ -92,7 +92,8 @@ fn figures_of_a_function_and_its_kernels() {
         })
         .collect();
     kernels.sort_unstable_by(|a, b| a.0.cmp(b.0));
-    // A multiplication and an addition for each of 2 x 4 x 3. The arguments have 6, 12 and 8 floats, and the add uses one value twice.
+    // The product of 2 x 3 and 3 x 4 elements takes 24 multiplications and 24 additions. The arguments have 6, 12 and 8
+    // floats, and the add uses one value twice.
     assert_eq!(kernels, [("R.add", 8, 96, 1.0), ("R.matmul", 48, 104, 1.0), ("R.nn.relu", 8, 64, 1.0)]);
     assert_eq!(data["runs"]["all"].as_array().map(Vec::len), Some(3));
     assert_eq!((&data["threads"], &data["peaks"], &data["against"]), (&1.into(), &().into(), &().into()));

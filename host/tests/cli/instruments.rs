@@ -215,7 +215,7 @@ fn steps_have_the_numbers_of_the_plan() {
     }
 }
 
-/// Listed without opening the plugin, which would write to `ZOO_LOG`.
+/// Instruments are listed without opening the plugin, which would write to `ZOO_LOG`.
 #[test]
 fn instruments_are_listed_without_loading() {
     let case = zoo("instruments_are_listed_without_loading");

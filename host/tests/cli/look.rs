@@ -39,7 +39,7 @@ fn dump_to_a_folder() {
     let case = zoo("dump_to_a_folder");
     let passes = format!("zoo.First,{TIDY}");
     let mut said = dumped(&case, &run(&["--passes", &passes, "--dump", "dump"]));
-    // Files from before a failure exist.
+    // After a failure, the files of earlier passes exist.
     let args = ["--passes", "zoo.First,zoo.Adds,zoo.Fails,zoo.Adds", "--dump", "dump", "--dump-all"];
     said += &dumped(&case, &run(&args));
     // A file in place of the folder, and a folder in place of a file.
@@ -179,7 +179,7 @@ fn statistics_of_passes() {
     let case = zoo("statistics_of_passes");
     let passes = format!("zoo.Adds,{TIDY},zoo.Adds,{TIDY},zoo.Second");
     let mut said = String::new();
-    // Counters of a failing pass are dropped. Those of an instrument have its own name.
+    // Counters of a failing pass are dropped. Counters of an instrument are listed under its own name.
     let runs: [&[&str]; 3] = [
         &["--passes", &passes, "--statistics"],
         &["--passes", "zoo.Second,zoo.Fails", "--statistics", "--instrument", "zoo.Recorder{talks=true}"],

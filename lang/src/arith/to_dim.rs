@@ -93,7 +93,7 @@ pub fn value_of_atom(body: &Body, sym: Sym) -> Option<Value<'_>> {
 /// Returns the symbolic variable that the analyser uses for a loop variable, block iterator, parameter or other named scalar. Use it to bind facts
 /// about that scalar. Returns `None` for anything else.
 ///
-/// Where shapes mention the variable, both use the same symbolic variable; otherwise it is an atom.
+/// If shapes mention the variable, both use the same symbolic variable; otherwise it is an atom.
 pub fn symbol_of(value: Value<'_>) -> Option<Sym> {
     if !is_variable(value) {
         return None;

@@ -144,7 +144,7 @@ impl Body {
     /// Returns the same body with the limit that an edit has updated.
     ///
     /// # Errors
-    /// Never on a valid body.
+    /// This never fails on a valid body.
     pub(crate) fn with_limit(&self, limit: &[u32]) -> Result<Body, SealError> {
         let raw = self.raw();
         crate::ir::storage::sealer::seal(&raw.with_notes(raw.origins(), raw.origin_lists(), limit))

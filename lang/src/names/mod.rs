@@ -82,7 +82,7 @@ impl Letters {
         }
         match self.len.max(len) {
             0 => 1.0,
-            // The same formula as the score, so that rounding cannot push the bound below it.
+            // This is the formula of the score, so that rounding cannot push the bound below the score.
             longest => 1.0 - (longest - common) as f64 / longest as f64,
         }
     }

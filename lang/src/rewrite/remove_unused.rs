@@ -37,7 +37,7 @@ use std::collections::HashSet;
 /// ```
 ///
 /// # Errors
-/// Never on a valid body; the result is validated anyway.
+/// This never fails on a valid body, but the result is validated anyway.
 pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {
     without_unused(body, InPlace::of(body))
 }

@@ -242,7 +242,7 @@ fn option_attr(value: &OptionValue) -> Attr {
 /// defaults, sorted. `info` returns the declaration of an operator. Returns the same handle if nothing changes; this check visits each call.
 ///
 /// # Errors
-/// Never on a valid body; the result is validated anyway.
+/// This never fails on a valid body, but the result is validated anyway.
 pub fn with_declared_attributes<'i>(body: &Body, info: impl Fn(&str) -> Option<&'i OpInfo>) -> Result<Body, SealError> {
     let mut edit: Option<Edit<'_>> = None;
     // For each operator, the attributes that were last found correct, because successive calls often share them; and
@@ -274,7 +274,7 @@ pub fn with_declared_attributes<'i>(body: &Body, info: impl Fn(&str) -> Option<&
 /// the same handle if nothing changes.
 ///
 /// # Errors
-/// Never on a valid body; the result is validated anyway.
+/// This never fails on a valid body, but the result is validated anyway.
 pub fn with_effects_of_unknown<'i>(body: &Body, info: impl Fn(&str) -> Option<&'i OpInfo>) -> Result<Body, SealError> {
     let unknown = |leaf: &LeafRec| leaf.kind == leaf::OP && info(body.raw().str(leaf.val as u32)).is_none();
     let unknown: Vec<bool> = body.raw().leaves().iter().map(unknown).collect();

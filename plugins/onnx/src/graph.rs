@@ -120,8 +120,8 @@ fn in_order(nodes: &[proto::Node]) -> Option<Vec<usize>> {
     if needs.iter().enumerate().all(|(at, of)| of.iter().all(|of| *of < at)) {
         return None;
     }
-    // Depth first, without recursion. A node in a cycle comes before a node that it depends on, and this is then
-    // reported.
+    // This traverses the graph depth first, without recursion. A node in a cycle comes before a node that it depends
+    // on, and this is then reported.
     let (mut order, mut seen) = (Vec::with_capacity(nodes.len()), vec![false; nodes.len()]);
     for start in 0..nodes.len() {
         let mut open = vec![(start, 0)];

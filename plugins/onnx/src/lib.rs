@@ -31,7 +31,7 @@ declare_reader! {
     ///
     /// A model becomes the function `main`, whose parameters are the inputs of the model; weights are constants. The reader takes
     /// versions 7 to 28 of the standard operators, many operators of `com.microsoft`, and the functions of a model. Computations of
-    /// shapes are done while reading, so that dimensions are numbers or symbolic. Where only data decides a dimension, it becomes a
+    /// shapes are done while reading, so that dimensions are numbers or symbolic. If only data decides a dimension, it becomes a
     /// symbolic variable that is checked when the model runs.
     ///
     /// Numbers of less than 8 bits, and floats of 8 bits, are bytes in the module: small integers as int8 or uint8, small floats

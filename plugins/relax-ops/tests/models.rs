@@ -24,7 +24,7 @@ fn contradictions(module: &Module, ops: &common::Ops) -> (usize, Vec<String>) {
                     continue;
                 }
             };
-            // A less specific annotation is an alias of the unbound call.
+            // With a less specific annotation, the call is unbound, and an alias of it has the annotation.
             if !value.is_bound() || relation(&said, &found) != Relation::Equal {
                 let op = call.op().unwrap_or("?");
                 wrong.push(format!("{name}: {} = {op}: {said:?} but {found:?}", value.name().unwrap_or("_")));

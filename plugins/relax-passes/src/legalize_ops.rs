@@ -188,7 +188,8 @@ fn call_packed<'b>(value: Value<'b>, packed: &str, rw: &mut Rewriter<'b>) -> V {
     let (ty, effect) = (value.ty().to_owned(), value.has_effect());
     let b = rw.edit().builder();
     let out = b.ty(&ty);
-    // The runtime takes the text before the values to print, and after the condition to assert.
+    // The runtime's function for printing takes the text before the values; its function for assertions takes the text
+    // after the condition.
     match call.op() {
         Some("relax.print") => args.insert(0, b.string(&format)),
         Some("relax.assert_op") => args.insert(1.min(args.len()), b.string(&format)),

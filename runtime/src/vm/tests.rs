@@ -59,7 +59,7 @@ fn with_if() -> Body {
             b.end();
         }
         b.end();
-        // Uses both once more after the If.
+        // After the If, both values are used once more.
         b.tuple(&[y, z], Some("out"))
     })
 }

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 const INDEX_MAP: &str = "T.index_map(lambda i, j: (j, i // 4, i % 4))";
 
-/// Number of parts that a type may have in a text of any length; in a longer text, half its number of bytes.
+/// Number of parts that a type may have, in addition to half the number of bytes of the text.
 const SMALL_TYPE: u64 = 512;
 
 impl<'a> FnReader<'a> {

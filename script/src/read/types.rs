@@ -266,7 +266,7 @@ impl<'a> FnReader<'a> {
                     Some(value) => Ok(Dim::Int(value)),
                     None => Err(Diagnostic::new(span(expr), "does not fit into 64 bits")),
                 },
-                // As a Python float.
+                // A Python float is a float64.
                 Number::Float(value) => Ok(Dim::float(*value, DType::F64)),
                 Number::Complex { .. } => Err(not_a_dim(expr)),
             },

@@ -131,7 +131,8 @@ fn listed<'a>(files: impl Iterator<Item = &'a Path>) -> Option<BTreeSet<String>>
     (!texts.is_empty()).then(|| texts.iter().flat_map(|text| dependencies(text)).collect())
 }
 
-/// Returns the text of a list by rustc. Lists that cargo merges from several contain no variables and are skipped.
+/// Returns the text of a list by rustc. Lists that cargo merged from several lists are skipped, because they do not
+/// contain variables.
 fn text_of_rustc(list: &PathBuf) -> Option<String> {
     let text = String::from_utf8_lossy(&std::fs::read(list).ok()?).into_owned();
     let lines = text.lines().filter(|line| !line.is_empty()).count();

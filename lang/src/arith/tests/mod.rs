@@ -551,7 +551,8 @@ fn typed() -> impl Strategy<Value = (Dim, Dim, DType, [i128; 3])> {
 proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 40_000, ..ProptestConfig::with_cases(4000) })]
 
-    /// For every type, including the ends of its range and conversions: values are kept, and all written numbers fit.
+    /// Simplification keeps values, and every number in its result fits its type. This is tested for every data type,
+    /// with conversions and with numbers at the ends of its range.
     #[test]
     fn no_type_is_left((a, b, to, vars) in typed(), o in from(Eq, Ge), min in any::<bool>()) {
         let cast = |dim: &Dim| Dim::Expr(Arc::new(DimExpr::Unary(Cast, to, dim.clone())));

@@ -451,8 +451,9 @@ impl BodyBuilder {
         Some(sym)
     }
 
-    /// Removes from the type of `v`, an output of the open dataflow block, each shape or value that uses a scalar variable of the block that is not
-    /// an output. `scalars` are the scalar variables of this function and of the enclosing functions, each with the number of its symbolic variable.
+    /// Changes the type of `v`, which is an output of the open dataflow block: removes each shape or value that uses a
+    /// scalar variable of the block, unless the variable is an output, too. `scalars` are the scalar variables of this
+    /// function and of the enclosing functions, each with the number of its symbolic variable.
     pub fn hide_inner(&mut self, v: V, scalars: impl Iterator<Item = (V, u32)>) {
         let block = self.open.iter().rev().find(|header| self.pool.s.nodes[**header as usize].kind == kind::DATAFLOW);
         let Some(block) = block.copied() else { return };

@@ -1,8 +1,9 @@
 //! The validator used by `seal`: checks arbitrary records and reports the first error, so that all later code can rely on ids.
 //!
-//! Checked: every id against its table, lists and strings against their bytes, depth of types, dimensions and attributes, nesting of regions,
-//! definition before use, scope, and the single user of each unbound node. Not checked here: types against inference and arity, for which the host
-//! has the operators, and A-normal form, which is a property.
+//! It checks every id against its table, lists and strings against their bytes, depth of types, dimensions and
+//! attributes, nesting of regions, definition before use, scope, and the single user of each unbound node. It does not
+//! check types against inference and arity, because only the host has the operators, nor A-normal form, which is a
+//! property.
 
 mod error;
 mod nodes;

@@ -13,7 +13,7 @@ impl Edit<'_> {
     /// its counts are unchanged, so that code that edits until nothing changes terminates.
     ///
     /// # Errors
-    /// Never on a valid body.
+    /// This never fails on a valid body.
     pub(super) fn limit(&mut self) -> Result<Option<Body>, SealError> {
         let &[left, done, next] = self.b.pool.s.limit.as_slice() else { return Ok(None) };
         self.side.sort_by_key(|(place, _)| *place);

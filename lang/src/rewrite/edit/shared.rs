@@ -64,7 +64,7 @@ impl Edit<'_> {
             let at = place.at as usize;
             return if at < self.old.len() { self.kind_around(self.old.value_at(at)) } else { kind::FUNC };
         }
-        // Either the start of a region, or the place after a value.
+        // The place is either the start of a region, or follows a value.
         let follows = (!place.anchor) as usize;
         if follows > self.old.len() || follows == 0 && place.at == 0 {
             return kind::FUNC;

@@ -63,7 +63,7 @@ pub struct InPlace<'b> {
 
 /// The writes of a call.
 struct Write {
-    /// The memories written, each as the first value that has it.
+    /// The written memories. Each is identified by the first value that has it.
     roots: Vec<u32>,
     certainty: Certainty,
 }

@@ -613,7 +613,7 @@ fn compare(entry: &Entry, meta: &PluginMeta) -> Result<(), OpenError> {
     if counts && entry.fingerprint == meta.fingerprint && xxh3_128(block) == meta.digest {
         return Ok(());
     }
-    // Finds the difference.
+    // The bytes differ, so this finds the difference.
     let own = PluginMeta::decode(block);
     let own = own.map_err(|error| OpenError::Differs { what: format!("the copy in memory: {error}") })?;
     fn joined<'a>(names: impl Iterator<Item = &'a String>) -> String {

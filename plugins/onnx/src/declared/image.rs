@@ -118,7 +118,8 @@ impl Border<'_> {
     }
 }
 
-/// Returns the weights of the four elements around a position. `t` is the distance from the second one.
+/// Returns the weights of the four elements around a position. `t` is the distance of the position from the second
+/// element.
 fn cubic(t: &TeExpr) -> [TeExpr; 4] {
     let a = -0.75;
     let far = |t: TeExpr| ((&t * a - 5.0 * a) * &t + 8.0 * a) * &t - 4.0 * a;

@@ -246,8 +246,8 @@ fn dft<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     }
 }
 
-/// Extends the first half of the frequencies of a real signal to all frequencies. The second half are the conjugates of the
-/// first.
+/// Extends the first half of the frequencies of a real signal to all frequencies. The second half consists of the
+/// conjugates of the first half.
 fn mirrored(cx: &Cx<'_>, real: &T, imaginary: Option<T>, length: i64) -> Res<(T, Option<T>)> {
     let last = real.rank()? - 1;
     let own = real.dim(last)?.as_int().unwrap_or(0);

@@ -73,7 +73,8 @@ fn compute(body: &Body, functions: &mut Functions, ctx: &Ctx) -> Result<Body, Pa
         }
         Ok::<_, PassError>(Action::Keep)
     })?;
-    // The type of a tuple of an expression contains the expression; the type of a tuple of a call does not.
+    // The type of a tuple contains its scalar expressions, but not the calls that replaced them, so types are inferred
+    // again.
     if computed.same(body) { Ok(computed) } else { infer_types(&normalize(&computed, ctx)?, ctx) }
 }
 

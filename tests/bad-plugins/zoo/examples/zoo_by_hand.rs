@@ -381,7 +381,7 @@ fn lies(body: &Body, options: &Lie, _: &Ctx) -> Result<Body, PassError> {
         "fewer nodes" => slices[0].len -= 1,
         "fewer operands" => slices[1].len -= 1,
         "no names" => slices[12].len = 1,
-        // Past the slots of the sections.
+        // This slot follows the slots of the sections.
         "constants" => slices[24] = Slice { ptr: (&raw const fakes).cast(), len: 1 },
         _ => {}
     })

@@ -71,8 +71,8 @@ pub(super) fn measured(
         }
         if let Some(opponent) = opponent.as_deref_mut() {
             std::thread::sleep(PAUSE);
-            // The other program runs for as long as passhost, so more often if it is faster, unless a number of runs is
-            // requested.
+            // Unless a number of runs is requested, the other program runs for as long as passhost. If it is faster, it
+            // runs more often.
             let fits = their_usual.filter(|_| asked.is_none()).map_or(n, |usual| fitting(TURN, usual).max(n));
             turns.theirs.extend(opponent.session.run(fits).map_err(Stopped::Theirs)?);
             std::thread::sleep(PAUSE);
