@@ -133,7 +133,7 @@ fn fitting(param: Value<'_>, given: Given, dims: &mut BTreeMap<Sym, i64>) -> Res
             other => other.as_int(),
         };
         if let Some(known) = known.filter(|known| known != found) {
-            return Err(format!("dimension {axis} is {found}, but that of its parameter {known}"));
+            return Err(format!("dimension {axis} is {found}, but that of its parameter is {known}"));
         }
     }
     Array::of(tensor, dtype, &shape).map_err(|error| error.to_string())

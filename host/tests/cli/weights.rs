@@ -261,7 +261,7 @@ fn parameters_become_tensors_of_a_file() {
         (safetensors(&[("w", "F32", &[4, 3])]), "no parameter is called `w`"),
         (safetensors(&[("block_0_w", "I32", &[4, 3])]), "tensor `block_0_w`: it has int32, but its parameter float32"),
         (safetensors(&[("b", "F32", &[3, 1])]), "it has 2 dimensions, but its parameter 1"),
-        (safetensors(&[("b", "F32", &[4])]), "dimension 0 is 4, but that of its parameter 3"),
+        (safetensors(&[("b", "F32", &[4])]), "dimension 0 is 4, but that of its parameter is 3"),
         (
             safetensors(&[("block.0.w", "F32", &[4, 3]), ("block_0_w", "F32", &[4, 3])]),
             "are both for parameter `block_0_w`",

@@ -53,8 +53,8 @@ declare_reader! {
             /// Values of inputs, which become constants, each as in `axes=[0, 1]`. If an input determines the number
             /// of dimensions of a result, its value must be given.
             values: Vec<String> = [],
-            /// Makes parameters of the weights, after the inputs. The attribute `num_input` of the function says how many inputs there
-            /// are, and `params` has the weights.
+            /// Makes parameters of the weights, after the inputs. The attribute `num_input` of the function is the number of
+            /// inputs, and the attribute `params` contains the weights.
             keep_params_in_input: bool = false,
             /// Keeps an operator that the reader does not know as a call of an external function, so that passes can still run.
             allow_unknown: bool = false,

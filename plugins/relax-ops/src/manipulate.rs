@@ -232,7 +232,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.nn.pixel_shuffle",
         documented!(
             "Channels moved to the last two axes, which grow by a factor.",
-            "fewer channels by the square of the factor, and the last two axes longer by the factor",
+            "that of `data`, with fewer channels by the square of the factor, and the last two axes longer by the factor",
             r#"data: R.Tensor((1, 8, 3, 5), "float32")"#,
             "R.nn.pixel_shuffle(data, upscale_factor=2)",
             r#"R.Tensor((1, 2, 6, 10), "float32")"#

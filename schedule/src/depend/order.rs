@@ -210,8 +210,8 @@ struct Sums<'t> {
     loops: Vec<Id>,
     /// True if each iteration is a different instance.
     once: bool,
-    /// True for each loop that a reduction iterator uses; `is_spatial` is true if a spatial iterator uses it, and `told` is true if the spatial
-    /// iterators determine it.
+    /// For each loop, true if a reduction iterator uses it; `is_spatial` is true if a spatial iterator uses the loop,
+    /// and `told` is true if the spatial iterators determine its iteration.
     reduces: Vec<bool>,
     is_spatial: Vec<bool>,
     told: Vec<bool>,

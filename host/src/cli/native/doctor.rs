@@ -43,7 +43,7 @@ fn findings() -> Vec<Finding> {
     let llvm = Llvm::find();
     let vectors = match &llvm {
         Ok(llvm) => Ok(format!("{} bits ({})", llvm.vector_bits(), llvm.cpu())),
-        Err(_) => Err("LLVM tells it".to_string()),
+        Err(_) => Err("unknown without LLVM".to_string()),
     };
     let llvm = llvm.map(|llvm| format!("{}: {} ({})", llvm.version(), llvm.path().display(), llvm.from()));
     let cores = available_parallelism().map(|cores| cores.to_string()).map_err(|error| error.to_string());
