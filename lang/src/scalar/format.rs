@@ -31,8 +31,7 @@ impl Format {
         if value.is_nan() {
             return sign | self.nan;
         }
-        // The exponent of the number, or of the least normal number if that is greater; and the exponent of the last
-        // bit of the fraction.
+        // `exponent` is that of the number, or that of the least normal number if the latter is greater.
         let (magnitude, least) = (value.abs(), self.least_exponent());
         let exponent = match magnitude {
             0.0 => least,

@@ -37,9 +37,9 @@ pub(super) struct Function<'f, 'p> {
 /// Allocated memory.
 #[derive(Clone)]
 pub(super) enum Memory {
-    /// On the stack: the name of the slot.
+    /// Memory on the stack, with the name of the slot.
     Stack(String),
-    /// On the heap: a slot with the pointer, and one with its size in bytes.
+    /// Memory on the heap, with the names of two slots: for the pointer, and for the size in bytes.
     Heap([String; 2]),
 }
 

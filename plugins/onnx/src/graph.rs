@@ -242,8 +242,8 @@ impl<'a> Scopes<'a> {
         }
         if let (None, Some(node)) = (&notes.equal, self.current) {
             notes.equal = Some(format!(
-                "{} takes the sizes `{name}` and {other} for equal, which is checked when the model runs; if one of them is 1, \
-                 give it, as in `sizes=[\"{name}=1\"]`",
+                "{} assumes that the sizes `{name}` and {other} are equal, which is checked when the model runs; if \
+                 one of them is 1, give it, as in `sizes=[\"{name}=1\"]`",
                 self.described(node)
             ));
         }
@@ -283,7 +283,7 @@ impl<'a> Cx<'a> {
         outputs: impl Iterator<Item = &'n String>,
     ) -> Res<Vec<Item>> {
         if self.scopes.scopes.len() >= DEEPEST {
-            return Err(format!("graphs are more than {DEEPEST} deep inside each other"));
+            return Err(format!("graphs are nested more than {DEEPEST} deep"));
         }
         self.scopes.scopes.push(scope);
         let results = read(self).and_then(|()| {

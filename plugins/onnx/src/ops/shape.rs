@@ -132,7 +132,9 @@ fn rest_of(from: &[Dim], to: &[Dim], open: usize) -> Res<Dim> {
     }
     let (above, below) = (product(&above), product(&below));
     if below.as_int() == Some(0) {
-        return Err("its shape has an open dimension beside a dimension of 0, so its size cannot be determined".to_string());
+        return Err(
+            "its shape has an open dimension beside a dimension of 0, so its size cannot be determined".to_string()
+        );
     }
     let quotient = known::div(&above, &below);
     match (above.as_int(), below.as_int(), quotient.as_int()) {

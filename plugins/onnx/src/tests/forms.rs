@@ -82,9 +82,9 @@ fn sizes_that_are_taken_for_equal_are_said() {
         let (_, notes) = read::module(&Source::of("model.onnx", None, &bytes), &options, &Same).expect("is read");
         notes.all()
     };
-    let [said] = &notes(&[])[..] else { panic!("two sizes are taken for equal") };
+    let [said] = &notes(&[])[..] else { panic!("two sizes are assumed to be equal") };
     assert!(
-        said.starts_with("node `the Add` (Add, ai.onnx, version 17) takes the sizes `n` and `m` for equal"),
+        said.starts_with("node `the Add` (Add, ai.onnx, version 17) assumes that the sizes `n` and `m` are equal"),
         "{said}"
     );
     assert!(said.contains("`sizes=[\"n=1\"]`") && said.ends_with("(3 nodes do so)"), "{said}");

@@ -126,7 +126,7 @@ fn models_without_end_are_refused() {
         ..Default::default()
     });
     let said = refused(&itself);
-    assert!(said.contains("call each other more than") || said.contains("deep inside each other"), "{said}");
+    assert!(said.contains("call each other more than") || said.contains("graphs are nested more than"), "{said}");
 }
 
 /// Numbers that lengths, axes and attributes of a broken or hostile model have.
