@@ -67,7 +67,7 @@ fn generated_functions() {
             for backend in [&Interpreter as &dyn Backend, &native] {
                 if let [Ok(zeros), Ok(others)] = [&zeros, &others].map(|inputs| run(backend, &body, inputs.clone(), 0))
                 {
-                    assert_eq!(zeros.0, others.0, "seed {seed}: what the results held before counts\n{text}");
+                    assert_eq!(zeros.0, others.0, "seed {seed}: the results depend on their earlier content\n{text}");
                     whole += 1;
                 }
             }

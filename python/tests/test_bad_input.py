@@ -114,7 +114,8 @@ def test_a_view_of_a_dead_module(mod):
 
 
 def test_a_pass_that_changes_the_module_during_a_visit(mod):
-    """Checks that a visited module is unaffected: a module changed meanwhile is another one for the host."""
+    """Checks that a visit is unaffected by changes of the module, because the host treats the changed module as a new
+    one."""
 
     @visitor
     class Deletes(PyExprVisitor):

@@ -147,7 +147,7 @@ fn each_step_has_the_number_of_its_line() {
     // A step that is still valid does not run, but has a number.
     let ran = numbered(&registry, &plan, &[], 0).join(", ");
     assert_eq!(ran, "1 s, 2 t.A, 3 t.Outer, 6 t.B, 7 t.C, 9 t.Inner, 12 t.C, 13 t.A, 27 t.U");
-    // An undone step runs again, with the number of a line that shows it.
+    // A step whose effect was undone runs again, with the number of a line that shows it.
     let ran = numbered(&registry, &plan, &["t.C"], 0).join(", ");
     assert_eq!(ran, "1 s, 2 t.A, 3 t.Outer, 6 t.B, 7 t.C, 5 t.A, 8 t.B, 9 t.Inner, 12 t.C, 13 t.A, 27 t.U");
     // A skipped step has a number, too.
@@ -359,7 +359,7 @@ fn cycles_that_tvm_would_run_for_ever_are_errors() {
         "passes require or contain each other: `t.A` (plugin `passes`) requires `t.All` (plugin `composites`) contains \
          `t.A`; remove one of these requirements or members"
     );
-    // The requirements of a pass called alone are ignored, and mutual requirements of passes end by themselves.
+    // The requirements of a pass that is called alone are ignored. In a Sequential, passes may require each other.
     assert!(plan("t.A").is_ok());
     assert_eq!(
         plan("t.B,t.X").unwrap().render(&registry),

@@ -218,7 +218,7 @@ pub(crate) fn copy_part(tensor: &Tensor, to: &mut File) -> io::Result<()> {
             let written = to.write_all(&from.map[chunk.clone()]);
             #[cfg(unix)]
             if written.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EFAULT)) {
-                // The system could not read the file. Reading it here raises the signal that names the file.
+                // The system could not read the file. Reading it here raises a signal, whose handler names the file.
                 std::hint::black_box(xxh3_128(&from.map[chunk.clone()]));
             }
             written?;

@@ -21,7 +21,7 @@ const USAGE: &str = "write a module as `@I.ir_module class Module:` with functio
 const EXPECTED: &str = "`@I.ir_module class Module:`, one function or `n = TypeVar(\"n\")`";
 const DECORATORS: &[&[&str]] = &[&["I", "ir_module"], &["tvm", "script", "ir_module"], &["ir_module"]];
 
-/// Reads statements at the top level. Returns that of the class or the function.
+/// Reads statements at the top level. Returns the statement that contains the class or the function.
 pub(super) fn statements<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<Option<&'a Stmt>, ReadError> {
     let mut found: Option<&Stmt> = None;
     for stmt in body {

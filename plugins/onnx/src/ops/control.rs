@@ -191,7 +191,7 @@ fn repeat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
             .chain(carried.iter().cloned());
         let mut results = one_round(cx, body, given, 1 + carried.len(), &mut scans)?;
         goes = truth(&results[0].tensor()?).ok_or(
-            "whether it goes on depends on data, which is not supported; export the model with a known number of rounds",
+            "the number of its rounds depends on data, which is not supported; export the model with a known number of rounds",
         )?;
         carried = results.split_off(1);
         round += 1;

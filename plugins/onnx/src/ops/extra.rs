@@ -94,7 +94,8 @@ struct Blocks<'l> {
 }
 
 impl Blocks<'_> {
-    /// The index in the padded image of an element, counted by its offset in a block and then by the place of the block.
+    /// Returns the index of an element in the padded image. `at` numbers the elements by their offset in a block, and
+    /// then by the place of the block.
     fn index(&self, at: i64) -> i64 {
         let count = self.padded.len();
         let mut rest = at;
@@ -126,7 +127,7 @@ fn col2im<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         (list("dilations", 1, count)?, list("strides", 1, count)?, list("pads", 0, 2 * count)?);
     let all = image.iter().chain(&block).chain(&dilations).chain(&strides);
     if all.chain(&pads).any(|value| value.unsigned_abs() >= super::conv::LARGEST as u64) {
-        return Err("its sizes are larger than a tensor".to_string());
+        return Err("its sizes exceed those of any tensor".to_string());
     }
     if [block.len(), dilations.len(), strides.len(), pads.len() / 2].iter().any(|len| *len != count)
         || strides.iter().any(|s| *s < 1)

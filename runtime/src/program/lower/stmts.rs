@@ -66,7 +66,8 @@ impl Lower {
         let (min, mut extent) = (self.form(min, 0)?, self.form(extent, 0)?);
         let step = stmt.operand(2).map(|step| self.form(step, 0)).transpose()?;
         if let Some(step) = &step {
-            // From `min` up to `min + extent` in steps; the number of iterations is the quotient, rounded up.
+            // The loop counts from `min` up to `min + extent` in steps. The number of iterations is the quotient of
+            // extent and step, rounded up.
             let step = step.as_constant().filter(|step| *step > 0);
             let step = step.ok_or_else(|| Fault::unsupported("a loop whose step is not a positive constant"))?;
             let scalar = Scalar::Int(64);

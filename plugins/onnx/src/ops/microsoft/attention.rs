@@ -52,10 +52,10 @@ fn offset_positions(cx: &Cx<'_>, offset: &T, x: &T) -> Res<T> {
 /// Returns an attribute that is a number of heads.
 fn heads_of(n: &Node<'_>, name: &'static str) -> Res<i64> {
     let given = n.int_if(name)?.filter(|heads| (1..conv::LARGEST).contains(heads));
-    given.ok_or_else(|| format!("its attribute `{name}` is missing, or no number of heads"))
+    given.ok_or_else(|| format!("its attribute `{name}` is missing, or is not a number of heads"))
 }
 
-/// Returns the factor of the scores. Without one, or with 0, it is the usual one.
+/// Returns the factor of the scores. If the attribute is missing or 0, this is the usual factor.
 fn scale_of(n: &Node<'_>, q: &T) -> Res<f64> {
     match n.float("scale", 0.0)? {
         0.0 => usual_scale(q),
