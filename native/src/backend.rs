@@ -214,9 +214,9 @@ impl Shared {
     }
 }
 
-/// Units of work below which a call is interpreted, until the interpreted calls together reach this many: about the
-/// time of compiling.
+/// A call of less work than this is interpreted, because compiling it would take longer.
 const SHORT: u64 = 2_000_000;
+/// Total work of interpreted calls, in the same units, after which calls are compiled: about the time of compiling.
 const SPARE: u64 = 1_000_000_000;
 
 /// Code in memory, and the meaning of its site and scalar numbers.

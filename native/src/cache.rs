@@ -61,7 +61,7 @@ impl Cache {
         hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Returns the object code with a name, if it exists and is intact.
+    /// Returns the object code stored under `key`, if it exists and is intact.
     pub(crate) fn get(&self, key: &str) -> Option<Vec<u8>> {
         let (secret, path) = (self.secret()?, self.path(key)?);
         let mut bytes = match read(&path) {

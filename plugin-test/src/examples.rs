@@ -114,7 +114,8 @@ mod tests {
         examples(text.lines())
     }
 
-    /// The problem of a wrong example is the difference, or the reason why a text is not a module.
+    /// For a wrong example, the reported problem is the difference between the texts, or the reason why a text is not a
+    /// module.
     #[test]
     fn an_example_that_does_not_hold_is_shown_as_a_diff() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/template");

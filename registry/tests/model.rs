@@ -248,7 +248,7 @@ impl World {
         Some(log)
     }
 
-    /// Returns the events by the rules of TVM. A Sequential runs the requirements of its members before each of
+    /// Returns the events that TVM would produce. A Sequential runs the requirements of its members before each of
     /// them, whatever ran before; a requirement is called directly, without any checks.
     fn as_tvm(&self) -> Vec<String> {
         let mut log = Vec::new();

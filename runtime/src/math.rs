@@ -46,7 +46,7 @@ functions! {
 
 macro_rules! of_two {
     ($name:ident, $ty:ty, $pow:expr, $atan2:ident, $hypot:ident, $next:ident, $ldexp:ident) => {
-        #[doc = concat!("An operation on two ", stringify!($ty), "; of comparisons and what only integers have, the first.")]
+        #[doc = concat!("Returns an operation on two ", stringify!($ty), "; for comparisons and operations of integers only, the result is the first operand.")]
         pub fn $name(op: Binary) -> fn($ty, $ty) -> $ty {
             match op {
                 Binary::Add => |a, b| a + b,

@@ -73,7 +73,7 @@ pub struct BlockInfo {
 }
 
 impl Schedule {
-    /// Returns the block with a name; the first one if there are several.
+    /// Returns the block named `name`; the first one if there are several.
     ///
     /// # Errors
     /// If there is no such block.
@@ -81,7 +81,7 @@ impl Schedule {
         self.nth_block(name, 0)
     }
 
-    /// Returns the block with a name that follows `nth` others of the same name.
+    /// Returns the block named `name` that follows `nth` others of this name.
     pub(super) fn nth_block(&self, name: &str, nth: usize) -> Result<BlockRef, PassError> {
         let blocks = self.tree.blocks_in(Tree::ROOT);
         let mut same = blocks.iter().filter(|id| self.tree.block_name(**id) == name);

@@ -50,7 +50,7 @@ fn dim(dim: &Dim) -> String {
     format!("{kind}:{}", dim.dtype())
 }
 
-/// Describes a buffer in the words of `buffers.py`.
+/// Describes a buffer in the format that `buffers.py` prints.
 fn described(buffer: &BufferType) -> String {
     let dims = |dims: &[Dim]| match dims {
         [] => "none".to_string(),

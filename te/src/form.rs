@@ -90,7 +90,7 @@ impl Split {
         if scale != 1 { binary(PrimOp::Mul, dtype, out, int(scale)) } else { out }
     }
 
-    /// Returns the split without its scale, as a new index.
+    /// Returns the same value as a new index with scale 1.
     fn whole(self, dtype: DType) -> Split {
         Split { index: self.dim(dtype, self.scale), lower: 1, upper: None, scale: 1 }
     }

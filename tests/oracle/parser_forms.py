@@ -162,7 +162,7 @@ def value_of(name):
 
 
 def parameters(name):
-    """Returns the parameters of a name: `(name, kind, has a default)`."""
+    """Returns the parameters of the function called `name`: `(name, kind, has a default)`."""
     value = value_of(name)
     try:
         signature = inspect.signature(value)
@@ -211,8 +211,8 @@ def spelled(name, given, by_name=()):
 
 
 def bases(name, known, readable):
-    """Returns the first argument lists of a name that TVM accepts, shortest first, each with the frame in which it was
-    parsed."""
+    """Returns the first argument lists that TVM accepts for `name`, shortest first, each with the frame in which TVM
+    parsed it."""
     root, found = name.split(".")[0], []
     needed = [(p, kind) for p, kind, default in known
               if not default and kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)]
@@ -241,7 +241,7 @@ def bases(name, known, readable):
 
 
 def forms(name, readable):
-    """Returns the forms of a name that TVM accepts: `(form, module)`."""
+    """Returns the forms of `name` that TVM accepts: `(form, module)`."""
     value = value_of(name)
     known = parameters(name) if callable(value) else []
     found = {}

@@ -35,7 +35,8 @@ def read(text):
 
 
 def accepted(case):
-    """Returns the modules of a name that TVM accepts, each with the text of the form; the number tried is limited."""
+    """Returns the modules that TVM accepts for the name in `case`, each with the text of the form; the number tried is
+    limited."""
     name, left = case
     if name in parser_forms.SUGAR:
         return [form for form in parser_forms.SUGAR[name] if readable(form[1])]

@@ -31,7 +31,7 @@ enum MadeFn {
 }
 
 impl MadePass {
-    /// Returns the facts about the pass.
+    /// Returns the description of the pass.
     pub fn info(&self) -> &PassInfo {
         &self.info
     }

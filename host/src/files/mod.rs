@@ -256,7 +256,7 @@ pub(crate) enum Written {
     Bundle,
 }
 
-/// The facts about a format.
+/// A description of a format.
 struct Form {
     written: Written,
     what: &'static str,

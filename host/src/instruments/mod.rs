@@ -1,4 +1,4 @@
-//! The instruments of a run, and the rules for calling them.
+//! Calls the instruments of a run.
 //!
 //! `enter` is called in order. If one fails, those already entered are exited in reverse, the list is cleared, and nothing runs. `should_run`
 //! is called on all, and all must agree. `run_before` is called in order, clocks last. Every instrument whose `run_before` succeeded gets
@@ -143,7 +143,7 @@ pub struct Instruments {
 pub(crate) struct Mode {
     /// True to leave out an instrument that fails, and continue otherwise.
     pub(crate) keep_going: bool,
-    /// The rules of the run.
+    /// Whether the run behaves as in passhost or as in TVM.
     pub(crate) compat: Compat,
     /// The trace in which each call is a span.
     pub(crate) trace: Option<Trace>,

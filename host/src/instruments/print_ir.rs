@@ -40,7 +40,7 @@ impl Passes {
 pub enum Changes {
     /// A unified diff.
     Diff,
-    /// New and changed functions, each in its own module; removed functions are named.
+    /// New and changed functions, each in its own module; removed functions are listed by name.
     Functions,
     /// The module after the pass.
     Module,

@@ -8,7 +8,7 @@ use passhost_lang::ir::{Body, BodyKind, Module, Value};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Maximum number of lines of a diff that are shown.
+/// Maximum number of lines to show of a diff.
 const MOST_LINES: usize = 5_000;
 
 /// Returns the functions that a pass added, removed or changed, with the diffs of their texts.

@@ -48,7 +48,8 @@ pub fn get_pass(name: &str) -> Result<Pass, Error> {
     Pass::find(&engine, name)
 }
 
-/// Adds a pass of this program to those of the process. It is unknown to passes that were obtained earlier.
+/// Adds a pass of this program to those of the process. Passes that were obtained before this call do not find the new
+/// pass.
 ///
 /// # Errors
 /// If its name is taken or invalid.

@@ -39,7 +39,7 @@ impl Pass {
         self
     }
 
-    /// Returns the facts about the pass; `None` for a Sequential.
+    /// Returns the description of the pass; `None` for a Sequential.
     pub fn info(&self) -> Option<&PassInfo> {
         let registry = self.engine.registry();
         registry.find_full(&self.stage.name).filter(|_| self.stage.form == Form::Pass).map(|id| registry.pass(id))

@@ -31,7 +31,7 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
     std::iter::successors(first, |entry| entry.next)
 }
 
-/// A mapped file in the list, until this is dropped.
+/// Keeps a mapped file in the list; dropping it removes the file from the list.
 #[derive(Debug)]
 pub(crate) struct Listed(&'static Entry);
 

@@ -256,8 +256,8 @@ extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
 /// Ends the process if the signal is about a mapped file that became shorter. A worker only names the file.
 #[inline(never)]
 fn lose_file(board: &Board, info: *mut siginfo_t) {
-    // SAFETY: the system passes the facts of the signal. If the code is above 0, an access to memory caused the signal,
-    // and the facts contain its address.
+    // SAFETY: the system passes a valid description of the signal. If the code is above 0, an access to memory caused
+    // the signal, and the facts contain its address.
     let address = unsafe { (!info.is_null() && (*info).si_code > 0).then(|| (*info).si_addr().addr()) };
     let Some(path) = address.and_then(super::maps::path_at) else { return };
     board.lost.set(path);

@@ -564,7 +564,7 @@ impl Error {
         }
     }
 
-    /// Adds the facts about a failed step.
+    /// Adds the number, pass and plugin of a failed step.
     fn of_step(&self, mut report: Report) -> Report {
         let Error::Step { position, kind, pass, plugin, file, function, place, kept, cause, .. } = self else {
             return report;

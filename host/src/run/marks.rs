@@ -81,8 +81,8 @@ impl Marks {
     }
 }
 
-/// The rules of operators. A plugin whose rule panics is quarantined, but its rules are still called, because later passes could not be
-/// verified without them.
+/// Calls the rules of operators during a run. A plugin whose rule panics is quarantined, but its rules are still
+/// called, because later passes could not be verified without them.
 pub(super) struct Rules<'a> {
     pub(super) engine: &'a Engine,
     pub(super) marks: &'a Marks,

@@ -1,4 +1,4 @@
-//! The rules of operators while a module is read. A failure of a rule is not the fault of the module.
+//! Calls the rules of operators while a module is read. A failing rule is not reported as a fault of the module.
 
 use crate::engine::Engine;
 use passhost_lang::ir::Call;

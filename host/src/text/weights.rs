@@ -1,4 +1,4 @@
-//! Constants of a text that are in safetensors files beside it, as handles to the mapped files.
+//! Resolves constants that a text keeps in safetensors files beside it, as handles to the mapped files.
 
 use crate::files::mapped::{Bytes, map_beside};
 use crate::files::safetensors::{self, Contents};

@@ -327,8 +327,8 @@ const APART: [i32; 8] = [
     libc::CLONE_NEWNET,
 ];
 
-/// Commands of `ioctl` that programs use on files and pipes: terminals, lengths, copies. Other commands change files or
-/// devices.
+/// Commands of `ioctl` that a worker may use: they query terminals and the lengths of pipes, set flags of descriptors,
+/// and clone files. Other commands change devices.
 const IOCTLS: [i64; 10] = [
     0x5401,      // TCGETS
     0x540f,      // TIOCGPGRP

@@ -412,7 +412,7 @@ fn instrument_event(
     Ok(())
 }
 
-/// The facts about a pass that an instrument sees.
+/// The description of a pass that an instrument receives.
 struct Facts<'a> {
     name: &'a str,
     opt_level: i32,

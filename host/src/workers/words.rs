@@ -5,7 +5,7 @@ use plugin_api::abi::host::FileFacts;
 use plugin_api::abi::relay::{Forged, Reader, Writer};
 use std::path::PathBuf;
 
-/// Puts the facts of a file into a message: its path, or the bytes of a file without one.
+/// Puts a file into a message: its path, or its bytes if it has none.
 pub(super) fn put_file(out: &mut Writer, file: FileFacts<'_>, bytes: &[u8]) {
     out.text(file.name);
     out.byte(u8::from(file.path.is_some()));

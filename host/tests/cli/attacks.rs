@@ -309,7 +309,7 @@ impl Drop for Victim {
     }
 }
 
-/// Returns the facts about a file that nothing may change.
+/// Returns the properties of a file that nothing may change.
 fn facts(path: PathBuf) -> (u32, u32, u32, i64, i64, u64, String) {
     let facts = std::fs::metadata(&path).expect("the file");
     let content = std::fs::read_to_string(&path).unwrap_or_default();

@@ -174,9 +174,10 @@ fn run(case: &Case, folder: &Path, (command, fails): (&str, bool), transcript: &
     format!("{stdout}{stderr}")
 }
 
-/// Removes the dependencies on other plugins. In a target folder shared with this workspace, they would overwrite the libraries of its
-/// plugins, which cargo considers other crates. The tests then have them built according to the manifest. The template, which is a crate of
-/// this workspace, is tested with them.
+/// Removes the dependencies on other plugins. In a target folder shared with this workspace, building these
+/// dependencies would overwrite the libraries of the workspace's own plugins, which are other crates to cargo. The
+/// tests let the manifest build the plugins instead. The template, which is a crate of this workspace, is tested with
+/// its dependencies.
 fn without_other_plugins(manifest: &Path) {
     let text = std::fs::read_to_string(manifest).expect("the manifest of the crate");
     let (others, kept): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("passhost-relax-"));

@@ -58,7 +58,8 @@ fn the_smallest_plugin_runs_as_written() {
         shell.env("CARGO_TARGET_DIR", target());
         let (stdout, stderr, code) = case.finish(shell, b"");
         assert_eq!(code, 0, "{line}\n{stderr}");
-        // The output of a build names the plugin, and that of other commands its pass.
+        // The output of a build contains the name of the plugin; the output of other commands contains the name of its
+        // pass.
         let name = if line == "passhost build" { "ready  nothing 0.1.0" } else { "acme.Nothing" };
         assert!(format!("{stdout}{stderr}").contains(name), "{line}\n{stdout}{stderr}");
     }

@@ -153,7 +153,7 @@ impl<'a> AttrView<'a> {
         self.rec.kind
     }
 
-    /// Returns the key, in a dict or as a keyword of an object.
+    /// Returns the key of a dict entry, or the keyword of an attribute of an object.
     pub fn key(self) -> Option<&'a str> {
         (self.rec.key != NONE).then(|| self.raw.str(self.rec.key))
     }

@@ -58,7 +58,7 @@ pub struct PluginMeta {
 macro_rules! from_number {
     ($Ty:ident { $($variant:ident),* $(,)? }) => {
         impl $Ty {
-            /// Returns the variant with a number.
+            /// Returns the variant whose number is `number`.
             pub fn of(number: u8) -> Option<$Ty> {
                 const ALL: &[$Ty] = &[$($Ty::$variant),*];
                 const _: fn($Ty) = |one| match one { $($Ty::$variant => {})* };

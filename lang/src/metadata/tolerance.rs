@@ -89,7 +89,7 @@ impl Tolerance {
         }
     }
 
-    /// Returns the variant with a number, with these limits.
+    /// Returns the variant whose number is `number`, with these limits.
     pub(crate) fn of(number: u8, rtol: f64, atol: f64) -> Option<Tolerance> {
         Some(match number {
             tolerance::EXACT => Tolerance::Exact,

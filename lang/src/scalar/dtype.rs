@@ -92,7 +92,7 @@ impl DType {
     }
 }
 
-/// The facts of a data type of one lane.
+/// The properties of a data type of one lane.
 #[derive(Clone, Copy, Debug)]
 pub struct DTypeInfo {
     /// The data type.
@@ -178,12 +178,12 @@ const fn narrow(
 }
 
 impl DType {
-    /// Returns the facts of the type of one lane; `None` for widths that are not in the table.
+    /// Returns the properties of the type of one lane; `None` for widths that are not in the table.
     pub fn info(self) -> Option<&'static DTypeInfo> {
         TABLE.iter().find(|row| (row.dtype.code(), row.dtype.bits()) == (self.code(), self.bits()))
     }
 
-    /// Returns the facts of all data types of one lane.
+    /// Returns the properties of all data types of one lane.
     pub fn all() -> &'static [DTypeInfo] {
         TABLE
     }

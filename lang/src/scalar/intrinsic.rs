@@ -62,7 +62,7 @@ pub enum Computes {
     Hint,
 }
 
-/// The facts of an intrinsic.
+/// The properties of an intrinsic.
 #[derive(Clone, Copy, Debug)]
 pub struct Intrinsic {
     /// Its name, without `tirx.`.
@@ -80,7 +80,7 @@ pub struct Intrinsic {
 }
 
 impl Intrinsic {
-    /// Returns the intrinsic with a name, which may begin with `tirx.`.
+    /// Returns the intrinsic named `name`; the name may begin with `tirx.`.
     pub fn find(name: &str) -> Option<&'static Intrinsic> {
         let name = name.strip_prefix("tirx.").unwrap_or(name);
         TABLE.binary_search_by_key(&name, |row| row.name).ok().map(|at| &TABLE[at])

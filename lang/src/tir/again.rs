@@ -58,7 +58,7 @@ pub trait TirRewrite<'b> {
         again.finish()
     }
 
-    /// Writes a statement, that is, a value directly in the content of another statement or of the function.
+    /// Writes a statement: a value directly in the body of another statement or of the function.
     ///
     /// # Errors
     /// Any error that the pass returns.
@@ -254,7 +254,7 @@ impl<'b> Again<'b> {
         substitute(dim, &|sym| self.syms.get(&sym.id).map(|new| Dim::Var(*new)))
     }
 
-    /// Writes the statements in the content of a statement, but not the statement itself.
+    /// Writes the statements in the body of `stmt`, but not `stmt` itself.
     ///
     /// # Errors
     /// The errors of `r`.

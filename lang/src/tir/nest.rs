@@ -178,7 +178,7 @@ pub fn has_jumps(stmt: Value<'_>) -> bool {
     jumps(stmt).next().is_some()
 }
 
-/// Iterates over the `break` and `continue` in the content of a statement that refer to a loop around that content.
+/// Iterates over each `break` and `continue` in the body of `stmt` that leaves or continues a loop around that body.
 fn jumps(stmt: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     let range = stmt.region().range();
     let mut at = range.start;

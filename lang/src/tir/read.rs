@@ -152,7 +152,7 @@ impl<'a> Value<'a> {
         buffers
     }
 
-    /// Iterates over the statements and buffers directly in the content of a function, loop or launch, without parameters.
+    /// Iterates over the statements and buffers directly in the body of a function, loop or launch, without parameters.
     pub fn content(self) -> impl Iterator<Item = Value<'a>> {
         let is_content = |value: &Value<'a>| value.stmt().is_some() || value.as_buffer_type().is_some();
         self.region().children().filter(move |value| is_content(value) && !value.is_matched_param())
@@ -210,8 +210,8 @@ impl<'a> Value<'a> {
         self.kind() == kind::BUFFER && self.node().is_some_and(|node| node.a == buffer_of::ALLOC)
     }
 
-    /// Iterates over the statements directly in the content of a function, loop or block, without the declarations of a block: its iterators, reads
-    /// and writes, buffers and initialization.
+    /// Iterates over the statements directly in the body of a function, loop or block, without the declarations of a
+    /// block: its iterators, reads and writes, buffers and initialization.
     pub fn statements(self) -> impl Iterator<Item = Value<'a>> {
         self.region().children().filter(|value| value.stmt().is_some())
     }

@@ -30,7 +30,7 @@ impl DisjointSets {
         self.parents.len() - 1
     }
 
-    /// Returns the root of the set of a number.
+    /// Returns the root of the set that contains `number`.
     ///
     /// # Panics
     /// If there is no such number.

@@ -172,7 +172,7 @@ impl Body {
         Users::of(self)
     }
 
-    /// Returns the first binding or parameter with a name. Names are hints and may repeat.
+    /// Returns the first binding or parameter named `name`. Names are hints and may repeat.
     pub fn lookup_binding(&self, name: &str) -> Option<Value<'_>> {
         self.values().find(|value| value.is_bound() && value.name() == Some(name))
     }

@@ -98,7 +98,7 @@ impl<'p> Known<'p> {
         (self.is_fixed(reg) && self.are_fixed(&sum) && low <= least && most <= high).then(|| self.written_out(&sum))
     }
 
-    /// Expands the registers of a form that are sums.
+    /// Replaces each register in `form` that holds a sum by that sum.
     fn written_out(&self, form: &Affine) -> Affine {
         form.terms.iter().fold(Affine::from(form.constant), |sum, (reg, factor)| match self.sums.get(reg) {
             Some(of) if sum.terms.len() + of.terms.len() <= MOST_TERMS => sum.plus(of, *factor),

@@ -1,6 +1,6 @@
 //! Readers and writers across the boundary: the shims of the plugin, and the functions that the host calls.
 //!
-//! The facts of a file are tagged fields, so that later versions can add more.
+//! The properties of a file are tagged fields, so that later versions can add more.
 
 use crate::PassError;
 use crate::abi::entry::{
@@ -17,14 +17,14 @@ use crate::services::{self, CtxRecord, RawBytes, Sink};
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Tags of the facts of a file. A tag is never reused.
+/// Tags of the properties of a file. A tag is never reused.
 pub(super) mod file {
     pub(in super::super) const NAME: u16 = 1;
     /// The absolute path, in the encoding of the system.
     pub(in super::super) const PATH: u16 = 2;
 }
 
-/// Encodes the facts of a file.
+/// Encodes the properties of a file.
 pub(super) fn file_bytes(name: &str, path: Option<&Path>) -> Vec<u8> {
     let mut out = Vec::new();
     put_field(&mut out, file::NAME, name.as_bytes());
@@ -143,10 +143,10 @@ type WriteCall =
 /// Checks that the functions in both tables have the same types.
 const _: fn(EntryOf1_1) -> Formats = |entry| Formats { read: entry.read, write: entry.write };
 
-/// The facts of a file that is read or written, which a plugin receives from the host.
+/// The properties of a file to read or write, which a plugin receives from the host.
 #[derive(Clone, Copy, Debug)]
 pub struct FileFacts<'a> {
-    /// The name in messages.
+    /// The name of the file in messages.
     pub name: &'a str,
     /// The absolute path, if the file has one.
     pub path: Option<&'a Path>,

@@ -1,7 +1,7 @@
 //! Instruments across the boundary: the shims on the plugin's side, and the host's handle of an instrument.
 //!
-//! The state of an instrument belongs to the plugin; the host keeps an opaque pointer. The facts of a pass cross as
-//! tagged fields, so that later versions can add to them.
+//! The state of an instrument belongs to the plugin; the host keeps an opaque pointer. The properties of a pass cross
+//! as tagged fields, so that later versions can add to them.
 
 use crate::PassError;
 use crate::abi::entry::{Entry, FAILED, OK, PANICKED, VETOED, caught, error_bytes, read_error, read_options};
@@ -40,7 +40,7 @@ pub(super) mod field {
     pub(in super::super) const MESSAGE: u16 = 8;
 }
 
-/// Encodes the facts of a pass as fields.
+/// Encodes the properties of a pass as fields.
 pub(super) fn facts_bytes(pass: &PassFacts<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(128);
     put_field(&mut out, field::NAME, pass.name.as_bytes());

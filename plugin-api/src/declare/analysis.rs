@@ -38,7 +38,7 @@ pub trait Analysis: Send + Sync + 'static {
     /// Its name in `--statistics`.
     const NAME: &'static str;
 
-    /// Computes the facts about a body.
+    /// Analyzes a body.
     fn compute(body: &Body) -> Self;
 }
 

@@ -8,7 +8,7 @@ use crate::ir::Module;
 use crate::metadata::wire::{Writer, tag};
 use crate::metadata::{Granularity, OptionValue, Required};
 
-/// The facts of a pass that an instrument sees.
+/// The description of a pass that an instrument receives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PassFacts<'a> {

@@ -118,7 +118,7 @@ pub struct EvaluationLimits {
     pub work: u64,
 }
 
-/// 1 GiB, and as much work as the interpreter does within some seconds.
+/// The default is 1 GiB of memory, and as much work as the interpreter does in a few seconds.
 impl Default for EvaluationLimits {
     fn default() -> EvaluationLimits {
         EvaluationLimits { memory: 1 << 30, work: 100_000_000_000 }
@@ -188,7 +188,7 @@ impl Reason {
         Reason::Wrong,
     ];
 
-    /// Returns the reason with a number; for one that this version of the API does not have, the most general
+    /// Returns the reason whose number is `number`; for numbers unknown to this version of the API, the most general
     /// reason.
     fn of(number: u32) -> Reason {
         Reason::ALL.into_iter().find(|reason| *reason as u32 == number).unwrap_or(Reason::NotExecuted)

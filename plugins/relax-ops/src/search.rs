@@ -43,7 +43,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.bucketize",
         documented!(
             "The index of the interval between boundaries that contains each element.",
-            "the shape of the first tensor, with elements of int64, or of int32 with `out_int32`",
+            "the shape of the first tensor; the data type is int64, or int32 with `out_int32`",
             r#"x: R.Tensor((2, 3), "float32"), boundaries: R.Tensor((5,), "float32")"#,
             "R.bucketize(x, boundaries, out_int32=True)",
             r#"R.Tensor((2, 3), "int32")"#

@@ -2,7 +2,7 @@
 
 pub(crate) const SAME: &str = "that of the tensor";
 pub(crate) const SAME_FLOAT: &str = "that of the tensor, whose elements must be floats";
-pub(crate) const BOOL: &str = "the shape of the tensor, with elements of bool";
+pub(crate) const BOOL: &str = "the shape of the tensor, with data type bool";
 pub(crate) const ARITHMETIC: &str = "the data type of the operands, in the shape to which they broadcast";
 pub(crate) const COMPARED: &str = "bool, in the shape to which the operands broadcast";
 pub(crate) const TRIANGULAR: &str = "that of the tensor, which has at least two dimensions";

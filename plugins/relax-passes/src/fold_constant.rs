@@ -348,7 +348,7 @@ impl<'b> Known<'b> {
         }
     }
 
-    /// Replaces arguments of a call that are aliases of shapes by the shapes.
+    /// Replaces aliases of shapes among the arguments of a call by the shapes.
     fn use_shapes(&self, call: Call<'b>, rw: &mut Rewriter<'b>) {
         let nested = self.is_nested(call.value());
         for (at, operand) in call.value().operands().enumerate().filter(|(_, operand)| !operand.is_leaf()) {

@@ -29,7 +29,7 @@ def load_model(
 
 
 def load_bytes(origin: str, data: bytes | bytearray | memoryview, format: str, **options: Any) -> IRModule:
-    """Reads a module from bytes in a format that a plugin reads; `origin` is their name in messages."""
+    """Reads a module from bytes in a format that a plugin reads; messages call the bytes `origin`."""
     _plugins.ensure_loaded()
     return _module(*_passhost.load_bytes(origin, bytes(data), format, list(options.items())))
 

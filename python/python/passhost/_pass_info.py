@@ -18,8 +18,8 @@ class Compat:
 
 @dataclass(frozen=True)
 class PassInfo:
-    """The facts of a pass: its name, the lowest opt_level at which it runs without being required, and the passes that
-    it requires."""
+    """The description of a pass: its name, the lowest opt_level at which it runs without being required, and the passes
+    that it requires."""
 
     opt_level: int
     name: str
@@ -59,7 +59,7 @@ made_passes: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
 
 def shown_info(name: str, opt_level: int, required: list[str], plugin: str, position: int) -> PassInfo:
-    """Returns the facts of a pass for an instrument, with the name that the pass's author chose."""
+    """Returns the description of a pass for an instrument, with the name that the pass's author chose."""
     made = made_passes.get(name)
     if made is None or made._taken:
         return PassInfo(opt_level, shown_name(name), required)

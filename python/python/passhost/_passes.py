@@ -91,7 +91,7 @@ class Pass(ABC):
     @property
     @abstractmethod
     def info(self) -> PassInfo:
-        """The facts of the pass."""
+        """The description of the pass."""
 
     @abstractmethod
     def _asked(self) -> AskedPass | AskedSequential:
@@ -141,7 +141,7 @@ class PluginPass(Pass):
 
     @property
     def info(self) -> PassInfo:
-        """The facts of the pass, from the plugin's metadata."""
+        """The description of the pass, from the plugin's metadata."""
         facts = _passhost.pass_facts(self._name)
         return PassInfo(facts["opt_level"], shown_name(self._name), facts["required"], facts["traceable"])
 
@@ -358,7 +358,7 @@ class Sequential(Pass):
 
     @property
     def info(self) -> PassInfo:
-        """The facts of the Sequential."""
+        """The description of the Sequential."""
         return self._info
 
     @property

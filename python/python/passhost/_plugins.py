@@ -79,7 +79,7 @@ def _points() -> list[EntryPoint]:
     for distribution in distributions():
         try:
             for point in distribution.entry_points.select(group=GROUP):
-                # The first package with a name on the path takes precedence.
+                # If several packages have the same name, the first one on the path takes precedence.
                 points.setdefault((distribution.name, point.name), point)
         except Exception as error:
             where = getattr(distribution, "_path", "an unknown place")

@@ -163,12 +163,12 @@ class PassPrintingInstrument(PassInstrument):
         self.print_after_pass_names = print_after_pass_names
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """Prints the module if the pass is named."""
+        """Prints the module if `print_before_pass_names` contains the name of the pass."""
         if info.name in self.print_before_pass_names:
             _print("Before", mod, info)
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """Prints the module if the pass is named."""
+        """Prints the module if `print_after_pass_names` contains the name of the pass."""
         if info.name in self.print_after_pass_names:
             _print("After", mod, info)
 

@@ -141,8 +141,7 @@ class TvmNames:
         self._prefix = f"{namespace}."
 
     def find(self, name: str) -> Callable[..., PluginPass]:
-        """Returns the function that creates the passes with a name. Raises `AttributeError` if no pass has this
-        name."""
+        """Returns the function that creates passes named `name`. Raises `AttributeError` if there is no such pass."""
         if name.startswith("_"):
             raise AttributeError(name)
         _plugins.ensure_loaded()

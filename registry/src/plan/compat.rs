@@ -1,22 +1,22 @@
 //! The differences between TVM and passhost.
 
-/// The rules of a plan and its run. Each method is one deviation of TVM 0.27.
+/// Selects whether a plan and its run behave as in passhost or as in TVM 0.27. Each method is one difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compat {
-    /// The rules of passhost.
+    /// As in passhost.
     #[default]
     Passhost,
-    /// The rules of TVM 0.27.
+    /// As in TVM 0.27.
     Tvm,
 }
 
 impl Compat {
-    /// Returns the rules of a request.
+    /// Returns the mode for a request.
     pub fn of(tvm_compat: bool) -> Compat {
         if tvm_compat { Compat::Tvm } else { Compat::Passhost }
     }
 
-    /// Returns true for the rules of TVM.
+    /// Returns true if the run behaves as in TVM.
     pub fn is_tvm(self) -> bool {
         self == Compat::Tvm
     }

@@ -202,7 +202,7 @@ pub struct Plan {
     pub instruments: Vec<PlannedInstrument>,
     /// Warnings for the user.
     pub warnings: Vec<Warning>,
-    /// The rules of its run.
+    /// Whether the run behaves as in passhost or as in TVM.
     pub compat: Compat,
     state: State,
 }

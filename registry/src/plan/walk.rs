@@ -37,7 +37,7 @@ impl<'a> About<'a> {
         }
     }
 
-    /// Formats the number of rounds, if it runs until nothing changes.
+    /// Formats the maximum number of rounds of a step that repeats until nothing changes; empty for other steps.
     pub(super) fn rounds(self) -> String {
         match self {
             About::Step(Step { rounds: Some(limit), .. }) => format!(", until nothing changes, at most {limit} times"),
@@ -45,8 +45,8 @@ impl<'a> About<'a> {
         }
     }
 
-    /// Returns the opt_level from which it would run without being required, if it may be skipped because of this
-    /// level.
+    /// Returns the opt_level from which the pass would run without being required, if this level is a reason to skip
+    /// it.
     pub(super) fn level_passed_over(self, registry: &Registry) -> Option<i32> {
         match self {
             About::Step(step) => step.skip.as_ref().map(|_| step.opt_level(registry)),

@@ -34,7 +34,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the facts of an instrument.
+    /// Returns the description of an instrument.
     pub fn instrument(&self, id: InstrumentId) -> &InstrumentInfo {
         &self.instruments.items[id.0].0
     }

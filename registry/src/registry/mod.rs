@@ -419,7 +419,7 @@ impl Registry {
         self.passes.push(known);
     }
 
-    /// Replaces the facts of a pass. Its name must not change; existing plans then belong to another registry.
+    /// Replaces the description of a pass. Its name must not change; existing plans then belong to another registry.
     ///
     /// # Panics
     /// Panics if the name differs.
@@ -527,7 +527,7 @@ impl Registry {
         self.owners.iter().enumerate().map(|(i, owner)| (OwnerId(i), owner))
     }
 
-    /// Returns the facts of a pass.
+    /// Returns the description of a pass.
     pub fn pass(&self, id: PassId) -> &PassInfo {
         &self.passes[id.0].info
     }

@@ -334,8 +334,8 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// Records that a call wrote to a tensor. If other values share the memory, the tensor now has its own copy,
-    /// which they will receive.
+    /// Records that a call wrote to a tensor. If other values share the memory, the write has made a copy for the
+    /// tensor, and `bound` gives that copy to the other values.
     pub(super) fn wrote(&mut self, memory: usize, tensor: &Tensor, observer: &mut dyn Observer) {
         if tensor.origin().is_some() {
             observer.written(tensor);

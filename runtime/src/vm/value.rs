@@ -286,7 +286,7 @@ pub fn number_text(number: Number) -> String {
     }
 }
 
-/// Greatest number of elements of a tensor that are printed.
+/// Maximum number of elements to print of a tensor.
 const PRINTED: usize = 100;
 
 /// Formats the value as `R.print` shows it.

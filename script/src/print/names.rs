@@ -1,5 +1,5 @@
-//! Assigns names within one function: to its variables, and to its symbolic variables, with the places of their
-//! declarations.
+//! Assigns names to the variables and symbolic variables of one function, and determines where each symbolic variable
+//! is declared.
 
 use super::Printer;
 use super::text::{each_sym, is_valid_name, valid_name};

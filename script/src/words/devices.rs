@@ -53,7 +53,7 @@ impl Devices {
         &self.names
     }
 
-    /// Returns the device with a name. As in TVM, a missing number is 0, and a missing memory scope is that of the
+    /// Returns the device named `name`. As in TVM, a missing number is 0, and a missing memory scope is that of the
     /// device.
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
         let spelled_out = || {

@@ -6,7 +6,7 @@ use passhost_lang::typing::operators::{Infer, InferError, Inferred};
 
 /// Provides the operators; implemented by the host with its plugins.
 pub trait Operators: Infer {
-    /// Returns the facts of an operator.
+    /// Returns the description of an operator.
     fn op_info(&self, name: &str) -> Option<&OpInfo>;
 
     /// Returns the nearest names of operators.

@@ -1,5 +1,5 @@
-//! `between FILE.jsonl…` runs every standard pass on modules, such as those of `tests/oracle/mutate.py`, with and
-//! without an intermediate text.
+//! `between FILE.jsonl…` runs every standard pass on modules, such as those of `tests/oracle/mutate.py`, directly and
+//! after printing and reading them.
 #![forbid(unsafe_code)]
 
 use clap::Parser;
@@ -15,9 +15,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Takes modules through every standard pass, with and without a text in between: nothing may differ. A text that is
-/// refused is counted.
-/// Exit code 0: nothing differs; 1: something does; 2: a file cannot be read, or holds no module.
+/// Runs every standard pass on modules, and again on the modules that it reads back from their texts: no result may
+/// differ. Texts that the reader refuses are counted. Exit code 0: nothing differs; 1: something does; 2: a file cannot
+/// be read, or holds no module.
 #[derive(Parser)]
 struct Cli {
     /// A file with a JSON object with `text` on each line; `-` is standard input.

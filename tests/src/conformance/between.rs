@@ -1,9 +1,10 @@
-//! Runs every standard pass on arbitrary modules, with and without an intermediate text, and compares the results.
+//! Runs every standard pass on arbitrary modules, directly and after printing and reading them, and compares the
+//! results.
 //!
 //! A module is parsed, checked, printed and parsed again. Every pass runs on both modules, and its result is printed
-//! and parsed. Every ordered pair of passes runs with and without that intermediate text. Both results must be
-//! structurally equal, and either both or neither must report a change. Variable names may differ, because only texts
-//! need unique names. A rejected text or an ill-formed module is counted and is not a failure.
+//! and parsed. Every ordered pair of passes runs directly, and with the module printed and parsed between the two. Both
+//! results must be structurally equal, and either both or neither must report a change. Variable names may differ,
+//! because only texts need unique names. A rejected text or an ill-formed module is counted and is not a failure.
 
 use super::{Failure, guarded};
 use passhost::verify::verify_read;
@@ -149,8 +150,8 @@ impl<'e> Between<'e> {
         Ok(again)
     }
 
-    /// Checks that a pass did the same with and without an intermediate text. Positions in error messages refer to the
-    /// module that the pass received.
+    /// Checks that a pass returned the same for the module itself and for the module read back from its text. Positions
+    /// in error messages refer to the module that the pass received.
     fn same(&self, what: &str, direct: &Made, read: &Made) -> Result<(), Failure> {
         let ((a, x), (b, y)) = match (direct, read) {
             (Ok(a), Ok(b)) => (a, b),

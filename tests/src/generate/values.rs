@@ -23,7 +23,7 @@ pub(super) const DTYPES: &[&str] = &[
     "float8_e5m2",
 ];
 
-/// Returns the data type with a name.
+/// Returns the data type named `name`.
 pub(super) fn dtype(name: &str) -> DType {
     name.parse().expect("a data type")
 }

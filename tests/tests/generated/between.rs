@@ -1,4 +1,4 @@
-//! Tests that a text between two passes does not change their results.
+//! Tests that printing and reading the module between two passes does not change their results.
 
 use super::{brief, cases, choices, made};
 use passhost_tests::conformance::between::{Between, Fate, Pairs};

@@ -111,7 +111,7 @@ fn attributes_have_the_form_that_their_operator_declares() {
     };
     let rewritten = run("t.OtherForms");
     assert!(rewritten.structural_eq(&module), "{:?}", script::print(&rewritten, &engine));
-    // The first pipeline passes the module from one pass to the next without a text in between.
+    // The first pipeline passes the module directly from one pass to the next, without printing and reading it.
     let (merged, read) = (run("t.OtherForms, relax.EliminateCommonSubexpr"), run("relax.EliminateCommonSubexpr"));
     assert!(!read.structural_eq(&module), "calls are merged");
     assert!(merged.structural_eq(&read), "{:?}", script::print(&merged, &engine));

@@ -35,7 +35,7 @@ impl Log {
     }
 }
 
-/// Returns the facts of a pass.
+/// Returns the description of a pass.
 fn info(name: &str, opt_level: i32, required: &[&str]) -> PassInfo {
     let required = required.iter().map(|name| Required::parse(name).expect("an entry")).collect();
     PassInfo { opt_level, required, ..PassInfo::new(name) }

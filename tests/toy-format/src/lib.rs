@@ -126,7 +126,7 @@ fn make_fault(fault: &str) {
     }
 }
 
-/// Returns the module with a wrong type of the first binding.
+/// Returns the module with a wrong type on the first binding of each function.
 fn ill_formed(module: &Module) -> Result<Module, PassError> {
     let functions = module.functions().map(|(name, body)| {
         let mut edit = body.edit();

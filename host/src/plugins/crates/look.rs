@@ -41,7 +41,7 @@ impl Look<'_> {
         PluginCrate::read(folder, self.survey)
     }
 
-    /// Returns the digest of all inputs of a crate that are known before it is built.
+    /// Returns the digest of all inputs that are known before a crate is built.
     ///
     /// # Errors
     /// If an input cannot be read.

@@ -88,7 +88,7 @@ impl Analyzer {
     }
 }
 
-/// Returns the piece of a number or a variable.
+/// Returns the piece for a node that is a number or a variable.
 fn leaf(Node { op, dtype, a, .. }: Node) -> Option<Piece> {
     Some(match op {
         prim::INT => Piece::Leaf(Dim::int(a as i64, dtype)),

@@ -110,8 +110,8 @@ fn branch<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     // Exporters emit this form to remove an axis of symbolic length. The length is checked when the model runs.
     if is_only("Squeeze", then) && is_only("Identity", otherwise) {
         cx.scopes.note(
-            "its branch that removes an axis is taken, and the length 1 of this axis is checked when the model runs; if it \
-             has another length, give the size, as in `sizes=[\"n=2\"]`",
+            "the branch that removes an axis is used, and a check when the model runs requires length 1 of that axis; \
+             if the axis has another length, set its size, as in `sizes=[\"n=2\"]`",
         );
         return cx.graph(then, Vec::new());
     }

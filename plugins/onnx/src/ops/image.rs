@@ -84,7 +84,8 @@ fn max_roi_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
             &cx.bin("greater_equal", &places, &cx.unsqueeze(&from, &[2])?)?,
             &cx.bin("less", &places, &cx.unsqueeze(&to, &[2])?)?,
         )?;
-        // The regions come first, then channels, cells of the first axis, this axis, and the axis of width.
+        // The axes are, in order: the regions, the channels, the cells of axis 2 (if it is already reduced), the
+        // current axis, and the width (if the current axis is the height).
         let shown = if axis == 2 { cx.unsqueeze(&inside, &[1, 4])? } else { cx.unsqueeze(&inside, &[1, 2])? };
         let wide = cx.unsqueeze(&out, &[axis])?;
         let kept = cx.select(&shown, &wide, &cx.scalar(f64::NEG_INFINITY, dtype)?)?;
@@ -111,7 +112,8 @@ struct Axis {
     roi: (f64, f64),
 }
 
-/// The rules for positions, and for values at positions.
+/// The attributes of a Resize node: how a position of the output becomes one of the input, and how the value there is
+/// interpolated.
 struct Rules<'n> {
     mode: &'n str,
     transform: &'n str,

@@ -246,7 +246,7 @@ fn lengths_are_checked_before_memory_is_taken() {
     assert!(outside("there-is-no-such-file", Some(&here)).contains("cannot be read"));
 }
 
-/// Nodes in any order are read, and a cycle is named.
+/// Nodes are read in any order, and a cycle is an error.
 #[test]
 fn nodes_may_come_in_any_order() {
     let mut model = flattened();

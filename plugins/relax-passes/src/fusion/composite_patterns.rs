@@ -35,7 +35,7 @@ const SINGLE: &[(&str, &str, usize)] = &[
     ("split", "relax.split", 1),
 ];
 
-/// Returns the pattern with a name such as `acme.conv2d_bias_relu`.
+/// Returns the pattern named `name`, such as `acme.conv2d_bias_relu`.
 ///
 /// # Errors
 /// If no pattern has this name.

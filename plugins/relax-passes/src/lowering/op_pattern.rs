@@ -23,7 +23,7 @@ pub(crate) enum Pattern {
 }
 
 impl Pattern {
-    /// Returns the pattern of a number; unknown numbers are opaque.
+    /// Returns the pattern that `number` encodes; unknown numbers are opaque.
     pub(crate) fn of_number(number: i64) -> Pattern {
         let known =
             [Pattern::Elementwise, Pattern::Broadcast, Pattern::Injective, Pattern::Reduction, Pattern::Fusable];

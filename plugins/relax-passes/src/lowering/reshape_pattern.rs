@@ -67,8 +67,8 @@ fn in_order(block: Value<'_>, from: &ElementAccess<'_>, to: &ElementAccess<'_>) 
     Some(same || (same_size(from, to)? && are_digits(from, &written, &mut analyzer)?))
 }
 
-/// Returns true if the indices of an access are the digits of a position in its buffer. If this position is within the
-/// buffer, it is the position of the access. This holds for any symbolic sizes.
+/// Returns true if the indices of `access` are the digits of `position` in the shape of its buffer. Such an access is
+/// at `position`, provided that this is within the buffer, for any symbolic sizes.
 fn are_digits(access: &ElementAccess<'_>, position: &Dim, analyzer: &mut Analyzer) -> Option<bool> {
     let shape = access.buffer.as_buffer_type()?.shape;
     let mut rest = position.clone();

@@ -250,9 +250,9 @@ class Op(Expr):
 
     @staticmethod
     def get(op_name: str) -> Op:
-        """Returns the operator with a name, such as `relax.add`; there is one object per operator.
+        """Returns the operator named `op_name`, such as `relax.add`; there is one object per operator.
 
-        Raises `AttributeError` if it is a Relax operator that no plugin declares.
+        Raises `AttributeError` for a Relax operator that no plugin declares.
         """
         found = Op._known.get(op_name)
         if found is None:
@@ -262,7 +262,7 @@ class Op(Expr):
 
     @staticmethod
     def _of(name: str) -> Op:
-        """Returns the operator with a name, declared or not."""
+        """Returns the operator named `name`, declared or not."""
         found = Op._known.get(name)
         if found is None:
             found = Op.__new__(Op)

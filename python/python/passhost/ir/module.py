@@ -144,7 +144,7 @@ class IRModule:
         return [GlobalVar(name) for name in self._names()]
 
     def get_global_var(self, name: str) -> GlobalVar:
-        """Returns the global variable with a name."""
+        """Returns the global variable of the function named `name`."""
         return GlobalVar(name, self[name].ty)
 
     def update(self, other: IRModule | Mapping[GlobalVar | str, BaseFunc]) -> None:

@@ -291,7 +291,8 @@ class BlockBuilder:
     # Normalizing.
 
     def normalize(self, expr: Any) -> Any:
-        """Returns the expression with a type. Nested expressions become bindings of the open block, if there is one."""
+        """Returns the expression with its type inferred. Nested expressions become bindings of the open block, if there
+        is one."""
         try:
             return self._normalized(expr)
         except RecursionError as error:

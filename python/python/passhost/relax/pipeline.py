@@ -56,7 +56,7 @@ _PIPELINES: dict[str, Callable[..., Pass]] = {
 
 
 def get_pipeline(name: str = "zero", **kwargs: Any) -> Pass:
-    """Returns the pipeline with a name: `zero`, `default`, `default_build`, or a registered one.
+    """Returns the pipeline named `name`: `zero`, `default`, `default_build`, or a registered one.
 
     `kwargs` are passed to the function that creates it. Raises `ValueError` if there is no such pipeline.
     """

@@ -22,7 +22,7 @@ ROUNDINGS = frozenset(name for name, kind in _KINDS.items() if kind == "rounding
 
 
 def function(name: str) -> Callable[..., Expr]:
-    """Returns the function with a name in `FUNCTIONS`."""
+    """Returns the function named `name`, one of `FUNCTIONS`."""
 
     def call(*args: Any, span: Any = None) -> Expr:
         word = "pow" if name == "power" else name

@@ -36,7 +36,7 @@ def _reduced(x: Tensor, at: int, kind: Any, element: Any, name: str) -> Tensor:
 
 
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """Returns the exponential of each element divided by the sum along an axis."""
+    """Returns the exponential of each element divided by the sum of the exponentials along `axis`."""
     at = normal_axis(axis, x.ndim)
 
     def without(i: Sequence[Any]) -> list[Any]:

@@ -295,7 +295,7 @@ fn half_way(format: Format, random: &mut SplitMix) -> f64 {
     }
 }
 
-/// Returns a constant in the code, or a number next to it: the next one of the type, or 1 more or less.
+/// Returns one of `constants`, or a number near it: a neighbour in the type, or the constant plus or minus 1.
 fn near_constant(format: Format, constants: &[f64], random: &mut SplitMix) -> f64 {
     let Some(constant) = pick(constants, random).filter(|_| !random.next().is_multiple_of(8)) else {
         return full(-2, 2, random);

@@ -36,7 +36,7 @@ static SECTION: [u8; encoded_len(&IN_FILE)] = encode(&IN_FILE);
 static METADATA: [u8; encoded_len(&IN_CODE)] = encode(&IN_CODE);
 static ENTRY: Entry = Entry::new(&IN_CODE, &METADATA);
 
-/// Returns the entry of the code.
+/// Returns the entry whose declarations differ from the metadata in the file.
 #[unsafe(no_mangle)]
 pub extern "C" fn passhost_plugin_entry_v1() -> *const Entry {
     &ENTRY

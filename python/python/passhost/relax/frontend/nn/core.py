@@ -214,11 +214,11 @@ class ModuleDict(Module):
         self.modules = dict(modules or {})
 
     def __getitem__(self, name: str) -> Module:
-        """Returns the module with a name."""
+        """Returns the module named `name`."""
         return self.modules[name]
 
     def __setitem__(self, name: str, module: Module) -> None:
-        """Sets the module with a name."""
+        """Adds the module under `name`, or replaces the one there."""
         self.modules[name] = module
 
     def items(self) -> Iterator[tuple[str, Module]]:
