@@ -31,7 +31,7 @@ struct Shared {
     remembers: bool,
     /// True if functions that take little time are interpreted.
     when_long: bool,
-    /// The LLVM library, found when it is first needed.
+    /// The LLVM library, which is found on first use.
     llvm: Arc<OnceLock<Result<Arc<Llvm>, LlvmError>>>,
     cache: Cache,
     functions: Vec<usize>,
@@ -219,7 +219,7 @@ const SHORT: u64 = 2_000_000;
 /// Total work of interpreted calls, in the same units, after which calls are compiled: about the time of compiling.
 const SPARE: u64 = 1_000_000_000;
 
-/// Code in memory, and the meaning of its site and scalar numbers.
+/// Code in memory, with the sites and scalars to which its numbers refer.
 struct Code {
     loaded: Arc<Loaded>,
     sites: Vec<emit::Site>,

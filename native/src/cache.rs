@@ -11,11 +11,11 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// Name of the file with the key.
+/// Name of the file that contains the secret key.
 const SECRET: &str = "key";
 /// Size of the key and of a hash, in bytes.
 const HASH: usize = 32;
-/// Greatest size of a file that is read or written; the code of any PrimFunc is smaller.
+/// Maximum size of a cached file; the code of any PrimFunc is smaller.
 const LARGEST: u64 = 64 << 20;
 
 /// A folder of object code. The name of a file is the hash of its source. A file that is unreadable or damaged is
@@ -80,7 +80,8 @@ impl Cache {
         None
     }
 
-    /// Stores object code. Two processes may do so at once, because files are renamed into place when complete.
+    /// Stores object code. Two processes may store the same entry at once, because files are renamed into place when
+    /// complete.
     pub(crate) fn put(&self, key: &str, bytes: &[u8]) {
         let (Some(secret), Some(path)) = (self.secret(), self.path(key)) else { return };
         if bytes.len() as u64 + HASH as u64 > LARGEST {
@@ -101,7 +102,7 @@ impl Cache {
         Some(self.folder.as_ref()?.join(format!("{key}.o")))
     }
 
-    /// Returns the key of the folder, which is checked once.
+    /// Returns the key of the folder. The first call checks the folder.
     fn secret(&self) -> Option<&Secret> {
         let folder = self.folder.as_ref()?;
         let look = || match Secret::of(folder) {
@@ -121,7 +122,7 @@ impl Cache {
 }
 
 impl Secret {
-    /// Returns the key of a folder. Creates both if they do not exist.
+    /// Returns the key of a folder. Creates the folder and the key if they do not exist.
     fn of(folder: &Path) -> io::Result<Secret> {
         make(folder)?;
         own(&fs::metadata(folder)?, "the folder")?;

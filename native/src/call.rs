@@ -16,7 +16,7 @@ pub(crate) type Entry = unsafe extern "C" fn(*mut Context) -> i32;
 /// A function that executes some iterations of a parallel loop.
 type Part = unsafe extern "C" fn(*mut Context, *mut c_void, i64, i64) -> i32;
 
-/// The context passed to the code, which accesses the fields by position; each has 8 bytes.
+/// The context that compiled code receives. The code accesses fields by position; each field has 8 bytes.
 #[repr(C)]
 pub(crate) struct Context {
     storages: *const *mut u8,
@@ -65,7 +65,7 @@ struct Host<'l> {
     fault: Mutex<Option<Fault>>,
 }
 
-/// Memory allocated by the code, by storage; separate for each thread.
+/// Memory that the code allocated, by storage. Each thread has its own map.
 type Own = BTreeMap<i64, Room>;
 
 /// The outcome of a call.
@@ -74,7 +74,7 @@ pub(crate) enum Ended {
     Fine(i64),
     /// A fault of a callback.
     Fault(Fault),
-    /// A site, with its values.
+    /// Failure at a site, with the values for its message.
     Site(i64, Vec<i64>),
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// One of them cannot be exported.
+    /// One of the PrimFuncs cannot be exported.
     #[error("`{function}` {why}")]
     Refused {
         /// The PrimFunc.

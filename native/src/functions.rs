@@ -1,21 +1,21 @@
-//! Float functions that native code calls. They are the same ones that the interpreter calls, so the bits are the
-//! same.
+//! Float functions that native code calls. The interpreter calls the same functions, so the bits are the same.
 
 use passhost_lang::{each_function_of_one, each_function_of_two};
 use runtime::math;
 use runtime::program::{Binary, Math};
 
-/// Returns the index of a function of one number in the table.
+/// Returns the index in the table of a function of one number.
 pub(crate) fn of_one(math: Math) -> usize {
     Math::ALL.iter().position(|one| *one == math).unwrap_or_default()
 }
 
-/// Returns the index of an operation on two numbers, if native code calls it. They follow the functions of one number.
+/// Returns the index in the table of an operation on two numbers, if native code calls it. These operations follow the
+/// functions of one number.
 pub(crate) fn of_two(op: Binary) -> Option<usize> {
     Binary::CALLED.iter().position(|one| *one == op).map(|at| Math::ALL.len() + at)
 }
 
-/// Returns the index of the only function of three numbers, `a * b + c`, which comes last.
+/// Returns the index of `a * b + c`, the last function in the table and the only one of three numbers.
 pub(crate) fn mul_add() -> usize {
     Math::ALL.len() + Binary::CALLED.len()
 }
@@ -27,7 +27,8 @@ pub(crate) fn name(number: usize) -> String {
     name.unwrap_or_else(|| "fma".to_string()).to_lowercase()
 }
 
-/// Returns the names in the order of the table. Compiled code refers to functions by index, so they are part of the key of a cache.
+/// Returns the names in the order of the table. They are part of a cache key, because compiled code refers to functions
+/// by index.
 pub(crate) fn names() -> String {
     (0..=mul_add()).map(name).collect::<Vec<String>>().join(" ")
 }

@@ -45,7 +45,7 @@ const END: &str = "
 #endif
 ";
 
-/// Writes the header of these functions.
+/// Writes the header of `functions`.
 pub(crate) fn header(functions: &[Exported]) -> String {
     let mut out = HEAD.to_string();
     for of in functions {

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// The libraries of this system are of another kind.
+    /// The shared libraries of this system have an unsupported format.
     #[error("shared libraries can only be built on Linux, macOS and other Unix systems")]
     System,
     /// No linker was found.
@@ -38,9 +38,9 @@ pub enum LinkError {
 /// A linker program.
 struct Linker {
     program: OsString,
-    /// Arguments before the others.
+    /// Arguments that precede the input and output.
     first: &'static [&'static str],
-    /// Arguments after the others.
+    /// Arguments that follow the input and output.
     last: &'static [&'static str],
 }
 

@@ -7,10 +7,10 @@ use runtime::program::{Access, Affine, Instr, Program, each_instr, each_instr_mu
 
 /// Elements of the longest vectors.
 const ROW: i64 = 16;
-/// Greatest size of memory that is padded, in elements.
+/// Maximum size of padded memory, in elements.
 const MOST: i64 = 4096;
 
-/// Pads the rows of small memory that is used by one buffer only.
+/// Pads the rows of small storages that only one buffer uses.
 pub(crate) fn pad(program: &mut Program) {
     for storage in 0..program.storages.len() as u32 {
         if let Some((buffer, strides, elements)) = padded(program, storage) {
@@ -28,7 +28,8 @@ pub(crate) fn pad(program: &mut Program) {
     }
 }
 
-/// Returns the buffer of a storage, its new strides, and its new size in elements; `None` if it is not padded.
+/// Returns the buffer of a storage with its new strides and its new size in elements; `None` if the storage is not
+/// padded.
 fn padded(program: &Program, storage: u32) -> Option<(u32, Vec<i64>, i64)> {
     let mut allocations = 0;
     each_instr(&program.body, &mut |instr| {

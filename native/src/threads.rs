@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 /// The threads for the loops of some kernels.
 #[derive(Debug)]
 pub(crate) struct Threads {
-    /// Greatest number of polling threads; with more threads than processors, they would slow each other down.
+    /// Maximum number of polling threads; more threads than processors would slow each other down.
     most: usize,
     /// Number of threads that poll for work or will do so soon.
     looking: AtomicUsize,
     /// Number of loops so far.
     loops: AtomicU64,
-    /// The pool for callers that are not in a pool.
+    /// The pool for callers outside of any pool.
     beside: Beside,
 }
 
-/// The pool for callers that are not in a pool. It has one thread fewer than rayon, because the caller works, too.
-/// Threads are started when they are first needed, and again in a forked process, which inherits none.
+/// The pool for callers outside of any pool. It has one thread fewer than rayon, because the caller works, too. The
+/// threads are started on first use. A forked process inherits none, and starts them again.
 #[derive(Debug, Default)]
 struct Beside(Mutex<Option<(u32, Option<Arc<ThreadPool>>)>>);
 
@@ -52,9 +52,9 @@ impl Beside {
     }
 }
 
-/// The threads that help the current one.
+/// The threads that help the current thread.
 enum Helpers {
-    /// The threads of its own pool.
+    /// The threads of the pool for callers outside of any pool.
     Own,
     Beside(Arc<ThreadPool>),
 }
@@ -75,7 +75,7 @@ impl Helpers {
     }
 }
 
-/// Number of parts for each thread. If there are several, a slow thread can execute fewer parts than the others.
+/// Number of parts per thread. With several parts, a slow thread can execute fewer of them.
 const PARTS: usize = 8;
 /// Time for which threads poll for work after the last loop.
 const AWAKE: Duration = Duration::from_micros(500);
@@ -94,7 +94,7 @@ impl Default for Threads {
 }
 
 impl Threads {
-    /// Returns the number of threads for a loop of this thread, and the helpers.
+    /// Returns the number of threads for a loop that this thread starts, and its helpers.
     fn helpers(&self) -> (usize, Helpers) {
         if rayon::current_thread_index().is_some() {
             return (rayon::current_num_threads(), Helpers::Own);
@@ -154,7 +154,7 @@ impl Threads {
         result.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Executes a loop, after which this many threads poll for work.
+    /// Executes a loop, and keeps `others` threads polling for work afterwards.
     fn awake(self: &Arc<Self>, helpers: &Helpers, others: usize, a_loop: impl FnOnce()) {
         self.loops.fetch_add(1, Ordering::Relaxed);
         let before = IS_BUSY.replace(true);
@@ -167,8 +167,8 @@ impl Threads {
         IS_BUSY.set(before);
     }
 
-    /// Executes available work until no loop was submitted for a while. Returns at once in a thread that is in a loop or polls
-    /// already.
+    /// Executes available work until no loop has been submitted for a while. Returns at once if the thread is already
+    /// in a loop or polling.
     fn look(&self) {
         if !IS_BUSY.replace(true) {
             self.look_for_a_while();
@@ -204,7 +204,7 @@ fn look_until(is_so: impl Fn() -> bool) {
 mod tests {
     use super::*;
 
-    /// Executes a loop, and counts how often each iteration was executed.
+    /// Executes a loop, and returns how often each iteration was executed.
     fn counts(threads: &Arc<Threads>, extent: usize) -> Vec<usize> {
         let counts: Vec<AtomicUsize> = (0..extent).map(|_| AtomicUsize::new(0)).collect();
         let none = threads.share(extent, |next| {

@@ -1,4 +1,5 @@
-//! Tests that native code has the same bits as the interpreter, on generated functions and on those of files.
+//! Tests that native code computes the same bits as the interpreter, on generated functions and on functions read from
+//! files.
 
 #[path = "../../runtime/tests/naive/generate.rs"]
 mod generate;
@@ -29,7 +30,7 @@ fn run(backend: &dyn Backend, body: &Body, mut tensors: Vec<Tensor>, fresh: u8) 
     Ok((tensors, limits.take_unwritten()))
 }
 
-/// Fills the tensors that a program writes completely with one byte; the others are unchanged.
+/// Fills the tensors that a program overwrites completely with `byte`; the others are unchanged.
 fn filled(known: &Proven, mut tensors: Vec<Tensor>, byte: u8) -> Vec<Tensor> {
     for (param, tensor) in tensors.iter_mut().enumerate() {
         if known.writes_all(param) {
@@ -40,7 +41,7 @@ fn filled(known: &Proven, mut tensors: Vec<Tensor>, byte: u8) -> Vec<Tensor> {
     tensors
 }
 
-/// Returns the bits of the elements, with all NaN equal.
+/// Returns the bits of the elements, with the same bits for every NaN.
 fn bits(tensor: &Tensor) -> Vec<String> {
     tensor.numbers().map(|number| format!("{number:?}")).collect()
 }
@@ -139,8 +140,7 @@ fn many_small_buffers() {
     agrees(&function(params, &body), &tensors);
 }
 
-/// Checks that a function of `A` and `C` reads memory that it did not write, and that both backends find and report
-/// this.
+/// Checks that a function of `A` and `C` reads memory that it did not write, and that both backends report this.
 fn reads_unwritten(lines: &str) {
     let text = function("A: T.Buffer((4,), \"float32\"), C: T.Buffer((4,), \"float32\")", lines);
     let (body, native) = (body_of(&text), Native::new(llvm(), Cache::none()));
@@ -186,8 +186,8 @@ fn random(dtype: DType, shape: &[i64], seed: u64) -> Tensor {
     Tensor::random(dtype, shape, seed, &Limits::unlimited()).expect("a tensor")
 }
 
-/// A tile of whole vectors at the end of rows that are not. Lanes beyond the end compute values that are never
-/// used. The steps are one element, two, and more.
+/// A tile of whole vectors extends beyond the end of rows that are not whole vectors. Lanes beyond the end compute
+/// unused values. The steps are one element, two, and more.
 #[test]
 fn tiles_at_the_end_of_rows() {
     for (step, extent) in [(1, 28), (2, 56), (3, 84), (7, 196)] {
@@ -215,7 +215,7 @@ fn tiles_at_the_end_of_rows() {
     }
 }
 
-/// The accesses do not all guard the elements in the same way, so the masks are kept.
+/// The accesses guard the elements under different conditions, so the masks are kept.
 #[test]
 fn elements_that_some_accesses_see_are_kept() {
     let body = "B = T.alloc_local((16,))
@@ -266,7 +266,7 @@ fn conditions_on_anything_else() {
     }
 }
 
-/// The conditions have the same text but apply to other elements, or to none, so the masks are kept.
+/// The conditions have the same text but refer to other elements, or to none, so the masks are kept.
 #[test]
 fn positions_that_are_no_elements() {
     let twice = |declared: &str, extent: usize, lanes: usize, condition: &str, element: &str| {
@@ -384,7 +384,7 @@ fn reductions_within_a_loop_that_does_more() {
     assert!(code.contains("fmul <18 x float>") && !code.contains("<9 x float>"), "{code}");
 }
 
-/// The functions with steps, on vectors and on single numbers, including special results.
+/// Tests the functions that are emitted as steps, on vectors and on scalars, including special results.
 #[test]
 fn elementary_functions() {
     let special =

@@ -1,4 +1,4 @@
-//! Tests exported libraries, opened as C and TVM-FFI do: they have the interpreter's bits, and check their
+//! Tests exported libraries, opened as C and TVM-FFI open them. They compute the interpreter's bits, and check their
 //! arguments before they access memory.
 
 use libloading::Library;
@@ -96,7 +96,7 @@ fn opened(names: &[&str]) -> Opened {
     Opened { library, header: made.header }
 }
 
-/// Returns a tensor for C; it must not outlive the shape and the data.
+/// Returns a tensor in the form for C; it must not outlive `shape` and `data`.
 fn dl<T>(data: &[T], shape: &[i64], code: u8) -> DlTensor {
     DlTensor {
         data: data.as_ptr().cast(),

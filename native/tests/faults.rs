@@ -1,4 +1,4 @@
-//! Tests that faults of native code and its cache end in a message, or in the right result.
+//! Tests that faults of native code and its cache lead to a message, or to the right result.
 
 use native::llvm::Candidate;
 use native::{Cache, Llvm, LlvmError, Native};
@@ -17,7 +17,7 @@ fn func(text: &str) -> Body {
     module.get("f").expect("a function").clone()
 }
 
-/// Doubles each element, in threads and vectors; the last vector is partial.
+/// Returns a function that doubles each element, in threads and vectors; the last vector is partial.
 fn doubling() -> Body {
     func(
         "    def f(A: T.Buffer((7, 29), \"float32\"), B: T.Buffer((7, 29), \"float32\")):
@@ -30,7 +30,7 @@ fn doubling() -> Body {
     )
 }
 
-/// Returns the library of `rustc`, or one of the system.
+/// Returns rustc's LLVM library, or one of the system.
 fn llvm() -> Arc<Llvm> {
     Llvm::find().expect("rustc contains an LLVM library")
 }
@@ -46,7 +46,7 @@ fn random(shape: &[i64], seed: u64) -> Tensor {
     Tensor::random(DType::F32, shape, seed, &Limits::unlimited()).expect("a tensor")
 }
 
-/// Checks that the code is right, regardless of the cache's content.
+/// Checks that the results are right, whatever the cache contains.
 fn is_right(native: &Native) {
     let inputs = [random(&[7, 29], 1), random(&[7, 29], 2)];
     let limits = Limits::unlimited();

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// A function with threads, and memory that is allocated in each call.
+/// A function that runs in threads and allocates memory in each call.
 const MODULE: &str = "\
 # from tvm.script import ir as I
 # from tvm.script import tirx as T

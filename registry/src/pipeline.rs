@@ -75,13 +75,13 @@ pub struct Stage {
 /// The form of one item of a pipeline.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Form {
-    /// A pass by its name: `acme.A{n=1}`.
+    /// A pass by name: `acme.A{n=1}`.
     Pass,
     /// A group of passes: `Sequential(name=late)[acme.A,acme.B]`.
     Sequential(Vec<Stage>),
-    /// Passes that run one after the other until none of them changes the module: `repeat(limit=8)[acme.A,acme.B]`.
+    /// Passes that run in order, repeatedly, until none of them changes the module: `repeat(limit=8)[acme.A,acme.B]`.
     Repeat(Vec<Stage>),
-    /// All passes up to a level: `all(opt_level=1)`.
+    /// All passes up to an opt_level: `all(opt_level=1)`.
     All,
 }
 
@@ -99,22 +99,22 @@ impl Form {
 pub const SEQUENTIAL: &str = "Sequential";
 /// The word for passes that run until nothing changes.
 pub const REPEAT: &str = "repeat";
-/// Default of the greatest number of rounds.
+/// Default of the maximum number of rounds.
 const ROUNDS: u32 = 16;
 /// The word for all passes up to a level.
 const ALL: &str = "all";
-/// Greatest nesting of Sequentials. It also applies to Sequentials that a program creates, because they are printed as
+/// Maximum nesting of Sequentials. It also applies to Sequentials that a program creates, because these are printed as
 /// text.
 const DEEPEST: u32 = 64;
 
-/// Returns the intended form of a word that needs brackets to refer to passes.
+/// Returns the form of a word that needs brackets around passes.
 pub(crate) fn form_of(name: &str) -> Option<&'static str> {
     let is = |word: &str| name.eq_ignore_ascii_case(word);
     let forms = [(SEQUENTIAL, "Sequential(name=late)[...]"), (REPEAT, "repeat(8)[...]"), (ALL, "all()")];
     forms.into_iter().find(|(word, _)| is(word)).map(|(_, form)| form)
 }
 
-/// Returns the form, with a name, of a group that begins with this word.
+/// Returns the form that gives a name to the group that begins with `word`.
 pub(crate) fn named_form(word: &str) -> Option<&'static str> {
     match form_of(word)? {
         form if form.starts_with(SEQUENTIAL) => Some(form),
@@ -149,7 +149,7 @@ pub enum PipelineError {
         pass: String,
         /// The given option.
         option: String,
-        /// Nearest options.
+        /// The most similar options.
         near: Vec<String>,
         /// All options with their types.
         known: Vec<String>,
@@ -186,16 +186,16 @@ pub enum PipelineError {
         /// Documentation of the option.
         doc: String,
     },
-    /// A Sequential built by a program that is nested deeper than a text can be.
+    /// A Sequential that a program built with more nesting than a text can have.
     #[error("Sequentials are nested more than {DEEPEST} deep; put some of them next to each other")]
     TooDeep,
     /// A Sequential with an empty name.
     #[error("option `name` of `{0}` is empty; give it a name, or leave it out")]
     NoName(&'static str),
-    /// A repetition with no rounds.
+    /// A repetition of zero rounds.
     #[error("option `limit` of `repeat` is {0}, but must be from 1 to 4294967295")]
     NoRounds(i64),
-    /// An option that is given twice.
+    /// An option that occurs twice.
     #[error("option `{option}` of `{pass}` is given twice; give it once")]
     Twice {
         /// Full name of the pass.
@@ -227,7 +227,7 @@ fn expectation(expected: &str, text: &str, at: usize) -> String {
     }
 }
 
-/// Returns the part of a text around a position, short enough for a message.
+/// Returns an excerpt of a text around a position, short enough for a message.
 fn excerpt(text: &str, at: usize) -> String {
     const AROUND: usize = 60;
     let start = text[..at].char_indices().rev().nth(AROUND).map_or(0, |(i, _)| i);
@@ -268,7 +268,7 @@ impl Pipeline {
         Pipeline::parse_as(Named::Pass, text)
     }
 
-    /// Parses the name of one format with options.
+    /// Parses the name and options of one format.
     ///
     /// # Errors
     /// The position, and what was expected there.
@@ -280,7 +280,7 @@ impl Pipeline {
         if parser.at < text.len() { Err(parser.error("the end")) } else { Ok(stage) }
     }
 
-    /// Reads names with options, which are passes or instruments.
+    /// Reads names of passes or instruments, each with options.
     pub(crate) fn parse_as(what: Named, text: &str) -> Result<Pipeline, PipelineError> {
         let mut parser = Parser { what, text, at: 0, depth: 0 };
         let mut stages = Vec::new();
@@ -297,7 +297,7 @@ impl Pipeline {
         Ok(Pipeline { stages })
     }
 
-    /// Checks that its Sequentials are nested no deeper than a text allows.
+    /// Checks that Sequentials are not nested deeper than a text allows.
     pub(crate) fn check_depth(&self) -> Result<(), PipelineError> {
         // An explicit stack, because the nesting is not limited yet.
         let mut work: Vec<(&Stage, u32)> = self.stages.iter().map(|stage| (stage, 1)).collect();
@@ -387,11 +387,11 @@ pub(crate) struct SequentialOptions {
     pub(crate) all: Vec<OptionValue>,
     /// Its name in plans and summaries.
     pub(crate) name: String,
-    /// Lowest opt_level at which it runs.
+    /// Lowest opt_level at which the Sequential runs.
     pub(crate) opt_level: i32,
-    /// Passes whose effect must hold before it, as written.
+    /// Passes whose effect must hold before the Sequential, as written.
     pub(crate) required: Vec<String>,
-    /// Greatest number of rounds, if it is repeated.
+    /// Maximum number of rounds, if the Sequential is repeated.
     pub(crate) rounds: Option<u32>,
 }
 
@@ -555,7 +555,7 @@ impl Parser<'_> {
         Ok(Stage { name, options, form: Form::Pass, span })
     }
 
-    /// Reads the comma after a pass. Syntax of other languages at this place has its own messages.
+    /// Reads the comma after a pass. Syntax of other languages here gets a specific message.
     fn after(&mut self, stage: &Stage, expected: &'static str) -> Result<(), PipelineError> {
         let has_begun = self.text[..self.at].ends_with(char::is_whitespace);
         match self.peek() {
@@ -580,7 +580,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads the options of `repeat`, whose limit can be given without a name.
+    /// Reads the options of `repeat`; its `limit` can be written without the name.
     fn limit(&mut self) -> Result<Vec<(String, OptionValue)>, PipelineError> {
         let digits = self.text[self.at + 1..].trim_start();
         if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
@@ -599,7 +599,7 @@ impl Parser<'_> {
         Ok(options)
     }
 
-    /// Reads options in brackets; a comma may follow the last one.
+    /// Reads options in brackets, with an optional trailing comma.
     fn options(&mut self, end: char, expected: &'static str) -> Result<Vec<(String, OptionValue)>, PipelineError> {
         let mut options = Vec::new();
         self.at += 1;
@@ -621,7 +621,7 @@ impl Parser<'_> {
         Ok(options)
     }
 
-    /// Reads passes in brackets; a comma may follow the last one.
+    /// Reads passes in brackets, with an optional trailing comma.
     fn members(&mut self) -> Result<Vec<Stage>, PipelineError> {
         if self.depth >= DEEPEST {
             return Err(self.error("a Sequential that is nested at most 64 deep"));
@@ -663,7 +663,7 @@ pub fn resolve_options(info: &PassInfo, given: &[(String, OptionValue)]) -> Resu
     resolve(Named::Pass, &info.name, &info.options, given)
 }
 
-/// Resolves the options of any owner with this name and these options.
+/// Resolves the options of a pass, instrument or format with this name and these options.
 pub(crate) fn resolve(
     what: Named,
     name: &str,
@@ -695,7 +695,7 @@ fn unknown_option(what: Named, name: &str, options: &[OptionInfo], key: &str) ->
     PipelineError::UnknownOption { what, pass: name.to_string(), option: key.to_string(), near, known }
 }
 
-/// Describes the expected type of a value, with its range if the value is a number outside of it.
+/// Describes the expected type of a value, and the expected range if the value is a number outside of it.
 pub(crate) fn wanted(ty: OptionType, found: &OptionValue) -> String {
     match (ty, found) {
         (OptionType::Int, OptionValue::Float(number)) if number.fract() == 0.0 && number.abs() >= 2_f64.powi(63) => {

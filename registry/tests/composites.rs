@@ -49,7 +49,7 @@ fn error(registry: &Registry, pipeline: &str) -> String {
     Plan::new(&request(pipeline, &[]), registry).unwrap_err().to_string()
 }
 
-/// Returns the names of the passes that ran, in order, with the outcome of composite passes in brackets.
+/// Returns the names of the passes that ran, in order; composite passes are followed by their outcome in brackets.
 fn ran(registry: &Registry, pipeline: &str, disabled: &[&str], changing: &[&str]) -> String {
     let plan = Plan::new(&request(pipeline, disabled), registry).unwrap();
     let mut driver = Driver::new(registry, &plan);
@@ -327,7 +327,7 @@ fn pipelines_with_sequentials_are_printed_as_they_were_read() {
     assert!(long.len() < 300 && long.contains("column 40001: expected"), "{long}");
 }
 
-/// Sequentials built by a program have the same limits as those in a text.
+/// The limits of Sequentials in a text also apply to Sequentials that a program builds.
 #[test]
 fn sequentials_nest_as_deep_in_a_program_as_in_a_text() {
     let text = |depth| format!("{}t.A{}", "Sequential[".repeat(depth), "]".repeat(depth));
@@ -345,8 +345,8 @@ fn sequentials_nest_as_deep_in_a_program_as_in_a_text() {
     );
 }
 
-/// A pass that is required in a TVM-compatible run runs without its requirements, but a composite one contains the same
-/// members.
+/// In a TVM-compatible run, a required pass runs without its requirements, but a required composite pass still contains
+/// its members.
 #[test]
 fn cycles_that_tvm_would_run_for_ever_are_errors() {
     let registry = registry(
@@ -387,7 +387,7 @@ fn required_of_a_sequential_as_tvm_has_it() {
     assert_eq!(plan("Sequential(name=late,required=[t.B])[t.X]"), "  1  late   asked\n  2    t.X  part of late\n");
 }
 
-/// Names are looked up even if the Sequential does not run; whether they may run is checked only if it does.
+/// The names are looked up even if the Sequential does not run. Whether the passes may run is checked only if it does.
 #[test]
 fn required_of_a_sequential_must_be_there() {
     let registry = registry(vec![pass("A", &[]), pass("X", &[])], vec![]);
@@ -469,7 +469,8 @@ fn a_repetition_that_fails_leaves_its_rounds() {
     assert_eq!((ran, rounds), (3, 0));
 }
 
-/// Returns the outcome of each step of a pipeline in which these passes change the module, and those fail.
+/// Returns the outcome of each step of a pipeline; passes in `changing` change the module, and passes in `failing`
+/// fail.
 fn outcomes(registry: &Registry, pipeline: &str, changing: &[&str], failing: &[&str]) -> String {
     let plan = Plan::new(&request(pipeline, &[]), registry).unwrap();
     let (mut driver, mut seen) = (Driver::new(registry, &plan), Vec::new());

@@ -93,7 +93,7 @@ fn a_chain_that_fails_at_its_end_ends_all_its_steps() {
     assert!(driver.facts().is_valid("t.P0") && !driver.facts().is_valid("t.P1"));
 }
 
-/// Each requested step of a short plan shows all of its requirements.
+/// A plan with few steps shows all requirements of each requested step.
 #[test]
 fn short_plans_unfold_requirements_for_each_step() {
     let registry = registry(Brought::passes(chain(5)));
@@ -215,7 +215,7 @@ fn config_of(registry: &Registry) -> ConfigInfo {
     registry.config_options().next().unwrap().0.clone()
 }
 
-/// Only the first of this many wrong and known names get suggestions.
+/// Suggestions are limited: only the first names get them.
 #[test]
 fn many_wrong_names() {
     let passes = (0..MANY).map(|i| pass(i, vec![Required { name: format!("t.Q{i}"), version: None }])).collect();
@@ -230,7 +230,7 @@ fn many_wrong_names() {
     assert_eq!((wrong.len(), near), (MANY, plugin_api::names::FEW));
 }
 
-/// Checks pipelines with their own lists, and with shared lists.
+/// Checks pipelines with separate lists and with shared lists.
 #[test]
 fn pipelines_are_checked_as_they_are_planned() {
     let mut passes = chain(4);

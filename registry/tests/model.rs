@@ -9,7 +9,8 @@ use registry::{
 };
 use std::collections::BTreeSet;
 
-/// Passes have the first numbers, followed by composite passes. Requirements and members have lower numbers.
+/// Number of passes. They have the lowest numbers, followed by composite passes; requirements and members have lower
+/// numbers than their users.
 const PASSES: usize = 6;
 const ALL: usize = 9;
 
@@ -21,7 +22,7 @@ enum Item {
 }
 
 impl Item {
-    /// Formats the item as in a pipeline. The name of a Sequential shows its place.
+    /// Formats the item as in a pipeline. A Sequential is named after its place.
     fn text(&self, place: &str) -> String {
         match self {
             Item::Pass(i) => format!("t.P{i}"),
@@ -35,7 +36,7 @@ impl Item {
     }
 }
 
-/// Returns the items with their places.
+/// Pairs each item with its place.
 fn numbered<'a>(place: &'a str, items: &'a [Item]) -> impl Iterator<Item = (String, &'a Item)> {
     items.iter().enumerate().map(move |(i, item)| (format!("{place}_{i}"), item))
 }
@@ -62,14 +63,14 @@ struct World {
     vetoed: BTreeSet<usize>,
 }
 
-/// The way in which a run continues.
+/// How a run continues after an item.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
-    /// The run continues, and everything ran.
+    /// The run continues, and the whole item ran.
     On,
-    /// The run continues, but some parts did not run.
+    /// The run continues, but parts of the item did not run.
     Partly,
-    /// A step was vetoed; the run continues after its users.
+    /// A step was vetoed; the run continues after the steps that need it.
     Gone,
     /// A pass failed; the run ends.
     Stop,
@@ -238,7 +239,7 @@ impl World {
         all
     }
 
-    /// Returns the events by the model; `None` if the pipeline cannot be planned.
+    /// Returns the events that the model predicts; `None` if the pipeline cannot be planned.
     fn expected(&self) -> Option<Vec<String>> {
         if self.asked.iter().any(|item| self.is_enabled(item) && !self.can_run(item, false)) {
             return None;
@@ -296,7 +297,7 @@ impl World {
         registry
     }
 
-    /// Returns the events by planner and driver; `None` if the pipeline cannot be planned.
+    /// Returns the events of planner and driver; `None` if the pipeline cannot be planned.
     fn actual(&self, tvm_compat: bool) -> Option<Vec<String>> {
         let registry = self.registry();
         let names = |set: &BTreeSet<usize>| set.iter().map(|i| format!("t.P{i}")).collect();

@@ -1,4 +1,4 @@
-//! Tests the rows of the planner's table, and its rules for contradictions, with a simulated runner.
+//! Tests the rows of the planner's table, and its treatment of contradictions, with a simulated runner.
 
 use plugin_api::metadata::{Allowed, ConfigInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
 use registry::{

@@ -207,7 +207,7 @@ impl Tree {
         Some(Hull(pairs.map(|((a, b), whole)| joined(a, b, whole)).collect()))
     }
 
-    /// Adds a buffer like another one, in a memory scope; the given scope allocates it.
+    /// Adds a buffer like `of` in another memory scope; the node `scope` allocates it.
     fn copied_buffer(&mut self, of: Buf, memory: &str, scope: Id) -> Buf {
         let old = self.buffer(of);
         let ty = BufferType {

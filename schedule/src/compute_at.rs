@@ -95,7 +95,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns the facts about a block that can be computed at another place, once or several times.
+    /// Returns the accesses and properties of a block that can be computed at another place, once or several times.
     fn movable(&self, id: Id, at: Id) -> Result<Facts, String> {
         let (name, of) = (self.block_name(id), self.loop_name(at));
         if self.is_under(id, at) {
@@ -136,7 +136,7 @@ impl Tree {
         Ok(facts)
     }
 
-    /// Returns the readers of the results of a block. All of them must be inside the loop `at`.
+    /// Returns the blocks that read the results of a block; all of them must be inside the loop `at`.
     fn readers_under(&self, facts: &Facts, at: Id) -> Result<Vec<Facts>, String> {
         let (name, of, mut readers) = (self.block_name(facts.id), self.loop_name(at), Vec::<Facts>::new());
         for buffer in facts.written() {
@@ -331,7 +331,7 @@ impl Tree {
         Ok(true)
     }
 
-    /// Checks that, within an iteration, all elements of a buffer written in it are final before a block reads them.
+    /// Checks that elements written in an iteration are final before a block reads them in that iteration.
     fn reads_what_is_complete(&self, facts: &Facts, writer: &Facts, buffer: Buf, at: Id) -> Result<(), String> {
         let (name, of) = (self.block_name(facts.id), self.loop_name(at));
         let (buffer_name, writer_name) = (&self.buffer(buffer).name, self.block_name(writer.id));
@@ -437,7 +437,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Checks that the part executed in an iteration has a constant size, so that elements written in other iterations are not read.
+    /// Checks that the part executed in an iteration has a constant size, so that the block does not read elements
+    /// written in other iterations.
     fn parts_are_numbers(
         &self,
         facts: &Facts,
@@ -499,8 +500,8 @@ impl Part {
     }
 }
 
-/// Returns the part of an iterator that corresponds to a domain. Returns the whole iterator if the domain includes it, and `None` if the size of the
-/// part is unknown.
+/// Returns the part of an iterator that corresponds to a domain: the whole iterator if the domain includes it, and
+/// `None` if the size of the part is unknown.
 fn part_of(iter: &Iter, (min, max): &(Dim, Dim), analyzer: &mut Analyzer) -> Option<Part> {
     let (first, last) = whole_domain(iter)?;
     let proves =

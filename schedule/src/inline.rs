@@ -66,7 +66,7 @@ impl Schedule {
     }
 }
 
-/// A block that consists of one store, whose indices determine the iterators.
+/// A block that consists of one store, whose indices determine the values of the iterators.
 struct Single {
     facts: Facts,
     store: Store,
@@ -126,7 +126,7 @@ impl Tree {
         }
     }
 
-    /// Checks that a buffer is only used by blocks of the function, and only written by one of them.
+    /// Checks that only blocks of the function use a buffer, and that only one of them writes it.
     fn is_between(&self, buffer: Buf, writer: Id) -> Result<(), String> {
         let of = self.buffer(buffer);
         if !of.is_allocated {
@@ -173,7 +173,8 @@ impl Tree {
         }
     }
 
-    /// Checks that the inputs of a block are unchanged at a later place: they are not written after the block, and all earlier writes are complete.
+    /// Checks that the inputs of a block are unchanged at a later place: nothing writes them after the block, and all
+    /// earlier writes are complete.
     pub(super) fn inputs_stay(&self, facts: &Facts) -> Result<(), String> {
         for buffer in facts.buffers(false).into_iter().filter(|buffer| !facts.writes(*buffer)) {
             let mut writers = Vec::new();
@@ -316,7 +317,7 @@ impl Tree {
         found.ok_or_else(|| format!("block `{name}` reads nothing that another block writes"))
     }
 
-    /// Checks that a block can be executed as early as the block that writes its input `between`.
+    /// Checks that a block can be executed as early as the block that writes its input, the buffer `between`.
     fn can_move_up(&self, facts: &Facts, to: Id, between: Buf) -> Result<(), String> {
         let name = self.block_name(facts.id);
         for buffer in facts.buffers(false).into_iter().filter(|buffer| *buffer != between) {
@@ -335,7 +336,7 @@ impl Tree {
         self.outputs_can_be_early(facts)
     }
 
-    /// Checks that the results of a block are not used before the block, so that it can be executed earlier.
+    /// Checks that nothing uses the results of a block before the block, so that the block can be executed earlier.
     pub(super) fn outputs_can_be_early(&self, facts: &Facts) -> Result<(), String> {
         let name = self.block_name(facts.id);
         for buffer in facts.written() {
@@ -414,7 +415,7 @@ struct Inlined {
     value: Ex,
     /// The iterator of each dimension.
     vars: Vec<Option<passhost_lang::ir::Sym>>,
-    /// The values of iterators with a single value.
+    /// The iterators that have only one value, with that value.
     fixed: Vec<(passhost_lang::ir::Sym, Ex)>,
 }
 

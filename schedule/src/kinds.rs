@@ -73,7 +73,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// Makes the result of a primitive the current schedule, if loops that were proved safe to run concurrently still are.
+    /// Makes the result of a primitive the current schedule, provided that concurrent loops that were proved safe are
+    /// still safe.
     pub(super) fn commit(&mut self, primitive: &str, tree: Tree) -> Result<(), PassError> {
         for (at, node) in tree.nodes.iter().enumerate() {
             let What::Loop(of) = &node.what else { continue };

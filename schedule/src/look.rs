@@ -11,11 +11,11 @@ use passhost_lang::{PassError, bail, pass_error};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IterKind {
-    /// Its values are independent of each other.
+    /// The values of the iterator are independent of each other.
     Spatial,
     /// Its values are combined in any order.
     Reduce,
-    /// Its values run in order, or its kind is unspecified.
+    /// The values of the iterator run in order, or the kind of the iterator is unspecified.
     Other,
     /// The loop binds iterators of several kinds.
     Mixed,
@@ -220,7 +220,7 @@ impl Schedule {
         Ok(self.sharing(id, true))
     }
 
-    /// Returns the other blocks that read the results of a block if `written` is true, or write its inputs otherwise.
+    /// Returns the other blocks that read the results of a block (if `written`), or that write its inputs.
     fn sharing(&self, id: Id, written: bool) -> Vec<BlockRef> {
         let accesses = |id: Id, write: bool| {
             let all = self.tree.as_block(id).map(|block| &block.accesses[..]).unwrap_or_default();

@@ -126,7 +126,8 @@ impl Tree {
         Ok(loops)
     }
 
-    /// Returns the extents of the loops into which a loop is split, and true if their product equals the extent of the loop.
+    /// Returns the extents of the loops into which a loop is split, and true if their product equals the extent of the
+    /// original loop.
     fn extents(&self, id: Id, extent: &Dim, factors: &[Option<i64>]) -> Result<(Vec<Dim>, bool), String> {
         let name = self.loop_name(id);
         let known: Vec<i64> = factors.iter().flatten().copied().collect();
@@ -296,7 +297,7 @@ impl Tree {
         called || matches!(other.spec.kind, kind::BREAK | kind::CONTINUE | kind::RETURN)
     }
 
-    /// Checks that each statement in a loop is in a block, which can have a condition.
+    /// Checks that each statement in a loop is in a block, because only blocks can have a condition.
     fn needs_blocks(&self, id: Id) -> Result<(), String> {
         let scope = self.scope_of(id);
         let is_bare =

@@ -129,7 +129,8 @@ impl Tree {
         Ok(spatial.into_iter().map(|id| (self.loop_like(id, "_init"), id)).collect())
     }
 
-    /// Checks that the first iteration has the first value of each reduction, which is where the initialization is executed.
+    /// Checks that each reduction iterator has its first value in the first iteration, in which the initialization is
+    /// executed.
     fn begins_first(&self, block: &Block, loops: &[Id]) -> Result<(), String> {
         let mut first = Meanings::default();
         for of in loops.iter().filter_map(|id| self.as_loop(*id)) {
@@ -152,7 +153,8 @@ impl Tree {
         nodes.into_iter().any(|id| self.own(id).iter().any(|ex| ex.mentions(iter.var)))
     }
 
-    /// Returns true if a loop binds a spatial iterator of a block, or one of another kind if `spatial` is false.
+    /// Returns true if a loop binds a spatial iterator of a block, or, if `spatial` is false, an iterator of another
+    /// kind.
     fn binds(&self, block: &Block, id: Id, spatial: bool) -> bool {
         let Some(of) = self.as_loop(id) else { return false };
         block.iters.iter().any(|iter| iter.is_spatial() == spatial && iter.value.mentions(of.var))
@@ -203,7 +205,7 @@ impl Tree {
         found
     }
 
-    /// Builds the block that initializes, inside these loops.
+    /// Builds the block that initializes the reduction inside these loops.
     fn init_block(&mut self, block: &Block, loops: &[(Id, Id)]) -> Id {
         let (mut in_loops, mut in_block) = (Meanings::default(), Meanings::default());
         for (new, old) in loops {
@@ -242,7 +244,7 @@ impl Tree {
         id
     }
 
-    /// Copies a statement with new values for its variables. Loops in it get new variables.
+    /// Copies a statement with new values for its variables. Loops in the copy get new variables.
     pub(super) fn copy(&mut self, id: Id, meanings: &mut Meanings) -> Id {
         let node = self.node(id).clone();
         let new = self.add(node.what);
@@ -262,7 +264,7 @@ impl Tree {
         new
     }
 
-    /// Returns the blocks that use a buffer, each once.
+    /// Returns the blocks that use a buffer, without duplicates.
     pub(super) fn blocks_using(&self, buffer: super::tree::expr::Buf) -> Vec<Id> {
         let users = self.users_of(buffer).into_iter();
         let mut blocks: Vec<Id> =

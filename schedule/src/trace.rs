@@ -72,7 +72,7 @@ impl Schedule {
         self.log.trace.clone()
     }
 
-    /// Returns a block as an argument; adds a line that names it if necessary.
+    /// Returns the argument that denotes a block. Adds a line that names the block if necessary.
     pub(super) fn block_arg(&mut self, id: Id) -> Arg {
         if let Some(name) = self.log.names.get(&id) {
             return Arg::Name(name.clone());
@@ -89,8 +89,8 @@ impl Schedule {
         Arg::Name(name)
     }
 
-    /// Returns a loop as an argument. If the loop does not have a name yet, adds a line that names the loops around one
-    /// of its blocks.
+    /// Returns the argument that denotes a loop. If the loop does not have a name yet, adds a line that names the loops
+    /// around one of its blocks.
     pub(super) fn loop_arg(&mut self, id: Id) -> Arg {
         if let Some(name) = self.log.names.get(&id) {
             return Arg::Name(name.clone());

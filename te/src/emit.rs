@@ -1,4 +1,4 @@
-//! Emits the PrimFunc of tensors: buffers, and a loop nest with one schedulable block for each computed tensor.
+//! Emits tensors as a PrimFunc: buffers, and for each computed tensor a loop nest with one schedulable block.
 
 use super::expr::{Node, Pair, Reduction, Scatter};
 use super::form::form;
@@ -19,13 +19,14 @@ struct Emit<'t, 'c> {
     te: &'t Te<'c>,
     b: BodyBuilder,
     buffers: BTreeMap<usize, V>,
-    /// The symbolic variables of the caller, with their counterparts in this function.
+    /// The symbolic variables of the caller, each with its counterpart in this function.
     symbols: BTreeMap<u32, Sym>,
-    /// Scalar parameters, and axes of the current block, by the numbers of their variables.
+    /// Scalar parameters, and axes of the current block, by variable number.
     scalars: BTreeMap<u32, V>,
-    /// The number of blocks with each name.
+    /// For each name, the number of blocks that have it.
     blocks: BTreeMap<String, u32>,
-    /// Parts of integer expressions that are not integer arithmetic, by the numbers of their variables.
+    /// Parts of integer expressions that are not integer arithmetic, by the number of the variable that represents
+    /// them.
     atoms: Vec<TeExpr>,
 }
 
@@ -94,7 +95,8 @@ fn operand_types(te: &Te<'_>) -> Vec<String> {
 }
 
 impl Emit<'_, '_> {
-    /// Opens the function: a buffer for each input and result, and a scalar for each variable that no buffer determines.
+    /// Opens the function: declares a buffer for each input and result, and a scalar for each variable that no buffer
+    /// shape determines.
     fn signature(&mut self, results: &[TeTensor]) -> (Vec<LegalizedArg>, Vec<Sym>) {
         let attrs = self.b.attrs([("s_tir", Attr::Bool(true)), ("tirx.noalias", Attr::Bool(true))]);
         self.b.begin(NodeSpec::new(kind::PRIM_FUNC).flags(flag::PRIVATE).attrs(attrs), &[], None);
@@ -212,7 +214,8 @@ impl Emit<'_, '_> {
         self.nested(&step.name, &axes, |emit| emit.block(tensor, step));
     }
 
-    /// Writes the result of a reduction over no elements, which is its start value; its block would never run.
+    /// Writes the result of a reduction over zero elements, which is the start value; the reduction block itself would
+    /// never run.
     fn of_nothing(&mut self, tensor: &TeTensor, step: &Step) {
         let starts = match &*step.value.node {
             Node::Reduce(reduction) => vec![(tensor.clone(), reduction.start.clone())],
@@ -226,7 +229,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Writes all elements with their initial values, followed by the changes of some, in order.
+    /// Writes the initial values of all elements, followed by the changes to some of them, in order.
     fn scatter(&mut self, tensor: &TeTensor, step: &Step, scatter: &Scatter) {
         let first = Step {
             name: step.name.clone(),
@@ -251,7 +254,7 @@ impl Emit<'_, '_> {
         });
     }
 
-    /// Writes loops over axes, and a block inside them with these axes as iterators and the given content.
+    /// Writes loops over `axes`, and a block inside them with these axes as iterators and the given statements.
     fn nested(&mut self, name: &str, axes: &[(Axis, u32)], content: impl FnOnce(&mut Self)) {
         let mut vars = Vec::new();
         for (one, _) in axes {
@@ -279,14 +282,14 @@ impl Emit<'_, '_> {
         (0..axes.len() + 1).for_each(|_| self.b.end());
     }
 
-    /// Returns an unused name for a block of the function: `hint`, or `hint_1`, `hint_2`…
+    /// Returns a block name that the function does not use yet: `hint`, or `hint_1`, `hint_2`…
     fn block_name(&mut self, hint: &str) -> String {
         let used = self.blocks.entry(hint.to_string()).or_default();
         *used += 1;
         if *used == 1 { hint.to_string() } else { format!("{hint}_{}", *used - 1) }
     }
 
-    /// Writes the reads and writes of the block, its annotations, and its statements.
+    /// Writes a block: its reads and writes, its annotations, and its statements.
     fn block(&mut self, tensor: &TeTensor, step: &Step) {
         let one = |axis: &Axis| TeExpr::of_dim(Dim::Var(axis.sym));
         let indices = step.place.clone().unwrap_or_else(|| step.axes.iter().map(one).collect());
@@ -318,7 +321,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Writes the annotations of a block. Tensors in them are operands.
+    /// Writes the annotations of a block. Tensors in annotations become operands.
     fn notes(&mut self, step: &Step) {
         if step.notes.is_empty() {
             return;
@@ -423,7 +426,8 @@ impl Emit<'_, '_> {
         TeExpr::new(node, expr.dtype)
     }
 
-    /// Returns an expression as integer arithmetic of indices and atoms; an atom replaces a part that is not integer arithmetic.
+    /// Returns an expression as integer arithmetic of indices and atoms. Each atom stands for a part that is not
+    /// integer arithmetic.
     fn as_dim(&mut self, expr: &TeExpr) -> Dim {
         match &*expr.node {
             Node::Index(dim) => dim.clone(),

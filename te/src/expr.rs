@@ -22,7 +22,7 @@ pub struct TeExpr {
     depth: u32,
 }
 
-/// The greatest nesting depth of an element. Traversals of elements recurse, also in threads with small stacks.
+/// Maximum nesting depth of an element. Traversals of elements recurse, also in threads with small stacks.
 const MAX_NESTING: u32 = 500;
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Node {
     }
 }
 
-/// Returns the nesting depth of a dimension; a number above the limit if it is too deep.
+/// Returns the nesting depth of a dimension; for dimensions that are too deep, a number above the limit.
 fn depth_of(dim: &Dim) -> u32 {
     if !matches!(dim, Dim::Expr(_)) {
         return 0;
@@ -83,7 +83,7 @@ fn depth_of(dim: &Dim) -> u32 {
     deepest
 }
 
-/// A commutative operation over all values of some axes.
+/// A reduction: a commutative operation over all values of some axes.
 #[derive(Debug)]
 pub(super) struct Reduction {
     pub(super) op: PrimOp,
@@ -93,7 +93,7 @@ pub(super) struct Reduction {
     pub(super) start: TeExpr,
 }
 
-/// Two values that are computed together from the previous values of both, over all values of some axes.
+/// Two values computed together over all values of some axes; each step uses the previous values of both.
 #[derive(Debug)]
 pub(super) struct Pair {
     pub(super) tensors: [TeTensor; 2],
@@ -102,7 +102,8 @@ pub(super) struct Pair {
     pub(super) axes: Vec<Sym>,
 }
 
-/// The initial values of the elements, and the next value of the element at a place, for all values of some axes in order.
+/// Initial values of all elements, and an update of the element at a place, which runs for all values of some axes in
+/// order.
 #[derive(Debug)]
 pub(super) struct Scatter {
     pub(super) start: TeExpr,
@@ -142,7 +143,7 @@ operand_from! {
 }
 
 impl Operand {
-    /// Converts the operand to an expression; a number gets this data type.
+    /// Converts the operand to an expression; a plain number gets the data type `like`.
     pub(super) fn expr(self, like: DType) -> TeExpr {
         match self {
             Operand::Expr(expr) => expr,
@@ -159,7 +160,7 @@ impl TeExpr {
         TeExpr { node: Rc::new(node), dtype, depth }
     }
 
-    /// Returns the expression, or a fault if it is nested too deeply.
+    /// Returns the expression, or a fault if it is too deeply nested.
     pub(super) fn bounded(self) -> TeExpr {
         if self.depth <= MAX_NESTING {
             return self;
@@ -407,7 +408,7 @@ impl TeExpr {
     }
 }
 
-/// Returns the name of an operation that a data type does not support, and the types that support it.
+/// Returns the name of an operation that a data type does not support, and the data types that do.
 fn not_defined(op: PrimOp, dtype: DType) -> Option<(&'static str, &'static str)> {
     let (name, wanted) = match op {
         PrimOp::And => ("and", "truth values"),
@@ -423,7 +424,7 @@ fn not_defined(op: PrimOp, dtype: DType) -> Option<(&'static str, &'static str)>
     (!has).then_some((name, wanted))
 }
 
-/// Wraps a value to the range of a data type; for bool, returns whether it is not 0.
+/// Wraps a value around to the range of a data type; for bool, returns whether the value is not 0.
 fn wrapped(value: i64, dtype: DType) -> i64 {
     let unused = 64 - u32::from(dtype.bits().clamp(1, 64));
     match dtype.code() {
@@ -468,7 +469,7 @@ fn greatest_float(dtype: DType) -> f64 {
     info.and_then(|row| row.format).map_or(f64::from(f32::MAX), |format| format.greatest)
 }
 
-/// Converts both operands to expressions, with the data type of the operand that already is an expression.
+/// Converts both operands to expressions. A plain number gets the data type of the other operand.
 fn of_one_type(a: Operand, b: Operand) -> (TeExpr, TeExpr) {
     let like = match (&a, &b) {
         (Operand::Expr(expr), _) | (_, Operand::Expr(expr)) => expr.dtype,
@@ -515,7 +516,7 @@ fn computed(op: PrimOp, a: &TeExpr, b: &TeExpr, dtype: DType) -> Option<TeExpr> 
     }
 }
 
-/// Folds arithmetic of floats in their own precision.
+/// Folds float arithmetic in the precision of `dtype`.
 fn of_floats(op: PrimOp, x: f64, y: f64, dtype: DType) -> Option<f64> {
     let value = match op {
         PrimOp::Add => x + y,

@@ -23,7 +23,7 @@ struct Sum {
     splits: Vec<Split>,
     base: i64,
     dtype: DType,
-    /// True for a single part to which nothing was ever added.
+    /// True if the sum is a single part to which nothing was ever added.
     alone: bool,
 }
 
@@ -256,7 +256,7 @@ impl Sum {
         }
     }
 
-    /// Returns the part divisible by a number, divided by it, and the rest.
+    /// Splits the sum into the part divisible by a number, divided by that number, and the rest.
     fn separated(&self, by: i64) -> (Sum, Sum) {
         let (whole, rest): (Vec<Split>, Vec<Split>) =
             self.splits.iter().cloned().partition(|split| split.scale % by == 0);
@@ -328,7 +328,7 @@ mod tests {
     use passhost_lang::ir::{DType, Dim, Sym};
     use passhost_lang::scalar::PrimOp;
 
-    /// The forms into which TVM 0.27 converts these expressions.
+    /// Tests that these expressions get the forms into which TVM 0.27 converts them.
     #[test]
     fn sums_have_the_order_of_tvm() {
         let [n, m] = [0, 1].map(|id| Dim::Var(Sym { id, dtype: DType::I64 }));

@@ -65,9 +65,9 @@ use passhost_lang::typing::operators::InferError;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Numbers from here on denote axes, not symbolic variables of the caller.
+/// First number of a variable that denotes an axis instead of a symbolic variable of the caller.
 const FIRST_AXIS: u32 = 1 << 30;
-/// Numbers from here on denote parts of integer expressions that are not integer arithmetic.
+/// First number of a variable that denotes a part of an integer expression that is not integer arithmetic.
 const FIRST_ATOM: u32 = 3 << 29;
 
 /// A tensor: an argument of the call, or a computed one.
@@ -137,7 +137,7 @@ struct Step {
     name: String,
     axes: Vec<Axis>,
     value: TeExpr,
-    /// The position of the element, if it differs from its axes.
+    /// The position of the element, if it differs from the axes.
     place: Option<Vec<TeExpr>>,
     /// The annotations of its block.
     notes: Vec<(&'static str, Note)>,
@@ -163,7 +163,7 @@ impl From<Attr> for Note {
 enum Source {
     Input(LegalizedArg, String),
     Step(Step),
-    /// The second of two tensors that are computed together, with the number of the first.
+    /// The second of two tensors that are computed together; contains the number of the first.
     Second(usize, String),
 }
 
@@ -234,7 +234,7 @@ impl<'c> Te<'c> {
         self.elements(i, is_written)
     }
 
-    /// Returns the elements of a tuple: its operands, or elements extracted from it.
+    /// Returns the elements of a tuple: the operands that created it, or elements extracted from it.
     fn elements(&self, i: usize, operands: bool) -> Result<Vec<TeTensor>, InferError> {
         let tuple = self.argument(i)?;
         let Type::Tuple(fields) = tuple.ty().to_owned() else {

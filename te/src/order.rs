@@ -1,9 +1,10 @@
-//! The order in which tensors are computed: each after the tensors that it reads, in the order of their mention in the results.
+//! The order in which tensors are computed: each follows the tensors that it reads. Otherwise, the order is that of
+//! their mention in the results.
 
 use super::expr::Node;
 use super::{Source, Step, TeExpr, TeTensor};
 
-/// Returns the computed tensors that the results need, each after the tensors that it reads.
+/// Returns the computed tensors that the results need; each follows the tensors that it reads.
 pub(super) fn steps<'t>(tensors: &'t [(TeTensor, Source)], results: &[TeTensor]) -> Vec<(&'t TeTensor, &'t Step)> {
     enum Todo {
         Enter(usize),
@@ -37,7 +38,7 @@ pub(super) fn steps<'t>(tensors: &'t [(TeTensor, Source)], results: &[TeTensor])
     order
 }
 
-/// Collects the tensors that an expression loads, those in indices first.
+/// Collects the tensors that an expression loads; tensors in indices come first.
 fn loaded(expr: &TeExpr, loads: &mut Vec<usize>) {
     match &*expr.node {
         Node::Load(tensor, indices) => {

@@ -5,7 +5,7 @@ use super::form::form;
 use super::{TeExpr, TeTensor};
 use passhost_lang::ir::{DType, Dim};
 
-/// A part of a tensor: start and extent in each dimension.
+/// The part of a tensor that is read: start and extent in each dimension.
 pub(super) struct Read {
     pub(super) tensor: TeTensor,
     pub(super) ranges: Vec<(TeExpr, TeExpr)>,
@@ -68,7 +68,7 @@ fn has_call(index: &TeExpr) -> bool {
     }
 }
 
-/// Extends a range to contain another index; `None` if their distance is unknown.
+/// Extends a range so that it contains another index; returns `None` if the distance is unknown.
 fn both((min, extent): &(TeExpr, TeExpr), index: &TeExpr) -> Option<(TeExpr, TeExpr)> {
     if same(min, index) && extent.as_int() == Some(1) {
         return Some((min.clone(), extent.clone()));

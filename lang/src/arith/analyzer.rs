@@ -10,7 +10,7 @@ use crate::scalar::PrimOp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The analyser discards its expressions once it holds more of them than this.
+/// Maximum number of expressions that the analyser keeps; it discards them all when there are more.
 const MAX_NODES: usize = 1 << 20;
 
 /// Simplifies and compares integer expressions, both of shapes and of TIR indices, using facts about their variables.
@@ -46,11 +46,11 @@ pub struct Analyzer {
     values: Arc<BTreeMap<u32, Dim>>,
     /// The first value and the number of values of each variable.
     pub(super) ranges: Arc<BTreeMap<u32, (Sym, Dim, Dim)>>,
-    /// Variables whose ranges have an end that is not constant, so that the ranges are entered as conditions.
+    /// Variables whose ranges have a non-constant end. Such ranges are entered as conditions.
     open: Arc<BTreeSet<u32>>,
     assumed: Vec<Dim>,
     store: Store,
-    /// True if the store contains all of the above.
+    /// True if the store contains all of the fields above.
     ready: bool,
 }
 

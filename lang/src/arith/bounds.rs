@@ -20,7 +20,7 @@ pub struct Bounds {
     pub max: i64,
 }
 
-/// Infinity while bounds are computed. Even divided by any 64-bit number, it is still beyond the 64-bit range.
+/// Infinity during the computation of bounds. Even after division by any 64-bit number, it is beyond the 64-bit range.
 const INF: i128 = 1 << 126;
 
 impl Bounds {
@@ -62,7 +62,7 @@ impl Bounds {
         self.min <= value && value <= self.max
     }
 
-    /// Returns true if all values lie within `other`.
+    /// Returns true if `other` contains all values of `self`.
     pub(super) fn is_within(self, other: Bounds) -> bool {
         other.contains(self.min) && other.contains(self.max)
     }
@@ -96,8 +96,8 @@ impl Bounds {
         (min, max)
     }
 
-    /// Returns the 64-bit bounds that contain these. A least value beyond 64 bits is rounded down, and a greatest value
-    /// up. A range that lies entirely beyond 64 bits wraps around, so its bounds are unknown.
+    /// Returns the 64-bit bounds that contain `min..=max`. A least value beyond 64 bits is rounded down, and a greatest
+    /// value up. A range that lies entirely beyond 64 bits wraps around, so its bounds are unknown.
     fn narrow(min: i128, max: i128) -> Bounds {
         let (low, high) = (i128::from(i64::MIN), i128::from(i64::MAX));
         if max < low || min > high {

@@ -1,4 +1,4 @@
-//! Assumptions, in the form that the analyser uses.
+//! Assumptions in the form in which the analyser uses them.
 
 use super::bounds::Bounds;
 use super::modular::ModularSet;
@@ -12,7 +12,7 @@ type Map<K, T> = HashMap<K, T, foldhash::fast::FixedState>;
 
 #[derive(Default)]
 pub(super) struct Facts {
-    /// Facts about variables that were bound.
+    /// Facts about variables that are bound to a value or range.
     pub(super) bound: Arc<BTreeMap<u32, (Bounds, ModularSet)>>,
     /// Facts about variables that follow from assumptions.
     pub(super) vars: Map<u32, (Bounds, ModularSet)>,
@@ -22,7 +22,7 @@ pub(super) struct Facts {
     pub(super) linear: Vec<Linear>,
     /// For each term, the positions in `linear` of the sums that contain it.
     pub(super) with_term: Map<Id, Vec<usize>>,
-    /// Conditions that are known to hold, or not to hold.
+    /// Conditions that are known to be true, or to be false.
     pub(super) truths: Map<Id, bool>,
 }
 
@@ -145,7 +145,7 @@ impl Store {
     }
 }
 
-/// Returns the bounds of `x` from those of `g * x`.
+/// Returns the bounds of `x`, given the bounds of `g * x`.
 fn ceil_floor(bounds: Bounds, g: i64) -> Bounds {
     let min =
         if bounds.min == Bounds::NEG_INF { bounds.min } else { -(-i128::from(bounds.min)).div_euclid(g.into()) as i64 };

@@ -10,13 +10,13 @@ use super::to_dim::FIRST_ATOM;
 use crate::ir::DType;
 use crate::ir::records::prim;
 
-/// The greatest coefficient of a 64-bit symbolic variable whose multiple is assumed to fit.
+/// Maximum coefficient with which a multiple of a 64-bit symbolic variable is assumed to fit.
 const MAX_MULTIPLE: u64 = 1 << 16;
-/// The size of the largest expression that is searched for symbolic variables.
+/// Maximum size of an expression that is searched for symbolic variables.
 const MAX_SIZE: u32 = 64;
 
 impl Store {
-    /// Returns true if a sum fits its data type for all values for which the sums in `given` fit theirs.
+    /// Returns true if a sum fits its data type whenever the sums in `given` fit theirs.
     pub(super) fn fits_where(&self, sum: &Sum, given: &Sum, dtype: DType) -> bool {
         self.fits_where_one(sum, [given], dtype)
     }
@@ -29,7 +29,8 @@ impl Store {
         is_atom || given.into_iter().any(follows) || self.is_within(sum, dtype) || self.is_of_dimensions(sum, dtype)
     }
 
-    /// Builds both sides of an operation that must not wrap around; `None` if a side may not fit where the given sums do.
+    /// Builds both sides of an operation that must not wrap around. Returns `None` if a side may not fit although the
+    /// given sums do.
     pub(super) fn build_both<'s>(
         &mut self,
         [left, right]: [&Sum; 2],
@@ -46,8 +47,8 @@ impl Store {
         bounds.is_finite() && bounds.is_within(Bounds::of_dtype(dtype))
     }
 
-    /// Returns true for small multiples of 64-bit symbolic variables: these are extents, far below the 64-bit limit. A loaded value, in contrast, can
-    /// be anything.
+    /// Returns true for small multiples of 64-bit symbolic variables. These are extents, which are far below the 64-bit
+    /// limit, whereas loaded values can be anything.
     fn is_of_dimensions(&self, sum: &Sum, dtype: DType) -> bool {
         let is_small = |(id, c): &(Id, i64)| c.unsigned_abs() <= MAX_MULTIPLE && self.is_dimension(*id);
         dtype == DType::I64 && sum.k.unsigned_abs() < 1 << 61 && sum.terms.iter().all(is_small)

@@ -11,7 +11,7 @@ use crate::rewrite::mutators::{Action, Rewriter};
 use crate::walk::value_key::ValueNumbers;
 use std::collections::{HashMap, HashSet};
 
-/// The operator of a choice that evaluates only the selected side.
+/// The name of the operator that chooses between two values and evaluates only the selected one.
 const IF_THEN_ELSE_OP: &str = "tirx.if_then_else";
 
 impl Analyzer {
@@ -85,7 +85,7 @@ impl Analyzer {
         done.pop()
     }
 
-    /// Enters an expression in which choices are atoms as well. Equal atoms become one.
+    /// Enters an expression in which choices are atoms, too. Equal atoms become one atom.
     pub(super) fn enter_opaque(&mut self, root: Value<'_>) -> Option<Id> {
         let opened = |value| operation(value).filter(|(op, ..)| !matches!(*op, SELECT | IF_THEN_ELSE));
         if opened(root).is_none() {
@@ -167,7 +167,7 @@ impl Analyzer {
         Some(out)
     }
 
-    /// Returns true if each unnamed expression, such as a load, is used at most once, so that it has one place only.
+    /// Returns true if each unnamed expression, such as a load, is used at most once, so that its place is unique.
     fn atoms_once(&mut self, order: &[Id], body: &Body) -> bool {
         let mut seen = HashSet::new();
         order.iter().all(|id| {
@@ -251,7 +251,7 @@ fn operation(value: Value<'_>) -> Option<(u16, DType, usize)> {
     }
 }
 
-/// Writes one expression, or finds the existing value for it.
+/// Writes one expression; returns the existing value instead if there is one.
 fn write<'b>(node: Node, mut kids: Vec<V>, rw: &mut Rewriter<'b>) -> V {
     let sym = Sym { id: node.a as u32, dtype: node.dtype };
     match node.op {

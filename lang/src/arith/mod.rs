@@ -116,7 +116,7 @@ pub fn product<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Dim {
     }
 }
 
-/// Converts both to the wider of their data types.
+/// Converts both operands to the wider of their data types.
 pub(crate) fn of_one_type(a: Dim, b: Dim) -> (Dim, Dim) {
     let (x, y) = (a.dtype(), b.dtype());
     match x.bits().cmp(&y.bits()) {

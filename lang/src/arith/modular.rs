@@ -68,7 +68,7 @@ impl ModularSet {
         ModularSet::wide(gcd(gcd(c * d, c * y), d * x), x * y)
     }
 
-    /// Returns the smallest set that contains both.
+    /// Returns the smallest set that contains both sets.
     pub(super) fn union(self, other: ModularSet) -> ModularSet {
         let ((c, x), (d, y)) = (self.parts(), other.parts());
         ModularSet::wide(gcd(gcd(c, d), x - y), x)
@@ -94,7 +94,7 @@ impl ModularSet {
     }
 }
 
-/// Returns the greatest common divisor, which is not negative; 0 if both are 0.
+/// Returns the greatest common divisor, which is never negative; 0 if both numbers are 0.
 pub(super) fn gcd(a: i128, b: i128) -> i128 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {

@@ -7,12 +7,13 @@ use super::sum::Sum;
 use crate::ir::DType;
 use crate::ir::records::{NONE, prim};
 
-/// The greatest number of atoms that one proof replaces in succession by their bounds.
+/// Maximum number of atoms that one proof replaces by their bounds, one after the other.
 const MAX_STEPS: u32 = 3;
-/// The greatest number of terms of a sum for which such replacements are tried: the work grows with a power of this
+/// Maximum number of terms of a sum for which such replacements are tried, because the work grows with a power of this
 /// number.
 const MAX_TRIED: usize = 6;
-/// The depth of nested rules up to which `min` and `max` are expanded in comparisons: the work doubles with each level.
+/// Maximum depth of nested rules at which `min` and `max` in comparisons are expanded, because the work doubles with
+/// each level.
 const MAX_COMPARED: u32 = 4;
 
 /// `T < u`, where `T` is a sum without a constant and with coprime coefficients.
@@ -34,7 +35,7 @@ impl Store {
         bounds.intersect(Bounds::of(self.least(sum, MAX_STEPS), max(self).unwrap_or(Bounds::POS_INF)))
     }
 
-    /// Returns a lower bound of the sum. The search stops at the first bound that is not negative.
+    /// Returns a lower bound of the sum. The search stops at the first nonnegative bound.
     fn least(&self, sum: &Sum, steps: u32) -> i64 {
         let mut least = self.sum_bounds(sum).min;
         if steps == 0 || least >= 0 || sum.terms.len() > MAX_TRIED {
@@ -95,7 +96,8 @@ impl Store {
         self.extreme_of_rests(op, a, b, dtype)
     }
 
-    /// Moves the common parts of both operands out of `min(a, b)`: terms, constant, divisor, sign.
+    /// Moves the parts that both operands of `min(a, b)` share out of it: terms, the constant, the divisor and the
+    /// sign.
     fn extreme_of_rests(&mut self, mut op: u16, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
         let common = common(a, b);
         let (mut x, mut y) = (self.plus(a, &common, -1)?, self.plus(b, &common, -1)?);
@@ -121,7 +123,7 @@ impl Store {
         self.plus(&common, &Sum::atom(atom), factor)
     }
 
-    /// Simplifies `min(min(p, q), b)` and `min(max(p, q), b)` where the order of `b` and of `p` or `q` is known.
+    /// Simplifies `min(min(p, q), b)` and `min(max(p, q), b)` if it is known whether `b` or one of `p` and `q` is less.
     fn extreme_of_nested(&mut self, op: u16, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
         let other = if op == prim::MIN { prim::MAX } else { prim::MIN };
         let [(atom, 1)] = a.terms[..] else { return None };
@@ -162,7 +164,7 @@ impl Store {
         self.known(id)
     }
 
-    /// Returns the constant that a condition is assumed to equal, or the condition itself.
+    /// Returns the truth value that a condition is assumed to have; otherwise, returns the condition.
     pub(super) fn known(&mut self, id: Id) -> Id {
         match self.facts.truths.get(&id).copied() {
             Some(value) => self.truth(value),
@@ -275,8 +277,8 @@ impl Store {
         Some(Less { terms, u: i64::try_from(u).ok()? })
     }
 
-    /// Compares a sum with 0 for equality. Overflow need not be checked: sides that wrap around are equal exactly where
-    /// the given sides are.
+    /// Returns whether a sum equals 0, as a condition. Overflow need not be checked, because sides that wrap around are
+    /// equal exactly where the given sides are.
     fn equal_to_0(&mut self, op: u16, sum: Sum, given: &[Sum], dtype: DType) -> Option<Id> {
         let bounds = self.tight_bounds(&sum);
         let g = sum.divisor().max(1);
@@ -301,7 +303,8 @@ impl Store {
         Some(self.binary(op, DType::BOOL, left, right))
     }
 
-    /// Returns the canonical negation of a canonical condition. The negation of `and` is the `or` of the negated sides, and vice versa.
+    /// Returns the canonical negation of a canonical condition. The negation of an `and` is the `or` of the negated
+    /// sides, and vice versa.
     pub(super) fn opposite(&mut self, cond: Id) -> Id {
         let mut work = vec![(cond, false)];
         while let Some((id, sides_are_done)) = work.pop() {
@@ -357,7 +360,7 @@ impl Store {
         }
     }
 
-    /// Returns the canonical `and` or `or` of canonical conditions, in their order.
+    /// Returns the canonical `and` or `or` of two canonical conditions, which keep their order.
     pub(super) fn logic(&mut self, op: u16, a: Id, b: Id) -> Id {
         let neutral = op == prim::AND;
         match (self.as_int(a).map(|v| v != 0), self.as_int(b).map(|v| v != 0)) {
@@ -376,7 +379,7 @@ impl Store {
         self.known(id)
     }
 
-    /// Combines two comparisons of one expression with numbers, if at least one is `==` or `!=`.
+    /// Combines two comparisons of the same expression with numbers; at least one of them is `==` or `!=`.
     fn both_equal(&mut self, op: u16, a: Id, b: Id) -> Option<Id> {
         let equation = |store: &Store, id: Id| {
             let node = store.at(id);
@@ -399,7 +402,7 @@ impl Store {
         }
     }
 
-    /// Combines two inequalities of one sum.
+    /// Combines two inequalities of the same sum.
     fn both_less(&mut self, op: u16, a: Id, b: Id) -> Option<Id> {
         let (x, y) = (self.as_less(a)?, self.as_less(b)?);
         if x.terms == y.terms {
@@ -445,7 +448,7 @@ impl Store {
     }
 }
 
-/// Returns the terms that two sums share, and the part of the constant that both have.
+/// Returns the terms and the part of the constant that two sums share.
 fn common(a: &Sum, b: &Sum) -> Sum {
     let terms = a.terms.iter().filter(|term| b.terms.contains(term)).copied().collect();
     let k = match (a.as_int(), b.as_int()) {

@@ -1,4 +1,4 @@
-//! The bounds of an expression when some of its variables run over ranges, and its linear form.
+//! Computes the bounds of an expression in which some variables run over ranges, and the linear form of an expression.
 
 use super::analyzer::Analyzer;
 use super::store::{Id, Store, is_index};
@@ -8,7 +8,7 @@ use crate::ir::{DType, Dim, Sym};
 use crate::scalar::PrimOp;
 use std::collections::HashSet;
 
-/// The greatest depth to which nested variables and operations are expanded.
+/// Maximum depth to which nested variables and operations are expanded.
 const MAX_OPENED: u32 = 24;
 
 /// Bounds that may be symbolic; `None` where none was found.

@@ -10,7 +10,7 @@ use super::sum::Sum;
 use crate::ir::DType;
 use crate::ir::records::prim;
 
-/// The greatest number of rules applied inside each other; beyond it, an expression is kept as it is.
+/// Maximum number of rules that are applied inside each other; deeper expressions are kept as they are.
 const MAX_RULES: u32 = 24;
 
 impl Store {
@@ -19,7 +19,7 @@ impl Store {
         self.divide(prim::FLOORDIV, a, b, dtype)
     }
 
-    /// Returns the canonical remainder of that division.
+    /// Returns the canonical remainder of the same division.
     pub(super) fn floormod(&mut self, a: Id, b: Id, dtype: DType) -> Id {
         self.divide(prim::FLOORMOD, a, b, dtype)
     }
@@ -56,7 +56,7 @@ impl Store {
         }
     }
 
-    /// Returns the negated dividend, if it fits wherever the dividend does.
+    /// Returns the negated dividend, if it fits its data type whenever the dividend does.
     fn negative(&self, a: &Sum, dtype: DType) -> Option<Sum> {
         a.scale(-1).filter(|negative| self.fits_where(negative, a, dtype))
     }
@@ -77,7 +77,8 @@ impl Store {
         all
     }
 
-    /// Splits a sum into the multiples of `g`, divided by `g`, and the rest, if that lies within `0..g`.
+    /// Splits a sum into the multiples of `g`, divided by `g`, and the rest. Returns `None` unless the rest lies within
+    /// `0..g`.
     fn parts_by(&self, sum: &Sum, g: i64) -> Option<(Sum, Sum)> {
         let (whole, rest) = sum.split(g);
         let q = self.block(&rest, g)?;
@@ -216,7 +217,7 @@ impl Store {
         Some(self.take_out(known, c, dtype).1)
     }
 
-    /// Divides by a divisor that is not a constant. It is never 0.
+    /// Divides by a divisor that is not constant. The divisor is never 0.
     fn div_any(&mut self, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
         if let Some(q) = multiple(a, b) {
             return Some(Sum::int(q));
@@ -250,7 +251,7 @@ impl Store {
         a.terms.is_empty() && a.k == 0 || self.at_least_0(a) && below.is_some_and(|below| self.at_least_0(&below))
     }
 
-    /// Splits the terms into those that have a given product as a factor, and the others. The factor is removed.
+    /// Splits the terms into those that contain the product `by` as a factor, with that factor removed, and the others.
     fn take_factor(&mut self, a: &Sum, by: &Sum, dtype: DType) -> Option<(Sum, Sum)> {
         let (mut whole, mut rest) = (Sum::default(), Sum::int(a.k));
         let Some((product, k)) = by.as_term() else { return Some((whole, a.clone())) };
@@ -289,7 +290,8 @@ impl Store {
         out
     }
 
-    /// Returns the canonical form of a truncating operation. With nonnegative operands it equals the rounding-down one.
+    /// Returns the canonical form of a truncating operation. If the operands are nonnegative, that is the form of the
+    /// operation that rounds down.
     pub(super) fn truncated(&mut self, op: u16, a: Id, b: Id, dtype: DType) -> Id {
         let (x, y) = (self.sum_of(a), self.sum_of(b));
         if self.sum_bounds(&y).min > 0 && self.sum_bounds(&x).min >= 0 {

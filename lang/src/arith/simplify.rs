@@ -1,15 +1,16 @@
-//! The simplifier: one traversal of the parts of an expression, operands first.
+//! The simplifier. It traverses the parts of an expression once, operands first.
 
 use super::bounds::Bounds;
 use super::store::{IF_THEN_ELSE, Id, Node, SELECT, Store, fold, is_index};
 use crate::ir::DType;
 use crate::ir::records::{NONE, prim};
 
-/// The greatest number of times that a result is simplified again.
+/// Maximum number of times that a result is simplified again.
 const MAX_ROUNDS: usize = 4;
 
 impl Store {
-    /// Returns the canonical form. Takes time proportional to the number of parts of the expression, as long as sums stay short.
+    /// Returns the canonical form. The time is proportional to the number of parts of the expression, as long as sums
+    /// stay short.
     pub(super) fn simplify(&mut self, root: Id) -> Id {
         let mut id = root;
         for _ in 0..MAX_ROUNDS {
@@ -125,8 +126,8 @@ impl Store {
         }
     }
 
-    /// Returns true if the first operand is known to be the greater one, and false if the second is. Uses the bounds of the operands as written,
-    /// because multiplying out a product loses information about its bounds.
+    /// Returns true if the first operand is known to be greater, and false if the second one is. Uses the bounds of the
+    /// operands as written, because multiplying out a product loses information about its bounds.
     fn greater_as_written(&self, node: Node) -> Option<bool> {
         let [a, b] = [node.a as usize, node.b as usize].map(|id| self.bounds[id]);
         let greater = |a: Bounds, b: Bounds| b.max != Bounds::POS_INF && a.min >= b.max;

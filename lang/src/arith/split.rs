@@ -1,13 +1,14 @@
-//! Split terms: with a constant `c`, `x // c` and `x % c` are parts of `x`, and `(x // c) * c + x % c` equals `x`.
+//! Joins split terms. With a constant `c`, `x // c` and `x % c` are the split terms of `x`, and `(x // c) * c + x % c`
+//! equals `x`.
 
 use super::store::{Id, Store, is_index};
 use super::sum::Sum;
 use crate::ir::DType;
 use crate::ir::records::prim;
 
-/// The greatest number of times that split terms of one sum are joined.
+/// Maximum number of joins of split terms in one sum.
 const MAX_JOINS: usize = 16;
-/// Greatest number of terms of a sum whose split terms are joined.
+/// Maximum number of terms of a sum in which split terms are joined.
 const MAX_SPLITS: usize = 32;
 
 /// `x`, `lo` and `m` of `(x // lo) % m`; `m` is `None` for `x // lo`.
@@ -41,7 +42,7 @@ impl Store {
         None
     }
 
-    /// Returns `x`, `lo` and `m` of `(x // lo) % m`; `m` is `None` for `x // lo`.
+    /// Returns `x`, `lo` and `m` of the term `(x // lo) % m`; `m` is `None` for `x // lo`.
     fn split_term(&self, id: Id) -> Option<Split> {
         if let Some((x, lo)) = self.by_constant(id, prim::FLOORDIV) {
             return Some((x, lo, None));
@@ -97,7 +98,7 @@ impl Store {
         None
     }
 
-    /// Returns `whole % (n * m)`, or `whole` where the upper part has no `% m`.
+    /// Returns `whole % (n * m)`; returns `whole` if the upper part has no `% m`.
     fn rem_of_part(&mut self, whole: Sum, n: i64, m: Option<i64>, dtype: DType) -> Option<Sum> {
         match m {
             None => Some(whole),

@@ -26,13 +26,13 @@ pub(super) fn fold(op: u16, a: i64, b: i64) -> Option<i64> {
     PrimOp::of_code(op)?.fold(a, b)
 }
 
-/// The parts of an expression with at most this many nodes are collected without a table.
+/// Maximum number of nodes of an expression whose parts are collected without a table.
 const FEW: usize = 16;
 
 /// An expression. `a` holds the bits of a literal, the index of a variable, or the first operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Node {
-    /// A code of [`prim`], which has numbers and variables besides operations, or of a choice.
+    /// A code of [`prim`] or of a choice. Besides operations, [`prim`] has codes for numbers and variables.
     pub(super) op: u16,
     pub(super) dtype: DType,
     pub(super) a: u64,
@@ -73,14 +73,14 @@ pub(super) struct Store {
     pub(super) modular: Vec<ModularSet>,
     /// For each expression, its number of nodes as a tree.
     pub(super) size: Vec<u32>,
-    /// The canonical form of each expression; [`NONE`] if it has not been computed.
+    /// The canonical form of each expression; [`NONE`] until it is computed.
     pub(super) simple: Vec<Id>,
-    /// The negation of each canonical condition; [`NONE`] if it has not been computed.
+    /// The negation of each canonical condition; [`NONE`] until it is computed.
     pub(super) opposites: Vec<Id>,
     /// The number of users of each expression in the expression being simplified.
     pub(super) uses: Vec<u32>,
     pub(super) facts: Facts,
-    /// The number of rules currently applied inside each other.
+    /// Number of rules that are currently applied inside each other.
     pub(super) depth: u32,
 }
 
@@ -105,7 +105,7 @@ impl Store {
         id
     }
 
-    /// Derives bounds and modular set from those of the operands and from the assumptions.
+    /// Derives the bounds and the modular set of an expression from its operands and from the assumptions.
     fn know(&self, id: Id) -> (Bounds, ModularSet) {
         let node = self.nodes[id as usize];
         let of = |id: Id| (self.bounds[id as usize], self.modular[id as usize]);
@@ -202,7 +202,8 @@ impl Store {
         Some((x, self.as_int(c).filter(|c| *c > 0)?))
     }
 
-    /// Orders expressions by structure, so that the order is the same in every store. Follows one path down to the first difference.
+    /// Orders expressions by structure, so that every store has the same order. Only follows one path, down to the
+    /// first difference.
     pub(super) fn compare(&self, mut a: Id, mut b: Id) -> Ordering {
         let rank = |op| match op {
             prim::INT => 1,
@@ -225,7 +226,7 @@ impl Store {
         Ordering::Equal
     }
 
-    /// Returns all parts of an expression, operands before their users, the expression itself last.
+    /// Returns all parts of an expression, operands before their users. The expression itself comes last.
     pub(super) fn parts(&self, root: Id) -> Vec<Id> {
         let size = self.size[root as usize] as usize;
         if size <= FEW {
@@ -253,7 +254,7 @@ impl Store {
         out
     }
 
-    /// Enters a dimension. Variables with a value are replaced by it.
+    /// Enters a dimension. Each variable in `values` is replaced by its value.
     pub(super) fn enter(&mut self, dim: &Dim, values: &BTreeMap<u32, Dim>) -> Id {
         enum Step<'d> {
             Enter(&'d Dim),
@@ -334,7 +335,7 @@ impl Store {
     }
 }
 
-/// Narrows bounds to values that a modular set contains.
+/// Narrows bounds to the least and the greatest value within them that a modular set contains.
 pub(super) fn tighten(bounds: Bounds, set: ModularSet) -> Bounds {
     if set.coeff <= 1 {
         return bounds;

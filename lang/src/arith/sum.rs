@@ -10,14 +10,14 @@ use crate::ir::records::prim;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// The longest sum that is kept in canonical form. This is also its depth as a dimension.
+/// Maximum length of a sum in canonical form, and so its maximum depth as a dimension.
 const MAX_SUM: usize = 512;
-/// The longest sum that is still multiplied out.
+/// Maximum length of a sum that is multiplied out.
 const MAX_TERMS: usize = 64;
-/// The longest product that is kept in canonical form.
+/// Maximum length of a product in canonical form.
 const MAX_FACTORS: usize = 32;
 
-/// A canonical sum: `terms` in order, each an atom or a product of atoms with its coefficient, and a constant.
+/// A canonical sum: a constant, and terms in order. Each term is an atom or a product of atoms, with its coefficient.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sum {
     pub(super) terms: Vec<(Id, i64)>,
@@ -37,7 +37,7 @@ impl Sum {
         self.terms.is_empty().then_some(self.k)
     }
 
-    /// Returns the term and its coefficient if the sum has nothing else.
+    /// Returns the term and its coefficient if the sum consists of a single term.
     pub(super) fn as_term(&self) -> Option<(Id, i64)> {
         (self.terms.len() == 1 && self.k == 0).then(|| self.terms[0])
     }
@@ -61,8 +61,8 @@ impl Sum {
         Some(self)
     }
 
-    /// Returns true if each number of the sum, as it is written, fits a data type. A negative number is written as a subtraction, unless it stands
-    /// alone.
+    /// Returns true if each number of the sum, as written, fits a data type. Negative numbers are written as
+    /// subtractions, unless they stand alone.
     pub(super) fn fits(&self, dtype: DType) -> bool {
         let range = Bounds::of_dtype(dtype);
         let fits = |c: i64| range.contains(c) && c.checked_neg().is_some_and(|c| range.contains(c));
@@ -76,12 +76,12 @@ impl Sum {
         i64::try_from(all).unwrap_or(1)
     }
 
-    /// Divides the coefficients by a common divisor, and the constant as well, rounded down.
+    /// Divides the coefficients by a common divisor. Divides the constant as well, and rounds it down.
     pub(super) fn divide(&self, by: i64) -> Sum {
         Sum { terms: self.terms.iter().map(|(id, c)| (*id, c / by)).collect(), k: self.k.div_euclid(by) }
     }
 
-    /// Splits the terms into those whose coefficients are multiples of a positive number, and the others. The constant goes with the others.
+    /// Splits the terms into those whose coefficients are multiples of `by`, and the others together with the constant.
     pub(super) fn split(&self, by: i64) -> (Sum, Sum) {
         let (whole, rest) = self.terms.iter().partition(|(_, c)| c % by == 0);
         (Sum { terms: whole, k: 0 }, Sum { terms: rest, k: self.k })
@@ -89,7 +89,7 @@ impl Sum {
 }
 
 impl Store {
-    /// Returns the canonical expression as a sum; a single atom where 64 bits do not suffice.
+    /// Returns the canonical expression as a sum. If 64 bits do not suffice, that is a single atom.
     pub(super) fn sum_of(&self, id: Id) -> Sum {
         match self.as_int(id) {
             Some(k) if Bounds::of_dtype(self.at(id).dtype).contains(k) => Sum::int(k),
@@ -206,8 +206,8 @@ impl Store {
         self.tidy(out)
     }
 
-    /// Builds the expression of a sum without further rules: a positive term first if there is one, the constant last. Returns `None` if a number
-    /// does not fit the type.
+    /// Builds the expression of a sum without applying rules: a positive term, if any, comes first, and the constant
+    /// last. Returns `None` if a number does not fit the type.
     pub(super) fn build(&mut self, sum: &Sum, dtype: DType) -> Option<Id> {
         if !sum.fits(dtype) {
             return None;
@@ -239,7 +239,7 @@ impl Store {
         })
     }
 
-    /// Groups terms with the same coefficient, up to its sign, into one multiple of their sum.
+    /// Groups terms whose coefficients are equal up to the sign into a multiple of the sum of these terms.
     fn grouped(&mut self, terms: &[(Id, i64)], dtype: DType) -> Option<Vec<(Id, i64)>> {
         let mut groups: BTreeMap<i64, Vec<(Id, i64)>> = BTreeMap::new();
         for (id, c) in terms.iter().filter(|(_, c)| c.abs() > 1) {
@@ -272,7 +272,7 @@ impl Store {
         self.binary(prim::MUL, dtype, id, by)
     }
 
-    /// Returns the bounds of a sum from those of its terms and from assumptions about parts of it.
+    /// Returns the bounds of a sum, derived from its terms and from assumptions about parts of it.
     pub(super) fn sum_bounds(&self, sum: &Sum) -> Bounds {
         self.facts_bounds(sum, 2)
     }

@@ -1,4 +1,4 @@
-//! Converts TIR index expressions to dimensions, so that one simplifier serves both.
+//! Converts TIR index expressions to dimensions, so that one simplifier serves both TIR and Relax.
 
 use crate::ir::records::{MAX_DEPTH, kind, leaf, tykind};
 use crate::ir::{Body, DType, Dim, DimExpr, Sym, Value};
@@ -104,7 +104,7 @@ pub fn symbol_of(value: Value<'_>) -> Option<Sym> {
     }
 }
 
-/// Returns true for a parameter, loop or block iterator, or another named scalar.
+/// Returns true for a parameter, a loop variable, a block iterator, or another named scalar.
 fn is_variable(value: Value<'_>) -> bool {
     let kinds = [kind::LOOP_VAR, kind::ITER_VAR, kind::PARAM, kind::VAR, kind::BIND];
     kinds.contains(&value.kind()) && value.ty().kind() != tykind::BUFFER

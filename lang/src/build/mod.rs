@@ -545,7 +545,7 @@ impl FunctionBuilder<'_, '_> {
         header
     }
 
-    /// Opens a region, fills it with `f`, and closes it with its result.
+    /// Opens a region, calls `f` to fill it, and closes it with the result of `f`.
     fn region<R>(&self, kind: u16, f: impl FnOnce(&Self) -> R) -> R {
         {
             let mut s = self.state.borrow_mut();
@@ -608,7 +608,8 @@ impl FunctionBuilder<'_, '_> {
         self.outer.fail(error);
     }
 
-    /// Rejects a type that is too large for a body before it is written out: nested tuples double in size with each call.
+    /// Rejects a type that is too large for a body, before it is written out: the size of nested tuples can double with
+    /// each call.
     fn sized(&self, s: &mut State, v: V) {
         let ty = s.b.type_of(v);
         if let Err(message) = s.b.refuse_large(ty) {

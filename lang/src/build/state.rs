@@ -11,7 +11,7 @@ pub(super) struct Frame {
     pub(super) header: V,
     /// True if a binding block is open in a function or branch.
     pub(super) block: bool,
-    /// Expressions that are neither bound nor used so far.
+    /// Expressions that are not bound and not used yet.
     pub(super) pending: Vec<V>,
     pub(super) result: Option<V>,
     pub(super) effect: bool,
@@ -26,19 +26,19 @@ pub(super) struct State {
     /// True if a value of another function was used.
     pub(super) foreign: bool,
     pub(super) frames: Vec<Frame>,
-    /// Tuples that are nested in the operands of their user; the flag is true in a dataflow block.
+    /// Tuples that are nested in the operands of their user, with true for those in a dataflow block.
     pub(super) inline: BTreeMap<u32, bool>,
     pub(super) counters: [u32; 2],
     /// Functions of the module that this function mentions.
     pub(super) globals: BTreeMap<String, V>,
     /// Defined symbolic variables, in the order of their definition.
     pub(super) defined: Vec<Sym>,
-    /// The scalar variables, by the numbers of their symbolic variables.
+    /// The scalar variables, by the number of their symbolic variable.
     pub(super) scalars: BTreeMap<u32, V>,
 }
 
 impl State {
-    /// Ensures that a binding can be added here.
+    /// Opens a block if necessary, so that a binding can be added.
     pub(super) fn open_block(&mut self) {
         if let Some(frame) = self.frames.last_mut().filter(|frame| frame.kind != kind::DATAFLOW && !frame.block) {
             frame.block = true;
@@ -87,7 +87,8 @@ impl State {
         self.inline.remove(&v.word())
     }
 
-    /// Returns a value of this function. A value of another function is replaced by a placeholder; the error is reported at the end.
+    /// Returns a value of this function. Replaces a value of another function by a placeholder; its error is reported
+    /// at the end.
     pub(super) fn own(&mut self, v: V) -> V {
         if self.b.owns(v) {
             return v;
@@ -96,7 +97,7 @@ impl State {
         self.b.prim_value(&Dim::Int(0))
     }
 
-    /// Returns a value as an operand: nested calls become bindings, and a tuple stays nested if this is its only use.
+    /// Returns a value as an operand: a nested call becomes a binding, and a tuple with no other use stays nested.
     pub(super) fn operand(&mut self, v: V) -> V {
         let v = self.own(v);
         if v.is_leaf() {
@@ -113,7 +114,8 @@ impl State {
         v
     }
 
-    /// Like `operand`, for a value used on its own. An external function without a type gets the type of any callable.
+    /// Like `operand`, for a value that is not an operand. An external function without a type gets the type of an
+    /// arbitrary callable.
     pub(super) fn item(&mut self, v: V) -> V {
         let v = self.own(v);
         let named = self.b.with(v, |value| match value.view() {
@@ -129,7 +131,7 @@ impl State {
         }
     }
 
-    /// Adds an expression that is pending until it is used.
+    /// Marks an expression as pending until it is used.
     pub(super) fn wait(&mut self, v: V) -> V {
         if let Some(frame) = self.frames.last_mut() {
             frame.pending.push(v);
@@ -174,7 +176,7 @@ impl State {
         ty.each_defined(&mut |sym| self.defined.push(sym));
     }
 
-    /// Returns the result type of a function, without the variables that are only known inside.
+    /// Returns the result type of a function, without variables that are only known inside the function.
     pub(super) fn ret_type(&mut self, result: V, known: usize) -> TypeId {
         let ty = self.b.type_of(result);
         if ty == TypeId::NONE {

@@ -17,7 +17,7 @@ pub enum BodyKind {
     Extern,
     /// Attributes of a module.
     Module,
-    /// A kind that this API does not support.
+    /// A kind of body that this API does not support.
     Other,
 }
 

@@ -1,4 +1,4 @@
-//! Properties of a TIR buffer that its type implies: its offset, and views of it.
+//! Properties of a TIR buffer that follow from its type: its offset, and views of it.
 
 use crate::ir::{BufferType, DType, Dim};
 use crate::scalar::PrimOp;

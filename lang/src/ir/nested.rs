@@ -8,10 +8,10 @@ use std::ops::Deref;
 
 /// A value that may contain values of its own kind.
 pub trait Nests {
-    /// Returns the number of nested levels, without the outermost value; [`TOO_DEEP`] if some were omitted.
+    /// Returns the number of levels nested in the value; [`TOO_DEEP`] if some were omitted.
     fn depth(&self) -> u32;
 
-    /// Returns the number of values in it, including itself; [`TOO_LARGE`] if some were omitted.
+    /// Returns the number of values in the value, including itself; [`TOO_LARGE`] if some were omitted.
     fn size(&self) -> u32;
 }
 
@@ -81,7 +81,7 @@ impl<T: Nests> From<Vec<T>> for Parts<T> {
     }
 }
 
-/// Returns the size of parts with a number of values.
+/// Returns the size of parts that consist of `size` values.
 fn bounded(size: u32) -> u32 {
     if size <= MAX_SIZE { size } else { TOO_LARGE }
 }

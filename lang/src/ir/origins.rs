@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 /// The bit of a row that marks a node made by a pass; the other bits are an offset into the lists.
 const MADE: u32 = 1 << 31;
 
-/// The most numbers stored for one node.
+/// Maximum number of origins stored for one node.
 const MOST: usize = 16;
 
 /// The origin of a node.
@@ -23,7 +23,7 @@ const MOST: usize = 16;
 pub enum Origin<'a> {
     /// The origin is unknown.
     Unknown,
-    /// The node has this number, or is a copy of the node with it.
+    /// The node has this number, or is a copy of a node with this number.
     Is(u32),
     /// The node was made from the nodes with these numbers.
     Made(&'a [u32]),
@@ -150,7 +150,7 @@ impl Body {
         crate::ir::storage::sealer::seal(&raw.with_notes(raw.origins(), raw.origin_lists(), limit))
     }
 
-    /// Returns the body with other notes. Always made by this copy of the crate, which is the host's.
+    /// Returns the body with other origins and another limit. The host's copy of this crate always makes the body.
     fn with_notes(&self, origins: &[u32], lists: &[u32], limit: &[u32]) -> Body {
         let noted = self.raw().with_notes(origins, lists, limit);
         // Only notes change, so the body is still valid.

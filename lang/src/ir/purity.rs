@@ -51,7 +51,8 @@ fn is_allocated(buffer: Value<'_>) -> bool {
     buffer.kind() == kind::BUFFER && buffer.node().is_some_and(|node| node.a == buffer_of::ALLOC)
 }
 
-/// Returns true if a TIR operator has no effects. Operators of a device or library, which have a dot in their name, are assumed to have some.
+/// Returns true if a TIR operator has no effects. Operators of a device or library, whose names contain a dot, are
+/// assumed to have effects.
 pub(crate) fn is_pure_operator(name: &str) -> bool {
     effect_of(name) != Effect::Changes
 }

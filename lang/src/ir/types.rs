@@ -31,7 +31,7 @@ pub enum Dim {
     Int(i64),
     /// A symbolic variable.
     Var(Sym),
-    /// Anything else.
+    /// Any other expression.
     Expr(Arc<DimExpr>),
 }
 
@@ -177,7 +177,7 @@ pub enum Type {
     Prim {
         /// Its data type.
         dtype: DType,
-        /// Its value, if known.
+        /// The value of the scalar, if known.
         value: Option<Dim>,
     },
     /// Shape.
@@ -197,7 +197,7 @@ pub enum Type {
         params: Option<Parts<Type>>,
         /// Result.
         ret: Part<Type>,
-        /// True if it has no effects.
+        /// True if the function has no effects.
         pure: bool,
     },
     /// Tensor distributed over a device mesh.
@@ -206,7 +206,7 @@ pub enum Type {
     Buffer(BufferType),
     /// TIR pointer.
     Pointer {
-        /// The type of its target, [`DType::VOID`] if unspecified.
+        /// The type of the memory to which it points; [`DType::VOID`] if unspecified.
         dtype: DType,
         /// Memory scope; `global` for plain handles.
         scope: String,

@@ -32,7 +32,7 @@ pub enum Expr<'a> {
     },
     /// An alias: the same value under another name or with a wider type.
     Alias(Value<'a>),
-    /// The value with a type that is checked at run time.
+    /// A match_cast: a value with a type that is checked at run time.
     MatchCast(Value<'a>),
     /// A function: the root of the body, or nested in it.
     Function(Function<'a>),

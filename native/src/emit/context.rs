@@ -1,6 +1,6 @@
 //! The fields of the context that code reads and writes, by position.
 
-/// A field of [`Context`](crate::call::Context), in which each has 8 bytes.
+/// A field of [`Context`](crate::call::Context); each field has 8 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Field {
     /// Pointers to the memory passed by the caller, by storage.
@@ -35,6 +35,6 @@ pub(crate) enum Field {
     Own,
 }
 
-/// Flag of an allocation that must be filled, because the code may read it before it writes it. The lowest bit
-/// means that it holds truth values.
+/// Flag of an allocation that must be filled because the code may read the memory before writing it. The lowest bit of
+/// the flags is set if the memory holds truth values.
 pub(crate) const FILLED: i32 = 2;

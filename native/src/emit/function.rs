@@ -1,4 +1,4 @@
-//! Builds one LLVM function: slots of registers, labels, reading and writing registers.
+//! Builds one LLVM function: stack slots for registers, labels, and instructions that read and write registers.
 
 use super::Field;
 use super::{Module, types};
@@ -22,11 +22,11 @@ pub(super) struct Function<'f, 'p> {
     pub(super) loops: Vec<[String; 2]>,
     /// Memory that this function allocates, by storage.
     pub(super) allocated: BTreeMap<u32, Memory>,
-    /// Bytes of it that are on the stack.
+    /// Bytes of the allocated memory that are on the stack.
     pub(super) on_stack: u64,
-    /// The loop whose iterations are the lanes of vectors.
+    /// The loop whose iterations are the lanes of vectors, if the current code is vectorized.
     pub(super) vector: Option<Vector>,
-    /// The slot of the mask of active lanes, if there is one.
+    /// The stack slot with the mask of active lanes, if the current code is masked.
     pub(super) mask: Option<String>,
     /// Number of lanes of the current instruction.
     pub(super) lanes: u32,
@@ -71,7 +71,7 @@ impl<'f, 'p> Function<'f, 'p> {
         }
     }
 
-    /// Ends the function with a code, and adds it to the module.
+    /// Ends the function by returning `code`, and adds it to the module.
     pub(super) fn finish(mut self, code: &str) {
         self.leave();
         self.ret(code);
@@ -104,7 +104,7 @@ impl<'f, 'p> Function<'f, 'p> {
         let _ = writeln!(self.text, "  {text}");
     }
 
-    /// Emits an operation, and returns the new name of its value.
+    /// Emits an operation, and returns the name of the result.
     pub(super) fn op(&mut self, text: Arguments<'_>) -> String {
         self.next += 1;
         let name = format!("%t{}", self.next);
@@ -123,7 +123,7 @@ impl<'f, 'p> Function<'f, 'p> {
         self.ended = false;
     }
 
-    /// Jumps, unless the block has ended.
+    /// Emits a jump to `label`, unless the block has ended.
     pub(super) fn go(&mut self, label: &str) {
         if !self.ended {
             self.line(format_args!("br label %{label}"));
@@ -140,7 +140,7 @@ impl<'f, 'p> Function<'f, 'p> {
         self.ret_of("i32", code);
     }
 
-    /// Returns a value of a type, unless the block has ended.
+    /// Emits a return of a value, unless the block has ended.
     pub(super) fn ret_of(&mut self, ty: &str, value: &str) {
         if !self.ended {
             self.line(format_args!("ret {ty} {value}"));
@@ -227,7 +227,7 @@ impl<'f, 'p> Function<'f, 'p> {
         self.module.wide[reg.index()]
     }
 
-    /// Returns the type in which a register is kept.
+    /// Returns the LLVM type in which the value of a register is stored.
     pub(super) fn kept(&self, reg: Reg) -> &'static str {
         if self.is_wide(reg) { "i64" } else { types::of(self.module.scalar(reg)) }
     }
@@ -245,7 +245,7 @@ impl<'f, 'p> Function<'f, 'p> {
         (slot, ty, lanes)
     }
 
-    /// Returns the value of a register, in the type in which it is kept, in all lanes of the current instruction.
+    /// Returns the stored value of a register, in all lanes of the current instruction.
     pub(super) fn kept_value(&mut self, reg: Reg) -> String {
         let (slot, ty, lanes) = self.place_of(reg);
         let value = self.op(format_args!("load {ty}, ptr {slot}"));
@@ -274,12 +274,12 @@ impl<'f, 'p> Function<'f, 'p> {
         }
     }
 
-    /// Returns a type with the lanes of the current instruction.
+    /// Returns `base` with the lanes of the current instruction.
     pub(super) fn ty(&self, base: &str) -> String {
         types::lanes(base, self.lanes)
     }
 
-    /// Returns the value of a register in its computation type.
+    /// Returns the value of a register, in the type in which it is computed.
     pub(super) fn value(&mut self, reg: Reg) -> String {
         let (value, scalar) = (self.kept_value(reg), self.module.scalar(reg));
         match self.is_wide(reg) && types::bits(scalar) < 64 {
@@ -288,14 +288,14 @@ impl<'f, 'p> Function<'f, 'p> {
         }
     }
 
-    /// Writes a register from a value in the type in which it is kept.
+    /// Writes a register from a value of the type in which the register is stored.
     pub(super) fn write(&mut self, reg: Reg, value: &str) {
         let (slot, ty, lanes) = self.place_of(reg);
         debug_assert!(lanes == self.lanes, "a value for all lanes");
         self.line(format_args!("store {ty} {value}, ptr {slot}"));
     }
 
-    /// Writes a register from a value in its computation type.
+    /// Writes a register from a value of the type in which it is computed.
     pub(super) fn set(&mut self, reg: Reg, value: &str) {
         let scalar = self.module.scalar(reg);
         let value = match self.is_wide(reg) && types::bits(scalar) < 64 {

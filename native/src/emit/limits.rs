@@ -8,7 +8,7 @@ use super::Field;
 use super::function::Function;
 use runtime::program::{Access, Binary, Instr, Loop, LoopKind, Reg, Unary};
 
-/// Greatest total of units of a loop whose work is counted by the code around it.
+/// Maximum total work of a loop that leaves the counting of its work to the code around it.
 const LONG: u64 = 1 << 21;
 /// Units between two calls of the callback.
 const BUDGET: i64 = 1 << 26;
@@ -16,12 +16,11 @@ const BUDGET: i64 = 1 << 26;
 /// Greatest number of iterations that a vectorized loop counts, because its lanes run together.
 pub(super) const VECTOR: u64 = 4;
 
-/// Greatest number of instructions after unrolling: of one loop, and of all loops of a PrimFunc. The latter also
-/// limits a vectorized loop.
+/// Maximum number of instructions after unrolling, both for one loop and for all loops of a PrimFunc together. The
+/// total also limits vectorized loops.
 const MOST_UNROLLED: u64 = 4096;
 const ALL_UNROLLED: u64 = 1 << 14;
-/// Greatest number of instructions of a loop that LLVM may vectorize, because it compares each access with all
-/// others.
+/// Maximum number of instructions in a loop that LLVM may vectorize, because LLVM compares each access with all others.
 const MOST_TO_VECTORIZE: u64 = 512;
 /// Elements of a cache line.
 const LINE: u64 = 16;
@@ -33,8 +32,8 @@ const LANES: u64 = 16;
 const MASKED: u64 = 4;
 
 impl Function<'_, '_> {
-    /// Returns true if a loop that requests it is unrolled, that is, if its extent is constant and LLVM can process
-    /// the result in reasonable time.
+    /// Returns true if LLVM unrolls a loop that requests it: the extent must be constant, and the result small enough
+    /// for LLVM.
     pub(super) fn may_be_unrolled(&mut self, of: &Loop) -> bool {
         let around = Lanes { of: self.vector.as_ref().map(|vector| vector.var), masked: self.mask.is_some() };
         let vectors = self.vector.as_ref().map_or(1, |vector| u64::from(vector.lanes).div_ceil(LANES));
@@ -70,7 +69,7 @@ impl Function<'_, '_> {
     }
 }
 
-/// Returns the cost of each iteration of a loop that counts its own work; `None` if the code around the loop counts
+/// Returns the cost of one iteration, for a loop that counts its own work; `None` if the code around the loop counts
 /// it.
 pub(super) fn own_cost(of: &Loop) -> Option<u64> {
     match total(of) {
@@ -79,12 +78,13 @@ pub(super) fn own_cost(of: &Loop) -> Option<u64> {
     }
 }
 
-/// Returns the cost of a list, without loops that count their own work. `around` is the innermost loop around it.
+/// Returns the cost of a list without the loops in it that count their own work. `around` is the innermost loop around
+/// the list.
 pub(super) fn cost_of(list: &[Instr], around: Option<&Loop>) -> u64 {
     list.iter().fold(1, |sum: u64, instr| sum.saturating_add(cost(instr, around)))
 }
 
-/// Returns the total cost of a loop, if it is bounded.
+/// Returns the total cost of a loop; `None` if it is not bounded.
 fn total(of: &Loop) -> Option<u64> {
     let mut extent = of.extent.as_constant()?.max(0) as u64;
     if of.kind == LoopKind::Vectorized {
@@ -93,7 +93,7 @@ fn total(of: &Loop) -> Option<u64> {
     Some(extent.saturating_mul(cost_of(&of.body, Some(of))))
 }
 
-/// Returns the total cost of a list, if it is bounded.
+/// Returns the total cost of a list; `None` if it is not bounded.
 pub(crate) fn of_list(list: &[Instr]) -> Option<u64> {
     list.iter().try_fold(0u64, |sum, instr| {
         let units = match instr {
@@ -106,8 +106,8 @@ pub(crate) fn of_list(list: &[Instr]) -> Option<u64> {
     })
 }
 
-/// Returns true if each iteration of a loop may access another cache line, either because of its variable or
-/// because of a computed index.
+/// Returns true if each iteration of a loop may access another cache line, because the index depends on the loop
+/// variable or is computed.
 fn is_far(access: &Access, around: &Loop) -> bool {
     if access.offset.factor(around.var).unsigned_abs() >= LINE {
         return true;
@@ -132,13 +132,13 @@ pub(super) fn is_large(of: &Loop) -> bool {
 /// The lanes in which an instruction is executed.
 #[derive(Clone, Copy, Default)]
 struct Lanes {
-    /// The variable of the loop whose iterations they are.
+    /// The variable of the vectorized loop; `None` outside of vectors.
     of: Option<Reg>,
     /// True if some lanes are masked.
     masked: bool,
 }
 
-/// Estimates the number of processor instructions of a loop, after unrolling the loops in it that request it.
+/// Estimates the number of processor instructions of a loop after all requested unrolling.
 fn size(of: &Loop, lanes: Lanes) -> u64 {
     let extent = of.extent.as_constant().map_or(1, |extent| extent.max(0) as u64);
     let (times, within) = match of.kind {

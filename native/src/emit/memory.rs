@@ -6,17 +6,17 @@ use super::{read, types};
 use runtime::program::{Access, Affine, Buffer, Instr, Reg, Scalar, each_instr};
 use std::collections::BTreeSet;
 
-/// Greatest number of bytes on the stack: of one allocation, and of all in a function. At most two functions with
-/// allocations are on the stack of a thread, which may be the caller's thread and have a small stack.
+/// Maximum number of bytes on the stack, both for one allocation and for all allocations of a function. A thread has at
+/// most two functions with allocations on its stack, which may be the small stack of a thread of the caller.
 const MOST_ON_STACK: u64 = 32 << 10;
 const ALL_ON_STACK: u64 = 64 << 10;
 /// The alignment of each allocation.
 const ALIGN: u64 = 64;
-/// Greatest step of elements that are loaded together with the elements between them.
+/// Maximum step between elements that are loaded together with the elements between them.
 pub(super) const MOST_STEP: i64 = 4;
 
 impl Function<'_, '_> {
-    /// Returns true if all elements of a buffer are within its memory in each call.
+    /// Returns true if all elements of a buffer are always within its memory.
     fn is_covered(&self, buffer: &Buffer) -> bool {
         let ends = self.ends(buffer);
         let size = self.module.ranges.bytes(buffer.storage).map(|bytes| bytes / buffer.element.bytes());
@@ -42,8 +42,8 @@ impl Function<'_, '_> {
         Some((offset, last.checked_add(i64::from(buffer.lanes) - 1)?))
     }
 
-    /// Returns true if the extents of a buffer are available at the beginning of the function, and the caller
-    /// passes its memory.
+    /// Returns true if the function checks a buffer once at its beginning: the extents are available there, and the
+    /// caller passes the memory.
     fn is_looked_at(&self, buffer: &Buffer) -> bool {
         let symbols: Vec<Reg> = self.module.program.symbols.iter().map(|symbol| symbol.reg).collect();
         let known = |form: &Affine| form.terms.iter().all(|(reg, _)| symbols.contains(reg));
@@ -51,7 +51,7 @@ impl Function<'_, '_> {
         self.module.given.contains(&buffer.storage) && forms.into_iter().all(known)
     }
 
-    /// Emits checks at the beginning of the function: buffers whose extents depend on the call are within their
+    /// Emits checks, at the beginning of the function, that buffers whose extents depend on the call are within their
     /// memory.
     pub(super) fn check_memory(&mut self) {
         for buffer in &self.module.program.buffers {
@@ -112,7 +112,7 @@ impl Function<'_, '_> {
         size.is_some_and(inside)
     }
 
-    /// Returns true if a position may be outside of the memory, although the index is within the extents.
+    /// Returns true if a position may be outside of the memory although the index is within the extents.
     fn may_be_beyond(&self, access: &Access) -> bool {
         let buffer = &self.module.program.buffers[access.buffer as usize];
         let flat_and_open = buffer.is_flat && !access.checked.is_empty();
@@ -141,7 +141,8 @@ impl Function<'_, '_> {
         }
     }
 
-    /// Returns the address of an element (in vectors, of the first lane) and the step from lane to lane.
+    /// Returns the address of an element, and the step from lane to lane. In a vector, the address is that of the first
+    /// lane.
     fn element(&mut self, access: &Access) -> (String, i64) {
         let buffer = &self.module.program.buffers[access.buffer as usize];
         let (lanes, mut step) = (self.lanes, 0);
@@ -205,8 +206,7 @@ impl Function<'_, '_> {
         Some(self.op(format_args!("load {truth}, ptr {slot}")))
     }
 
-    /// Returns true if even inactive lanes may be accessed, because the memory is private to this run of the
-    /// function.
+    /// Returns true if inactive lanes may be accessed, too, because the memory is private to this run of the function.
     fn is_own(&self, access: &Access) -> bool {
         let storage = self.module.program.buffers[access.buffer as usize].storage;
         matches!(self.allocated.get(&storage), Some(Memory::Stack(_))) && self.is_within(access)
@@ -220,7 +220,7 @@ impl Function<'_, '_> {
         self.op(format_args!("call {ty} @{name}(ptr {at}, i32 {align}, {truth} {mask}, {ty} zeroinitializer)"))
     }
 
-    /// Loads elements with a large step, one by one.
+    /// Loads elements that are a large step apart, one by one.
     fn gather(&mut self, at: &str, element: Scalar, step: i64) -> String {
         let (lanes, base, align) = (self.lanes, types::in_memory(element), element.bytes());
         let mut all = "poison".to_string();
@@ -268,8 +268,8 @@ impl Function<'_, '_> {
         }
     }
 
-    /// Loads the elements from the first lane to the last one, as vectors with as many elements as there are lanes.
-    /// The last vector ends with the last lane.
+    /// Loads all elements from the first lane to the last lane, as vectors of one element per lane. The last vector
+    /// ends at the last lane.
     fn load_rows(&mut self, at: &str, element: Scalar, step: u32) -> String {
         let (lanes, base, align) = (self.lanes, types::in_memory(element), element.bytes());
         let ty = self.ty(base);
@@ -296,14 +296,14 @@ impl Function<'_, '_> {
         self.line(format_args!("call void @{name}({ty} {value}, ptr {at}, i32 {align}, {truth} {mask})"));
     }
 
-    /// Returns true if a read is watched, because it may read unwritten memory.
+    /// Returns true if a read must be watched because it may read unwritten memory.
     pub(super) fn is_looked_for(&self, access: &Access) -> bool {
         let storage = self.module.program.buffers[access.buffer as usize].storage;
         let is_input = self.module.program.is_input(storage);
         self.module.purpose.watched && !is_input && !self.module.proven.reads_what_it_wrote_to(storage)
     }
 
-    /// Records that unwritten memory was read.
+    /// Emits code that records reads of unwritten memory.
     fn look_for_fresh(&mut self, access: &Access, value: &str) {
         if !self.is_looked_for(access) {
             return;
@@ -430,7 +430,7 @@ impl Function<'_, '_> {
         self.allocated.insert(storage, Memory::Heap(slots));
     }
 
-    /// Multiplies sizes; a product of more than 63 bits becomes the largest number.
+    /// Multiplies sizes; the result is the largest number if the product exceeds 63 bits.
     fn saturating_product(&mut self, a: &str, b: &str) -> String {
         let name = "llvm.umul.with.overflow.i64";
         self.module.declared.insert(format!("declare {{i64, i1}} @{name}(i64, i64)"));

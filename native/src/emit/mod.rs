@@ -68,18 +68,18 @@ pub(crate) struct Purpose {
 pub(crate) struct Emitted {
     /// The module. Its entry has the name [`ENTRY`].
     pub(crate) text: String,
-    /// Places that can end a run, by the numbers that the code returns.
+    /// The places that can end a run. The number that the code returns is the index of a site.
     pub(crate) sites: Vec<Site>,
     /// Registers that the caller sets, in the order of the scalars of the context.
     pub(crate) scalars: Vec<Reg>,
 }
 
-/// Placeholder for the name of the entry.
+/// Placeholder for the entry's name.
 pub(crate) const ENTRY: &str = "passhost_kernel";
 
 /// Bytes of stack for deeply nested statements.
 const STACK: usize = 16 << 20;
-/// Greatest number of instructions and greatest nesting of compiled functions; others are interpreted.
+/// Maximum number of instructions and maximum nesting of a compiled function; larger functions are interpreted.
 const MOST_INSTRUCTIONS: usize = 100_000;
 const DEEPEST: usize = 100;
 
@@ -124,13 +124,13 @@ fn text<'p>(modules: impl IntoIterator<Item = Module<'p>>) -> String {
 /// The state shared by all functions of a module.
 struct Module<'p> {
     program: &'p Program,
-    /// Prefix of the names of its functions.
+    /// Prefix of the names of this program's functions.
     name: &'p str,
-    /// Proven facts about its memory.
+    /// Facts that were proved about the program's memory.
     proven: &'p Proven,
     purpose: Purpose,
     ranges: Ranges,
-    /// For each register, true if it is an integer that is kept in 64 bits.
+    /// For each register, true if it holds an integer that is stored in 64 bits.
     wide: Vec<bool>,
     sites: Vec<Site>,
     /// Finished functions.
@@ -147,7 +147,7 @@ struct Module<'p> {
     texts: usize,
     /// Numbers of the float functions that are called.
     called: BTreeSet<usize>,
-    /// Memory passed as parameters; the rest is allocated.
+    /// Storages that are passed as parameters; the code allocates the others.
     given: BTreeSet<u32>,
     /// Variables of loops that are vectorized without a request.
     unasked: BTreeSet<Reg>,
@@ -156,7 +156,7 @@ struct Module<'p> {
 }
 
 impl<'p> Module<'p> {
-    /// Returns true if new memory is filled, because the program may read it before it writes it.
+    /// Returns true if new memory must be filled because the program may read it before writing it.
     fn fills(&self, storage: u32) -> bool {
         self.purpose.watched || !self.proven.reads_what_it_wrote_to(storage)
     }
@@ -189,7 +189,7 @@ impl<'p> Module<'p> {
         self.program.registers[reg.index()]
     }
 
-    /// Returns the alignment of a storage. Memory from other programs may be aligned to its elements only.
+    /// Returns the alignment of a storage. Memory from other programs may only have the alignment of its elements.
     fn align(&self, storage: u32) -> u64 {
         if !self.purpose.standalone || !self.given.contains(&storage) {
             return 64;
@@ -240,7 +240,7 @@ impl<'p> Module<'p> {
     }
 }
 
-/// Calls `f` for the registers that an instruction itself reads, without those of nested instructions.
+/// Calls `f` for each register that the instruction reads, without the registers that nested instructions read.
 fn read(instr: &Instr, program: &Program, f: &mut impl FnMut(Reg)) {
     let form = |form: &Affine, f: &mut dyn FnMut(Reg)| form.terms.iter().for_each(|(reg, _)| f(*reg));
     match instr {
@@ -289,12 +289,12 @@ mod tests {
         emit(&program, &Proven::of(&program), purpose).expect("it is emitted").text
     }
 
-    /// Counts the selects by which masked lanes keep their values.
+    /// Counts the selects that keep the old values of masked lanes.
     fn kept(text: &str) -> usize {
         text.lines().filter(|line| line.contains(" = select <16 x i1>") && line.contains("<16 x float>")).count()
     }
 
-    /// A tile at the end of rows; the sum is continued under another condition.
+    /// Returns a function with a tile at the end of rows, whose sum is updated under `condition`.
     fn tile(condition: &str) -> String {
         format!(
             "for p in T.parallel(8):
@@ -315,7 +315,7 @@ mod tests {
         )
     }
 
-    /// Sums, quotients and remainders are equal wherever they are computed.
+    /// Equal sums, quotients and remainders are recognized even if they are computed in different places.
     #[test]
     fn tiles_at_the_end_of_rows_have_no_masks() {
         assert_eq!(kept(&emitted(&tile("p % 4 * 16 + l < 55"), false)), 0);

@@ -7,11 +7,11 @@ use runtime::program::{Instr, Loop, Reg, each_instr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// The values around a loop that its body uses.
+/// The values from outside of a loop that its body uses.
 struct Captured {
     registers: Vec<(Reg, &'static str)>,
     storages: Vec<u32>,
-    /// The storages that are allocated around the loop, with their places.
+    /// The storages that are allocated outside of the loop, with their memory.
     allocated: BTreeMap<u32, Memory>,
 }
 
@@ -69,7 +69,7 @@ impl Function<'_, '_> {
     }
 }
 
-/// Emits the function that executes some of the iterations, and the one that unpacks the captured values.
+/// Emits two functions: one executes some of the iterations, the other unpacks the captured values for it.
 fn part(outer: &mut Function<'_, '_>, of: &Loop, number: usize, captured: &Captured) -> Result<(), Fault> {
     let (mut params, mut args) = (String::new(), String::new());
     let name = outer.module.name;

@@ -38,7 +38,7 @@ impl Ranges {
         ranges
     }
 
-    /// Returns the size of a storage in bytes, if it is the same in each call.
+    /// Returns the size of a storage in bytes; `None` if it differs from call to call.
     pub(super) fn bytes(&self, storage: u32) -> Option<u64> {
         self.sizes[storage as usize]
     }
@@ -51,7 +51,7 @@ impl Ranges {
         }
     }
 
-    /// Returns the range of a form, if it does not wrap around.
+    /// Returns the range of a form; `None` if the form may wrap around.
     pub(super) fn form(&self, form: &Affine) -> Option<Range> {
         let (mut low, mut high) = (i128::from(form.constant), i128::from(form.constant));
         for (reg, factor) in &form.terms {
@@ -132,7 +132,7 @@ fn hull((a, b): (Range, Range)) -> Range {
     (a.0.min(b.0), a.1.max(b.1))
 }
 
-/// Returns the range of an operation, if it does not wrap around 64 bits.
+/// Returns the range of an operation; `None` if the result may wrap around in 64 bits.
 fn binary(op: Binary, a: Range, b: Range) -> Option<Range> {
     let of_ends = |f: fn(i64, i64) -> Option<i64>| {
         let ends = [f(a.0, b.0)?, f(a.0, b.1)?, f(a.1, b.0)?, f(a.1, b.1)?];
@@ -154,7 +154,8 @@ fn binary(op: Binary, a: Range, b: Range) -> Option<Range> {
     }
 }
 
-/// Returns which integer registers are used in linear forms; these are kept in 64 bits, as in the interpreter.
+/// Returns, for each register, true if it is an integer used in a linear form. Such registers are stored in 64 bits, as
+/// in the interpreter.
 pub(super) fn of_forms(program: &Program) -> Vec<bool> {
     let mut wide = vec![false; program.registers.len()];
     let mut note = |form: &Affine| form.terms.iter().for_each(|(reg, _)| wide[reg.index()] = true);

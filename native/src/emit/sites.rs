@@ -1,4 +1,4 @@
-//! Sites, which can end a run, and their messages.
+//! Sites, which are places in the code that can end a run, and their messages.
 
 use super::Field;
 use super::function::Function;
@@ -7,7 +7,8 @@ use runtime::{Fault, FaultKind};
 
 /// Greatest number of values of a site.
 pub(crate) const MOST_VALUES: usize = 128;
-/// The numbers for a fault that is stored by a callback, and for a call that must be interpreted.
+/// The negative numbers of sites without a place: for a fault that a callback stores, and for a call that must be
+/// interpreted.
 pub(crate) const OF_CALLBACK: i64 = -1;
 pub(crate) const INTERPRET: i64 = -2;
 
@@ -15,7 +16,7 @@ pub(crate) const INTERPRET: i64 = -2;
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
     kind: Kind,
-    /// Number of values that are the index.
+    /// Number of values that belong to the index.
     index: usize,
     place: String,
 }
@@ -115,7 +116,8 @@ impl Function<'_, '_> {
         self.unless(holds, site, &[value.to_string(), extent.to_string()]);
     }
 
-    /// Checks that an index is within the extents of its buffer. The forms are computed only if the run ends.
+    /// Checks that an index is within the extents of its buffer. The values for the message are computed only if the
+    /// check fails.
     pub(super) fn in_extents(&mut self, holds: &str, access: &Access) {
         let buffer = &self.module.program.buffers[access.buffer as usize];
         let of = format!("`{}`", buffer.name);

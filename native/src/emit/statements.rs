@@ -98,8 +98,7 @@ impl Function<'_, '_> {
         Ok(())
     }
 
-    /// Returns true if a form needs no wrapping, because the register is kept in 64 bits and the form fits its
-    /// type.
+    /// Returns true if a form needs no wrapping: the register is stored in 64 bits, and the value fits its type.
     fn fits(&self, dst: Reg, form: &Affine) -> bool {
         let (low, high) = self.module.scalar(dst).range();
         let all = low == i64::MIN;
@@ -120,7 +119,7 @@ impl Function<'_, '_> {
         self.set(dst, &value);
     }
 
-    /// Selects a new value in the active lanes, and the previous one in the others.
+    /// Selects the new value in active lanes, and the previous value in inactive lanes.
     pub(super) fn merged(&mut self, ty: &str, mask: &str, [value, before]: [&str; 2]) -> String {
         let truth = self.ty("i1");
         let mask = if self.module.purpose.hides_masks { self.hidden(mask) } else { mask.to_string() };
@@ -158,7 +157,7 @@ impl Function<'_, '_> {
         self.ret("0");
     }
 
-    /// Records that statements are executed.
+    /// Emits code that records that the marked statements are executed.
     fn reach(&mut self, mark: Mark) {
         if let Some(mark) = mark.filter(|_| self.module.purpose.watched) {
             let slot = self.slot_with(&format!("mark{mark}"), "i1", "false");
@@ -166,7 +165,7 @@ impl Function<'_, '_> {
         }
     }
 
-    /// Writes code that records an event if a condition holds.
+    /// Emits code that sets the flag in `slot` if `holds` is true.
     pub(super) fn remember(&mut self, slot: &str, holds: &str) {
         let slot = self.slot_with(slot, "i1", "false");
         let before = self.op(format_args!("load i1, ptr {slot}"));
@@ -278,7 +277,7 @@ impl Function<'_, '_> {
         self.loop_(of, &min, ["0", &extent])
     }
 
-    /// Emits a loop over `first..end`, counted from 0; its variable starts at `min`.
+    /// Emits a loop that counts iterations in `first..end`, counted from 0; the loop variable starts at `min`.
     pub(super) fn loop_(&mut self, of: &Loop, min: &str, [first, end]: [&str; 2]) -> Result<(), Fault> {
         self.counted(of, [first, end], 1, |function, i| {
             let value = match min {
@@ -291,14 +290,14 @@ impl Function<'_, '_> {
         })
     }
 
-    /// Counts some iterations of a loop, unless the code around it does.
+    /// Emits code that counts the work of some iterations, unless the code around the loop counts it.
     fn spend_for(&mut self, of: &Loop, iterations: u32) {
         if let Some(cost) = own_cost(of) {
             self.spend(cost.saturating_mul(VECTOR.min(iterations.into())));
         }
     }
 
-    /// Emits a loop that counts from `first` up to `end`, in steps.
+    /// Emits a loop that counts from `first` to `end`, exclusive, in steps.
     fn counted(
         &mut self,
         of: &Loop,
@@ -350,8 +349,8 @@ impl Function<'_, '_> {
         format!(", !llvm.loop !{n}")
     }
 
-    /// Returns the lanes of a loop that is to be vectorized, by request or by `unasked`, if its iterations can run
-    /// in lockstep.
+    /// Returns the lanes of a loop to vectorize, by request or by `unasked`; `None` if its iterations cannot run in
+    /// lockstep.
     fn vector_of(&mut self, of: &Loop) -> Option<Vector> {
         let extent = of.extent.as_constant().filter(|extent| *extent >= 2)?;
         let is_chosen = self.module.unasked.contains(&of.var);
@@ -366,7 +365,7 @@ impl Function<'_, '_> {
         self.can_be_vector(&of.body, &vector, false).then_some(vector)
     }
 
-    /// Returns true if a list can be executed in all lanes at once. Under a mask, inactive lanes must not be
+    /// Returns true if a list can be executed in all lanes at once. If it is masked, inactive lanes must not be
     /// accessed.
     fn can_be_vector(&self, list: &[Instr], vector: &Vector, masked: bool) -> bool {
         let varies = |reg: &Reg| vector.varying.contains(reg);
@@ -399,7 +398,7 @@ impl Function<'_, '_> {
         })
     }
 
-    /// Emits both sides of a condition that differs between the lanes; in each, the inactive lanes are masked.
+    /// Emits both branches of a condition that differs between lanes; each branch masks its inactive lanes.
     fn masked(&mut self, cond: Reg, lists: [&[Instr]; 2]) -> Result<(), Fault> {
         let lanes = self.vector.as_ref().map_or(1, |vector| vector.lanes);
         self.lanes = lanes;
@@ -435,7 +434,7 @@ impl Function<'_, '_> {
         self.with_zero(mask, zero)
     }
 
-    /// Returns the active lanes as a value that differs from all others.
+    /// Returns the active lanes as a mask that LLVM cannot identify with another mask.
     fn hidden(&mut self, mask: &str) -> String {
         let zero = self.op(format_args!("call i64 asm sideeffect \"\", \"=r,0\"(i64 0)"));
         self.with_zero(mask, &zero)
@@ -450,8 +449,8 @@ impl Function<'_, '_> {
         self.op(format_args!("bitcast i{lanes} {bits} to {truth}"))
     }
 
-    /// Executes all iterations of a loop as the lanes of one or more vectors. A single remaining iteration is
-    /// executed separately.
+    /// Executes all iterations of a loop as lanes of one or more vectors. If one iteration remains, it is executed
+    /// separately.
     fn in_vectors(&mut self, of: &Loop, vector: Vector) -> Result<(), Fault> {
         let (extent, lanes) = (of.extent.as_constant().unwrap_or(0), i64::from(vector.lanes));
         let min = self.form(&of.min);
@@ -475,7 +474,7 @@ impl Function<'_, '_> {
         }
     }
 
-    /// Executes the iterations of a loop from a value of its variable on, as the lanes of a vector.
+    /// Executes iterations of a loop as the lanes of one vector, beginning with the iteration `first`.
     fn one_vector(&mut self, of: &Loop, vector: Vector, first: &str) -> Result<(), Fault> {
         self.spend_for(of, vector.lanes);
         self.lanes = vector.lanes;

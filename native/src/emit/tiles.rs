@@ -14,7 +14,7 @@ use runtime::program::{
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Returns the storages that do not need a mask.
+/// Returns the storages whose accesses do not need a mask.
 pub(super) fn without_masks(program: &Program, ranges: &Ranges) -> BTreeSet<u32> {
     let known = Known::of(program, ranges);
     let mut out = BTreeSet::new();
@@ -40,9 +40,9 @@ struct Known<'p> {
     ranges: &'p Ranges,
     /// The instruction that writes each register; `None` if there are several.
     definitions: BTreeMap<Reg, Option<&'p Instr>>,
-    /// Integers that are sums, of registers that are not sums themselves and are written once.
+    /// The registers that hold sums, each with its sum of registers that are not sums and are written once.
     sums: BTreeMap<Reg, Affine>,
-    /// The first registers that hold the quotients and remainders.
+    /// For each quotient and remainder, the first register that holds it.
     quotients: HashMap<(Binary, Affine, Affine), Reg>,
 }
 
@@ -72,7 +72,7 @@ impl<'p> Known<'p> {
         form.terms.iter().all(|(reg, _)| self.is_fixed(*reg))
     }
 
-    /// Returns the sum that an instruction writes, if the register holds it.
+    /// Returns the sum that an instruction writes; `None` if the register cannot hold it.
     fn sum(&mut self, reg: Reg, instr: &Instr) -> Option<Affine> {
         let of = |reg: &Reg| Affine::from(*reg);
         let number = |reg: &Reg| self.sums.get(reg)?.as_constant();
@@ -115,11 +115,11 @@ type Condition = (Option<usize>, Affine, i64);
 struct Tile<'p> {
     known: &'p Known<'p>,
     storage: u32,
-    /// The buffer of all accesses; through another one, elements would have other positions.
+    /// The buffer of all accesses; elements of another buffer would have other positions.
     buffer: Option<u32>,
     /// Registers that may change during the lifetime of the storage.
     inner: BTreeSet<Reg>,
-    /// The enclosing loops that are candidates for vectorization; one of them is vectorized.
+    /// The enclosing loops that can be vectorized; one of them is.
     vectors: Vec<&'p Loop>,
     /// The enclosing conditions within those loops.
     around: Vec<Reg>,
@@ -195,7 +195,7 @@ impl<'p> Tile<'p> {
         *self.conditions.get_or_insert_with(|| conditions.clone()) == conditions
     }
 
-    /// Returns the conditions around that may differ between lanes. The others are branches without masks.
+    /// Returns the enclosing conditions that may differ between lanes. The others are branches without masks.
     fn masking(&self) -> Vec<Reg> {
         if self.around.is_empty() {
             return Vec::new();
@@ -204,7 +204,7 @@ impl<'p> Tile<'p> {
         self.around.iter().copied().filter(|cond| varying.iter().any(|of| of.contains(cond))).collect()
     }
 
-    /// Splits a form into the index in a dimension and an invariant rest; returns the dimension and the rest.
+    /// Splits a form into an index of `access` and an invariant rest; returns the dimension of the index, and the rest.
     fn position(&self, access: &Access, form: &Affine) -> Option<(Option<usize>, Affine)> {
         let same = |rest: &Affine| rest.terms.iter().all(|(reg, _)| !self.inner.contains(reg));
         if same(form) {
@@ -228,7 +228,7 @@ impl<'p> Tile<'p> {
         is_place.then_some((Some(dim), rest))
     }
 
-    /// Returns the bounds that follow from a condition: forms that are less than numbers.
+    /// Returns the bounds that follow from a condition, each a form that is less than a number.
     fn bounds(&self, cond: Reg) -> Option<Vec<(Affine, i64)>> {
         let written = |reg: &Reg| self.known.written_out(&Affine::from(*reg));
         match (*self.known.definitions.get(&cond)?)? {

@@ -25,7 +25,7 @@ pub(super) fn is_unsigned(scalar: Scalar) -> bool {
     matches!(scalar, Scalar::Bool | Scalar::UInt(_))
 }
 
-/// Returns a vector type with this many lanes; one lane is a scalar.
+/// Returns a vector type with `lanes` lanes; one lane is a scalar.
 pub(super) fn lanes(base: &str, lanes: u32) -> String {
     if lanes == 1 { base.to_string() } else { format!("<{lanes} x {base}>") }
 }
@@ -41,7 +41,7 @@ pub(super) fn suffix(base: &str, lanes: u32) -> String {
     if lanes == 1 { base.to_string() } else { format!("v{lanes}{base}") }
 }
 
-/// Formats a float constant, as its bits in a `double`.
+/// Formats a float constant as the bits of a `double`.
 pub(super) fn float(value: f64) -> String {
     format!("0x{:016X}", value.to_bits())
 }

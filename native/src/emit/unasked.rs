@@ -10,11 +10,12 @@ use super::memory::MOST_STEP;
 use runtime::program::{Access, Instr, Loop, LoopKind, Program, Reg, each_instr};
 use std::collections::BTreeSet;
 
-/// Loops with fewer iterations are not vectorized.
+/// Minimum number of iterations of a vectorized loop.
 const FEWEST: i64 = 4;
-/// Loops around a reduction with fewer steps are not vectorized.
+/// Minimum number of steps of a reduction around which loops are vectorized.
 const SHORT: i64 = 64;
-/// Greatest number of lanes if neighbours in the loop are far apart in memory, because they are loaded one by one.
+/// Maximum number of lanes if neighbouring iterations access distant memory, because their elements are loaded one by
+/// one.
 const FAR: i64 = 8;
 
 /// Returns the variables of the loops to vectorize.
@@ -29,7 +30,8 @@ pub(super) fn loops_to_vectorize(program: &Program) -> BTreeSet<Reg> {
     out
 }
 
-/// Adds the variables of the innermost chosen loops of a list. Returns true if it added one.
+/// Adds the variables of the loops in `list` that are chosen for vectorization, the innermost ones. Returns true if
+/// there are any.
 fn innermost(list: &[Instr], program: &Program, out: &mut BTreeSet<Reg>) -> bool {
     let mut found = false;
     for instr in list {
@@ -45,8 +47,8 @@ fn innermost(list: &[Instr], program: &Program, out: &mut BTreeSet<Reg>) -> bool
     found
 }
 
-/// Chooses among loops that are data-parallel together and contain a long loop that stores floats: the innermost
-/// one that is long enough.
+/// Chooses a loop for vectorization among nested data-parallel loops that contain a long loop that stores floats: the
+/// innermost one that is long enough.
 fn chosen<'p>(first: &'p Loop, program: &Program) -> Option<&'p Loop> {
     let (mut of, mut found) = (first, None);
     for left in (0..first.lanes).rev() {
@@ -61,7 +63,7 @@ fn chosen<'p>(first: &'p Loop, program: &Program) -> Option<&'p Loop> {
     found.filter(|_| of.body.iter().any(|instr| matches!(instr, Instr::For(of) if is_long(of, 1, program))))
 }
 
-/// Returns true if a loop, together with those around it, has many iterations and stores floats.
+/// Returns true if a loop and the loops around it together have many iterations and store floats.
 fn is_long(of: &Loop, around: i64, program: &Program) -> bool {
     let steps = around.saturating_mul(of.extent.as_constant().unwrap_or(SHORT).max(1));
     let is_float = |access: &Access| program.buffers[access.buffer as usize].element.is_float();

@@ -15,7 +15,7 @@ macro_rules! functions {
         }
 
         impl Api {
-            /// Finds all functions; the error is the name of the first one that is missing.
+            /// Finds all functions. On failure, returns the name of the first missing function.
             pub(super) fn of(library: &'static Library) -> Result<Api, &'static str> {
                 Ok(Api {
                     $($name: {

@@ -17,10 +17,10 @@ pub enum Output {
     Optimized,
 }
 
-/// Bytes of stack for LLVM, whose passes recurse over long chains of instructions. Only used pages take memory.
+/// Bytes of stack for LLVM, whose passes recurse over long chains of instructions. Unused pages of it take no memory.
 const STACK: usize = 256 << 20;
 
-/// LLVM objects that are disposed of at the end, even after an error.
+/// LLVM objects that are disposed of on drop, also after an error.
 struct Held<'l> {
     llvm: &'l Llvm,
     context: Ref,

@@ -37,7 +37,7 @@ pub(crate) fn sysroot() -> Option<PathBuf> {
     Some(PathBuf::from(text.trim()))
 }
 
-/// Returns the library of Rust, whose name contains the versions of LLVM and Rust.
+/// Returns LLVM's library in Rust's sysroot; its file name contains the versions of LLVM and Rust.
 fn in_sysroot(root: &Path) -> Vec<PathBuf> {
     let is_llvm = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

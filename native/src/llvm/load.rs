@@ -8,7 +8,7 @@ use std::ffi::CString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 
-/// Code in memory, which is unloaded when this is dropped.
+/// Loaded code; dropping it unloads the code.
 pub(crate) struct Loaded {
     llvm: Arc<Llvm>,
     name: String,
@@ -16,7 +16,7 @@ pub(crate) struct Loaded {
     entry: Entry,
 }
 
-/// The loaded code, by the names of the entries.
+/// The loaded code, by name of the entry.
 pub(super) type InMemory = Mutex<HashMap<String, Weak<Loaded>>>;
 
 // SAFETY: the tracker is used only when this is dropped, and LLVM's loader locks itself; the code may run on any thread.
@@ -25,7 +25,7 @@ unsafe impl Send for Loaded {}
 unsafe impl Sync for Loaded {}
 
 impl Loaded {
-    /// Loads object code whose entry is named by its content. Code that is already loaded is shared.
+    /// Loads object code. `name` is a hash of the content, so code that is already loaded is shared.
     pub(crate) fn new(llvm: &Arc<Llvm>, object: &[u8], name: &str) -> Result<Arc<Loaded>, LlvmError> {
         loop {
             let mut known = llvm.in_memory();

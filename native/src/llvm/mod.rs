@@ -45,7 +45,7 @@ pub enum LlvmError {
         /// The system's error message.
         message: String,
     },
-    /// The library is not LLVM, or an LLVM that is too old.
+    /// The library is not LLVM, or its LLVM is too old.
     #[error("{path} ({from}) is not LLVM 16 or newer: the function `{missing}` is missing")]
     NoLlvm {
         /// The library.
@@ -278,13 +278,13 @@ impl Llvm {
         self.version[0] == 19
     }
 
-    /// Returns true if the processor has a feature of x86 processors, and for every processor of another architecture.
+    /// Returns true if the processor has the x86 feature `wanted`, or has another architecture.
     fn has_on_x86(&self, wanted: &str) -> bool {
         let triple = self.triple.to_string_lossy();
         !triple.starts_with("x86") || self.features().split(',').any(|feature| feature == wanted)
     }
 
-    /// Returns everything that object code depends on, besides its text.
+    /// Returns everything that object code depends on, except the LLVM text.
     pub(crate) fn identity(&self) -> String {
         let [triple, cpu, features] = [&self.triple, &self.cpu, &self.features].map(|text| text.to_string_lossy());
         let [all, quick] = [&self.passes.all, &self.passes.quick].map(|passes| passes.to_string_lossy());

@@ -30,7 +30,7 @@ const VECTORIZE: &str = "
     vector-combine, COMBINE, loop-unroll<O3>, simplifycfg, sroa<modify-cfg>, COMBINE, loop-mssa(licm<allowspeculation>),
     alignment-from-assumptions, loop-sink, instsimplify, div-rem-pairs, simplifycfg";
 
-/// The passes with a running time linear in the size of the text: promoting memory to scalars, and simplifying the
+/// Passes whose running time is linear in the size of the text: they promote memory to scalars, and simplify the
 /// result.
 const QUICK: &str = "sroa<modify-cfg>, early-cse<memssa>, simplifycfg, COMBINE, simplifycfg";
 

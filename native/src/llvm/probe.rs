@@ -6,13 +6,13 @@ use libc::{c_int, pid_t};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Longest time for loading a library: more than a slow disk needs.
+/// Time limit for loading a library; even a slow disk needs less.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Number of bytes by which the forked process reports that it finished.
+/// Number of bytes that the forked process sends when it has finished.
 const TOKEN: usize = 16;
 
-/// Returns the failure of the forked process, unless it opened or refused the library and finished. `None` also if
-/// the process cannot be forked.
+/// Returns how the forked process failed; `None` if it opened or refused the library and finished, or if the process
+/// cannot be forked.
 pub(super) fn failure(candidate: &Candidate) -> Option<String> {
     let (ours, theirs) = pipe()?;
     // The token is random, so that a library that writes to all open files cannot send the same bytes.
@@ -63,7 +63,7 @@ fn pipe() -> Option<(OwnedFd, OwnedFd)> {
     Some((reader.into(), writer.into()))
 }
 
-/// Waits for the first bytes: zeros if the other end was closed before; `None` on a timeout.
+/// Waits for the first bytes; returns zeros if the other end was closed early, and `None` on a timeout.
 fn answer(from: &OwnedFd) -> Option<[u8; TOKEN]> {
     let until = Instant::now() + PATIENCE;
     loop {

@@ -14,13 +14,13 @@ pub use facts::{Facts, Preserved};
 /// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It ran and changed the module.
+    /// The step ran and changed the module.
     Changed,
-    /// It ran and did not change the module.
+    /// The step ran and did not change the module.
     Unchanged,
-    /// It did not run, because its effect still holds.
+    /// The step did not run, because its effect still holds.
     StillValid,
-    /// It was skipped by the plan.
+    /// The plan skipped the step.
     Skipped(Skip),
 }
 
@@ -55,13 +55,13 @@ pub struct Job<'p> {
 pub enum Todo<'p> {
     /// A requested step is next. Its requirements run first.
     Asked(&'p Step),
-    /// A pass is to run. The answer is [`Driver::done`] if it succeeds.
+    /// The caller must run a pass. It answers with [`Driver::done`] on success.
     Run(Job<'p>),
-    /// A Sequential or composite pass begins, after its requirements.
+    /// A Sequential or composite pass begins; its requirements have run.
     Begin {
         /// The step.
         step: Cow<'p, Step>,
-        /// Number of its line in the plan, from 1.
+        /// Number of the line in the plan, from 1.
         number: usize,
     },
     /// A round of a Sequential that runs until nothing changes has ended, and changed the module. Without an
@@ -74,7 +74,7 @@ pub enum Todo<'p> {
     Stuck {
         /// The pass or Sequential.
         unit: Unit,
-        /// Number of its line in the plan, from 1.
+        /// Number of the line in the plan, from 1.
         number: usize,
         /// The requirement, and the reason why it is not available.
         message: String,
@@ -83,10 +83,10 @@ pub enum Todo<'p> {
     Lacking {
         /// The requirement.
         needed: Unit,
-        /// The member that did not run, and the reason.
+        /// The member that did not run, with the reason.
         missing: String,
     },
-    /// A step has ended; a Sequential or composite pass ends after its members.
+    /// A step has ended. A Sequential or composite pass ends after its members.
     Ended(StepRun, Outcome),
 }
 
@@ -124,18 +124,18 @@ struct Open<'p> {
     line: usize,
     why: Why,
     nesting: usize,
-    /// True if it is required, or part of a required step, so that it runs at any level.
+    /// True if the step is required, or part of a required step. Such a step runs at any level.
     needed: bool,
-    /// True if the run can continue with the next member after it failed.
+    /// True if the run can continue with the next member when this step fails.
     may_fail: bool,
     next: Next,
-    /// True if it changed the module.
+    /// True if the step changed the module.
     changed: bool,
-    /// True if one of its requirements changed the module.
+    /// True if a requirement of the step changed the module.
     prepared: bool,
-    /// Number of the current round, from 1, if its members run until nothing changes.
+    /// Number of the current round, from 1, if the members run until nothing changes.
     round: Option<u32>,
-    /// The part of it that did not run, and the reason.
+    /// A part of the step that did not run, with the reason.
     missing: Option<String>,
 }
 
@@ -149,7 +149,7 @@ enum Next {
     Work,
     /// The member at this position.
     Member(usize),
-    /// The end of its members, which was already reported.
+    /// The end of the members, which was already reported.
     Whole,
     /// Its end.
     End,
@@ -168,12 +168,12 @@ impl<'p> Open<'p> {
     }
 }
 
-/// The passes that changed the module in a repeated step.
+/// The passes that changed the module during a repeated step.
 #[derive(Default)]
 struct Changes {
     /// The passes of the current round.
     round: BTreeSet<PassId>,
-    /// The passes of the rounds before it.
+    /// The passes that changed it in earlier rounds.
     earlier: BTreeSet<PassId>,
 }
 
@@ -210,15 +210,15 @@ pub struct Driver<'p> {
     /// Line numbers of the steps reached so far.
     numbers: Numbers,
     facts: Facts,
-    /// The warnings. Each occurs once, even if rounds repeat it.
+    /// The warnings, without duplicates.
     warnings: Vec<String>,
     warned: HashSet<String>,
-    /// The unfinished steps; each is inside the one before it, or required by it. The stack is explicit, because
-    /// passes can require each other in a chain of 100,000.
+    /// The unfinished steps. Each is part of the previous one, or required by it. The stack is explicit, because chains
+    /// of requirements can have 100,000 passes.
     open: Vec<Open<'p>>,
-    /// For each of these steps with rounds, the passes that changed the module.
+    /// For each unfinished step with rounds, the passes that changed the module.
     rounds: Vec<Changes>,
-    /// The follow-up of the step that ended last.
+    /// The remaining work for the step that ended last.
     pending: Option<Todo<'p>>,
 }
 
@@ -288,7 +288,7 @@ impl<'p> Driver<'p> {
         Some(Todo::Asked(step))
     }
 
-    /// Advances by one phase. Returns an action if the caller has to act.
+    /// Advances by one phase. Returns the action for the caller, if there is one.
     fn advance(&mut self) -> Option<Todo<'p>> {
         let top = self.open.last_mut()?;
         match top.next {
@@ -343,7 +343,7 @@ impl<'p> Driver<'p> {
         None
     }
 
-    /// Runs a required pass as TVM does: each time, regardless of the facts, and without its own requirements.
+    /// Runs a required pass as TVM does: every time, whatever already holds, and without its own requirements.
     fn need_each_time(&mut self, req: &Required, line: usize, why: Why) -> Option<Todo<'p>> {
         let user = self.open.last()?;
         match self.alone(req) {
@@ -358,7 +358,7 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// Returns the step of a required pass as TVM runs it, or the reason why that is impossible.
+    /// Returns the step that runs a required pass as TVM does, or the reason why there is none.
     fn alone(&self, req: &Required) -> Result<Step, String> {
         let registry = self.registry;
         let Some(pass) = registry.find_full(&req.name) else {
@@ -371,7 +371,8 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// Warns of entries undone by later ones, because a list of requirements is satisfied once, from left to right.
+    /// Warns of requirements that later requirements in the same list undo, because a list is satisfied once, from left
+    /// to right.
     fn warn_of_undone(&mut self) {
         let Some(user) = self.open.last() else { return };
         let needs = user.step.needs(self.registry);
@@ -387,7 +388,7 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// Starts the innermost step after its requirements: runs a pass, or begins a group.
+    /// Starts the innermost step, whose requirements have run: runs a pass, or begins a group.
     fn work(&mut self) -> Option<Todo<'p>> {
         let top = self.open.last_mut()?;
         let number = self.numbers.of(top.line);
@@ -424,8 +425,8 @@ impl<'p> Driver<'p> {
         Some(Todo::End)
     }
 
-    /// Starts the next round of the innermost step, if it has rounds and the last round changed the module. Returns the
-    /// last round.
+    /// Starts the next round of the innermost step, if the step has rounds and the last round changed the module.
+    /// Returns the last round.
     fn next_round(&mut self) -> Option<Round> {
         let top = self.open.last_mut()?;
         let (round, limit) = (top.round?, top.step.rounds?);
@@ -441,7 +442,7 @@ impl<'p> Driver<'p> {
         Some(Round { unit, number, round, limit, changed })
     }
 
-    /// Ends the rounds of a step. Their changes also count in the round around them.
+    /// Ends the rounds of a step. Its changes also belong to the current round of the enclosing step.
     fn leave_rounds(&mut self, ended: &Open<'_>) {
         let changes = ended.round.and_then(|_| self.rounds.pop());
         if let (Some(changes), Some(outer)) = (changes, self.rounds.last_mut()) {
@@ -455,7 +456,7 @@ impl<'p> Driver<'p> {
         self.close(if changed { Outcome::Changed } else { Outcome::Unchanged })
     }
 
-    /// Closes the innermost step, and updates the step that requires or contains it.
+    /// Closes the innermost step, and updates the step that requires it or contains it.
     fn close(&mut self, outcome: Outcome) -> Option<Todo<'p>> {
         let ended = self.open.pop()?;
         self.leave_rounds(&ended);

@@ -35,7 +35,8 @@ impl Asking<'_> {
         Ok(steps)
     }
 
-    /// Builds the step of a pipeline as TVM does: one item is called, and several are a Sequential.
+    /// Builds the step of a pipeline as TVM does: a single item is called directly, and several items form a
+    /// Sequential.
     pub(super) fn called(&mut self, stages: &[Stage]) -> Result<Step, PlanError> {
         match stages {
             [one] => self.step(one, true),
@@ -100,7 +101,7 @@ impl Asking<'_> {
         Ok(Step { given: stage.options.clone(), options, skip, required, rounds, ..Step::sequential(name, members) })
     }
 
-    /// Selects all passes with a body up to a level, except disabled ones.
+    /// Selects all passes with a body up to an opt_level, except disabled passes.
     fn selected(&mut self, stage: &Stage) -> Result<Step, PlanError> {
         let (registry, enabled) = (self.registry, self.enabled);
         let level = all_options(enabled.opt_level, &stage.options).map_err(|error| wrong_item(error, stage))?;

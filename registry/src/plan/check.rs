@@ -1,4 +1,4 @@
-//! Checks that the requirements of enabled steps exist, and may run.
+//! Checks that the requirements of enabled steps exist and may run.
 
 use super::asking::pass_step;
 use super::enabled::Enabled;
@@ -19,27 +19,27 @@ pub(super) struct Check<'a> {
     /// The errors found.
     wrong: Vec<PlanError>,
     pub(super) composites: BTreeMap<PassId, Vec<Step>>,
-    /// The passes that each required pass invalidates.
+    /// For each required pass, the passes that it invalidates.
     invalidated: HashMap<PassId, HashSet<&'a str>>,
 }
 
-/// The state of a pass that was reached.
+/// The state of a pass that the walk has reached.
 #[derive(Clone, Copy)]
 enum Reached {
-    /// On the current path, at this position.
+    /// The pass is on the current path, at this position.
     OnPath(usize),
-    /// Checked without an error.
+    /// The pass and its requirements have no errors.
     Done(Size),
-    /// Leads to this error.
+    /// The pass leads to the error with this index.
     Wrong(usize),
 }
 
-/// The size of the part of a plan to which a pass expands.
+/// The size of the part of a plan that one pass adds.
 #[derive(Clone, Copy, Default)]
 struct Size {
-    /// Number of steps, including those of its members.
+    /// Number of steps of the pass and its members.
     steps: usize,
-    /// Greatest nesting of composite passes in the pass and in its requirements.
+    /// Maximum nesting of composite passes in the pass and in its requirements.
     depth: usize,
 }
 
@@ -102,12 +102,12 @@ impl<'a> Check<'a> {
         Err(self.wrong[number].clone().asked_for(&self.registry.pass(asked.0).name))
     }
 
-    /// Returns all errors that ended walks, each once.
+    /// Returns all errors at which a walk ended, without duplicates.
     pub(super) fn wrong(&self) -> &[PlanError] {
         &self.wrong
     }
 
-    /// Enters a pass, or returns the size of a finished one.
+    /// Enters a pass; returns its size instead if the pass is already finished.
     fn enter(&mut self, node: Node, path: &mut Vec<Visit>) -> Result<Option<Size>, Stopped> {
         // The contents and requirements of a required pass are also checked when it is requested.
         let other = (node.0, !node.1);
@@ -191,7 +191,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Returns the error for a required composite pass at the end of a path with a disabled member.
+    /// Returns the error that a required composite pass, at the end of `path`, has a disabled member.
     fn disabled_member(&self, asked: PassId, path: &[Visit], member: &Step, level: &str) -> PlanError {
         let name = |pass: PassId| self.registry.pass(pass).name.clone();
         let composite = path.last().map_or(asked, |visit| visit.node.0);
@@ -207,8 +207,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Returns the pass of an entry of `required`, if it may run. In TVM-compatible runs, a missing one is reported
-    /// when its user is reached.
+    /// Returns the pass of an entry of `required`, if the pass may run. In TVM-compatible runs, a missing pass is only
+    /// reported when its user is reached.
     fn required(&self, asked: PassId, user: PassId, req: &Required) -> Result<Option<PassId>, PlanError> {
         if self.enabled.compat.takes_any_name() {
             return Ok(self.registry.find_full(&req.name));
@@ -218,7 +218,7 @@ impl<'a> Check<'a> {
         self.may_run(needed, by, &self.registry.pass(asked).name).map(|()| Some(needed))
     }
 
-    /// Checks that a required pass may run, and with its default options.
+    /// Checks that a required pass may run, and may do so with its default options.
     fn may_run(&self, needed: PassId, (by, plugin): (&str, &str), asked: &str) -> Result<(), PlanError> {
         let info = self.registry.pass(needed);
         let names = || (info.name.clone(), by.to_string(), plugin.to_string());
@@ -235,7 +235,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks that the requirements of the pipeline's Sequentials exist, and may run where the Sequentials run.
+    /// Checks that the requirements of the pipeline's Sequentials exist, and that they may run wherever the Sequentials
+    /// run.
     pub(super) fn needs_of_sequentials(&mut self, steps: &[Step], run: bool) -> Result<(), PlanError> {
         for step in steps {
             let (name, runs) = (step.unit.name(self.registry), run && step.skip.is_none());
@@ -253,7 +254,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Checks that all steps together, including those of members, are few enough for a run.
+    /// Checks that the total number of steps, including members, is small enough for a run.
     pub(super) fn measure(&self, steps: &[Step]) -> Result<(), PlanError> {
         fn count(check: &Check<'_>, steps: &[Step]) -> usize {
             let one = |step: &Step| match (&step.unit, &step.skip) {
@@ -315,8 +316,8 @@ impl<'a> Check<'a> {
         PlanError::CompositeCycle { path: without_middle(path, " "), key }
     }
 
-    /// Checks whether two passes that pass `by` requires declare that they invalidate each other. `by` is given with
-    /// its plugin.
+    /// Checks that no two passes that `by` requires declare that they invalidate each other. `plugin` is the plugin of
+    /// `by`.
     fn conflicts(&mut self, (by, plugin): (&str, &str), required: &[Required]) -> Result<(), PlanError> {
         if !self.enabled.compat.reports_clashes() || required.len() < 2 {
             return Ok(());
@@ -356,17 +357,17 @@ impl<'a> Check<'a> {
 
 /// The target of an edge of a pass.
 enum Edge {
-    /// To a pass.
+    /// The next edge leads to a pass.
     To(Node),
-    /// Nothing to walk.
+    /// The next edge needs no walk.
     Nothing,
-    /// All edges have been walked.
+    /// All edges of the pass have been walked.
     None,
 }
 
 /// The reason why a walk stops.
 enum Stopped {
-    /// It reached a pass that leads to this error.
+    /// The edge before reached a pass that leads to this error.
     Before(usize),
     Here(Box<PlanError>),
 }

@@ -1,4 +1,4 @@
-//! Checks many pipelines with the same lists, and all passes.
+//! Checks many pipelines that share lists of disabled and required passes, and checks all passes.
 
 use super::check::Check;
 use super::enabled::{Enabled, Level};
@@ -14,7 +14,7 @@ use std::rc::Rc;
 pub struct Checker<'a> {
     registry: &'a Registry,
     lowest: Selection,
-    /// The lowest level, if it does not have errors.
+    /// The lowest level; `None` if it has errors.
     level: Option<Rc<Level>>,
     check: Check<'a>,
     enabled: Rc<Enabled>,

@@ -21,13 +21,13 @@ impl Compat {
         self == Compat::Tvm
     }
 
-    /// Returns true if a pipeline of one item calls that item, and a longer one is a Sequential.
+    /// Returns true if a pipeline of one item calls the item directly, and a pipeline of several items is a Sequential.
     pub(crate) fn calls_the_pipeline(self) -> bool {
         self.is_tvm()
     }
 
-    /// Returns true if any text can be a name in a list. Names are then compared literally, and only the run
-    /// detects that a required one is missing. Otherwise, the planner looks up each name.
+    /// Returns true if any text can be a name in a list. Names are then compared literally, and only the run detects
+    /// missing required passes. Otherwise, the planner looks up each name.
     pub(crate) fn takes_any_name(self) -> bool {
         self.is_tvm()
     }
@@ -38,14 +38,14 @@ impl Compat {
         !self.is_tvm()
     }
 
-    /// Returns true if each required pass runs each time directly before its user, regardless of the facts, and
-    /// without its own requirements. Otherwise, it runs unless it is still valid, after its requirements, and with
-    /// all its members.
+    /// Returns true if a required pass runs every time, directly before its user, whatever already holds, and without
+    /// its own requirements. Otherwise, it runs unless it is still valid, after its requirements, and with all its
+    /// members.
     pub(crate) fn runs_required_each_time(self) -> bool {
         self.is_tvm()
     }
 
-    /// Returns true if a step runs although a member of one of its requirements did not.
+    /// Returns true if a step runs even if a member of one of its requirements did not run.
     pub(crate) fn runs_in_spite_of_missing_members(self) -> bool {
         self.is_tvm()
     }

@@ -7,7 +7,7 @@ use passhost_lang::names::{few_suggestions, nearest};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// The lists of one level of precedence, by full name.
+/// The lists of disabled and required passes of one level of precedence, by full name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Level {
     name: String,
@@ -16,7 +16,7 @@ pub(super) struct Level {
     required: BTreeSet<String>,
 }
 
-/// The levels, the highest first; each overrides the entries of lower ones for the same pass.
+/// The levels, the highest first. The entries of a level override those of lower levels for the same pass.
 #[derive(Clone, Debug)]
 pub(super) struct Enabled {
     pub(super) compat: Compat,
@@ -40,7 +40,7 @@ impl Enabled {
         if errors.is_empty() { Ok(Enabled::of(levels, compat)) } else { Err(errors) }
     }
 
-    /// Combines levels, the highest first.
+    /// Combines levels, which are given highest first.
     pub(super) fn of(levels: Vec<Rc<Level>>, compat: Compat) -> Enabled {
         let opt_level = levels.iter().find_map(|level| level.opt_level).unwrap_or(DEFAULT_OPT_LEVEL);
         Enabled { compat, opt_level, levels }
@@ -67,7 +67,8 @@ impl Enabled {
         self.levels.first().into_iter().flat_map(|level| &level.required)
     }
 
-    /// Applies TVM's rule: disabled, then required, then the opt_level.
+    /// Returns the reason to skip a pass by the rule of TVM: disabled passes are skipped, required ones run, and the
+    /// opt_level decides about others.
     pub(super) fn skip(&self, name: &str, opt_level: i32) -> Option<Skip> {
         if let Some(level) = self.disabled_by(name) {
             return Some(Skip::Disabled(level.to_string()));
@@ -80,7 +81,7 @@ impl Enabled {
 }
 
 impl Level {
-    /// Looks up the names of its lists, which may include Sequentials.
+    /// Looks up the names in the lists, which may include Sequentials.
     ///
     /// # Errors
     /// Returns all errors in them.
@@ -119,12 +120,12 @@ impl Level {
         if errors.is_empty() { Ok(level) } else { Err(errors) }
     }
 
-    /// Returns true if it lists a pass or Sequential.
+    /// Returns true if this level lists the pass or Sequential `name`.
     fn lists(&self, name: &str) -> bool {
         self.disabled.contains(name) || self.required.contains(name)
     }
 
-    /// Returns true if it lists any of these.
+    /// Returns true if this level lists any of `names`.
     pub(super) fn lists_any(&self, mut names: impl Iterator<Item = impl AsRef<str>>) -> bool {
         names.any(|name| self.lists(name.as_ref()))
     }

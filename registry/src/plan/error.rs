@@ -6,11 +6,11 @@ use passhost_lang::names::did_you_mean;
 use std::fmt;
 use std::ops::Range;
 
-/// Greatest number of steps of a composite pass, including those of its members.
+/// Maximum number of steps of a composite pass, including those of its members.
 pub(super) const LONGEST: usize = 100_000;
-/// Greatest number of requested steps in a plan, including members of composite passes and Sequentials.
+/// Maximum number of requested steps in a plan, including members of composite passes and Sequentials.
 pub(super) const MOST: usize = 1_000_000;
-/// Greatest nesting of composite passes, including their requirements.
+/// Maximum nesting of composite passes, including their requirements.
 pub(super) const DEEPEST: usize = 64;
 
 /// The reason why a request cannot be planned.
@@ -34,7 +34,7 @@ pub enum PlanError {
         /// The error.
         error: RegistryError,
     },
-    /// A word for several passes in such a list, which is not the name of a pass.
+    /// A word in such a list that stands for several passes instead of naming one.
     #[error(
         "{list} of {level}: unknown pass `{name}`; to name a part of the pipeline, name it as in `{form}`, and list that name"
     )]
@@ -45,7 +45,7 @@ pub enum PlanError {
         level: String,
         /// The word.
         name: String,
-        /// The form that gives it a name.
+        /// The form in which the group has a name.
         form: &'static str,
     },
     /// Wrong options or syntax of the pipeline.
@@ -140,7 +140,7 @@ pub enum PlanError {
         /// The requested pass that leads to it.
         asked: String,
     },
-    /// Passes that require each other.
+    /// A cycle of passes that require each other.
     #[error("passes require each other: {}; remove one of these requirements", path.join(" → "))]
     Cycle {
         /// The path, each pass with the plugin that declares its requirements.
@@ -149,7 +149,7 @@ pub enum PlanError {
         /// walk started.
         key: (Option<PassId>, usize),
     },
-    /// Passes that require or contain each other.
+    /// A cycle of passes that require or contain each other.
     #[error("passes require or contain each other: {}; remove one of these requirements or members", path.join(""))]
     CompositeCycle {
         /// The path, each pass with the plugin that declares it, and the relation to the next one.
@@ -188,7 +188,7 @@ pub enum PlanError {
         /// Its plugin.
         plugin: String,
     },
-    /// A composite pass in which others are nested too deeply.
+    /// A composite pass with too many levels of nested composite passes.
     #[error(
         "composite pass `{composite}` ({plugin}) has composite passes nested more than {DEEPEST} deep in its members and requirements; put some \
          of them side by side"
@@ -213,12 +213,12 @@ pub enum PlanError {
         plugin: String,
         /// One of the two passes.
         first: String,
-        /// The other.
+        /// The other pass.
         second: String,
     },
 }
 
-/// Converts the error of a pipeline that cannot be read.
+/// Converts an error found while parsing a pipeline.
 impl From<PipelineError> for PlanError {
     fn from(error: PipelineError) -> PlanError {
         PlanError::Pipeline { span: error.span(), error }
@@ -286,7 +286,7 @@ pub enum Warning {
         level: i32,
         /// opt_level of the context.
         context: i32,
-        /// True if it can be required by name; a Sequential may not have one.
+        /// True if the step can be required by name; some Sequentials have no name.
         can_be_required: bool,
     },
     /// A pass that `all(…)` cannot select.
@@ -295,7 +295,7 @@ pub enum Warning {
         name: String,
         /// The selector.
         selector: String,
-        /// The option that must be given.
+        /// The option that `all(…)` cannot supply.
         option: String,
     },
 }

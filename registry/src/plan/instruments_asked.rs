@@ -18,8 +18,8 @@ pub struct PlannedInstrument {
     pub options: Vec<OptionValue>,
 }
 
-/// Returns the instruments requested at all levels of precedence, the lowest level first: `acme.Counter{every=2}`. Each
-/// text contains one or several instruments.
+/// Returns the instruments requested at all levels of precedence, the lowest level first. Each text contains one or
+/// several instruments, such as `acme.Counter{every=2}`.
 ///
 /// # Errors
 /// Returns all errors in them.

@@ -67,9 +67,9 @@ pub const DEFAULT_OPT_LEVEL: i32 = 2;
 /// The reason why a requested step does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Skip {
-    /// Disabled by this level.
+    /// This level of the configuration disables the pass.
     Disabled(String),
-    /// Its opt_level is higher than that of the context.
+    /// The opt_level of the pass is higher than that of the context.
     OptLevel {
         /// The opt_level of the pass.
         level: i32,
@@ -118,11 +118,11 @@ impl Unit {
 /// The reason for a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It was requested.
+    /// The user requested the step.
     Asked,
-    /// A pass, or a Sequential of the pipeline, requires it.
+    /// This pass, or this Sequential of the pipeline, requires the step.
     RequiredBy(Unit),
-    /// It is a member of a composite pass or Sequential.
+    /// The step is a member of this composite pass or Sequential.
     PartOf(Unit),
 }
 
@@ -264,7 +264,7 @@ impl Plan {
         }
     }
 
-    /// Returns the members of a step that is part of the plan, or was created for a requirement.
+    /// Returns the members of a step, which is part of the plan or was created for a requirement.
     pub(crate) fn members_of<'p>(&'p self, step: &Cow<'p, Step>) -> Option<&'p [Step]> {
         match step {
             Cow::Borrowed(step) => self.members(step),
@@ -306,7 +306,7 @@ impl Plan {
     }
 }
 
-/// Builds the steps of a pipeline, which can all run, and warnings.
+/// Builds the steps of a pipeline, all of which can run, and the warnings.
 fn steps(
     pipeline: &Pipeline,
     registry: &Registry,
@@ -325,8 +325,8 @@ fn steps(
     Ok((steps, asking.warnings))
 }
 
-/// A pass, and true if it is required or part of a required one. If so, all its members run. In TVM-compatible runs it
-/// runs without its requirements, as does a pass called outside of a Sequential.
+/// A pass, and true if it is required or part of a required pass. All members of such a pass run. In TVM-compatible
+/// runs it runs without its requirements, like a pass that is called outside of a Sequential.
 type Node = (PassId, bool);
 
 /// Returns the first of several errors; there is at least one.
@@ -334,12 +334,12 @@ fn first(mut errors: Vec<PlanError>) -> PlanError {
     errors.swap_remove(0)
 }
 
-/// Returns an option without a default, which must be given.
+/// Returns an option without a default, which the user must set.
 pub(crate) fn without_default(info: &PassInfo) -> Option<&str> {
     info.options.iter().find(|option| option.default.is_none()).map(|option| option.name.as_str())
 }
 
-/// Used as the plugin of a pipeline's Sequential.
+/// Name shown instead of a plugin for the pipeline's Sequentials.
 const PIPELINE: &str = "the pipeline";
 
 /// Returns the passes that will run, including those in Sequentials and their requirements.

@@ -1,4 +1,4 @@
-//! Prints a plan as lines of text, each with its reason.
+//! Prints a plan as lines of text, each with the reason for its step.
 
 use super::walk::{About, Item, MANY, Numbers, Reason, Walk};
 use super::{Plan, Unit};
@@ -7,7 +7,7 @@ use crate::registry::Registry;
 use passhost_lang::names::visible::{push_padded, shortened, visible_line};
 use std::fmt::Write;
 
-/// Greatest number of characters of a step.
+/// Maximum number of characters of a printed step.
 const WIDEST: usize = 200;
 
 /// One printed line of a plan.
@@ -66,7 +66,7 @@ impl Plan {
         Line { unit: about.unit(), depth: at.depth, nesting: at.nesting, text, reason }
     }
 
-    /// Formats the note that a step runs despite its level, if that is higher than the context's.
+    /// Formats the note that a step runs although its opt_level is higher than the context's.
     fn despite(&self, about: About<'_>, registry: &Registry) -> String {
         let context = self.opt_level;
         match about.level_passed_over(registry) {

@@ -60,9 +60,9 @@ impl<'a> About<'a> {
 #[derive(Clone, Copy)]
 pub(super) enum Reason<'a> {
     Asked,
-    /// It is a member of the composite pass or Sequential with this name.
+    /// The line is a member of the composite pass or Sequential with this name.
     PartOf(&'a str),
-    /// A pass of a plugin requires it.
+    /// A pass of a plugin requires the line.
     RequiredBy {
         user: &'a str,
         plugin: &'a str,
@@ -72,19 +72,19 @@ pub(super) enum Reason<'a> {
 /// The position of a line.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Place {
-    /// Number of requirements that lead to it.
+    /// Number of requirements that lead to the line.
     pub(super) depth: usize,
-    /// Number of composite passes and Sequentials that contain it.
+    /// Number of composite passes and Sequentials that contain the line.
     pub(super) nesting: usize,
-    /// True if it is required, or part of a required step.
+    /// True if the line is required, or part of a required step.
     needed: bool,
 }
 
-/// One line.
+/// One line of a plan.
 pub(super) struct Item<'a> {
     pub(super) about: About<'a>,
     pub(super) reason: Reason<'a>,
-    /// The reason why it does not run.
+    /// The reason why the line does not run.
     pub(super) skip: Option<&'a Skip>,
     pub(super) at: Place,
 }
@@ -139,16 +139,16 @@ impl Numbers {
     }
 }
 
-/// The remaining work, the next item last. The stack is explicit, because chains of requirements can have 100,000
-/// links.
+/// An item of remaining work. The last item of the stack is next. The stack is explicit, because chains of requirements
+/// can have 100,000 links.
 enum Work<'a> {
-    /// A step, after its requirements.
+    /// A step and, before it, its requirements.
     Step { step: &'a Step, reason: Reason<'a>, at: Place, entry: usize },
-    /// A line, then its members, unless they were shown.
+    /// A line and, after it, its members unless they were already shown.
     Line { about: About<'a>, reason: Reason<'a>, at: Place, entry: usize, first: bool },
-    /// The requirements of a step, from an entry on.
+    /// The requirements of a step, from one position on.
     Needs { user: &'a str, plugin: &'a str, needs: &'a [Required], at: Place, entry: usize },
-    /// Members of a step, from one on.
+    /// The members of a step, from one position on.
     Members { members: &'a [Step], whole: &'a str, at: Place, entry: usize },
 }
 
@@ -157,7 +157,7 @@ pub(super) struct Walk<'a, 'n> {
     plan: &'a Plan,
     registry: &'a Registry,
     numbers: &'n mut Numbers,
-    /// Passes that already precede the same step, with the entry where they are unfolded.
+    /// Passes that already precede the current step, each with the entry that shows its requirements.
     unfolded: HashMap<PassId, usize>,
     work: Vec<Work<'a>>,
 }
@@ -167,7 +167,7 @@ impl<'a, 'n> Walk<'a, 'n> {
         Walk { plan, registry, numbers, unfolded: HashMap::new(), work: Vec::new() }
     }
 
-    /// Starts a requested step. Returns its entry.
+    /// Starts a requested step, and returns its entry.
     pub(super) fn begin(&mut self, step: &'a Step) -> usize {
         self.unfolded.clear();
         let entry = self.numbers.reserve(1);
@@ -209,7 +209,7 @@ impl<'a, 'n> Walk<'a, 'n> {
         self.work.push(Work::Needs { user, plugin, needs, at, entry: required });
     }
 
-    /// Numbers a line, and schedules its members after it. Returns the reason why it does not run.
+    /// Numbers a line, and schedules its members to follow. Returns the reason if the line does not run.
     fn line(&mut self, about: About<'a>, at: Place, entry: usize, first: bool) -> Option<&'a Skip> {
         self.numbers.lines += 1;
         self.numbers.entries[entry].number = self.numbers.lines;
@@ -242,7 +242,7 @@ impl<'a, 'n> Walk<'a, 'n> {
         }
     }
 
-    /// Schedules a required pass, preceded by its requirements unless they were shown.
+    /// Schedules a required pass and, before it, its requirements unless they were already shown.
     fn required(&mut self, pass: PassId, reason: Reason<'a>, at: Place, entry: usize) {
         let earlier = || self.numbers.unfolded.get(&pass).filter(|_| self.numbers.lines >= MANY);
         let known = self.unfolded.get(&pass).or_else(earlier).copied();

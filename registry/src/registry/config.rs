@@ -13,19 +13,19 @@ pub enum ConfigError {
     Unknown {
         /// The given key.
         key: String,
-        /// Nearest keys.
+        /// The most similar keys.
         near: Vec<String>,
-        /// A sentence about the nearest option; empty if there is none.
+        /// A sentence about the most similar option; empty if there is none.
         about: String,
     },
-    /// The key of a record, which does not have a value itself.
+    /// The key of a record; only the fields of a record have values.
     #[error("config key `{key}` is a record, found `{found}`; its fields: {}", listed(fields))]
     Record {
         /// The given key.
         key: String,
-        /// Value found.
+        /// The value found.
         found: String,
-        /// Keys that continue it.
+        /// The keys of the fields of the record.
         fields: Vec<String>,
     },
     /// A value of another type.
@@ -33,9 +33,9 @@ pub enum ConfigError {
     WrongType {
         /// The key.
         key: String,
-        /// Value found.
+        /// The value found.
         found: String,
-        /// Type expected.
+        /// The expected type.
         ty: String,
         /// Description of the option.
         about: String,
@@ -45,9 +45,9 @@ pub enum ConfigError {
     OutOfRange {
         /// The key.
         key: String,
-        /// Value found.
+        /// The value found.
         found: String,
-        /// Range expected.
+        /// The expected range.
         range: String,
         /// Description of the option.
         about: String,

@@ -8,13 +8,13 @@ use std::fmt;
 /// A list in a contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
-    /// Properties that must hold before the pass.
+    /// Properties that must hold before a pass.
     Requires,
-    /// Properties that hold after it.
+    /// Properties that hold after a pass.
     Establishes,
-    /// Properties, and passes whose effects are preserved.
+    /// Properties that a pass preserves, and passes whose effects it preserves.
     Preserves,
-    /// Properties, and passes whose effects are undone.
+    /// Properties that a pass invalidates, and passes whose effects it undoes.
     Invalidates,
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for UnknownName {
     }
 }
 
-/// Greatest number of names that get suggestions, because each is compared with all known ones.
+/// Maximum number of names that get suggestions, because each name is compared with all known names.
 const SUGGESTED: usize = 10;
 
 /// Returns the unknown names in the contracts of these passes, in order.
@@ -102,9 +102,9 @@ pub fn unknown_names(registry: &Registry, passes: impl IntoIterator<Item = PassI
 /// The names that the listed plugins provide.
 struct Known<'a> {
     registry: &'a Registry,
-    /// Properties.
+    /// Declared properties.
     declared: BTreeSet<&'a str>,
-    /// Properties that passes establish, even if they are not declared.
+    /// Properties that some pass establishes, whether or not they are declared.
     established: BTreeSet<&'a str>,
 }
 

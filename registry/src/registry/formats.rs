@@ -26,7 +26,7 @@ impl Direction {
     }
 }
 
-/// `reader` or `writer`.
+/// Formats the direction as `reader` or `writer`.
 impl fmt::Display for Direction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.named().fmt(f)

@@ -62,7 +62,7 @@ pub enum RegistryError {
     /// Two plugins have the same pass.
     #[error("two plugins have the pass `{name}`: {first} and {second}; list only one of them, or rename one pass")]
     DuplicatePass {
-        /// Full name.
+        /// Full name of the pass.
         name: String,
         /// The first owner.
         first: String,
@@ -72,7 +72,7 @@ pub enum RegistryError {
     /// Two plugins have the same operator.
     #[error("two plugins have the operator `{name}`: {first} and {second}; list only one of them")]
     DuplicateOp {
-        /// Full name.
+        /// Full name of the operator.
         name: String,
         /// The first owner.
         first: String,
@@ -130,14 +130,14 @@ pub enum RegistryError {
     /// A name that is not `namespace.Name`.
     #[error("{owner} has {} `{name}`; the name of {} must be `namespace.Name`", what.one(), what.one())]
     BadName {
-        /// The kind of its owner.
+        /// The kind of item with this name.
         what: Named,
         /// Name found.
         name: String,
         /// Its owner.
         owner: String,
     },
-    /// A declaration that plugins cannot have.
+    /// A declaration that metadata of plugins cannot contain.
     #[error("{owner} has the {kind} `{name}`, whose `{field}` {why}")]
     BadField {
         /// Its kind.
@@ -159,7 +159,7 @@ pub enum RegistryError {
         /// Nearest names.
         near: Vec<String>,
     },
-    /// A short name in a place that requires a full one.
+    /// A short name in a place that requires a full name.
     #[error("`required` of a Sequential needs full names, found `{name}`{}", did_you_mean(.near))]
     NotFull {
         /// Name found.
@@ -183,7 +183,7 @@ pub enum RegistryError {
         /// Nearest names.
         near: Vec<String>,
     },
-    /// A name that is the end of several operators' names.
+    /// A name with which the names of several operators end.
     #[error("`{name}` is ambiguous; write one of {}", listed(candidates))]
     AmbiguousOperator {
         /// The requested name.
@@ -203,7 +203,7 @@ pub enum RegistryError {
         /// All names.
         known: Vec<String>,
     },
-    /// Several readers or writers match one file.
+    /// Several readers or several writers match one file.
     #[error("more than one {direction} is for {files}: {}", listed(candidates))]
     AmbiguousFormat {
         /// The direction of the conversion.
@@ -216,7 +216,7 @@ pub enum RegistryError {
     /// A short name that is not unique.
     #[error("`{name}` is ambiguous as the name of a {what}; write one of {}", listed(candidates))]
     Ambiguous {
-        /// Their kind.
+        /// The kind of the candidates.
         what: Named,
         /// The requested name.
         name: String,
@@ -303,7 +303,7 @@ impl<T> Names<T> {
     }
 }
 
-/// A pass; a composite one has members.
+/// A pass, with its members if it is composite.
 #[derive(Clone, Debug)]
 struct Known {
     info: PassInfo,
@@ -325,9 +325,9 @@ pub struct Registry {
     short_instruments: HashMap<String, Vec<InstrumentId>>,
     readers: Names<FormatInfo>,
     writers: Names<FormatInfo>,
-    /// Keys of config options, each before those that continue it.
+    /// Keys of config options; each is directly followed by its continuations.
     config_keys: BTreeSet<Key>,
-    /// Passes that establish a property.
+    /// For each property, the passes that establish it.
     establishing: HashMap<String, Vec<PassId>>,
     state: State,
 }
@@ -348,7 +348,7 @@ impl PartialOrd for Key {
     }
 }
 
-/// The identity of a registry's content; copies share it.
+/// The identity of a registry's content, which copies of the registry share.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State(Arc<()>);
 
@@ -438,7 +438,7 @@ impl Registry {
         }
     }
 
-    /// Checks all contributions. Returns the members of its composite passes.
+    /// Checks all contributions of a plugin, and returns the members of its composite passes.
     fn check(&self, owner: &Owner, brought: &Brought) -> Result<Vec<Vec<Stage>>, RegistryError> {
         let mut fresh = HashSet::new();
         let composites = brought.composites.iter().map(|composite| &composite.name);
@@ -472,7 +472,7 @@ impl Registry {
         brought.composites.iter().map(members).collect()
     }
 
-    /// Returns the owner of a name that is already taken, by another plugin or by this one.
+    /// Returns the owner of a name that is already taken, by another plugin or by the same one.
     fn taken<T>(&self, names: &Names<T>, name: &str, owner: &Owner, twice: bool) -> Option<String> {
         let first = names.owner(name).map(|first| self.owner(first).describe());
         first.or_else(|| twice.then(|| owner.describe()))
@@ -577,7 +577,7 @@ impl Registry {
         }
     }
 
-    /// Returns the error for a name that is not a full one: a short name, or a wrong one.
+    /// Returns the error for a name that is not a full name: it is a short name, or unknown.
     pub(crate) fn not_full(&self, name: &str) -> RegistryError {
         let near = match self.short_names.get(name) {
             Some(known) => known.iter().map(|id| self.pass(*id).name.clone()).collect(),
@@ -659,7 +659,7 @@ impl Registry {
         keys.skip_while(move |key| *key == record).take_while(move |key| is_record_of(record, key))
     }
 
-    /// Returns the instruments with a short name.
+    /// Returns the instruments whose short name is `name`.
     pub(crate) fn short_instruments(&self, name: &str) -> &[InstrumentId] {
         self.short_instruments.get(name).map_or(&[], Vec::as_slice)
     }
@@ -680,8 +680,7 @@ fn duplicate(kind: &'static str, name: &str, first: Option<String>, owner: &Owne
     first.map_or(Ok(()), |first| Err(RegistryError::Duplicate { kind, name: name.to_string(), first, second }))
 }
 
-/// Checks the fields as the reader of plugin metadata does, because an embedding program has the same limits as
-/// plugins.
+/// Checks fields as the reader of plugin metadata does, so that embedding programs have the same limits as plugins.
 fn check_fields(owner: &Owner, brought: &Brought) -> Result<(), RegistryError> {
     let bad = |kind, name: &str, (field, why): (&'static str, String)| {
         Err(RegistryError::BadField { kind, name: name.to_string(), owner: owner.describe(), field, why })
@@ -720,7 +719,7 @@ fn check_fields(owner: &Owner, brought: &Brought) -> Result<(), RegistryError> {
     Ok(())
 }
 
-/// Converts a composite pass to the facts that all passes have.
+/// Converts a composite pass to the description that all passes have.
 fn as_pass(composite: CompositeInfo) -> PassInfo {
     let CompositeInfo { name, opt_level, required, doc, .. } = composite;
     PassInfo { opt_level, required, granularity: Granularity::Composite, doc, ..PassInfo::new(&name) }

@@ -5,7 +5,7 @@ use passhost_lang::ir::{Dim, DimExpr, Sym};
 use passhost_lang::scalar::PrimOp;
 use std::collections::BTreeSet;
 
-/// A variable that runs from 0, and its number of values if that is constant.
+/// A variable that counts from 0, and the number of its values if that is constant.
 #[derive(Clone, Debug)]
 pub(crate) struct Runs {
     pub(crate) sym: Sym,
@@ -38,7 +38,7 @@ impl Digits {
         out
     }
 
-    /// Splits a variable into digits, and returns it in terms of them.
+    /// Splits a variable into digits, and returns the variable as an expression of them.
     fn open(&mut self, at: usize, var: &Runs, dims: &[Dim]) -> Dim {
         let mut points = BTreeSet::new();
         dims.iter().for_each(|dim| breaks(dim, var.sym, &mut points));
@@ -69,7 +69,8 @@ impl Digits {
         Dim::Var(sym)
     }
 
-    /// Returns the digits in an index with their factors, the least first; `None` if the index is not such a sum.
+    /// Returns the digits in an index with their factors, the smallest factor first; `None` if the index is not a sum
+    /// of digits.
     fn terms(&mut self, dim: usize) -> Option<Vec<(usize, i64)>> {
         let syms: Vec<Sym> = self.digits.iter().map(|digit| digit.sym).collect();
         let form = self.analyzer.linear_form(&self.dims[dim], &syms)?;
@@ -103,7 +104,8 @@ impl Digits {
         (0..self.n_vars).map(|var| self.of.iter().zip(&told).all(|(of, told)| *of != var || *told)).collect()
     }
 
-    /// Returns true if a sum of these digits determines each of them: each factor exceeds the greatest sum of all lesser digits.
+    /// Returns true if a sum of these digits determines each digit: each factor exceeds the maximum of the sum of the
+    /// digits with smaller factors.
     fn apart(&self, terms: &[(usize, i64)]) -> bool {
         let mut most: Option<i64> = Some(0);
         for (at, by) in terms {
@@ -116,7 +118,7 @@ impl Digits {
         true
     }
 
-    /// Returns true if the indices reach every point between their least and greatest values.
+    /// Returns true if the indices take every value between their least and greatest values.
     pub(crate) fn dense(mut self) -> bool {
         let mut used = vec![false; self.digits.len()];
         for dim in 0..self.dims.len() {

@@ -7,14 +7,14 @@ use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{Dim, DimExpr};
 use passhost_lang::scalar::PrimOp;
 
-/// The effect of an instance of a block on the buffers that it writes.
+/// The effect of one instance of a block on the buffers that the block writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// Each element gets a value that does not depend on its old value.
     Complete,
     /// Each element gets a value that may depend on its old value.
     InPlace,
-    /// The first instance for an element initializes it, and all instances combine a value with it.
+    /// The first instance for an element initializes the element, and every instance combines a value with it.
     Reduction,
     /// All instances for an element combine a value with the element, after another block initialized it.
     Update,
@@ -50,7 +50,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Returns the buffers that are written, each once.
+    /// Returns the written buffers, without duplicates.
     pub(crate) fn written(&self) -> Vec<Buf> {
         self.buffers(true)
     }
@@ -70,7 +70,7 @@ impl Facts {
         self.touches.iter().any(|touch| touch.buffer == buffer && touch.write)
     }
 
-    /// Returns the indices at which a buffer is written; an instance writes each buffer at one place only.
+    /// Returns the indices at which an instance writes a buffer; an instance writes each buffer at one place only.
     pub(crate) fn place(&self, buffer: Buf) -> Option<Vec<Dim>> {
         self.touches.iter().find(|touch| touch.buffer == buffer && touch.write)?.known()
     }
@@ -81,7 +81,7 @@ impl Facts {
 }
 
 impl Tree {
-    /// Returns the facts about a block; the error is the reason why its instances cannot be distinguished.
+    /// Returns the accesses and properties of a block, or the reason why its instances cannot be distinguished.
     pub(crate) fn facts(&self, id: Id) -> Result<Facts, String> {
         let Some(block) = self.as_block(id) else { return Err("expected a block".to_string()) };
         let name = &block.name;
@@ -124,7 +124,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Checks that instances with different spatial iterators write different elements, and that each reads only its own written elements.
+    /// Checks that instances with different spatial iterators write different elements, and that an instance reads no
+    /// elements written by another.
     fn instances_write_apart(&self, block: &Block, touches: &[Touch], inner: &[Id]) -> Result<(), String> {
         for touch in touches.iter().filter(|touch| touch.write) {
             let buffer = &self.buffer(touch.buffer).name;
@@ -175,7 +176,8 @@ impl Tree {
         }
     }
 
-    /// Simplifies the indices in a block and recomputes its accesses; marks enclosing blocks so that theirs are recomputed.
+    /// Simplifies the indices in a block, and recomputes its accesses. Marks enclosing blocks, so that their accesses
+    /// are recomputed later.
     pub(crate) fn simplify_and_find_accesses(&mut self, id: Id) {
         let Some(block) = self.as_block(id) else { return };
         let mut analyzer = self.analyzer_at(id);
@@ -227,7 +229,7 @@ impl Tree {
         }
     }
 
-    /// Returns a loop as a variable that runs.
+    /// Returns the variable of a loop with its number of values.
     pub(crate) fn runs(&self, id: Id) -> Option<Runs> {
         self.as_loop(id).map(|of| Runs { sym: of.var, extent: of.extent.as_int() })
     }
@@ -266,7 +268,7 @@ impl Tree {
     }
 }
 
-/// Returns true if a store combines a value with the old one, in any order.
+/// Returns true if a store combines a value with the stored one, in any order.
 fn combines(store: &Store) -> bool {
     let own = |ex: &Ex| ex.as_load().is_some_and(|(buffer, _)| buffer == store.buffer);
     let has_own = |ex: &Ex| {

@@ -6,7 +6,7 @@ use crate::tree::expr::Buf;
 use crate::tree::{Block, Id, Tree, What};
 use passhost_lang::ir::Dim;
 
-/// The intended change of some loops.
+/// The intended change to some loops.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// Loops are reordered.
@@ -20,7 +20,7 @@ pub(crate) enum Wanted {
 /// The loops to be changed, from the outermost loop to the innermost loop whose iterations are kept.
 pub(crate) struct Moved<'a> {
     pub(crate) loops: &'a [Id],
-    /// The innermost loop, whose content is executed unchanged.
+    /// The innermost loop; its body is executed unchanged.
     pub(crate) at: Id,
     pub(crate) wanted: Wanted,
 }
@@ -45,7 +45,7 @@ impl Tree {
         blocks.map(|id| self.facts(id)).collect()
     }
 
-    /// Checks that iterations do not depend on each other; the error names the block and the buffer.
+    /// Checks that iterations do not depend on each other. The error names a block and a buffer.
     pub(crate) fn are_independent(&self, moved: &Moved<'_>) -> Result<(), String> {
         let all = self.facts_in(moved.at)?;
         let mut written: Vec<Buf> = all.iter().flat_map(Facts::written).collect();
@@ -69,7 +69,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Checks that elements written in the loops are read by a block only in the iteration that wrote them.
+    /// Checks that a block reads elements written in the loops only in the iteration that wrote them.
     fn read_is_of_this_iteration(
         &self,
         moved: &Moved<'_>,
@@ -91,7 +91,8 @@ impl Tree {
         ))
     }
 
-    /// Checks that, if several blocks write a buffer, one of them first writes all elements that the others write in an iteration.
+    /// Checks that if several blocks write a buffer, one of them writes, before the others, all elements that they
+    /// write in an iteration.
     fn have_one_place(&self, moved: &Moved<'_>, writers: &[&Facts], buffer: Buf) -> Result<(), String> {
         let first = |first: &&Facts| {
             let mut others = writers.iter().filter(|other| other.id != first.id);
@@ -133,7 +134,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns, for each loop, true if a written element determines the iteration that wrote it.
+    /// Returns, for each loop, true if the position of a written element determines the iteration that wrote it.
     fn told_by_place(&self, writer: &Facts, buffer: Buf, loops: &[Id]) -> Vec<bool> {
         let place = writer.place(buffer).and_then(|place| self.in_loops(writer, &place));
         let Some(place) = place else { return vec![false; loops.len()] };
@@ -204,14 +205,14 @@ impl Tree {
     }
 }
 
-/// The loops around a block with a reduction, and their roles.
+/// The loops around a block with a reduction, and how its iterators use them.
 struct Sums<'t> {
     block: &'t Block,
     loops: Vec<Id>,
-    /// True if each iteration is a different instance.
+    /// True if each iteration of the loops is a different instance of the block.
     once: bool,
-    /// For each loop, true if a reduction iterator uses it; `is_spatial` is true if a spatial iterator uses the loop,
-    /// and `told` is true if the spatial iterators determine its iteration.
+    /// For each loop, true if a reduction iterator uses it. Likewise, `is_spatial` is true if a spatial iterator uses
+    /// it, and `told` is true if the spatial iterators determine its iteration.
     reduces: Vec<bool>,
     is_spatial: Vec<bool>,
     told: Vec<bool>,

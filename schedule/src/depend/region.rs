@@ -8,13 +8,13 @@ use passhost_lang::arith::Analyzer;
 use passhost_lang::ir::{Dim, Sym};
 use passhost_lang::scalar::PrimOp;
 
-/// The least and greatest index in each dimension, both included, in terms of variables that do not run.
+/// The least and greatest index in each dimension, in terms of the variables that do not vary.
 #[derive(Clone, Debug)]
 pub(crate) struct Hull(pub(crate) Vec<(Dim, Dim)>);
 
 impl Tree {
-    /// Returns the loops that run within an iteration of a node `at` while a block in it runs: the loops between the
-    /// node and the block, and the loops in the block. The node is a loop, or contains the loops.
+    /// Returns the loops that run within an iteration of a node `at` while one of its blocks runs: the loops between
+    /// the node and the block, and the loops in the block. The node is a loop, or contains the loops.
     fn running(&self, facts: &Facts, at: Id) -> Vec<Id> {
         let between = self.loops_around(facts.id).into_iter().filter(|of| *of != at && self.is_under(*of, at));
         between.chain(facts.inner.iter().copied()).collect()
@@ -50,8 +50,8 @@ impl Tree {
         indices.iter().map(&mut ends).collect::<Option<Vec<_>>>().map(Hull)
     }
 
-    /// Returns true if a block writes the entire hull of its writes to a buffer in an iteration of `at`, and the values are final at the end of the
-    /// iteration.
+    /// Returns true if a block writes its whole region of a buffer in an iteration of `at`, and if these values are
+    /// final at the end of the iteration.
     pub(crate) fn fills(&self, facts: &Facts, buffer: Buf, at: Id) -> bool {
         let Some(block) = self.as_block(facts.id) else { return false };
         if !(facts.writes_all && block.guards_domain_only && self.is_final(facts, at)) {
@@ -89,7 +89,7 @@ impl Tree {
         self.reduced_outside(facts, at).is_none()
     }
 
-    /// Returns the name of a loop that is `at` or encloses it, and that is a reduction of a block.
+    /// Returns the name of a reduction loop of a block that is `at` or a loop around it.
     pub(crate) fn reduced_outside(&self, facts: &Facts, at: Id) -> Option<&str> {
         let block = self.as_block(facts.id)?;
         let outer = std::iter::once(at).chain(self.around(at)).filter_map(|id| self.as_loop(id));

@@ -24,7 +24,7 @@ pub(crate) enum Ex {
     Leaf(u32),
     /// A node of the body that is neither a variable nor nested, such as a handle.
     Old(u32),
-    /// Anything else.
+    /// Any other expression.
     Op(Arc<Op>),
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Ex {
 #[derive(Clone, Debug)]
 pub(crate) struct Op {
     pub(crate) spec: NodeSpec,
-    /// The data type of a node that the schedule created; `None` for an old node, whose `spec` has the type.
+    /// The data type, for a node that the schedule created; `None` for an old node, whose type is in `spec`.
     pub(crate) dtype: Option<DType>,
     pub(crate) ops: Vec<Ex>,
 }
@@ -53,7 +53,7 @@ impl Ex {
         self.as_dim()?.as_int()
     }
 
-    /// Calls `f` with this expression and all nested ones that are not integer arithmetic.
+    /// Calls `f` with this expression and each nested expression that is not integer arithmetic.
     pub(crate) fn each<'e>(&'e self, f: &mut impl FnMut(&'e Ex)) {
         f(self);
         if let Ex::Op(op) = self {
@@ -81,7 +81,7 @@ impl Ex {
         found
     }
 
-    /// Returns the nesting depth of its operations; that of dimensions is counted separately.
+    /// Returns the nesting depth of the operations, without the depth inside dimensions.
     pub(crate) fn depth(&self) -> u32 {
         match self {
             Ex::Op(op) => 1 + op.ops.iter().map(Ex::depth).max().unwrap_or(0),
@@ -104,7 +104,8 @@ impl Ex {
         }
     }
 
-    /// Replaces each part for which `f` returns an expression, outer parts first. Unchanged parts are shared.
+    /// Replaces each subexpression for which `f` returns another one, outer ones first. Unchanged subexpressions are
+    /// shared.
     pub(crate) fn replaced(&self, f: &mut dyn FnMut(&Ex) -> Option<Ex>) -> Ex {
         if let Some(new) = f(self) {
             return new;
@@ -163,7 +164,7 @@ impl Meanings {
         self.0.is_empty()
     }
 
-    /// Replaces the variables in a dimension, if their values are dimensions.
+    /// Replaces the variables in a dimension whose values are dimensions.
     pub(crate) fn dim(&self, dim: &Dim) -> Option<Dim> {
         match self.of_dim(dim) {
             Ex::Dim(dim) => Some(dim),
@@ -196,7 +197,7 @@ impl Meanings {
     }
 }
 
-/// Builds an operation, as a dimension if its operands are dimensions.
+/// Builds an operation; the result is a dimension if all operands are dimensions.
 pub(crate) fn arithmetic(op: PrimOp, dtype: DType, operands: Vec<Ex>) -> Ex {
     let of_floats = |operand: &Ex| operand.as_dim().is_some_and(|dim| dim.dtype().is_float());
     let spec = NodeSpec { a: op.into(), ..NodeSpec::new(kind::ARITH) };

@@ -18,14 +18,14 @@ use std::collections::HashSet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Id(pub(crate) u32);
 
-/// A node with its position.
+/// A node and its position in the tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) parent: Option<Id>,
-    /// The statements in it, in order.
+    /// The statements in the node, in order.
     pub(crate) kids: Vec<Id>,
     pub(crate) what: What,
-    /// True if it is still in the tree.
+    /// True if the node is still in the tree.
     pub(crate) live: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum What {
     Other(Other),
 }
 
-/// The function: its declarations before its statements, and its buffers.
+/// The function: the declarations that precede its statements, and its buffers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Root {
     pub(crate) head: Vec<Id>,
@@ -59,9 +59,9 @@ pub(crate) struct Loop {
     pub(crate) kind: String,
     /// The original header and variable of the loop in the body.
     pub(crate) old: Option<(NodeSpec, NodeSpec)>,
-    /// The free variable that it defines, if any.
+    /// The free variable that the loop defines, if any.
     pub(crate) var_of: Option<Ex>,
-    /// True if its iterations were proved safe to run concurrently, which must remain so.
+    /// True if the iterations were proved safe to run concurrently; later primitives must keep them safe.
     pub(crate) is_checked: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Block {
     pub(crate) iters: Vec<Iter>,
     pub(crate) condition: Option<Ex>,
     pub(crate) accesses: Vec<Access>,
-    /// True if its accesses are recomputed at the end.
+    /// True if the accesses of the block are recomputed at the end.
     pub(crate) found_again: bool,
     pub(crate) annotate: Option<(NodeSpec, Vec<Ex>)>,
     pub(crate) allocs: Vec<Buf>,
@@ -81,7 +81,7 @@ pub(crate) struct Block {
     pub(crate) init: Option<Id>,
     /// True if each iteration of the enclosing loops is a different instance.
     pub(crate) bound_once: bool,
-    /// True if its condition only excludes values outside of the ranges of its iterators.
+    /// True if the condition of the block only excludes values outside of the ranges of its iterators.
     pub(crate) guards_domain_only: bool,
 }
 
@@ -164,7 +164,7 @@ pub(crate) struct Store {
     pub(crate) indices: Vec<Ex>,
 }
 
-/// A statement that the schedule does not analyse, with its content.
+/// A statement that the schedule does not analyse, and the statements in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Other {
     pub(crate) spec: NodeSpec,
@@ -173,7 +173,7 @@ pub(crate) struct Other {
     /// The original node of the body.
     pub(crate) old: u32,
     pub(crate) is_region: bool,
-    /// The buffer or variable that it defines.
+    /// The buffer or variable that the statement defines.
     pub(crate) buffer: Option<Buf>,
     pub(crate) var: Option<Sym>,
 }
@@ -189,7 +189,7 @@ pub(crate) struct Buffer {
     pub(crate) old: Option<u32>,
     /// True if the function or a block allocates the buffer.
     pub(crate) is_allocated: bool,
-    /// True if it may share memory with another buffer.
+    /// True if the buffer may share memory with another buffer.
     pub(crate) is_view: bool,
 }
 
@@ -272,7 +272,7 @@ impl Tree {
         }
     }
 
-    /// Returns a loop, mutably; the node must be a loop.
+    /// Returns a mutable loop; the node must be a loop.
     pub(crate) fn loop_mut(&mut self, id: Id) -> Result<&mut Loop, PassError> {
         match &mut self.node_mut(id).what {
             What::Loop(of) => Ok(of),
@@ -307,14 +307,14 @@ impl Tree {
         self.insert(parent, at, new);
     }
 
-    /// Marks a node and its content as no longer in the tree.
+    /// Marks a node and everything in it as removed from the tree.
     pub(crate) fn kill(&mut self, id: Id) {
         for id in self.subtree(id) {
             self.node_mut(id).live = false;
         }
     }
 
-    /// Removes a node from the tree, together with enclosing loops that become empty.
+    /// Removes a node from the tree, and each enclosing loop that becomes empty.
     pub(crate) fn detach(&mut self, id: Id) {
         let mut at = id;
         while let Some(parent) = self.node(at).parent {
@@ -330,7 +330,8 @@ impl Tree {
         }
     }
 
-    /// Returns a node and its content, in the order of the text: the declarations of a block and its initialization before its statements.
+    /// Returns a node and everything in it, in the order of the text: the declarations and the initialization of a
+    /// block precede its statements.
     pub(crate) fn subtree(&self, id: Id) -> Vec<Id> {
         let (mut out, mut work) = (Vec::new(), vec![id]);
         while let Some(id) = work.pop() {
@@ -373,7 +374,7 @@ impl Tree {
         loops
     }
 
-    /// Returns the loops around a node that are inside `outer`, including `outer` itself, the outermost first.
+    /// Returns the loops around a node, from `outer` (included) inwards, the outermost first.
     pub(crate) fn loops_between(&self, outer: Id, id: Id) -> Vec<Id> {
         self.loops_around(id).into_iter().filter(|at| self.is_under(*at, outer)).collect()
     }
@@ -396,14 +397,14 @@ impl Tree {
         analyzer
     }
 
-    /// Replaces variables by values in a node and its content.
+    /// Replaces variables by values in a node and everything in it.
     pub(crate) fn substitute(&mut self, id: Id, with: &Meanings) {
         for id in self.subtree(id) {
             self.map_own(id, &mut |ex| *ex = ex.substituted(with));
         }
     }
 
-    /// Calls `f` with each expression of a node itself, without its content.
+    /// Calls `f` with each expression of the node itself, not of the nodes in it.
     pub(crate) fn map_own(&mut self, id: Id, f: &mut dyn FnMut(&mut Ex)) {
         match &mut self.node_mut(id).what {
             What::Root(_) | What::Init => {}
@@ -421,7 +422,7 @@ impl Tree {
         }
     }
 
-    /// Returns the expressions of a node itself, without its content.
+    /// Returns the expressions of the node itself, not of the nodes in it.
     pub(crate) fn own(&self, id: Id) -> Vec<&Ex> {
         match &self.node(id).what {
             What::Root(_) | What::Init => Vec::new(),
@@ -475,7 +476,7 @@ pub(crate) fn plus(dim: &Dim, more: i64) -> Dim {
     }
 }
 
-/// Returns a number with the data type of another expression.
+/// Returns a constant with the data type of another expression.
 pub(crate) fn number(value: i64, like: &Dim) -> Dim {
     Dim::int(value, like.dtype())
 }

@@ -48,8 +48,8 @@ pub(crate) fn tree(body: &Body) -> Result<Tree, PassError> {
     Ok(tree)
 }
 
-/// Returns two flags: true if each iteration of the loops around a block is a different instance; true if the condition of the block only excludes
-/// values outside of the ranges of its iterators.
+/// Returns two flags. The first is true if each iteration of the loops around a block is a different instance. The
+/// second is true if the condition of the block only excludes values outside of the ranges of its iterators.
 fn binding(tree: &Tree, id: Id) -> (bool, bool) {
     let Some(block) = tree.as_block(id) else { return (false, false) };
     let values: Vec<_> = block.iters.iter().filter_map(|iter| iter.value.as_dim().cloned()).collect();
@@ -60,7 +60,7 @@ fn binding(tree: &Tree, id: Id) -> (bool, bool) {
 
 struct Read {
     tree: Tree,
-    /// The buffers of the body, by their nodes.
+    /// The buffers of the body, by node number.
     buffers: HashMap<u32, Buf, foldhash::fast::FixedState>,
     depth: u32,
     users: Users,
@@ -130,7 +130,7 @@ impl Read {
         Ok(buffer)
     }
 
-    /// Reads a statement, or a declaration of a block, with its content.
+    /// Reads a statement or a declaration of a block, and everything in it.
     fn statement(&mut self, value: Value<'_>) -> Result<Id, PassError> {
         self.depth += 1;
         if self.depth > MAX_STATEMENTS {

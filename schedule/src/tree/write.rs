@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 type Map<K, T> = HashMap<K, T, foldhash::fast::FixedState>;
 
-/// Returns the body with the content of a tree.
+/// Returns the body `old` with the statements of `tree`.
 pub(crate) fn body(tree: &Tree, old: &Body) -> Result<Body, PassError> {
     let mut edit = old.edit();
     let mut last = None;
@@ -247,7 +247,7 @@ impl Write<'_, '_> {
         Ok(self.edit.node(spec.ty(ty), &ops, None))
     }
 
-    /// Returns a variable: of a loop, block or statement that was written, or of the signature.
+    /// Returns the variable for `sym`: that of a loop, block or statement written so far, or of the signature.
     fn var(&mut self, sym: Sym) -> Result<V, PassError> {
         if let Some(v) = self.vars.get(&sym.id) {
             return Ok(*v);
@@ -262,7 +262,7 @@ impl Write<'_, '_> {
     }
 }
 
-/// Returns true for a buffer statement that does not allocate.
+/// Returns true for a buffer statement that does not allocate memory.
 fn is_free_buffer(tree: &Tree, id: Id) -> bool {
     matches!(&tree.node(id).what, What::Other(of) if of.spec.kind == kind::BUFFER && of.spec.a == buffer_of::FREE)
 }

@@ -6,7 +6,7 @@ use crate::arith::store::{Id, Store};
 use crate::ir::records::prim;
 use crate::ir::{DType, Value};
 
-/// A condition that would have more disjunctions than this is left unchanged.
+/// Maximum number of disjunctions into which a condition is converted; other conditions are left unchanged.
 const MAX_CHUNKS: usize = 64;
 
 impl Analyzer {
@@ -39,7 +39,7 @@ impl Analyzer {
 }
 
 impl Store {
-    /// Converts a condition to a conjunction of disjunctions, and omits those that follow from others.
+    /// Converts a condition to a conjunction of disjunctions, without disjunctions that follow from others.
     fn and_of_ors(&mut self, cond: Id) -> Id {
         let Some(parts) = self.conjunction(cond) else { return cond };
         let mut chunks: Vec<Vec<Id>> = Vec::new();
@@ -97,7 +97,8 @@ impl Store {
         }
     }
 
-    /// Returns two conditions that combine to the same result as `a` and `b`; if one is enough, it is the second one.
+    /// Returns two conditions that together are equivalent to `a` and `b`. If one condition is enough, it is the
+    /// second.
     fn pair(&mut self, op: u16, a: Id, b: Id) -> (Id, Id) {
         let joint = self.logic(op, a, b);
         match self.is(joint, op) {

@@ -8,8 +8,8 @@ use crate::arith::sum::Sum;
 use crate::ir::records::{NONE, prim};
 
 impl Form<'_> {
-    /// Returns the terms of a sum; some of them are parts of the original expression. A sum with a number that does not fit its data type is its own
-    /// only term.
+    /// Returns the terms of a sum, some of which are parts of the original expression. If a number in the sum does not
+    /// fit the data type, the whole sum is the only term.
     pub(super) fn sum_as_it_was(&self, id: Id) -> Sum {
         let sum = self.shortest_sum(id);
         if sum.fits(self.store.at(id).dtype) { sum } else { Sum::atom(id) }
@@ -34,7 +34,7 @@ impl Form<'_> {
 }
 
 impl Form<'_> {
-    /// Returns the coefficients of products before numeric factors inside them were moved out: 1 in `x * (y * 9)`.
+    /// Returns the coefficients that products had before the numbers inside them were moved out: 1 in `x * (y * 9)`.
     pub(super) fn coefficients_as_they_were(&self, id: Id) -> Map<Id, i64> {
         let simple = |part: Id| Some(self.store.simple[part as usize]).filter(|simple| *simple != NONE);
         let is_product = |part: Id| self.store.at(part).op == prim::MUL && !self.store.is_linear(part);
@@ -55,7 +55,7 @@ impl Form<'_> {
 }
 
 impl Store {
-    /// Returns the conditions that a chain of one operation combines, from left to right.
+    /// Returns the conditions that a chain of `and` or `or` combines, from left to right.
     pub(super) fn sides(&self, id: Id) -> Vec<Id> {
         let (op, mut work, mut sides) = (self.at(id).op, vec![id], Vec::new());
         while let Some(side) = work.pop() {

@@ -29,11 +29,11 @@ pub enum Piece {
     Value(usize),
     /// A number or a symbolic variable.
     Leaf(Dim),
-    /// An operation on the preceding value, or on the preceding two.
+    /// An operation on the preceding value, or on the two preceding values.
     Op(PrimOp, DType),
 }
 
-/// Returns the step that writes an operation; `None` for a choice, which is opaque here.
+/// Returns the step that writes an operation. Returns `None` for a choice, because choices are opaque here.
 fn out(op: u16, dtype: DType) -> Option<Todo> {
     PrimOp::of_code(op).map(|op| Todo::Out(Piece::Op(op, dtype)))
 }
@@ -106,15 +106,15 @@ struct Form<'s> {
     store: &'s Store,
     /// The original expression.
     root: Id,
-    /// For each simplified expression, the first part of the original expression that became it.
+    /// For each simplified expression, the first part of the original expression that was simplified to it.
     origin: Map<Id, Id>,
     out: Vec<Piece>,
 }
 
-/// A part that is still to be written.
+/// A part of the expression that has not been written yet.
 enum Todo {
     Expr(Id),
-    /// A sum, plus a number.
+    /// A sum to which a number is added.
     Sum(Id, i64),
     Out(Piece),
 }
@@ -236,8 +236,8 @@ impl<'s> Form<'s> {
         todo.extend(kids.rev().map(Todo::Expr));
     }
 
-    /// Pushes an inequality. If it has a number, it is strict if the original was strict. If one side is never less than the other, it becomes an
-    /// equation.
+    /// Pushes an inequality. An inequality with a number is strict if the original was. It becomes an equation if one
+    /// side is never less than the other.
     fn order(&self, id: Id, todo: &mut Vec<Todo>) {
         let Node { op, dtype, a, b, .. } = self.store.at(id);
         let a = a as Id;

@@ -1,4 +1,5 @@
-//! Tests of single rules, and of properties over random expressions, checked against all values of their variables.
+//! Tests single rules. Also tests properties of random expressions by evaluating them for all values of their
+//! variables.
 
 use super::*;
 use crate::ir::DType;
@@ -21,7 +22,7 @@ fn not(a: Dim) -> Dim {
     Dim::Expr(Arc::new(DimExpr::Unary(Not, DType::BOOL, a)))
 }
 
-/// Returns the value; `None` where an operation has none.
+/// Returns the value of a dimension; `None` if an operation in it is undefined.
 fn value(dim: &Dim, vars: &[i64]) -> Option<i64> {
     match dim {
         Dim::Int(v) => Some(*v),
@@ -46,7 +47,7 @@ fn size(dim: &Dim) -> usize {
     }
 }
 
-/// Generates one of the operations whose codes lie between those of the two given operations.
+/// Generates an operation whose code is between those of `first` and `last`, inclusive.
 fn from(first: PrimOp, last: PrimOp) -> impl Strategy<Value = PrimOp> {
     (first.code()..=last.code()).prop_map(|code| PrimOp::of_code(code).expect("codes without gaps"))
 }
@@ -250,7 +251,7 @@ proptest! {
     }
 }
 
-/// Returns an analyser with `x` in 0..64, `y` in 0..8, `n` at least 1, and nothing about `m`.
+/// Returns an analyser that knows that `x` is in 0..64, `y` in 0..8 and `n` at least 1, and nothing about `m`.
 fn some() -> Analyzer {
     let mut analyzer = Analyzer::new();
     analyzer.bind_range(sym(0), &Dim::Int(0), &Dim::Int(64));
@@ -461,8 +462,8 @@ fn wrapped(value: i128, dtype: DType) -> i128 {
     if dtype.code() == 0 && low >= 1 << (bits - 1) { low - (1 << bits) } else { low }
 }
 
-/// Returns the value for any type; `None` where an operation has none. Values of index types are limited to `least` and its positive counterpart;
-/// other types wrap around.
+/// Returns the value of an expression of any type; `None` if an operation in it is undefined. Values of index types are
+/// limited to `least` and its positive counterpart; values of other types wrap around.
 fn typed_value(dim: &Dim, vars: &[i128], least: i128) -> Option<i128> {
     let of = |dim: &Dim| typed_value(dim, vars, least);
     let truth = |v: bool| Some(i128::from(v));
@@ -539,7 +540,7 @@ fn typed_dims(dtype: DType) -> impl Strategy<Value = Dim> {
     leaf.prop_recursive(4, 16, 2, |inner| (from(Add, Max), inner.clone(), inner).prop_map(|(o, a, b)| op(o, a, b)))
 }
 
-/// Generates a type, two expressions of it, another type, and the values of the variables.
+/// Generates a type, two expressions of this type, another type, and values of the variables.
 fn typed() -> impl Strategy<Value = (Dim, Dim, DType, [i128; 3])> {
     (0..INTS.len(), 0..INTS.len()).prop_flat_map(|(at, other)| {
         let (min, max) = ends(INTS[at]);
@@ -642,7 +643,8 @@ fn shared_parts_are_not_written_without_end() {
     }
 }
 
-/// `x // 16 % 16` becomes `x % 256 // 16`, and `(x + a) + b` one sum, only where the numbers fit the data type.
+/// `x // 16 % 16` becomes `x % 256 // 16`, and `(x + a) + b` becomes one sum, but only if the numbers fit the data
+/// type.
 #[test]
 fn what_is_written_fits_its_type() {
     for dtype in INTS {
@@ -675,7 +677,7 @@ fn what_is_written_fits_its_type() {
     }
 }
 
-/// A sum of this form is its own only term.
+/// A sum whose number does not fit the data type is a single term.
 #[test]
 fn sums_that_do_not_fit_are_written_as_they_are() {
     let mut analyzer = Analyzer::new();

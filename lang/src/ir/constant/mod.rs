@@ -23,7 +23,7 @@ use crate::scalar::{access, holds_all};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConstantError {
-    /// Some values of the data type are not values of the Rust type.
+    /// The Rust type cannot represent some values of the data type.
     #[error(
         "the elements of the constant are {found}, and not all of them fit {wanted}; read them as {found}, or convert them with `cast`"
     )]
@@ -33,7 +33,7 @@ pub enum ConstantError {
         /// The data type of the requested elements.
         wanted: DType,
     },
-    /// Rust lacks a type for the elements.
+    /// Rust has no type for the elements.
     #[error(
         "the elements of the constant are {found}, for which Rust does not have a type; use `bytes` to get the data"
     )]
@@ -367,7 +367,8 @@ mod tests {
         read(&array, &[1i64, 0x0102_0304]);
     }
 
-    /// Checks the rule of `values` independently: all small numbers of a type survive conversion to any type that is wide enough.
+    /// Checks the rule of `values` independently: small numbers of a type are unchanged by a conversion to any wide
+    /// enough type.
     #[test]
     fn what_is_wide_enough_holds_every_value() {
         let all: [DType; 12] = [
@@ -411,7 +412,7 @@ mod tests {
         }
     }
 
-    /// Returns numbers at the ends of a type; converting them to the type keeps those that it can represent.
+    /// Returns numbers at the limits of a type. Converting them to the type keeps the representable ones.
     fn extremes(dtype: DType) -> Vec<f64> {
         let float =
             [0.0, 1.0, -1.0, 1.0 / 1024.0, 65504.0, f64::from(Bf16(0x7f7f).to_f32()), f64::from(Bf16(1).to_f32())];

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct V {
     pub(crate) op: u32,
-    /// The number of its builder, which debug builds check.
+    /// The number of the builder that made the value, which debug builds check.
     pub(crate) brand: u32,
 }
 
@@ -221,7 +221,7 @@ impl BodyBuilder {
         (tree.size, tree.depth)
     }
 
-    /// Returns an error for a type that is too large for a sealed body, found without writing it out.
+    /// Returns an error for a type that is too large for a sealed body, without writing the type out.
     pub(crate) fn refuse_large(&mut self, ty: TypeId) -> Result<(), String> {
         let (size, depth) = self.type_size(ty);
         if size <= MAX_SIZE && depth <= MAX_DEPTH {
@@ -401,7 +401,7 @@ impl BodyBuilder {
         }
     }
 
-    /// Marks the open enclosing regions as effectful, up to the function.
+    /// Marks the enclosing regions that are open as effectful, up to the function.
     fn taint(&mut self) {
         for header in self.open.iter().rev() {
             let node = &mut self.pool.s.nodes[*header as usize];

@@ -26,10 +26,10 @@ pub struct Importer<'a> {
     same_numbers: bool,
 }
 
-/// The new ids of the entries of one table; `NONE` where an entry has not been imported yet.
+/// For each entry of one table, its new id; `NONE` if the entry has not been imported yet.
 #[derive(Clone)]
 enum Slots {
-    /// One id for each entry. The table is allocated when the first id is needed.
+    /// One id per entry. The table is allocated when the first id is stored.
     Dense(Vec<u32>),
     Sparse(HashMap<u32, u32, foldhash::fast::RandomState>),
 }
@@ -244,7 +244,8 @@ impl<'a> Importer<'a> {
         entries.iter().map(import).collect()
     }
 
-    /// Returns the entries of a dict. Their written order does not distinguish programs, so they are sorted when programs are compared.
+    /// Returns the entries of a dict. They are sorted when programs are compared, because their written order does not
+    /// distinguish programs.
     fn dict_recs(&mut self, pool: &mut Pool, rec: DictRec) -> Vec<AttrRec> {
         let from = self.from;
         let entries = &from.attrs()[rec.off as usize..][..rec.len as usize];

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 type Index = HashTable<u32>;
 
-/// Hash tables over the entries, built when the first entry is added.
+/// Hash tables over the entries, built when the first new entry is added.
 #[derive(Default)]
 struct Indices {
     types: Index,
@@ -29,7 +29,7 @@ struct Indices {
     buffers: Index,
 }
 
-/// The measures of a record as a tree, with shared parts written out: number of parts, and depth.
+/// The size of a record as a tree in which shared parts are written out: number of parts, and depth.
 #[derive(Clone, Copy)]
 pub(crate) struct Tree {
     pub(crate) size: u32,
@@ -45,7 +45,7 @@ impl Tree {
     }
 }
 
-/// The measures of the first types and dimensions; those of the others are computed on demand.
+/// The sizes of the first types and dimensions; the others are measured on demand.
 #[derive(Default)]
 struct Trees {
     prims: Vec<Tree>,
@@ -75,13 +75,13 @@ pub(crate) struct Pool {
     idx: Option<Box<Indices>>,
     trees: Trees,
     hasher: foldhash::fast::FixedState,
-    /// The depth of the part being added within its value.
+    /// The depth, within its value, of the part that is being added.
     level: u32,
-    /// Shared expressions of that value, by address: each is added once.
+    /// Shared expressions of the value that is being added, by address, so that each is added once.
     shared: HashMap<usize, u32, foldhash::fast::RandomState>,
     /// The type that [`Pool::scalar_type`] returned last.
     last_scalar: Option<(DType, u32)>,
-    /// The reason why the tables cannot be sealed: a value was too deep or too large, and its rest was omitted.
+    /// The reason why the tables cannot be sealed: a value was too deep or too large, and part of it was omitted.
     refused: Option<SealError>,
 }
 
@@ -194,7 +194,8 @@ impl Pool {
         (idx.get_or_insert_with(Default::default), s, hasher)
     }
 
-    /// Returns the measures of a type as a tree. A record refers only to earlier records, so each is measured once.
+    /// Returns the size of a type as a tree. Each record is measured once, because records only refer to earlier
+    /// records.
     pub(crate) fn type_tree(&mut self, id: u32) -> Tree {
         let (s, trees) = (&self.s, &mut self.trees);
         let measured = trees.types.len();
@@ -305,7 +306,7 @@ impl Pool {
         self.part("type", |pool| pool.add_type(&Type::Object), |pool| pool.add_type(ty))
     }
 
-    /// Returns the type of scalars of unknown value, which almost every node of a TIR function has.
+    /// Returns the type of a scalar whose value is unknown. Almost every node of a TIR function has such a type.
     pub(crate) fn scalar_type(&mut self, dtype: DType) -> u32 {
         if let Some((known, id)) = self.last_scalar
             && known == dtype
@@ -425,7 +426,7 @@ impl Pool {
         Sym { id: self.s.var_names.len() as u32 - 1, dtype }
     }
 
-    /// Adds a symbolic variable with a given number; missing variables before it are added without names.
+    /// Adds a symbolic variable with the number `id`. Missing variables with lower numbers are added without names.
     pub(crate) fn sym_at(&mut self, id: u32, name: &str) -> u32 {
         let off = self.name(name);
         let names = &mut self.s.var_names;
@@ -434,7 +435,7 @@ impl Pool {
         id
     }
 
-    /// Adds a constant; equal data of the same type is stored once.
+    /// Adds a constant. Equal data of the same type is stored once.
     pub(crate) fn constant(&mut self, tensor: &Tensor, ty: u32) -> u32 {
         let (hash_lo, hash_hi) = tensor.hash128();
         let dtype = self.s.types.get(ty as usize).map_or(0, |t| t.dtype);
@@ -486,7 +487,7 @@ impl Pool {
         id
     }
 
-    /// Adds a dict. Keys are sorted; of two equal keys the last one wins.
+    /// Adds a dict with sorted keys. If a key occurs twice, the last entry wins.
     pub(crate) fn dict<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> u32 {
         let entries: Vec<(&str, Attr)> = entries.into_iter().collect();
         self.dict_of(entries.iter().map(|(key, value)| (*key, value)).collect())
@@ -508,7 +509,7 @@ impl Pool {
         self.dict_rec(&recs)
     }
 
-    /// Adds a dict that keeps its entries in the given order; their keys are distinct.
+    /// Adds a dict whose entries keep the given order and have distinct keys.
     pub(crate) fn dict_as_given<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> u32 {
         let recs: Vec<AttrRec> = entries.into_iter().map(|(key, value)| self.entry(key, &value)).collect();
         if recs.is_empty() { NONE } else { self.dict_rec(&recs) }

@@ -1,4 +1,4 @@
-//! A type as bytes, as it crosses the plugin boundary.
+//! Converts a type to and from the bytes that cross the plugin boundary.
 
 use crate::ir::make::builder::BodyBuilder;
 use crate::ir::make::validate::validate_types;

@@ -11,10 +11,10 @@ use crate::ir::storage::sections::{RawView, Sections};
 /// The parts of a valid body that are not in canonical form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unusual {
-    /// True if nested expressions do not directly precede their users in the order of the operands, or if a block continues the one before it or is
-    /// empty.
+    /// True if some nested expressions do not directly precede their users in the order of the operands, or if a block
+    /// is empty or continues the previous block.
     pub(crate) order: bool,
-    /// True if attributes or dimensions are not canonical.
+    /// True if some attributes or dimensions are not canonical.
     pub(crate) values: bool,
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn is_unusual_float(bits: u64) -> bool {
     usual_float(bits) != bits
 }
 
-/// Maps all NaNs to the canonical one, since a text has one name for them.
+/// Maps every NaN to the canonical NaN, because a text has only one name for NaN.
 pub(crate) fn usual_float(bits: u64) -> u64 {
     if f64::from_bits(bits).is_nan() { f64::NAN.to_bits() } else { bits }
 }
@@ -63,28 +63,28 @@ fn put_in_order(s: &mut Sections) {
     }
 }
 
-/// Returns the rows of a section in another order; empty for a section without rows.
+/// Returns the rows of a section in the order `order`; empty if the section is empty.
 fn permuted<T: Copy>(rows: &[T], order: &[u32]) -> Vec<T> {
     order.iter().filter_map(|old| rows.get(*old as usize).copied()).collect()
 }
 
 enum Step {
-    /// The nodes of a region from one position to another, without nested nodes.
+    /// The nodes of a region between two positions, without nested nodes.
     Content(u32, u32),
     /// A node, preceded by its nested expressions.
     Tree(u32),
     Node(u32),
-    /// The end of a region: the old and the new position of its header.
+    /// The end of a region, with the old and the new position of its header.
     End(u32, u32),
 }
 
-/// The canonical order of the nodes of a valid body. Nesting can be deep, so a work list replaces recursion.
+/// Computes the canonical order of the nodes of a valid body. Nesting can be deep, so a work list replaces recursion.
 struct Order {
-    /// The old positions, in the new order.
+    /// The old positions of the nodes, in the new order.
     order: Vec<u32>,
     /// The new position of each node.
     becomes: Vec<u32>,
-    /// Regions: new position, extent, and the IMPURE flag if the region has an effect.
+    /// For each region, the new position of its header, its extent, and the IMPURE flag if the region has an effect.
     headers: Vec<(u32, u32, u16)>,
 }
 

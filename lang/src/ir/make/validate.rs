@@ -17,7 +17,7 @@ use nodes::nodes;
 pub use error::SealError;
 pub(crate) use nodes::{is_expression, is_nested};
 
-/// Checks sections from any source; returns the parts that are valid but not in canonical form.
+/// Checks sections from any source. Returns the parts that are valid but not in canonical form.
 pub(crate) fn validate(raw: &RawView<'_>) -> Result<Unusual, SealError> {
     lengths(raw)?;
     strings(raw)?;
@@ -31,7 +31,7 @@ pub(crate) fn validate(raw: &RawView<'_>) -> Result<Unusual, SealError> {
     Ok(Unusual { order, values: unusual_values(raw) })
 }
 
-/// Returns true if an attribute or dimension has a form that a text cannot express.
+/// Returns true if an attribute or dimension has a form that texts cannot express.
 fn unusual_values(raw: &RawView<'_>) -> bool {
     let of_attr = |rec: &AttrRec| rec.kind == attr::DTYPE || rec.kind == attr::FLOAT && is_unusual_float(rec.val);
     let of_prim = |rec: &PrimRec| rec.op == prim::FLOAT && is_unusual_float(u64::from(rec.b) << 32 | u64::from(rec.a));
@@ -128,7 +128,7 @@ fn is_integer_of(rec: &PrimRec) -> bool {
     matches!(dtype.code(), 0 | 1 | 6) && dtype.has_integer(value)
 }
 
-/// Checks dimension expressions; returns the size of each.
+/// Checks dimension expressions, and returns the size of each.
 fn prims(raw: &RawView<'_>) -> Result<Vec<u32>, SealError> {
     let mut depth = vec![0u16; raw.prims().len()];
     let mut sizes = vec![1u32; raw.prims().len()];
@@ -192,7 +192,7 @@ fn prim_list(raw: &RawView<'_>, what: &'static str, i: usize, off: u32, len: u32
     raw.list(off, len).iter().try_for_each(|p| whole_dim(raw, what, i, *p))
 }
 
-/// Checks that a dimension expression is complete by itself.
+/// Checks that a dimension expression is complete on its own.
 fn whole_dim(raw: &RawView<'_>, what: &'static str, i: usize, dim: u32) -> Result<(), SealError> {
     id(what, i, "dimension", dim, raw.prims().len())?;
     match raw.prims()[dim as usize].op {
@@ -216,7 +216,7 @@ fn buffers(raw: &RawView<'_>) -> Result<(), SealError> {
     Ok(())
 }
 
-/// Checks types; their lists refer to earlier types only.
+/// Checks types; the lists in a type may only refer to earlier types.
 fn types(raw: &RawView<'_>, prims: &[u32]) -> Result<(), SealError> {
     let mut depth = vec![0u16; raw.types().len()];
     let mut sizes = vec![1u32; raw.types().len()];

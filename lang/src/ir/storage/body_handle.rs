@@ -111,7 +111,7 @@ impl Body {
         Some(unsafe { AtomicU64::from_ptr(hdr.buffer.add(hdr.units - 1).cast()) })
     }
 
-    /// Copies the sections and calls `check` with the copy before it becomes a body.
+    /// Copies the sections, and calls `check` with the copy before making it a body.
     pub(crate) fn seal_with<E>(
         raw: &RawView<'_>,
         check: impl FnOnce(&RawView<'_>) -> Result<(), E>,

@@ -1,4 +1,4 @@
-//! Structural equality and hash, up to the names of variables.
+//! Structural equality and hash of bodies and modules; the names of variables do not matter.
 
 use crate::ir::make::import::canonical;
 use crate::ir::storage::body_handle::Body;
@@ -34,7 +34,7 @@ impl Body {
     }
 }
 
-/// Returns the cached hash if this copy of the crate made the body and has computed it; otherwise 0.
+/// Returns the cached hash, if this copy of the crate made the body and has computed the hash; otherwise 0.
 fn known_hash(body: &Body) -> u64 {
     body.cached_hash().map_or(0, |hash| hash.load(Ordering::Relaxed))
 }

@@ -8,7 +8,8 @@ use foldhash::fast::FixedState;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The number of locks for one kind of header: enough that threads working on different functions seldom wait for each other.
+/// Number of locks per kind of header. With this many, threads that work on different functions seldom wait for each
+/// other.
 const SHARDS: usize = 64;
 
 type Addresses = HashSet<usize, FixedState>;
@@ -37,7 +38,7 @@ impl Live {
 /// A header whose handles cross the boundary.
 #[doc(hidden)]
 pub trait Header: Sized + 'static {
-    /// The live headers that this copy of the crate made.
+    /// The live headers of this kind that this copy of the crate made.
     const LIVE: &'static Live;
 
     /// Moves the header to the heap and registers it.
@@ -57,7 +58,7 @@ pub trait Header: Sized + 'static {
         unsafe { Box::from_raw(header) }
     }
 
-    /// Returns true if this copy of the crate made the header and it is live. The pointer may be arbitrary.
+    /// Returns true if this copy of the crate made the header and has not dropped it. The pointer may be arbitrary.
     fn is_live(header: *const Self) -> bool {
         Self::LIVE.has(header as usize)
     }
@@ -76,7 +77,7 @@ impl Header for ModuleHdr {
 impl Header for TensorHdr {
     const LIVE: &'static Live = &TENSORS;
 }
-/// Its handles are those of the tensor header that it begins with.
+/// The handles of a shared header are those of the tensor header at its beginning.
 impl Header for SharedHdr {
     const LIVE: &'static Live = &TENSORS;
 }

@@ -150,13 +150,13 @@ impl Module {
         self.0.as_ptr() as usize
     }
 
-    /// Makes a module from functions sorted by name, through the host where there is one.
+    /// Makes a module from functions sorted by name; in a plugin, the host makes it.
     pub(crate) fn from_parts(functions: Vec<(String, Body)>, meta: Option<Body>) -> Module {
         let by_host = sealer::host().and_then(|host| host.module(&functions, meta.as_ref()));
         by_host.unwrap_or_else(|| Module::from_parts_here(functions, meta))
     }
 
-    /// Returns this module with some bodies replaced, by position; the same handle if there are none.
+    /// Returns this module with some bodies replaced, by position. Returns the same handle if `changed` is empty.
     ///
     /// # Errors
     /// If the host rejects a body, or this copy of the crate did not make the module.

@@ -1,4 +1,4 @@
-//! Memory that does not belong to the IR, such as a mapped file. A tensor whose bytes are in such a region shares them.
+//! Memory that does not belong to the IR, such as a mapped file. A tensor can share bytes in such a region.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -15,13 +15,13 @@ pub unsafe trait Region: Any + Send + Sync {
     /// Returns the memory.
     fn bytes(&self) -> &[u8];
 
-    /// Returns the name by which another process with the same input can open the region: empty for the input itself, otherwise that of
-    /// a file beside it.
+    /// Returns the name under which another process with the same input can open the region. The name is empty for the
+    /// input itself, and otherwise that of a file beside it.
     fn name(&self) -> Option<&str> {
         None
     }
 
-    /// Returns the content hash of a part: that of [`xxh3_128`].
+    /// Returns the content hash of a part, as computed by [`xxh3_128`].
     fn hash(&self, part: Range<usize>) -> u128 {
         xxh3_128(&self.bytes()[part])
     }
@@ -31,7 +31,7 @@ pub unsafe trait Region: Any + Send + Sync {
 #[doc(hidden)]
 pub struct Shared(Box<dyn Region>);
 
-/// The regions of this copy of the crate by their first address, with their lengths.
+/// The regions of this copy of the crate, by first address, each with its length.
 static REGIONS: RwLock<BTreeMap<usize, (usize, Weak<Shared>)>> = RwLock::new(BTreeMap::new());
 
 impl Shared {
@@ -46,7 +46,7 @@ impl Shared {
         shared
     }
 
-    /// Returns the region that contains all of these bytes, and their place in it.
+    /// Returns the region that contains all of `bytes`, and their offset in it.
     pub(super) fn around(bytes: &[u8]) -> Option<(Arc<Shared>, usize)> {
         let at = bytes.as_ptr().addr();
         let regions = REGIONS.read().unwrap_or_else(PoisonError::into_inner);

@@ -11,13 +11,13 @@ use std::sync::OnceLock;
 /// Makes sealed objects on behalf of this copy of the crate, where another copy has to own them.
 #[doc(hidden)]
 pub trait Sealer: Sync {
-    /// Validates the sections and makes a body; `None` if it must be made here.
+    /// Validates the sections and makes a body. Returns `None` if the caller must make it.
     fn seal(&self, raw: &RawView<'_>) -> Option<Result<Body, SealError>>;
-    /// Makes a module of functions that are sorted by name; `None` if it must be made here.
+    /// Makes a module of functions that are sorted by name. Returns `None` if the caller must make it.
     fn module(&self, functions: &[(String, Body)], meta: Option<&Body>) -> Option<Module>;
-    /// Makes a module with some bodies replaced, by position; `None` if it must be made here.
+    /// Makes a module with some bodies replaced, by position. Returns `None` if the caller must make it.
     fn module_with(&self, module: &Module, changed: &[(usize, Body)]) -> Option<Module>;
-    /// Makes a tensor; `None` if it must be made here.
+    /// Makes a tensor. Returns `None` if the caller must make it.
     fn tensor(&self, bytes: &[u8]) -> Option<Tensor>;
 }
 
@@ -29,12 +29,12 @@ pub fn set(sealer: &'static dyn Sealer) {
     let _ = HOST.set(sealer);
 }
 
-/// Returns the sealer; `None` where this copy of the crate seals by itself.
+/// Returns the sealer; `None` if this copy of the crate seals bodies itself.
 pub(super) fn host() -> Option<&'static dyn Sealer> {
     HOST.get().copied()
 }
 
-/// Makes a body, through the host where there is one, otherwise here.
+/// Makes a body: in a plugin, the host does this, otherwise this copy of the crate.
 ///
 /// # Errors
 /// Names the invalid record, and the reason.

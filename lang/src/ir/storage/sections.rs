@@ -27,7 +27,8 @@ impl RawSlice {
         RawSlice { ptr: slice.as_ptr().cast(), len: slice.len() }
     }
 
-    /// Checks that this number of records of type `T` can exist at the address. An invalid slice must not be read, not even to reject it.
+    /// Checks that `len` records of type `T` can exist at the address. An invalid slice must never be read, not even to
+    /// reject it.
     fn plausible<T>(self, section: &str) -> Result<(), String> {
         let found = |why: &str| Err(format!("section `{section}` has {} records, {why}", self.len));
         if self.len == 0 {
@@ -45,7 +46,8 @@ impl RawSlice {
         Ok(())
     }
 
-    /// Returns the records in some bytes; `None` if the length is not a multiple of the record size, or the bytes are not aligned.
+    /// Returns `bytes` as records; `None` if the length is not a multiple of the record size, or the bytes are
+    /// misaligned.
     fn within<T: Record>(bytes: &[u8]) -> Option<RawSlice> {
         let whole = bytes.len().is_multiple_of(std::mem::size_of::<T>());
         let slice = RawSlice { ptr: bytes.as_ptr().cast(), len: bytes.len() / std::mem::size_of::<T>() };
@@ -63,14 +65,14 @@ impl RawSlice {
     }
 }
 
-/// The greatest length of a section of a function, in bytes.
+/// Maximum length of a section of a function, in bytes.
 const MOST_BYTES: usize = 1 << 30;
 
-/// The number of section slots in a header, some of them reserved.
+/// Number of section slots in a header; some are reserved.
 pub(crate) const SLOTS: usize = 24;
 
 impl Sections {
-    /// Creates empty sections with room for a number of nodes and the entries that they usually refer to.
+    /// Creates empty sections with room for `nodes` nodes and the usual number of entries to which they refer.
     pub(crate) fn with_capacity(nodes: usize) -> Sections {
         let entries = nodes / 4;
         Sections {

@@ -33,7 +33,8 @@ pub struct SharedHdr {
     offset: usize,
 }
 
-/// Tensors of fewer bytes are copied out of regions: this is cheaper than a handle to the region, which would keep all of it alive.
+/// Tensors of fewer bytes are copied out of regions, because a handle to the region costs more and keeps all of it
+/// alive.
 const LEAST: usize = 4096;
 
 /// The data of a constant: immutable, reference-counted, with its content hash. Data in memory of its own is 16-aligned; bytes that stay in a
@@ -91,7 +92,8 @@ impl Tensor {
         NonNull::new(ptr.cast_mut()).map(Tensor)
     }
 
-    /// Returns a new handle of the tensor at a pointer whose owner keeps its own handle; `None` if this copy of the crate did not make the tensor.
+    /// Returns a new handle of a tensor whose owner keeps its own handle. Returns `None` if this copy of the crate did
+    /// not make the tensor.
     pub(super) fn borrowed(ptr: *const TensorHdr) -> Option<Tensor> {
         if !TensorHdr::is_live(ptr) {
             return None;
@@ -130,7 +132,7 @@ impl Tensor {
         Tensor::part(region, 0, bytes, 0)
     }
 
-    /// Makes a handle to bytes of a region, which must have this hash.
+    /// Makes a handle to bytes of a region. The hash of the bytes must be `hash`.
     fn part(region: Arc<Shared>, offset: usize, bytes: usize, hash: u128) -> Tensor {
         let data = region.bytes()[offset..offset + bytes].as_ptr().cast_mut().cast();
         let (rc, drop_fn) = (AtomicU64::new(1), drop_shared as extern "C" fn(*mut TensorHdr));

@@ -38,8 +38,8 @@ impl DimExpr {
 }
 
 impl Dim {
-    /// Calls `f` with this dimension and all nested ones, each before its operands, from left to right. After [`MAX_SIZE`] calls, shared operands are
-    /// visited only once.
+    /// Calls `f` with this dimension and everything nested in it, from left to right, each before its operands. After
+    /// [`MAX_SIZE`] calls, shared operands are visited only once.
     pub(super) fn each_part<'d>(&'d self, mut f: impl FnMut(&'d Dim)) {
         let mut seen = Seen::default();
         let _ = self.walk(|dim| {
@@ -51,7 +51,8 @@ impl Dim {
         });
     }
 
-    /// Calls `f` with the first [`MAX_SIZE`] parts only. These are the same for equal dimensions, however they share operands.
+    /// Calls `f` with the first [`MAX_SIZE`] parts only. Equal dimensions have the same first parts, however they share
+    /// operands.
     fn each_of_the_first<'d>(&'d self, mut f: impl FnMut(&'d Dim)) {
         let mut left = MAX_SIZE;
         let _ = self.walk(|dim| {
@@ -80,7 +81,7 @@ impl Dim {
     }
 }
 
-/// The set of visited parts. It is only filled once that is cheaper than visiting parts again, because most dimensions are small.
+/// The set of visited parts. It stays empty while visiting parts again is cheaper, because most dimensions are small.
 struct Seen<T> {
     left: u32,
     seen: HashSet<T>,
@@ -217,7 +218,7 @@ fn computed(op: PrimOp, a: Dim, b: Dim) -> Dim {
     }
 }
 
-/// A part that is still to be written.
+/// A part of the text that has not been written yet.
 enum Text<'d> {
     Dim(&'d Dim),
     Operands(&'d DimExpr),

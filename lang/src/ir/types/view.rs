@@ -16,7 +16,8 @@ pub struct Ty<'a> {
 }
 
 impl PartialEq for Ty<'_> {
-    /// Compares body and entry only; compare equal types of two bodies with [`Ty::to_owned`] or `same_type`.
+    /// Compares the body and the position in its table only. To compare types of two bodies, use [`Ty::to_owned`] or
+    /// `same_type`.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.raw, other.raw) && self.id == other.id
     }
@@ -116,8 +117,8 @@ impl<'a> Ty<'a> {
         self.is_surely(other) || self.to_owned() == other.to_owned()
     }
 
-    /// Returns true if a record-by-record comparison shows that both are the same type. `false` is inconclusive: different records can describe the
-    /// same type.
+    /// Returns true if a comparison of the records shows that both are the same type. The result `false` is
+    /// inconclusive, because different records can describe the same type.
     fn is_surely(self, other: Ty<'_>) -> bool {
         // Parts can be shared, so there may be far more parts than records.
         const MOST_PARTS: usize = 10_000;
@@ -181,7 +182,7 @@ impl<'a> Ty<'a> {
         self.within(&Left::new())
     }
 
-    /// Copies the type to an owned one, with at most the remaining number of parts.
+    /// Copies the type to an owned one of at most `left` parts.
     fn within(self, left: &Left) -> Type {
         left.part(Type::Object, || self.rec().map(|rec| self.part(rec, left)))
     }
@@ -244,7 +245,7 @@ pub fn dim_at(raw: &RawView<'_>, id: u32) -> Dim {
     dim_within(raw, id, &Left::new())
 }
 
-/// Returns the dimension of an id, with at most the remaining number of parts.
+/// Returns the dimension with the number `id`, with at most `left` parts.
 fn dim_within(raw: &RawView<'_>, id: u32, left: &Left) -> Dim {
     left.part(Dim::Int(0), || raw.prims().get(id as usize).map(|rec| dim_part(raw, rec, left)))
 }
@@ -266,8 +267,8 @@ fn dim_part(raw: &RawView<'_>, rec: &PrimRec, left: &Left) -> Dim {
     }
 }
 
-/// The number of parts that may still be written out of a table with shared parts: a few records of a body under construction can describe a tree
-/// that exceeds memory.
+/// Number of parts that may still be written out. The limit is needed because a few records of a body under
+/// construction, by sharing parts, can describe a tree that exceeds memory.
 struct Left {
     parts: Cell<u32>,
     depth: Cell<u32>,

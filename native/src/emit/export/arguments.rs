@@ -88,7 +88,7 @@ fn scalar(out: &mut Function<'_, '_>, param: &Param, reg: Reg, at: usize) -> Str
 
 /// The check of a tensor argument.
 struct Check<'c> {
-    /// The pointer to its `DLTensor`.
+    /// The pointer to the argument's `DLTensor`.
     given: String,
     param: &'c Param,
     of: &'c TensorParam,
@@ -127,7 +127,7 @@ impl Check<'_> {
         self.memory(out, &elements)
     }
 
-    /// Checks the extents. The first dimension that is a variable sets its value.
+    /// Checks the extents. The first dimension that consists of a variable sets the value of the variable.
     fn shape(&self, out: &mut Function<'_, '_>, symbols: &mut BTreeMap<u32, String>) -> Vec<String> {
         let shape = self.field(out, SHAPE, "ptr");
         if !self.of.shape.is_empty() {
@@ -173,7 +173,7 @@ impl Check<'_> {
         (strides, product)
     }
 
-    /// Checks that the elements are contiguous, and that the function requires the same strides.
+    /// Checks that the elements are contiguous and that their strides are those that the function requires.
     fn strides(
         &self,
         out: &mut Function<'_, '_>,
@@ -241,8 +241,7 @@ impl Check<'_> {
     }
 }
 
-/// Emits a test that the stride of a dimension is the wanted one or does not matter, and that another condition
-/// holds.
+/// Emits a test that another condition holds, and that the stride of a dimension is the wanted one or does not matter.
 fn is_stride(out: &mut Function<'_, '_>, [extent, stride, wanted]: [&str; 3], also: &str) -> String {
     let same = out.op(format_args!("icmp eq i64 {stride}, {wanted}"));
     let single = out.op(format_args!("icmp sle i64 {extent}, 1"));
@@ -250,7 +249,8 @@ fn is_stride(out: &mut Function<'_, '_>, [extent, stride, wanted]: [&str; 3], al
     out.op(format_args!("and i1 {also}, {fits}"))
 }
 
-/// Returns the value of a dimension: a number, or a variable, which is set to the found extent on its first use.
+/// Returns the value of a dimension, which is a number or a variable. The first use of a variable sets it to the found
+/// extent.
 fn value_of(dim: &Dim, symbols: &mut BTreeMap<u32, String>, found: &str) -> String {
     match (dim.as_int(), dim) {
         (Some(value), _) => value.to_string(),
@@ -306,7 +306,7 @@ impl Function<'_, '_> {
         name
     }
 
-    /// Ends the function with a text unless a condition holds.
+    /// Emits code that ends the function with the error `text` unless `holds` is true.
     pub(super) fn unless_wrong(&mut self, holds: &str, text: &str, failure: Failure) {
         let [good, bad] = [self.label(), self.label()];
         let text = self.constant_text(text);

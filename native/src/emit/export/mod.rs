@@ -21,12 +21,12 @@ pub(crate) struct Exported {
     pub(crate) name: String,
     pub(crate) program: Program,
     pub(crate) proven: Proven,
-    /// Names of its shape variables, by their numbers.
+    /// Names of the shape variables, by variable number.
     pub(crate) symbols: BTreeMap<u32, String>,
     pub(crate) purpose: Purpose,
 }
 
-/// Returns the names of shape variables: those of parameters, or of the body.
+/// Returns the names of the shape variables of the parameters; if there are none, of the body.
 pub(crate) fn names_of_symbols<'b>(
     program: &Program,
     of_body: impl Fn(u32) -> Option<&'b str>,
@@ -157,7 +157,7 @@ fn call(module: &mut Module<'_>, of: &Exported) {
     out.close();
 }
 
-/// Returns the text of a site, including those with negative numbers.
+/// Returns the text of a site, which may be one of the callbacks with a negative number.
 fn fault(out: &mut Function<'_, '_>, site: &str) -> String {
     let name = out.module.name;
     let mut texts = vec![
@@ -200,7 +200,7 @@ fn in_c(kind: &ParamKind, program: &Program) -> &'static str {
     }
 }
 
-/// Emits `__tvm_ffi_NAME`, the safe call of TVM-FFI.
+/// Emits `__tvm_ffi_NAME`, a function with the calling convention of TVM-FFI's safe calls.
 fn for_tvm(module: &mut Module<'_>) {
     let (name, program) = (module.name, module.program);
     let head = format!("define i32 @__tvm_ffi_{name}(ptr %self, ptr %given, i32 %count, ptr %result)");
@@ -257,10 +257,10 @@ const TENSOR: i32 = 70;
 /// Bytes of an object's header.
 const OBJECT: u64 = 24;
 
-/// A value of TVM-FFI as 64 bits, a test of its type, and the name of the right type.
+/// The 64 bits of a TVM-FFI value, a test of its type, and the name of the expected type.
 type OfAny = (String, String, &'static str);
 
-/// Emits a test that a type is one of two.
+/// Emits a test that `ty` is one of two types.
 fn is_one_of(out: &mut Function<'_, '_>, ty: &str, types: [i32; 2]) -> [String; 3] {
     let [a, b] = types.map(|wanted| out.op(format_args!("icmp eq i32 {ty}, {wanted}")));
     let both = out.op(format_args!("or i1 {a}, {b}"));

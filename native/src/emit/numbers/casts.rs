@@ -57,7 +57,7 @@ impl Function<'_, '_> {
         self.resized(wide, to, unsigned, &x)
     }
 
-    /// Changes the width of an integer to that of another type.
+    /// Sign-extends, zero-extends or truncates an integer to the width of another type.
     fn resized(&mut self, from: Scalar, to: Scalar, unsigned: bool, x: &str) -> String {
         let [source, target] = [from, to].map(|scalar| self.ty(types::of(scalar)));
         let how = match (types::bits(from), types::bits(to)) {

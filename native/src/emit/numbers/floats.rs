@@ -45,7 +45,7 @@ impl Function<'_, '_> {
         self.set(dst, &value);
     }
 
-    /// Emits `a * b + c`, rounded once; it is a function call if the machine does not have an instruction for it.
+    /// Emits `a * b + c`, rounded once. Without a machine instruction for it, this is a function call.
     pub(in crate::emit) fn mul_add(&mut self, dst: Reg, operands: [Reg; 3]) {
         let of = self.module.scalar(dst);
         let base = types::of(of);
@@ -118,7 +118,7 @@ impl Function<'_, '_> {
         self.rounded(of, &value)
     }
 
-    /// Emits a function by its steps if it has some, otherwise as a call of one in the table.
+    /// Emits a function as a sequence of steps if it has one, otherwise as a call of a function in the table.
     fn elementary(&mut self, math: Math, base: &'static str, x: &str) -> String {
         match elementary::of(math).filter(|_| base == "float") {
             Some(steps) => steps(self, &x.to_string()),
@@ -151,7 +151,7 @@ impl Function<'_, '_> {
         }
     }
 
-    /// Rounds to the nearest number, ties to even; NaN remains NaN.
+    /// Rounds to the nearest `bfloat16`, ties to even; NaN remains NaN.
     fn rounded_to_bf16(&mut self, value: &str) -> String {
         let (float, word) = (self.ty("float"), self.ty("i32"));
         let [sixteen, one, half, upper, quiet] =

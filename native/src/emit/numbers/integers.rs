@@ -5,7 +5,7 @@ use crate::emit::types;
 use runtime::program::{Binary, Reg, Scalar};
 
 impl Function<'_, '_> {
-    /// Emits an operation on two registers of one type.
+    /// Emits an operation on two registers of the same type.
     pub(in crate::emit) fn binary(&mut self, op: Binary, dst: Reg, [a, b]: [Reg; 2], place: u32) {
         let of = self.module.scalar(a);
         if of.is_float() {
@@ -128,7 +128,7 @@ impl Function<'_, '_> {
         self.op(format_args!("{name} {ty} {x}, {y}"))
     }
 
-    /// Emits a quotient or remainder. A division by zero ends the run; the least number divided by -1 wraps around.
+    /// Emits a quotient or remainder. Division by zero ends the run; the least integer divided by -1 wraps around.
     fn divided(&mut self, op: Binary, of: Scalar, ([a, b], [x, y]): ([Reg; 2], [&str; 2]), place: u32) -> String {
         let (base, ranges) = (types::of(of), &self.module.ranges);
         let divisor = ranges.reg(b);

@@ -14,7 +14,7 @@ pub enum SealError {
     TooLong {
         /// The section.
         section: &'static str,
-        /// The number of its records.
+        /// Number of records in the table.
         len: usize,
     },
     /// An id or range points outside its table.
@@ -31,14 +31,14 @@ pub enum SealError {
         /// The length of the table.
         len: usize,
     },
-    /// A record refers to itself or to a later one.
+    /// A record refers to itself or to a later record.
     #[error("{what} {index}: refers to {found}; a record may refer only to earlier ones")]
     Forward {
         /// The kind of record.
         what: &'static str,
         /// The number of the record.
         index: usize,
-        /// The record that it refers to.
+        /// The record to which it refers.
         found: u32,
     },
     /// A record is nested too deeply.
@@ -51,7 +51,7 @@ pub enum SealError {
         /// The greatest depth allowed.
         most: u32,
     },
-    /// A record that is small to store is too large once its shared parts are written out.
+    /// A record that is small when stored is too large when its shared parts are written out.
     #[error("{what} {index}: more than {MAX_SIZE} parts when written out; name inner parts")]
     TooLarge {
         /// The kind of record.
@@ -80,9 +80,9 @@ pub enum SealError {
     /// A value is used where it is not visible.
     #[error("node {index}{}: uses `{name}` outside the region that defines it", named(.user))]
     Scope {
-        /// The node that uses it.
+        /// The node that uses the value.
         index: usize,
-        /// The name of the user, or empty.
+        /// The name of that node; may be empty.
         user: String,
         /// The name of the value.
         name: String,
@@ -90,9 +90,9 @@ pub enum SealError {
     /// An operand refers to its own node or a later one.
     #[error("node {index}{}: `{name}` is used here, before its definition; move the definition before its first use", named(.user))]
     UseBeforeDef {
-        /// The node that uses it.
+        /// The node with the operand.
         index: usize,
-        /// The name of the user, or empty.
+        /// The name of that node; may be empty.
         user: String,
         /// The name of the value.
         name: String,
@@ -100,21 +100,21 @@ pub enum SealError {
     /// A pass removed a value that is still used.
     #[error("node {index}{}: uses `{name}`, which was removed; replace its uses first", named(.user))]
     Removed {
-        /// The node that uses it.
+        /// The node that uses the value.
         index: usize,
-        /// The name of the user, or empty.
+        /// The name of that node; may be empty.
         user: String,
         /// The name of the value.
         name: String,
     },
-    /// A nested expression has zero users, or more than one.
+    /// A nested expression has no user, or more than one.
     #[error(
         "node {index}: an expression without a name has {uses} users, and exactly one is allowed; bind it to a variable, which `rw.emit` does in a rewrite"
     )]
     UnboundUses {
         /// The node.
         index: usize,
-        /// The number of its users.
+        /// Number of users of the expression.
         uses: u32,
     },
     /// A block does not declare its accesses, and they cannot be inferred.

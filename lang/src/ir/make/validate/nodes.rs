@@ -7,19 +7,19 @@ use crate::ir::storage::sections::RawView;
 
 /// An open region during the traversal of nodes.
 struct Open {
-    /// The position after its content.
+    /// The position after the content of the region.
     end: u32,
-    /// The position where values defined directly in it stop being visible, unless they are INNER.
+    /// The position at which values defined directly in the region stop being visible, unless they are INNER.
     visible: u32,
-    /// The number of nested expressions directly in it that do not have a user yet.
+    /// Number of nested expressions directly in the region that do not have a user yet.
     pending: i32,
-    /// The kind of the last block directly in it, if only nested expressions follow that block; otherwise 0.
+    /// The kind of the last block directly in the region, if only nested expressions follow that block; otherwise 0.
     block: u16,
 }
 
 impl Open {
-    /// Adds a node directly in the region; the node consumes `nested` pending expressions. Returns true for a block that sealed bodies do not
-    /// contain: one that follows a block of its kind, or an empty one.
+    /// Adds a node directly in the region; the node uses `nested` pending expressions. Returns true for a block that
+    /// sealed bodies do not contain: an empty block, or one that follows a block of the same kind.
     #[inline]
     fn take(&mut self, i: usize, node: &NodeRec, nested: i32) -> Result<bool, SealError> {
         self.pending -= nested;
@@ -51,7 +51,7 @@ impl Open {
     }
 }
 
-/// Checks the nodes. Returns true if their order or their blocks differ from the form of sealed bodies.
+/// Checks the nodes. Returns true if the order of the nodes, or their blocks, differ from the form of sealed bodies.
 pub(super) fn nodes(raw: &RawView<'_>) -> Result<bool, SealError> {
     let nodes = raw.nodes();
     let n = nodes.len() as u32;
@@ -114,7 +114,8 @@ fn in_place(node: &NodeRec, i: usize, n: usize, end: u32) -> Result<(), SealErro
     Ok(())
 }
 
-/// Returns true if the nested expressions of a node directly precede it, in the order of the operands; records where they begin.
+/// Returns true if the nested expressions of a node directly precede it, in the order of the operands. Records where
+/// these expressions begin.
 fn directly_before(raw: &RawView<'_>, i: usize, node: &NodeRec, starts: &mut [u32]) -> bool {
     let (nodes, mut at) = (raw.nodes(), i as u32);
     for op in raw.operands()[node.op_range()].iter().rev() {
@@ -134,7 +135,7 @@ fn unbound_escapes(index: usize) -> SealError {
     SealError::Malformed { what: "node", index, why }
 }
 
-/// Checks the conditions that can only be decided after all nodes.
+/// Checks the conditions that depend on all nodes.
 fn finish(nodes: &[NodeRec], uses: &[u8]) -> Result<(), SealError> {
     let n = nodes.len();
     if nodes[0].has(flag::REGION) && nodes[0].a as usize + 1 != n {
@@ -157,7 +158,8 @@ fn finish(nodes: &[NodeRec], uses: &[u8]) -> Result<(), SealError> {
     Ok(())
 }
 
-/// Returns true for nodes that are values. They are bound or have a single user, so that equal programs have equal nodes.
+/// Returns true for nodes that are values. Each of them is bound or has a single user, so that equal programs have
+/// equal nodes.
 pub(crate) fn is_expression(node: &NodeRec) -> bool {
     matches!(
         node.kind,
@@ -180,12 +182,14 @@ pub(crate) fn is_expression(node: &NodeRec) -> bool {
     ) || node.kind == kind::ACCESS && node.a == ACCESS_OF_OPERAND
 }
 
-/// Returns true for a nested expression: a value without a name. Kinds that may be statements, in TIR or unknown, are excluded.
+/// Returns true for a nested expression, which is a value without a name. Kinds that may be statements, in TIR or
+/// unknown, are excluded.
 pub(crate) fn is_nested(node: &NodeRec) -> bool {
     node.flags & (flag::BOUND | flag::TERM) == 0 && is_expression(node)
 }
 
-/// The payload of an ACCESS that is an operand of a buffer match or a call; ACCESSes of blocks are statements.
+/// The payload of an ACCESS that is an operand of a buffer match or a call. Other ACCESSes belong to blocks and are
+/// statements.
 const ACCESS_OF_OPERAND: u32 = 2;
 
 fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> {
