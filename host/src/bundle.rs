@@ -9,7 +9,7 @@ use crate::run::Past;
 use registry::Selection;
 use serde_json::{Value, json};
 
-/// Version of the format that this host writes, and the newest that it reads.
+/// Version of the format that this host writes. It is also the newest version that this host reads.
 const FORM: u64 = 1;
 
 /// A failure, in a form that can be compared with that of another run.
@@ -249,7 +249,7 @@ fn selection(field: Field<'_>) -> Result<Selection, String> {
     })
 }
 
-/// A value of the file, with its name for messages.
+/// A value in the file, and its name for messages.
 struct Field<'v> {
     name: String,
     value: &'v Value,

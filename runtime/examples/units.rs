@@ -12,7 +12,7 @@ use std::time::Instant;
 /// Units of work for each measurement.
 const WORK: u64 = 5_000_000_000;
 
-/// Name, extents and data type of `B`, `C` and `D`, and the body of the endless loop.
+/// The name, the extents and data type of `B`, `C` and `D`, and the body of each endless loop.
 const BODIES: &[(&str, &str, i64, &str)] = &[
     ("nothing", "float32", 8, "A[0] = 0"),
     ("scalar floats", "float32", 8, "B[0] = B[1] * T.float32(0.5) + B[2]"),
@@ -98,8 +98,7 @@ fn text(dtype: &str, extent: i64, body: &str) -> String {
     )
 }
 
-/// Returns the seconds of processor time of this thread, or the elapsed time where the system does not provide
-/// that.
+/// Returns the processor time of this thread in seconds, or the elapsed time on systems without thread times.
 fn seconds(began: Instant) -> f64 {
     let known = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = known.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());

@@ -22,11 +22,11 @@ pub struct Bound<'m> {
 
 /// Memory of a storage, in words of 8 bytes, and the number of bytes that are part of it.
 pub enum Given<'m> {
-    /// Allocated by the program.
+    /// Memory that the program allocates.
     None,
     /// A read-only tensor.
     Read(&'m [u64], usize),
-    /// A tensor that the program may write.
+    /// A tensor that the program may read and write.
     Write(&'m mut [u64], usize),
 }
 
@@ -163,7 +163,7 @@ fn shapes(program: &Program, args: &[Arg<'_>], symbols: &mut BTreeMap<u32, i64>)
     Ok(())
 }
 
-/// Returns true if the types are equal. `bool` equals the one-bit integer that older texts use for it.
+/// Returns true if the types are equal. `bool` also equals the one-bit integer that older texts use instead.
 fn is_same_type(a: DType, b: DType) -> bool {
     Scalar::of(a) == Some(Scalar::Bool) && Scalar::of(b) == Some(Scalar::Bool) && a.lanes() == b.lanes()
 }
@@ -176,7 +176,7 @@ fn compact(shape: &[i64]) -> Vec<i64> {
     strides
 }
 
-/// Evaluates an operation of a dimension; `None` if the result is undefined or exceeds 64 bits.
+/// Evaluates an operation in a dimension; `None` if the result is undefined or exceeds 64 bits.
 pub(crate) fn computed(op: PrimOp, x: i64, y: i64) -> Option<i64> {
     match op {
         PrimOp::Shl => u32::try_from(y).ok().and_then(|y| x.checked_shl(y)),
@@ -189,7 +189,7 @@ pub(crate) fn computed(op: PrimOp, x: i64, y: i64) -> Option<i64> {
     }
 }
 
-/// Evaluates a dimension whose variables are bound.
+/// Evaluates a dimension. Its variables must be bound.
 fn value_of(dim: &Dim, symbols: &BTreeMap<u32, i64>) -> Option<i64> {
     let expr = match dim {
         Dim::Int(value) => return Some(*value),

@@ -53,15 +53,15 @@ pub enum FaultKind {
     /// An integer is divided by 0.
     #[error("division of an integer by zero")]
     DivisionByZero,
-    /// More memory than the limit allows.
+    /// The run needs more memory than the limit allows.
     #[error("{needed} bytes are needed, but the limit is {limit} bytes")]
     OutOfMemory {
-        /// Bytes in use, including those requested.
+        /// Number of bytes in use, including the requested ones.
         needed: u64,
         /// The limit in bytes.
         limit: u64,
     },
-    /// More work than the limit allows.
+    /// The run needs more work than the limit allows.
     #[error("the run reached its limit of {limit} units of work")]
     TooMuchWork {
         /// The limit in units of work.
@@ -77,7 +77,7 @@ pub enum FaultKind {
         parameter: String,
         /// The argument that the parameter requires.
         wanted: String,
-        /// The argument that was passed.
+        /// The argument that the caller passed.
         found: String,
     },
     /// The number of arguments differs from the number of parameters.
@@ -106,7 +106,7 @@ pub enum FaultKind {
     Race {
         /// Kind of the loop: parallel, vectorized or thread-bound.
         kind: &'static str,
-        /// Name of its variable.
+        /// Name of the loop variable.
         name: String,
         /// Name of the accessed memory.
         of: String,

@@ -15,8 +15,7 @@ use std::time::{Duration, Instant};
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 /// True while a thread forks, or waits to fork.
 static FORKS: AtomicBool = AtomicBool::new(false);
-/// Longest time that a fork waits. After this time, the fork proceeds, because a process that waits for ever would be
-/// worse.
+/// Maximum time that a fork waits. Then it proceeds, because waiting for ever would be worse.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 thread_local! {
@@ -41,7 +40,7 @@ fn go_out() {
     INSIDE.fetch_sub(1, Ordering::SeqCst);
 }
 
-/// Sets how many times this thread has entered, and updates the count that other threads read. Returns the previous
+/// Sets how many times this thread has entered, updates the count that other threads read, and returns the previous
 /// depth.
 fn set_depth(depth: usize) -> usize {
     let before = DEPTH.replace(depth);
@@ -53,7 +52,7 @@ fn set_depth(depth: usize) -> usize {
     before
 }
 
-/// Restores the depth, also after a panic.
+/// Restores the depth when dropped, also after a panic.
 struct Restored(usize);
 
 impl Drop for Restored {

@@ -45,9 +45,9 @@ const BYTE: u64 = 2;
 #[derive(Clone, Debug)]
 pub struct Limits {
     shared: Arc<Shared>,
-    /// Dropped memory, for reuse.
+    /// Memory dropped during the run, for reuse.
     spare: Arc<Mutex<Spare>>,
-    /// The byte that fills memory which the module has not written yet.
+    /// The byte with which new memory is filled before the module writes it.
     fresh: u8,
 }
 
@@ -198,7 +198,8 @@ impl Limits {
         &self.spare
     }
 
-    /// Takes dropped memory of this run with room for this many words. The remaining spare memory is shrunk to `most` bytes.
+    /// Takes memory with room for `words` words from the memory dropped in this run. The remaining spare memory is
+    /// shrunk to `most` bytes.
     pub(crate) fn take_spare(&self, words: usize, most: u64) -> Option<Vec<u64>> {
         fork::inside(|| self.spare.lock().unwrap_or_else(PoisonError::into_inner).take(words, most))
     }
@@ -212,13 +213,13 @@ impl Limits {
 /// Bytes that count as used until this is dropped.
 #[derive(Debug, Default)]
 pub struct Charge {
-    /// The counters, and the store of dropped memory, which exists as long as a run or its executor.
+    /// The counters, and the store of dropped memory, which the run or its executor owns.
     counted: Option<(Arc<Shared>, Weak<Mutex<Spare>>)>,
     bytes: u64,
 }
 
 impl Charge {
-    /// Returns charged memory to the spare memory, or to the system.
+    /// Returns charged memory to the store of spare memory, or to the system.
     pub(crate) fn give_back(&self, room: Vec<u64>) {
         let Some((shared, spare)) = &self.counted else { return };
         let Some(spare) = spare.upgrade() else { return };

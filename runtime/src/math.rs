@@ -91,7 +91,7 @@ pub fn compare<T: PartialOrd>(op: Binary, a: T, b: T) -> bool {
 mod tests {
     use super::*;
 
-    /// The bits were computed once; another machine, compiler or release of `libm` must not change them.
+    /// The expected bits were computed once; they must be the same for every machine, compiler and release of `libm`.
     #[test]
     fn bits_are_those_of_every_machine() {
         let x = 0.7f32;

@@ -1,4 +1,4 @@
-//! Memory of tensors and of PrimFuncs, aligned to 64 bytes: a cache line, and the widest vectors.
+//! Memory of tensors and PrimFuncs. It is aligned to 64 bytes, the size of a cache line and of the widest vectors.
 
 use crate::fault::{Fault, FaultKind};
 use crate::limits::{Charge, Limits};
@@ -39,7 +39,7 @@ impl Room {
         Ok(out)
     }
 
-    /// Returns memory, and true if it is new and therefore zero.
+    /// Returns memory, and true if it is newly allocated and therefore zero.
     fn made(bytes: u64, limits: &Limits) -> Result<(Room, bool), Fault> {
         let charge = limits.memory(bytes)?;
         let too_much = || -> Fault { FaultKind::OutOfMemory { needed: bytes, limit: limits.memory_limit() }.into() };
@@ -55,7 +55,7 @@ impl Room {
         Ok((Room::aligned(kept.unwrap_or_else(|| vec![0; room]), words, charge), is_new))
     }
 
-    /// Copies bytes, without counting them in a limit. The last word is padded with zeros.
+    /// Copies bytes without counting them in a limit. The last word is padded with zeros.
     pub(crate) fn of(bytes: &[u8]) -> Room {
         let words = bytes.len().div_ceil(8);
         let mut out = Room::aligned(vec![0; words + LINE - 1], words, Charge::default());
@@ -63,7 +63,7 @@ impl Room {
         out
     }
 
-    /// Selects the aligned part of some words.
+    /// Selects `words` aligned words from `all`.
     fn aligned(all: Vec<u64>, words: usize, charge: Charge) -> Room {
         let start = all.as_ptr().align_offset(LINE * size_of::<u64>()).min(LINE - 1);
         Room { used: start..start + words, all, charge }
@@ -96,7 +96,7 @@ impl Room {
 }
 
 impl Clone for Room {
-    /// Copies the memory, without counting it in a limit.
+    /// Copies the memory without counting the copy in a limit.
     fn clone(&self) -> Room {
         Room::of(self.bytes())
     }

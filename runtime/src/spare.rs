@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-/// Memory dropped in a run, the newest last.
+/// Memory that was dropped in a run, the most recent last.
 #[derive(Debug, Default)]
 pub(crate) struct Spare {
     rooms: VecDeque<Vec<u64>>,
     bytes: u64,
 }
 
-/// Least number of words for which memory is kept; smaller pieces are cheap to allocate.
+/// Minimum number of words of memory that is kept; smaller pieces are cheap to allocate.
 const LEAST: usize = 2048;
 
 impl Spare {
@@ -19,8 +19,8 @@ impl Spare {
         self.bytes
     }
 
-    /// Takes memory of at least this many words, and at most an eighth more. Shrinks the rest to `most` bytes,
-    /// which is the limit minus the memory in use.
+    /// Takes memory of at least `words` words, and at most an eighth more. Shrinks the rest to `most` bytes, which is
+    /// the limit minus the memory in use.
     pub(crate) fn take(&mut self, words: usize, most: u64) -> Option<Vec<u64>> {
         let fits = |room: &Vec<u64>| (words..=words + words / 8).contains(&room.len());
         let found = self.rooms.iter().enumerate().rev().filter(|(_, room)| fits(room));

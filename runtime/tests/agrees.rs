@@ -1,4 +1,5 @@
-//! The interpreter, with lanes and without, agrees bit for bit with a naive evaluator on generated functions.
+//! Tests that the interpreter, with and without lanes, agrees bit for bit with a naive evaluator on generated
+//! functions.
 
 mod naive;
 
@@ -31,7 +32,7 @@ fn run(interpreter: &dyn Backend, body: &Body, mut tensors: Vec<Tensor>) -> Resu
     Ok(tensors)
 }
 
-/// Compares bits; all NaN are equal.
+/// Returns true if all bits are equal; all NaNs count as equal.
 fn same(a: &[Num], b: &[Num]) -> bool {
     let same = |(a, b): (&Num, &Num)| match (a, b) {
         (Num::F(a), Num::F(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),

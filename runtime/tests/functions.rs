@@ -17,7 +17,7 @@ fn limits() -> Limits {
     Limits::new(1 << 30, 1 << 40)
 }
 
-/// Runs a function on tensors that it may write.
+/// Runs a function on tensors, which it may write.
 fn run(text: &str, tensors: &mut [Tensor]) -> Result<Option<Number>, Fault> {
     let mut args: Vec<Arg<'_>> = tensors.iter_mut().map(Arg::Out).collect();
     Interpreter.prepare(&func(text))?.run(&mut args, &limits())

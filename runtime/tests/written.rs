@@ -87,7 +87,7 @@ fn what_comes_after_the_end_is_not_written() {
     assert!(!Proven::of(&program("(6, 5)", "B", &[returns])).writes_all(1));
 }
 
-/// The loops over rows and columns are one loop.
+/// The function has one loop over rows and columns.
 #[test]
 fn a_fused_loop_writes_what_its_parts_do() {
     let fused = |extent: i64, row: &str, column: &str| {
@@ -113,7 +113,7 @@ fn three_loops_are_one() {
     assert!(!fused("f // 2 % 5"));
 }
 
-/// Tiles of 4 columns; the last one has fewer.
+/// The tiles have 4 columns, except for the last, which has fewer.
 #[test]
 fn a_tile_that_is_cut_ends_with_the_buffer() {
     let cut = |tiles: i64, least: i64| {

@@ -38,7 +38,7 @@ pub(in crate::cli) struct InputArgs {
 }
 
 impl InputArgs {
-    /// A file whose extension determines its format.
+    /// Returns the arguments for a file whose extension determines its format.
     pub(in crate::cli) fn of(input: PathBuf) -> InputArgs {
         InputArgs { input, from: None, params: None }
     }
@@ -143,7 +143,7 @@ pub(in crate::cli) struct IsolateArgs {
 }
 
 impl IsolateArgs {
-    /// Returns the given options that limit a process of a plugin.
+    /// Returns the options that were given and that limit a process of a plugin.
     pub(in crate::cli) fn limits_given(&self) -> Vec<&'static str> {
         let IsolateArgs { isolate: _, plugin_timeout, plugin_memory, plugin_cpu } = self;
         let all =

@@ -1,4 +1,5 @@
-//! The command `check`: reports every fault of a manifest, its plugins and modules, without consequential errors.
+//! The command `check`: reports every fault of a manifest, its plugins and the given modules, but no faults that only
+//! follow from others.
 
 use super::arguments::{InputArgs, Plugins};
 use super::building::Building;
@@ -139,7 +140,7 @@ fn wrong_pipelines(manifest: &Manifest, checker: &mut Checker<'_>) -> Vec<Error>
     manifest.pipelines.iter().filter_map(&mut wrong).collect()
 }
 
-/// Returns the errors that prevent passes from being planned in any pipeline, except those in `said`.
+/// Returns the errors that prevent a pass from being planned in any pipeline, except errors that are already in `said`.
 fn wrong_passes(checker: Checker<'_>, said: &[Error]) -> Vec<Error> {
     // A cycle is compared by its key, because pipelines with different lists enter the same cycle in different places.
     let told = |error: &PlanError| match error {

@@ -94,7 +94,7 @@ pub(super) struct Seen {
     met: RefCell<Option<Met>>,
     /// Verification time of each pass that ran.
     verify: RefCell<Vec<Duration>>,
-    /// Facts about plugin crates that were collected before the run.
+    /// What was collected about plugin crates before the run.
     pub(super) survey: RefCell<Survey>,
 }
 
@@ -128,8 +128,8 @@ impl LookArgs {
         }
     }
 
-    /// Calls `survey` to check the outputs, then runs `run` and writes the trace, even if the run fails. With `--timing=json`, then reports the error of the run
-    /// and prints the times last.
+    /// Calls `survey` to check the outputs, then calls `run`, and writes the trace even if the run fails. With
+    /// `--timing=json`, reports the error of the run first and prints the times last.
     pub(super) fn seen(
         &self,
         survey: impl FnOnce() -> Result<Survey, Error>,
@@ -257,7 +257,7 @@ impl LookArgs {
         }
     }
 
-    /// Prints the times if they are requested; always as JSON with `--message-format json`.
+    /// Prints the times if they are requested. With `--message-format json`, always prints them as JSON.
     fn timing(&self, seen: &Seen, messages: Messages) {
         let Some(format) = self.timing else { return };
         let spans = seen.timing.spans(&seen.verify.borrow());
@@ -318,7 +318,7 @@ fn timing_text(spans: &[Span]) -> String {
     format!("\n{}", table(&rows))
 }
 
-/// Returns the first span and its descendants as JSON, and the remaining spans.
+/// Returns the first span and its descendants as JSON, and the spans that remain.
 fn timing_json(spans: &[Span], whole: Duration) -> (serde_json::Value, &[Span]) {
     let Some((span, mut rest)) = spans.split_first() else { return (serde_json::Value::Null, spans) };
     let mut children = Vec::new();

@@ -15,7 +15,7 @@ use crate::workers;
 use passhost_lang::names::counted;
 use std::path::PathBuf;
 
-/// Lists all plugins and writes the lockfile. If a plugin is refused, the file does not change.
+/// Lists all plugins and writes the lockfile. If a plugin is refused, the lockfile does not change.
 pub(super) fn lock(manifest: Option<&PathBuf>, messages: Messages) -> Result<u8, Error> {
     let manifest = Manifest::load(&manifest_path(manifest)?)?;
     let (engine, written) = Engine::write_lock(&manifest, &Building::new(messages))?;
@@ -31,7 +31,7 @@ pub(super) fn lock(manifest: Option<&PathBuf>, messages: Messages) -> Result<u8,
 }
 
 /// Reports which plugins changed, before any of their code runs. Edited sources of a crate beside the manifest are only
-/// logged, because authors edit them all the time.
+/// logged, because authors edit such sources all the time.
 pub(super) fn tell(lock: &Compared, messages: Messages) {
     let path = lock.path().display();
     let (edited, changes): (Vec<_>, Vec<_>) = lock.changes().into_iter().partition(|change| change.edited);
@@ -45,7 +45,7 @@ pub(super) fn tell(lock: &Compared, messages: Messages) {
     }
 }
 
-/// Warns of crates that are newer than their libraries, in a command that builds nothing.
+/// Warns of crates that are newer than their libraries. Called by commands that build nothing.
 pub(super) fn tell_stale(lock: &Compared, messages: Messages) {
     for folder in lock.stale() {
         let title = format!("plugin crate {} changed since its library was built", folder.display());

@@ -51,7 +51,7 @@ impl Messages {
         self.write(&if self.is_json() { report.json() } else { report.render(true) });
     }
 
-    /// Writes the first of many reports of one kind, and the number of the others.
+    /// Writes the first of several reports of one kind, and the number of the remaining reports.
     pub(crate) fn reports(self, reports: impl ExactSizeIterator<Item = Report>, what: &str) {
         let more = reports.len().saturating_sub(FEW);
         reports.take(FEW).for_each(|report| self.report(&report));
@@ -74,7 +74,7 @@ impl Messages {
         }
     }
 
-    /// Writes a text of some kind, unchanged; as JSON, `{"KIND": TEXT}`.
+    /// Writes a text unchanged; in JSON, as `{"KIND": TEXT}`.
     pub(crate) fn text(self, kind: &str, text: &str) {
         match self.format {
             Format::Human => self.write(text),
@@ -87,7 +87,7 @@ impl Messages {
         self.write(&format!("{}\n", serde_json::json!({ kind: data })));
     }
 
-    /// Writes a text, or with the format JSON the data instead.
+    /// Writes a text; with the JSON format, writes the data instead.
     pub(crate) fn table(self, kind: &str, text: impl FnOnce() -> String, data: impl FnOnce() -> serde_json::Value) {
         match self.format {
             Format::Human => self.write(&text()),
@@ -100,7 +100,7 @@ impl Messages {
     }
 }
 
-/// The writer of log events. Each event is written with one call.
+/// Writes log events. Each event is written with one call.
 pub(crate) struct LogWriter(pub(crate) Messages);
 
 impl Write for LogWriter {

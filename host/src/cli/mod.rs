@@ -212,7 +212,7 @@ fn listed(arg: &Plugins, messages: Messages) -> Result<Engine, Error> {
     listed_of(&manifest, keeper.builds_nothing(), &(), messages)
 }
 
-/// Applies `look` to the plugins that can be listed, and warns of the others, such as a crate that is not built. With
+/// Applies `look` to the plugins that can be listed, and warns of the others, such as crates that are not built. With
 /// `--locked`, all plugins must be listed.
 fn partly(
     arg: &Plugins,

@@ -49,7 +49,7 @@ fn meaning(arg: &Arg) -> String {
     text
 }
 
-/// Returns the table of arguments and options. Those that `known` has, too, are listed by name only.
+/// Returns the table of arguments and options. Options that are also in `known` are only listed by name.
 fn options<'c>(args: impl Iterator<Item = &'c Arg>, known: Option<&Command>) -> String {
     let is_known = |arg: &Arg| {
         let same = |other: &Arg| other.get_id() == arg.get_id() && meaning(other) == meaning(arg);

@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A request, with config values that are not checked yet.
+/// A request whose config values have not been checked yet.
 pub(super) struct Asked {
     request: Request,
     written: Written,
@@ -25,23 +25,23 @@ pub(super) struct Asked {
     target: Option<Target>,
 }
 
-/// A pipeline with its source text, so that errors can be shown at their place.
+/// A pipeline and its source text, so that messages can show the place of an error.
 pub(super) struct Written {
     pub(super) pipeline: Pipeline,
     origin: PathBuf,
     text: Arc<str>,
-    /// The position of the pipeline in the text; `None` if the text has it in another form, such as a string with
+    /// The position of the pipeline in the text; `None` if the text contains it in another form, such as a string with
     /// escapes.
     start: Option<usize>,
     /// The range of the whole pipeline in the text.
     whole: Range<usize>,
-    /// Names of pipelines of the manifest that occur in the text, where only passes are allowed.
+    /// Names of other pipelines of the manifest that occur in the text, where only passes are allowed.
     others: Vec<String>,
 }
 
 impl Written {
-    /// Reads a pipeline that is the whole text. `passes` is the text with its comments blanked, so that positions are
-    /// the same.
+    /// Parses a pipeline that is the whole text. `passes` is the text with its comments blanked, which does not change
+    /// positions.
     fn parse(origin: PathBuf, (text, passes): (&str, &str), others: Vec<String>) -> Result<Written, Error> {
         let (pipeline, whole) = (Pipeline::default(), 0..text.len());
         Written { pipeline, origin, text: text.into(), start: Some(0), whole, others }.read(passes)
@@ -63,7 +63,7 @@ impl Written {
         Ok(self)
     }
 
-    /// Adds the place in the text to an error of a plan. Returns other errors unchanged.
+    /// Adds the place in the text to an error about a plan. Returns other errors unchanged.
     pub(super) fn shown(&self, error: Error) -> Error {
         let Error::Plan(wrong) = &error else { return error };
         let Some(span) = wrong.span() else { return error };
@@ -92,7 +92,7 @@ impl Written {
     }
 }
 
-/// Config values that are not checked against the declarations of plugins yet.
+/// Config values that have not been checked against the declarations of plugins yet.
 struct Config {
     manifest: BTreeMap<String, ConfigValue>,
     pipeline: BTreeMap<String, ConfigValue>,
@@ -137,7 +137,7 @@ impl Config {
     }
 }
 
-/// Checks the config values of a manifest or a pipeline. Returns the valid values, and the problems of the others.
+/// Checks the config values of a manifest or a pipeline. Returns the valid values, and the errors about the others.
 pub(super) fn checked_settings(
     given: &BTreeMap<String, ConfigValue>,
     engine: &Engine,
@@ -261,7 +261,7 @@ fn from_file(text: &str, manifest: &Manifest) -> Result<Written, Error> {
 }
 
 /// Returns the pipelines of a manifest whose names occur in a text. The text is scanned once, so the time is linear
-/// even with many pipelines.
+/// even if there are many pipelines.
 fn pipelines_in(text: &str, manifest: &Manifest) -> Vec<String> {
     text.split(ends_name).filter(|name| manifest.pipelines.contains_key(*name)).map(str::to_string).collect()
 }
@@ -271,8 +271,8 @@ fn ends_name(c: char) -> bool {
     c == ',' || c.is_whitespace() || "[](){}\"".contains(c)
 }
 
-/// Replaces the byte order mark and comments (from a `#` outside of quotes to the end of the line) with blanks, so that
-/// everything else keeps its position.
+/// Replaces the byte order mark and all comments (from a `#` outside of quotes to the end of the line) with blanks, so
+/// that the rest of the text keeps its position.
 fn without_comments(text: &str) -> String {
     let (mut quoted, mut escaped, mut comment) = (false, false, false);
     let mut out = String::with_capacity(text.len());

@@ -12,12 +12,12 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// Longest cell of a table in characters, except in the last column.
+/// Maximum length of a table cell in characters, except in the last column.
 const WIDEST: usize = 120;
-/// Longest cell of the last column.
+/// Maximum length of a cell in the last column.
 const LONGEST: usize = 2_000;
 
-/// Renders rows as columns; the last column is not padded. Cells may contain texts of plugins, so control characters
+/// Renders rows as columns. The last column is not padded. Cells may contain texts of plugins, so control characters
 /// are escaped and long texts are cut.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let cell = |last: bool, cell: &String| {

@@ -1,4 +1,4 @@
-//! Parses the arguments of the command line, and reports those that cannot be parsed.
+//! Parses the arguments of the command line, and reports arguments that cannot be parsed.
 
 use super::commands::Cli;
 use super::messages::Messages;
@@ -32,7 +32,8 @@ fn named<'c>(program: &'c mut Command, words: &[OsString]) -> Option<&'c mut Com
     program.find_subcommand_mut(name)
 }
 
-/// Joins each negative number to the option before it, because the number is its value, and not another option.
+/// Joins each negative number to the option before it, so that it is parsed as the value of that option and not as
+/// another option.
 fn joined(words: Vec<OsString>) -> Vec<OsString> {
     let is_negative = |word: &OsString| {
         let text = word.to_string_lossy();
@@ -73,7 +74,7 @@ fn joined(words: Vec<OsString>) -> Vec<OsString> {
     out
 }
 
-/// Replaces the suggestions of clap, which only compares letters, by those of passhost.
+/// Replaces clap's suggestions by those of passhost, because clap only compares letters.
 fn suggested(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     let text = |error: &clap::Error, kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -172,7 +173,7 @@ mod tests {
         read_from(words).err().map_or_else(String::new, |error| error.to_string())
     }
 
-    /// Returns the required arguments of a command, so that only the tested argument can be wrong.
+    /// Returns the required arguments of a command, so that only the argument under test can be wrong.
     fn usual(command: &str) -> Vec<&'static str> {
         match command {
             "explain-match" => vec!["a.A", "m.py", "--at=x"],
@@ -204,7 +205,7 @@ mod tests {
         options.collect()
     }
 
-    /// An option takes a negative number after it as its value, instead of reporting an unexpected argument.
+    /// An option takes a negative number after it as its value; the number is not reported as an unexpected argument.
     #[test]
     fn a_negative_number_is_the_value_of_the_option_before_it() {
         let options = options();
@@ -231,7 +232,7 @@ mod tests {
         assert!(said(&["run", "m.py", "--jobs", "2", "--", "-1"]).contains("unexpected argument '-1'"));
     }
 
-    /// All number options report the same mistake with the same message.
+    /// All options with numbers report the same mistake with the same message.
     #[test]
     fn each_number_says_what_it_may_be() {
         for (command, arg) in options() {

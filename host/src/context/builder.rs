@@ -1,4 +1,4 @@
-//! Builds a context, and checks all its settings.
+//! Builds a context, and checks all settings.
 
 use super::PassContext;
 use crate::engine::Engine;

@@ -12,7 +12,7 @@ pub(crate) enum Missed {
     Nothing,
     /// All missed optimizations that passes report.
     All,
-    /// The reports of one pass at one variable.
+    /// The reports of one pass about one variable.
     One(Arc<Question>),
 }
 
@@ -56,7 +56,7 @@ impl Missed {
         }
     }
 
-    /// Returns the reports to show for a pass in a function. A pass calls this when it searches for a pattern.
+    /// Returns the reports to show for a pass in a function. A pass calls this before it searches for a pattern.
     pub(crate) fn of(&self, pass: &str, function: Option<&str>) -> Wanted {
         match self {
             Missed::Nothing => Wanted::Nothing,
@@ -72,7 +72,7 @@ impl Missed {
         }
     }
 
-    /// Returns true if missed optimizations that a pass reports are shown.
+    /// Returns true if the missed optimizations that a pass reports are shown.
     pub(crate) fn shows(&self, pass: &str) -> bool {
         match self {
             Missed::Nothing => false,

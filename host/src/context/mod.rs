@@ -26,10 +26,10 @@ use crate::plugins::target::Target;
 pub use builder::ContextBuilder;
 pub use missed::Question;
 
-/// Config values, each with a flag that is set once it is read.
+/// Config values, each with a flag that is set when the value is read.
 pub(crate) type Values = BTreeMap<String, (OptionValue, Arc<AtomicBool>)>;
 
-/// Wraps config values that have not been read yet.
+/// Wraps config values, marked as not read yet.
 pub(crate) fn not_asked_for(config: BTreeMap<String, OptionValue>) -> Values {
     config.into_iter().map(|(key, value)| (key, (value, Arc::default()))).collect()
 }
@@ -45,12 +45,12 @@ pub(crate) struct Settings {
     /// True if runs are planned and executed as in TVM 0.27.
     pub(crate) tvm_compat: bool,
     pub(crate) config: BTreeMap<String, OptionValue>,
-    /// True for values that were read. Contexts that inherit a value share its flag.
+    /// Flags of values, true once the value was read. Contexts that inherit a value share its flag.
     read: BTreeMap<String, Arc<AtomicBool>>,
     pub(crate) target: Option<Target>,
     /// The missed optimizations to report.
     pub(crate) missed: missed::Missed,
-    /// Instruments of plugins, and the engine that creates them; `None` if the context names none.
+    /// Instruments of plugins, and the engine that creates them; `None` if the context does not name any.
     named: Option<(Arc<Engine>, Vec<PlannedInstrument>)>,
 }
 
@@ -69,7 +69,7 @@ impl Settings {
         unread.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Sets these config values, with the flags of inherited ones.
+    /// Sets config values, which keep the flags that they inherited.
     fn with_config(self, values: Values) -> Settings {
         let (mut config, mut read) = (BTreeMap::new(), BTreeMap::new());
         for (key, (value, asked)) in values {
@@ -79,7 +79,7 @@ impl Settings {
         Settings { config, read, ..self }
     }
 
-    /// Returns the values with their flags.
+    /// Returns the config values with their flags.
     fn values(&self) -> Values {
         let each = self.config.iter().zip(self.read.values());
         each.map(|((key, value), read)| (key.clone(), (value.clone(), Arc::clone(read)))).collect()
@@ -90,12 +90,12 @@ impl Settings {
     }
 }
 
-/// The state of a context on its own thread.
+/// The state of a context on the thread that created it.
 struct Scope {
     instruments: RefCell<Instruments>,
     /// The instrument that is being called.
     speaking: Speaking,
-    /// Number of times that it is currently entered.
+    /// Number of times that the context is currently entered.
     entered: Cell<usize>,
     said: RefCell<Vec<PassDiagnostic>>,
 }
@@ -134,8 +134,8 @@ thread_local! {
     static OUTSIDE: PassContext = PassContext::default();
 }
 
-/// Maximum nesting of entered contexts on one thread. Each run enters one, so a pass that runs itself would otherwise recurse until the stack
-/// overflows.
+/// Maximum nesting of entered contexts on one thread. Each run enters a context, so without a limit a pass that runs
+/// itself would recurse until the stack overflows.
 const DEEPEST: usize = 32;
 
 impl Default for PassContext {
@@ -160,7 +160,8 @@ impl PassContext {
         PassContext::of(Settings { opt_level, ..Settings::default() }.with_config(not_asked_for(config)))
     }
 
-    /// Creates a context from names, which are looked up, and values that must already be checked. The pipeline of `request` is empty.
+    /// Creates a context from names, which this function looks up, and values that were already checked. The pipeline
+    /// of `request` is empty.
     pub(crate) fn from_parts(
         engine: &Arc<Engine>,
         request: Request,
@@ -178,7 +179,7 @@ impl PassContext {
         Ok(PassContext::of(settings.with_config(config)))
     }
 
-    /// Returns this context at another opt_level, or the same one if it has that level.
+    /// Returns this context at another opt_level. Returns the same context if it already has that level.
     pub(crate) fn at_level(&self, opt_level: i32) -> PassContext {
         if self.settings.opt_level == opt_level {
             return self.clone();
@@ -187,7 +188,7 @@ impl PassContext {
         PassContext { settings, scope: Rc::clone(&self.scope) }
     }
 
-    /// Returns this context with other missed optimizations to report.
+    /// Returns this context with other missed optimizations to show.
     pub(crate) fn wanting(&self, missed: missed::Missed) -> PassContext {
         let settings = Arc::new(Settings { missed, ..(*self.settings).clone() });
         PassContext { settings, scope: Rc::clone(&self.scope) }
@@ -267,12 +268,12 @@ impl PassContext {
         &self.scope.instruments
     }
 
-    /// Returns the cell with the instrument that is being called.
+    /// Returns the cell that holds the name of the instrument being called.
     pub(crate) fn speaking(&self) -> Speaking {
         Rc::clone(&self.scope.speaking)
     }
 
-    /// Sets how its instruments are called, and appends more instruments. Returns the previous mode.
+    /// Sets how the instruments are called, and appends further instruments. Returns the previous mode.
     ///
     /// # Errors
     /// If an instrument is being called.
@@ -320,7 +321,7 @@ impl PassContext {
         Ok(ContextScope { context: self.clone(), left: false })
     }
 
-    /// Creates instruments of plugins. If the run keeps going, one that cannot be created is left out.
+    /// Creates instruments of plugins. If the run keeps going, an instrument that cannot be created is left out.
     fn make(&self, asked: &Asked<'_>) -> Result<(), Error> {
         let registry = asked.engine.registry();
         for planned in asked.planned {
@@ -395,7 +396,7 @@ impl std::fmt::Debug for PassContext {
 }
 
 impl Settings {
-    /// Runs `f` with this context current on this thread, which may be in a pool.
+    /// Runs `f` while this context is current on this thread, which may belong to a pool.
     pub(crate) fn seen<R>(self: &Arc<Settings>, f: impl FnOnce() -> R) -> R {
         let here =
             ENTERED.with_borrow(|entered| entered.last().is_some_and(|current| Arc::ptr_eq(&current.settings, self)));
@@ -442,7 +443,7 @@ impl ContextScope {
         Error::unless_any(exited.err().into_iter().chain(beside), Ok(()))
     }
 
-    /// Leaves the context. Returns the main failure, and others that followed.
+    /// Leaves the context. Returns the main failure, and other failures that followed it.
     pub(crate) fn leave(&mut self) -> (Result<(), Error>, Vec<Error>) {
         if std::mem::replace(&mut self.left, true) {
             return (Ok(()), Vec::new());

@@ -26,7 +26,7 @@ pub struct MadePass {
 #[derive(Clone)]
 enum MadeFn {
     Module(Arc<ModuleFn>),
-    /// Called on each function of the granularity.
+    /// A function that is called on each function of the granularity.
     Bodies(Arc<BodyFn>),
 }
 
@@ -71,7 +71,8 @@ pub fn create_dataflow_block_pass(
     MadePass { info, run: MadeFn::Bodies(Arc::new(blocks)) }
 }
 
-/// The code of a pass: in an open plugin, or in this program, which created or linked it.
+/// The code of a pass. It is in an open plugin, or in this program, which created the pass or is linked with its
+/// plugin.
 #[derive(Clone, Copy)]
 pub(crate) enum Code<'e> {
     Plugin(&'e Opened),

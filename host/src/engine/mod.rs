@@ -58,11 +58,11 @@ enum Provider {
 
 struct Plugin {
     listed: Listed,
-    /// Folder of a plugin that is listed as a crate.
+    /// Folder of the crate, if the manifest lists the plugin as a crate.
     folder: Option<PathBuf>,
-    /// True if the manifest isolates it in its own process.
+    /// True if the manifest isolates the plugin in its own process.
     isolated: bool,
-    /// Limits of its process.
+    /// Limits of the plugin's process.
     limits: Limits,
     opened: OnceLock<Result<Opened, String>>,
 }
@@ -242,7 +242,7 @@ impl Engine {
         Error::unless_any(self.providers.iter().flat_map(close).collect::<Vec<_>>(), Ok(()))
     }
 
-    /// Returns how to start a plugin in its own process; `None` if it is loaded into this process.
+    /// Returns how to start the process of a plugin; `None` if the plugin is loaded into this process.
     fn start_of(&self, plugin: &Plugin) -> Result<Option<Start>, Error> {
         let isolation = self.isolation.get();
         if !plugin.isolated && !isolation.is_some_and(|isolation| isolation.all) {
@@ -263,17 +263,19 @@ impl Engine {
         Ok(Some(Start { program, limits, echo: true, fates, talk }))
     }
 
-    /// Returns true if the process of a plugin died or was killed: in a pass, rule, checker or instrument, or while it was opened.
+    /// Returns true if the process of a plugin died or was killed: in a pass, rule, checker or instrument, or while the
+    /// plugin was opened.
     pub(crate) fn lost_a_worker(&self) -> bool {
         self.fates.died.load(Ordering::Relaxed)
     }
 
-    /// Returns true if the system lacked a resource that the process of a plugin needs. Failures are then not the plugin's fault.
+    /// Returns true if the system lacked a resource that the process of a plugin needs. Such failures are not the
+    /// plugin's fault.
     pub(crate) fn lacks_a_worker(&self) -> bool {
         self.fates.lacking.load(Ordering::Relaxed)
     }
 
-    /// Opens a plugin in a worker and then ends it. Its limits apply if the manifest isolates it.
+    /// Opens a plugin in a worker, and then ends the worker. The plugin's limits apply if the manifest isolates it.
     ///
     /// # Errors
     /// If the worker cannot be started, or the plugin does not survive being opened.
@@ -294,7 +296,7 @@ impl Engine {
         }
     }
 
-    /// Prints a module for a plugin, below a header as comments.
+    /// Prints a module for a plugin, below `header`, which is printed as comments.
     pub(crate) fn show_module(&self, module: &Module, header: &str) {
         let header = passhost_lang::names::visible::visible(header);
         let mut text: String = header.lines().map(|line| format!("# {}\n", line.trim_end())).collect();
@@ -312,7 +314,7 @@ impl Engine {
         self.trace.get()
     }
 
-    /// Starts a span of the trace, if one is recorded.
+    /// Starts a span of the trace, if a trace is recorded.
     pub(crate) fn span(
         &self,
         category: &'static str,
@@ -482,10 +484,10 @@ impl Engine {
     }
 }
 
-/// A plugin that is opened to read a file.
+/// A plugin that was opened to read a file.
 pub(crate) enum ToRead<'e> {
     Shared(&'e Opened),
-    /// A plugin in a worker that ends after the file was read.
+    /// A plugin in its own worker, which ends after the file was read.
     Own(Opened),
 }
 
@@ -508,7 +510,7 @@ impl Drop for ToRead<'_> {
     }
 }
 
-/// Builds the error of a plugin whose process did not end cleanly.
+/// Builds the error about a plugin whose process did not end cleanly.
 fn after_the_end(plugin: &Plugin, how: &str) -> Error {
     let message = format!("plugin `{}`: {how}", plugin.listed.meta.name);
     let help = "the result is complete; correct the plugin's code that runs at the end of its process".to_string();
@@ -518,7 +520,7 @@ fn after_the_end(plugin: &Plugin, how: &str) -> Error {
 /// The location of a plugin's library.
 struct Located {
     file: PathBuf,
-    /// A private copy, if one was made.
+    /// A private copy of the library, if one was made.
     copy: Option<Library>,
     /// The inputs of a crate.
     digests: Option<CratePin>,
@@ -552,7 +554,7 @@ fn files(manifest: &Manifest, keeper: &mut Keeper, watcher: &dyn Watcher) -> Vec
     manifest.plugins.iter().zip(allowed).filter_map(file).collect()
 }
 
-/// Returns the library with that name from the first folder that contains it.
+/// Returns the library named `name` in the first folder that contains it.
 pub(crate) fn search(name: &str, folders: &[PathBuf]) -> Result<PathBuf, Error> {
     let file = format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let found = folders.iter().map(|folder| folder.join(&file)).find(|path| path.exists());
@@ -578,11 +580,11 @@ fn libraries(folders: &[PathBuf]) -> BTreeSet<String> {
     files.filter_map(name).collect()
 }
 
-/// The operator of a call, and its plugin, opened.
+/// The operator of a call, and the open plugin that declares it.
 struct OperatorOf<'c> {
     name: &'c str,
     owner: OwnerId,
-    /// Index among the operators of its plugin.
+    /// Index of the operator among those of its plugin.
     at: usize,
     plugin: &'c Opened,
 }
@@ -629,7 +631,7 @@ impl Engine {
         self.in_rule(owner, name, || plugin.infer(at, call))
     }
 
-    /// Runs code of an operator. If it panics, the error names the operator and plugin.
+    /// Runs code of an operator. The error about a panic names the operator and its plugin.
     fn in_rule<T>(
         &self,
         owner: OwnerId,
@@ -655,17 +657,17 @@ impl Engine {
     }
 }
 
-/// Maximum nesting of rules. Rules can infer the types of other calls, and a rule that depends on itself would recurse until the stack
-/// overflows.
+/// Maximum nesting of rules. A rule can infer the types of other calls, so a rule that depends on itself would recurse
+/// until the stack overflows.
 const DEEPEST_RULE: u32 = 100;
 
 thread_local! {
-    /// The number of rules that are nested now, and whether it ever exceeded the limit.
+    /// Number of rules that are currently nested, and true if it ever exceeded the limit.
     static RULES: Cell<(u32, bool)> = const { Cell::new((0, false)) };
 }
 
-/// Calls a rule, unless too many are nested. In that case all of them fail, whatever they return, because a rule that calls several others
-/// would take exponential time even with the limit.
+/// Calls a rule, unless too many rules are nested. In that case, all nested rules fail, whatever they return, because a
+/// rule that calls several others would take exponential time even with the limit.
 fn nested_rule<T>(
     (what, name, plugin): (&str, &str, &str),
     ask: impl FnOnce() -> Result<T, InferError>,
@@ -698,7 +700,7 @@ impl script::Operators for Engine {
     }
 }
 
-/// Refuses options, because closures capture their values instead.
+/// Refuses options of a pass that this program creates, because closures capture values instead.
 fn check_made(info: &PassInfo) -> Result<(), Error> {
     let Some(option) = info.options.first() else { return Ok(()) };
     Err(Error::Request {

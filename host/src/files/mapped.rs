@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-/// The bytes of a file or a stream. A tensor of a part of the bytes shares their memory.
+/// The bytes of a file or a stream. Tensors can share the memory of parts of them.
 #[derive(Clone)]
 pub(crate) struct Bytes(Arc<Shared>);
 
@@ -57,20 +57,20 @@ unsafe impl Region for Held {
 pub(crate) struct MappedFile {
     map: memmap2::Mmap,
     identity: Option<Identity>,
-    /// The name by which a reader opened it.
+    /// The name with which a reader opened the file.
     name: Option<String>,
     /// The file, if it has holes.
     sparse: Option<File>,
-    /// Names the file if its bytes are gone.
+    /// Keeps the file in the list that names it in the message if its bytes disappear.
     _listed: maps::Listed,
 }
 
-/// Number of bytes of mapped files that may stay in memory only because their hash was computed. The system can drop them at any time, but they
-/// count as memory of the process.
+/// Number of bytes of mapped files that may stay in memory after their hash was computed. The system can drop these
+/// pages at any time, but they count as memory of the process.
 const KEPT: usize = 256 << 20;
-/// The number of bytes that were read for hashes.
+/// Number of bytes that were read to compute hashes.
 static READ: AtomicUsize = AtomicUsize::new(0);
-/// Bytes that are hashed at a time.
+/// Number of bytes that are hashed at a time.
 const CHUNK: usize = 8 << 20;
 
 // SAFETY: a map has one address until it is dropped.
@@ -101,12 +101,12 @@ unsafe impl Region for MappedFile {
 }
 
 impl MappedFile {
-    /// Returns the identity of the file that is mapped, which may have been replaced under its path meanwhile.
+    /// Returns the identity of the mapped file; another file may have replaced it under its path since.
     pub(crate) fn identity(&self) -> Option<&Identity> {
         self.identity.as_ref()
     }
 
-    /// Adds a part to a hash, and leaves its pages.
+    /// Adds a part of the bytes to a hash, and releases its pages.
     fn feed(&self, hash: &mut Xxh3, part: Range<usize>) {
         for start in part.clone().step_by(CHUNK) {
             let chunk = start..part.end.min(start + CHUNK);
@@ -115,7 +115,7 @@ impl MappedFile {
         }
     }
 
-    /// Tells the system that a part was read and is not needed now, once enough was read.
+    /// Records that a part was read. Once enough was read, tells the system that its pages are not needed now.
     fn leave(&self, part: Range<usize>) {
         if READ.fetch_add(part.len(), Ordering::Relaxed) < KEPT {
             return;
@@ -151,7 +151,7 @@ fn feed_zeros(hash: &mut Xxh3, mut n: usize) {
     }
 }
 
-/// Returns the hash of a number of zeros, which is computed once.
+/// Returns the hash of `n` zeros, which is computed once.
 fn hash_of_zeros(n: usize) -> u128 {
     static KNOWN: Mutex<Option<HashMap<usize, u128>>> = Mutex::new(None);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -188,7 +188,7 @@ pub(crate) fn extents(file: &File, part: Range<usize>) -> impl Iterator<Item = (
     })
 }
 
-/// On systems other than Linux, a part is one extent: this does not look for holes.
+/// Returns the part as a single extent, because systems other than Linux are not asked for holes.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn extents(_: &File, part: Range<usize>) -> impl Iterator<Item = (bool, Range<usize>)> {
     std::iter::once((true, part))
@@ -264,7 +264,7 @@ fn has_holes(_: &std::fs::Metadata) -> bool {
     false
 }
 
-/// Opens a file again, with a position of its own.
+/// Opens a file again, to get a separate position in it.
 #[cfg(unix)]
 fn again(path: &Path, facts: &std::fs::Metadata) -> Option<File> {
     use std::os::unix::fs::MetadataExt;
@@ -305,7 +305,7 @@ pub(crate) fn map_beside(path: Option<&Path>, name: &str) -> Result<Bytes, Strin
         .map_err(|error| format!("it cannot be read: {error}"))
 }
 
-/// Returns the tensor for a request of a reader: all bytes of its file, whose name is empty, or of a file beside it.
+/// Returns the tensor that a reader requests: all bytes of its own file, for an empty name, or of a file beside it.
 ///
 /// # Errors
 /// As for [`map_beside`].
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(tensor.bytes(), &content[3..300_003], "the tensor keeps the map");
     }
 
-    /// Hashes of parts with holes, at odd places, equal those of the same bytes in memory.
+    /// The hash of a part with holes, at any position, equals the hash of the same bytes in memory.
     #[test]
     fn holes_are_hashed_as_zeros() {
         let mut file = tempfile::NamedTempFile::new().expect("a file");

@@ -169,7 +169,7 @@ impl Output {
     }
 }
 
-/// Files that a writer creates beside the output. They are put in place together, or not at all.
+/// Files that a writer creates beside the output. Either all of them are put in place, or none.
 pub(crate) struct Beside<'o> {
     output: &'o Output,
     files: BTreeMap<String, Temporary>,
@@ -190,7 +190,7 @@ impl<'o> Beside<'o> {
         self.file(name, spared)?.write_all(bytes)
     }
 
-    /// Returns a file, which the first call creates.
+    /// Returns a file. The first call for its name creates it.
     ///
     /// # Errors
     /// As for [`Beside::put`].
@@ -260,9 +260,9 @@ pub(crate) enum Written {
 struct Form {
     written: Written,
     what: &'static str,
-    /// Its extensions, the usual one first.
+    /// The extensions of the format, the usual one first.
     ends: &'static [&'static str],
-    /// The command that writes it.
+    /// The command that writes the format.
     by: &'static str,
 }
 
@@ -286,7 +286,7 @@ const FORMS: [Form; 11] = {
     ]
 };
 
-/// Extensions of files that hold models, arrays or code in formats that passhost does not write.
+/// Extensions of formats for models, arrays or code that passhost does not write.
 const FOREIGN: [&str; 19] = [
     "a",
     "bc",
@@ -310,7 +310,7 @@ const FOREIGN: [&str; 19] = [
 ];
 
 impl Written {
-    /// Refuses a file whose extension belongs to another format, because it would be misread later.
+    /// Refuses a file whose extension belongs to another format, because programs would misread it.
     ///
     /// # Errors
     /// If it does.
@@ -350,7 +350,7 @@ pub fn to_stdout(text: &str) -> Result<(), Error> {
     })
 }
 
-/// Standard output, once [`keep_stdout`] was called.
+/// The original standard output, after a call of [`keep_stdout`].
 static KEPT: OnceLock<File> = OnceLock::new();
 
 /// Reserves standard output for results: what plugins print there goes to standard error from now on. Has no effect on systems other than
@@ -395,7 +395,7 @@ fn is_special(path: &Path) -> bool {
     std::fs::metadata(from_start(path)).is_ok_and(|found| !found.is_file())
 }
 
-/// The identity of a file: equal for all paths that lead to the file, even if it does not exist yet.
+/// The identity of a file. It is equal for all paths that lead to the file, even if the file does not exist yet.
 pub(crate) type Identity = (PathBuf, Option<(u64, u64)>);
 
 /// Returns the identity of a path. Links are followed, and on Unix, hard links to a file are equal.
@@ -466,7 +466,7 @@ fn temporary(path: &Path) -> io::Result<Temporary> {
     Ok(Temporary { file, noted })
 }
 
-/// Returns true if replacing the file would not be noticeable to other users.
+/// Returns true if other users would not notice that a file is replaced.
 #[cfg(unix)]
 fn can_be_replaced(path: &Path, found: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -482,7 +482,7 @@ fn can_be_replaced(path: &Path, _: &Metadata) -> bool {
 /// Maximum size of a manifest, lockfile or pipeline.
 const SMALL: u64 = 64 << 20;
 
-/// Reads a configuration file. Refuses named pipes, which could block forever, and files larger than [`SMALL`].
+/// Reads a configuration file. Refuses named pipes, which could block for ever, and files larger than [`SMALL`].
 ///
 /// # Errors
 /// If it cannot be read, or is refused.
@@ -539,7 +539,7 @@ fn open_pipe(path: &Path) -> io::Result<File> {
 /// Maximum size of a module, because positions in its text are 32-bit numbers.
 const LARGEST: u64 = u32::MAX as u64;
 
-/// Reads a regular file of at most the maximum size of a module, or another kind of file as [`read_stream`] does.
+/// Reads a module from a regular file of at most the maximum size; reads other kinds of files like [`read_stream`].
 ///
 /// # Errors
 /// If it cannot be read, or is too long.
@@ -607,7 +607,7 @@ fn is_pipe(_: FileType) -> bool {
     false
 }
 
-/// Replaces a file atomically, keeping its mode.
+/// Replaces a file atomically, and keeps its mode.
 pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     replace_with(path, |file| file.write_all(content.as_ref()))
 }
@@ -630,7 +630,7 @@ fn through(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).truncate(true).open(from_start(path))
 }
 
-/// Writes the bytes that `content` produces to a pipe or device. `content` may seek, which pipes and devices cannot.
+/// Writes the bytes that `content` produces to a pipe or device, which cannot seek; `content` itself may seek.
 fn copy_through(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let no_room = |error: io::Error| {
         io::Error::new(

@@ -1,4 +1,5 @@
-//! Files with tensors by name, in the form of safetensors: the length of a header as 8 bytes, the header as JSON, and the data.
+//! Reads and writes files with named tensors in the safetensors format: the length of the header as 8 bytes, the header
+//! as JSON, and the data.
 
 use passhost_lang::ir::DType;
 use serde_core::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -7,11 +8,11 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::ops::Range;
 
-/// The length of the longest header that other programs read.
+/// Maximum length of a header that other programs accept.
 const LONGEST: u64 = 100_000_000;
-/// The entry of the header with texts about the file.
+/// The key of the header under which texts describe the file.
 const ABOUT: &str = "__metadata__";
-/// The text in files that passhost wrote, which it may replace.
+/// The text that marks files written by passhost, which it may replace.
 const OWN: (&str, &str) = ("written by", "passhost");
 
 /// The names of data types.
@@ -36,7 +37,7 @@ const DTYPES: [(&str, DType); 18] = [
     ("F8_E8M0", DType::new(14, 8, 1)),
 ];
 
-/// Returns true if such a file can have tensors of a data type.
+/// Returns true if a safetensors file can contain tensors of a data type.
 pub(crate) fn has_dtype(dtype: DType) -> bool {
     DTYPES.iter().any(|(_, known)| *known == dtype)
 }
@@ -46,20 +47,20 @@ pub(crate) fn has_dtype(dtype: DType) -> bool {
 pub(crate) struct Entry {
     pub(crate) dtype: DType,
     pub(crate) shape: Vec<i64>,
-    /// The place of its data in the file.
+    /// The range of the data in the file.
     pub(crate) data: Range<usize>,
 }
 
 /// The content of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Contents {
-    /// Its tensors by name; those of data types that passhost does not have are errors.
+    /// The tensors of the file by name; those of unsupported data types are errors.
     pub(crate) tensors: BTreeMap<String, Result<Entry, String>>,
     /// True if passhost wrote the file.
     pub(crate) is_own: bool,
 }
 
-/// The entries of a JSON object in their order, because a map would hide a name that occurs twice.
+/// The entries of a JSON object in order, because a map would hide repeated names.
 struct Pairs(Vec<(String, Value)>);
 
 impl<'de> Deserialize<'de> for Pairs {
@@ -84,7 +85,8 @@ impl<'de> Deserialize<'de> for Pairs {
     }
 }
 
-/// Reads the header of a file, and checks that the tensors are within the file and apart from each other. The data is not read.
+/// Reads the header of a file, and checks that the tensors are within the file and do not overlap. The data is not
+/// read.
 ///
 /// # Errors
 /// The first part of the header that is wrong.
@@ -119,7 +121,7 @@ pub(crate) fn read(file: &[u8]) -> Result<Contents, String> {
     Ok(Contents { tensors, is_own })
 }
 
-/// Checks that no two tensors have common bytes.
+/// Checks that no two tensors share bytes.
 fn apart(mut places: Vec<(Range<usize>, String)>) -> Result<(), String> {
     places.retain(|(place, _)| !place.is_empty());
     places.sort_unstable_by_key(|(place, _)| place.start);
@@ -129,7 +131,7 @@ fn apart(mut places: Vec<(Range<usize>, String)>) -> Result<(), String> {
     }
 }
 
-/// Reads a tensor of a header. `room` is the length of the data, which begins at `from`.
+/// Reads the entry of a tensor. `room` is the length of the data, which begins at `from`.
 fn entry(value: &Value, room: usize, from: usize) -> Result<(Result<Entry, String>, Range<usize>), String> {
     let numbers = |key: &str| -> Result<Vec<u64>, String> {
         let list = value[key].as_array().into_iter().flatten().map(Value::as_u64).collect::<Option<Vec<u64>>>();
@@ -154,7 +156,8 @@ fn entry(value: &Value, room: usize, from: usize) -> Result<(Result<Entry, Strin
     Ok((Ok(Entry { dtype: *dtype, shape, data: data.clone() }), data))
 }
 
-/// Returns the header, with its length, of a file that has tensors in this order. The data begins at a multiple of 64 bytes.
+/// Returns the header, preceded by its length, of a file with these tensors in this order. The data begins at a
+/// multiple of 64 bytes.
 pub(crate) fn header<'a>(tensors: impl IntoIterator<Item = (&'a str, DType, &'a [i64], usize)>) -> Vec<u8> {
     let mut text = format!("{{\"{ABOUT}\":{{\"{}\":\"{}\"}}", OWN.0, OWN.1);
     let mut start = 0;
@@ -247,7 +250,7 @@ mod tests {
         );
     }
 
-    /// A header with any change is either read or refused, and all tensors that are read lie within the file.
+    /// A header with any change is refused, or all tensors in it lie within the file.
     #[test]
     fn damaged_headers_are_refused_or_within_the_file() {
         let mut whole = header([("first", DType::F32, &[2i64, 3][..], 24), ("second", DType::I64, &[5], 40)]);

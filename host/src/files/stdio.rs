@@ -1,5 +1,5 @@
-//! Detects whether this process was started with a standard output. Before `main`, the standard library opens `/dev/null` in place of a
-//! closed one, where output would be lost without an error.
+//! Detects whether this process was started with a standard output. If it was closed, the standard library opens
+//! `/dev/null` in its place before `main`, and output would be lost without an error.
 
 #[cfg(unix)]
 mod at_start {
@@ -14,7 +14,7 @@ mod at_start {
     #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
     static CONSTRUCTOR: extern "C" fn() = look;
 
-    /// Runs before the standard library is initialized, so it only makes a system call.
+    /// Checks standard output before the standard library is initialized, and so only makes a system call.
     extern "C" fn look() {
         // SAFETY: the call takes only numbers, and does not change anything.
         let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };

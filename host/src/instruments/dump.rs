@@ -14,13 +14,13 @@ use std::sync::Arc;
 /// The instrument. Files are `000_relax.Normalize.py`, …, in the order in which passes end.
 pub struct Dump {
     folder: PathBuf,
-    /// True to write also modules that did not change.
+    /// True if modules that did not change are written, too.
     all: bool,
     operators: Arc<dyn Operators>,
     written: usize,
     /// The module before each pass in progress.
     before: Vec<Module>,
-    /// The module that was printed last, with its text.
+    /// The most recently printed module, with its text.
     printed: Option<(Module, String)>,
     failure: Failure,
 }

@@ -1,4 +1,4 @@
-//! Measures the effect of passes on memory: bytes of the module's bodies, and resident memory of the process.
+//! Measures how passes affect memory: the bytes of the module, and the resident memory of the process.
 
 use passhost_lang::PassError;
 use passhost_lang::ir::{Body, Module};
@@ -70,7 +70,7 @@ pub fn bytes_of(module: &Module) -> usize {
     module.functions().map(|(_, body)| body).filter(is_new).map(Body::byte_size).sum()
 }
 
-/// Returns the resident memory of this process, which Linux reports in kB.
+/// Returns the resident memory of this process. Linux reports it in kB.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

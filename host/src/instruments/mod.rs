@@ -34,11 +34,11 @@ pub struct Instrument {
     plugin: String,
     file: Option<PathBuf>,
     what: Rc<RefCell<What>>,
-    /// True if it belongs to an outer context, which enters and exits it.
+    /// True if the instrument belongs to an outer context, which enters and exits it.
     inherited: bool,
-    /// True if it failed in a run that continued.
+    /// True if the instrument failed in a run that continued.
     left_out: bool,
-    /// True if it measures only the pass, without the other instruments.
+    /// True if the instrument measures only the pass, without the other instruments.
     clock: bool,
 }
 
@@ -51,9 +51,9 @@ enum What {
 
 /// An instrument of a plugin, in any process.
 pub(crate) trait OfPlugin: PassInstrument {
-    /// Returns true if it panicked; it is then not called any more.
+    /// Returns true if the instrument panicked; it is not called any more.
     fn panicked(&self) -> bool;
-    /// Returns it to its plugin.
+    /// Returns the instrument to its plugin.
     ///
     /// # Errors
     /// If its destructor failed.
@@ -97,14 +97,14 @@ impl Instrument {
         Instrument { name: name.into(), plugin, file, what, inherited: false, left_out: false, clock: false }
     }
 
-    /// Returns the same instrument, for a context nested in the one that has it.
+    /// Returns the same instrument, for a context that is nested in the context of the instrument.
     pub(crate) fn inherited(&self) -> Instrument {
         let (name, plugin, file) = (Rc::clone(&self.name), self.plugin.clone(), self.file.clone());
         let (left_out, clock) = (self.left_out, self.clock);
         Instrument { name, plugin, file, what: Rc::clone(&self.what), inherited: true, left_out, clock }
     }
 
-    /// Returns true if a plugin created the instrument; it then exists only while a context is entered.
+    /// Returns true if a plugin created the instrument. Such an instrument exists only while a context is entered.
     fn is_made(&self) -> bool {
         !self.inherited && self.what.try_borrow().is_ok_and(|what| !matches!(*what, What::Own(_)))
     }
@@ -132,16 +132,16 @@ pub struct Instruments {
     mode: Mode,
     failures: Vec<Error>,
     speaking: Speaking,
-    /// Libraries of plugins with an instrument that panicked, with the reason.
+    /// Libraries of plugins whose instruments panicked, with the reason.
     panicked: BTreeMap<PathBuf, String>,
     /// Number of passes in progress.
     open: usize,
 }
 
-/// The mode in which a run calls its instruments.
+/// How a run calls its instruments.
 #[derive(Clone, Default)]
 pub(crate) struct Mode {
-    /// True to leave out an instrument that fails, and continue otherwise.
+    /// True if an instrument that fails is left out and the run continues.
     pub(crate) keep_going: bool,
     /// Whether the run behaves as in passhost or as in TVM.
     pub(crate) compat: Compat,
@@ -169,7 +169,7 @@ impl Instruments {
         Rc::clone(&self.speaking)
     }
 
-    /// Returns the reason why a plugin is no longer trusted, if an instrument of it panicked.
+    /// Returns the reason if a plugin is no longer trusted because one of its instruments panicked.
     pub(crate) fn panicked(&self, library: &Path) -> Option<String> {
         self.panicked.get(library).cloned()
     }
@@ -342,7 +342,7 @@ impl Instruments {
         self.close(all);
     }
 
-    /// Like [`Instruments::clear`], for the instruments that plugins created.
+    /// Like [`Instruments::clear`], but only for instruments that plugins created.
     pub(crate) fn clear_made(&mut self) {
         let (made, others) = std::mem::take(&mut self.list).into_iter().partition(Instrument::is_made);
         self.list = others;
@@ -382,7 +382,7 @@ impl Instruments {
         }
     }
 
-    /// Records a failure that followed from another.
+    /// Records a failure that followed from another failure.
     fn beside(&mut self, told: Result<(), Error>) {
         self.failures.extend(told.err().map(|error| match error {
             Error::Instrument { instrument, plugin, file, event, pass, message, .. } => {

@@ -1,4 +1,4 @@
-//! Prints the module before and after passes: whole, single functions, or only changes.
+//! Prints the module before and after passes: the whole module, single functions, or only changes.
 
 use crate::report::diff::unified;
 use anstyle::{AnsiColor, Style};
@@ -25,7 +25,7 @@ pub enum Passes {
 }
 
 impl Passes {
-    /// Returns true if the pass is selected. `All` does not include Sequentials, which are only printed by name.
+    /// Returns true if the pass is selected. `All` does not select Sequentials, which must be selected by name.
     fn has(&self, pass: &PassFacts<'_>) -> bool {
         match self {
             Passes::None => false,
@@ -74,7 +74,7 @@ pub struct PrintIr {
     printed: Printed,
     operators: Arc<dyn Operators>,
     out: Box<dyn FnMut(&str)>,
-    /// The module before each pass in progress, if it is needed.
+    /// The module before each unfinished pass, if it is needed later.
     before: Vec<Module>,
     met: Met,
 }
@@ -120,7 +120,7 @@ impl PrintIr {
         }
     }
 
-    /// Prints the difference between two modules; `None` if there is none.
+    /// Prints the difference between two modules; returns `None` if they are equal.
     fn difference(&self, before: &Module, after: &Module, how: Changes) -> Option<String> {
         if before.same(after) {
             return None;
@@ -153,7 +153,7 @@ fn changed_functions<'m>(before: &'m Module, after: &'m Module) -> BTreeSet<&'m 
     differs(before, after).chain(differs(after, before)).collect()
 }
 
-/// Colours a diff: removed lines red, added lines green, and positions cyan.
+/// Colours a diff: removed lines are red, added lines green, and positions cyan.
 fn paint(diff: &str) -> String {
     let paint = |line: &str| {
         let colour = match line.as_bytes().first() {

@@ -1,13 +1,13 @@
-//! Tests of the calling rules, with instruments of this process that log their calls.
+//! Tests the rules for calling instruments, using instruments of this process that log their calls.
 
 use super::*;
 use passhost_lang::ir::Body;
 use passhost_lang::metadata::Granularity;
 
-/// The calls, in order.
+/// The logged calls, in order.
 type Log = Rc<RefCell<Vec<String>>>;
 
-/// An instrument that logs all events, and fails in some.
+/// An instrument that logs all events, and fails in some of them.
 struct Recorder {
     name: &'static str,
     fails: &'static [&'static str],
@@ -90,7 +90,7 @@ fn clocks_begin_last_and_end_first() {
     assert_eq!(log.borrow()[3..], ["t.run_failed t.P", "a.run_failed t.P", "b.run_failed t.P"]);
 }
 
-/// Nested passes, as in a Sequential: if a third instrument fails, the inner pass ends first for all instruments.
+/// Passes are nested, as in a Sequential. If a third instrument fails, the inner pass ends first for all instruments.
 #[test]
 fn what_was_begun_ends_once_and_the_inner_pass_first() {
     let (mut list, log) = list(&[("a", PLAIN), ("b", &["run_failed"]), ("c", PLAIN)]);
@@ -171,7 +171,7 @@ fn replacing_exits_the_old_and_enters_the_new() {
     assert_eq!(*log.borrow(), ["a.enter", "b.enter", "a.exit", "b.exit", "c.enter", "c.exit"]);
 }
 
-/// An instrument that fails in a run that keeps going is left out, and the others are not affected.
+/// An instrument that fails is left out if the run keeps going, and the other instruments are not affected.
 #[test]
 fn who_fails_in_a_run_that_goes_on_is_not_called_again() {
     let (mut list, log) = list(&[("a", &["should_run"]), ("b", &["run_before"]), ("c", PLAIN)]);
@@ -198,7 +198,8 @@ fn who_fails_in_a_run_that_goes_on_is_not_called_again() {
     assert_eq!(list.take_failures().len(), 2);
 }
 
-/// A panic is a failure like any other: started instruments get an end, and entered ones are exited.
+/// A panic is a failure like any other: instruments that were started are ended, and those that were entered are
+/// exited.
 #[test]
 fn a_panic_of_an_instrument_is_its_failure() {
     let (mut panics, log) = list(&[("a", PLAIN), ("b", &["panic", "run_before"]), ("c", PLAIN)]);

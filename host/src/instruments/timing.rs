@@ -1,4 +1,5 @@
-//! Measures the time of a run as a tree of spans. An instrument adds the passes, and the program adds the spans around them.
+//! Measures the time of a run as a tree of spans. An instrument adds the spans of passes, and the program adds the
+//! spans around them.
 
 use super::trace::Trace;
 use passhost_lang::PassError;
@@ -24,7 +25,7 @@ pub struct Span {
     pub failed: bool,
 }
 
-/// Spans in the order of their start, some of them still open.
+/// The spans in the order of their start; some of them may still be open.
 struct Tree {
     clock: Box<dyn Fn() -> Duration>,
     /// Each span with its start time, and whether it is a pass.
@@ -126,7 +127,7 @@ impl Timing {
     }
 }
 
-/// Computes the own time of each span: its time without the following spans that are one level deeper.
+/// Computes the own time of each span, which excludes the spans directly inside it.
 fn own_times(spans: &mut [Span]) {
     let mut path: Vec<usize> = Vec::new();
     for at in 0..spans.len() {
@@ -176,7 +177,7 @@ mod tests {
         timing.spans(&verify).iter().map(line).collect()
     }
 
-    /// A nested pass, and a failing one: each span ends where its pass ends.
+    /// A nested pass, and a pass that fails: the span of each ends when the pass ends.
     #[test]
     fn total_and_own_time_are_right_also_after_a_failing_pass() {
         let clock = Rc::new(Cell::new(0));

@@ -19,7 +19,7 @@ struct Event {
     args: Value,
     thread: usize,
     begin: Duration,
-    /// `None` while it is open.
+    /// The end of the span; `None` while it is open.
     end: Option<Duration>,
 }
 
@@ -110,7 +110,7 @@ impl Trace {
     }
 }
 
-/// Converts events to values, preceded by the names of their threads.
+/// Converts events to values. The names of the threads come first.
 fn lines(events: &[Event], now: Duration) -> impl Iterator<Item = Value> {
     let mut threads: Vec<usize> = events.iter().map(|event| event.thread).collect();
     threads.sort_unstable();
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// Nested spans, one of another thread, and one that never ended, in the order of their start.
+    /// The spans are nested, of another thread, or never ended; they are listed in the order of their start.
     #[test]
     fn spans_have_begin_length_and_thread() {
         static NOW: AtomicU64 = AtomicU64::new(0);

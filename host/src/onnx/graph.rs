@@ -16,7 +16,7 @@ const IR_VERSION: i64 = 9;
 /// `TensorProto.EXTERNAL`.
 const IN_A_FILE: i32 = 1;
 
-/// Why a function cannot be written as an ONNX model.
+/// The reason why a function cannot be written as an ONNX model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub(crate) struct NotWritten {
@@ -26,7 +26,7 @@ pub(crate) struct NotWritten {
     pub(crate) why: String,
 }
 
-/// A parameter with its value: a constant of the model if its data is in a file, otherwise an input of the graph.
+/// A parameter. If its data is in a file, it becomes a constant of the model, otherwise an input of the graph.
 #[derive(Clone, Debug)]
 pub(crate) struct Param {
     /// Data type.
@@ -53,7 +53,7 @@ pub(crate) struct External {
 pub(crate) struct Written {
     /// The model in the ONNX file format.
     pub(crate) bytes: Vec<u8>,
-    /// The inputs of the graph: positions of parameters, and names.
+    /// The inputs of the graph, as positions of parameters and names.
     pub(crate) inputs: Vec<(usize, String)>,
 }
 
@@ -90,12 +90,12 @@ pub(super) enum Given {
     Tensor(String),
     /// A tuple.
     Tuple(Vec<Given>),
-    /// A value without a counterpart, which is an error only if it is used.
+    /// A value without a counterpart in ONNX, which is an error only if the value is used.
     Nothing(&'static str),
 }
 
 impl Given {
-    /// Collects all tensors in it.
+    /// Collects all tensors in the value.
     fn tensors(&self, out: &mut Vec<String>) -> Result<(), String> {
         match self {
             Given::Tensor(name) => out.push(name.clone()),
@@ -185,7 +185,7 @@ impl Writer {
         }
     }
 
-    /// Adds a constant with its data in the model, and returns its name.
+    /// Adds a constant whose data is in the model, and returns its name.
     fn constant(&mut self, dtype: DType, shape: &[i64], bytes: &[u8]) -> Result<String, String> {
         let (data_type, name) = (data_type(dtype)?, self.name("constant"));
         let (dims, raw_data) = (shape.to_vec(), Some(bytes.to_vec()));
@@ -201,7 +201,7 @@ impl Writer {
         self.constant(DType::I64, &[values.len() as i64], &bytes)
     }
 
-    /// Adds a call of an operator with one output, and returns the output's name.
+    /// Adds a call of an operator with one output, and returns the name of the output.
     pub(super) fn node(&mut self, op: &str, input: Vec<String>, attribute: Vec<Attribute>) -> String {
         let name = self.name(op);
         let node = Node { input, output: vec![name.clone()], name: name.clone(), op_type: op.to_string(), attribute };
@@ -215,8 +215,8 @@ impl Writer {
         format!("{of}_{}", self.names)
     }
 
-    /// Returns the model with these outputs. Each output is a copy, because a graph cannot return an input, a constant, or the same value
-    /// twice.
+    /// Returns the model with these outputs. Each output is a copy, because a graph cannot return an input, a constant,
+    /// or one value twice.
     fn model(mut self, outputs: &[String]) -> Model {
         for (i, output) in outputs.iter().enumerate() {
             let name = format!("output_{i}");

@@ -34,7 +34,7 @@ const BINARY: [(&str, &str); 7] = [
     ("relax.minimum", "Min"),
 ];
 
-/// Operators that need their own function.
+/// Operators that need a conversion function of their own.
 const OTHERS: [(&str, Write); 25] = [
     ("relax.nn.conv1d", |w, call| conv(w, call, 1)),
     ("relax.nn.conv2d", |w, call| conv(w, call, 2)),
@@ -127,7 +127,7 @@ fn pads(call: Call<'_>, n: usize) -> Result<Vec<i64>, String> {
     }
 }
 
-/// Checks that the layout is the one of ONNX: batch (or output channels), channels, axes.
+/// Checks that the layout is that of ONNX: batch (or output channels), then channels, then spatial axes.
 fn check_layout(call: Call<'_>, keys: &[(&str, &str)], n: usize) -> Result<(), String> {
     for (key, first) in keys {
         let wanted = format!("{first}{}", &"DHW"[3 - n..]);
@@ -177,7 +177,7 @@ fn pool(writer: &mut Writer, call: Call<'_>, op: &str, n: usize) -> Result<Given
     Ok(Given::Tensor(writer.node(op, input, attributes)))
 }
 
-/// Writes a batch normalization. The moving mean and variance are those of the arguments, except in training.
+/// Writes a batch normalization. Except in training, the moving mean and variance are those of the arguments.
 fn batch_norm(writer: &mut Writer, call: Call<'_>) -> Result<Given, String> {
     if int_of(call, "axis") != Some(1) {
         return refused(call, "an axis other than 1");
@@ -213,8 +213,8 @@ fn matmul(writer: &mut Writer, call: Call<'_>) -> Result<Given, String> {
     Ok(Given::Tensor(writer.node("MatMul", input, Vec::new())))
 }
 
-/// Returns the first argument, and the axes as a second argument. If the call names no axes, the operator applies to
-/// all of them, so the second argument is omitted.
+/// Returns the first argument, and the axes as a second argument, which is omitted if the call does not name axes,
+/// because the operator then applies to all of them.
 fn input_and_axes(writer: &mut Writer, call: Call<'_>) -> Result<Vec<String>, String> {
     let mut input = vec![writer.tensor(call, 0)?];
     match call.attr("axis") {
@@ -268,7 +268,7 @@ fn permute_dims(writer: &mut Writer, call: Call<'_>) -> Result<Given, String> {
     Ok(Given::Tensor(writer.node("Transpose", input, attributes)))
 }
 
-/// Returns the tensors of the tuple that is the first argument.
+/// Returns the tensors in the first argument, which is a tuple.
 fn fields(writer: &mut Writer, call: Call<'_>) -> Result<Vec<String>, String> {
     let tuple = call.arg(0).map(|arg| writer.given(arg)).transpose()?;
     let Some(Given::Tuple(fields)) = tuple else { return refused(call, "this argument") };

@@ -98,7 +98,7 @@ pub(crate) struct Tensor {
     pub(crate) data_location: Option<i32>,
 }
 
-/// A key with a value.
+/// A key and its value.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Entry {
     #[prost(string, tag = "1")]
@@ -107,7 +107,7 @@ pub(crate) struct Entry {
     pub(crate) value: String,
 }
 
-/// A name with its type.
+/// A name and its type.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ValueInfo {
     #[prost(string, tag = "1")]
@@ -139,7 +139,7 @@ pub(crate) struct Shape {
     pub(crate) dim: Vec<Dimension>,
 }
 
-/// An extent, which is also written if it is 0.
+/// An extent. It is also written if it is 0.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Dimension {
     #[prost(int64, optional, tag = "1")]

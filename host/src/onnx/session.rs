@@ -13,14 +13,14 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The variable that names the Python program with onnxruntime.
+/// Environment variable that names the Python program that has onnxruntime.
 pub(crate) const VARIABLE: &str = "PASSHOST_PYTHON";
 const USUAL: &str = "python3";
 const SCRIPT: &str = include_str!("serve.py");
-/// Alignment of data in its file, because onnxruntime maps pages.
+/// Alignment of the data in its file, because onnxruntime maps whole pages.
 const PAGE: u64 = 4096;
 
-/// Why onnxruntime cannot run a function.
+/// The reason why onnxruntime cannot run a function.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SessionError {
     /// The function cannot be written as a model.
@@ -44,7 +44,7 @@ pub(crate) enum SessionError {
         /// The message of Python.
         message: String,
     },
-    /// onnxruntime refused the model or its inputs, or ended.
+    /// onnxruntime refused the model or its inputs, or its process ended.
     #[error("onnxruntime failed: {0}")]
     Failed(String),
     /// A file or pipe failed.
@@ -52,10 +52,10 @@ pub(crate) enum SessionError {
     Io(#[from] io::Error),
 }
 
-/// A model in its own process.
+/// A model in an onnxruntime process of its own.
 pub(crate) struct Session {
     child: Child,
-    /// Closed before waiting for the process, which makes it end.
+    /// The input of the process. It is closed before waiting for the process, which makes the process end.
     commands: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
     folder: TempDir,
@@ -173,7 +173,7 @@ impl Session {
         self.answer().map_err(|answer| SessionError::Failed(said(&answer)))
     }
 
-    /// Reads the next answer. An answer with an error, or the end of the process, is an error.
+    /// Reads the next answer. Returns an error if the answer contains one, or if the process ended.
     fn answer(&mut self) -> Result<Json, Json> {
         let mut line = String::new();
         let read = self.answers.read_line(&mut line);
@@ -230,7 +230,7 @@ fn write_data(folder: &TempDir, tensors: &[&Tensor]) -> Result<Vec<u64>, Session
     Ok(offsets)
 }
 
-/// Describes an input to the process. Without a name, its position decides.
+/// Describes an input to the process. An input without a name is identified by its position.
 fn described(tensor: &Tensor, offset: u64, name: Option<&str>) -> Json {
     let (dtype, shape) = (tensor.dtype().to_string(), tensor.shape());
     json!({ "name": name, "dtype": dtype, "shape": shape, "count": tensor.len(), "offset": offset })

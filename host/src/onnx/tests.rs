@@ -1,4 +1,4 @@
-//! Tests that models follow `onnx.proto`, by decoding them.
+//! Tests that models follow `onnx.proto` by decoding them.
 
 use super::graph::{External, NotWritten, Param, Written, written};
 use super::proto::{AttributeType, Model, Node};
@@ -8,7 +8,7 @@ use script::NoOps;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Returns a function with these parameters and lines.
+/// Returns a function with the parameters `params` and the body `lines`.
 fn body(params: &str, lines: &[&str]) -> Body {
     let mut text = format!("@I.ir_module\nclass Module:\n    @R.function\n    def main({params}):\n");
     text.push_str("        with R.dataflow():\n");
@@ -36,7 +36,8 @@ fn model(body: &Body, constants: usize) -> Result<(Written, Model), NotWritten> 
     Ok((written, model))
 }
 
-/// Formats a node as in `Conv(x.0, w.1; strides=[1, 1], group=1)`, with the field that the type of each attribute selects.
+/// Formats a node as in `Conv(x.0, w.1; strides=[1, 1], group=1)`. Each attribute is read from the field that its type
+/// selects.
 fn shown(node: &Node) -> String {
     let attribute = |of: &super::proto::Attribute| {
         let value = match AttributeType::try_from(of.r#type).expect("a type that is known") {

@@ -51,7 +51,7 @@ pub(super) fn changes(before: &Module, after: &Module, printer: &Printer<'_>) ->
     Ok(out)
 }
 
-/// Returns the origins of the added lines of a diff, by position in the diff.
+/// Returns the origins of the added lines of a diff, by their position in the diff.
 fn of_diff<'f>(lines: &[&str], from: &'f Lines) -> Vec<(usize, &'f str)> {
     let mut at = 0;
     let mut out = Vec::new();
@@ -122,7 +122,8 @@ pub(super) fn functions(module: &Module, printer: &Printer<'_>) -> Result<Vec<Js
     module.functions().map(one).collect()
 }
 
-/// Returns the parameters and bindings: the name, the operation, and the positions of the values used.
+/// Returns the parameters and bindings, each with its name, its operation, and the positions of the values that it
+/// uses.
 fn flow(body: &Body) -> Vec<Json> {
     let named = |value: &Value<'_>| value.is_binding() || value.name().is_some();
     let mut places: HashMap<usize, usize> = HashMap::new();
@@ -142,7 +143,7 @@ fn flow(body: &Body) -> Vec<Json> {
     out
 }
 
-/// Collects the values that a value uses, also in nested expressions.
+/// Collects the values that a value uses, including uses in nested expressions.
 fn used(value: Value<'_>, places: &HashMap<usize, usize>, uses: &mut BTreeSet<usize>) {
     let mut work: Vec<Value<'_>> = value.operands().collect();
     while let Some(operand) = work.pop() {

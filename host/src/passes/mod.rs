@@ -1,4 +1,5 @@
-//! Passes as values: a single one by name, or several as one. Running them always runs the plan of a pipeline in a context.
+//! Passes as values: a single pass by name, or several passes as one. Running a value always runs the plan of a
+//! pipeline in a context.
 
 pub mod get_pass;
 
@@ -83,7 +84,7 @@ impl Pass {
     }
 }
 
-/// Formats it as in a pipeline.
+/// Formats the pass as in a pipeline.
 impl fmt::Display for Pass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.stage.fmt(f)

@@ -1,12 +1,12 @@
-//! The header of an `.npy` file: a Python literal with three keys. The parser is our own, because a library for it
-//! would bring a grammar of Python.
+//! Reads and writes the header of an `.npy` file: a Python literal with three keys. The parser is part of this crate,
+//! because a library would bring a whole grammar of Python.
 
 use super::FileError;
 use passhost_lang::ir::DType;
 use std::io::{self, Read};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// Greatest length of a header; those of tensors are shorter.
+/// Maximum length of a header; headers of tensors are shorter.
 const LONGEST: u32 = 1 << 16;
 /// Greatest number of dimensions in NumPy.
 const MOST_DIMS: usize = 64;
@@ -22,7 +22,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads a header, and leaves the reader at the data.
+    /// Reads a header, and leaves the reader at the start of the data.
     pub(super) fn read(name: &str, from: &mut impl Read) -> Result<Header, FileError> {
         let damaged = |why: &str| FileError::damaged(name, why);
         let mut start = [0; 8];
@@ -70,7 +70,7 @@ impl Header {
     }
 }
 
-/// Returns the type of elements as NumPy writes it.
+/// Returns the `descr` that NumPy writes for a data type.
 pub(super) fn descr_of(dtype: DType) -> Option<String> {
     let bytes = dtype.bits() / 8;
     let order = if bytes == 1 { '|' } else { '<' };
@@ -91,7 +91,7 @@ pub(super) struct Elements {
     pub(super) big_endian: bool,
 }
 
-/// Returns the elements that NumPy writes with this `descr`; `meant` is the data type of raw bytes.
+/// Returns the type of the elements for which NumPy writes this `descr`; `meant` is the data type of raw bytes.
 pub(super) fn elements_of(descr: &str, meant: Option<DType>) -> Option<Elements> {
     let mut chars = descr.chars();
     let big_endian = match chars.next()? {

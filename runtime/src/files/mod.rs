@@ -36,10 +36,10 @@ pub enum FileError {
     Damaged {
         /// Name of the array.
         name: String,
-        /// Description of what was found.
+        /// Description of the damage.
         why: String,
     },
-    /// The type of the elements is not that of any tensor.
+    /// Tensors do not have this type of elements.
     #[error("array `{name}` has elements of type `{descr}`{}", of_numpy(descr))]
     NoDType {
         /// Name of the array.
@@ -47,7 +47,7 @@ pub enum FileError {
         /// The type as NumPy writes it.
         descr: String,
     },
-    /// A tensor cannot have this size, or a limit does not allow it.
+    /// No tensor can have this size, or a limit does not allow it.
     #[error("array `{name}`: {fault}")]
     Fault {
         /// Name of the array.

@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-/// Least size in bytes at which a file in an archive needs 64-bit sizes.
+/// Minimum size in bytes of a file in an archive that needs 64-bit sizes.
 const LARGE: usize = 4_000_000_000;
 
 /// The first bytes of an `.npy` file.
@@ -22,8 +22,8 @@ fn archive(error: zip::result::ZipError) -> FileError {
     }
 }
 
-/// Converts an error while writing. It counts as an error of the system, because an archive that is being written
-/// cannot be damaged.
+/// Converts an error that occurred while writing. All of them count as errors of the system, because an archive that is
+/// being written cannot be damaged.
 fn refused(error: zip::result::ZipError) -> FileError {
     FileError::Io(match error {
         zip::result::ZipError::Io(error) => error,
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(arrays["half"].dtype(), DType::BF16);
     }
 
-    /// NumPy would read the last of the two.
+    /// NumPy would read only the second array.
     #[test]
     fn two_arrays_of_one_name_are_refused() {
         let (x, y) = (Tensor::from_vec(&[1], vec![1i64]), Tensor::from_vec(&[1], vec![2i64]));

@@ -103,8 +103,8 @@ impl Exec<'_, '_> {
         self.at(fault, access.place)
     }
 
-    /// Builds the fault for the first position outside of the memory. This happens if a view has more elements than
-    /// its memory, or if the proof of an index was wrong.
+    /// Builds the fault for the first position outside of the memory. Such a position exists if a view has more
+    /// elements than its memory, or if the proof of an index was wrong.
     fn beyond(&self, access: &Access) -> Fault {
         let buffer = &self.program.buffers[access.buffer as usize];
         let elements = self.elements(buffer);
@@ -117,7 +117,7 @@ impl Exec<'_, '_> {
         self.at(fault, access.place)
     }
 
-    /// Returns the bytes of an element, where one iteration runs at a time.
+    /// Returns the bytes of an element, for loops that run one iteration at a time.
     fn element(&self, access: &Access, positions: &Positions) -> Vec<u8> {
         let buffer = &self.program.buffers[access.buffer as usize];
         let (width, at) = (buffer.element.bytes() as usize, positions.at(0, &self.shape));

@@ -1,14 +1,14 @@
-//! Registers while many iterations run at the same time: one number for all lanes, a linear form over the lanes, or
-//! a number for each lane.
+//! Registers for many iterations that run at the same time. A register holds one number for all lanes, a linear form
+//! over the lanes, or one number per lane.
 
 use std::ops::Range;
 
 /// Number of loops that run together, the innermost last.
 pub(super) const DIMS: usize = 3;
-/// Greatest number of lanes.
+/// Maximum number of lanes.
 pub(super) const MOST_LANES: usize = 512;
 
-/// The number of iterations of each loop that run at the same time. Lanes are in row-major order.
+/// For each loop, the number of iterations that run at the same time. Lanes are in row-major order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) extents: [usize; DIMS],
@@ -28,7 +28,7 @@ impl Shape {
         base.wrapping_add(i * strides[0]).wrapping_add(j * strides[1]).wrapping_add(k * strides[2])
     }
 
-    /// Returns the least and greatest value of a linear form; `None` if they do not fit 64 bits.
+    /// Returns the least and greatest value of a linear form; `None` if one of them does not fit 64 bits.
     pub(super) fn range(&self, base: i64, strides: &[i64; DIMS]) -> Option<(i64, i64)> {
         let (mut least, mut most) = (base, base);
         for (extent, stride) in self.extents.iter().zip(strides) {
@@ -40,7 +40,7 @@ impl Shape {
     }
 }
 
-/// The active lanes: all, or ordered ranges of them.
+/// The active lanes: all lanes if `None`, otherwise ordered ranges of lanes.
 pub(super) type Mask = Option<Vec<Range<usize>>>;
 
 /// An integer or truth value of each lane.
@@ -54,7 +54,7 @@ pub(super) struct Ints {
 }
 
 impl Ints {
-    /// Returns true if some lane has this value. Only loaded values are checked.
+    /// Returns true if some lane has this value. Registers that were not loaded from memory are not checked.
     pub(super) fn holds(&self, value: i64) -> bool {
         match self.varying {
             true => self.lanes.iter().fold(false, |found, lane| found | (*lane == value)),
@@ -88,7 +88,7 @@ impl Ints {
         &mut self.lanes[..shape.total]
     }
 
-    /// Returns the numbers of all lanes, written out.
+    /// Returns one number per lane; a linear form is written out to `room`.
     pub(super) fn spread<'a>(&'a self, shape: &Shape, room: &'a mut Vec<i64>) -> &'a [i64] {
         if self.varying {
             return &self.lanes[..shape.total];
@@ -108,7 +108,7 @@ impl Ints {
 /// A float of each lane.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Floats<T> {
-    /// True if each lane has its own value; otherwise all have `value`.
+    /// True if each lane has its own value; otherwise all lanes have `value`.
     pub(super) varying: bool,
     pub(super) value: T,
     pub(super) lanes: Vec<T>,
@@ -142,7 +142,7 @@ impl<T: Copy + Default> Floats<T> {
         &mut self.lanes[..shape.total]
     }
 
-    /// Applies `f` to one operand.
+    /// Applies `f` to each lane of a register.
     pub(super) fn map(&mut self, a: &Floats<T>, shape: &Shape, f: impl Fn(T) -> T) {
         if !a.varying {
             return self.set(f(a.value));

@@ -31,8 +31,8 @@ impl<'p> Exec<'p, '_> {
         self.program.registers[reg.index()]
     }
 
-    /// Counts an instruction that was executed. Instructions that access memory, or check each lane, count that
-    /// themselves.
+    /// Counts the work of an executed instruction. Instructions that access memory or check each lane count their own
+    /// work.
     fn counted(&mut self, instr: &'p Instr) -> Result<(), Fault> {
         let (dst, of_lane) = match instr {
             Instr::Affine { dst, form } => {
@@ -57,7 +57,7 @@ impl<'p> Exec<'p, '_> {
         }
     }
 
-    /// Executes an instruction that does not contain others.
+    /// Executes an instruction that does not contain other instructions.
     pub(super) fn compute(&mut self, instr: &'p Instr) -> Result<(), Fault> {
         self.executed(instr)?;
         self.counted(instr)
@@ -166,7 +166,7 @@ impl<'p> Exec<'p, '_> {
         Ok(())
     }
 
-    /// Evaluates a form in one iteration, without wrapping.
+    /// Evaluates a form for one iteration, without wrapping around.
     fn exact(&self, form: &Affine) -> i128 {
         let value = |reg: Reg| i128::from(self.ints[reg.index()].at(0, &self.shape));
         form.terms.iter().fold(form.constant.into(), |sum, (reg, factor)| sum + value(*reg) * i128::from(*factor))
@@ -235,7 +235,7 @@ impl<'p> Exec<'p, '_> {
         }
     }
 
-    /// Records a cast of a float to an integer type that cannot hold it, because the result is undefined.
+    /// Records a cast of a float to an integer type that cannot represent it, because the result is undefined.
     fn note_cast(&self, from: Bank, to: Scalar, a: usize) {
         let value = if from == Bank::Double { self.doubles[a].at(0) } else { self.singles[a].at(0).into() };
         let (low, high) = if to == Scalar::UInt(64) { (0.0, u64::MAX as f64) } else { to.float_range() };
@@ -358,7 +358,7 @@ impl<'p> Exec<'p, '_> {
     }
 }
 
-/// Returns the exact result of an operation that can exceed its operands; 0 for other operations.
+/// Returns the exact result of an operation that may exceed the range of its operands; 0 for other operations.
 fn exact(op: Binary, a: i128, b: i128) -> i128 {
     match op {
         Binary::Add => a + b,

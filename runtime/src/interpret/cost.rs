@@ -12,20 +12,20 @@ use crate::program::{Affine, Binary, Instr, Program, Scalar, Unary, each_instr};
 pub(super) const INSTRUCTION: u64 = 200;
 /// A term of a form.
 const TERM: u64 = 30;
-/// A tile of a loop whose iterations run together.
+/// The cost of a tile of a loop whose iterations run together.
 pub(super) const TILE: u64 = 400;
-/// Splitting the lanes by a condition: once, and for each lane.
+/// The costs of splitting the lanes by a condition: a fixed cost, and a cost per lane.
 const DIVIDE: (u64, u64) = (1_000, 20);
-/// Evaluating a condition in each lane, with the position that it depends on.
+/// The cost, per lane, of evaluating a condition and the position on which it depends.
 const LOOK: u64 = 40;
-/// A row of lanes whose elements are a constant step apart.
+/// The cost of a row of lanes whose elements are a constant step apart.
 const ROW: u64 = 60;
-/// The memory of an access, for each lane: at most a cache line, and more where each lane has its own position.
+/// The cost, per lane, of the memory of an access: at most a cache line, and more if each lane has its own position.
 const LINE: u64 = 120;
 const GATHER: u64 = 300;
-/// A call of a function: once, for each parameter, and for each register and buffer.
+/// The costs of a call: a fixed cost, a cost per parameter, and a cost per register and buffer.
 const CALL: (u64, u64, u64) = (4_000, 1_500, 150);
-/// A call of a function on its own stack.
+/// The additional cost of a call that runs on its own stack.
 const OWN_STACK: u64 = 1_000_000;
 
 /// Returns the cost of calling a function.
@@ -62,7 +62,7 @@ fn thirds(list: &[Instr]) -> u64 {
     sum
 }
 
-/// Returns true if an instruction of the list can end the list, or one that contains it.
+/// Returns true if an instruction in the list can leave the list, or a list that contains it.
 fn may_be_left(list: &[Instr]) -> bool {
     let mut found = false;
     each_instr(list, &mut |instr| found |= matches!(instr, Instr::Break | Instr::Continue | Instr::Return(_)));
@@ -114,10 +114,10 @@ pub(super) fn unary(op: Unary, from: Scalar, to: Scalar) -> u64 {
     }
 }
 
-/// A multiply-add with one rounding, for each lane.
+/// The cost, per lane, of a multiply-add with one rounding.
 pub(super) const MUL_ADD: u64 = 40;
 
-/// A choice between two numbers, or a copy of one, for each lane.
+/// The cost, per lane, of a choice between two numbers, or of copying one.
 pub(super) const CHOICE: u64 = 45;
 
 /// Returns the cost of a memory access by all active lanes.

@@ -17,10 +17,10 @@ use std::sync::atomic::Ordering;
 
 /// Units of work between two checks of the limits.
 const BULK: u64 = 1 << 20;
-/// Number of lanes in the inner loops that is enough: the loops around them then run one iteration at a time.
+/// Number of lanes in the inner loops at which the loops around them run one iteration at a time.
 const ENOUGH: [i64; DIMS] = [256, 256, i64::MAX];
 
-/// The way in which a list of instructions ended.
+/// How a list of instructions ended.
 pub(super) enum Flow {
     Next,
     Break,
@@ -47,7 +47,7 @@ pub(super) struct Exec<'p, 'm> {
 }
 
 impl<'p, 'm> Exec<'p, 'm> {
-    /// Starts a run; `work` was done before its first instruction.
+    /// Starts a run; `work` is the work done before the first instruction.
     pub(super) fn new(
         program: &'p Program,
         bound: Bound<'m>,
@@ -119,7 +119,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         }
     }
 
-    /// Records that the statements with this mark are executed.
+    /// Records that the statements with the mark `mark` are executed.
     fn reach(&self, mark: Mark) {
         self.seen.reach(mark);
     }
@@ -130,7 +130,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         whole.into_iter().chain(self.mask.iter().flatten().cloned()).flatten()
     }
 
-    /// Records which values a condition has in the active lanes.
+    /// Records the values that a condition has in the active lanes.
     pub(super) fn note(&self, note: &Note) {
         for (mark, truth) in note.marks.into_iter().zip([true, false]) {
             let new =
@@ -188,7 +188,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         })
     }
 
-    /// Evaluates a form that is the same in all lanes.
+    /// Evaluates a form that has the same value in all lanes.
     pub(super) fn value(&self, form: &Affine) -> i64 {
         form.terms.iter().fold(form.constant, |sum, (reg, factor)| {
             sum.wrapping_add(self.ints[reg.index()].at(0, &self.shape).wrapping_mul(*factor))
@@ -224,8 +224,8 @@ impl<'p, 'm> Exec<'p, 'm> {
         Ok(ended)
     }
 
-    /// Runs a loop, and the loops directly in it, many iterations at a time. Returns false if there are too few
-    /// iterations for that.
+    /// Runs a loop and the loops directly in it many iterations at a time. Returns false, without running them, if
+    /// there are too few iterations.
     fn lanes(&mut self, of: &'p Loop) -> Result<bool, Fault> {
         let mut loops: [Option<(Reg, i64, i64)>; DIMS] = [None; DIMS];
         let (mut next, mut marks) = (Some(of), Vec::new());
@@ -323,7 +323,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         Ok(Flow::Next)
     }
 
-    /// Returns the active lanes in which a condition holds, and the active lanes in which it does not.
+    /// Returns the active lanes in which a condition holds, and those in which it does not hold.
     fn divided(&self, cond: Reg) -> [Vec<Range<usize>>; 2] {
         let cond = &self.ints[cond.index()];
         let whole = std::iter::once(0..self.shape.total);

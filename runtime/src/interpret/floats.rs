@@ -5,7 +5,7 @@ use crate::math;
 use crate::program::{Binary, Math, Scalar, Unary};
 use passhost_lang::scalar::{Bf16, F16};
 
-/// Converts a number that is exactly a `float16` to its bits.
+/// Returns the bits of a `float16`, given its exact value.
 pub(super) fn to_f16(value: f32) -> u16 {
     let bits = value.to_bits();
     match value.abs() {
@@ -65,7 +65,7 @@ pub(super) fn binary_double(op: Binary, [a, b]: [&Floats<f64>; 2], out: &mut Flo
     }
 }
 
-/// Applies a comparison, or a logical operation, in which nonzero floats are true.
+/// Applies a comparison or a logical operation; nonzero floats are true.
 pub(super) fn compare<T: Copy + Default + PartialOrd>(
     op: Binary,
     [a, b]: [&Floats<T>; 2],

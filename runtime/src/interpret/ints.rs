@@ -4,7 +4,7 @@ use super::columns::{DIMS, Ints, Mask, Shape};
 use crate::program::{Binary, Scalar, Unary};
 use passhost_lang::scalar::PrimOp;
 
-/// Applies an operation to two integers of one type, held in 64 bits; `None` for a division by zero.
+/// Applies an operation to two integers of one type, stored in 64 bits; `None` for a division by zero.
 pub(super) fn operation(op: Binary, of: Scalar, a: i64, b: i64) -> Option<i64> {
     if of == Scalar::UInt(64) {
         return unsigned(op, a as u64, b as u64);
@@ -69,7 +69,7 @@ fn unsigned(op: Binary, a: u64, b: u64) -> Option<i64> {
     })
 }
 
-/// Room for lanes that are written out.
+/// Memory for the lanes of two operands whose linear forms are written out.
 #[derive(Default)]
 pub(super) struct Rooms(Vec<i64>, Vec<i64>);
 
@@ -135,7 +135,7 @@ fn linear(op: Binary, of: Scalar, a: &Ints, b: &Ints, out: &mut Ints, shape: &Sh
     (low <= least && most <= high).then(|| out.set_linear(base, strides))
 }
 
-/// Decides comparisons that have the same result in all lanes.
+/// Evaluates comparisons that have the same result in all lanes.
 fn agreed(op: Binary, a: (i64, i64), b: (i64, i64), left: &Ints, right: &Ints, out: &mut Ints) -> Option<()> {
     let (below, not_above) = (a.1 < b.0, a.1 <= b.0);
     let (above, not_below) = (a.0 > b.1, a.0 >= b.1);

@@ -1,4 +1,4 @@
-//! Memory of a run, and moving elements from it into registers and back.
+//! The memory of a run; moves elements between memory and registers.
 
 use super::columns::{DIMS, Floats, Ints, Mask, Shape, rows};
 use super::floats::{of_f16, to_f16};
@@ -10,7 +10,7 @@ use passhost_lang::scalar::Bf16;
 
 /// The state of a storage during a run.
 pub(super) enum Memory<'m> {
-    /// An allocation that has not been executed yet.
+    /// An allocation that was not executed yet.
     None,
     /// A tensor that is only read.
     Read(&'m [u64], usize),
@@ -31,7 +31,8 @@ impl<'m> From<Given<'m>> for Memory<'m> {
 }
 
 impl Memory<'_> {
-    /// Returns true if the memory may never have been written: the program allocated it, or a call for its results.
+    /// Returns true if some of the memory may be unwritten, because the program allocated it, or a call allocated it
+    /// for results.
     pub(super) fn may_be_unwritten(&self) -> bool {
         matches!(self, Memory::Write(..) | Memory::Own(..))
     }
@@ -88,7 +89,7 @@ impl Positions {
         !self.varying && self.strides == [0; DIMS]
     }
 
-    /// Calls `f` for each row of lanes, as [`rows`].
+    /// Calls `f` for each row of lanes, like [`rows`].
     fn rows(&self, shape: &Shape, mask: &Mask, mut f: impl FnMut(usize, usize, i64, i64) -> Option<()>) -> Option<()> {
         if !self.varying {
             return rows(shape, self.base, &self.strides, mask, f);
@@ -103,7 +104,7 @@ impl Positions {
 /// The lanes and positions of an access.
 pub(super) type Place<'p> = (&'p Positions, &'p Shape, &'p Mask);
 
-/// Reads elements into the active lanes; `None` if one is beyond the memory.
+/// Reads elements into the active lanes; `None` if one of them is outside of the memory.
 fn gather<M: Pod, R>(
     memory: &Memory<'_>,
     (at, shape, mask): Place<'_>,
@@ -139,7 +140,7 @@ fn gather<M: Pod, R>(
     })
 }
 
-/// Writes the active lanes, in order; `None` if one is beyond the memory.
+/// Writes the active lanes in order; `None` if one of the elements is outside of the memory.
 fn scatter<M: Pod>(
     memory: &mut Memory<'_>,
     (at, shape, mask): Place<'_>,
@@ -184,7 +185,7 @@ macro_rules! load_as {
     }};
 }
 
-/// Reads elements of a type into a register; `None` if one is beyond the memory.
+/// Loads elements of a type into a register; `None` if one of them is outside of the memory.
 pub(super) fn load(memory: &Memory<'_>, element: Scalar, place: Place<'_>, out: Column<'_>) -> Option<()> {
     match out {
         Column::Double(out) => load_as!(memory, place, out, f64, |v| v),
@@ -207,7 +208,7 @@ pub(super) fn load(memory: &Memory<'_>, element: Scalar, place: Place<'_>, out: 
     }
 }
 
-/// Writes a register into elements of a type; `None` if one is beyond the memory.
+/// Stores a register to elements of a type; `None` if one of them is outside of the memory.
 pub(super) fn store(memory: &mut Memory<'_>, element: Scalar, place: Place<'_>, from: Column<'_>) -> Option<()> {
     let shape = place.1;
     match from {

@@ -109,9 +109,9 @@ impl Backend for OneLane {
 /// A PrimFunc prepared for the interpreter.
 struct Interpreted {
     program: Arc<Program>,
-    /// Nesting depth of its statements.
+    /// Nesting depth of the statements in the program.
     depth: usize,
-    /// The minimum work of a call, in units.
+    /// Minimum work of a call, in units.
     least: u64,
     one_lane: bool,
     watched: Option<Watched>,
@@ -127,12 +127,12 @@ impl Interpreted {
     }
 }
 
-/// The parts of a program that its calls executed, by mark.
+/// The parts of a program that calls have executed, by mark.
 struct Seen {
     reached: Vec<AtomicBool>,
-    /// For each loop, bits for no iteration, one, and more.
+    /// For each loop, three bits: it ran with no iteration, with one, and with more.
     trips: Vec<AtomicU8>,
-    /// True for the mark of a loop whose extent is read from memory.
+    /// For each mark, true if it is that of a loop whose extent is read from memory.
     is_counted: Vec<bool>,
 }
 
@@ -169,9 +169,9 @@ impl Seen {
     }
 }
 
-/// Stack for the statements of one function, which may be nested 1,000 deep.
+/// Bytes of stack for the statements of one function, which may be nested 1,000 deep.
 const STACK: usize = 16 << 20;
-/// Functions with less nesting than this do not need their own stack.
+/// Nesting depth below which a function does not need its own stack.
 const SHALLOW: usize = 40;
 
 impl Kernel for Interpreted {

@@ -44,7 +44,7 @@ impl Watched {
     }
 }
 
-/// An access: the iteration of the loop, and the number of accesses before it in the iteration.
+/// An access: the iteration of the loop, and the number of earlier accesses in the iteration.
 type At = (i64, u64);
 
 /// The recorded accesses to an element.
@@ -52,8 +52,7 @@ type At = (i64, u64);
 struct Touched {
     /// The last write.
     write: Option<At>,
-    /// The latest read of the element in the first iteration that read it, and the latest read in the last such
-    /// iteration.
+    /// The latest reads of the element by two iterations: the first one and the last one that read it.
     reads: [Option<At>; 2],
 }
 
@@ -62,7 +61,7 @@ struct Running {
     var: Reg,
     kind: LoopKind,
     iteration: i64,
-    /// Number of accesses in this iteration so far.
+    /// Number of accesses so far in the current iteration.
     accesses: u64,
     elements: HashMap<(u32, i64), Touched>,
     /// Memory that each iteration allocates.
@@ -80,7 +79,7 @@ pub(super) struct Watch<'p> {
 pub(super) struct Touch {
     pub(super) storage: u32,
     pub(super) position: i64,
-    /// `None` for a read; otherwise, true if the write changes the element.
+    /// `None` for a read; for a write, true if it changes the element.
     pub(super) writes: Option<bool>,
 }
 
@@ -115,7 +114,7 @@ impl<'p> Watch<'p> {
         }
     }
 
-    /// Records a read or write of an element, and returns the conflict that it causes, if any.
+    /// Records an access to an element, and returns the conflict that it causes, if any.
     pub(super) fn touch(&mut self, program: &Program, touch: Touch) -> Option<FaultKind> {
         let is_given = self.watched.given.contains(&touch.storage);
         let may_be_own = !is_given && program.has_blocks;

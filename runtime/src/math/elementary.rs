@@ -46,9 +46,9 @@ pub trait Steps {
     fn less(&mut self, a: &Self::Number, b: &Self::Number) -> Self::Truth;
     /// Returns one of two numbers.
     fn choose(&mut self, which: &Self::Truth, yes: &Self::Number, no: &Self::Number) -> Self::Number;
-    /// Rounds to the nearest integer, ties to even. The number has fewer than 10 bits.
+    /// Rounds to the nearest integer, ties to even. The result has fewer than 10 bits.
     fn nearest(&mut self, a: &Self::Number) -> (Self::Number, Self::Whole);
-    /// Returns half of an integer, rounded down, and the rest.
+    /// Splits an integer into its half, rounded down, and the rest.
     fn halves(&mut self, n: &Self::Whole) -> [Self::Whole; 2];
     /// Returns `2^n`, for `n` from -126 to 127.
     fn power_of_two(&mut self, n: &Self::Whole) -> Self::Number;
@@ -156,7 +156,7 @@ pub fn erf<S: Steps>(s: &mut S, x: &S::Number) -> S::Number {
     s.with_sign(&size, x)
 }
 
-/// Evaluates a polynomial; the coefficient of the lowest power comes first.
+/// Evaluates a polynomial whose coefficients are given from the lowest power to the highest.
 fn polynomial<S: Steps>(s: &mut S, x: &S::Number, factors: &[f32]) -> S::Number {
     let mut rest = factors.iter().rev();
     let first = s.number(rest.next().copied().unwrap_or_default());
@@ -166,7 +166,7 @@ fn polynomial<S: Steps>(s: &mut S, x: &S::Number, factors: &[f32]) -> S::Number 
     })
 }
 
-/// The steps on one number.
+/// The steps for a single number.
 pub(super) struct OfOne;
 
 impl Steps for OfOne {

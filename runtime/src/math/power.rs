@@ -27,12 +27,12 @@ pub trait WideSteps: Steps {
     fn wide_less(&mut self, a: &Self::Wide, b: &Self::Wide) -> Self::Truth;
     /// Returns one of two numbers.
     fn wide_choose(&mut self, which: &Self::Truth, yes: &Self::Wide, no: &Self::Wide) -> Self::Wide;
-    /// Rounds to the nearest integer, ties to even. The number has fewer than 31 bits.
+    /// Rounds to the nearest integer, ties to even. The result has fewer than 31 bits.
     fn wide_nearest(&mut self, a: &Self::Wide) -> (Self::Wide, Self::Whole);
     /// Returns `2^n`, for `n` from -1022 to 1023.
     fn wide_power_of_two(&mut self, n: &Self::Whole) -> Self::Wide;
-    /// Splits a positive normal number into `n` and `m` such that the number is `2^n * m`, and `m` lies roughly between
-    /// the square roots of 0.5 and 2. For other numbers, the results are any that are not NaN.
+    /// Splits a positive normal number into `n` and `m` so that it equals `2^n * m`, and `m` lies roughly between the
+    /// square roots of 0.5 and 2. For other numbers, `n` and `m` are arbitrary, but not NaN.
     fn parts(&mut self, a: &Self::Wide) -> (Self::Wide, Self::Wide);
 }
 
@@ -73,7 +73,7 @@ fn is_zero<S: Steps>(s: &mut S, number: &S::Number) -> S::Truth {
     s.less(&size, &least)
 }
 
-/// Returns two flags: true if a number is an integer, and true if it is even. Infinities are both.
+/// Returns two flags: true if a number is an integer, and true if it is an even one. Both are true for infinities.
 fn whole_and_even<S: WideSteps>(s: &mut S, y: &S::Number) -> [S::Truth; 2] {
     // From 2^25 on, all floats are even.
     let (size, most) = (s.abs(y), s.number(33_554_432.0));
@@ -89,7 +89,7 @@ fn whole_and_even<S: WideSteps>(s: &mut S, y: &S::Number) -> [S::Truth; 2] {
     })
 }
 
-/// Returns the power of a number that is not negative, except for cases such as `1^inf` and `0^0`.
+/// Returns the power of a nonnegative number, except for cases such as `1^inf` and `0^0`.
 fn of_size<S: WideSteps>(s: &mut S, size: &S::Number, y: &S::Number) -> S::Number {
     // Exponents beyond this limit give the same powers: 0, 1, or infinity.
     let (of_y, most) = (s.abs(y), s.number(1e30));
@@ -152,7 +152,7 @@ fn exp2<S: WideSteps>(s: &mut S, x: &S::Wide) -> S::Wide {
     s.wide_mul(&sum, &power)
 }
 
-/// Evaluates a polynomial; the coefficient of the lowest power comes first.
+/// Evaluates a polynomial whose coefficients are given from the lowest power to the highest.
 fn polynomial<S: WideSteps>(s: &mut S, x: &S::Wide, factors: &[f64]) -> S::Wide {
     let mut rest = factors.iter().rev();
     let first = s.wide(rest.next().copied().unwrap_or_default());

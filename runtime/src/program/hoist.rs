@@ -30,7 +30,7 @@ fn each_list(list: &mut Vec<Instr>) {
     *list = out;
 }
 
-/// Returns the instructions that move before a loop, or before the first of several that run together.
+/// Returns the instructions to move before a loop, or before the first of several loops that run together.
 fn out_of(of: &mut Loop, together: u8, inside: &mut BTreeSet<Reg>) -> Vec<Instr> {
     inside.insert(of.var);
     if together > 1

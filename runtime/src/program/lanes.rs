@@ -10,9 +10,9 @@
 use super::{Access, Affine, Buffer, Instr, Loop, Program, Reg};
 use std::collections::BTreeMap;
 
-/// Greatest number of loops that run together.
+/// Maximum number of loops that run together.
 const MOST_LOOPS: usize = 3;
-/// Number of iterations with which an inner loop is long enough by itself.
+/// Minimum number of iterations of an inner loop that runs efficiently on its own.
 const LONG: i64 = 16;
 
 /// Marks the loops of a program.
@@ -73,7 +73,8 @@ fn only_loop(body: &[Instr]) -> Option<&Loop> {
     }
 }
 
-/// Returns true if all stores are in long parallel loops, which then run better than the loops around them.
+/// Returns true if all stores are in long parallel inner loops. Running these in lanes is then better than running the
+/// outer loops.
 fn inner_loops_suffice(body: &[Instr], buffers: &[Buffer]) -> bool {
     let mut stores = 0;
     let fine = body.iter().all(|instr| match instr {
@@ -104,7 +105,7 @@ pub fn can_be_shared(of: &Loop, buffers: &[Buffer]) -> bool {
 struct Seen<'p> {
     /// True if the iterations run in threads, which may execute different instructions.
     by_threads: bool,
-    /// Memory that each iteration allocates.
+    /// Storages that each iteration allocates for itself.
     own: Vec<u32>,
     accesses: BTreeMap<u32, Vec<&'p Access>>,
     written: Vec<u32>,
@@ -176,8 +177,8 @@ impl<'p> Seen<'p> {
     }
 }
 
-/// Returns true if forms, of the same or different accesses, are never equal in two iterations of the loop of
-/// `var`.
+/// Returns true if no two of the forms, of one or several accesses, are ever equal in different iterations of the loop
+/// of `var`.
 fn are_apart(forms: &[&Affine], var: Reg, ranges: &BTreeMap<Reg, (i128, i128)>) -> bool {
     let outer = |form: &Affine| form.terms.iter().filter(|(reg, _)| *reg < var).copied().collect::<Vec<(Reg, i64)>>();
     let (factor, same) = (forms[0].factor(var), outer(forms[0]));

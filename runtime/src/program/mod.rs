@@ -141,7 +141,7 @@ pub struct Param {
 /// The kind of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParamKind {
-    /// A number, and the register that receives it.
+    /// A number, and the register that holds it.
     Scalar(Reg),
     /// A tensor.
     Tensor(TensorParam),

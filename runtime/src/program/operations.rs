@@ -18,19 +18,19 @@ pub fn float_operations(program: &Program, known: &[(Reg, i64)]) -> Option<u64> 
     count.of(&program.body).map(|operations| operations.round() as u64)
 }
 
-/// Greatest number of combinations of loop variables that are tried.
+/// Maximum number of combinations of loop variables that are tried.
 const MOST_TRIED: i64 = 1 << 12;
 
-/// Greatest number of steps from a condition back to the loop variables that it depends on.
+/// Maximum number of steps from a condition back to the loop variables on which it depends.
 const STEPS: u32 = 8;
 
 struct Count<'p> {
     program: &'p Program,
     known: HashMap<Reg, i64>,
     defined: HashMap<Reg, &'p Instr>,
-    /// The loops around: their variables, first values and extents.
+    /// The enclosing loops: variable, first value and extent of each.
     loops: Vec<(Reg, i64, i64)>,
-    /// Forms that are less than 0 in the branches around.
+    /// Forms that are less than 0 in the enclosing branches.
     holding: Vec<Affine>,
 }
 
@@ -87,7 +87,7 @@ impl<'p> Count<'p> {
         Some(share.map_or(then.max(otherwise), |share| then * share + otherwise * (1.0 - share)))
     }
 
-    /// Returns the share of the iterations reaching a place in which these forms are less than 0.
+    /// Returns the fraction of the iterations that reach a place in which these forms are less than 0.
     fn share(&self, forms: &[Affine]) -> Option<f64> {
         let all: Vec<&Affine> = self.holding.iter().chain(forms).collect();
         let regs: BTreeSet<Reg> = all.iter().flat_map(|form| form.terms.iter().map(|(reg, _)| *reg)).collect();
@@ -115,7 +115,7 @@ impl<'p> Count<'p> {
         (reached > 0).then(|| f64::from(held) / f64::from(reached))
     }
 
-    /// Expresses a register by others, following at most this many steps of its computation.
+    /// Expresses a register in terms of others, following at most `steps` steps of its computation.
     fn form(&self, reg: Reg, steps: u32) -> Affine {
         let Some(steps) = steps.checked_sub(1) else { return Affine::from(reg) };
         match self.defined.get(&reg) {
@@ -139,7 +139,7 @@ impl<'p> Count<'p> {
         }
     }
 
-    /// Returns true if every integer of one register fits the type of the other.
+    /// Returns true if the type of `to` can hold every integer of the type of `from`.
     fn keeps(&self, from: Reg, to: Reg) -> bool {
         let [(least, most), (low, high)] = [from, to].map(|reg| self.program.registers[reg.index()].range());
         !self.is_float(from) && !self.is_float(to) && low <= least && most <= high

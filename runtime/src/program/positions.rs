@@ -1,5 +1,5 @@
-//! Finds the parameters that decide positions of elements and numbers of iterations. The integers in these parameters
-//! have to be small; integers in other parameters may have any value.
+//! Finds the parameters that determine positions of elements or numbers of iterations. The integers in these parameters
+//! must be small, whereas integers in other parameters may have any value.
 
 use super::{Affine, Instr, ParamKind, Program, Reg, each_instr};
 use std::collections::{BTreeSet, HashMap};

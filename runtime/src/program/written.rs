@@ -12,7 +12,7 @@ use super::conditions::less_than_zero;
 use super::{Access, Affine, Binary, Instr, Literal, Loop, ParamKind, Program, Reg, Scalar, Unary, each_instr};
 use std::collections::{BTreeSet, HashMap};
 
-/// Written elements: a first position, and nested runs from there, as steps and lengths.
+/// Elements that are known to be written: a first position, and nested runs from there, each with a step and a length.
 #[derive(Clone, PartialEq)]
 struct Written {
     storage: u32,
@@ -22,8 +22,8 @@ struct Written {
     conditions: Vec<Condition>,
 }
 
-/// The condition that a form is less than 0. Some of its variables may have become runs; `gone` has, for each of
-/// those, its factors in the form and in the position, its first value and its extent.
+/// The condition that a form is less than 0. Some variables of the form may have become runs; for each of them, `gone`
+/// has its factors in the form and in the position, its first value, and its extent.
 #[derive(Clone, Default, PartialEq)]
 struct Condition {
     form: Affine,
@@ -44,11 +44,11 @@ enum Around {
 struct Reads<'p> {
     program: &'p Program,
     defined: HashMap<Reg, &'p Instr>,
-    /// Maps a quotient or remainder to an earlier register with the same value.
+    /// Maps a quotient or remainder to the first register with the same value.
     same: HashMap<Reg, Reg>,
     around: Vec<Around>,
     facts: Vec<Written>,
-    /// Number of elements of each storage whose size is constant, and the number of bytes of an element.
+    /// For each storage of constant size, its number of elements and the number of bytes of an element.
     sizes: Vec<Option<i64>>,
     bytes: Vec<u64>,
     /// Number of loops and branches around the allocation of each storage. Each iteration allocates new memory.
@@ -135,7 +135,7 @@ impl<'p> Reads<'p> {
         });
     }
 
-    /// Returns a position in which each quotient or remainder is replaced by the first one with the same value.
+    /// Returns a position after replacing each quotient and remainder by the first register with the same value.
     fn position(&self, of: &Affine) -> Affine {
         let renamed = of.terms.iter().filter_map(|(reg, factor)| Some((*reg, *self.same.get(reg)?, *factor)));
         renamed
@@ -191,7 +191,7 @@ impl<'p> Reads<'p> {
         }
     }
 
-    /// Returns true if the positions of an access are counted in the same elements as the size of its memory.
+    /// Returns true if an access counts positions in the same elements as the size of its memory.
     fn counts_elements(&self, access: &Access) -> bool {
         let buffer = &self.program.buffers[access.buffer as usize];
         buffer.element.bytes() == self.bytes[buffer.storage as usize]
@@ -203,8 +203,8 @@ impl<'p> Reads<'p> {
         self.around.pop();
     }
 
-    /// Updates the new facts at the end of their branch: they are kept together with the condition of the branch if
-    /// that is known, and dropped otherwise.
+    /// Updates the facts from a branch at its end: they are kept together with the condition of the branch if that is
+    /// known, and dropped otherwise.
     fn under(&mut self, forms: Option<Vec<Affine>>, new: usize) {
         let Some(forms) = forms else { return self.facts.truncate(new) };
         for fact in &mut self.facts[new..] {
@@ -435,7 +435,7 @@ impl<'p> Reads<'p> {
         self.interval(form).is_some_and(|(min, max)| min >= least && max <= most)
     }
 
-    /// Returns true if a register can hold all values of another register that is cast to its type.
+    /// Returns true if `reg` can hold all values of `than`, which is cast to its type.
     fn is_wider(&self, reg: Reg, than: Reg) -> bool {
         match [reg, than].map(|reg| self.program.registers[reg.index()]) {
             [Scalar::Int(a), Scalar::Int(b)] | [Scalar::UInt(a), Scalar::UInt(b)] => a >= b,
@@ -476,7 +476,7 @@ impl<'p> Reads<'p> {
     }
 }
 
-/// Extends a fact from one iteration of a loop to all of them.
+/// Extends a fact from one iteration of a loop to all iterations.
 fn over(mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
     let factor = fact.base.factor(var);
     if factor == 0 {
@@ -533,7 +533,7 @@ fn joined(mut all: Vec<(i64, i64)>) -> Option<Vec<(i64, i64)>> {
 }
 
 impl Condition {
-    /// Merges variables where one continues at the end of another, as with runs.
+    /// Merges variables of which one continues where another ends, as is done for runs.
     fn join(&mut self) -> Option<()> {
         self.gone.sort_unstable();
         let mut all: Vec<[i64; 4]> = Vec::with_capacity(self.gone.len());

@@ -39,7 +39,7 @@ impl std::fmt::Debug for Tensor {
 }
 
 impl PartialEq for Tensor {
-    /// Compares data type, shape and bytes; so NaN equals NaN, and 0.0 is not equal to -0.0.
+    /// Compares data type, shape and bytes. So NaN equals the same NaN, and 0.0 does not equal -0.0.
     fn eq(&self, other: &Tensor) -> bool {
         self.dtype == other.dtype && self.shape == other.shape && self.bytes() == other.bytes()
     }
@@ -165,17 +165,17 @@ impl Tensor {
         self.origin
     }
 
-    /// Returns the address of the memory that it shares with its clones until one of them is written to.
+    /// Returns the address of the memory, which the tensor shares with its clones until one of them is written.
     pub(crate) fn memory(&self) -> usize {
         Arc::as_ptr(&self.storage).addr()
     }
 
-    /// Returns a weak reference to that memory.
+    /// Returns a weak reference to the memory of the tensor.
     pub(crate) fn handle(&self) -> Weak<Room> {
         Arc::downgrade(&self.storage)
     }
 
-    /// Returns this tensor with the memory of another one of the same size.
+    /// Returns this tensor, moved to the memory of another tensor of the same size.
     pub(crate) fn in_memory_of(&self, other: &Tensor) -> Tensor {
         Tensor { storage: Arc::clone(&other.storage), ..self.clone() }
     }
@@ -237,12 +237,13 @@ impl Tensor {
         (Arc::strong_count(&self.storage) == 1).then(|| self.storage.address())
     }
 
-    /// Returns its data in words of 8 bytes, the last one padded.
+    /// Returns the data in words of 8 bytes; the last word is padded.
     pub(crate) fn words(&self) -> &[u64] {
         self.storage.words()
     }
 
-    /// Returns its data in words of 8 bytes, mutably. Data shared with other tensors is copied first, and counted.
+    /// Returns the data in mutable words of 8 bytes. Data shared with other tensors is first copied, and the copy is
+    /// counted.
     ///
     /// # Errors
     /// Fails if the limits do not allow the copy.
@@ -299,8 +300,8 @@ impl Tensor {
         }
     }
 
-    /// Replaces each NaN by one fixed NaN, because the bits of NaN depend on the processor. `None` if there are no
-    /// NaNs.
+    /// Replaces every NaN by the same NaN, because the bits of NaN depend on the processor. Returns `None` if there are
+    /// no NaNs.
     fn with_usual_nans(&self) -> Option<Vec<u8>> {
         fn usual<T: bytemuck::Pod>(bytes: &[u8], is_nan: impl Fn(T) -> bool, nan: T) -> Option<Vec<u8>> {
             let elements =
@@ -344,7 +345,7 @@ impl Tensor {
     }
 }
 
-/// Returns the number of 8-byte words that hold this many bytes.
+/// Returns the number of 8-byte words that hold `bytes` bytes.
 pub(crate) fn copy_len(bytes: usize) -> usize {
     bytes.div_ceil(8)
 }

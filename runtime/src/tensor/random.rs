@@ -1,4 +1,4 @@
-//! Random elements, the same on every machine.
+//! Random elements, which are the same on every machine.
 
 use passhost_lang::scalar::{DType, Number, map_elements};
 
@@ -18,7 +18,7 @@ impl SplitMix {
     }
 }
 
-/// Fills the data of a tensor; `None` if the elements do not have a Rust type.
+/// Fills the data of a tensor; `None` if Rust has no type for the elements.
 pub(super) fn fill(dtype: DType, seed: u64, bytes: &mut [u8]) -> Option<()> {
     let mut random = SplitMix::new(seed);
     let scalar = DType::new(dtype.code(), dtype.bits(), 1);

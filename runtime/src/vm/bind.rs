@@ -14,7 +14,7 @@ struct Waiting {
     dim: Dim,
 }
 
-/// Checks values against types, one after the other, and then the dimensions that are expressions.
+/// Checks values against types, one after the other, and checks dimensions that are expressions at the end.
 pub(super) struct Binder<'s> {
     symbols: &'s mut Symbols,
     body: &'s Body,
@@ -27,7 +27,7 @@ impl<'s> Binder<'s> {
         Binder { symbols, body, waiting: Vec::new() }
     }
 
-    /// Checks one value. `what` is its name in messages.
+    /// Checks one value; messages call it `what`.
     pub(super) fn bind(&mut self, what: &str, ty: &Type, value: &Value) -> Result<(), Cause> {
         let wrong = |wanted: String| Err(Cause::OtherKind { what: what.to_string(), found: value.described(), wanted });
         match (ty, value) {
@@ -81,7 +81,7 @@ impl<'s> Binder<'s> {
         }
     }
 
-    /// Checks the dimensions that are expressions.
+    /// Checks the dimensions that are expressions, after all variables were bound.
     pub(super) fn finish(self) -> Result<(), Cause> {
         for Waiting { what, axis, found, dim } in self.waiting {
             let wanted = self.symbols.extent(&dim, self.body)?;

@@ -197,7 +197,7 @@ impl Machine<'_> {
         }))
     }
 
-    /// Allocates a storage of this many elements.
+    /// Allocates a storage with the number of elements in `shape`.
     fn piece(&mut self, name: &str, shape: &Value, dtype: &Value) -> Result<Value, Cause> {
         let bytes = match (shape, dtype) {
             (Value::Shape(extents), Value::DType(dtype)) => size_of(*dtype, extents),
@@ -224,8 +224,8 @@ impl Machine<'_> {
     }
 }
 
-/// Returns true if a function contains calls that write to their arguments. A view of a part of a tensor is a copy, so these
-/// writes would not reach the tensor.
+/// Returns true if a function contains calls that write to their arguments. Here, a view of a part of a tensor is a
+/// copy, so these writes would not reach the tensor.
 fn writes_in_place(body: &Body) -> bool {
     let writes = |call: Call<'_>| match call.op() {
         Some(op) => matches!(op, "relax.call_tir_inplace" | "relax.call_inplace_packed" | "relax.call_packed"),
@@ -234,7 +234,7 @@ fn writes_in_place(body: &Body) -> bool {
     body.values().any(|value| value.as_call().is_some_and(writes))
 }
 
-/// Checks the result of a packed function against the type of the call, given by `ty_args`.
+/// Checks the result of a packed function against the type in `ty_args` of the call.
 fn returned(frame: &mut Frame, call: Call<'_>, callee: &Value, next: Next) -> Result<Next, Cause> {
     let (Next::Value(value), Value::Packed(name)) = (&next, callee) else { return Ok(next) };
     let ty = call.ty().to_owned();
@@ -319,8 +319,8 @@ fn asserted(condition: &Value, format: &str, args: &[Value]) -> Result<Value, Ca
     Err(FaultKind::Assertion { message }.into())
 }
 
-/// Reshapes a tensor to sizes that are symbolic in the module, and 0 now; `None` for all other sizes. Only a written 0
-/// keeps the dimension of the tensor.
+/// Reshapes a tensor to sizes that are symbolic in the module but 0 in this run; `None` for all other sizes. Only a
+/// literal 0 keeps the dimension of the tensor.
 fn of_no_elements(call: Call<'_>, x: &Value, shape: &Value) -> Result<Option<Value>, Cause> {
     let (Value::Tensor(x), Value::Shape(extents)) = (x, shape) else { return Ok(None) };
     if extents.iter().all(|extent| *extent > 0) {

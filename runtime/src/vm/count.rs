@@ -1,10 +1,10 @@
-//! Counts the calls of a function as far as possible before it runs.
+//! Counts the calls that a function will make, as far as they can be known before it runs.
 
 use passhost_lang::ir::Call;
 use passhost_lang::ir::{BodyKind, Expr, Module};
 use std::collections::HashMap;
 
-/// Greatest depth to which calls of functions are followed.
+/// Maximum depth to which calls of functions are followed.
 const DEEPEST: usize = 100;
 
 /// Returns how many operators, PrimFuncs and packed functions a call of a Relax function executes if each of its
@@ -13,7 +13,7 @@ pub fn calls_of(module: &Module, function: &str) -> u64 {
     count(module, function, &mut HashMap::new(), 0)
 }
 
-/// Counts the calls of a function. `known` has the counts of finished functions, and 0 for unfinished ones.
+/// Counts the calls of a function. `known` holds the counts of functions that were finished, and 0 for unfinished ones.
 fn count<'m>(module: &'m Module, function: &'m str, known: &mut HashMap<&'m str, u64>, depth: usize) -> u64 {
     let Some(body) = module.get(function).filter(|body| body.kind() == BodyKind::Function) else { return 1 };
     if let Some(n) = known.get(function) {

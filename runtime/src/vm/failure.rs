@@ -57,7 +57,7 @@ pub enum Cause {
         /// reason why the rule failed.
         why: String,
     },
-    /// An operator was called with wrong arguments.
+    /// An operator was called with arguments that it does not accept.
     #[error("the operator `{name}` does not accept these values: {why}")]
     NotTaken {
         /// Its name.
@@ -89,7 +89,7 @@ pub enum Cause {
         /// The limit.
         limit: u32,
     },
-    /// A value does not have its declared type.
+    /// A value does not have the type that is declared for it.
     #[error("{what} is {found}, but {wanted} is expected")]
     Mismatch {
         /// The value: a parameter, or an operand of a match_cast or an operator.
@@ -109,14 +109,14 @@ pub enum Cause {
         /// The expected kind.
         wanted: String,
     },
-    /// The data type or number of dimensions of a tensor or shape differs from its declared one.
+    /// The data type or number of dimensions of a tensor or shape differs from the declared one.
     #[error("{what} has {aspect} {found}, but {wanted} is expected")]
     OtherType {
         /// The value.
         what: String,
         /// `dtype` or `ndim`.
         aspect: &'static str,
-        /// The found value of this aspect.
+        /// The value of this aspect that was found.
         found: String,
         /// The expected value.
         wanted: String,

@@ -1,4 +1,4 @@
-//! Calls PrimFuncs with tensors and numbers. Each is prepared once, for all of its calls.
+//! Calls PrimFuncs with tensors and numbers. Each PrimFunc is prepared once for all of its calls.
 
 use super::failure::Cause;
 use super::lowered::Lowered;
@@ -45,7 +45,7 @@ impl Kernels {
         known_or_made(&self.known, function, || self.backend.prepare(function))
     }
 
-    /// Returns the lowered form of an operator call, which is a body of its own, from the cache or new.
+    /// Returns the lowered form of an operator call, from the cache or newly made. `call` is a body of its own.
     pub(super) fn lowered<E>(&self, call: &Body, make: impl FnOnce() -> Result<Lowered, E>) -> Result<Arc<Lowered>, E> {
         known_or_made(&self.lowered, call, || make().map(Arc::new))
     }
@@ -69,14 +69,14 @@ fn known_or_made<T: Clone, E>(
 /// A PrimFunc of the module.
 pub(super) struct PrimFunc {
     kernel: Arc<dyn Kernel>,
-    /// Positions of the parameters that it writes to.
+    /// Positions of the parameters to which the function writes.
     written: BTreeSet<usize>,
 }
 
 /// The result tensors of a call.
 pub(super) struct Outputs {
     pub(super) types: Vec<(DType, Vec<i64>)>,
-    /// True if they are fields of a tuple.
+    /// True if the results are fields of a tuple.
     pub(super) tuple: bool,
 }
 
@@ -95,13 +95,13 @@ impl Outputs {
         Ok(Outputs { types, tuple })
     }
 
-    /// Creates the tensors, unwritten.
+    /// Creates the tensors without writing them.
     pub(super) fn made(&self, limits: &Limits) -> Result<Vec<Tensor>, Cause> {
         self.types.iter().map(|(dtype, shape)| Ok(Tensor::fresh(*dtype, shape, limits)?)).collect()
     }
 
-    /// Creates the tensors for a kernel, unfilled where it writes all elements. `first` is the argument position of the
-    /// first tensor.
+    /// Creates the tensors for a kernel. Tensors whose elements it writes completely are not filled. `first` is the
+    /// argument position of the first tensor.
     fn made_for(&self, kernel: &dyn Kernel, first: usize, limits: &Limits) -> Result<Vec<Tensor>, Cause> {
         let made = self.types.iter().enumerate().map(|(at, (dtype, shape))| match kernel.writes_all(first + at) {
             true => Tensor::unfilled(*dtype, shape, limits),
@@ -121,7 +121,7 @@ impl Outputs {
 }
 
 impl Frame {
-    /// Returns data type and extents of a tensor type, with its dimensions evaluated.
+    /// Returns the data type and the evaluated extents of a tensor type.
     pub(super) fn tensor_type(&self, ty: &Type) -> Result<(DType, Vec<i64>), Cause> {
         let tensor = match ty {
             Type::Tensor(tensor) => tensor,
@@ -136,7 +136,7 @@ impl Frame {
     }
 }
 
-/// Converts a value to the argument of a PrimFunc that only reads it.
+/// Converts a value to an argument that the PrimFunc only reads.
 pub(super) fn argument(value: &Value) -> Result<Arg<'_>, Cause> {
     match value {
         Value::Tensor(tensor) => Ok(Arg::In(tensor)),
@@ -162,7 +162,7 @@ impl Scalar {
 }
 
 impl Machine<'_> {
-    /// Returns a PrimFunc of the module by its name.
+    /// Returns the PrimFunc of the module that is named `name`.
     fn prim_func(&mut self, name: &str) -> Result<Arc<PrimFunc>, Cause> {
         if let Some(known) = self.prim_funcs.get(name) {
             return Ok(Arc::clone(known));
@@ -232,8 +232,8 @@ impl Machine<'_> {
         outputs.value(tensors)
     }
 
-    /// Calls a kernel that fills new tensors, which are passed between its inputs and the symbolic variables. If
-    /// some elements seem unwritten, calls it again with other fresh bytes to find out.
+    /// Calls a kernel that fills new tensors, which are passed between the inputs and the symbolic variables. If some
+    /// elements seem unwritten, the kernel is called again with other fresh bytes to find out.
     pub(super) fn fill<'a>(
         &mut self,
         frame: &Frame,
@@ -289,7 +289,7 @@ impl Machine<'_> {
         outputs.value(tensors)
     }
 
-    /// Calls a packed function that may write to its arguments; `None` for other functions.
+    /// Calls a packed function that may write to its arguments; returns `None` for other functions.
     pub(super) fn call_writing(
         &mut self,
         frame: &Frame,
@@ -308,7 +308,7 @@ impl Machine<'_> {
         Ok(Some(value))
     }
 
-    /// Calls a PrimFunc directly; it may write to its arguments.
+    /// Calls a PrimFunc directly. The PrimFunc may write to its arguments.
     pub(super) fn call_prim_func(
         &mut self,
         frame: &mut Frame,
@@ -359,8 +359,8 @@ impl Machine<'_> {
 }
 
 impl Frame {
-    /// Takes the value of a variable that a function writes to. If the variable is an alias of other variables, these
-    /// lose the value, too, so that the data need not be copied.
+    /// Takes the value of a variable to which a function writes. The variables of which it is an alias lose the value,
+    /// too, so that the data need not be copied.
     fn take(&mut self, variable: Node<'_>) -> Result<Value, Cause> {
         let value = self.value(variable)?;
         let mut source = Some(variable);
@@ -373,7 +373,7 @@ impl Frame {
         Ok(value)
     }
 
-    /// Stores the written value in the variable and its aliases.
+    /// Stores the written value in the variable and in the variables of which it is an alias.
     fn put_back(&mut self, variable: Node<'_>, value: Value) {
         let mut source = Some(variable);
         while let Some(node) = source {
@@ -385,7 +385,7 @@ impl Frame {
     }
 }
 
-/// Returns the variable that this one is an alias of.
+/// Returns the variable of which this one is an alias.
 fn other_name(node: Node<'_>) -> Option<Node<'_>> {
     match node.view() {
         Expr::Alias(of) | Expr::MatchCast(of) => Some(of),
@@ -393,7 +393,7 @@ fn other_name(node: Node<'_>) -> Option<Node<'_>> {
     }
 }
 
-/// Refuses a call that writes to an argument whose memory another argument shares, because kernels assume that
+/// Refuses a call that writes to an argument that shares its memory with another argument, because kernels assume that
 /// arguments are separate.
 fn apart(name: &str, args: &[Value], writes: impl Fn(usize) -> bool) -> Result<(), Cause> {
     let tensors = || args.iter().enumerate().filter_map(|(i, value)| Some((i, value.as_tensor()?)));

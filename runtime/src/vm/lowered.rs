@@ -70,11 +70,11 @@ pub(super) enum Lowered {
     Packed(String),
 }
 
-/// A call in a separate body, with parameters of the types of its arguments.
+/// A call in a body of its own, whose parameters have the types of its arguments.
 struct Alone {
     body: Body,
     call: u32,
-    /// The sources of parameters and tuples, by their words.
+    /// The paths of parameters and tuples to their sources, by operand word.
     paths: HashMap<u32, Vec<usize>>,
 }
 
@@ -220,7 +220,7 @@ enum Refused {
     Fault(Fault),
 }
 
-/// Returns the outputs: the buffers after those of the arguments.
+/// Returns the outputs, which are the buffers after those of the arguments.
 fn outputs_of(function: &Body, n_args: usize, tuple: bool) -> Result<Outputs, Refused> {
     let params = function.values().filter(|value| value.kind() == kind::PARAM).skip(n_args);
     let mut types = Vec::new();
@@ -276,7 +276,7 @@ impl Alone {
 
 struct Writer {
     b: BodyBuilder,
-    /// Parameters by their paths.
+    /// Parameters, by the path to their value.
     params: HashMap<Vec<usize>, V>,
     paths: HashMap<u32, Vec<usize>>,
 }
@@ -304,7 +304,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns the operand for a value; `None` for functions.
+    /// Returns the operand that represents a value; `None` for functions.
     fn operand(&mut self, value: &Value, path: &mut Vec<usize>) -> Option<V> {
         Some(match value {
             Value::Tensor(_) | Value::Null | Value::Storage(_) => *self.params.get(path)?,
@@ -334,8 +334,8 @@ impl Writer {
 }
 
 impl Frame {
-    /// Replaces the symbolic variables of a type by their values, and drops its devices, which do not exist in the
-    /// new body.
+    /// Replaces the symbolic variables of a type by their values. Drops the devices of the type, because the new body
+    /// does not have them.
     fn constant_type(&self, ty: &Type) -> Result<Type, Cause> {
         let dims = |dims: &Option<Vec<Dim>>| -> Result<Option<Vec<Dim>>, Cause> {
             let constant = |dim: &Dim| self.symbols.constant(dim, &self.plan.body);

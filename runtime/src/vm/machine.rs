@@ -26,7 +26,7 @@ pub const DEEPEST: usize = 10_000;
 const STEP: u64 = 5_000;
 const OPERAND: u64 = 300;
 const SLOT: u64 = 30;
-/// Greatest number of calls that a failure lists.
+/// Maximum number of calls that a failure lists.
 const TOLD: usize = 8;
 
 /// A function that is being executed.
@@ -105,7 +105,7 @@ impl Frame {
         }
     }
 
-    /// Updates the values after a write, as [`Value::after_write`].
+    /// Updates the values after a write, like [`Value::after_write`].
     fn after_write(&mut self, from: usize, to: &Tensor) {
         after_write(self.slots.iter_mut().flatten(), from, to);
         if let Some(new) = self.closure.as_ref().and_then(|closure| closure.after_write(from, to)) {
@@ -113,7 +113,7 @@ impl Frame {
         }
     }
 
-    /// Ends a step: drops the values that are no longer needed.
+    /// Ends a step by dropping the values that are no longer needed.
     fn finish_step(&mut self) {
         let plan = Arc::clone(&self.plan);
         for node in &plan.frees[self.next] {
@@ -154,7 +154,7 @@ pub(super) enum Next {
 
 /// The function of a call.
 pub(super) enum Target {
-    /// A function of the module, by its name.
+    /// A function of the module, by name.
     Global(Arc<str>),
     /// A nested function without bound arguments.
     Nested(Arc<Closure>),
@@ -199,7 +199,7 @@ pub struct Machine<'m> {
     pub(super) looks_for_unwritten: bool,
     pub(super) unwritten: Option<At>,
     pub(super) pieces: Pieces,
-    /// Memory that the last call wrote to although other values share it, and the written tensor.
+    /// Memory that the last call wrote although other values share it, and the written tensor.
     shared_writes: Vec<(usize, Tensor)>,
 }
 
@@ -361,7 +361,7 @@ impl<'m> Machine<'m> {
         frame.finish_step();
     }
 
-    /// Executes the steps of the innermost function until it calls another one, or ends.
+    /// Executes steps of the innermost function until it calls another function or ends.
     fn until_call(&mut self, frames: &mut [Frame], observer: &mut dyn Observer) -> Result<Ended, Cause> {
         let depth = frames.len().saturating_sub(1);
         loop {

@@ -50,20 +50,20 @@ pub(super) struct Param {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) body: Body,
-    /// Name of the function of the module that it is, or is nested in.
+    /// Name of the function of the module that this is, or that contains it.
     pub(super) name: Arc<str>,
-    /// The node of its header, and the end of its region.
+    /// The node of the header, and the end of its region.
     pub(super) root: u32,
     pub(super) end: u32,
     pub(super) params: Vec<Param>,
-    /// The declared type of the result, unless the value always has it.
+    /// The declared type of the result; `None` if the value always has it.
     pub(super) ret: Option<Type>,
     pub(super) steps: Vec<Step>,
     /// For each step, the nodes whose values are no longer needed after it.
     pub(super) frees: Vec<Vec<u32>>,
-    /// Nodes outside of the function that it uses.
+    /// Nodes outside of the function that the function uses.
     pub(super) captured: Vec<u32>,
-    /// Constants by their operand words.
+    /// Constants, by operand word.
     pub(super) constants: BTreeMap<u32, Value>,
     /// True if some bindings are symbolic variables.
     pub(super) has_scalars: bool,
@@ -139,7 +139,7 @@ fn constants(header: Node<'_>) -> Result<BTreeMap<u32, Value>, Fault> {
 struct Writer {
     root: u32,
     steps: Vec<Step>,
-    /// For each node, the step after which it no longer needs its operands.
+    /// For each node, the step after which its operands are no longer needed for it.
     done: Vec<usize>,
 }
 
@@ -154,7 +154,7 @@ impl Writer {
         self.steps.len() - 1
     }
 
-    /// Plans the steps of a function: its blocks, then its result.
+    /// Plans the steps of a function: those of its blocks, then the return of its result.
     fn region(&mut self, region: Region<'_>) {
         for child in region.children() {
             match child.kind() {
@@ -203,8 +203,8 @@ impl Writer {
         self.push(Step::Joined(value.word()));
     }
 
-    /// Returns, for each step, the values that are no longer needed after it. A value from outside of a branch that
-    /// uses it is needed until the If has its value.
+    /// Returns, for each step, the values that are no longer needed after it. If a branch uses a value from outside,
+    /// the value is needed until the If has its result.
     fn frees(&self, header: Node<'_>) -> Vec<Vec<u32>> {
         let (containers, owners) = containers(header);
         let at = |node: u32| (node - self.root) as usize;
@@ -236,7 +236,7 @@ impl Writer {
 }
 
 /// Returns, for each node of a function from its header on, the header of the function, branch or sequence that
-/// directly contains it; and, for each of these headers, the node that it is a part of.
+/// directly contains the node. Also returns, for each of these headers, the node of which it is a part.
 fn containers(header: Node<'_>) -> (Vec<u32>, BTreeMap<u32, u32>) {
     let root = header.word();
     let mut out = vec![root; header.end() - root as usize];

@@ -48,7 +48,7 @@ impl Symbols {
         dims.iter().map(|dim| self.extent(dim, body)).collect()
     }
 
-    /// Evaluates a dimension, and returns it as a constant one.
+    /// Evaluates a dimension, and returns the result as a constant dimension.
     pub(super) fn constant(&self, dim: &Dim, body: &Body) -> Result<Dim, Cause> {
         Ok(match self.number(dim, body)? {
             Number::Float(value) => Dim::float(value, dim.dtype()),
@@ -160,7 +160,7 @@ mod tests {
         assert!(matches!(symbols.extent(&large, &body), Err(Cause::NoExtent { .. })));
     }
 
-    /// The branch that is not taken may divide by zero.
+    /// The branch that is not taken may contain a division by zero.
     #[test]
     fn only_one_branch_is_evaluated() {
         let (body, n, symbols) = with_n(0);

@@ -34,13 +34,13 @@ pub enum Value {
     Str(Arc<str>),
     /// A data type.
     DType(DType),
-    /// A function of the module, by its name.
+    /// A function of the module, by name.
     Function(Arc<str>),
     /// A nested function, or a function with some arguments bound.
     Closure(Arc<Closure>),
-    /// An external function, by its name.
+    /// An external function, by name.
     Packed(Arc<str>),
-    /// A piece of memory. Tensors allocated from it have their own memory.
+    /// A piece of memory. Each tensor allocated from it still has separate memory.
     Storage(Piece),
     /// A missing value.
     Null,
@@ -73,7 +73,7 @@ impl Tuple {
 #[derive(Clone, Debug)]
 pub struct Closure {
     pub(super) callee: Callee,
-    /// Arguments that follow those of a call.
+    /// Arguments that are appended to those of a call.
     pub(super) bound: Vec<Value>,
     depth: u32,
 }
@@ -81,10 +81,10 @@ pub struct Closure {
 /// The function that a closure calls.
 #[derive(Clone, Debug)]
 pub(super) enum Callee {
-    /// A function of the module, by its name.
+    /// A function of the module, by name.
     Global(Arc<str>),
-    /// A nested function, with the captured values by their nodes, and the symbolic variables that have a value
-    /// there.
+    /// A nested function, with the values that it captures, by node, and the symbolic variables that have a value in
+    /// it.
     Nested { plan: Arc<Plan>, captured: BTreeMap<u32, Value>, symbols: Symbols },
 }
 
@@ -95,7 +95,7 @@ impl Closure {
         Closure { callee, bound: Vec::new(), depth: 1 }
     }
 
-    /// Updates the closure after a write, as [`Value::after_write`].
+    /// Updates the closure after a write, like [`Value::after_write`].
     pub(super) fn after_write(&self, from: usize, to: &Tensor) -> Option<Closure> {
         let mut out = self.clone();
         let captured = match &mut out.callee {
@@ -105,8 +105,8 @@ impl Closure {
         after_write(captured.into_iter().flatten().chain(&mut out.bound), from, to).then_some(out)
     }
 
-    /// Returns the nested function without bound arguments, as it refers to itself; `None` for a function of the
-    /// module.
+    /// Returns the nested function without bound arguments, as references within the function mean it; `None` for a
+    /// function of the module.
     pub(super) fn unbound(self: &Arc<Closure>) -> Option<Arc<Closure>> {
         match &self.callee {
             Callee::Global(_) => None,
@@ -116,7 +116,7 @@ impl Closure {
     }
 }
 
-/// Updates values after a write, as [`Value::after_write`]. Returns true if one changed.
+/// Updates values after a write, like [`Value::after_write`]. Returns true if any value changed.
 pub(super) fn after_write<'v>(values: impl IntoIterator<Item = &'v mut Value>, from: usize, to: &Tensor) -> bool {
     let mut some = false;
     for value in values {

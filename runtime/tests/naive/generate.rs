@@ -1,5 +1,5 @@
-//! Generates PrimFuncs as text, from a seed: loops, blocks with reductions and conditions, splits, choices, casts,
-//! integers that wrap, divisions that may be by zero, indices that may be out of bounds.
+//! Generates the text of PrimFuncs from a seed, with loops, blocks with reductions and conditions, splits, choices,
+//! casts, integers that wrap around, possible divisions by zero, and possible indices out of bounds.
 
 use plugin_api::prelude::DType;
 use runtime::{Limits, Tensor};
@@ -29,7 +29,7 @@ const DTYPES: [&str; 13] = [
 ];
 
 impl Generator {
-    /// Generates a function, and its parameters.
+    /// Generates a function, and describes its parameters.
     pub(crate) fn function(seed: u64) -> (String, Vec<Buffer>) {
         let (buffers, text, vars) = (Vec::new(), String::new(), Vec::new());
         let mut g = Generator {

@@ -46,7 +46,7 @@ pub(crate) enum Wrong {
     DivisionByZero,
 }
 
-/// The way in which a statement ended.
+/// How a statement ended.
 enum End {
     Next,
     Break,

@@ -42,7 +42,7 @@ fn read(text: &str) -> (BTreeMap<String, String>, Vec<Case>) {
     (functions, cases)
 }
 
-/// Returns the result of a case: a text, or an error in one line.
+/// Returns the result of a case: the text of the function, or a one-line error.
 fn result(function: &str, trace: &str) -> String {
     let before = func(function);
     let trace: Trace = trace.parse().unwrap_or_else(|error| panic!("{error}"));

@@ -1,8 +1,8 @@
-//! Generates functions of the kinds that legalization produces, from a few numbers.
+//! Generates functions of the kinds that legalization produces; a few numbers determine the function.
 
 use crate::steps::Choices;
 
-/// Generates a function, as the lines after `def`.
+/// Generates the lines of a function after its `def`.
 pub(crate) fn function(choices: &mut Choices) -> String {
     match choices.below(9) {
         0 => elementwise(choices),
@@ -165,7 +165,7 @@ fn transposed(c: &mut Choices) -> String {
     )
 }
 
-/// Generates blocks in the same loops; one may read what the other wrote in an earlier iteration.
+/// Generates blocks in the same loops, where one may read what the other wrote in an earlier iteration.
 fn shared(c: &mut Choices) -> String {
     let (n, m) = (c.of(&[3, 4, 6]), c.of(&[3, 4, 6]));
     let index = c.of(&[
@@ -190,7 +190,7 @@ fn shared(c: &mut Choices) -> String {
     )
 }
 
-/// Generates blocks where an input is overwritten later, or an output was read before.
+/// Generates blocks whose input is overwritten later, or whose output was read before.
 fn overwritten(c: &mut Choices) -> String {
     let n = c.of(&[3, 4, 6, 12]);
     let (read, last) = (c.of(&["vi", "LAST - vi", "T.max(vi - 1, 0)"]), n - 1);
@@ -215,7 +215,7 @@ fn overwritten(c: &mut Choices) -> String {
     )
 }
 
-/// Generates a sum, and its reader, in the same loop.
+/// Generates a sum and the block that reads it in the same loop.
 fn sums_in_a_loop(c: &mut Choices) -> String {
     let (n, m) = (c.of(&[3, 4, 6]), c.of(&[1, 3, 4]));
     let index = c.of(&["vi", "T.max(vi - 1, 0)", "0"]);

@@ -1,4 +1,4 @@
-//! Tests each primitive, before and after.
+//! Tests each primitive by the function before and after it.
 
 use crate::common::{func, reads_back, same_values, text};
 use passhost_schedule::{Accessed, IterKind, Schedule};

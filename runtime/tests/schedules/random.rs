@@ -1,4 +1,4 @@
-//! Tests random primitives on generated functions: each accepted one computes the same bits.
+//! Tests random primitives on generated functions: each accepted primitive keeps the computed bits.
 
 use crate::common::{func, inputs, reads_back, same_values, text, try_run};
 use crate::generate::function;
@@ -68,7 +68,8 @@ fn many_primitives_are_accepted() {
     assert!(accepted > 200, "{accepted}");
 }
 
-/// Functions that legalization never produces: writes to one element, conditions, divisions, integers that wrap.
+/// Tests functions that legalization never produces: with writes to one element, conditions, divisions, and integers
+/// that wrap around.
 #[test]
 fn other_functions_stay_as_they_are_or_compute_the_same() {
     let (mut accepted, mut tried) = (0, 0);

@@ -1,4 +1,4 @@
-//! Random primitives.
+//! Applies random primitives.
 
 use passhost_schedule::{Accessed, BlockRef, LoopRef, Schedule};
 use plugin_api::prelude::*;

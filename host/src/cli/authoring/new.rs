@@ -29,7 +29,7 @@ macro_rules! template {
     };
 }
 
-/// Files of the template, a crate of the workspace that is compiled and tested like the others.
+/// Files of the template. It is a crate of the workspace, and is compiled and tested like the others.
 const FILES: &[(&str, &str)] = template![
     "Cargo.toml",
     "README.md",
@@ -116,10 +116,10 @@ pub(in crate::cli) fn new(args: &NewArgs) -> Result<String, Error> {
     Ok(said(folder, &api))
 }
 
-/// Prefix of the temporary folders in which crates are written.
+/// Prefix of the temporary folders in which new crates are written.
 const DRAFT: &str = ".passhost-new-";
 
-/// Moves a crate to its folder, or its parts into an existing folder.
+/// Moves a crate to its folder, or the files of the crate into a folder that exists.
 fn put_in_place(whole: &Path, folder: &Path, is_new: bool) -> std::io::Result<()> {
     if is_new {
         return std::fs::rename(whole, folder);
@@ -199,7 +199,7 @@ fn check_folder(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// Removes the temporary folder of a killed command. Returns true if the entry was one.
+/// Removes an entry if it is the temporary folder of a killed command. Returns true in that case.
 fn is_draft(entry: &std::fs::DirEntry) -> bool {
     entry.file_name().to_string_lossy().starts_with(DRAFT) && std::fs::remove_dir_all(entry.path()).is_ok()
 }
@@ -244,7 +244,7 @@ fn without_dots(path: &Path) -> PathBuf {
     out
 }
 
-/// Returns the path of `to` relative to the folder `from`; absolute if they have nothing in common.
+/// Returns the path of `to` relative to the folder `from`; an absolute path if they have no common folder.
 fn relative(from: &Path, to: &Path) -> PathBuf {
     let common = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
     if !from.components().take(common).any(|component| matches!(component, Component::Normal(_))) {
@@ -290,7 +290,7 @@ fn fill(file: &str, text: &str, name: &str, api: &Api, folder: &Path) -> String 
     }
 }
 
-/// Folders of the other plugins in the template's manifest.
+/// Folders of the other plugins that the template's manifest lists.
 const OTHERS: [&str; 2] = ["relax-ops", "relax-passes"];
 
 /// The lines of Cargo.toml about these plugins.

@@ -222,7 +222,7 @@ fn platform(triple: &str, library: &[u8]) -> String {
     }
 }
 
-/// Facts about the crate from its Cargo.toml.
+/// What Cargo.toml states about the crate.
 #[derive(Default)]
 struct About {
     description: Option<String>,

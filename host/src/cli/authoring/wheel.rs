@@ -12,7 +12,7 @@ use zip::write::SimpleFileOptions;
 
 /// A wheel under construction.
 pub(super) struct Wheel {
-    /// Module name and version, joined as in the file name.
+    /// Module name and version, joined as in the file name of the wheel.
     stem: String,
     files: Vec<(String, Vec<u8>)>,
 }
@@ -64,8 +64,8 @@ impl Wheel {
     }
 }
 
-/// Returns the release of the GNU C library that a library needs, from the versions of its symbols; `None` if no symbol
-/// has such a version.
+/// Returns the GNU C library release that a library needs, derived from the versions of its symbols; `None` if no
+/// symbol has such a version.
 pub(super) fn glibc_needed(library: &[u8]) -> Option<(u32, u32)> {
     let header = FileHeader64::<Endianness>::parse(library).ok()?;
     let endian = header.endian().ok()?;

@@ -4,7 +4,7 @@ use crate::cli::show::{explain_option, heading, sha256, table};
 use crate::engine::Engine;
 use registry::{InstrumentId, Registry};
 
-/// Lists all instruments, for the end of the list of passes; empty if there are none.
+/// Lists all instruments, to be appended to the list of passes. Empty if there are none.
 pub(super) fn list(registry: &Registry) -> String {
     let mut found: Vec<_> = registry.instruments().collect();
     if found.is_empty() {

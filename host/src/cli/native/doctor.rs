@@ -1,4 +1,4 @@
-//! The command `doctor`: shows what passhost found on this machine, and what each thing is used for.
+//! The command `doctor`: shows which tools passhost found on this machine, and the purpose of each.
 
 use crate::cli::manifest_path;
 use crate::cli::show::table;
@@ -23,10 +23,10 @@ pub(in crate::cli) struct DoctorArgs {
     pub(in crate::cli) json: bool,
 }
 
-/// A row of the table: one thing that passhost looks for.
+/// A row of the table: one tool or feature for which passhost looks.
 struct Finding {
     what: &'static str,
-    /// The thing that was found, or the reason why it was not.
+    /// A description of the tool, or the reason why it was not found.
     found: Result<String, String>,
     /// The purpose of the thing.
     enables: &'static str,
@@ -80,7 +80,7 @@ fn formats() -> Finding {
     Finding { what: "formats", found: Ok(found.join(", ")), enables: "modules that commands read: `passhost list`" }
 }
 
-/// Returns the bounds that hold for the process of an isolated plugin.
+/// Returns the limits that can be enforced on the process of an isolated plugin.
 fn isolation() -> Vec<Finding> {
     let found = |bound: Holding| {
         let found = if bound.holds { Ok(bound.means.to_string()) } else { Err(bound.means.to_string()) };
@@ -102,7 +102,7 @@ fn said(program: &str, args: &[&str]) -> Result<String, String> {
     if output.status.success() && !text.is_empty() { Ok(text) } else { Err("not found".to_string()) }
 }
 
-/// Longer reasons are shown below the table, which cuts long cells.
+/// Maximum length of a reason in the table, which cuts long cells. Longer reasons are shown below it.
 const LONGEST_REASON: usize = 100;
 
 fn text(findings: &[Finding]) -> String {

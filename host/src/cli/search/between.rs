@@ -23,7 +23,7 @@ struct Side {
     engine: Engine,
 }
 
-/// Remedy for plugins that differ from their lockfile.
+/// Advice for plugins that differ from their lockfile.
 const OTHERS: &str = "restore the plugins of this lockfile next to its manifest";
 
 impl Side {
@@ -69,11 +69,11 @@ impl Side {
     }
 }
 
-/// The search space: the new manifest, with some plugins replaced by the old ones.
+/// The manifests to search: the new manifest, with some plugins replaced by the old ones.
 struct Mixes<'m> {
     old: Side,
     new: Side,
-    /// The plugins that differ, each with its differences.
+    /// The plugins that differ between the lockfiles, each with its differences.
     changed: Vec<(String, Vec<String>)>,
     folder: &'m Path,
 }
@@ -94,7 +94,7 @@ impl Mixes<'_> {
     }
 }
 
-/// Runs the search, and prints the plugin.
+/// Runs the search, and prints the plugin that it finds.
 pub(super) fn between(
     args: &SearchArgs,
     until: Option<&Until>,

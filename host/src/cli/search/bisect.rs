@@ -58,7 +58,7 @@ struct Found {
     before: String,
 }
 
-/// A step of the run, with the module after it.
+/// A step of the run, and the module after the step.
 struct After {
     /// The line of the plan for this step.
     line: Line,
@@ -111,7 +111,7 @@ fn steps(prepared: &Prepared, first: &Path) -> Result<Vec<After>, Error> {
     Ok(names.into_iter().enumerate().map(after).collect())
 }
 
-/// Finds the step from the failure of a run or the differing values, which name it.
+/// Finds the step that a failed run, or a report of differing values, names.
 fn by_failure(prepared: &Prepared, predicate: &Predicate, first: &Path, steps: &[After]) -> Result<Found, Error> {
     let shown = predicate.look(first)?;
     let Shown::Failure(failed) = shown else { return hanging(prepared, first, steps) };
@@ -127,7 +127,7 @@ fn by_failure(prepared: &Prepared, predicate: &Predicate, first: &Path, steps: &
     .at(line))
 }
 
-/// Finds the step in which a run hangs: the first one that calls a pass after the last finished step.
+/// Finds the step in which a run hangs: the first step that calls a pass after the last finished step.
 fn hanging(prepared: &Prepared, first: &Path, steps: &[After]) -> Result<Found, Error> {
     let last = steps.last().and_then(|step| step.line.position).unwrap_or(0);
     let mut next = prepared.lines().into_iter().filter(|line| line.position > Some(last) && line.is_called);
@@ -137,8 +137,8 @@ fn hanging(prepared: &Prepared, first: &Path, steps: &[After]) -> Result<Found, 
     Ok(found.at(next.next()))
 }
 
-/// Returns the file of the module before the failed step. If values differ, the run continued after that step; then it
-/// is the module before the first step of that pass that changes values.
+/// Returns the file with the module before the failed step. If values differ, the run continued after that step; the
+/// result is then the module before the first step of the same pass that changes values.
 fn before(
     prepared: &Prepared,
     predicate: &Predicate,
@@ -218,7 +218,7 @@ fn changed_until(
     Ok(Vec::new())
 }
 
-/// Narrows the fault down to a function, a rewrite and bindings, by running only the pass.
+/// Narrows the fault down to a function, a rewrite and bindings, by running only the pass at fault.
 fn closer(prepared: &Prepared, predicate: &Predicate, found: &mut Found) -> Result<(), Error> {
     let Some(pass) = &found.pass else { return Ok(()) };
     let passes = prepared.alone(pass);
@@ -288,7 +288,7 @@ struct Line {
     plugin: Option<String>,
     /// The number of the line.
     position: Option<usize>,
-    /// True if the line calls a pass, and is not only a group of other lines.
+    /// True if the line calls a pass, false if it only groups other lines.
     is_called: bool,
 }
 
@@ -313,7 +313,7 @@ impl Prepared {
         self.lines().into_iter().nth(position.checked_sub(1)?)
     }
 
-    /// Returns the first line with a pass.
+    /// Returns the first line that runs `pass`.
     fn line_of(&self, pass: &str) -> Line {
         let found = self.lines().into_iter().find(|line| line.pass.as_deref() == Some(pass));
         let (plugin, position) = (None, None);
@@ -326,8 +326,8 @@ impl Prepared {
         })
     }
 
-    /// Returns the lines of the passes that ran, from the summary among the messages of a run. The rows of the summary
-    /// have the order of the plan.
+    /// Returns the lines of the passes that ran. They are determined from the summary in the messages of a run, whose
+    /// rows have the order of the plan.
     fn ran(&self, said: &[serde_json::Value]) -> Vec<Line> {
         let rows = said.iter().find_map(|line| line["summary"].as_array()).into_iter().flatten();
         let mut lines = self.lines().into_iter();
@@ -339,7 +339,7 @@ impl Prepared {
         out
     }
 
-    /// Returns options that call only this pass, without the passes that it requires.
+    /// Returns options that call only `pass`, without the passes that it requires.
     fn alone(&self, pass: &str) -> Passes {
         let is_kept = |word: &&OsString| {
             let word = word.to_string_lossy();

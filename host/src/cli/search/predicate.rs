@@ -154,7 +154,8 @@ fn not_itself(error: &std::io::Error) -> Error {
     }
 }
 
-/// Finds the error that stopped the run in its messages: the failure of a step, otherwise the first error.
+/// Finds the error that stopped a run in the messages of the run: the failure of a step if there is one, otherwise the
+/// first error.
 fn failure(done: &Done) -> Shown {
     let errors: Vec<Value> = messages(done).into_iter().filter(|line| line["level"] == "error").collect();
     // Errors in single functions are listed separately; only the failure of the step has a `cause`.
@@ -177,7 +178,7 @@ fn failure(done: &Done) -> Shown {
     }
 }
 
-/// Returns the lines of standard error that are JSON.
+/// Returns the JSON lines of standard error.
 fn messages(done: &Done) -> Vec<Value> {
     done.err.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
@@ -187,7 +188,7 @@ fn messages(done: &Done) -> Vec<Value> {
 pub(super) struct Predicate {
     until: Until,
     passes: Passes,
-    /// The failure of the first module, which other modules must reproduce.
+    /// The failure of the original module, which smaller modules must reproduce.
     like: Option<Failed>,
 }
 
@@ -276,8 +277,8 @@ impl Predicate {
     }
 }
 
-/// Returns true if two failures are of the same kind. Names and numbers are ignored, because they change in a smaller
-/// module.
+/// Returns true if two failures are of the same kind. Names and numbers are ignored, because they differ in smaller
+/// modules.
 fn alike(a: &Failed, b: &Failed) -> bool {
     a.pass == b.pass && a.cause == b.cause && words(&a.message) == words(&b.message)
 }

@@ -45,7 +45,7 @@ struct Search<'s> {
     output: &'s Output,
     jobs: usize,
     module: Module,
-    /// Hashes of all modules that were tried, so that none is tried twice.
+    /// Hashes of all modules that were tried, so that no module is tried twice.
     tried: HashSet<u64>,
     tries: usize,
     bar: Option<ProgressBar>,

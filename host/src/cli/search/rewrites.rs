@@ -13,7 +13,7 @@ use std::path::Path;
 /// Upper bound for the number of rewrites in a function.
 const MOST: u32 = 1 << 24;
 
-/// Largest number of bindings that is still a useful result.
+/// Maximum number of bindings that is still a useful result.
 const FEW: usize = 3;
 
 /// A rewrite of a pass in a function.
@@ -24,7 +24,7 @@ pub(super) struct Rewrite {
     pub(super) at: Option<String>,
 }
 
-/// A pass that runs alone, and a reduced module with the fault.
+/// A pass that runs alone, and a reduced module that shows the fault.
 pub(super) struct Place<'p> {
     pub(super) prepared: &'p Prepared,
     pub(super) predicate: Predicate,
@@ -34,7 +34,7 @@ pub(super) struct Place<'p> {
 
 impl Place<'_> {
     /// Finds the rewrite that introduces the fault, and its function. First tries each function with no rewrites in the
-    /// others. Returns `None` if no single rewrite introduces the fault.
+    /// other functions. Returns `None` if no single rewrite introduces the fault.
     pub(super) fn rewrite(&self) -> Result<Option<(String, Rewrite)>, Error> {
         let file = self.prepared.folder.path().join("rewrites.py");
         write(&file, &self.prepared.engine.print_module(&self.module)?)?;
@@ -52,7 +52,8 @@ impl Place<'_> {
         Ok(None)
     }
 
-    /// Turns every binding that the fault does not need into a parameter, and returns the others, if they are few.
+    /// Turns every binding that the fault does not need into a parameter. Returns the remaining bindings, if they are
+    /// few.
     pub(super) fn bindings(&self) -> Result<Vec<String>, Error> {
         let texts = Texts { engine: &self.prepared.engine };
         let file = self.prepared.folder.path().join("bindings.py");
@@ -79,7 +80,7 @@ impl Place<'_> {
     }
 }
 
-/// Finds the number of the rewrite in a function that introduces the fault, by binary search.
+/// Finds, by binary search, the number of the rewrite of a function that introduces the fault.
 fn first_rewrite(predicate: &Predicate, function: &str, file: &Path) -> Result<Option<u32>, Error> {
     let holds = |most: u32| predicate.clone().with(limit(function, most)).holds(file);
     if holds(0)? || !holds(MOST)? {
@@ -96,7 +97,7 @@ fn first_rewrite(predicate: &Predicate, function: &str, file: &Path) -> Result<O
     Ok(Some(bad))
 }
 
-/// Returns the value that the rewrite after the first `most` changes. A run with this limit reports it.
+/// Returns the value that the rewrite after the first `most` rewrites changes, as a run with this limit reports it.
 fn next_after(passes: &Passes, function: &str, most: u32, file: &Path) -> Result<Option<String>, Error> {
     let messages = passes.clone().with(limit(function, most)).messages(file)?;
     let about = |message: &&Json| message["function"] == function;

@@ -1,4 +1,4 @@
-//! Ways to make a module smaller. Each lists removable parts of a module, and removes some of them.
+//! Ways to make a module smaller. Each way lists removable parts of a module, and removes a range of them.
 
 use super::text::{numbers, statements, unannotated, with_number, without_statements};
 use crate::engine::Engine;
@@ -59,7 +59,7 @@ impl Number {
     }
 }
 
-/// All ways, in the order of trial.
+/// All ways, in the order in which they are tried.
 pub(super) const WAYS: [Way; 9] = [
     Way::Functions,
     Way::Earlier,
@@ -98,7 +98,7 @@ impl Way {
         }
     }
 
-    /// Returns the module without a range of parts; `None` if that is not a valid module.
+    /// Returns the module without a range of parts; `None` if the result is not a valid module.
     pub(super) fn without(self, module: &Module, parts: Range<usize>, texts: &Texts<'_>) -> Option<Module> {
         match self {
             Way::Functions => {
@@ -131,7 +131,7 @@ fn each(module: &Module, find: Find) -> Vec<(&str, usize)> {
     relax.flat_map(|(name, body)| find(body).into_iter().map(move |at| (name, at))).collect()
 }
 
-/// Applies `change` to each function that has parts of the range.
+/// Applies `change` to each function that contains parts of the range.
 fn map(
     module: &Module,
     find: Find,
@@ -155,7 +155,7 @@ fn bindings(body: &Body) -> Vec<usize> {
     bindings.filter_map(Value::index).collect()
 }
 
-/// Makes the function return this binding, and removes those after it.
+/// Makes the function return the binding at `at`, and removes the bindings after it.
 fn returning(body: &Body, at: &[usize]) -> Option<Body> {
     let (function, binding) = (body.function()?, body.value_at(*at.first()?));
     let end = function.value().region().children().find(|value| value.kind() == kind::YIELD)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Returns the ranges of lines of all statements of PrimFuncs, each with the statements inside it.
+/// Returns the lines of each statement of the PrimFuncs, including the statements inside it.
 pub(super) fn statements(text: &str) -> Vec<Range<usize>> {
     let lines: Vec<&str> = text.lines().collect();
     let mut out = Vec::new();
@@ -32,7 +32,7 @@ fn end_of_block(lines: &[&str], start: usize) -> usize {
     start + 1 + lines[start + 1..].iter().take_while(|line| deeper(line)).count()
 }
 
-/// Returns the text without a range of its statements. An empty block gets a statement that evaluates 0.
+/// Returns the text without a range of its statements. A block that becomes empty gets a statement that evaluates 0.
 pub(super) fn without_statements(text: &str, parts: Range<usize>) -> Option<String> {
     let (lines, all) = (text.lines().collect::<Vec<&str>>(), statements(text));
     let mut kept = vec![true; lines.len()];
@@ -51,7 +51,7 @@ pub(super) fn without_statements(text: &str, parts: Range<usize>) -> Option<Stri
     Some(out)
 }
 
-/// Returns the integers in a line with their positions, outside of strings, names and floats.
+/// Returns the integers in a line with their positions. Skips strings, names and floats.
 fn integers(text: &str) -> Vec<(Range<usize>, u64)> {
     let bytes = text.as_bytes();
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b'.';
@@ -83,7 +83,7 @@ fn integers(text: &str) -> Vec<(Range<usize>, u64)> {
     out
 }
 
-/// Returns the integers above 1 in the text, the largest first.
+/// Returns the integers above 1 in the text, largest first.
 pub(super) fn numbers(text: &str) -> Vec<u64> {
     let all: BTreeSet<u64> =
         integers(text).into_iter().map(|(_, number)| number).filter(|number| *number > 1).collect();

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 /// The first argument of the guard process.
 const COMMAND: &str = "tied-process";
-/// Exit code of the guard if the command cannot be started, as in a shell.
+/// Exit code of the guard if the command cannot be started; shells use the same code.
 const NOT_STARTED: u8 = 127;
-/// Largest output of a command that is kept, in bytes.
+/// Maximum size of the output of a command that is kept, in bytes.
 const MOST_SAID: u64 = 64 << 20;
-/// Time to wait for open pipes after the command ended. Processes that left its group may still hold the pipes.
+/// Time to wait for open pipes after the command ended, because processes that left its group may still hold them.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The exit code and output of a command.
@@ -83,7 +83,7 @@ fn wait(child: &mut Child, timeout: Duration) -> std::io::Result<Option<Option<i
     }
 }
 
-/// Runs the command and returns its exit code if this process is a guard; returns `None` otherwise.
+/// If this process is a guard, runs the command and returns its exit code; otherwise returns `None`.
 pub(in crate::cli) fn tied() -> Option<u8> {
     let mut words = std::env::args_os().skip(1);
     if words.next()? != COMMAND {
@@ -105,11 +105,11 @@ pub(in crate::cli) fn tied() -> Option<u8> {
     Some(status.ok().and_then(|status| status.code()).map_or(1, |code| u8::try_from(code).unwrap_or(1)))
 }
 
-/// True after the search ended the command.
+/// True after the search has ended the command.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
-/// Puts the command in a process group of its own, so that signals to the group of the search, such as Ctrl-C, do not
-/// reach it. It ends when the search ends.
+/// Puts the command in its own process group, so that signals to the group of the search, such as Ctrl-C, do not reach
+/// it. The guard ends it with the search.
 fn in_own_group(command: &mut Command) {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);

@@ -82,8 +82,7 @@ impl Lower {
         Ok(())
     }
 
-    /// Lowers a buffer that is a region of another buffer. Its strides are the strides of the last dimensions of that
-    /// buffer.
+    /// Lowers a buffer that is a region of another buffer. It has the strides of the last dimensions of that buffer.
     fn matched(
         &mut self,
         value: Value<'_>,
@@ -140,7 +139,7 @@ impl Lower {
                 && self.analyzer().can_prove(&least)
     }
 
-    /// Lowers the access to an element of a buffer; in a buffer of vectors, to one of their lanes.
+    /// Lowers the access to an element of a buffer; for a buffer of vectors, the access to one lane of an element.
     fn access(&mut self, buffer: Value<'_>, indices: &[Value<'_>], lane: usize, place: u32) -> Result<Access, Fault> {
         let at = self.buffer_of(buffer)?;
         let dims = buffer_type(buffer)?.shape;
@@ -191,7 +190,7 @@ impl Lower {
         }
     }
 
-    /// Lowers a store. All lanes are computed before one is written.
+    /// Lowers a store. All lanes are computed before the first one is written.
     pub(super) fn store(&mut self, stmt: Value<'_>, buffer: Value<'_>, value: Value<'_>) -> Result<(), Fault> {
         let (indices, predicate) = Lower::indices(stmt);
         let at = self.buffer_of(buffer)? as usize;

@@ -60,15 +60,15 @@ impl Lower {
         out
     }
 
-    /// Creates marks for the two values of a choice. Each value should be used for some input.
+    /// Creates marks for the two values of a choice. Some input should make use of each value.
     fn sides(&mut self, condition: Option<&Dim>) -> [Mark; 2] {
         let opposite = negated(condition);
         let then = self.side(opposite.as_ref(), "the value for true of a choice");
         [then, self.side(condition, "the value for false of a choice")]
     }
 
-    /// Creates a mark for a part that is unused where `excluded` holds; `None` if the analyzer proves that `excluded`
-    /// always holds.
+    /// Creates a mark for a part that is unused while `excluded` holds; `None` if the analyzer proves that it always
+    /// holds.
     fn side(&mut self, excluded: Option<&Dim>, what: &str) -> Mark {
         if excluded.is_some_and(|excluded| self.analyzer().can_prove(excluded)) {
             return None;
@@ -116,7 +116,7 @@ impl Lower {
         Ok(dst)
     }
 
-    /// Lowers a choice of two values. Only one of the two is evaluated.
+    /// Lowers a choice between two values, of which only the selected one is evaluated.
     pub(super) fn choice(
         &mut self,
         cond: Reg,
@@ -137,7 +137,7 @@ impl Lower {
         self.choice_under((cond, known, marks), scalar, then, otherwise)
     }
 
-    /// Lowers a choice as [`Lower::choice`], with marks and with the condition in the analyzer's form.
+    /// Lowers a choice like [`Lower::choice`], given the marks and the condition in the form of the analyzer.
     fn choice_under(
         &mut self,
         (cond, known, marks): (Reg, Option<Dim>, [Mark; 2]),

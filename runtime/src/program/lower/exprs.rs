@@ -7,11 +7,11 @@ use passhost_lang::arith::{index_to_dim, symbol_of};
 use passhost_lang::ir::{Dim, Expr, Value};
 use passhost_lang::scalar::PrimOp;
 
-/// Greatest number of registers of a loop program, which take about 100 MB.
+/// Maximum number of registers of a loop program; this many registers take about 100 MB.
 const MOST_REGISTERS: usize = 1 << 18;
 
 impl Lower {
-    /// Lowers a lane of an expression; scalars are the same in every lane.
+    /// Lowers one lane of an expression. A scalar is the same in every lane.
     pub(super) fn expr(&mut self, value: Value<'_>, lane: usize) -> Result<Reg, Fault> {
         if self.program.registers.len() > MOST_REGISTERS {
             let what = format!("a PrimFunc with more than {MOST_REGISTERS} values, counting each lane of a vector");
@@ -173,14 +173,14 @@ impl Lower {
         self.binary_of(op, result, a, b)
     }
 
-    /// Emits an operation on two registers, after converting the second one to the type of the first.
+    /// Emits an operation on two registers. The second one is first converted to the type of the first one.
     pub(super) fn binary_of(&mut self, op: Binary, result: Scalar, a: Reg, b: Reg) -> Result<Reg, Fault> {
         let of = self.scalar(a);
         let b = self.unary(Unary::Cast, of, b);
         Ok(self.binary(op, if op.is_truth() { Scalar::Bool } else { result }, a, b))
     }
 
-    /// Lowers a scalar condition; returns it in a register, and in the analyzer's form.
+    /// Lowers a scalar condition. Returns its register, and its form for the analyzer.
     pub(super) fn condition(&mut self, value: Value<'_>) -> Result<(Reg, Option<Dim>), Fault> {
         let known = index_to_dim(value);
         Ok((self.expr(value, 0)?, known))

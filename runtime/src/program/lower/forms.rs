@@ -9,8 +9,8 @@ use passhost_lang::ir::{DType, Dim, Expr, Sym, Value};
 use passhost_lang::scalar::PrimOp;
 
 impl Lower {
-    /// Lowers an integer expression to a form with exactly the result of its 32-bit or 64-bit operations. The result is
-    /// a register if a 32-bit sum may overflow, or if the operation is not linear.
+    /// Lowers an integer expression to a form with exactly the result of the 32-bit or 64-bit operations. The form is a
+    /// register if a 32-bit sum may overflow, or if the operation is not linear.
     pub(super) fn form(&mut self, value: Value<'_>, lane: usize) -> Result<Affine, Fault> {
         let dtype = dtype_of(value);
         let index = DType::new(dtype.code(), dtype.bits(), 1);
@@ -28,7 +28,7 @@ impl Lower {
         }
     }
 
-    /// Lowers an expression that does not overflow, as [`Lower::form`].
+    /// Lowers an expression that does not overflow, like [`Lower::form`].
     fn linear(&mut self, value: Value<'_>, lane: usize) -> Result<Affine, Fault> {
         if let Some(dim) = value.dim() {
             return self.dim_form(&dim);

@@ -83,7 +83,7 @@ enum Bound {
     Regs(Vec<Reg>),
 }
 
-/// The binding of a variable that a second definition of it hides.
+/// The binding of a variable while a second definition of the same variable hides it.
 struct Hidden {
     /// Operand word of the variable.
     var: u32,
@@ -99,10 +99,10 @@ struct Lower {
     /// Bindings by operand word.
     scalars: HashMap<u32, Bound>,
     buffers: HashMap<u32, u32>,
-    /// Storages that handles point to.
+    /// The storage to which each handle points.
     pointers: HashMap<u32, u32>,
     symbols: HashMap<u32, Affine>,
-    /// Bindings hidden by definitions in the regions around the current place, the latest last.
+    /// Bindings that definitions in the enclosing regions hide, the latest last.
     hidden: Vec<Hidden>,
     /// Lists of instructions under construction, the innermost last.
     code: Vec<Vec<Instr>>,
@@ -110,9 +110,10 @@ struct Lower {
     blocks: Vec<String>,
     /// The first place of the current statement, in [`Program::places`].
     statement: usize,
-    /// Conditions, and the values of them for which the current expression is used, although it is always computed.
+    /// Conditions with the values for which the result of the current expression is used, although the expression is
+    /// always computed.
     chosen_by: Vec<(Reg, bool)>,
-    /// Position before which every loop is part of a nest that [`Lower::over_nothing`] has handled.
+    /// Position before which every loop belongs to a nest that [`Lower::over_nothing`] has handled.
     nested_until: usize,
     /// True if a `Select` evaluates both values.
     strict: bool,
@@ -165,7 +166,7 @@ impl Lower {
         Ok((out?, list))
     }
 
-    /// Collects instructions as [`Lower::listed`], while a condition is known to hold.
+    /// Collects instructions like [`Lower::listed`], while a condition is known to hold.
     fn under<T>(
         &mut self,
         condition: Option<Dim>,
@@ -179,7 +180,7 @@ impl Lower {
         out
     }
 
-    /// Returns the statements that `f` emits, which may never be executed, with their mark. The text of the mark is
+    /// Returns the statements that `f` emits, which may never be executed, and their mark. The text of the mark is
     /// empty if the statements have no effect, or if the analyzer proves that the condition never holds.
     fn marked(
         &mut self,
@@ -246,7 +247,7 @@ impl Lower {
         dst
     }
 
-    /// Returns the place of the current statement, for messages.
+    /// Returns the place that messages name for the current statement.
     fn place(&mut self, what: impl FnOnce() -> String) -> u32 {
         let block = self.blocks.last().map_or(String::new(), |block| format!(" in block `{block}`"));
         let text = format!("{}{block}", what());
@@ -256,7 +257,7 @@ impl Lower {
         self.program.places.len() as u32 - 1
     }
 
-    /// Binds a scalar variable, which shapes may use, too.
+    /// Binds a scalar variable, also for its uses in shapes.
     fn bind(&mut self, var: Value<'_>, bound: Bound) {
         if let (Some(sym), Bound::Form(form)) = (symbol_of(var), &bound)
             && sym.id < FIRST_ATOM
@@ -266,7 +267,7 @@ impl Lower {
         self.scalars.insert(var.word(), bound);
     }
 
-    /// Binds a variable that already has a value, as [`Lower::bind`]; the new value is valid up to the end of the
+    /// Binds a variable that already has a value, like [`Lower::bind`]. The new value is valid until the end of the
     /// region.
     fn bind_again(&mut self, var: Value<'_>, bound: Bound) {
         let symbol = symbol_of(var).map(|sym| (sym.id, self.symbols.get(&sym.id).cloned()));
@@ -274,7 +275,7 @@ impl Lower {
         self.bind(var, bound);
     }
 
-    /// Restores hidden bindings until only the given number of them is left.
+    /// Restores hidden bindings until only `hidden` of them are left.
     fn end_region(&mut self, hidden: usize) {
         for Hidden { var, bound, symbol } in self.hidden.split_off(hidden).into_iter().rev() {
             match bound {
@@ -289,7 +290,7 @@ impl Lower {
         }
     }
 
-    /// Creates a loop variable: a 64-bit integer if that is its type, otherwise a 32-bit one.
+    /// Creates a loop variable, which has 64 bits if its type does, and otherwise 32 bits.
     fn loop_var(&mut self, var: Value<'_>) -> Result<Reg, Fault> {
         let scalar = scalar_of(dtype_of(var))?;
         let reg = self.reg(scalar);

@@ -24,7 +24,7 @@ struct Of<'b> {
     var: Value<'b>,
     min: Value<'b>,
     extent: Value<'b>,
-    /// True if only reduction iterators of the block use the loop.
+    /// True if only the reduction iterators of the block use the loop.
     reduces: bool,
 }
 
@@ -97,7 +97,7 @@ impl Lower {
         Ok(())
     }
 
-    /// Emits code for the case that one of the given extents is 0.
+    /// Emits code that is executed if one of the given extents is 0.
     fn if_empty(
         &mut self,
         extents: &[Value<'_>],
@@ -126,8 +126,8 @@ impl Lower {
         Ok(())
     }
 
-    /// Emits the loops from `at` on around the initialization, which runs if one of these extents is 0. Variables of reduction
-    /// loops get their first values.
+    /// Emits the loops from `at` on, around an initialization that is executed if one of the extents `empty` is 0.
+    /// Variables of reduction loops get their first values.
     fn loops_of_init(&mut self, nest: &Nest<'_>, at: usize, empty: &[Value<'_>]) -> Result<(), Fault> {
         let Some(of) = nest.loops.get(at) else {
             return self.if_empty(empty, |lower| lower.init_of(nest));

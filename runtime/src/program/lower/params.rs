@@ -59,7 +59,7 @@ impl Lower {
         self.program.storages.len() as u32 - 1
     }
 
-    /// Lowers a buffer parameter; its shape variables get registers, which are set from the caller's tensors.
+    /// Lowers a buffer parameter. Its shape variables get registers, which are set from the tensors of the caller.
     fn tensor_param(&mut self, param: Value<'_>, buffer: Value<'_>) -> Result<ParamKind, Fault> {
         let ty = buffer_type(buffer)?;
         let storage = self.storage(name_of(buffer));

@@ -122,7 +122,7 @@ impl Lower {
         Ok(())
     }
 
-    /// Lowers a thread launch. Threads run one after the other, so waiting for each other is refused.
+    /// Lowers a thread launch. The threads run one after the other, so threads that wait for each other are refused.
     fn launch(&mut self, stmt: Value<'_>, extent: Value<'_>) -> Result<(), Fault> {
         let extent = self.form(extent, 0)?;
         let own = stmt.region().children().next().filter(|var| var.kind() == kind::LOOP_VAR);
@@ -247,7 +247,8 @@ impl Lower {
         self.region(stmt)
     }
 
-    /// Returns a register that is true in the first iteration of all reductions of a block, or `None` without reductions.
+    /// Returns a register that is true in the first iteration of all reductions of a block; `None` if the block has no
+    /// reductions.
     pub(super) fn begins_reductions(&mut self, block: Value<'_>) -> Result<Option<Reg>, Fault> {
         let mut first = None;
         for iter in block.block_iters().filter(|iter| iter.is_reduction) {
@@ -259,7 +260,7 @@ impl Lower {
         Ok(first)
     }
 
-    /// Combines a condition with other conditions, if there are any.
+    /// Combines a condition with `others`, if there are any.
     pub(super) fn both(&mut self, others: Option<Reg>, cond: Reg) -> Reg {
         others.map_or(cond, |others| self.binary(Binary::And, Scalar::Bool, others, cond))
     }
@@ -270,7 +271,8 @@ impl Lower {
         buffers.try_for_each(|buffer| self.buffer_statement(buffer))
     }
 
-    /// Binds the variable of a block iterator to its value, and emits a check of its range, unless that is proven.
+    /// Binds the variable of a block iterator to its value, and emits a check that the value is in range unless that is
+    /// proved.
     pub(super) fn block_iter(&mut self, iter: &BlockIter<'_>) -> Result<(), Fault> {
         let [min, extent] = [self.form(iter.min, 0)?, self.form(iter.extent, 0)?];
         let form = self.form(iter.value, 0)?;

@@ -1,4 +1,4 @@
-//! Builds the arguments of a function: arrays by the names of its parameters, and random values for the others.
+//! Builds the arguments of a function. Arrays are assigned to parameters by name; the others get random values.
 
 mod draw;
 
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The extent of a symbolic dimension that is otherwise undetermined.
 pub const USUAL_EXTENT: i64 = 8;
-/// The number of dimensions of a tensor whose type leaves it open.
+/// Number of dimensions chosen for a tensor whose type does not determine it.
 const USUAL_NDIM: usize = 2;
 
 /// The reason why arguments could not be built.
@@ -28,7 +28,7 @@ pub enum InputError {
     /// Parameters without an array.
     #[error("{} missing for {}", if names.len() == 1 { "array is" } else { "arrays are" }, listed(names))]
     Missing {
-        /// Their names.
+        /// The names of the arrays.
         names: Vec<String>,
     },
     /// An array without a parameter.
@@ -45,7 +45,7 @@ pub enum InputError {
         /// Name of the parameter.
         name: String,
     },
-    /// Two arrays for one parameter.
+    /// Two arrays are given for one parameter.
     #[error("parameter `{name}` has two arrays: `{name}`, and `{position}` by its position")]
     Twice {
         /// Name of the parameter.
@@ -53,7 +53,7 @@ pub enum InputError {
         /// Name of the array that is given by position.
         position: String,
     },
-    /// An extent for a symbolic variable that does not occur in the parameters.
+    /// An extent is given for a symbolic variable that does not occur in the parameters.
     #[error("the parameters do not have a symbolic dimension `{name}`{}", did_you_mean(near))]
     UnknownDim {
         /// Its name.
@@ -286,8 +286,8 @@ impl Inputs {
         self.arrays.contains_key(&part.name) || self.arrays.contains_key(&part.position)
     }
 
-    /// Renames arrays that have a name of the original model to the parameter that has this name as an identifier. For example,
-    /// an array `input.1` is for the parameter `input_1`.
+    /// Renames arrays that use names of the original model. For example, an array `input.1` is for the parameter
+    /// `input_1`, which is `input.1` written as an identifier.
     fn take_names_of_models(&mut self, parts: &[Part<'_>]) {
         let known: BTreeSet<&str> = parts.iter().flat_map(|part| [part.name.as_str(), &part.position]).collect();
         let foreign: Vec<String> = self.arrays.keys().filter(|name| !known.contains(name.as_str())).cloned().collect();
@@ -406,7 +406,7 @@ fn parts<'f>(function: Function<'f>, params: &[Node<'f>]) -> Vec<Part<'f>> {
     out
 }
 
-/// Builds the value of a parameter from those of its parts.
+/// Builds the value of a parameter from the values of its parts.
 fn joined(ty: &Type, values: &mut impl Iterator<Item = Value>) -> Result<Value, InputError> {
     match ty {
         Type::Tuple(fields) => {
@@ -436,7 +436,7 @@ fn given(part: &Part<'_>, array: Tensor) -> Result<Value, InputError> {
     }
 }
 
-/// Returns a shape for a type without extents, and perhaps without a number of dimensions.
+/// Returns a shape for a type whose extents, and perhaps number of dimensions, are unknown.
 fn usual(ndim: i32) -> Vec<i64> {
     vec![USUAL_EXTENT; usize::try_from(ndim).unwrap_or(USUAL_NDIM)]
 }

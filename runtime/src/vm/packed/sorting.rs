@@ -12,10 +12,10 @@ use std::cmp::Ordering;
 
 /// Units of work for each sorted element.
 pub(super) const SORTED: u64 = 3_000;
-/// Bytes for each sorted element: the number, and three positions.
+/// Bytes per sorted element: the number, and three positions.
 pub(super) const SORTED_BYTES: u64 = 16 + 3 * 8;
 
-/// Orders numbers of one data type; NaN comes last, and all NaN are equal.
+/// Orders numbers of one data type. NaN comes last, and all NaNs are equal.
 pub(super) fn order(a: Number, b: Number) -> Ordering {
     match (a, b) {
         (Number::Float(a), Number::Float(b)) => a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())),
@@ -24,7 +24,7 @@ pub(super) fn order(a: Number, b: Number) -> Ordering {
     }
 }
 
-/// Executes a call of such an operator.
+/// Executes a call of one of these operators.
 pub(in crate::vm) fn sorted(call: Call<'_>, name: &str, x: &Value, limits: &Limits) -> Result<Value, Cause> {
     let wrong = || Cause::mismatch(format!("the argument of `{name}`"), x.described(), "a tensor");
     let x = x.as_tensor().ok_or_else(wrong)?;
@@ -51,14 +51,14 @@ pub(in crate::vm) fn sorted(call: Call<'_>, name: &str, x: &Value, limits: &Limi
     if results.len() == 1 { Ok(results.swap_remove(0)) } else { Value::tuple(results) }
 }
 
-/// A tensor whose rows along an axis are sorted.
+/// A tensor and the sorted order of each of its rows along an axis.
 struct Rows<'t> {
     x: &'t Tensor,
     axis: usize,
     extent: usize,
     /// Distance between successive elements of a row.
     inner: usize,
-    /// Row by row, the positions of its elements in sorted order.
+    /// The positions of the elements in sorted order, row by row.
     places: Vec<usize>,
 }
 

@@ -55,7 +55,7 @@ fn element(args: &[Value]) -> Result<Value, Cause> {
     at.and_then(|at| fields.get(at)).cloned().ok_or_else(|| wrong(args, 1, "an index of the tuple"))
 }
 
-/// Returns the bytes of a tensor, or a part of them, as another tensor: `R.memory.view`.
+/// Executes `R.memory.view`: returns the bytes of a tensor, or a part of them, as another tensor.
 pub(in crate::vm) fn viewed(args: &[Value]) -> Result<Value, Cause> {
     let of = tensor(args, 0)?;
     let shape = args.get(1).and_then(Value::as_shape).unwrap_or(of.shape());
@@ -132,7 +132,7 @@ struct Slices<'t> {
     /// The shape of a selection; the extent of the axis is the number of selected slices.
     shape: Vec<i64>,
     axis: usize,
-    /// Number of parts of a slice, number of slices, and number of successive elements of a part.
+    /// Number of separate parts of a slice, number of slices, and number of contiguous elements of a part.
     outer: usize,
     extent: usize,
     inner: usize,
@@ -192,7 +192,7 @@ impl<'t> Slices<'t> {
         groups
     }
 
-    /// Returns a tensor of some slices.
+    /// Returns a tensor that consists of the given slices.
     fn picked(&self, slices: &[usize], limits: &Limits) -> Result<Tensor, Cause> {
         let mut shape = self.shape.clone();
         shape[self.axis] = slices.len() as i64;
@@ -210,7 +210,7 @@ impl<'t> Slices<'t> {
 
 /// Groups of equal slices.
 struct Groups {
-    /// First slice and size of each group.
+    /// For each group, its first slice and its size.
     firsts: Vec<usize>,
     counts: Vec<i64>,
     /// The group of each slice.
@@ -230,7 +230,7 @@ impl Groups {
     }
 }
 
-/// Returns the indices of nonzero elements: a row for each dimension, a column for each element.
+/// Returns the indices of nonzero elements, with a row for each dimension and a column for each element.
 fn nonzero(args: &[Value], limits: &Limits) -> Result<Value, Cause> {
     let x = tensor(args, 0)?;
     let (n, n_dims) = (x.len() as u64, x.shape().len() as u64);

@@ -1,5 +1,5 @@
-//! Pieces of memory that a module allocates, and the tensors in them. Each tensor has its own memory here, so two
-//! tensors that share some bytes must not both be in use.
+//! Pieces of memory that a module allocates, and the tensors in them. Each tensor has separate memory in this
+//! implementation, so tensors that share bytes of a piece must not be in use at the same time.
 
 use crate::room::Room;
 use crate::tensor::Tensor;
@@ -59,7 +59,7 @@ impl Pieces {
         Ok(())
     }
 
-    /// Updates the parts whose tensors had this memory, and now have the memory of `to`.
+    /// Updates the parts whose tensors were in the memory `from` and are now in the memory of `to`.
     pub(in crate::vm) fn moved(&mut self, from: usize, to: &Tensor) {
         let at_from = |given: &&mut Given| given.memory.as_ptr().addr() == from;
         self.given.iter_mut().filter(at_from).for_each(|given| given.memory = to.handle());
