@@ -2,6 +2,8 @@
 
 use super::ledger::Cost;
 use super::marks::Rules;
+use super::notes::limits;
+use super::notes::provenance::Maker;
 use super::shown::Shown;
 use super::steps::{Run, Stop};
 use super::{PassDiagnostic, calls};
@@ -145,14 +147,34 @@ impl<'r> Run<'r> {
             return (result.map_err(|error| self.failure(pass, None, before, RunFailure::Error(error))), time);
         }
         let failed = |error: SealError| self.step_error(pass, None, error.to_string(), None);
-        let limited = match self.limited(before) {
+        let limits = &self.runner.rewrites;
+        let limited = match limits::limited(limits, before) {
             Ok(limited) => limited,
             Err(error) => return (Err(failed(error)), Duration::ZERO),
         };
         let start = Instant::now();
         let result = self.call(pass, info.granularity, &limited, &job.options);
         let time = start.elapsed();
-        (result.and_then(|after| self.unlimited(pass, before, &limited, after).map_err(failed)), time)
+        if limits.is_empty() {
+            return (result, time);
+        }
+        let mut remarks = Vec::new();
+        let result = result
+            .and_then(|after| limits::unlimited(&info.name, (before, &limited), &after, &mut remarks).map_err(failed));
+        self.services.said.borrow_mut().extend(remarks);
+        (result, time)
+    }
+
+    /// Returns the result of a pass, with numbers for the created nodes if provenance is requested.
+    fn numbered(&self, pass: PassId, before: &Module, after: Module) -> Result<Module, SealError> {
+        let (engine, position) = (self.engine, self.position);
+        let Some(provenance) = &self.provenance else { return Ok(after) };
+        provenance.borrow_mut().after(before, after, || {
+            let registry = engine.registry();
+            let plugin = registry.pass_owner(pass).name.clone();
+            let hash = engine.lock().hash_of(&plugin).map(str::to_string);
+            Maker { position, pass: registry.pass(pass).name.clone(), plugin, hash }
+        })
     }
 
     /// Returns an error if a pass that returned a module also reported an error. `from` is the number of earlier reports.

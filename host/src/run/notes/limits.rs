@@ -1,10 +1,8 @@
 //! Applies only the first rewrites of each pass in a function, to search for a harmful one.
 
-use crate::run::PassDiagnostic;
-use crate::run::steps::Run;
+use crate::report::said::PassDiagnostic;
 use passhost_lang::ir::{Module, SealError};
 use plugin_api::declare::diagnostics::Severity;
-use registry::PassId;
 use std::fmt;
 
 /// The maximum number of rewrites that a pass may apply in a function.
@@ -45,47 +43,41 @@ pub fn heard(message: &str) -> Option<(u32, Option<&str>)> {
     Some((applied.parse().ok()?, next.map(|next| next.trim_end_matches('`'))))
 }
 
-impl Run<'_> {
-    /// Returns the module as a pass gets it, with limits if requested.
-    pub(in crate::run) fn limited(&self, module: &Module) -> Result<Module, SealError> {
-        let limits = &self.runner.rewrites;
-        if limits.is_empty() {
-            return Ok(module.clone());
-        }
-        module.map_functions(|name, body| {
-            let limit = limit_of(limits, name);
-            Ok(if limit.is_some() { body.limited_to(limit) } else { body.clone() })
-        })
+/// Returns the module as a pass gets it: each function with its limit.
+pub(in crate::run) fn limited(limits: &[Rewrites], module: &Module) -> Result<Module, SealError> {
+    if limits.is_empty() {
+        return Ok(module.clone());
     }
+    module.map_functions(|name, body| {
+        let limit = limit_of(limits, name);
+        Ok(if limit.is_some() { body.limited_to(limit) } else { body.clone() })
+    })
+}
 
-    /// Removes the limits from the result of a pass, and reports the number of rewrites applied in each function.
-    pub(in crate::run) fn unlimited(
-        &self,
-        pass: PassId,
-        before: &Module,
-        limited: &Module,
-        after: Module,
-    ) -> Result<Module, SealError> {
-        if self.runner.rewrites.is_empty() {
-            return Ok(after);
+/// Removes the limits from the result of a pass, and adds remarks on the number of rewrites applied in each function. `before` is the module
+/// before the pass without limits, `limited` the same module with limits.
+pub(in crate::run) fn unlimited(
+    pass: &str,
+    (before, limited): (&Module, &Module),
+    after: &Module,
+    remarks: &mut Vec<PassDiagnostic>,
+) -> Result<Module, SealError> {
+    after.map_functions(|name, body| {
+        let Some(applied) = body.rewrites() else { return Ok(body.clone()) };
+        if applied > 0 || body.next_rewrite().is_some() {
+            remarks.push(PassDiagnostic {
+                pass: pass.to_string(),
+                instrument: None,
+                severity: Severity::Remark,
+                function: Some(name.to_string()),
+                message: said(applied, body.next_rewrite()),
+                place: None,
+                labels: Vec::new(),
+            });
         }
-        after.map_functions(|name, body| {
-            let Some(applied) = body.rewrites() else { return Ok(body.clone()) };
-            if applied > 0 || body.next_rewrite().is_some() {
-                self.services.said.borrow_mut().push(PassDiagnostic {
-                    pass: self.engine.registry().pass(pass).name.clone(),
-                    instrument: None,
-                    severity: Severity::Remark,
-                    function: Some(name.to_string()),
-                    message: said(applied, body.next_rewrite()),
-                    place: None,
-                    labels: Vec::new(),
-                });
-            }
-            let same = limited.get(name).filter(|given| given.same(body)).and_then(|_| before.get(name));
-            Ok(same.cloned().unwrap_or_else(|| body.limited_to(None)))
-        })
-    }
+        let same = limited.get(name).filter(|given| given.same(body)).and_then(|_| before.get(name));
+        Ok(same.cloned().unwrap_or_else(|| body.limited_to(None)))
+    })
 }
 
 #[cfg(test)]

@@ -5,11 +5,9 @@
 
 use crate::engine::Engine;
 use crate::report::error::Error;
-use crate::run::steps::Run;
 use passhost_lang::ir::origins::Origin;
 use passhost_lang::ir::{Body, Module, SealError, Value};
 use passhost_lang::names::visible::visible_line;
-use registry::PassId;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
@@ -94,7 +92,12 @@ impl Provenance {
     }
 
     /// Returns a pass's result with numbers for the nodes that the pass created.
-    fn after(&mut self, before: &Module, after: Module, maker: impl FnOnce() -> Maker) -> Result<Module, SealError> {
+    pub(in crate::run) fn after(
+        &mut self,
+        before: &Module,
+        after: Module,
+        maker: impl FnOnce() -> Maker,
+    ) -> Result<Module, SealError> {
         let mut maker = Some(maker);
         after.map_functions(|name, body| {
             if before.get(name).is_some_and(|old| old.same(body)) || self.knows(body) {
@@ -246,19 +249,5 @@ impl Provenance {
         }
         out.push_str(&printed.text[done..]);
         Ok(out)
-    }
-}
-
-impl Run<'_> {
-    /// Returns the result of a pass, with numbers for the created nodes if provenance is requested.
-    pub(in crate::run) fn numbered(&self, pass: PassId, before: &Module, after: Module) -> Result<Module, SealError> {
-        let (engine, position) = (self.engine, self.position);
-        let Some(provenance) = &self.provenance else { return Ok(after) };
-        provenance.borrow_mut().after(before, after, || {
-            let registry = engine.registry();
-            let plugin = registry.pass_owner(pass).name.clone();
-            let hash = engine.lock().hash_of(&plugin).map(str::to_string);
-            Maker { position, pass: registry.pass(pass).name.clone(), plugin, hash }
-        })
     }
 }

@@ -4,8 +4,8 @@
 //! | file | what |
 //! |---|---|
 //! | `steps` | an instrument that keeps the modules before and after each pass |
-//! | `seen` | the parts of a function that affect its values |
-//! | `units` | the functions to execute for a change |
+//! | `units` | a function to execute, and the functions that it calls |
+//! | `changed` | the functions that a pass changed, and those to execute for the change |
 //! | `cases` | the inputs to execute them with, some of them around constants of the code |
 //! | `coverage` | what the inputs covered |
 //! | `modes` | both modules in inference or training mode, if the contract is about one of these |
@@ -20,6 +20,7 @@
 //! | `checked` | a pass with its verdict, as text and JSON |
 
 mod cases;
+mod changed;
 mod checked;
 mod compare;
 mod coverage;
@@ -29,12 +30,12 @@ mod pairing;
 mod precise;
 mod reached;
 mod remembering;
-mod seen;
 mod sides;
 mod steps;
 mod units;
 mod verdict;
 
+pub use self::cases::settings::Validation;
 pub use self::cases::{Aim, Case, parameter_names, symbolic_dims};
 pub use self::checked::Checked;
 pub(crate) use self::checked::short;
@@ -50,58 +51,17 @@ use self::reached::Unreached;
 use self::sides::{Computed, Side, Sides};
 use self::units::Unit;
 use crate::engine::Engine;
-use crate::run::execute::backend::Executor;
 use crate::run::execute::executing;
 use passhost_lang::ir::{Body, Module};
 use passhost_lang::metadata::Tolerance;
 use plugin_api::abi::in_process::caught;
-use runtime::vm::{Bounds, InputRange, Value};
-use runtime::{Limits, Tensor};
-use std::collections::{BTreeMap, BTreeSet};
+use runtime::Limits;
+use runtime::vm::{InputRange, Value};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The share of the memory limit that cached intermediate results may take in addition, as a divisor.
 const REMEMBERED: u64 = 4;
-
-/// The settings of a validation.
-#[derive(Clone, Debug)]
-pub struct Validation {
-    /// Seed of all inputs.
-    pub seed: u64,
-    /// Extents of symbolic dimensions by name. Other dimensions get several extents.
-    pub dims: BTreeMap<String, i64>,
-    /// The function to execute; `None` for every public function that a change affects.
-    pub function: Option<String>,
-    /// Maximum number of bytes of tensors at a time. Intermediate results that both sides share may take a quarter more.
-    pub memory: u64,
-    /// Maximum number of units of work for one function and pass; see [`Limits`].
-    pub work: u64,
-    /// The executor of PrimFuncs.
-    pub executor: Executor,
-    /// Minimum and maximum of random values.
-    pub bounds: Bounds,
-    /// Arrays by name of the parameter. They form a further input of the functions that have such parameters.
-    pub arrays: BTreeMap<String, Tensor>,
-    /// Number of inputs for each size of the symbolic dimensions.
-    pub inputs_per_size: usize,
-}
-
-impl Validation {
-    /// Creates settings with this seed and memory limit, and the default limit of work.
-    pub fn new(seed: u64, memory: u64) -> Validation {
-        Validation {
-            seed,
-            dims: BTreeMap::new(),
-            function: None,
-            memory,
-            work: runtime::USUAL_WORK,
-            executor: Executor::default(),
-            bounds: Bounds::default(),
-            arrays: BTreeMap::new(),
-            inputs_per_size: 1,
-        }
-    }
-}
 
 /// Validates the passes of a run in order. The results after one pass are reused as the results before the next pass.
 pub struct Validator<'e> {
@@ -146,11 +106,11 @@ impl<'e> Validator<'e> {
     }
 
     fn changed(&mut self, step: &ValidatedStep, progress: &mut dyn FnMut(&str)) -> Verdict {
-        let changed: BTreeSet<&str> = differing(&step.before, &step.after).into_iter().collect();
+        let changed: BTreeSet<&str> = changed::functions(&step.before, &step.after).into_iter().collect();
         if changed.is_empty() {
             return Verdict::Unchanged;
         }
-        let units = match units::of(step, &changed, self.how.function.as_deref()) {
+        let units = match changed::units(step, &changed, self.how.function.as_deref()) {
             Ok(units) => units,
             Err(verdict) => return verdict,
         };
@@ -553,15 +513,4 @@ fn signature(step: &ValidatedStep, unit: &Unit, before: &Body) -> Option<Verdict
     }
     let (function, case) = (unit.name().to_string(), Case::default());
     Some(Verdict::Different(Box::new(Difference { function, case, what, binding: None })))
-}
-
-/// Returns the functions of a module that are executed differently in another module or are missing there.
-fn differing<'m>(before: &'m Module, after: &'m Module) -> Vec<&'m str> {
-    let differs = |(name, body): &(&str, &Body)| match after.get(name) {
-        Some(other) => !seen::executes_same(body, other),
-        None => true,
-    };
-    let gone = before.functions().filter(differs).map(|(name, _)| name);
-    let new = after.functions().filter(|(name, _)| before.get(name).is_none()).map(|(name, _)| name);
-    gone.chain(new).collect()
 }

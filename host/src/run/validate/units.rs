@@ -1,12 +1,7 @@
-//! Selects the functions to execute for a change.
+//! A function to execute, its parameters, and the functions that it calls.
 
-use super::Tolerance;
-use super::steps::ValidatedStep;
-use super::verdict::Verdict;
 use passhost_lang::ir::records::kind;
-use passhost_lang::ir::{Body, BodyKind, Expr, Module, Value};
-use passhost_lang::metadata::Granularity;
-use passhost_lang::names::nearest;
+use passhost_lang::ir::{Body, Expr, Module, Value};
 use std::collections::BTreeSet;
 
 /// A function to execute.
@@ -48,73 +43,10 @@ pub(super) const PRIMITIVE: &str = "Primitive";
 
 /// Returns true if a function is an entry of the module: a public function that is not a kernel. A Relax function marked as a kernel becomes
 /// a PrimFunc with other parameters, so it is validated through its callers.
-fn is_entry(body: &Body) -> bool {
+pub(super) fn is_entry(body: &Body) -> bool {
     let mark = body.function().and_then(|function| function.attr(PRIMITIVE));
     let is_kernel = mark.is_some_and(|mark| mark.as_int() == Some(1) || mark.as_bool() == Some(true));
     !is_kernel && !body.is_private()
-}
-
-/// Returns the functions that show the effect of a pass. For a pass over PrimFuncs, these are the changed ones. For any other pass, these are
-/// the public Relax functions that reach a change, and changed functions that none of them reaches. `changed` is not empty. Uncalled private
-/// functions that are added or removed are ignored.
-///
-/// # Errors
-/// The verdict, if there is nothing to execute.
-pub(super) fn of(step: &ValidatedStep, changed: &BTreeSet<&str>, only: Option<&str>) -> Result<Vec<Unit>, Verdict> {
-    let (before, after) = (&step.before, &step.after);
-    if let Some(name) = only {
-        return match before.get(name).map(Body::kind) {
-            Some(BodyKind::Function) => Ok(vec![Unit::Function(name.to_string())]),
-            Some(BodyKind::PrimFunc) => Ok(vec![Unit::PrimFunc(name.to_string())]),
-            _ => {
-                let near = nearest(name, before.functions().map(|(name, _)| name));
-                let near = passhost_lang::names::did_you_mean(&near);
-                Err(Verdict::NotValidated {
-                    why: format!("the module before the pass does not contain a function `{name}`{near}"),
-                })
-            }
-        };
-    }
-    let is = |name: &str, kind: BodyKind| before.get(name).is_some_and(|body| body.kind() == kind);
-    let prim_funcs = || changed.iter().filter(|name| is(name, BodyKind::PrimFunc));
-    if step.granularity == Granularity::PrimFunc && changed.len() == prim_funcs().count() {
-        return Ok(prim_funcs().map(|name| Unit::PrimFunc(name.to_string())).collect());
-    }
-    let mut units = BTreeSet::new();
-    let mut reached = BTreeSet::new();
-    for (name, body) in before.functions().filter(|(_, body)| body.kind() == BodyKind::Function && is_entry(body)) {
-        let all: BTreeSet<&str> = reach(before, name).union(&reach(after, name)).copied().collect();
-        if !all.is_disjoint(changed) && body.function().is_some() {
-            units.insert(Unit::Function(name.to_string()));
-            reached.extend(all);
-        }
-    }
-    for name in changed.iter().filter(|name| !reached.contains(*name)) {
-        match before.get(name).map(Body::kind) {
-            // An uncalled function may be removed.
-            _ if after.get(name).is_none() && before.get(name).is_some_and(Body::is_private) => {}
-            Some(BodyKind::Function) => drop(units.insert(Unit::Function(name.to_string()))),
-            Some(BodyKind::PrimFunc) => drop(units.insert(Unit::PrimFunc(name.to_string()))),
-            // A new function that no executable function reaches.
-            _ => {}
-        }
-    }
-    let is_out_of_reach = |name: &&str| {
-        let sides = [before.get(name), after.get(name)];
-        sides.iter().any(Option::is_none) && sides.into_iter().flatten().all(Body::is_private)
-    };
-    match units.is_empty() {
-        false => Ok(units.into_iter().collect()),
-        true if changed.iter().all(is_out_of_reach) => Err(Verdict::Unchanged),
-        true => Err(Verdict::NotValidated { why: no_unit(step) }),
-    }
-}
-
-fn no_unit(step: &ValidatedStep) -> String {
-    match step.tolerance {
-        Tolerance::Signature => "none of the functions has the same parameters before and after the pass".to_string(),
-        _ => "none of the changed functions can be executed both before and after the pass".to_string(),
-    }
 }
 
 /// Returns the names of a function and of all functions that it calls.

@@ -1,9 +1,10 @@
 //! Chooses the inputs to execute a function with.
 
 mod constants;
+pub(super) mod settings;
 
 pub(super) use self::constants::Constants;
-use super::Validation;
+use self::settings::Validation;
 use super::units::{Unit, buffer_of};
 use crate::run::execute;
 use passhost_lang::ir::constant::Number;
