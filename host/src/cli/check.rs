@@ -3,10 +3,11 @@
 
 use super::arguments::{InputArgs, Plugins};
 use super::building::Building;
+use super::listing::tell_stale;
 use super::messages::Messages;
-use super::run::{read, read_input};
+use super::run::reading::{read, read_input};
+use super::run::show::unknown_name;
 use super::select::{Written, checked_settings, selection};
-use super::show::unknown_name;
 use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::files::to_stdout;
@@ -52,7 +53,7 @@ pub(super) fn check(path: &Path, args: &CheckArgs, messages: Messages) -> Result
     });
     let keeper = if loads { keeper } else { keeper.builds_nothing() };
     let (engine, refused) = Engine::list(&manifest, keeper, &Building::new(messages));
-    super::lock::tell_stale(engine.lock(), messages);
+    tell_stale(engine.lock(), messages);
     errors.extend(refused);
     // If a plugin cannot be listed, unknown names may be its names, so they are not reported.
     let complete = errors.is_empty();

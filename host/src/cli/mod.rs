@@ -8,6 +8,7 @@ mod check;
 mod commands;
 mod figures;
 mod instruments;
+mod listing;
 mod lock;
 mod messages;
 mod native;
@@ -19,22 +20,18 @@ mod select;
 mod show;
 mod words;
 
-use self::arguments::Plugins;
 use self::commands::{Cli, Command};
+use self::listing::{listed, manifest_path, partly};
 use self::messages::{LogWriter, Messages};
-use crate::engine::Engine;
 use crate::files::{from_start, keep_stdout, to_stdout};
-use crate::plugins::crates::Watcher;
-use crate::plugins::lock::{Keeper, Mode};
-use crate::plugins::manifest::{self, Manifest};
 use crate::process;
-use crate::report::error::{Error, Problem, exit};
-use crate::report::{Grade, Report};
+use crate::report::Report;
+use crate::report::error::{Error, exit};
 use clap::ColorChoice;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::panic::AssertUnwindSafe;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -181,65 +178,4 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
         Command::Lock(args) => return lock::lock(args.manifest.as_ref(), messages),
     }
     .map(|()| exit::DONE)
-}
-
-fn manifest_path(arg: Option<&PathBuf>) -> Result<PathBuf, Error> {
-    let path = match arg {
-        Some(path) => path.clone(),
-        None => manifest::find().ok_or_else(|| Error::Manifest {
-            path: PathBuf::from(manifest::FILE_NAME),
-            text: "".into(),
-            problems: vec![Problem {
-                message: "not found in this folder, any folder above it, or the folder of the program".to_string(),
-                span: None,
-                help: "give one with --manifest FILE, such as that of a clone of passhost, which lists all its plugins, or create one as shown in the README".to_string(),
-            }],
-        })?,
-    };
-    Ok(path)
-}
-
-/// Reads the manifest and opens its lockfile, in the mode `Locked` with `--locked`, otherwise in the mode `usually`.
-fn load(arg: &Plugins, usually: Mode) -> Result<(Manifest, Keeper), Error> {
-    let manifest = Manifest::load(&manifest_path(arg.manifest.manifest.as_ref())?)?;
-    let keeper = Keeper::open(&manifest, if arg.locked { Mode::Locked } else { usually })?;
-    Ok((manifest, keeper))
-}
-
-/// Lists the plugins from their metadata. Builds nothing.
-fn listed(arg: &Plugins, messages: Messages) -> Result<Engine, Error> {
-    let (manifest, keeper) = load(arg, Mode::Off)?;
-    listed_of(&manifest, keeper.builds_nothing(), &(), messages)
-}
-
-/// Applies `look` to the plugins that can be listed, and warns of the others, such as crates that are not built. With
-/// `--locked`, all plugins must be listed.
-fn partly(
-    arg: &Plugins,
-    messages: Messages,
-    look: impl FnOnce(&Engine) -> Result<String, Error>,
-) -> Result<String, Error> {
-    let (manifest, keeper) = load(arg, Mode::Off)?;
-    let (engine, errors) = Engine::list(&manifest, keeper.builds_nothing(), &());
-    lock::tell_stale(engine.lock(), messages);
-    if arg.locked || engine.registry().owners().next().is_none() {
-        return Error::unless_any(errors, Ok(())).and_then(|()| look(&engine));
-    }
-    match look(&engine) {
-        Ok(found) => {
-            let reports: Vec<Report> = errors.iter().flat_map(Error::reports).collect();
-            let unread = reports.into_iter().map(|report| Report { grade: Grade::Warning, ..report });
-            messages.reports(unread, "warnings");
-            Ok(found)
-        }
-        // The missing item may belong to a plugin that cannot be listed.
-        Err(error) => Error::unless_any(errors.into_iter().chain([error]), Ok(String::new())),
-    }
-}
-
-/// Lists the plugins of a manifest from their metadata, with the given lockfile mode.
-fn listed_of(manifest: &Manifest, keeper: Keeper, watcher: &dyn Watcher, messages: Messages) -> Result<Engine, Error> {
-    let (engine, errors) = Engine::list(manifest, keeper, watcher);
-    lock::tell_stale(engine.lock(), messages);
-    Error::unless_any(errors, Ok(engine))
 }

@@ -2,7 +2,7 @@
 
 use super::wheel::{Wheel, glibc_needed};
 use crate::cli::building::Building;
-use crate::cli::listed_of;
+use crate::cli::listing::listed_of;
 use crate::cli::messages::Messages;
 use crate::files::{Output, read_large, to_stdout};
 use crate::plugins::TRIPLE;

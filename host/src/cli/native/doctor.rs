@@ -1,6 +1,6 @@
 //! The command `doctor`: shows which tools passhost found on this machine, and the purpose of each.
 
-use crate::cli::manifest_path;
+use crate::cli::listing::manifest_path;
 use crate::cli::show::table;
 use crate::engine::Engine;
 use crate::files::to_stdout;

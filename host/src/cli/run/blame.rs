@@ -2,7 +2,7 @@
 
 use super::executed::named::{Named, function_with, variables};
 use super::executed::prepared;
-use super::in_the_original_process;
+use super::reading::in_the_original_process;
 use crate::cli::arguments::{InputArgs, IsolateArgs, Select};
 use crate::cli::messages::Messages;
 use crate::engine::Engine;

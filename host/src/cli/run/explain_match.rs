@@ -1,11 +1,11 @@
 //! The command `explain-match`: shows whether the patterns of a pass match at a variable, and if not, why.
 
 use super::executed::named::{Named, function_with, variables};
-use super::{engine, open, read, read_input};
+use super::reading::{engine, open, read, read_input};
 use crate::cli::arguments::{InputArgs, IsolateArgs, Plugins, Select};
+use crate::cli::listing::{self, load};
 use crate::cli::messages::Messages;
 use crate::cli::select::{Written, request};
-use crate::cli::{load, lock};
 use crate::context::Question;
 use crate::files::to_stdout;
 use crate::plugins::lock::Mode;
@@ -58,7 +58,7 @@ pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages)
     select.require = vec![pass.clone()];
     let (context, written) = request(&select, &manifest)?.context(&manifest, &engine)?;
     let plan = written.plan(&context, &engine)?;
-    lock::tell(engine.lock(), messages);
+    listing::tell(engine.lock(), messages);
     open(&engine, &plan, &input, messages)?;
     let module = read(&engine, &context, &input, messages)?;
     let question = Arc::new(Question::new(&pass, args.function.as_deref(), &args.at));

@@ -1,6 +1,7 @@
 //! Writes the page that shows a run.
 
-use crate::cli::{instruments, show};
+use super::show;
+use crate::cli::instruments;
 use crate::engine::Engine;
 use crate::files::Output;
 use crate::page::{self, About};

@@ -3,16 +3,19 @@
 use super::args::RunArgs;
 use super::bundling::{self, Before, Bundling};
 use super::expected::expected;
+use super::job::Job;
 use super::paging::Page;
+use super::reading::{self, engine, in_the_original_process, open};
 use super::result_text::{Placing, Text};
-use super::{Job, in_the_original_process, open, validate};
+use super::{show, validate};
 use crate::bundle;
 use crate::cli::messages::Messages;
-use crate::cli::{instruments, lock, show};
+use crate::cli::{instruments, listing};
 use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::files::Output;
 use crate::instruments::Instrument;
+use crate::plugins::lock::Keeper;
 use crate::report::Report;
 use crate::report::error::{Error, Kept, exit};
 use crate::run::validate::{ChangedSteps, Checked};
@@ -33,6 +36,16 @@ pub(super) struct Asking<'a> {
     pub(super) bundling: &'a Bundling,
     pub(super) seen: &'a instruments::Seen,
     pub(super) messages: Messages,
+}
+
+/// Runs the job of `run` or `replay`. Returns the exit code.
+pub(super) fn go(keeper: Keeper, job: Job, asking: Asking<'_>) -> Result<u8, Error> {
+    let keeper = keeper.seen(asking.seen.survey.take());
+    let list = || engine(&job.manifest, keeper, &asking.args.isolate, asking.messages);
+    let engine = asking.seen.timing.span("list plugins", list)?;
+    let planned = Planned::of(&engine, job, asking)?;
+    let module = planned.read()?;
+    planned.run(module)?.conclude()
 }
 
 /// A run with a plan. Nothing has been read or opened.
@@ -100,7 +113,7 @@ impl<'a> Planned<'a> {
         let pipeline = written.pipeline;
         let request = bundling::asked(args, &context, &pipeline, expectations);
         let instruments = args.look.instruments(engine, &plan, seen, messages)?;
-        lock::tell(engine.lock(), messages);
+        listing::tell(engine.lock(), messages);
         let part = names.part(&plan, engine)?;
         let page = args.look.report_path().map(Page::to).transpose()?;
         Ok(Planned { asking, engine, context, input, pipeline, plan, part, expected, request, instruments, to, page })
@@ -112,7 +125,7 @@ impl<'a> Planned<'a> {
         let (engine, input) = (self.engine, &self.input);
         let early = |error: &Error| bundling.failed_early(error, input, (&self.request, engine), messages);
         seen.timing.span("open plugins", || open(engine, &self.plan, input, messages)).inspect_err(early)?;
-        seen.timing.span("read", || super::read(engine, &self.context, input, messages)).inspect_err(early)
+        seen.timing.span("read", || reading::read(engine, &self.context, input, messages)).inspect_err(early)
     }
 
     /// Runs the passes.

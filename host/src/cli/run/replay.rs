@@ -2,13 +2,13 @@
 
 use super::args::RunArgs;
 use super::bundling::{Bundling, flags};
-use super::phases::Asking;
-use super::{Job, Names, go};
+use super::job::{Job, Names};
+use super::phases::{Asking, go};
 use crate::bundle::Bundle;
 use crate::cli::arguments::{ExpectArg, InputArgs, IsolateArgs, ManifestArg, Plugins, Select, rewrites};
+use crate::cli::listing::manifest_path;
 use crate::cli::messages::Messages;
-use crate::cli::select;
-use crate::cli::{instruments, manifest_path};
+use crate::cli::{instruments, select};
 use crate::files::read_large;
 use crate::plugins::amounts::within;
 use crate::plugins::lock::{Keeper, Mode};

@@ -3,7 +3,7 @@
 
 use super::args::RunArgs;
 use crate::cli::arguments::Select;
-use crate::cli::manifest_path;
+use crate::cli::listing::manifest_path;
 use crate::engine::search;
 use crate::files::{Identity, Output, Written, follow, from_start, identity};
 use crate::plugins::crates::{Look, ReadByRuns, Survey};

@@ -1,9 +1,9 @@
 //! Searches between two lockfiles for the changed plugin that causes a fault, or that changes the result.
 
 use super::predicate::{Predicate, Until};
+use super::prepared::{SearchArgs, folder, passes};
 use super::reduce::write;
-use super::{SearchArgs, folder, passes};
-use crate::cli::run::read_input;
+use crate::cli::run::reading::read_input;
 use crate::engine::Engine;
 use crate::files::{from_start, to_stdout};
 use crate::plugins::lock::{self, Entries, Keeper};

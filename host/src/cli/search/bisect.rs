@@ -2,10 +2,10 @@
 
 use super::between::between;
 use super::predicate::{Passes, Predicate, Shown, Until, until};
+use super::prepared::{Prepared, SearchArgs, UNTIL, prepared};
 use super::reduce::{as_it_is, write};
 use super::rewrites::{Place, Rewrite};
 use super::smaller::{Texts, Way};
-use super::{Prepared, SearchArgs, UNTIL, prepared};
 use crate::bundle::Failed;
 use crate::cli::messages::Messages;
 use crate::files::to_stdout;

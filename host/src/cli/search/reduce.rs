@@ -1,8 +1,8 @@
 //! The command `reduce`: shrinks a module while a fault persists.
 
 use super::predicate::{Predicate, Shown, Until, until};
+use super::prepared::{Prepared, SearchArgs, UNTIL, prepared};
 use super::smaller::{Texts, WAYS, Way};
-use super::{Prepared, SearchArgs, UNTIL, prepared};
 use crate::cli::arguments::InputArgs;
 use crate::cli::messages::Messages;
 use crate::files::Output;

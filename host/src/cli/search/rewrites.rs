@@ -1,7 +1,7 @@
 //! Finds the rewrite that introduces a fault, and the bindings that it needs.
 
-use super::Prepared;
 use super::predicate::{Passes, Predicate};
+use super::prepared::Prepared;
 use super::reduce::write;
 use super::smaller::{Texts, Way};
 use crate::report::error::Error;

@@ -3,20 +3,21 @@
 mod against;
 pub(in crate::cli) mod args;
 mod progress;
+mod results;
 mod show;
 mod turns;
 
 use self::against::{Compared, Opponent};
 use self::args::BenchArgs;
 use self::progress::Progress;
-use self::turns::Turns;
+use self::results::{Bench, Kernel, Measured};
 use super::executed::inputs::Asked;
 use super::executed::results::results;
 use super::executed::{dims, memory, prepared};
-use super::in_the_original_process;
+use super::reading::in_the_original_process;
 use super::spared;
 use crate::cli::arguments::Select;
-use crate::cli::manifest_path;
+use crate::cli::listing::manifest_path;
 use crate::cli::messages::Messages;
 use crate::engine::Engine;
 use crate::files::{Output, Written, to_stdout};
@@ -25,7 +26,6 @@ use crate::plugins::manifest::Manifest;
 use crate::report::error::{Error, exit};
 use crate::run::execute::backend::{Executor, native_cache};
 use crate::run::execute::executing;
-use crate::run::execute::peak::Peaks;
 use crate::run::execute::timed::{Timed, Times};
 use native::{Cache, Made};
 use passhost_lang::ir::Module;
@@ -36,36 +36,6 @@ use tempfile::TempDir;
 
 /// The default pipeline of `bench`.
 const PIPELINE: &str = "native";
-
-/// The results of a measurement, with the settings.
-struct Bench {
-    input: String,
-    function: String,
-    /// The passes that ran, in words.
-    passes: String,
-    /// The backend that executed the kernels, in words.
-    backend: String,
-    threads: usize,
-    /// Compilation of all kernels, measured with `--cold`.
-    cold: Option<Made>,
-    made: Made,
-    measured: Measured,
-    /// The kernels, slowest first.
-    kernels: Vec<Kernel>,
-}
-
-/// Times of the runs, with the peaks of the machine and the other program.
-struct Measured {
-    turns: Turns,
-    peaks: Option<Peaks>,
-    against: Option<Compared>,
-}
-
-/// A kernel of the executed module.
-struct Kernel {
-    name: String,
-    timed: Timed,
-}
 
 /// Runs the passes, measures the function, and shows the results. Returns the exit code.
 pub(in crate::cli) fn bench(args: &BenchArgs, messages: Messages) -> Result<u8, Error> {

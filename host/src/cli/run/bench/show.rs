@@ -1,7 +1,7 @@
 //! Renders the results of a measurement as a table and as JSON.
 
+use super::results::{Bench, Kernel};
 use super::turns::least_and_median;
-use super::{Bench, Kernel};
 use crate::cli::show::table;
 use native::Made;
 use passhost_lang::names::counted;

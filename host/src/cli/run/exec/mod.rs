@@ -9,7 +9,7 @@ use self::progress::Watching;
 use super::executed::inputs::Asked;
 use super::executed::results::{Shown, results};
 use super::executed::{dims, memory, prepared};
-use super::in_the_original_process;
+use super::reading::in_the_original_process;
 use super::spared;
 use crate::cli::messages::Messages;
 use crate::files::{Output, Written, to_stdout};

@@ -7,12 +7,13 @@ pub(super) mod results;
 
 use super::args::RunArgs;
 use super::bundling::{self, Before, Bundling};
-use super::{engine, open, read, read_input};
+use super::reading::{engine, open, read, read_input};
+use super::show;
 use crate::bundle::Asked;
 use crate::cli::arguments::{Executed, InputArgs, IsolateArgs, Select};
+use crate::cli::listing::{self, load};
 use crate::cli::messages::Messages;
 use crate::cli::select::request;
-use crate::cli::{load, lock, show};
 use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::plugins::lock::Mode;
@@ -55,7 +56,7 @@ pub(in crate::cli) fn prepared(
     let (context, written) = request.context(&manifest, &engine)?;
     let plan = written.plan(&context, &engine)?;
     messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
-    lock::tell(engine.lock(), messages);
+    listing::tell(engine.lock(), messages);
     let asked = bundling::asked(&args, &context, &written.pipeline, Vec::new());
     let early = |error: &Error| Bundling::default().failed_early(error, &input, (&asked, &engine), messages);
     open(&engine, &plan, &input, messages).inspect_err(early)?;

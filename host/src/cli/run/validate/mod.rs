@@ -7,7 +7,7 @@ mod show;
 use self::args::ValidateArgs;
 use super::executed::inputs::arrays;
 use super::executed::{bounds, dims, memory, prepared, usual_memory};
-use super::in_the_original_process;
+use super::reading::in_the_original_process;
 use crate::cli::messages::Messages;
 use crate::engine::Engine;
 use crate::files::to_stdout;
