@@ -1,8 +1,8 @@
 //! Reads the arguments of calls: which are there, integers, data types and declarations of variables.
 
-use super::{Read, is_path, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
+use crate::words::syntax::{Read, is_path, path_after, span};
 use passhost_lang::ir::DType;
 use ruff_python_ast::{Expr, ExprCall, Keyword, Number, UnaryOp};
 

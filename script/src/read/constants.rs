@@ -3,9 +3,9 @@
 
 use super::arguments::{dtype_of, not_finite, wide_int};
 use super::reader::FnReader;
-use super::{Read, is_path, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::literals::Literal;
+use crate::words::syntax::{Read, is_path, span};
 use passhost_lang::ir::{DType, Dim, Tensor, Type, V};
 use ruff_python_ast::{Expr, Number, UnaryOp};
 

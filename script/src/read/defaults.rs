@@ -3,7 +3,7 @@
 use super::arguments::{accept, dtype_of, keyword};
 use super::dims::float_of;
 use super::reader::FnReader;
-use super::{Read, span};
+use crate::words::syntax::{Read, span};
 use passhost_lang::ir::{Attr, AttrsId, DType, Dim, Type, TypeId, V};
 use ruff_python_ast::ExprCall;
 

@@ -1,10 +1,10 @@
 //! Computes dimensions that are constant, as TVM does while it reads.
 
 use super::arguments::dtype_of;
-use super::{Read, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::{Extreme, extreme};
 use crate::words::folding::{Constant, Folded, folded, wrapped};
+use crate::words::syntax::{Read, span};
 use passhost_lang::ir::{DType, Dim, DimExpr};
 use passhost_lang::scalar::PrimOp;
 use ruff_python_ast::Expr;

@@ -8,9 +8,10 @@ mod unpack;
 use super::arguments::{accept, sym_declaration};
 use super::reader::{FnReader, Local, Open};
 use super::top::{decorated_by, flags};
-use super::{Read, Scope, is_path, path_after, sealed, span, unexpected};
 use crate::metadata::Object;
+use crate::read::scope::Scope;
 use crate::words::diagnostic::Diagnostic;
+use crate::words::syntax::{Read, is_name, is_path, path_after, sealed, span, unexpected};
 use passhost_lang::ir::erase::{erase_unbound, seen_outside};
 use passhost_lang::ir::records::{flag, kind};
 use passhost_lang::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
@@ -426,12 +427,12 @@ impl<'a> FnReader<'a> {
 
     /// Reads a statement that only declares a name, and is not a binding.
     fn declares(&mut self, name: &'a str, annotation: Option<&'a Expr>, value: &'a Expr) -> Read<bool> {
-        if annotation.is_none() && super::is_name(value, self.scope.class) {
+        if annotation.is_none() && is_name(value, self.scope.class) {
             self.modules.insert(name);
             return Ok(true);
         }
         if let Expr::Call(call) = value
-            && super::is_name(&call.func, "TypeVar")
+            && is_name(&call.func, "TypeVar")
         {
             accept(call, 1, &[], "n = TypeVar(\"n\")")?;
             // Above a local function, this statement only declares a name. Each function whose signature mentions the

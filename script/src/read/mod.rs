@@ -10,123 +10,30 @@ mod func;
 pub(crate) mod guard;
 mod ops;
 mod reader;
+pub(crate) mod scope;
 mod targets;
 mod tir;
 mod top;
 mod types;
 
+pub use scope::ReadOptions;
+
 use crate::Operators;
 use crate::metadata::weights::{NoWeights, Weights};
-use crate::metadata::{Metadata, Object};
 use crate::words::devices::Devices;
 use crate::words::diagnostic::{Diagnostic, ReadError};
 use crate::words::dtypes::dtype_named;
+use crate::words::syntax::{Read, is_path, path_after, sealed, span, unexpected};
 use passhost_lang::ir::records::leaf;
-use passhost_lang::ir::{Attr, Module, SealError, Type};
+use passhost_lang::ir::{Attr, Module, Type};
 use passhost_lang::names::{did_you_mean, few_suggestions, suggestions};
 use reader::FnReader;
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
-use ruff_text_size::Ranged;
+use scope::{Again, Around, Scope};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use top::Top;
-
-/// The result of reading a part.
-pub(crate) type Read<T> = Result<T, Diagnostic>;
-
-pub(crate) fn span(node: &impl Ranged) -> Range<usize> {
-    node.start().to_usize()..node.end().to_usize()
-}
-
-/// Facts shared by the functions of a module.
-pub(crate) struct Scope<'a> {
-    pub(crate) text: &'a str,
-    pub(crate) ops: &'a dyn Operators,
-    /// Type of each function of the module, with its number of symbolic variables.
-    pub(crate) globals: BTreeMap<&'a str, (Type, u32)>,
-    /// Names declared as `n = TypeVar("n")`.
-    pub(crate) type_vars: BTreeSet<&'a str>,
-    /// Name of the class that contains the module.
-    pub(crate) class: &'a str,
-    /// Global infos, to which types refer.
-    pub(crate) vdevices: Devices,
-    /// Number of device meshes among the global infos.
-    pub(crate) meshes: usize,
-    /// Objects that the text refers to.
-    pub(crate) metadata: Metadata,
-    /// The file with constants that the text names as `weights["w0"]`, if it has one.
-    pub(crate) weights_file: Option<&'a str>,
-    pub(crate) weights: &'a dyn Weights,
-    /// Operators that are not declared by any plugin, with their first call and their number of calls.
-    pub(crate) opaque: RefCell<BTreeMap<String, (Range<usize>, usize)>>,
-    /// Declared results that contradict the returned values, by their positions.
-    pub(crate) contradictions: RefCell<BTreeMap<usize, Diagnostic>>,
-    /// Results needed by the current function that were unknown when it was read first.
-    pub(crate) again: Again<'a>,
-    pub(crate) options: ReadOptions,
-    /// True if redundant parts are kept, because the host compares its own printed text with the result.
-    pub(crate) as_written: bool,
-}
-
-/// The state for reading a function twice. This happens if the function calls another function before the text
-/// determines the result of that function. In the second reading the call has its type, and its variable has the type
-/// `R.Any`, as in TVM.
-#[derive(Default)]
-pub(crate) struct Again<'a> {
-    /// The functions that it calls too early.
-    pub(crate) later: BTreeSet<&'a str>,
-    /// Its own result, if the text does not declare one.
-    pub(crate) result: Option<Type>,
-}
-
-impl Scope<'_> {
-    /// Returns the metadata object that an expression refers to; `None` if it does not refer to one.
-    pub(crate) fn metadata(&self, expr: &Expr) -> Read<Option<Object>> {
-        let Expr::Subscript(outer) = expr else { return Ok(None) };
-        if let (Some(file), Expr::StringLiteral(name)) = (self.weights_file, &*outer.slice)
-            && is_name(&outer.value, "weights")
-        {
-            let found = self.weights.tensor(file, name.value.to_str());
-            let object = found.map(|(tensor, ty)| Some(Object::Tensor(tensor, ty)));
-            return object.map_err(|why| Diagnostic::new(span(expr), why));
-        }
-        let Expr::Subscript(inner) = &*outer.value else { return Ok(None) };
-        if !is_name(&inner.value, "metadata") {
-            return Ok(None);
-        }
-        let (Expr::StringLiteral(key), Some(index)) = (&*inner.slice, arguments::int(&outer.slice)) else {
-            let message = "expected an object such as metadata[\"ir.GenericConst\"][0]";
-            return Err(Diagnostic::new(span(expr), message));
-        };
-        let index = usize::try_from(index).unwrap_or(usize::MAX);
-        let object = self.metadata.object(key.value.to_str(), index);
-        object.map(Some).map_err(|why| Diagnostic::new(span(expr), why))
-    }
-
-    /// Reads the key of an attribute; a multi-line one is in the metadata.
-    pub(crate) fn string(&self, expr: &Expr) -> Read<String> {
-        if let Expr::StringLiteral(text) = expr {
-            return Ok(text.value.to_str().to_string());
-        }
-        match self.metadata(expr)? {
-            Some(Object::Str(text)) => Ok(text),
-            _ => Err(Diagnostic::new(span(expr), "expected a string as the key")),
-        }
-    }
-}
-
-/// Options for reading a text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReadOptions {
-    /// True if types may contradict each other: a call that does not fit its operator or function remains untyped, and
-    /// a declared type is accepted. Verification finds such types.
-    pub unchecked: bool,
-    /// True if a parameter `a: T.handle` that is used only by `A = T.match_buffer(a, ...)` becomes the buffer `A`, as
-    /// in TVM. Otherwise, the parameter remains a handle, and the buffer is derived from it.
-    pub matched_parameters: bool,
-}
 
 /// A module, and the warnings of the reader.
 #[derive(Debug)]
@@ -198,24 +105,8 @@ fn check_beginning(text: &str, ops: &dyn Operators) -> Result<(), ReadError> {
         text.as_bytes()[..BEGINNING].windows(2).rposition(|two| two[0] == b'\n' && two[1].is_ascii_alphabetic());
     let Some(beginning) = lines.map(|at| &text[..=at]) else { return Ok(()) };
     let Ok(parsed) = ruff_python_parser::parse_module(beginning) else { return Ok(()) };
-    let mut scope = scope_of(beginning, Around::default(), ops);
+    let mut scope = Scope::of(beginning, Around::default(), ops);
     top::statements(&parsed.syntax().body, &mut scope).map(drop)
-}
-
-/// The context of a function that is read alone.
-#[derive(Default)]
-pub(crate) struct Around<'a> {
-    /// Functions that it refers to, each with its type and the number of symbolic variables in this type.
-    pub(crate) functions: BTreeMap<&'a str, (Type, u32)>,
-    /// The virtual devices of its module.
-    pub(crate) vdevices: Devices,
-    /// Number of device meshes of its module.
-    pub(crate) meshes: usize,
-    /// Constants that are not in the text.
-    pub(crate) weights: Option<&'a dyn Weights>,
-    pub(crate) options: ReadOptions,
-    /// True if the text was printed by the host.
-    pub(crate) as_written: bool,
 }
 
 /// Reads some functions of a larger module. Warnings are not used, and the text was printed by the host, so
@@ -233,34 +124,13 @@ pub(crate) fn read_within<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Op
 /// Bytes of stack that the deepest text needs, even without optimization.
 const STACK: usize = 64 << 20;
 
-fn scope_of<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -> Scope<'a> {
-    let Around { functions: globals, vdevices, meshes, weights, options, as_written } = around;
-    Scope {
-        text,
-        ops,
-        globals,
-        type_vars: BTreeSet::new(),
-        class: "Module",
-        vdevices,
-        meshes,
-        metadata: Metadata::default(),
-        weights_file: None,
-        weights: weights.unwrap_or(&NoWeights),
-        opaque: RefCell::default(),
-        contradictions: RefCell::default(),
-        again: Again::default(),
-        options,
-        as_written,
-    }
-}
-
 fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -> Result<ReadModule, ReadError> {
     let parsed = ruff_python_parser::parse_module(text).map_err(|error| {
         let message = format!("not Python: {}", error.error);
         Diagnostic::new(span(&error.location), message).label("here")
     })?;
     crate::words::spelling::check(text, parsed.tokens())?;
-    let mut scope = scope_of(text, around, ops);
+    let mut scope = Scope::of(text, around, ops);
     let body = &parsed.syntax().body;
     let module = top::read(body, &mut scope).and_then(|top| {
         scope.class = top.class;
@@ -527,51 +397,4 @@ pub(crate) fn n_meshes(infos: &[(String, Attr)]) -> usize {
         Some((_, Attr::List(meshes))) => meshes.len(),
         _ => 0,
     }
-}
-
-pub(crate) fn sealed(error: &SealError, at: Range<usize>) -> Diagnostic {
-    Diagnostic::new(at, error.to_string())
-}
-
-pub(crate) fn unexpected(stmt: &impl Ranged, expected: &str) -> Diagnostic {
-    Diagnostic::new(span(stmt), format!("expected {expected}")).label("found this")
-}
-
-pub(crate) fn is_name(expr: &Expr, name: &str) -> bool {
-    matches!(expr, Expr::Name(found) if found.id.as_str() == name)
-}
-
-/// Returns true if an expression is `a.b.c`.
-pub(crate) fn is_path(expr: &Expr, path: &[&str]) -> bool {
-    match (expr, path) {
-        (Expr::Name(name), [only]) => name.id.as_str() == *only || other_name(only) == Some(name.id.as_str()),
-        (Expr::Attribute(attribute), [front @ .., last]) if !front.is_empty() => {
-            attribute.attr.as_str() == *last && is_path(&attribute.value, front)
-        }
-        _ => false,
-    }
-}
-
-/// Returns another common name of an imported dialect: `from tvm import relax`.
-fn other_name(root: &str) -> Option<&'static str> {
-    (root == "R").then_some("relax")
-}
-
-/// Returns the part after `R.` in `R.a.b`; similarly for other roots. Python allows blanks and lines between the
-/// parts; such an expression is only recognized if it has one part.
-pub(crate) fn path_after<'t>(text: &'t str, expr: &'t Expr, root: &str) -> Option<&'t str> {
-    let mut inner = expr;
-    while let Expr::Attribute(attribute) = inner {
-        inner = &attribute.value;
-    }
-    let Expr::Attribute(last) = expr else { return None };
-    let root = [root].into_iter().chain(other_name(root)).find(|root| is_name(inner, root))?;
-    // An expression of one part does not need the text. Dimensions in strings have only one part, and their places do
-    // not refer to the text.
-    if is_name(&last.value, root) {
-        return Some(last.attr.as_str());
-    }
-    let path = text.get(span(expr)).and_then(|path| path.get(root.len()..)?.strip_prefix('.'));
-    let is_plain = |path: &&str| path.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
-    path.filter(is_plain)
 }

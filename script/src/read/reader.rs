@@ -1,6 +1,6 @@
 //! The state of the reader of one function. Its methods are in the modules that read expressions, types and statements.
 
-use super::Scope;
+use crate::read::scope::Scope;
 use foldhash::fast::RandomState;
 use passhost_lang::ir::{Attr, AttrsId, BodyBuilder, Dim, Sym, TypeId, V};
 use std::collections::{HashMap, HashSet};

@@ -1,7 +1,7 @@
 //! Checks targets in attributes: a value that TVM does not accept as a target is refused.
 
-use crate::read::{Read, span};
 use crate::words::diagnostic::Diagnostic;
+use crate::words::syntax::{Read, span};
 use passhost_lang::ir::Attr;
 use ruff_python_ast::ExprCall;
 use serde_core::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};

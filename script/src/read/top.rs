@@ -1,9 +1,10 @@
 //! Reads the top level of a text: a module, or one function alone, with the declarations above it.
 
 use super::arguments::accept;
-use super::{Read, Scope, is_name, is_path, span, unexpected};
 use crate::metadata::Metadata;
+use crate::read::scope::Scope;
 use crate::words::diagnostic::{Diagnostic, ReadError};
+use crate::words::syntax::{Read, is_name, is_path, span, unexpected};
 use ruff_python_ast::{Decorator, Expr, Stmt, StmtAssign, StmtClassDef};
 use std::ops::Range;
 

@@ -6,9 +6,9 @@ use super::dims::{
 };
 use super::ops::{binary_op, compare_op, named_op};
 use super::reader::FnReader;
-use super::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
+use crate::words::syntax::{Read, path_after, span};
 use passhost_lang::ir::{DTensorType, DType, Dim, DimExpr, TensorType, Type, TypeId};
 use passhost_lang::names::listed;
 use passhost_lang::scalar::{Intrinsic, Math, PrimOp};

@@ -1,5 +1,5 @@
-//! Shared by reading and printing: the spelling of names, TIR operators, TVM's constant folding, virtual devices,
-//! diagnostics, and access to Relax operators.
+//! Shared by reading and printing: the spelling of names, the syntax of paths, TIR operators, TVM's constant folding,
+//! virtual devices, diagnostics, and access to Relax operators.
 
 pub(crate) mod devices;
 pub(crate) mod diagnostic;
@@ -8,5 +8,6 @@ pub(crate) mod folding;
 pub(crate) mod literals;
 pub(crate) mod operators;
 pub(crate) mod spelling;
+pub(crate) mod syntax;
 pub(crate) mod tir_ops;
 pub(crate) mod versions;

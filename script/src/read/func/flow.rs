@@ -2,8 +2,8 @@
 
 use super::FnReader;
 use crate::read::arguments::accept;
-use crate::read::{Read, is_path, path_after, span, unexpected};
 use crate::words::diagnostic::Diagnostic;
+use crate::words::syntax::{Read, is_name, is_path, path_after, span, unexpected};
 use passhost_lang::ir::records::{flag, kind};
 use passhost_lang::ir::{NodeSpec, TypeId, V};
 use passhost_lang::typing::relations::join;
@@ -181,7 +181,7 @@ impl<'a> FnReader<'a> {
             Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) | Expr::StringLiteral(_) | Expr::Attribute(_) => true,
             Expr::BinOp(_) | Expr::UnaryOp(_) | Expr::BoolOp(_) | Expr::Compare(_) => self.is_scalar(value),
             Expr::Subscript(outer) => match &*outer.value {
-                Expr::Subscript(inner) => crate::read::is_name(&inner.value, "metadata"),
+                Expr::Subscript(inner) => is_name(&inner.value, "metadata"),
                 _ => false,
             },
             Expr::Call(call) => match path_after(self.scope.text, &call.func, "R") {

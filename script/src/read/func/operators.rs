@@ -2,8 +2,8 @@
 
 use super::FnReader;
 use crate::read::arguments::{accept, dtype_of, keyword};
-use crate::read::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
+use crate::words::syntax::{Read, path_after, span};
 use passhost_lang::ir::{Attr, AttrsId, Type, TypeId, V};
 use passhost_lang::typing::operator_checks::add_defaults;
 use ruff_python_ast::{CmpOp, Expr, ExprCall, Operator, UnaryOp};

@@ -1,8 +1,8 @@
 //! The names, symbolic variables and blocks that are open while a function is read.
 
 use super::{FnReader, Local, Open};
-use crate::read::Read;
 use crate::words::diagnostic::Diagnostic;
+use crate::words::syntax::Read;
 use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{DType, NodeSpec, Sym, V};
 use passhost_lang::names::{did_you_mean, nearest};

@@ -3,8 +3,8 @@
 
 use super::FnReader;
 use crate::read::arguments::int;
-use crate::read::{Read, path_after, span, unexpected};
 use crate::words::diagnostic::Diagnostic;
+use crate::words::syntax::{Read, path_after, span, unexpected};
 use passhost_lang::ir::{Type, V};
 use ruff_python_ast::{Expr, ExprName};
 use std::collections::{BTreeMap, BTreeSet};

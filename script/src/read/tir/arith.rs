@@ -1,11 +1,11 @@
 //! TIR arithmetic: the data types of operands, and their conversion to a common type.
 
 use crate::print::{operation_constructor, operation_name};
-use crate::read::Read;
 use crate::read::tir::dtypes::{in_one_lane, lanes, promoted, scalar, typed, with_code, with_lanes};
-use crate::read::tir::{E, Is, TirReader};
+use crate::read::tir::reader::{E, Is, TirReader};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::folding::{Constant, Folded, folded, of_numbers, wrapped};
+use crate::words::syntax::Read;
 use passhost_lang::arith::{Analyzer, Piece, symbol_of};
 use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{DType, Dim, NodeSpec, V};

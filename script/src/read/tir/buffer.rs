@@ -5,10 +5,10 @@ use crate::read::dims::{cast, computed, has_float, negated};
 use crate::read::ops::{binary_op, compare_op, named_op};
 use crate::read::tir::dtypes::{is_narrower, promoted, void_type};
 use crate::read::tir::python::python_int;
-use crate::read::tir::{Is, TirReader};
-use crate::read::{Read, path_after, span};
+use crate::read::tir::reader::{Is, TirReader};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
+use crate::words::syntax::{Read, is_name, is_path, path_after, span};
 use passhost_lang::ir::records::buffer_of;
 use passhost_lang::ir::{BufferType, DType, Dim, DimExpr, Type, TypeId, V};
 use passhost_lang::scalar::PrimOp;
@@ -389,7 +389,7 @@ impl<'a> TirReader<'a> {
 
     fn dim_call(&mut self, call: &ExprCall, quoted: bool) -> Read<Option<Dim>> {
         let text = match &*call.func {
-            Expr::Attribute(attribute) if crate::read::is_name(&attribute.value, "T") => attribute.attr.as_str(),
+            Expr::Attribute(attribute) if is_name(&attribute.value, "T") => attribute.attr.as_str(),
             _ => return Ok(None),
         };
         if !call.arguments.keywords.is_empty() {
@@ -471,7 +471,7 @@ fn not_a_type(expr: &Expr) -> Diagnostic {
 fn truth(expr: &Expr) -> Option<bool> {
     match expr {
         Expr::BooleanLiteral(literal) => Some(literal.value),
-        Expr::Call(call) if crate::read::is_path(&call.func, &["T", "bool"]) && call.arguments.keywords.is_empty() => {
+        Expr::Call(call) if is_path(&call.func, &["T", "bool"]) && call.arguments.keywords.is_empty() => {
             match &*call.arguments.args {
                 [Expr::BooleanLiteral(literal)] => Some(literal.value),
                 _ => None,

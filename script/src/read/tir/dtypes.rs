@@ -1,6 +1,6 @@
 //! Data types of TIR values: lanes, and the types to which operands are converted.
 
-use crate::read::tir::{E, HERE, Is};
+use crate::read::tir::reader::{E, HERE, Is};
 use passhost_lang::ir::{DType, Type, TypeId, V};
 use std::cmp::Ordering;
 

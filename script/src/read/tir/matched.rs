@@ -1,18 +1,11 @@
 //! Turns matched handles into buffers, as TVM does: `A = T.match_buffer(a, (16,), "float32")`, where `a` is a
 //! parameter, makes the parameter a buffer.
 
-use crate::read::tir::TirReader;
-use crate::read::{is_path, span};
+use crate::read::tir::reader::{Matched, TirReader};
+use crate::words::syntax::{is_path, span};
 use ruff_python_ast::visitor::{Visitor, walk_expr};
-use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
+use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
 use std::collections::HashMap;
-
-/// The buffer of a parameter: its name, and the call with its type.
-#[derive(Clone, Copy)]
-pub(super) struct Matched<'a> {
-    pub(super) name: &'a str,
-    pub(super) call: &'a ExprCall,
-}
 
 impl<'a> TirReader<'a> {
     /// Returns the handle parameters that a statement of the function itself matches, and that are otherwise

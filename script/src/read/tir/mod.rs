@@ -1,4 +1,4 @@
-//! Reads TIR functions: signature, scopes, and the state shared by all parts of the TIR reader.
+//! Reads TIR functions: signature and scopes.
 
 mod arith;
 mod assign;
@@ -8,21 +8,23 @@ mod dtypes;
 mod expr;
 mod matched;
 mod python;
+mod reader;
 mod stmt;
 mod sugar;
 mod view;
 
 pub(super) use python::python_int;
+pub(super) use reader::TirReader;
 
 use crate::read::func::is_implied;
 use crate::read::reader::FnReader;
+use crate::read::scope::Scope;
 use crate::read::tir::buffer::BufferFacts;
-use crate::read::tir::matched::Matched;
+use crate::read::tir::reader::{E, HERE, Is, Mark, Matched};
 use crate::read::top::flags;
-use crate::read::{Read, Scope, is_path, path_after, sealed, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
-use foldhash::fast::RandomState;
+use crate::words::syntax::{Read, is_path, path_after, sealed, span};
 use passhost_lang::ir::records::{flag, kind};
 use passhost_lang::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
 use passhost_lang::names::{did_you_mean, nearest};
@@ -33,77 +35,6 @@ use std::ops::Range;
 
 /// Greatest number of errors reported for one function.
 const MAX_FAULTS: usize = 20;
-
-/// A value of the function: expression, variable or buffer.
-#[derive(Clone, Copy)]
-pub(super) struct E {
-    pub(super) v: V,
-    pub(super) ty: TypeId,
-    /// For a buffer, the data type of its elements.
-    pub(super) dtype: DType,
-    pub(super) is: Is,
-    /// Number of nodes after it was read, which is the place of its conversions.
-    pub(super) end: u32,
-}
-
-/// The value lacks a place; conversions are at the reader's current place.
-pub(super) const HERE: u32 = u32::MAX;
-
-/// The kind of a named value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Is {
-    Value,
-    Buffer,
-    /// A buffer of one element that is used by its name.
-    Scalar,
-    /// An untyped literal, which takes the type of the other operand.
-    Literal,
-}
-
-/// The start of a scope's names in the log.
-pub(super) struct Mark(usize);
-
-/// Reads one TIR function.
-pub(super) struct TirReader<'a> {
-    pub(super) scope: &'a Scope<'a>,
-    pub(super) b: BodyBuilder,
-    names: HashMap<&'a str, E, RandomState>,
-    /// Values hidden by definitions, to be restored at the end of the scope.
-    log: Vec<(&'a str, Option<E>)>,
-    /// The start of the names of the innermost schedulable block in the log.
-    block: usize,
-    /// Type parameters of the function.
-    pub(super) type_params: Vec<&'a str>,
-    /// Name of the function, if it is not private.
-    public: Option<&'a str>,
-    /// Symbolic variables by name: those of the signature, and those that a quoted shape introduces.
-    pub(super) syms: HashMap<String, Sym, RandomState>,
-    /// Symbolic variables that represent nodes, by operand word.
-    pub(super) sym_of: BTreeMap<u32, Sym>,
-    /// Data types of variables that the head of the body or a parameter declares, for shapes before them.
-    pub(super) declared: HashMap<&'a str, DType, RandomState>,
-    /// True where shapes introduce variables; elsewhere they only mention existing ones.
-    pub(super) in_signature: bool,
-    pub(super) literals: HashMap<(i64, u32), V, RandomState>,
-    prim_types: HashMap<u32, TypeId, RandomState>,
-    /// Start and extent of each loop variable, by operand word.
-    pub(super) loops: BTreeMap<u32, (V, V)>,
-    /// Conversions of values that were read before others: their nodes, and their place.
-    pub(super) runs: Vec<(Range<u32>, u32)>,
-    /// True if the function consists of schedulable blocks.
-    pub(super) s_tir: bool,
-    /// True for the older syntax, in which `T.alloc_buffer` belongs to the block.
-    pub(super) old: bool,
-    pub(super) func_attrs: Vec<(String, Attr)>,
-    pub(super) root: Option<V>,
-    /// Parameters that a statement of the function turns into buffers.
-    matched: HashMap<&'a str, Matched<'a>>,
-    /// True if a block does not declare its accesses.
-    unsaid: bool,
-    faults: Vec<Diagnostic>,
-    /// Names that a faulty statement would have defined.
-    poisoned: Vec<&'a str>,
-}
 
 /// Returns true if the decorator is that of a TIR function.
 pub(super) fn is_prim_func(def: &StmtFunctionDef) -> bool {

@@ -2,10 +2,10 @@
 
 use crate::read::arguments::{accept, dtype_of, int, keyword};
 use crate::read::tir::call::same_lanes;
-use crate::read::tir::{E, Is, TirReader};
-use crate::read::{Read, span};
+use crate::read::tir::reader::{E, Is, TirReader};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::{Extreme, extreme};
+use crate::words::syntax::{Read, span};
 use crate::words::tir_ops;
 use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{BufferType, DType, NodeSpec, Type};

@@ -1,9 +1,9 @@
 //! Reads `A.view(…)`: another shape or data type for the data of a buffer.
 
 use crate::read::arguments::{accept_named, dtype_of, keyword};
-use crate::read::tir::{E, Is, TirReader};
-use crate::read::{Read, span};
+use crate::read::tir::reader::{E, Is, TirReader};
 use crate::words::diagnostic::Diagnostic;
+use crate::words::syntax::{Read, span};
 use passhost_lang::ir::records::{buffer_of, kind};
 use passhost_lang::ir::{AttrsId, BufferType, DType, Dim, NodeSpec, Type, V};
 use ruff_python_ast::{Expr, ExprCall};
