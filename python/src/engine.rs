@@ -1,9 +1,8 @@
-//! The engine of the process: the passes and operators from manifests, and the passes defined in Python.
+//! The engine of the process: the passes and operators from manifests, to which passes defined in Python are added.
 
 use crate::errors::raised;
-use crate::python_pass;
 use crate::values::{Given, taken};
-use passhost::plugin_api::metadata::{ArgKind, AttrDefault, AttrType, OpInfo, OptionValue, PassInfo, Required};
+use passhost::plugin_api::metadata::{ArgKind, AttrDefault, AttrType, OpInfo, OptionValue};
 use passhost::report::error::Problem;
 use passhost::{Engine, Error, Manifest};
 use pyo3::exceptions::PyRuntimeError;
@@ -25,7 +24,17 @@ pub(crate) fn loads() -> u64 {
 /// Returns the engine; a run keeps it alive until it ends.
 pub(crate) fn current(_: Python<'_>) -> PyResult<Arc<Engine>> {
     let engine = ENGINE.read().unwrap_or_else(PoisonError::into_inner);
-    engine.clone().ok_or_else(|| PyRuntimeError::new_err("load a manifest first"))
+    engine.clone().ok_or_else(not_loaded)
+}
+
+/// Changes the engine. Runs that have begun keep the one that they began with.
+pub(crate) fn change<R>(f: impl FnOnce(&mut Engine) -> PyResult<R>) -> PyResult<R> {
+    let mut engine = ENGINE.write().unwrap_or_else(PoisonError::into_inner);
+    f(Arc::make_mut(engine.as_mut().ok_or_else(not_loaded)?))
+}
+
+fn not_loaded() -> PyErr {
+    PyRuntimeError::new_err("load a manifest first")
 }
 
 /// Loads the metadata of a manifest's plugins. A plugin that requests its own process is an error, because here all
@@ -65,48 +74,6 @@ pub(crate) fn load(py: Python<'_>, manifest: PathBuf, text: Option<&str>) -> PyR
 pub(crate) fn libraries(py: Python<'_>, manifest: PathBuf) -> PyResult<Vec<PathBuf>> {
     let engine = py.detach(|| listed(&manifest, None)).map_err(|error| raised(py, &error))?;
     Ok(engine.registry().owners().filter_map(|(_, owner)| owner.file.clone()).collect())
-}
-
-/// Adds a module pass that is a Python function, and returns its full name: `name` if that has a namespace, and
-/// otherwise one in the namespace `python`. If the name is taken and has a namespace, with `strict`, the pass replaces
-/// an earlier pass from Python, and raises an error for the pass of a plugin; otherwise a number is added to the name.
-#[pyfunction]
-pub(crate) fn register(
-    py: Python<'_>,
-    name: &str,
-    opt_level: i32,
-    required: Vec<String>,
-    doc: String,
-    function: Py<PyAny>,
-    strict: bool,
-) -> PyResult<String> {
-    let required = required.iter().map(|text| {
-        Required::parse(text)
-            .map_err(|why| pyo3::exceptions::PyValueError::new_err(format!("required of `{name}`: {why}")))
-    });
-    let required = required.collect::<PyResult<Vec<Required>>>()?;
-    let mut engine = ENGINE.write().unwrap_or_else(PoisonError::into_inner);
-    let engine = engine.as_mut().ok_or_else(|| PyRuntimeError::new_err("load a manifest first"))?;
-    let name = full_name(engine, name, strict);
-    let info = PassInfo { opt_level, required, doc, ..PassInfo::new(&name) };
-    let (made, engine) = (python_pass::made(info, function), Arc::make_mut(engine));
-    if strict && engine.replace_pass(made.clone()).map_err(|error| raised(py, &error))? {
-        return Ok(name);
-    }
-    let added = engine.add_pass(made);
-    added.map(|_| name).map_err(|error| raised(py, &error))
-}
-
-fn full_name(engine: &Engine, name: &str, strict: bool) -> String {
-    let whole = name.contains('.');
-    let word = |c: char| if c.is_alphanumeric() || c == '_' || (whole && c == '.') { c } else { '_' };
-    let name: String = name.chars().map(word).collect();
-    let name = if whole { name } else { format!("python.{name}") };
-    let is_taken = |name: &String| engine.registry().find_full(name).is_some();
-    if !is_taken(&name) || (whole && strict) {
-        return name;
-    }
-    (2..).map(|number| format!("{name}_{number}")).find(|name| !is_taken(name)).unwrap_or(name)
 }
 
 /// Checks that a config option with this key exists and accepts this value.

@@ -21,9 +21,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _passhost {
     #[pymodule_export]
-    use crate::engine::{
-        check_config, config_options, find_pass, libraries, load, operators, pass_facts, pass_names, register,
-    };
+    use crate::engine::{check_config, config_options, find_pass, libraries, load, operators, pass_facts, pass_names};
     #[pymodule_export]
     use crate::execute::{Array, Memory, Scalar, Shape, execute};
     #[pymodule_export]
@@ -47,6 +45,8 @@ mod _passhost {
     use crate::ir::types::{parse_dtype, scalar_functions};
     #[pymodule_export]
     use crate::module::{Body, Module, load_bytes, load_model, print_module, read_module, unified};
+    #[pymodule_export]
+    use crate::python_pass::register;
     #[pymodule_export]
     use crate::run::{plan, run};
     #[pymodule_export]

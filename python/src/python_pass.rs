@@ -1,10 +1,12 @@
 //! Passes that are Python functions, and the exceptions they raise.
 
+use crate::engine::change;
+use crate::errors::raised;
 use crate::module::Module;
-use passhost::plugin_api::metadata::PassInfo;
+use passhost::plugin_api::metadata::{PassInfo, Required};
 use passhost::plugin_api::{PassError, ir};
-use passhost::{MadePass, create_module_pass};
-use pyo3::exceptions::PyBaseException;
+use passhost::{Engine, MadePass, create_module_pass};
+use pyo3::exceptions::{PyBaseException, PyValueError};
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::time::Duration;
@@ -54,8 +56,48 @@ impl Called {
     }
 }
 
+/// Adds a module pass that is a Python function, and returns its full name: `name` if that has a namespace, and
+/// otherwise one in the namespace `python`. If the name is taken and has a namespace, with `strict`, the pass replaces
+/// an earlier pass from Python, and raises an error for the pass of a plugin; otherwise a number is added to the name.
+#[pyfunction]
+pub(crate) fn register(
+    py: Python<'_>,
+    name: &str,
+    opt_level: i32,
+    required: Vec<String>,
+    doc: String,
+    function: Py<PyAny>,
+    strict: bool,
+) -> PyResult<String> {
+    let required = required
+        .iter()
+        .map(|text| Required::parse(text).map_err(|why| PyValueError::new_err(format!("required of `{name}`: {why}"))));
+    let required = required.collect::<PyResult<Vec<Required>>>()?;
+    change(|engine| {
+        let name = full_name(engine, name, strict);
+        let made = made(PassInfo { opt_level, required, doc, ..PassInfo::new(&name) }, function);
+        if strict && engine.replace_pass(made.clone()).map_err(|error| raised(py, &error))? {
+            return Ok(name);
+        }
+        let added = engine.add_pass(made);
+        added.map(|_| name).map_err(|error| raised(py, &error))
+    })
+}
+
+fn full_name(engine: &Engine, name: &str, strict: bool) -> String {
+    let whole = name.contains('.');
+    let word = |c: char| if c.is_alphanumeric() || c == '_' || (whole && c == '.') { c } else { '_' };
+    let name: String = name.chars().map(word).collect();
+    let name = if whole { name } else { format!("python.{name}") };
+    let is_taken = |name: &String| engine.registry().find_full(name).is_some();
+    if !is_taken(&name) || (whole && strict) {
+        return name;
+    }
+    (2..).map(|number| format!("{name}_{number}")).find(|name| !is_taken(name)).unwrap_or(name)
+}
+
 /// Creates a module pass: `function` takes a handle of a module and returns one.
-pub(crate) fn made(info: PassInfo, function: Py<PyAny>) -> MadePass {
+fn made(info: PassInfo, function: Py<PyAny>) -> MadePass {
     create_module_pass(PassInfo { sequential: true, ..info }, move |module, _| {
         Python::attach(|py| called(py, &function, module).map_err(|error| keep(py, error)))
     })

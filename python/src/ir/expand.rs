@@ -2,7 +2,6 @@
 //! kept on a stack instead of recursing.
 
 use crate::errors::raised;
-use crate::ir::attrs::{entries, of_call};
 use crate::ir::classes::{Kind, classes, made};
 use crate::ir::tables::{Tables, broken};
 use crate::module::Body;
@@ -67,7 +66,7 @@ fn called<'py>(
 /// Returns the attributes of a function under a name, which is the global symbol of a public function.
 #[pyfunction]
 pub(crate) fn function_attrs<'py>(py: Python<'py>, body: &Body, name: &str) -> PyResult<Bound<'py, PyDict>> {
-    let attrs = entries(&mut Tables::default(), py, body.0.root().attrs(), body.0.raw())?;
+    let attrs = Tables::default().entries(py, body.0.root().attrs(), body.0.raw())?;
     if !body.0.is_private() && !attrs.contains("global_symbol")? {
         attrs.set_item("global_symbol", name)?;
     }
@@ -206,7 +205,7 @@ impl<'a, 'py> Expander<'a, 'py> {
         let args = value.operands().take(n_args).skip(1).map(|arg| self.operand(arg)).collect::<PyResult<Vec<_>>>()?;
         let (callee, args) = called(py, callee, args)?;
         let types = value.operands().skip(n_args).map(|arg| self.operand(arg)).collect::<PyResult<Vec<_>>>()?;
-        let attrs = of_call(&mut self.tables, py, value.attrs(), self.raw)?;
+        let attrs = self.tables.attrs_of_call(py, value.attrs(), self.raw)?;
         let (args, types, ty) = (PyTuple::new(py, args)?, PyTuple::new(py, types)?, self.ty(value)?);
         let class = &classes(py)?.call;
         Ok(made!(py, class, "_op": callee, "_args": args, "_attrs": attrs, "_ty_args": types, "_ty": ty))
@@ -266,7 +265,7 @@ impl<'a, 'py> Expander<'a, 'py> {
                 self.place(header, expr)?;
             }
             kind::FUNC => {
-                let attrs = entries(&mut self.tables, py, header.attrs(), self.raw)?;
+                let attrs = self.tables.entries(py, header.attrs(), self.raw)?;
                 let ty = self.ty(header)?;
                 let parts = self.parts(open)?;
                 let attrs = made!(py, classes.dict_attrs, "_entries": attrs);

@@ -38,12 +38,12 @@ impl Inferrer {
     /// Returns the type and the purity of a call with typed arguments.
     fn infer<'py>(&self, py: Python<'py>, call: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, bool)> {
         let mut state = self.0.lock().map_err(|_| PyRuntimeError::new_err("an earlier inference failed"))?;
-        if state.sealer.b.n_nodes() > KEPT || state.sealer.types.len() > KEPT as usize {
+        if state.sealer.draft.b.n_nodes() > KEPT || state.sealer.draft.types.len() > KEPT as usize {
             *state = State::new(py)?;
         }
         let v = state.sealer.alone(call)?;
         let key: Vec<u32> =
-            state.sealer.b.operand_words(v).iter().copied().chain([state.sealer.b.attrs_of(v)]).collect();
+            state.sealer.draft.b.operand_words(v).iter().copied().chain([state.sealer.draft.b.attrs_of(v)]).collect();
         let (ty, pure) = match state.known.get(&key) {
             Some(known) => *known,
             None => {
@@ -52,18 +52,18 @@ impl Inferrer {
                 found
             }
         };
-        let sealer = &mut state.sealer;
-        sealer.b.set_type(v, ty);
-        let number = sealer.b.type_number(v);
-        sealer.b.truncate(v.word());
-        let raw = sealer.b.raw();
-        Ok((sealer.tables.ty(py, &raw, number)?, pure))
+        let draft = &mut state.sealer.draft;
+        draft.b.set_type(v, ty);
+        let number = draft.b.type_number(v);
+        draft.b.truncate(v.word());
+        let raw = draft.b.raw();
+        Ok((draft.tables.ty(py, &raw, number)?, pure))
     }
 }
 
 fn inferred(sealer: &mut Sealer, v: V) -> PyResult<(TypeId, bool)> {
     let engine = sealer.engine.clone();
-    let b = &mut sealer.b;
+    let b = &mut sealer.draft.b;
     let is_operator = b.with(v, |value| value.as_call().is_some_and(|call| call.op().is_some()));
     if is_operator {
         let found = b.with(v, |value| {

@@ -2,9 +2,9 @@
 
 use crate::engine;
 use crate::errors::ill_formed;
-use crate::ir::attrs::{entries, sealed};
-use crate::ir::seal::Sealer;
+use crate::ir::attrs::sealed;
 use crate::ir::tables::Tables;
+use crate::ir::types::Draft;
 use crate::module::{Body, Module};
 use passhost::Engine;
 use passhost::plugin_api::ir::module::GLOBAL_INFOS;
@@ -32,7 +32,7 @@ pub(crate) fn module_infos<'py>(py: Python<'py>, module: &Module) -> PyResult<Bo
 
 fn meta<'py>(py: Python<'py>, module: &Module) -> PyResult<Bound<'py, PyDict>> {
     match module.0.meta() {
-        Some(meta) => entries(&mut Tables::default(), py, meta.root().attrs(), meta.raw()),
+        Some(meta) => Tables::default().entries(py, meta.root().attrs(), meta.raw()),
         None => Ok(PyDict::new(py)),
     }
 }
@@ -45,15 +45,15 @@ pub(crate) fn with_module_attrs(
     attrs: Bound<'_, PyDict>,
     infos: Bound<'_, PyDict>,
 ) -> PyResult<Module> {
-    let mut sealer = Sealer::new(engine::current(py)?, true);
-    let (attrs, infos) = (owned(&mut sealer, &attrs)?, owned(&mut sealer, &infos)?);
+    let mut draft = Draft::default();
+    let (attrs, infos) = (owned(&mut draft, &attrs)?, owned(&mut draft, &infos)?);
     let mut edit = module.0.edit();
     edit.set_attrs(attrs, infos).map_err(|error| ill_formed(py, &error.to_string()))?;
     Ok(Module::of(edit.finish()))
 }
 
-fn owned(sealer: &mut Sealer, entries: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Attr)>> {
-    entries.iter().map(|(key, value)| Ok((key.extract()?, sealed(sealer, &value, 0)?))).collect()
+fn owned(draft: &mut Draft, entries: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Attr)>> {
+    entries.iter().map(|(key, value)| Ok((key.extract()?, sealed(draft, &value, 0)?))).collect()
 }
 
 /// Returns a function with these attributes, under a name.
@@ -64,8 +64,8 @@ pub(crate) fn with_function_attrs(
     attrs: Bound<'_, PyDict>,
     name: Option<&str>,
 ) -> PyResult<Body> {
-    let mut sealer = Sealer::new(engine::current(py)?, true);
-    let mut attrs = owned(&mut sealer, &attrs)?;
+    let mut draft = Draft::default();
+    let mut attrs = owned(&mut draft, &attrs)?;
     let private = !attrs.iter().any(|(key, _)| key == "global_symbol");
     let is_name = |value: &Attr| matches!(value, Attr::Str(symbol) if name.is_none_or(|name| symbol == name));
     attrs.retain(|(key, value)| key != "global_symbol" || !is_name(value));
@@ -93,21 +93,21 @@ pub(crate) fn extern_symbol(body: &Body) -> PyResult<String> {
 /// Creates an external function of a module, with its type if that is known.
 #[pyfunction]
 pub(crate) fn extern_function(py: Python<'_>, symbol: &str, ty: Option<Bound<'_, PyAny>>) -> PyResult<Body> {
-    let mut sealer = Sealer::new(engine::current(py)?, true);
-    let ty = ty.map_or(Ok(TypeId::NONE), |ty| sealer.ty(&ty))?;
-    let callee = sealer.b.extern_func(symbol, ty);
-    sealer.b.node(NodeSpec::new(kind::EXTERN).ty(ty), &[callee], None);
-    sealer.b.finish().map(Body).map_err(|error| ill_formed(py, &error.to_string()))
+    let mut draft = Draft::default();
+    let ty = ty.map_or(Ok(TypeId::NONE), |ty| draft.ty(&ty))?;
+    let callee = draft.b.extern_func(symbol, ty);
+    draft.b.node(NodeSpec::new(kind::EXTERN).ty(ty), &[callee], None);
+    draft.b.finish().map(Body).map_err(|error| ill_formed(py, &error.to_string()))
 }
 
 /// Returns the type of a TIR function in Relax.
 #[pyfunction]
 pub(crate) fn prim_func_type<'py>(py: Python<'py>, body: &Body) -> PyResult<Bound<'py, PyAny>> {
-    let mut sealer = Sealer::new(engine::current(py)?, true);
-    let ty = sealer.b.ty(&body.0.prim_func_type().unwrap_or_else(Type::opaque_callable));
-    let v = sealer.b.global_var("f", ty);
-    let number = sealer.b.with(v, |value| value.ty().id());
-    sealer.tables.ty(py, &sealer.b.raw(), number)
+    let mut draft = Draft::default();
+    let ty = draft.b.ty(&body.0.prim_func_type().unwrap_or_else(Type::opaque_callable));
+    let v = draft.b.global_var("f", ty);
+    let number = draft.b.with(v, |value| value.ty().id());
+    draft.tables.ty(py, &draft.b.raw(), number)
 }
 
 /// An operator environment in which each call has the type that it declares.

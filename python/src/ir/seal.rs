@@ -3,15 +3,13 @@
 use crate::errors::ill_formed;
 use crate::ir::classes::{Classes, Kind, classes};
 use crate::ir::expand::CALL_PACKED;
-use crate::ir::tables::Tables;
+use crate::ir::types::{Draft, dtype};
 use crate::ir::{attrs, constants};
 use crate::module::Body;
 use passhost::Engine;
 use passhost::plugin_api::ir::import::Importer;
 use passhost::plugin_api::ir::records::{flag, kind};
-use passhost::plugin_api::ir::{
-    self, Attr, AttrsId, BodyBuilder, BodyKind, DType, Dim, NodeSpec, Sym, Type, TypeId, V,
-};
+use passhost::plugin_api::ir::{self, Attr, AttrsId, BodyKind, DType, Dim, NodeSpec, Type, TypeId, V};
 use passhost::plugin_api::metadata::OpInfo;
 use passhost::plugin_api::typing::operator_checks::{add_defaults, canonical_attr, takes_any_attributes};
 use passhost::plugin_api::typing::operators::Infer;
@@ -30,15 +28,10 @@ const MOST: usize = 1 << 18;
 
 /// Builds a body from Python objects.
 pub(crate) struct Sealer {
-    pub(crate) b: BodyBuilder,
+    pub(crate) draft: Draft,
     pub(crate) engine: Arc<Engine>,
-    /// Types, by the address of their object, which is kept alive.
-    pub(crate) types: HashMap<usize, (Py<PyAny>, TypeId)>,
     /// Visible variables, by the address of their object, which is kept alive.
     values: HashMap<usize, (Py<PyAny>, V)>,
-    syms: HashMap<usize, (Py<PyAny>, Sym)>,
-    /// Objects created from the tables, for inferred types.
-    pub(crate) tables: Tables,
     /// Functions of the module: bodies, or types.
     globals: Option<Py<PyDict>>,
     global_vars: HashMap<String, V>,
@@ -63,7 +56,7 @@ pub(crate) fn seal(
     let mut sealer = Sealer::new(crate::engine::current(py)?, false);
     sealer.globals = Some(globals.unbind());
     sealer.function(function, name, None, 0)?;
-    sealer.b.finish().map(Body).map_err(|error| ill_formed(py, &error.to_string()))
+    sealer.draft.b.finish().map(Body).map_err(|error| ill_formed(py, &error.to_string()))
 }
 
 /// The context of an expression that becomes a binding.
@@ -79,12 +72,9 @@ impl Sealer {
     /// defined.
     pub(crate) fn new(engine: Arc<Engine>, free: bool) -> Sealer {
         Sealer {
-            b: BodyBuilder::new(),
+            draft: Draft::default(),
             engine,
-            types: HashMap::new(),
             values: HashMap::new(),
-            syms: HashMap::new(),
-            tables: Tables::default(),
             globals: None,
             global_vars: HashMap::new(),
             free: free.then(HashMap::new),
@@ -94,30 +84,6 @@ impl Sealer {
             pure: false,
             left: MOST,
         }
-    }
-
-    /// Returns the symbolic variable of a scalar variable.
-    pub(crate) fn symbol(&mut self, var: &Bound<'_, PyAny>) -> PyResult<Dim> {
-        let key = var.as_ptr() as usize;
-        if let Some((_, sym)) = self.syms.get(&key) {
-            return Ok(Dim::Var(*sym));
-        }
-        let py = var.py();
-        let ty = var.getattr(intern!(py, "ty"))?;
-        if classes(py)?.kind(&ty) != Some(Kind::PrimType) {
-            return Err(PyTypeError::new_err(format!("{var} is not a scalar, so it cannot be in a dimension")));
-        }
-        let name: String = var.getattr(intern!(py, "name"))?.extract()?;
-        let sym = self.b.sym(&name, super::types::dtype(&ty)?);
-        self.tables.syms.insert(sym.id, var.clone().unbind());
-        self.syms.insert(key, (var.clone().unbind(), sym));
-        Ok(Dim::Var(sym))
-    }
-
-    /// Returns the current symbolic variables in two forms: by the address of their object, and as objects by number.
-    pub(crate) fn symbols(&mut self) -> (HashMap<usize, Sym>, HashMap<u32, Py<PyAny>>) {
-        let by_object = self.syms.iter().map(|(key, (_, sym))| (*key, *sym)).collect();
-        (by_object, std::mem::take(&mut self.tables.syms))
     }
 
     fn enter(&mut self) {
@@ -150,11 +116,11 @@ impl Sealer {
     fn var_type(&mut self, var: &Bound<'_, PyAny>) -> PyResult<TypeId> {
         let ty = var.getattr(intern!(var.py(), "ty"))?;
         if classes(var.py())?.kind(&ty) == Some(Kind::PrimType)
-            && let Dim::Var(sym) = self.symbol(var)?
+            && let Dim::Var(sym) = self.draft.symbol(var)?
         {
-            return Ok(self.b.symbol_type(sym));
+            return Ok(self.draft.b.symbol_type(sym));
         }
-        self.ty(&ty)
+        self.draft.ty(&ty)
     }
 
     /// Converts a function: the root, or a nested one, which has a binding.
@@ -175,14 +141,14 @@ impl Sealer {
         }
         let same = name.is_none() || symbol.extract::<&str>().ok() == name;
         let attrs = self.function_attrs(&attrs, same)?;
-        let header = self.b.begin_function(
+        let header = self.draft.b.begin_function(
             flags | bound.map_or(0, |(bound, _)| bound.flags),
             attrs,
             bound.map(|(bound, _)| bound.name),
         );
         if let Some((_, var)) = bound {
-            let ty = self.ty(&function.getattr("ty")?)?;
-            self.b.set_type(header, ty);
+            let ty = self.draft.ty(&function.getattr("ty")?)?;
+            self.draft.b.set_type(header, ty);
             self.define(var, header, var.is_instance(classes(py)?.dataflow_var.bind(py))?)?;
         }
         let (outer_pure, outer_dataflow) = (std::mem::replace(&mut self.pure, pure), self.in_dataflow);
@@ -191,13 +157,13 @@ impl Sealer {
         for param in function.getattr("params")?.try_iter()? {
             let param = param?;
             let (name, ty): (String, TypeId) = (param.getattr("name")?.extract()?, self.var_type(&param)?);
-            let v = self.b.param(&name, ty);
+            let v = self.draft.b.param(&name, ty);
             self.define(&param, v, true)?;
         }
         let result = self.sequence(&function.getattr("body")?, depth + 1)?;
-        let ret = self.ty(&function.getattr("ret_ty")?)?;
-        let ret = if ret == TypeId::NONE { self.b.type_of(result) } else { ret };
-        self.b.end_function(result, ret);
+        let ret = self.draft.ty(&function.getattr("ret_ty")?)?;
+        let ret = if ret == TypeId::NONE { self.draft.b.type_of(result) } else { ret };
+        self.draft.b.end_function(result, ret);
         self.leave();
         (self.pure, self.in_dataflow) = (outer_pure, outer_dataflow);
         Ok(header)
@@ -210,7 +176,7 @@ impl Sealer {
         if kept.is_empty() {
             return Ok(AttrsId::NONE);
         }
-        Ok(self.b.attrs(kept.iter().map(|(key, value)| (key.as_str(), value.clone()))))
+        Ok(self.draft.b.attrs(kept.iter().map(|(key, value)| (key.as_str(), value.clone()))))
     }
 
     /// Converts the entries of attributes; None counts as empty.
@@ -220,7 +186,7 @@ impl Sealer {
         }
         let entries = attrs.getattr(intern!(attrs.py(), "_entries"))?;
         let entries = entries.cast_into::<PyDict>()?;
-        entries.iter().map(|(key, value)| Ok((key.extract()?, attrs::sealed(self, &value, 0)?))).collect()
+        entries.iter().map(|(key, value)| Ok((key.extract()?, attrs::sealed(&mut self.draft, &value, 0)?))).collect()
     }
 
     /// Converts blocks and their result into the open region.
@@ -233,17 +199,17 @@ impl Sealer {
             let block = block?;
             let dataflow = classes(py)?.kind(&block) == Some(Kind::DataflowBlock);
             if dataflow {
-                self.b.begin_dataflow();
+                self.draft.b.begin_dataflow();
                 self.enter();
             } else {
-                self.b.begin_block();
+                self.draft.b.begin_block();
             }
             let outer = std::mem::replace(&mut self.in_dataflow, dataflow);
             for binding in block.getattr(intern!(py, "bindings"))?.try_iter()? {
                 self.binding(&binding?, depth)?;
             }
             self.in_dataflow = outer;
-            self.b.end();
+            self.draft.b.end();
             if dataflow {
                 self.leave();
             }
@@ -265,9 +231,9 @@ impl Sealer {
         let bound = Bound1 { name: &name, flags: if inner { flag::INNER } else { 0 }, ty: self.var_type(&var)? };
         if classes.kind(binding) == Some(Kind::MatchCast) {
             let source = self.expr(&value, depth)?;
-            let said = self.ty(&binding.getattr(intern!(py, "ty"))?)?;
+            let said = self.draft.ty(&binding.getattr(intern!(py, "ty"))?)?;
             let spec = NodeSpec::new(kind::MATCH_CAST).ty(if bound.ty == TypeId::NONE { said } else { bound.ty });
-            let v = self.b.node(spec.flags(bound.flags), &[source], Some(&name));
+            let v = self.draft.b.node(spec.flags(bound.flags), &[source], Some(&name));
             return self.define(&var, v, inner);
         }
         if classes.kind(&value) == Some(Kind::Function) {
@@ -284,14 +250,14 @@ impl Sealer {
             classes(value.py())?.kind(value),
             Some(Kind::Call | Kind::Tuple | Kind::TupleGetItem | Kind::If | Kind::SeqExpr)
         );
-        if !is_new || v.is_leaf() || self.b.flags(v) & flag::BOUND != 0 {
-            let ty = if bound.ty == TypeId::NONE { self.b.type_of(v) } else { bound.ty };
-            return Ok(self.b.node(NodeSpec::new(kind::ALIAS).ty(ty).flags(bound.flags), &[v], Some(bound.name)));
+        if !is_new || v.is_leaf() || self.draft.b.flags(v) & flag::BOUND != 0 {
+            let ty = if bound.ty == TypeId::NONE { self.draft.b.type_of(v) } else { bound.ty };
+            return Ok(self.draft.b.node(NodeSpec::new(kind::ALIAS).ty(ty).flags(bound.flags), &[v], Some(bound.name)));
         }
-        self.b.bind(v, bound.name);
-        self.b.add_flags(v, bound.flags);
+        self.draft.b.bind(v, bound.name);
+        self.draft.b.add_flags(v, bound.flags);
         if bound.ty != TypeId::NONE {
-            self.b.set_type(v, bound.ty);
+            self.draft.b.set_type(v, bound.ty);
         }
         Ok(v)
     }
@@ -320,24 +286,24 @@ impl Sealer {
             Some(Kind::Call) => self.call(expr, depth),
             Some(Kind::Tuple) => {
                 let fields = self.exprs(&expr.getattr(intern!(py, "fields"))?, depth)?;
-                Ok(self.b.tuple(&fields, None))
+                Ok(self.draft.b.tuple(&fields, None))
             }
             Some(Kind::TupleGetItem) => {
                 let tuple = self.expr(&expr.getattr(intern!(py, "tuple_value"))?, depth + 1)?;
-                Ok(self.b.tuple_get(tuple, expr.getattr(intern!(py, "index"))?.extract()?, None))
+                Ok(self.draft.b.tuple_get(tuple, expr.getattr(intern!(py, "index"))?.extract()?, None))
             }
             Some(Kind::If) => self.choice(expr, depth),
             Some(Kind::SeqExpr) => {
                 if expr.getattr("blocks")?.len()? == 0 {
                     return self.expr(&expr.getattr("body")?, depth + 1);
                 }
-                let ty = self.ty(&expr.getattr("ty")?)?;
-                let v = self.b.begin(NodeSpec::new(kind::SEQ).ty(ty), &[], None);
+                let ty = self.draft.ty(&expr.getattr("ty")?)?;
+                let v = self.draft.b.begin(NodeSpec::new(kind::SEQ).ty(ty), &[], None);
                 self.enter();
                 let result = self.sequence(expr, depth + 1)?;
-                self.b.node(NodeSpec::new(kind::YIELD), &[result], None);
+                self.draft.b.node(NodeSpec::new(kind::YIELD), &[result], None);
                 self.leave();
-                self.b.end();
+                self.draft.b.end();
                 Ok(v)
             }
             other => self.leaf(expr, other),
@@ -355,16 +321,16 @@ impl Sealer {
         let py = var.py();
         let ty = var.getattr(intern!(py, "ty"))?;
         if classes(py)?.kind(&ty) == Some(Kind::PrimType) {
-            let dim = self.symbol(var)?;
-            return Ok(self.b.prim_value(&dim));
+            let dim = self.draft.symbol(var)?;
+            return Ok(self.draft.b.prim_value(&dim));
         }
-        let id = self.ty(&ty)?;
+        let id = self.draft.ty(&ty)?;
         let Some(free) = &mut self.free else {
             let name: String = var.getattr("name")?.extract()?;
             let kind: String = var.get_type().name()?.extract()?;
             return Err(ill_formed(py, &format!("{kind} {name} is not defined")));
         };
-        let b = &mut self.b;
+        let b = &mut self.draft.b;
         Ok(*free.entry(id).or_insert_with(|| b.param("v", id)))
     }
 
@@ -374,36 +340,36 @@ impl Sealer {
         match of {
             Some(Kind::Op) => {
                 let name: String = expr.getattr(intern!(py, "name"))?.extract()?;
-                Ok(self.b.op(&name))
+                Ok(self.draft.b.op(&name))
             }
             Some(Kind::GlobalVar) => self.global(expr),
             Some(Kind::ShapeExpr) => {
-                let dims = self.dims(&expr.getattr(intern!(py, "values"))?)?.unwrap_or_default();
-                Ok(self.b.shape(&dims))
+                let dims = self.draft.dims(&expr.getattr(intern!(py, "values"))?)?.unwrap_or_default();
+                Ok(self.draft.b.shape(&dims))
             }
             Some(Kind::Constant) => {
-                let ty = self.owned_type(&expr.getattr("ty")?, 0)?.unwrap_or_default();
+                let ty = self.draft.owned_type(&expr.getattr("ty")?, 0)?.unwrap_or_default();
                 let tensor = constants::tensor(&expr.getattr("value")?)?;
-                Ok(self.b.constant(&tensor, &ty))
+                Ok(self.draft.b.constant(&tensor, &ty))
             }
             Some(Kind::StringImm) => {
                 let text: String = expr.getattr("value")?.extract()?;
-                Ok(self.b.string(&text))
+                Ok(self.draft.b.string(&text))
             }
             Some(Kind::DataTypeImm) => {
-                let dtype: DType = super::types::dtype(&expr.getattr("value")?)?;
-                Ok(self.b.dtype(dtype))
+                let dtype: DType = dtype(&expr.getattr("value")?)?;
+                Ok(self.draft.b.dtype(dtype))
             }
             Some(Kind::ExternFunc) => {
                 let name: String = expr.getattr("global_symbol")?.extract()?;
-                Ok(self.b.extern_func(&name, TypeId::NONE))
+                Ok(self.draft.b.extern_func(&name, TypeId::NONE))
             }
             Some(Kind::Function) => {
                 Err(ill_formed(py, "a function inside an expression lacks a name: bind it to a variable"))
             }
             _ if expr.getattr("ty").is_ok_and(|ty| is_scalar(&ty)) => {
-                let dim = self.dim(expr, 0)?;
-                Ok(self.b.prim_value(&dim))
+                let dim = self.draft.dim(expr, 0)?;
+                Ok(self.draft.b.prim_value(&dim))
             }
             _ => Err(PyTypeError::new_err(format!("{} is not an expression of Relax", expr.get_type().name()?))),
         }
@@ -422,10 +388,10 @@ impl Sealer {
         };
         let ty = match found {
             Some(body) if body.is_instance_of::<Body>() => self.function_type(&body.cast::<Body>()?.get().0),
-            Some(ty) => self.type_of_its_own(&ty)?,
-            None => self.type_of_its_own(&var.getattr(intern!(py, "ty"))?)?,
+            Some(ty) => self.draft.type_of_its_own(&ty)?,
+            None => self.draft.type_of_its_own(&var.getattr(intern!(py, "ty"))?)?,
         };
-        let v = self.b.global_var(&name, ty);
+        let v = self.draft.b.global_var(&name, ty);
         // A plain variable may belong to another module.
         if self.free.is_none() {
             self.global_vars.insert(name, v);
@@ -433,42 +399,34 @@ impl Sealer {
         Ok(v)
     }
 
-    /// Converts a type with its own symbolic variables: the type of another function, or the external type of this one.
-    fn type_of_its_own(&mut self, ty: &Bound<'_, PyAny>) -> PyResult<TypeId> {
-        let (syms, types) = (std::mem::take(&mut self.syms), std::mem::take(&mut self.types));
-        let made = self.ty(ty);
-        (self.syms, self.types) = (syms, types);
-        made
-    }
-
     fn function_type(&mut self, body: &ir::Body) -> TypeId {
         match body.kind() {
             BodyKind::PrimFunc => {
                 let ty = body.prim_func_type().unwrap_or_else(Type::opaque_callable);
-                self.b.ty(&ty)
+                self.draft.b.ty(&ty)
             }
-            _ if !body.root().ty().is_known() => self.b.ty(&Type::opaque_callable()),
-            _ => Importer::of(body).ty(&mut self.b, body.root().ty()),
+            _ if !body.root().ty().is_known() => self.draft.b.ty(&Type::opaque_callable()),
+            _ => Importer::of(body).ty(&mut self.draft.b, body.root().ty()),
         }
     }
 
     fn choice(&mut self, expr: &Bound<'_, PyAny>, depth: usize) -> PyResult<V> {
         let py = expr.py();
         let cond = self.expr(&expr.getattr(intern!(py, "cond"))?, depth + 1)?;
-        let ty = self.ty(&expr.getattr(intern!(py, "ty"))?)?;
-        let v = self.b.begin(NodeSpec::new(kind::IF).ty(ty), &[cond], None);
+        let ty = self.draft.ty(&expr.getattr(intern!(py, "ty"))?)?;
+        let v = self.draft.b.begin(NodeSpec::new(kind::IF).ty(ty), &[cond], None);
         // A binding in a branch of an If is never part of the surrounding dataflow block.
         let outer = std::mem::replace(&mut self.in_dataflow, false);
         for branch in ["true_branch", "false_branch"] {
-            self.b.begin(NodeSpec::new(kind::BRANCH), &[], None);
+            self.draft.b.begin(NodeSpec::new(kind::BRANCH), &[], None);
             self.enter();
             let result = self.sequence(&expr.getattr(branch)?, depth + 1)?;
-            self.b.node(NodeSpec::new(kind::YIELD), &[result], None);
+            self.draft.b.node(NodeSpec::new(kind::YIELD), &[result], None);
             self.leave();
-            self.b.end();
+            self.draft.b.end();
         }
         self.in_dataflow = outer;
-        self.b.end();
+        self.draft.b.end();
         Ok(v)
     }
 
@@ -478,36 +436,36 @@ impl Sealer {
         let mut callee = self.expr(&of, depth + 1)?;
         let mut args = self.exprs(&call.getattr(intern!(py, "args"))?, depth)?;
         if classes(py)?.kind(&of) == Some(Kind::ExternFunc) {
-            args.insert(0, std::mem::replace(&mut callee, self.b.op(CALL_PACKED)));
+            args.insert(0, std::mem::replace(&mut callee, self.draft.b.op(CALL_PACKED)));
         }
         for ty in call.getattr(intern!(py, "ty_args"))?.try_iter()? {
-            let ty = self.ty(&ty?)?;
-            args.push(self.b.type_arg(ty));
+            let ty = self.draft.ty(&ty?)?;
+            args.push(self.draft.b.type_arg(ty));
         }
         let engine = self.engine.clone();
-        let name = self.b.with(callee, |callee| match callee.view() {
+        let name = self.draft.b.with(callee, |callee| match callee.view() {
             ir::Expr::Op(name) => Some(name.to_string()),
             _ => None,
         });
         let info = name.as_deref().and_then(|name| engine.registry().operator(name)).map(|(info, ..)| info);
         let attrs = self.call_attrs(&call.getattr(intern!(py, "attrs"))?, info)?;
-        let ty = self.ty(&call.getattr(intern!(py, "ty"))?)?;
+        let ty = self.draft.ty(&call.getattr(intern!(py, "ty"))?)?;
         let effect = match (info, &name) {
             (Some(info), _) => !info.pure,
             (None, Some(_)) => !self.in_dataflow && !self.pure,
             (None, None) => {
-                let callee = self.b.type_of(callee);
-                callee == TypeId::NONE || !calls_are_pure(&self.b.type_owned(callee))
+                let callee = self.draft.b.type_of(callee);
+                callee == TypeId::NONE || !calls_are_pure(&self.draft.b.type_owned(callee))
             }
         };
-        let v = self.b.call(callee, &args, attrs, ty, effect, None);
+        let v = self.draft.b.call(callee, &args, attrs, ty, effect, None);
         if ty == TypeId::NONE && self.free.is_none() {
             // A call without a type gets one when the function is normalized, which also reports its errors.
-            if let Ok(found) = self.b.with(v, |value| value.as_call().map(|call| engine.infer(call))).transpose()
+            if let Ok(found) = self.draft.b.with(v, |value| value.as_call().map(|call| engine.infer(call))).transpose()
                 && let Some(inferred) = found
             {
-                let ty = self.b.ty(&inferred.ty);
-                self.b.set_type(v, ty);
+                let ty = self.draft.b.ty(&inferred.ty);
+                self.draft.b.set_type(v, ty);
             }
         }
         Ok(v)
@@ -517,7 +475,7 @@ impl Sealer {
         let mut entries = self.entries(attrs)?;
         let Some(info) = info.filter(|info| !takes_any_attributes(info)) else {
             let entries: Vec<_> = entries.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
-            return Ok(if entries.is_empty() { AttrsId::NONE } else { self.b.attrs_as_given(entries) });
+            return Ok(if entries.is_empty() { AttrsId::NONE } else { self.draft.b.attrs_as_given(entries) });
         };
         for (key, value) in &mut entries {
             if let Some(attr) = info.attrs.iter().find(|attr| attr.name == *key) {
@@ -529,7 +487,7 @@ impl Sealer {
         if entries.is_empty() {
             return Ok(AttrsId::NONE);
         }
-        Ok(self.b.attrs(entries.iter().map(|(key, value)| (key.as_str(), value.clone()))))
+        Ok(self.draft.b.attrs(entries.iter().map(|(key, value)| (key.as_str(), value.clone()))))
     }
 }
 

@@ -2,13 +2,14 @@
 //! ones, so each table is converted from its beginning, as far as needed.
 
 use crate::ir::classes::{Classes, classes, made};
-use crate::ir::{attrs, constants, scalars};
-use passhost::plugin_api::ir::records::{NONE, PrimRec, TypeRec, leaf, prim, tyflag, tykind};
-use passhost::plugin_api::ir::{AttrView, DType, Expr, RawView, Ty, Value};
+use crate::ir::{constants, scalars};
+use passhost::plugin_api::ir::records::{NONE, PrimRec, TypeRec, attr, leaf, prim, tyflag, tykind};
+use passhost::plugin_api::ir::types::dim_at;
+use passhost::plugin_api::ir::{Attr, AttrView, DType, Dict, Dim, Expr, RawView, Ty, Value};
 use passhost::plugin_api::scalar::PrimOp;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple, PyType};
 use std::collections::HashMap;
 
 /// The objects created from the tables of one body.
@@ -247,14 +248,88 @@ impl Tables {
         })
     }
 
-    /// Returns the value of an attribute.
+    /// Converts the value of an attribute to a Python object. Attributes are nested at most [`MAX_DEPTH`] deep.
+    ///
+    /// [`MAX_DEPTH`]: passhost::plugin_api::ir::records::MAX_DEPTH
     pub(crate) fn attr<'py>(
         &mut self,
         py: Python<'py>,
         view: AttrView<'_>,
         raw: &RawView<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        attrs::expanded(self, py, view, raw)
+        let classes = classes(py)?;
+        Ok(match view.kind() {
+            attr::LIST => {
+                let items = view.items().map(|item| self.attr(py, item, raw)).collect::<PyResult<Vec<_>>>()?;
+                PyTuple::new(py, items)?.into_any()
+            }
+            attr::DICT => match view.as_dict() {
+                Some(dict) => self.entries(py, dict, raw)?.into_any(),
+                None => PyDict::new(py).into_any(),
+            },
+            attr::TYPE => match view.as_type() {
+                Some(ty) => self.of_ty(py, ty, raw)?,
+                None => py.None().into_bound(py),
+            },
+            attr::OBJECT => {
+                let args = view.items().map(|item| Ok((item.key(), self.attr(py, item, raw)?)));
+                let args = args.collect::<PyResult<Vec<_>>>()?;
+                classes.attr_object.bind(py).call1((view.object_name(), PyTuple::new(py, args)?))?
+            }
+            _ => match view.to_owned() {
+                Attr::Bool(value) => PyBool::new(py, value).to_owned().into_any(),
+                Attr::Int(value) => value.into_pyobject(py)?.into_any(),
+                Attr::Float(value) => value.into_pyobject(py)?.into_any(),
+                Attr::Str(text) => PyString::new(py, &text).into_any(),
+                Attr::DType(dtype) => classes.data_type_name.bind(py).call1((dtype.to_string(),))?,
+                Attr::Dim(dim) => self.dim_object(py, &dim, raw)?,
+                Attr::Tensor(tensor, ty) => {
+                    let shape = ty.as_tensor().and_then(|tensor| tensor.shape.clone()).unwrap_or_default();
+                    let shape: Vec<i64> = shape.iter().filter_map(Dim::as_int).collect();
+                    let dtype = ty.as_tensor().map_or(DType::VOID, |tensor| tensor.dtype);
+                    let of = classes.tensor_type.bind(py).call1((shape.clone(), dtype.to_string()))?;
+                    constants::array(py, &tensor, dtype, &shape, &of)?
+                }
+                _ => py.None().into_bound(py),
+            },
+        })
+    }
+
+    /// Converts a dimension in an attribute.
+    fn dim_object<'py>(&mut self, py: Python<'py>, dim: &Dim, raw: &RawView<'_>) -> PyResult<Bound<'py, PyAny>> {
+        let at = (0..raw.prims().len() as u32).find(|id| dim_at(raw, *id) == *dim);
+        match at {
+            Some(id) => self.prim(py, raw, id),
+            None => Ok(py.None().into_bound(py)),
+        }
+    }
+
+    /// Converts the entries of a dict.
+    pub(crate) fn entries<'py>(
+        &mut self,
+        py: Python<'py>,
+        dict: Dict<'_>,
+        raw: &RawView<'_>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let made = PyDict::new(py);
+        for (key, value) in dict.iter() {
+            made.set_item(key, self.attr(py, value, raw)?)?;
+        }
+        Ok(made)
+    }
+
+    /// Converts the attributes of a call; `None` if there are none.
+    pub(crate) fn attrs_of_call<'py>(
+        &mut self,
+        py: Python<'py>,
+        dict: Dict<'_>,
+        raw: &RawView<'_>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if dict.is_empty() {
+            return Ok(py.None().into_bound(py));
+        }
+        let entries = self.entries(py, dict, raw)?;
+        Ok(made!(py, classes(py)?.attrs, "_entries": entries))
     }
 
     /// Returns the object for a type of a view.

@@ -1,11 +1,9 @@
 //! Converts Python tensor expressions to a PrimFunc.
 
-use crate::engine;
 use crate::errors::ill_formed;
 use crate::ir::classes::{Kind, classes};
 use crate::ir::scalars::number_of;
-use crate::ir::seal::Sealer;
-use crate::ir::types::dtype;
+use crate::ir::types::{Draft, dtype};
 use crate::module::Body;
 use passhost::plugin_api::ir::{self, AttrsId, Dim, Sym, Type};
 use passhost::plugin_api::scalar::PrimOp;
@@ -43,23 +41,23 @@ pub(crate) fn te_function<'py>(
     steps: Vec<Step<'py>>,
     results: Vec<Bound<'py, PyAny>>,
 ) -> PyResult<Made> {
-    let mut sealer = Sealer::new(engine::current(py)?, true);
-    let op = sealer.b.op("python.te");
-    sealer.b.begin_function(0, AttrsId::NONE, None);
+    let mut draft = Draft::default();
+    let op = draft.b.op("python.te");
+    draft.b.begin_function(0, AttrsId::NONE, None);
     let mut args = Vec::new();
     for (_, name, ty) in &inputs {
-        let ty = sealer.ty(ty)?;
-        args.push(sealer.b.param(name, ty));
+        let ty = draft.ty(ty)?;
+        args.push(draft.b.param(name, ty));
     }
-    let shapes = steps.iter().map(|(_, _, shape, ..)| Ok(sealer.dims(shape)?.unwrap_or_default()));
+    let shapes = steps.iter().map(|(_, _, shape, ..)| Ok(draft.dims(shape)?.unwrap_or_default()));
     let shapes = shapes.collect::<PyResult<Vec<Vec<Dim>>>>()?;
-    sealer.b.begin_block();
-    let object = sealer.b.ty(&Type::Object);
-    let call = sealer.b.call(op, &args, AttrsId::NONE, object, false, Some("gv"));
-    sealer.b.end();
-    sealer.b.end_function(call, object);
-    let (syms, vars) = sealer.symbols();
-    let body = sealer.b.finish().map_err(|error| ill_formed(py, &error.to_string()))?;
+    draft.b.begin_block();
+    let object = draft.b.ty(&Type::Object);
+    let call = draft.b.call(op, &args, AttrsId::NONE, object, false, Some("gv"));
+    draft.b.end();
+    draft.b.end_function(call, object);
+    let (syms, vars) = draft.symbols();
+    let body = draft.b.finish().map_err(|error| ill_formed(py, &error.to_string()))?;
     let call = body.bindings().find_map(|value| value.as_call());
     let te = Te::new(name, call.ok_or_else(|| PyValueError::new_err("no call"))?);
     te.name_axes("i");

@@ -1,7 +1,6 @@
 //! Converts a TIR function to Python objects, parameters and statements, in one walk over its nodes in program order.
 //! Open regions are kept on a stack instead of recursing.
 
-use crate::ir::attrs::{expanded, of_call};
 use crate::ir::classes::{classes, made};
 use crate::ir::scalars::class_of;
 use crate::ir::tables::{Tables, broken, scalar_type};
@@ -187,7 +186,7 @@ impl<'a, 'py> Expander<'a, 'py> {
     fn dict(&mut self, value: Value<'a>) -> PyResult<Bound<'py, PyDict>> {
         let made = PyDict::new(self.py);
         for (key, attr) in value.attrs().iter() {
-            made.set_item(key, expanded(&mut self.tables, self.py, attr, self.raw)?)?;
+            made.set_item(key, self.tables.attr(self.py, attr, self.raw)?)?;
         }
         Ok(made)
     }
@@ -369,7 +368,7 @@ impl<'a, 'py> Expander<'a, 'py> {
         let types: Vec<Value<'a>> = value.operands().skip(1).filter(is_type).collect();
         let args = args.into_iter().map(|arg| self.operand(arg)).collect::<PyResult<Vec<_>>>()?;
         let types = types.into_iter().map(|ty| self.operand(ty)).collect::<PyResult<Vec<_>>>()?;
-        let attrs = of_call(&mut self.tables, py, value.attrs(), self.raw)?;
+        let attrs = self.tables.attrs_of_call(py, value.attrs(), self.raw)?;
         let ty = self.tables.of_ty(py, value.ty(), self.raw)?;
         let (args, types, class) = (PyTuple::new(py, args)?, PyTuple::new(py, types)?, &classes(py)?.call);
         Ok(made!(py, class, "_op": callee, "_args": args, "_attrs": attrs, "_ty_args": types, "_ty": ty))
@@ -409,7 +408,7 @@ impl<'a, 'py> Expander<'a, 'py> {
                 let value = self.nth(header, 0)?;
                 let about = match (header.n_operands() > 1, header.attr("node")) {
                     (true, _) => self.nth(header, 1)?,
-                    (false, Some(node)) => expanded(&mut self.tables, self.py, node, self.raw)?,
+                    (false, Some(node)) => self.tables.attr(self.py, node, self.raw)?,
                     (false, None) => self.none(),
                 };
                 self.make("AttrStmt", (about, self.text(header, "key"), value, body))?
@@ -433,7 +432,7 @@ impl<'a, 'py> Expander<'a, 'py> {
         let (min, extent) = (self.nth(header, 0)?, self.nth(header, 1)?);
         let step = if header.n_operands() > 2 { self.nth(header, 2)? } else { self.none() };
         let annotations = match header.attr("annotations") {
-            Some(view) => expanded(&mut self.tables, self.py, view, self.raw)?,
+            Some(view) => self.tables.attr(self.py, view, self.raw)?,
             None => PyDict::new(self.py).into_any(),
         };
         let (kind, thread) = (self.text(header, "kind"), self.text(header, "thread"));

@@ -1,13 +1,14 @@
-//! Converts Python types to types of a body.
+//! Converts Python types, dimensions and symbolic variables to those of a body.
 
 use crate::ir::classes::{Kind, classes};
-use crate::ir::seal::Sealer;
-use passhost::plugin_api::ir::{DType, Dim, DimExpr, TensorType, Type, TypeId};
+use crate::ir::tables::Tables;
+use passhost::plugin_api::ir::{BodyBuilder, DType, Dim, DimExpr, Sym, TensorType, Type, TypeId};
 use passhost::plugin_api::scalar::PrimOp;
 use passhost::plugin_api::scalar::{Computes, DTypePlace, Intrinsic, ResultRule};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Maximum nesting depth of Python types and scalar expressions.
@@ -52,7 +53,50 @@ fn too_deep() -> PyErr {
     PyValueError::new_err(format!("nested more than {DEPTH} deep"))
 }
 
-impl Sealer {
+/// A body that is being built, with the Python objects from which its types and symbolic variables were made.
+#[derive(Default)]
+pub(crate) struct Draft {
+    pub(crate) b: BodyBuilder,
+    /// Types, by the address of their object, which is kept alive.
+    pub(crate) types: HashMap<usize, (Py<PyAny>, TypeId)>,
+    syms: HashMap<usize, (Py<PyAny>, Sym)>,
+    /// Objects created from the tables, for inferred types.
+    pub(crate) tables: Tables,
+}
+
+impl Draft {
+    /// Returns the symbolic variable of a scalar variable.
+    pub(super) fn symbol(&mut self, var: &Bound<'_, PyAny>) -> PyResult<Dim> {
+        let key = var.as_ptr() as usize;
+        if let Some((_, sym)) = self.syms.get(&key) {
+            return Ok(Dim::Var(*sym));
+        }
+        let py = var.py();
+        let ty = var.getattr(intern!(py, "ty"))?;
+        if classes(py)?.kind(&ty) != Some(Kind::PrimType) {
+            return Err(PyTypeError::new_err(format!("{var} is not a scalar, so it cannot be in a dimension")));
+        }
+        let name: String = var.getattr(intern!(py, "name"))?.extract()?;
+        let sym = self.b.sym(&name, dtype(&ty)?);
+        self.tables.syms.insert(sym.id, var.clone().unbind());
+        self.syms.insert(key, (var.clone().unbind(), sym));
+        Ok(Dim::Var(sym))
+    }
+
+    /// Returns the current symbolic variables in two forms: by the address of their object, and as objects by number.
+    pub(crate) fn symbols(&mut self) -> (HashMap<usize, Sym>, HashMap<u32, Py<PyAny>>) {
+        let by_object = self.syms.iter().map(|(key, (_, sym))| (*key, *sym)).collect();
+        (by_object, std::mem::take(&mut self.tables.syms))
+    }
+
+    /// Converts a type with its own symbolic variables: the type of another function, or the external type of this one.
+    pub(crate) fn type_of_its_own(&mut self, ty: &Bound<'_, PyAny>) -> PyResult<TypeId> {
+        let (syms, types) = (std::mem::take(&mut self.syms), std::mem::take(&mut self.types));
+        let made = self.ty(ty);
+        (self.syms, self.types) = (syms, types);
+        made
+    }
+
     /// Adds a Python type to the table of the body; an unknown type becomes None.
     pub(crate) fn ty(&mut self, ty: &Bound<'_, PyAny>) -> PyResult<TypeId> {
         let key = ty.as_ptr() as usize;
