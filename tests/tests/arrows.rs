@@ -1,14 +1,20 @@
 //! Checks that folders within a crate depend on each other in one direction: each uses only folders that come before it
-//! in the table in ARCHITECTURE.md.
+//! in the table in ARCHITECTURE.md. Also checks that files do not use each other in circles.
 
 use passhost_tests::root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
-use syn::{Attribute, Item, ItemMod, ItemUse, Macro, UseTree};
+use syn::{Attribute, Item, ItemMod, ItemUse, Macro, UseTree, Visibility};
 
-/// Folders whose modules do not use each other in a circle.
-const WITHOUT_CIRCLES: [&str; 4] = ["host/src/cli", "host/src/run", "script/src/read", "script/src/read/tir"];
+/// The path of a module or of an item from the root of its crate.
+type ModPath = Vec<String>;
+
+/// Folders whose files do not use each other in a circle, nor do those of the folders in them.
+const WITHOUT_CIRCLES: [&str; 4] = ["host/src/cli", "host/src/run", "script/src/read", "python/src"];
+
+/// The node of a folder's own file, such as `mod.rs`, among those of its modules.
+const OWN_FILE: &str = "mod.rs";
 
 /// Maximum number of files in a source folder, so that a listing fits on a screen.
 const MOST_FILES: usize = 15;
@@ -61,30 +67,48 @@ fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// The paths in a file that begin at the crate, without those in tests.
+/// The paths in a file that lead to its crate, without those in tests.
+#[derive(Default)]
 struct Paths {
-    module: Vec<String>,
-    found: BTreeSet<Vec<String>>,
+    module: ModPath,
+    /// The modules of the crate.
+    modules: BTreeSet<ModPath>,
+    found: BTreeSet<ModPath>,
+    /// The names that the file imports, each in its module, with their paths.
+    imported: BTreeMap<ModPath, ModPath>,
 }
 
 impl Paths {
-    /// Adds a written path. Paths that begin with neither `crate` nor `super` lead to other crates or into the same
-    /// folder.
-    fn add(&mut self, segments: &[String]) {
+    /// Returns the paths of a file.
+    fn of(file: &Path, module: ModPath, modules: &BTreeSet<ModPath>) -> Paths {
+        let mut paths = Paths { module, modules: modules.clone(), ..Paths::default() };
+        paths.visit_file(&parsed(file));
+        paths
+    }
+
+    /// Returns a written path from the root of the crate; `None` if it leads to another crate or to a local name.
+    fn absolute(&self, segments: &[String]) -> Option<ModPath> {
         let mut segments = segments.iter().cloned().peekable();
-        let mut base = match segments.peek().map(String::as_str) {
-            Some("crate") => {
-                segments.next();
-                Vec::new()
+        let mut base = match segments.peek()?.as_str() {
+            "crate" => Vec::new(),
+            "self" | "super" => self.module.clone(),
+            first => {
+                let child = [&self.module[..], &[first.to_string()]].concat();
+                return (self.modules.contains(&child) && segments.len() > 1)
+                    .then(|| self.module.iter().cloned().chain(segments).collect());
             }
-            Some("super") => self.module.clone(),
-            _ => return,
         };
+        segments.next_if(|segment| segment == "crate" || segment == "self");
         while segments.next_if(|segment| segment == "super").is_some() {
             base.pop();
         }
         base.extend(segments);
-        self.found.insert(base);
+        Some(base)
+    }
+
+    /// Adds a written path.
+    fn add(&mut self, segments: &[String]) {
+        self.found.extend(self.absolute(segments));
     }
 
     fn tree(&mut self, start: &mut Vec<String>, tree: &UseTree) {
@@ -95,16 +119,19 @@ impl Paths {
                 start.pop();
             }
             UseTree::Group(group) => group.items.iter().for_each(|item| self.tree(start, item)),
-            UseTree::Name(name) => self.leaf(start, name.ident.to_string()),
-            UseTree::Rename(name) => self.leaf(start, name.ident.to_string()),
+            UseTree::Name(name) => self.leaf(start, name.ident.to_string(), None),
+            UseTree::Rename(name) => self.leaf(start, name.ident.to_string(), Some(name.rename.to_string())),
             UseTree::Glob(_) => self.add(start),
         }
     }
 
-    fn leaf(&mut self, start: &[String], name: String) {
+    fn leaf(&mut self, start: &[String], name: String, renamed: Option<String>) {
         let mut path = start.to_vec();
         path.extend((name != "self").then_some(name));
-        self.add(&path);
+        let Some(target) = self.absolute(&path) else { return };
+        let name = [&self.module[..], renamed.or(path.pop()).as_slice()].concat();
+        self.imported.insert(name, target.clone());
+        self.found.insert(target);
     }
 
     /// Adds `crate :: a :: b` in a macro's tokens.
@@ -116,13 +143,17 @@ impl Paths {
                 proc_macro2::TokenTree::Ident(name) if name == "crate" => path = vec![name.to_string()],
                 proc_macro2::TokenTree::Ident(name) if !path.is_empty() => path.push(name.to_string()),
                 proc_macro2::TokenTree::Punct(mark) if mark.as_char() == ':' && !path.is_empty() => {}
-                _ => {
-                    self.add(&path);
-                    path.clear();
-                }
+                _ => self.add_unless_bare(std::mem::take(&mut path)),
             }
         }
-        self.add(&path);
+        self.add_unless_bare(path);
+    }
+
+    /// Adds a path in a macro's tokens, except the `crate` of `pub(crate)`.
+    fn add_unless_bare(&mut self, path: Vec<String>) {
+        if path.len() > 1 {
+            self.add(&path);
+        }
     }
 }
 
@@ -139,6 +170,9 @@ impl<'ast> Visit<'ast> for Paths {
             visit::visit_item(self, item);
         }
     }
+
+    /// Ignores the module in `pub(in crate::run)`.
+    fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_item_mod(&mut self, item: &'ast ItemMod) {
         self.module.push(item.ident.to_string());
@@ -172,7 +206,7 @@ fn root_names(src: &Path) -> BTreeMap<String, String> {
     for item in parsed(&src.join("lib.rs")).items {
         let Item::Use(item) = item else { continue };
         let UseTree::Path(path) = &item.tree else { continue };
-        let mut paths = Paths { module: Vec::new(), found: BTreeSet::new() };
+        let mut paths = Paths::default();
         paths.tree(&mut vec!["crate".to_string()], &item.tree);
         let names = paths.found.iter().filter_map(|path| path.last());
         out.extend(names.map(|name| (name.clone(), path.ident.to_string())));
@@ -203,8 +237,7 @@ fn arrows(src: &Path, modules: &[String]) -> BTreeMap<(String, String), PathBuf>
         let module = module_of(src, &file);
         let test = module.iter().any(|part| part == "tests");
         let Some(own) = module.first().cloned().filter(|own| !test && modules.contains(own)) else { continue };
-        let mut paths = Paths { module, found: BTreeSet::new() };
-        paths.visit_file(&parsed(&file));
+        let paths = Paths::of(&file, module, &BTreeSet::new());
         for first in paths.found.iter().filter_map(|path| path.first()) {
             let used = if modules.contains(first) { Some(first) } else { names.get(first) };
             assert!(used.is_some() || others.contains(first), "{}: what is `crate::{first}`?", file.display());
@@ -235,40 +268,121 @@ fn folders_use_those_before_them() {
     }
 }
 
-/// Returns which modules directly in a folder use which.
-fn arrows_inside(src: &Path, folder: &[String]) -> BTreeMap<String, BTreeSet<String>> {
-    let files = files(src).into_iter().map(|file| (module_of(src, &file), file));
-    let inside = |module: &[String]| module.strip_prefix(folder).and_then(|rest| rest.first().cloned());
-    let files: Vec<_> = files.filter(|(module, _)| !module.iter().any(|part| part == "tests")).collect();
-    let modules: BTreeSet<String> = files.iter().filter_map(|(module, _)| inside(module)).collect();
-    let mut out: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (module, file) in files {
-        let Some(own) = inside(&module) else { continue };
-        let mut paths = Paths { module, found: BTreeSet::new() };
-        paths.visit_file(&parsed(&file));
-        let used = paths.found.iter().filter_map(|path| inside(path));
-        let used: BTreeSet<String> = used.filter(|used| *used != own && modules.contains(used)).collect();
-        out.entry(own).or_default().extend(used);
+/// The files of a crate as a graph.
+struct Graph {
+    /// The paths that each module uses.
+    used: BTreeMap<ModPath, BTreeSet<ModPath>>,
+}
+
+impl Graph {
+    /// Reads the files of a crate, without its tests. A path through an imported name counts as one to its origin.
+    fn of(src: &Path) -> Graph {
+        let files = files(src).into_iter().map(|file| (module_of(src, &file), file));
+        let files: Vec<_> = files.filter(|(module, _)| !module.iter().any(|part| part == "tests")).collect();
+        let modules: BTreeSet<ModPath> = files.iter().map(|(module, _)| module.clone()).collect();
+        let (mut used, mut imported) = (BTreeMap::new(), BTreeMap::new());
+        for (module, file) in files {
+            let paths = Paths::of(&file, module.clone(), &modules);
+            imported.extend(paths.imported);
+            used.insert(module, paths.found);
+        }
+        let origin = |mut path: ModPath| {
+            // Each step follows one import; a longer chain would be one of imports that lead to each other.
+            for _ in 0..imported.len() {
+                let found = (1..=path.len()).find_map(|n| Some((n, imported.get(&path[..n])?)));
+                let Some((n, target)) = found.filter(|(n, target)| path[..*n] != target[..]) else { break };
+                path = [&target[..], &path[n..]].concat();
+            }
+            path
+        };
+        for paths in used.values_mut() {
+            *paths = std::mem::take(paths).into_iter().map(origin).collect();
+        }
+        Graph { used }
     }
-    out
+
+    /// Returns the folders in a folder, and the folder itself.
+    fn folders(&self, folder: &[String]) -> BTreeSet<&[String]> {
+        let inside = self.used.keys().filter(|module| module.starts_with(folder));
+        inside.flat_map(|module| (folder.len()..module.len()).map(|n| &module[..n])).collect()
+    }
+
+    /// Returns the part of a folder with a module: one of its modules or folders, or its own file.
+    fn part<'p>(folder: &[String], module: &'p [String]) -> Option<&'p str> {
+        module.strip_prefix(folder).map(|rest| rest.first().map_or(OWN_FILE, String::as_str))
+    }
+
+    /// Returns which parts of a folder use which.
+    fn arrows(&self, folder: &[String]) -> BTreeMap<&str, BTreeSet<&str>> {
+        let mut out: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (module, paths) in &self.used {
+            let Some(own) = Graph::part(folder, module) else { continue };
+            let modules = paths
+                .iter()
+                .filter_map(|path| (0..=path.len()).rev().find_map(|n| self.used.get_key_value(&path[..n])));
+            let used = modules.filter_map(|(module, _)| Graph::part(folder, module));
+            out.entry(own).or_default().extend(used.filter(|used| *used != own));
+        }
+        out
+    }
+
+    /// Returns the parts of a folder that are in circles or between two circles, with those that each of them uses.
+    fn circles(&self, folder: &[String]) -> BTreeMap<&str, BTreeSet<&str>> {
+        let mut arrows = self.arrows(folder);
+        loop {
+            let is_used = |part: &str| arrows.values().any(|used| used.contains(part));
+            let outside = arrows.iter().find(|(part, used)| used.is_empty() || !is_used(part));
+            let Some(part) = outside.map(|(part, _)| *part) else { return arrows };
+            arrows.remove(part);
+            for used in arrows.values_mut() {
+                used.remove(part);
+            }
+        }
+    }
 }
 
 #[test]
 fn modules_of_a_folder_form_no_circle() {
-    for folder in WITHOUT_CIRCLES {
-        let (name, inner) = folder.split_once("/src/").expect("a folder of a crate");
-        let inner: Vec<String> = inner.split('/').map(str::to_string).collect();
-        let mut arrows = arrows_inside(&root().join(name).join("src"), &inner);
-        assert!(arrows.values().any(|used| !used.is_empty()), "no module of {folder} uses another one");
-        // Modules that do not use any of the remaining modules are not in a circle.
-        while let Some(last) = arrows.iter().find(|(_, used)| used.is_empty()).map(|(module, _)| module.clone()) {
-            arrows.remove(&last);
-            for used in arrows.values_mut() {
-                used.remove(&last);
-            }
+    for room in WITHOUT_CIRCLES {
+        let (name, inner) = room.split_once("/src").expect("a folder of a crate");
+        let inner: ModPath = inner.split('/').filter(|part| !part.is_empty()).map(str::to_string).collect();
+        let graph = Graph::of(&root().join(name).join("src"));
+        assert!(graph.arrows(&inner).values().any(|used| !used.is_empty()), "no module of {room} uses another one");
+        let folders = graph.folders(&inner);
+        assert!(folders.len() > 1, "{room} has no folders");
+        for folder in folders {
+            let circles = graph.circles(folder);
+            assert!(circles.is_empty(), "{name}/src/{}: circles among {circles:?}", folder.join("/"));
         }
-        assert!(arrows.is_empty(), "{folder}: circles among {arrows:?}");
     }
+}
+
+#[test]
+fn circles_are_found_through_imports_and_the_own_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |file: &str, text: &str| {
+        let path = folder.path().join(file);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    };
+    let circles = || {
+        let graph = Graph::of(folder.path());
+        let text =
+            |(part, used): (&str, BTreeSet<&str>)| format!("{part} {}", used.into_iter().collect::<Vec<_>>().join(" "));
+        graph.folders(&[]).into_iter().flat_map(|folder| graph.circles(folder)).map(text).collect::<Vec<_>>()
+    };
+    write("lib.rs", "mod a; pub use a::high::run;");
+    write("a/mod.rs", "pub mod high; mod low; pub use low::Low;");
+    write("a/low.rs", "pub(in crate::a) struct Low;");
+    write("a/high.rs", "use super::Low; pub fn run() -> Low { Low }");
+    assert_eq!(circles(), [""; 0]);
+    write("a/low.rs", "pub(super) struct Low; impl Low { fn f() { crate::run(); } }");
+    assert_eq!(circles(), ["high low", "low high"], "through names that others import");
+    write("a/low.rs", "pub(super) struct Low(super::Own);");
+    write("a/mod.rs", "pub mod high; mod low; pub use low::Low; struct Own; fn f() { high::run(); }");
+    assert_eq!(circles(), ["high low", "low mod.rs", "mod.rs high low"], "through the folder's own file");
+    write("a/low.rs", "pub(super) struct Low; #[cfg(test)] mod tests { use super::super::Own; }");
+    assert_eq!(circles(), [""; 0], "tests do not count");
 }
 
 #[test]
