@@ -1,12 +1,11 @@
 //! A bundle: one file with everything needed to reproduce a failed run. `passhost run --bundle` writes it, and `passhost replay` reads it.
 //!
-//! The format is JSON. The module is the one before the failed step, so that completed steps need not run again; [`Past`] records the
+//! The format is JSON. The module is the one before the failed step, so that completed steps need not run again; [`Bundle::past`] has the
 //! outcomes of the passes before it. Instead of the plugins, a bundle contains their lockfile entries.
 
 use crate::files::Output;
 use crate::report::error::Error;
-use crate::run::Past;
-use registry::Selection;
+use registry::{Outcome, Selection};
 use serde_json::{Value, json};
 
 /// Version of the format that this host writes. It is also the newest version that this host reads.
@@ -118,7 +117,7 @@ pub struct Bundle {
     /// The messages of the run up to and including the failure, as JSON lines in the form of `--message-format json`.
     pub messages: Vec<Value>,
     /// Outcomes of the passes before the one that failed.
-    pub past: Vec<Past>,
+    pub past: Vec<Outcome>,
     /// Lockfile entries of the plugins.
     pub lock: String,
     /// The module before the failed step.
@@ -131,7 +130,7 @@ impl Bundle {
         let Asked { pipeline, selections, config, target, expect, flags, rewrites, .. } = &self.asked;
         let Asked { plugin_timeout, plugin_memory, plugin_cpu, .. } = &self.asked;
         let Failed { pass, position, function, cause, message } = &self.failed;
-        let past: Vec<&str> = self.past.iter().map(|past| past.name()).collect();
+        let past: Vec<&str> = self.past.iter().map(past_name).collect();
         let bundle = json!({
             "passhost_bundle": FORM,
             "made_by": self.made_by,
@@ -198,6 +197,24 @@ fn selection_json(selection: &Selection) -> Value {
     })
 }
 
+/// Returns the name in a bundle for the outcome of a pass that ran or was vetoed.
+fn past_name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Changed => "changed",
+        Outcome::Vetoed(_) => "vetoed",
+        _ => "unchanged",
+    }
+}
+
+fn past_named(name: &str) -> Option<Outcome> {
+    Some(match name {
+        "changed" => Outcome::Changed,
+        "unchanged" => Outcome::Unchanged,
+        "vetoed" => Outcome::Vetoed("an instrument of the previous run".to_string()),
+        _ => return None,
+    })
+}
+
 fn read(text: &str) -> Result<Bundle, String> {
     let all: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let all = Field { name: String::new(), value: &all };
@@ -209,7 +226,7 @@ fn read(text: &str) -> Result<Bundle, String> {
     let past = all.get("past")?;
     let named = |field: Field<'_>| {
         let name = field.text()?;
-        Past::named(&name).ok_or_else(|| format!("`{}` has the unknown value `{name}`", past.name))
+        past_named(&name).ok_or_else(|| format!("`{}` has the unknown value `{name}`", past.name))
     };
     Ok(Bundle {
         made_by: all.get("made_by")?.text()?,
@@ -322,7 +339,7 @@ mod tests {
                 message: "panicked: \"x\"\n".to_string(),
             },
             messages: vec![json!({ "level": "error" })],
-            past: vec![Past::Changed, Past::Unchanged, Past::Vetoed],
+            past: ["changed", "unchanged", "vetoed"].map(|name| past_named(name).expect("an outcome")).to_vec(),
             lock: "format = 1\n".to_string(),
             module: "# from tvm.script import ir as I\n".to_string(),
         }

@@ -143,7 +143,7 @@ fn ran(engine: &Engine, report: RunReport) -> Ran {
     let registry = engine.registry();
     let rows = report.rows().map(|(depth, step)| {
         let (time, verify) = (step.time.as_secs_f64(), step.verify.as_secs_f64());
-        (depth, step.text(registry), step.fate.to_string(), step.reason(registry), time, verify, step.bindings)
+        (depth, step.text(registry), step.outcome.to_string(), step.reason(registry), time, verify, step.bindings)
     });
     let rows = rows.collect();
     let statistics = report.statistics.iter();

@@ -65,12 +65,11 @@ fn ran(registry: &Registry, pipeline: &str, disabled: &[&str], changing: &[&str]
                 let name = step.unit.name(registry).trim_start_matches("t.").to_string();
                 let is_whole = step.unit.pass().is_none_or(|pass| registry.members(pass).is_some());
                 let text = match outcome {
-                    Outcome::Changed | Outcome::Unchanged if is_whole => {
-                        format!("{name}[{}]", names.pop().unwrap().join(" "))
-                    }
-                    Outcome::Changed | Outcome::Unchanged => name,
                     Outcome::StillValid => format!("({name})"),
                     Outcome::Skipped(_) => format!("-{name}"),
+                    ran if ran.ran() && is_whole => format!("{name}[{}]", names.pop().unwrap().join(" ")),
+                    ran if ran.ran() => name,
+                    other => panic!("the driver ends `{name}` as {other:?}"),
                 };
                 assert_eq!(names.len(), step.nesting + 1);
                 names.last_mut().unwrap().push(text);

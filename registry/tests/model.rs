@@ -345,6 +345,7 @@ impl World {
                         Outcome::Changed | Outcome::Unchanged => "ran",
                         Outcome::StillValid => "kept",
                         Outcome::Skipped(_) => "skipped",
+                        other => panic!("the driver ends a step as {other:?}"),
                     };
                     log.push(format!("{} {what}", short(&step.unit)));
                     false

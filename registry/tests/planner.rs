@@ -62,7 +62,7 @@ fn drive(registry: &Registry, plan: &Plan, changing: &[&str]) -> (Vec<(StepRun, 
 fn ran(registry: &Registry, pipeline: &str, changing: &[&str]) -> Vec<String> {
     let plan = Plan::new(&request(pipeline), registry).expect("a plan");
     let steps = drive(registry, &plan, changing).0;
-    let names = steps.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Changed | Outcome::Unchanged));
+    let names = steps.iter().filter(|(_, outcome)| outcome.ran());
     names.map(|(step, _)| step.unit.name(registry).replace("t.", "")).collect()
 }
 

@@ -29,8 +29,8 @@ fn results_diagnostics_and_errors_are_those_of_one_thread() {
     for passes in [standard, "bad.Warns", "bad.UsesRemoved"] {
         let [one, four] = [1, 4].map(|jobs| run(&engine, passes, &module, jobs));
         assert!(one.module.structural_eq(&four.module), "{passes}");
-        let fates = |report: &RunReport| report.rows().map(|(_, step)| step.fate.clone()).collect::<Vec<_>>();
-        assert_eq!(fates(&one), fates(&four), "{passes}");
+        let outcomes = |report: &RunReport| report.rows().map(|(_, step)| step.outcome.clone()).collect::<Vec<_>>();
+        assert_eq!(outcomes(&one), outcomes(&four), "{passes}");
         assert_eq!(one.diagnostics, four.diagnostics, "{passes}");
         let text = |report: &RunReport| report.error.as_ref().map(ToString::to_string);
         assert_eq!(text(&one), text(&four), "{passes}");

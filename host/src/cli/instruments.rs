@@ -14,9 +14,9 @@ use crate::instruments::trace::Trace;
 use crate::plugins::crates::Survey;
 use crate::report::Report;
 use crate::report::error::Error;
-use crate::run::{Fate, RunReport, StepReport};
+use crate::run::RunReport;
 use clap::{Args, ValueEnum};
-use registry::{Outcome, PassId, Plan};
+use registry::{PassId, Plan};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -239,9 +239,8 @@ impl LookArgs {
 
     /// Prints the requested tables after the summary.
     pub(super) fn tables(&self, seen: &Seen, report: &RunReport, messages: Messages) {
-        let ran = |step: &&StepReport| matches!(step.fate, Fate::Done(Outcome::Changed | Outcome::Unchanged));
         // Composite passes are left out, because their time is that of their members.
-        let passes = report.rows().map(|(_, step)| step).filter(ran).filter(|step| !step.has_members);
+        let passes = report.rows().map(|(_, step)| step).filter(|step| step.outcome.ran() && !step.has_members);
         *seen.verify.borrow_mut() = passes.map(|step| step.verify).collect();
         // In JSON, the times are on the last line, which `seen` prints.
         if self.timing == Some(TimingFormat::Text) {

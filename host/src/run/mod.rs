@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 pub use crate::report::expect::Expectation;
 pub use crate::report::said::{PassDiagnostic, ShownPlace, Statistic};
-pub use ledger::outcomes::{Failure, Fate, Part, Past, RunReport, StepReport};
+pub use ledger::outcomes::{Failure, Part, RunReport, StepReport};
 use marks::Marks;
 pub use notes::limits::Rewrites;
 pub use notes::{limits, provenance};

@@ -265,7 +265,6 @@ fn changed(before: &Module, after: &Module) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::run::Fate;
     use crate::{Engine, Input, RunReport, Runner, create_module_pass};
     use passhost_lang::PassError;
     use passhost_lang::ir::Module;
@@ -292,12 +291,12 @@ mod tests {
     fn what_was_called_before_the_run_is_not_called_again() {
         let (module, report) = run("t.Asked", Ok);
         assert!(report.error.is_none() && report.module.same(&module));
-        let steps: Vec<_> = report.steps.iter().map(|step| (&step.fate, step.time.as_secs())).collect();
-        assert_eq!(steps, [(&Fate::Done(Outcome::Unchanged), 3)]);
+        let steps: Vec<_> = report.steps.iter().map(|step| (&step.outcome, step.time.as_secs())).collect();
+        assert_eq!(steps, [(&Outcome::Unchanged, 3)]);
 
         let (_, report) = run("t.Asked", |_| Ok(Module::new(Vec::<(String, passhost_lang::ir::Body)>::new())));
         assert!(report.error.is_none() && report.module.is_empty());
-        assert_eq!(report.steps[0].fate, Fate::Done(Outcome::Changed));
+        assert_eq!(report.steps[0].outcome, Outcome::Changed);
     }
 
     #[test]

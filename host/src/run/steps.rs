@@ -1,5 +1,6 @@
 //! Executes a plan: pulls steps from the driver and runs them.
 
+use super::RunReport;
 use super::begun::Whole;
 use super::claims::Claims;
 use super::ledger::outcomes::Rest;
@@ -7,7 +8,6 @@ use super::ledger::{Closed, Cost, Ledger};
 use super::provenance::Provenance;
 use super::runner::Runner;
 use super::services::{Heard, Services};
-use super::{Fate, Past, RunReport};
 use crate::context::Asked;
 use crate::engine::Engine;
 use crate::instruments::Instruments;
@@ -15,7 +15,7 @@ use crate::report::error::Error;
 use crate::verify::Unverified;
 use passhost_lang::ir::Module;
 use passhost_lang::metadata::OptionValue;
-use registry::{Driver, Job, OwnerId, PassId, Plan, Resume, Step, Todo};
+use registry::{Driver, Job, Outcome, OwnerId, PassId, Plan, Resume, Step, Todo};
 use std::cell::{RefCell, RefMut};
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ pub(super) struct Run<'r> {
 /// The options of each failed pass, and the module that made it fail.
 type Failed = HashMap<PassId, Vec<(Vec<OptionValue>, Module)>>;
 
-/// The reason why a step did not run.
+/// The reason why a step did not run. It decides where the run resumes, and which outcomes the steps have that need or contain the step.
 pub(super) enum Stop {
     /// The step failed.
     Failed(Error),
@@ -134,8 +134,8 @@ impl<'r> Run<'r> {
                 Todo::Stuck { unit, number, message } => Err(Stop::Failed(self.stuck(&unit, number, message))),
                 Todo::Lacking { needed, missing } => Err(self.lacking(&needed, &missing)),
                 Todo::Ended(step, outcome) => {
-                    let fate = self.rest.take_uncalled().map_or(Fate::Done(outcome), Fate::Uncalled);
-                    self.ledger.row(step, fate, &self.module);
+                    let outcome = self.rest.take_uncalled().map_or(outcome, Outcome::Uncalled);
+                    self.ledger.row(step, outcome, &self.module);
                     Ok(())
                 }
             };
@@ -167,9 +167,9 @@ impl<'r> Run<'r> {
         match stop {
             Stop::Vetoed(by) => ledger.rows_of_vetoed(&ended, by, module),
             Stop::Lacking(why) => ledger.rows_of_lacking(&ended, why, module),
-            Stop::Skipped(why) => ledger.rows_of(&ended, &Fate::Skipped(why), module, |_| true),
+            Stop::Skipped(why) => ledger.rows_of(&ended, &Outcome::Skipped(why), module, |_| true),
             Stop::Failed(error) => {
-                ledger.rows_of(&ended, &Fate::Failed, module, |_| true);
+                ledger.rows_of(&ended, &Outcome::Failed, module, |_| true);
                 if resume == Resume::Nowhere {
                     return Err(error);
                 }
@@ -182,7 +182,7 @@ impl<'r> Run<'r> {
             }
             // The pass itself neither ran nor failed.
             Stop::Before(error) => {
-                ledger.rows_of(&ended, &Fate::Failed, module, |row| row.has_members);
+                ledger.rows_of(&ended, &Outcome::Failed, module, |row| row.has_members);
                 return Err(error);
             }
         }
@@ -199,14 +199,13 @@ impl<'r> Run<'r> {
     /// Runs a pass, unless it is not one of the passes to call, its plugin is quarantined, or it already failed on this module.
     fn run(&mut self, job: &Job<'_>, driver: &mut Driver<'_>) -> Result<(), Stop> {
         self.rest.begins(job.number).map_err(Stop::Failed)?;
-        if let Some(past) = self.rest.instead(job.pass) {
-            return match past {
-                Past::Vetoed => Err(Stop::Vetoed("an instrument of the previous run".to_string())),
-                past => {
-                    driver.done(past == Past::Changed);
-                    Ok(())
-                }
-            };
+        match self.rest.instead(job.pass) {
+            Some(Outcome::Vetoed(by)) => return Err(Stop::Vetoed(by)),
+            Some(past) => {
+                driver.done(past == Outcome::Changed);
+                return Ok(());
+            }
+            None => {}
         }
         if let Some(why) = self.marked(job.pass).or_else(|| self.failed_before(job)) {
             return Err(Stop::Skipped(why));
@@ -215,7 +214,7 @@ impl<'r> Run<'r> {
         match self.pass(job, driver.facts_mut()) {
             Ok((changed, cost)) => {
                 self.ledger.cost = Some(cost);
-                self.rest.ended(if changed { Past::Changed } else { Past::Unchanged });
+                self.rest.ended(Outcome::of_run(changed));
                 driver.done(changed);
                 Ok(())
             }
@@ -226,7 +225,7 @@ impl<'r> Run<'r> {
                         self.ledger.fails_at(before, self.rest.outcomes());
                     }
                     Stop::Before(_) | Stop::After(..) => self.ledger.fails_at(before, self.rest.outcomes()),
-                    Stop::Vetoed(_) => self.rest.ended(Past::Vetoed),
+                    Stop::Vetoed(by) => self.rest.ended(Outcome::Vetoed(by.clone())),
                     Stop::Skipped(_) | Stop::Lacking(_) => {}
                 }
                 Err(stop)

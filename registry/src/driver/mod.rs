@@ -1,8 +1,9 @@
 //! The driver. It walks through a plan, and decides from the current facts which required steps run.
 
 mod facts;
+mod outcome;
 
-use crate::plan::{Numbers, Plan, Skip, Step, Unit, Why, without_default};
+use crate::plan::{Numbers, Plan, Step, Unit, Why, without_default};
 use crate::registry::{PassId, Registry};
 use passhost_lang::metadata::{OptionValue, Required};
 use passhost_lang::names::did_you_mean;
@@ -10,19 +11,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 
 pub use facts::{Facts, Preserved};
-
-/// The outcome of a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The step ran and changed the module.
-    Changed,
-    /// The step ran and did not change the module.
-    Unchanged,
-    /// The step did not run, because its effect still holds.
-    StillValid,
-    /// The plan skipped the step.
-    Skipped(Skip),
-}
+pub use outcome::Outcome;
 
 /// A step of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +35,7 @@ pub struct Job<'p> {
     pub pass: PassId,
     /// All its options.
     pub options: Cow<'p, [OptionValue]>,
-    /// Number of its line in the plan, from 1.
+    /// Number of the line in the plan, from 1.
     pub number: usize,
 }
 
@@ -74,7 +63,7 @@ pub enum Todo<'p> {
     Stuck {
         /// The pass or Sequential.
         unit: Unit,
-        /// Number of the line in the plan, from 1.
+        /// Number of its line in the plan, from 1.
         number: usize,
         /// The requirement, and the reason why it is not available.
         message: String,
@@ -109,7 +98,7 @@ pub struct Round {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resume<'t> {
     /// The next member of the Sequential or composite pass that contains the failed step, otherwise the next
-    /// requested step. The text is the fate of the failed step: `was vetoed by acme.Guard`.
+    /// requested step. The text is what became of the failed step: `was vetoed by acme.Guard`.
     NextMember(&'t str),
     /// The next requested step.
     NextAsked,
@@ -294,7 +283,7 @@ impl<'p> Driver<'p> {
         match top.next {
             Next::Start => {
                 top.next = Next::Need(0);
-                let skip = top.step.skip_where(top.needed)?.clone();
+                let skip = top.step.skip_where(top.needed)?.to_string();
                 top.missing = Some(format!("{} was skipped", top.step.unit.name(self.registry)));
                 self.close(Outcome::Skipped(skip))
             }
@@ -453,7 +442,7 @@ impl<'p> Driver<'p> {
     /// Ends the work of the innermost step.
     fn end(&mut self) -> Option<Todo<'p>> {
         let changed = self.open.last()?.changed;
-        self.close(if changed { Outcome::Changed } else { Outcome::Unchanged })
+        self.close(Outcome::of_run(changed))
     }
 
     /// Closes the innermost step, and updates the step that requires it or contains it.

@@ -40,7 +40,7 @@ fn told(case: &PassCase, before: &Module, engine: &Arc<Engine>) -> Result<Vec<St
     all.extend(report.diagnostics.iter().map(|diagnostic| format!("{diagnostic:?}")));
     all.extend(report.statistics.iter().map(|statistic| format!("{statistic:?}")));
     all.extend(report.warnings.iter().chain(&report.unread_config).cloned());
-    all.extend(report.rows().map(|(depth, step)| format!("{depth} {:?}", step.fate)));
+    all.extend(report.rows().map(|(depth, step)| format!("{depth} {:?}", step.outcome)));
     all.append(&mut seen.borrow_mut());
     // A pass that returns its input must return the same handle.
     all.push(format!("the same module: {}", report.module.same(before)));

@@ -10,9 +10,9 @@ use crate::files::Output;
 use crate::plugins::TRIPLE;
 use crate::report::Report;
 use crate::report::error::Error;
-use crate::run::{Failure, PassDiagnostic, Past};
+use crate::run::{Failure, PassDiagnostic};
 use crate::text::Input;
-use registry::Pipeline;
+use registry::{Outcome, Pipeline};
 use std::cell::RefCell;
 use std::path::PathBuf;
 
@@ -67,7 +67,7 @@ impl Before<'_> {
         }
     }
 
-    fn past(self) -> Vec<Past> {
+    fn past(self) -> Vec<Outcome> {
         match self {
             Before::Step(failure) => failure.past.clone(),
             Before::Input(_) => Vec::new(),

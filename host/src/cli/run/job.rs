@@ -4,10 +4,10 @@ use crate::cli::select::Asked;
 use crate::engine::Engine;
 use crate::plugins::manifest::Manifest;
 use crate::report::error::Error;
-use crate::run::{Part, Past};
+use crate::run::Part;
 use crate::text::Input;
 use passhost_lang::names::listed;
-use registry::{PassId, Plan};
+use registry::{Outcome, PassId, Plan};
 use std::collections::BTreeSet;
 
 /// A requested run.
@@ -21,7 +21,7 @@ pub(super) struct Job {
 /// The names of the passes that run, if only a part of the plan does.
 #[derive(Default)]
 pub(super) struct Names {
-    pub(super) past: Vec<Past>,
+    pub(super) past: Vec<Outcome>,
     /// The first step to run; `None` to run all of them.
     pub(super) first: Option<usize>,
     pub(super) only: Option<String>,

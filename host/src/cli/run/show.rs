@@ -62,14 +62,14 @@ pub(super) fn summary_json(report: &RunReport, registry: &Registry) -> serde_jso
 /// Returns the first `most` rows of the summary as JSON.
 pub(super) fn summary_rows(report: &RunReport, registry: &Registry, most: usize) -> Vec<serde_json::Value> {
     let step = |(nesting, step): (usize, &StepReport)| {
-        let ran = step.fate.ran();
+        let ran = step.outcome.ran();
         let pass = step.unit.pass();
         let mut value = serde_json::json!({
             "pass": pass.map(|pass| &registry.pass(pass).name),
             "text": step.text(registry),
             "plugin": pass.map(|pass| &registry.pass_owner(pass).name),
             "nesting": nesting,
-            "outcome": step.fate.to_string(),
+            "outcome": step.outcome.to_string(),
             "reason": step.reason(registry),
         });
         if let Some(rounds) = step.rounds.filter(|_| ran) {
@@ -96,7 +96,7 @@ fn row(nesting: usize, report: &StepReport, registry: &Registry) -> Vec<String> 
     let name = format!("{}{}", "  ".repeat(nesting), report.text(registry));
     let (before, after) = report.bindings;
     let bindings = if before == after { counted(after, "binding") } else { format!("{before} -> {after} bindings") };
-    let (mut what, ran) = (report.fate.to_string(), report.fate.ran());
+    let (mut what, ran) = (report.outcome.to_string(), report.outcome.ran());
     if let Some(rounds) = report.rounds.filter(|_| ran) {
         let s = if rounds == 1 { "" } else { "s" };
         what = format!("{what}, {rounds} round{s}");

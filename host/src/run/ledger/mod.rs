@@ -3,7 +3,7 @@
 pub(in crate::run) mod outcomes;
 pub(in crate::run) mod statistics;
 
-use super::{Failure, Fate, Past, StepReport};
+use super::{Failure, StepReport};
 use crate::report::error::{Error, Kept};
 use crate::verify::pairs;
 use passhost_lang::ir::{Body, BodyKind, Module};
@@ -95,14 +95,14 @@ impl<'r> Ledger<'r> {
     }
 
     /// Adds the row of a step that has ended with this module.
-    pub(in crate::run) fn row(&mut self, step: StepRun, fate: Fate, module: &Module) {
-        self.row_if(step, fate, module, |_| true);
+    pub(in crate::run) fn row(&mut self, step: StepRun, outcome: Outcome, module: &Module) {
+        self.row_if(step, outcome, module, |_| true);
     }
 
     fn row_if(
         &mut self,
         StepRun { unit, given, why, nesting, rounds }: StepRun,
-        fate: Fate,
+        outcome: Outcome,
         module: &Module,
         wanted: impl Fn(&StepReport) -> bool,
     ) {
@@ -112,7 +112,7 @@ impl<'r> Ledger<'r> {
             Cost { time: Duration::ZERO, verify: Duration::ZERO, bindings: (bindings, bindings) }
         });
         let members = Vec::new();
-        let row = StepReport { unit, given, why, has_members, members, rounds, fate, time, verify, bindings };
+        let row = StepReport { unit, given, why, has_members, members, rounds, outcome, time, verify, bindings };
         if wanted(&row) {
             self.rows.push(nesting, row);
         }
@@ -123,34 +123,34 @@ impl<'r> Ledger<'r> {
     pub(in crate::run) fn rows_of(
         &mut self,
         ended: &[StepRun],
-        fate: &Fate,
+        outcome: &Outcome,
         module: &Module,
         wanted: impl Fn(&StepReport) -> bool,
     ) {
-        let mut needs = match fate {
-            Fate::Failed => "which failed".to_string(),
-            Fate::Vetoed(by) => format!("vetoed by {by}"),
+        let mut needs = match outcome {
+            Outcome::Failed => "which failed".to_string(),
+            Outcome::Vetoed(by) => format!("vetoed by {by}"),
             _ => "which was skipped".to_string(),
         };
         let mut inner: Option<(String, bool)> = None;
         for step in ended.iter().rev() {
             let name = step.unit.name(self.registry).to_string();
-            let fate = match inner.replace((name, matches!(step.why, Why::PartOf(_)))) {
-                None => fate.clone(),
-                Some((member, true)) => Fate::Stopped(member),
+            let outcome = match inner.replace((name, matches!(step.why, Why::PartOf(_)))) {
+                None => outcome.clone(),
+                Some((member, true)) => Outcome::Stopped(member),
                 Some((needed, false)) => {
                     let needs = std::mem::replace(&mut needs, "which was skipped".to_string());
-                    Fate::Skipped(format!("needs {needed}, {needs}"))
+                    Outcome::Skipped(format!("needs {needed}, {needs}"))
                 }
             };
-            self.row_if(step.clone(), fate, module, &wanted);
+            self.row_if(step.clone(), outcome, module, &wanted);
         }
     }
 
     /// Adds rows of a step that completed before an instrument failed, and of the Sequentials that contain it.
     pub(in crate::run) fn rows_of_done(&mut self, ended: &[StepRun], changed: bool, module: &Module) {
-        let fate = Fate::Done(if changed { Outcome::Changed } else { Outcome::Unchanged });
-        self.rows_of(ended, &fate, module, |row| row.has_members || row.fate == fate);
+        let outcome = Outcome::of_run(changed);
+        self.rows_of(ended, &outcome, module, |row| row.has_members || row.outcome == outcome);
     }
 
     /// Adds rows of a step that was vetoed, itself or in its requirements.
@@ -159,7 +159,7 @@ impl<'r> Ledger<'r> {
             let [user, needed] = [user, needed].map(|step| step.unit.name(self.registry));
             self.warn(format!("`{user}` is skipped because it needs `{needed}`, vetoed by {by}"));
         }
-        self.rows_of(ended, &Fate::Vetoed(by), module, |_| true);
+        self.rows_of(ended, &Outcome::Vetoed(by), module, |_| true);
     }
 
     /// Adds rows of a step that needs a composite pass with a member that did not run.
@@ -168,7 +168,7 @@ impl<'r> Ledger<'r> {
             let user = user.unit.name(self.registry);
             self.warn(format!("`{user}` is skipped because it {why}"));
         }
-        self.rows_of(ended, &Fate::Skipped(why), module, |_| true);
+        self.rows_of(ended, &Outcome::Skipped(why), module, |_| true);
     }
 
     /// Adds a warning once, even if several rounds of a repetition repeat it.
@@ -179,7 +179,7 @@ impl<'r> Ledger<'r> {
     }
 
     /// Records where the run first fails: the module before the step, and the outcomes of the passes before it.
-    pub(in crate::run) fn fails_at(&mut self, before: Module, past: &[Past]) {
+    pub(in crate::run) fn fails_at(&mut self, before: Module, past: &[Outcome]) {
         self.failed_at.get_or_insert_with(|| Failure { before, past: past.to_vec() });
     }
 
@@ -216,7 +216,7 @@ mod tests {
             has_members: true,
             members: Vec::new(),
             rounds: None,
-            fate: Fate::Failed,
+            outcome: Outcome::Failed,
             time: Duration::ZERO,
             verify: Duration::ZERO,
             bindings: (0, 0),

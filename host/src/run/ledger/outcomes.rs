@@ -8,7 +8,6 @@ use passhost_lang::ir::Module;
 use passhost_lang::metadata::OptionValue;
 use registry::{Outcome, PassId, Registry, Unit, Why};
 use std::collections::VecDeque;
-use std::fmt;
 use std::time::Duration;
 
 /// A step that was run or skipped, with its cost.
@@ -27,7 +26,7 @@ pub struct StepReport {
     /// Number of rounds, if it ran until nothing changed.
     pub rounds: Option<u32>,
     /// The outcome of the step.
-    pub fate: Fate,
+    pub outcome: Outcome,
     /// Time spent in the pass.
     pub time: Duration,
     /// Time spent verifying the changes.
@@ -54,47 +53,6 @@ impl StepReport {
             Why::Asked => "asked".to_string(),
             Why::RequiredBy(by) => format!("required by {}", by.name(registry)),
             Why::PartOf(unit) => format!("part of {}", unit.name(registry)),
-        }
-    }
-}
-
-/// The outcome of a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// Handled by the driver, with this outcome.
-    Done(Outcome),
-    /// Failed, and the run continued.
-    Failed,
-    /// Stopped because this member failed or was skipped.
-    Stopped(String),
-    /// Skipped for this reason, after another step had failed or was vetoed.
-    Skipped(String),
-    /// Vetoed by these instruments.
-    Vetoed(String),
-    /// Not called, for this reason, because it is not one of the passes to call.
-    Uncalled(&'static str),
-}
-
-impl Fate {
-    /// Returns true if the step ran to its end.
-    pub fn ran(&self) -> bool {
-        matches!(self, Fate::Done(Outcome::Changed | Outcome::Unchanged))
-    }
-}
-
-/// Formats as in `skipped: opt_level 3 > 2`.
-impl fmt::Display for Fate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fate::Done(Outcome::Changed) => f.write_str("changed"),
-            Fate::Done(Outcome::Unchanged) => f.write_str("unchanged"),
-            Fate::Done(Outcome::StillValid) => f.write_str("kept: still valid"),
-            Fate::Done(Outcome::Skipped(skip)) => write!(f, "skipped: {skip}"),
-            Fate::Failed => f.write_str("failed"),
-            Fate::Stopped(member) => write!(f, "stopped at {member}"),
-            Fate::Skipped(why) => write!(f, "skipped: {why}"),
-            Fate::Vetoed(by) => write!(f, "vetoed by {by}"),
-            Fate::Uncalled(why) => write!(f, "not called: {why}"),
         }
     }
 }
@@ -144,38 +102,11 @@ impl RunReport {
     }
 }
 
-/// The outcome of a pass in an earlier run of the same plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Past {
-    /// The pass changed the module.
-    Changed,
-    /// The pass ran and changed nothing.
-    Unchanged,
-    /// Instruments vetoed the pass.
-    Vetoed,
-}
-
-impl Past {
-    /// Returns the name used in a bundle.
-    pub fn name(self) -> &'static str {
-        match self {
-            Past::Changed => "changed",
-            Past::Unchanged => "unchanged",
-            Past::Vetoed => "vetoed",
-        }
-    }
-
-    /// Returns the outcome with this name.
-    pub fn named(name: &str) -> Option<Past> {
-        [Past::Changed, Past::Unchanged, Past::Vetoed].into_iter().find(|past| past.name() == name)
-    }
-}
-
 /// Selects the passes of a plan to call. Passes that are not called count as having changed nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
-    /// Outcomes of the first passes, which are not called.
-    pub past: Vec<Past>,
+    /// Outcomes of the first passes, which are not called: each ran or was vetoed.
+    pub past: Vec<Outcome>,
     /// Number of the step with which the remaining run must begin, if known.
     pub first: Option<usize>,
     /// The only pass to call.
@@ -186,7 +117,7 @@ pub struct Part {
 
 /// The data of a [`Part`] that a run still needs, and the outcomes of its passes.
 pub(in crate::run) struct Rest {
-    past: VecDeque<Past>,
+    past: VecDeque<Outcome>,
     /// Initial number of past outcomes.
     given: usize,
     /// The step at which the rest must begin; `None` once it has begun.
@@ -195,14 +126,14 @@ pub(in crate::run) struct Rest {
     until: Option<PassId>,
     over: bool,
     /// Outcomes of the passes so far.
-    ended: Vec<Past>,
+    ended: Vec<Outcome>,
     /// The reason why the last pass was not called, until it has its row.
     uncalled: Option<&'static str>,
 }
 
 impl Rest {
     pub(in crate::run) fn of(part: &Part) -> Rest {
-        let (past, given) = (part.past.iter().copied().collect(), part.past.len());
+        let (past, given) = (part.past.iter().cloned().collect(), part.past.len());
         let (first, only, until) = (part.first, part.only, part.until);
         Rest { past, given, first, only, until, over: false, ended: Vec::new(), uncalled: None }
     }
@@ -257,18 +188,18 @@ impl Rest {
     }
 
     /// Returns the outcome to use instead of calling the next pass; `None` if the pass is to be called.
-    pub(in crate::run) fn instead(&mut self, pass: PassId) -> Option<Past> {
-        let (past, why) = match self.past.pop_front() {
-            Some(past) => (past, "it has already run"),
+    pub(in crate::run) fn instead(&mut self, pass: PassId) -> Option<Outcome> {
+        let (outcome, why) = match self.past.pop_front() {
+            Some(outcome) => (outcome, "it has already run"),
             None => {
                 let left_out = self.over || self.only.is_some_and(|only| only != pass);
                 self.over |= self.until == Some(pass);
-                left_out.then_some((Past::Unchanged, "it is omitted"))?
+                left_out.then_some((Outcome::Unchanged, "it is omitted"))?
             }
         };
-        self.ended.push(past);
-        self.uncalled = (past != Past::Vetoed).then_some(why);
-        Some(past)
+        self.ended.push(outcome.clone());
+        self.uncalled = outcome.ran().then_some(why);
+        Some(outcome)
     }
 
     /// Takes the reason why the last pass was not called.
@@ -277,12 +208,12 @@ impl Rest {
     }
 
     /// Records the outcome of a pass.
-    pub(in crate::run) fn ended(&mut self, past: Past) {
-        self.ended.push(past);
+    pub(in crate::run) fn ended(&mut self, outcome: Outcome) {
+        self.ended.push(outcome);
     }
 
     /// Returns the outcomes of the passes so far.
-    pub(in crate::run) fn outcomes(&self) -> &[Past] {
+    pub(in crate::run) fn outcomes(&self) -> &[Outcome] {
         &self.ended
     }
 }
@@ -293,5 +224,5 @@ pub struct Failure {
     /// The module before the step.
     pub before: Module,
     /// The outcomes of the passes before it.
-    pub past: Vec<Past>,
+    pub past: Vec<Outcome>,
 }
