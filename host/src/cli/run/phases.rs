@@ -61,7 +61,10 @@ pub(super) struct Planned<'a> {
     /// The request as a bundle stores it.
     request: bundle::Asked,
     instruments: Vec<Instrument>,
-    to: Goal<'a>,
+    /// The format of the result.
+    format: WrittenAs<'a>,
+    /// Files that must not be overwritten.
+    spared: Vec<PathBuf>,
     page: Option<Page>,
 }
 
@@ -73,15 +76,6 @@ pub(super) struct Ran<'a> {
     /// The steps that changed the module, if they are validated or shown.
     steps: Option<ChangedSteps>,
     report: RunReport,
-}
-
-/// The destination and the format of the result.
-struct Goal<'a> {
-    output: &'a Output,
-    format: WrittenAs<'a>,
-    context: PassContext,
-    /// Files that must not be overwritten.
-    spared: Vec<PathBuf>,
 }
 
 /// Determines the format of the result.
@@ -99,13 +93,13 @@ fn format<'e>(engine: &'e Engine, args: &RunArgs) -> Result<WrittenAs<'e>, Error
 impl<'a> Planned<'a> {
     /// Plans a job.
     pub(super) fn of(engine: &'a Arc<Engine>, job: Job, asking: Asking<'a>) -> Result<Planned<'a>, Error> {
-        let Asking { args, output, seen, messages, .. } = asking;
+        let Asking { args, seen, messages, .. } = asking;
         let Job { manifest, asked, input, names } = job;
         seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
         let (context, written) = asked.context(&manifest, engine)?;
         let params = args.module.params.clone();
         let spared = params.into_iter().chain([args.module.input.clone(), manifest.path.clone()]).collect();
-        let to = Goal { output, format: format(engine, args)?, context: context.clone(), spared };
+        let format = format(engine, args)?;
         let plan = seen.timing.span("plan", || written.plan(&context, engine))?;
         messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
         let expected = expected(&args.expect.expect, &args.select, &manifest, &plan, engine.registry())?;
@@ -116,7 +110,21 @@ impl<'a> Planned<'a> {
         listing::tell(engine.lock(), messages);
         let part = names.part(&plan, engine)?;
         let page = args.look.report_path().map(Page::to).transpose()?;
-        Ok(Planned { asking, engine, context, input, pipeline, plan, part, expected, request, instruments, to, page })
+        Ok(Planned {
+            asking,
+            engine,
+            context,
+            input,
+            pipeline,
+            plan,
+            part,
+            expected,
+            request,
+            instruments,
+            format,
+            spared,
+            page,
+        })
     }
 
     /// Opens the plugins, and reads the module.
@@ -152,6 +160,85 @@ impl<'a> Planned<'a> {
         let Asking { bundling, messages, .. } = self.asking;
         bundling.failed(error, Before::Step(at), (&self.request, self.engine), said, messages);
     }
+
+    /// Reports the outcome of the run, and writes the result. Then reports errors of the page and of the processes of plugins. Returns the
+    /// exit code.
+    fn concluded(&self, report: RunReport, page: Option<Result<(), Error>>) -> Result<u8, Error> {
+        let messages = self.asking.messages;
+        let code = self.written(report);
+        let lost = page.and_then(Result::err);
+        if let (Err(_), Some(lost)) = (&code, &lost) {
+            // The error that stopped the run is more important.
+            messages.report(&Report::warning(format!("the page could not be written: {lost}")));
+        }
+        let code = code?;
+        let closed = self.engine.close().err().map_or(exit::DONE, |error| messages.error(&error));
+        lost.map_or(Ok(code.max(closed)), Err)
+    }
+
+    /// Reports the outcome of the run, and writes the result. Returns the exit code.
+    fn written(&self, mut report: RunReport) -> Result<u8, Error> {
+        let (Asking { args, output, seen, messages, .. }, engine) = (self.asking, self.engine);
+        tell_outcome(&report, messages);
+        let placing = Placing { file: args.weights.clone(), inline: args.inline_weights };
+        let spared: Vec<&Path> = self.spared.iter().map(PathBuf::as_path).collect();
+        let provenance = report.provenance.as_ref().filter(|_| args.provenance);
+        let (module, input) = (&report.module, args.module.input.as_path());
+        let text = Text { module, provenance, placing: &placing, input, spared: &spared };
+        let print = |output: &Output| seen.timing.span("print", || text.print(engine, output));
+        let summarize = |report: &RunReport| {
+            let registry = engine.registry();
+            messages.table("summary", || show::summary(report, registry), || show::summary_json(report, registry));
+            args.look.tables(seen, report, messages);
+        };
+        if let Some(error) = report.error.take() {
+            // Before the summary, because printing is a part of the time.
+            let error = self.keep_last_good(error, &|output| text.write(engine, output, &print(output)?));
+            summarize(&report);
+            seen.not_dumped().iter().for_each(|lost| {
+                messages.error(lost);
+            });
+            return Err(error);
+        }
+        match &self.format {
+            WrittenAs::Text => {
+                let ready = print(output)?;
+                seen.timing.span("write", || text.write(engine, output, &ready))?;
+            }
+            WrittenAs::Writer(writer, options) => {
+                let write = || engine.write_by(module, (writer, options), output, &spared, &self.context);
+                let said = seen.timing.span("write", write)?;
+                messages.reports(said.into_iter(), "warnings");
+            }
+        }
+        summarize(&report);
+        // The result is written even if a module could not be dumped.
+        if let Some(error) = seen.not_dumped() {
+            return Err(error);
+        }
+        Ok(report.failures.iter().map(Error::exit_code).max().unwrap_or(exit::DONE))
+    }
+
+    /// Writes the module before the failed step beside the output, and adds its path to the error.
+    fn keep_last_good(&self, mut error: Error, write: &dyn Fn(&Output) -> Result<(), Error>) -> Error {
+        let kept = match &mut error {
+            Error::Step { kept, .. } | Error::Instrument { kept: Some(kept), .. } => kept,
+            _ => return error,
+        };
+        let Some(mut path) = self.asking.output.failed() else { return error };
+        if let WrittenAs::Writer(..) = self.format {
+            path.set_extension(TVMSCRIPT_EXTENSION);
+        }
+        match Output::look(&path).and_then(|file| write(&file)) {
+            Ok(()) => *kept = Kept::File(path),
+            // The error that stopped the run is more important.
+            Err(other) => {
+                let title = format!("the module before the failed step could not be written: {other}");
+                self.asking.messages.report(&Report::warning(title));
+            }
+        }
+        error
+    }
 }
 
 impl Ran<'_> {
@@ -160,13 +247,13 @@ impl Ran<'_> {
         let checked = self.validated();
         let page = self.page(checked.as_deref().unwrap_or_default());
         let Ran { of, before, report, .. } = self;
-        let (Asking { args, bundling, seen, messages, .. }, engine) = (of.asking, of.engine);
+        let Asking { args, bundling, seen, messages, .. } = of.asking;
         tell_unknown_functions(args, [&before.before, &report.module], seen, messages);
-        let registry = engine.registry();
+        let registry = of.engine.registry();
         let unmet: Vec<Error> =
             of.expected.iter().filter_map(|it| it.check(&report.statistics, registry).err()).collect();
         let said = if bundling.is_wanted() { report.diagnostics.clone() } else { Vec::new() };
-        let code = concluded(args, engine, report, &of.to, (seen, page), messages)?;
+        let code = of.concluded(report, page)?;
         let unmet = if code == exit::DONE { unmet } else { Vec::new() };
         unmet.first().into_iter().for_each(|error| of.failed(error, &before, &said));
         let Some(checked) = checked else { return Error::unless_any(unmet, Ok(code)) };
@@ -210,24 +297,19 @@ fn tell_unknown_functions(args: &RunArgs, modules: [&Module; 2], seen: &instrume
     }
 }
 
-/// Calls [`written`], then reports errors of the page and of the processes of plugins.
-fn concluded(
-    args: &RunArgs,
-    engine: &Engine,
-    report: RunReport,
-    to: &Goal<'_>,
-    (seen, page): (&instruments::Seen, Option<Result<(), Error>>),
-    messages: Messages,
-) -> Result<u8, Error> {
-    let code = written(args, engine, report, to, seen, messages);
-    let lost = page.and_then(Result::err);
-    if let (Err(_), Some(lost)) = (&code, &lost) {
-        // The error that stopped the run is more important.
-        messages.report(&Report::warning(format!("the page could not be written: {lost}")));
+/// Reports warnings and failures of a run.
+fn tell_outcome(report: &RunReport, messages: Messages) {
+    messages.reports(report.warnings.iter().map(Report::warning), "warnings");
+    let unread = report
+        .unread_config
+        .iter()
+        .map(|key| Report::warning(format!("config option `{key}` is set, but unused in this run")));
+    // After a failure, the option may belong to a step that did not run.
+    if report.error.is_none() {
+        messages.reports(unread, "warnings");
     }
-    let code = code?;
-    let closed = engine.close().err().map_or(exit::DONE, |error| messages.error(&error));
-    lost.map_or(Ok(code.max(closed)), Err)
+    let failures: Vec<Report> = report.failures.iter().flat_map(Error::reports).collect();
+    messages.reports(failures.into_iter(), "failures; see the summary for all of them");
 }
 
 /// Returns a runner with the settings of the arguments.
@@ -241,90 +323,4 @@ fn runner<'e>(args: &RunArgs, engine: &'e Engine, context: &PassContext) -> Runn
         .missed(args.missed);
     let runner = runner.deny_unknown_operators(args.deny_unknown_operators);
     if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner }
-}
-
-/// Reports the outcome of the run, and writes the result. Returns the exit code.
-fn written(
-    args: &RunArgs,
-    engine: &Engine,
-    mut report: RunReport,
-    to: &Goal<'_>,
-    seen: &instruments::Seen,
-    messages: Messages,
-) -> Result<u8, Error> {
-    messages.reports(report.warnings.iter().map(Report::warning), "warnings");
-    let unread = report
-        .unread_config
-        .iter()
-        .map(|key| Report::warning(format!("config option `{key}` is set, but unused in this run")));
-    // After a failure, the option may belong to a step that did not run.
-    if report.error.is_none() {
-        messages.reports(unread, "warnings");
-    }
-    let failures: Vec<Report> = report.failures.iter().flat_map(Error::reports).collect();
-    messages.reports(failures.into_iter(), "failures; see the summary for all of them");
-    let placing = Placing { file: args.weights.clone(), inline: args.inline_weights };
-    let spared: Vec<&Path> = to.spared.iter().map(PathBuf::as_path).collect();
-    let provenance = report.provenance.as_ref().filter(|_| args.provenance);
-    let (module, input) = (&report.module, args.module.input.as_path());
-    let text = Text { module, provenance, placing: &placing, input, spared: &spared };
-    let print = |output: &Output| seen.timing.span("print", || text.print(engine, output));
-    let summarize = |report: &RunReport| {
-        let registry = engine.registry();
-        messages.table("summary", || show::summary(report, registry), || show::summary_json(report, registry));
-        args.look.tables(seen, report, messages);
-    };
-    if let Some(error) = report.error.take() {
-        // Before the summary, because printing is a part of the time.
-        let write = |output: &Output| text.write(engine, output, &print(output)?);
-        let error = keep_last_good(error, to, &write, messages);
-        summarize(&report);
-        seen.not_dumped().iter().for_each(|lost| {
-            messages.error(lost);
-        });
-        return Err(error);
-    }
-    match &to.format {
-        WrittenAs::Text => {
-            let ready = print(to.output)?;
-            seen.timing.span("write", || text.write(engine, to.output, &ready))?;
-        }
-        WrittenAs::Writer(writer, options) => {
-            let write = || engine.write_by(&report.module, (writer, options), to.output, &spared, &to.context);
-            let said = seen.timing.span("write", write)?;
-            messages.reports(said.into_iter(), "warnings");
-        }
-    }
-    summarize(&report);
-    // The result is written even if a module could not be dumped.
-    if let Some(error) = seen.not_dumped() {
-        return Err(error);
-    }
-    Ok(report.failures.iter().map(Error::exit_code).max().unwrap_or(exit::DONE))
-}
-
-/// Writes the module before the failed step beside the output, and adds its path to the error.
-fn keep_last_good(
-    mut error: Error,
-    to: &Goal<'_>,
-    write: &dyn Fn(&Output) -> Result<(), Error>,
-    messages: Messages,
-) -> Error {
-    let kept = match &mut error {
-        Error::Step { kept, .. } | Error::Instrument { kept: Some(kept), .. } => kept,
-        _ => return error,
-    };
-    let Some(mut path) = to.output.failed() else { return error };
-    if let WrittenAs::Writer(..) = to.format {
-        path.set_extension(TVMSCRIPT_EXTENSION);
-    }
-    match Output::look(&path).and_then(|file| write(&file)) {
-        Ok(()) => *kept = Kept::File(path),
-        // The error that stopped the run is more important.
-        Err(other) => {
-            messages
-                .report(&Report::warning(format!("the module before the failed step could not be written: {other}")));
-        }
-    }
-    error
 }

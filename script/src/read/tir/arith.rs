@@ -173,7 +173,7 @@ impl TirReader<'_> {
         let is_kept = |piece: &Piece| match piece {
             Piece::Value(at) => *at as u32 >= from,
             Piece::Leaf(_) => false,
-            Piece::Op(op, _) => !(PrimOp::Add..=PrimOp::Max).contains(op),
+            Piece::Op(op, _) => !op.is_arithmetic(),
         };
         if pieces.is_empty() || pieces.iter().any(is_kept) {
             return extent;
