@@ -73,7 +73,7 @@ impl<const WORDS: usize> fmt::Display for Text<WORDS> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Kind {
-    /// Code of the host, for a step of the plan.
+    /// Code of the host that works on a step of the plan.
     Step = 1,
     /// A pass.
     Pass = 2,
@@ -107,7 +107,7 @@ pub(super) struct Frame {
     pub(super) plugin: Text<8>,
     /// The library of the plugin.
     pub(super) file: Text<64>,
-    /// The function that it works on, if known, or the event of an instrument.
+    /// The function on which the code works, if known, or the event of an instrument.
     pub(super) about: Text<16>,
 }
 
@@ -122,7 +122,7 @@ impl Frame {
     }
 }
 
-/// The description of a call, recorded before it begins.
+/// Describes a call that is about to begin.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) kind: Kind,
@@ -165,7 +165,8 @@ impl Slot {
         self.depth.store(self.depth.load(Relaxed).saturating_sub(1), Release);
     }
 
-    /// Marks the innermost call as code of its pass, if it is the host's call for a step. Returns true if it is.
+    /// Marks the innermost call as code of the pass, if it is the call of the host for a step. Returns true in that
+    /// case.
     pub(super) fn enter_pass(&self, about: &str) -> bool {
         let Some(frame) = self.frames().last().filter(|frame| frame.kind() == Some(Kind::Step)) else { return false };
         frame.about.set(about.as_bytes());
@@ -208,10 +209,10 @@ impl Slot {
     }
 }
 
-/// The thread that got a signal, or called `exit`.
+/// The thread that received a signal, or that called `exit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Culprit {
-    /// Not seen by a handler.
+    /// No handler saw the end.
     Unknown,
     /// A thread on which the host did not call any plugin code.
     Foreign,
@@ -229,7 +230,7 @@ pub(super) struct Board {
     culprit: AtomicU32,
     /// The first signal that a handler saw.
     pub(super) signal: AtomicU32,
-    /// The mapped file whose bytes were gone when they were read; empty if there is none.
+    /// The mapped file whose bytes had disappeared when they were read; empty if there is none.
     pub(super) lost: Text<512>,
     slots: [Slot; THREADS],
     temporary: [Text<512>; FILES],
@@ -273,7 +274,7 @@ impl Board {
         self.slots.iter().find(|slot| slot.take())
     }
 
-    /// Records the culprit. Later calls are ignored, because they follow from the first.
+    /// Records the culprit. Later calls are ignored, because they are consequences of the first event.
     pub(super) fn blame(&self, slot: Option<&Slot>, signal: u32) {
         let number = slot.and_then(|slot| self.slots.iter().position(|other| std::ptr::eq(slot, other)));
         let culprit = number.map_or(1, |number| number as u32 + 2);
@@ -299,12 +300,12 @@ impl Board {
         &self.slots[0]
     }
 
-    /// Returns the calls of plugin code that have not returned, the innermost one of each thread.
+    /// Returns the plugin code that is running: the innermost call of each thread.
     pub(super) fn working(&self) -> impl Iterator<Item = &Frame> {
         self.slots.iter().filter(|slot| slot.taken.load(Acquire)).filter_map(Slot::plugin_code)
     }
 
-    /// Records a temporary file, and returns its index, if there is room.
+    /// Records a temporary file if there is room, and returns its index.
     pub(super) fn note(&self, path: &[u8]) -> Option<usize> {
         let place = self.temporary.iter().position(Text::is_empty).filter(|_| path.len() <= 8 * 512)?;
         self.temporary[place].set(path);
@@ -315,7 +316,7 @@ impl Board {
         self.temporary[place].set(b"");
     }
 
-    /// Returns the temporary files that are left.
+    /// Returns the temporary files that still exist.
     pub(super) fn temporary(&self) -> impl Iterator<Item = Vec<u8>> {
         self.temporary.iter().filter(|path| !path.is_empty()).map(Text::bytes)
     }

@@ -6,14 +6,14 @@ use std::fmt::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-/// The way in which a process ended.
+/// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// Exited with this code.
     Code(i32),
-    /// By a signal.
+    /// Killed by a signal.
     Signal(i32),
-    /// By a signal from a user or the system, which its parent got as well.
+    /// Killed by a signal from a user or the system, which was also sent to the parent.
     Asked(i32),
     /// By `exit`, with a code that is not known yet.
     Exit,
@@ -25,7 +25,7 @@ pub(super) enum End {
 struct Blame<'b> {
     /// Plugin code that was running.
     code: Option<&'b Frame>,
-    /// The step in which it ran.
+    /// The step in which the code ran.
     step: Option<&'b Frame>,
     /// True if the host did not call any plugin code on the responsible thread.
     foreign: bool,
@@ -51,7 +51,7 @@ impl<'b> Blame<'b> {
         Blame { code, step, foreign, first }
     }
 
-    /// Returns the code if it is not the pass itself, as in `` the rule of operator `acme.op` of plugin `acme` ``.
+    /// Returns the code, unless it is the pass itself, as in `` the rule of operator `acme.op` of plugin `acme` ``.
     fn part(&self) -> Option<Part<'b>> {
         self.code.filter(|frame| frame.kind() != Some(Kind::Pass)).map(Part)
     }
@@ -74,7 +74,7 @@ impl fmt::Display for Part<'_> {
     }
 }
 
-/// Formats what happened, as in `ended the process with exit code 0`.
+/// Formats how a process ended, as in `ended the process with exit code 0`.
 struct How(End, i32);
 
 impl fmt::Display for How {
@@ -145,12 +145,12 @@ pub(super) fn line(board: &Board, end: &End) -> Line {
     line
 }
 
-/// The message about a mapped file whose bytes are gone.
+/// The message about a mapped file whose bytes disappeared.
 const LOST: &str = "became shorter while it was mapped, or could not be read";
 /// The remedy.
 const LEAVE_IT: &str = "leave the file alone while passhost reads it; to replace it, write a new file and rename it";
 
-/// Formats the message about a mapped file whose bytes are gone, as one line.
+/// Formats the message about a mapped file whose bytes disappeared, as one line.
 pub(super) fn lost_line(board: &Board) -> Line {
     let mut line = Line { bytes: [0; 1024], len: 0 };
     // Writing to memory does not fail.
@@ -158,13 +158,13 @@ pub(super) fn lost_line(board: &Board) -> Line {
     line
 }
 
-/// Prefix of the note that a worker writes on its end.
+/// Prefix of the note that a worker writes about its own end.
 pub(crate) const MARK: &str = "\u{1}passhost-worker ";
 
 /// Describes a worker that was stopped and not resumed.
 pub(crate) const STOPPED: &str = "was stopped by a signal, and did not continue";
 
-/// Formats the note of a worker on its end: the signal or 0, whether a foreign thread got it, and the function.
+/// Formats a worker's note about its own end: the signal or 0, whether a foreign thread received it, and the function.
 pub(super) fn mark(board: &Board) -> Line {
     let blame = Blame::of(board);
     let pass = blame.code.filter(|frame| frame.kind() == Some(Kind::Pass));
@@ -183,7 +183,8 @@ pub(super) fn mark_of(signal: i32, foreign: bool, function: Option<&dyn fmt::Dis
     line
 }
 
-/// Describes how another process ended: `was killed by SIGSEGV`. `first` is the signal that it recorded itself, or 0.
+/// Describes how another process ended, as in `was killed by SIGSEGV`. `first` is the signal that the process recorded
+/// itself, or 0.
 pub(crate) fn ended(status: &std::process::ExitStatus, first: i32) -> String {
     use std::os::unix::process::ExitStatusExt;
     let end = match (status.signal(), status.code()) {
@@ -196,8 +197,8 @@ pub(crate) fn ended(status: &std::process::ExitStatus, first: i32) -> String {
 
 const THREAD: &str = "a thread that a plugin started";
 
-/// Returns the exit code of a process whose child ended this way. Reports an end before the run was complete. Returns `Err` with a signal
-/// that was sent to both processes.
+/// Returns the exit code of a process whose child ended in this way. Reports an end before the run was complete.
+/// Returns `Err` with the signal if both processes received one.
 pub(super) fn judge(board: &Board, end: End, tell: impl FnOnce(&Error)) -> Result<u8, i32> {
     match (board.finished(), end) {
         (_, End::Asked(signal)) => Err(signal),
@@ -219,7 +220,7 @@ pub(super) fn judge(board: &Board, end: End, tell: impl FnOnce(&Error)) -> Resul
     }
 }
 
-/// Builds the error that names what ended the process.
+/// Builds the error that names the code that ended the process.
 fn error(board: &Board, end: End) -> Error {
     if !board.lost.is_empty() {
         let (origin, message, help) = (text(&board.lost), LOST.to_string(), LEAVE_IT.to_string());
@@ -266,7 +267,7 @@ fn error(board: &Board, end: End) -> Error {
     }
 }
 
-/// Lists other plugin code that ran at an end that no handler saw.
+/// Lists other plugin code that was running when the process ended without a handler seeing it.
 fn also(board: &Board, blame: &Blame<'_>) -> String {
     if board.culprit() != Culprit::Unknown {
         return String::new();

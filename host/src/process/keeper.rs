@@ -10,13 +10,13 @@ use libc::{c_int, pid_t};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// The namespaces that a process has for itself.
+/// The namespaces that only this process is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spaces {
-    /// True if it has its own user namespace, with all rights inside and none outside.
+    /// True if the process has its own user namespace, with all rights inside it and none outside.
     pub(crate) users: bool,
     pub(crate) processes: bool,
-    /// True if it has its own shared memory, queues and semaphores.
+    /// True if the process has its own shared memory, queues and semaphores.
     pub(crate) ipc: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn keep() -> Side {
     divide(spaces).unwrap_or(Side::Keeper(exit::FAULT))
 }
 
-/// Enters a network namespace without interfaces, so that nothing can be reached.
+/// Enters a network namespace without interfaces, from which nothing can be reached.
 pub(crate) fn without_network() -> bool {
     unshare(libc::CLONE_NEWNET)
 }
@@ -104,7 +104,7 @@ fn divide(spaces: Spaces) -> Option<Side> {
     }
 }
 
-/// Runs the first process of a namespace, which adopts orphans. It ends with its keeper, which holds a pipe open.
+/// Runs the first process of a namespace, which adopts orphans. It ends when its keeper ends, which holds a pipe open.
 fn be_first(end: c_int, kept: c_int) -> ! {
     let mut byte = 0u8;
     // SAFETY: the byte lives during the calls, all of which a process may make after a fork.
@@ -119,10 +119,10 @@ fn be_first(end: c_int, kept: c_int) -> ! {
     }
 }
 
-/// Signals to the keeper that end the worker.
+/// Signals that end the worker when the keeper receives them.
 const ENDINGS: [c_int; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
 
-/// The signal of [`ENDINGS`] that arrived, or 0.
+/// The received signal of [`ENDINGS`], or 0.
 static ASKED: AtomicI32 = AtomicI32::new(0);
 /// True if the worker must report its current function and end.
 static ABORTED: AtomicBool = AtomicBool::new(false);
@@ -135,8 +135,8 @@ extern "C" fn asked(signal: c_int) {
     }
 }
 
-/// Waits for the worker, for a signal, or for the end of the host, which reads standard error. Then ends all processes of the namespace, and
-/// this process in the way the worker ended.
+/// Waits for the end of the worker, for a signal, or for the end of the host, which reads standard error. Then ends all
+/// processes of the namespace, and ends this process in the same way as the worker ended.
 fn watch(worker: pid_t, kept: c_int) -> u8 {
     prepare();
     loop {
@@ -171,7 +171,8 @@ fn watch(worker: pid_t, kept: c_int) -> u8 {
     }
 }
 
-/// Sets up signals to arrive only while this process waits. Closes the worker's socket here, so that the host notices the worker's end.
+/// Blocks signals except while this process waits. Closes the socket of the worker here, so that the host notices when
+/// the worker ends.
 fn prepare() {
     let all = ENDINGS.into_iter().chain([libc::SIGABRT, libc::SIGCHLD]);
     let blocked = set(all.clone());
@@ -201,7 +202,7 @@ fn host_lives() -> bool {
     found <= 0 || said.revents & (libc::POLLERR | libc::POLLNVAL) == 0
 }
 
-/// Ends the first process, and with it all others, and waits until they are gone.
+/// Ends the first process, and thereby all others, and waits until they are gone.
 fn end(kept: c_int) {
     // SAFETY: the descriptor belongs to this process. A null pointer means that no status is returned.
     unsafe {

@@ -7,20 +7,20 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A place for one mapped file.
+/// An entry of the list, for one mapped file.
 #[derive(Debug)]
 struct Entry {
-    /// First address; 0 while no file is here.
+    /// First address of the file; 0 while the entry is free.
     start: AtomicUsize,
     end: AtomicUsize,
-    /// Bytes that are never freed, and their number.
+    /// The path of the file as bytes that are never freed, and their number.
     path: AtomicPtr<u8>,
     length: AtomicUsize,
     next: Option<&'static Entry>,
 }
 
 static FIRST: AtomicPtr<Entry> = AtomicPtr::new(null_mut());
-/// The paths that were mapped so far, so that each is stored once.
+/// The paths that were mapped so far, so that each path is stored only once.
 static PATHS: Mutex<BTreeSet<&'static [u8]>> = Mutex::new(BTreeSet::new());
 
 /// Returns the entries. New paths are always added in front.

@@ -37,7 +37,7 @@ pub(crate) const EVENTS: [&str; 8] =
     [NEW, "enter", "exit", "should_run", "run_before", "run_after", "run_failed", DESTRUCTOR];
 
 thread_local! {
-    /// The slot of this thread, once it has one. A signal handler reads it.
+    /// The slot of this thread, if it has one already. A signal handler reads it.
     static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
     /// Releases the slot at the end of the thread.
     static LEAVING: Leaving = const { Leaving };
@@ -59,7 +59,8 @@ impl Drop for Leaving {
     }
 }
 
-/// Records that code on this thread ends the process, with the function that the plugin works on. Safe to call in a signal handler.
+/// Records that code on this thread ends the process, and the function on which the plugin works. Safe to call in a
+/// signal handler.
 fn blame(slot: Option<&Slot>, signal: u32) {
     if let Some(frame) = slot.and_then(Slot::plugin_code).filter(|frame| frame.kind() == Some(Kind::Pass)) {
         plugin_api::abi::host::function_at_work(|name| frame.about.set(name.as_bytes()));
@@ -77,13 +78,13 @@ fn slot() -> Option<&'static Slot> {
     SLOT.get()
 }
 
-/// A call that stays recorded until this is dropped.
+/// Keeps a call recorded until it is dropped.
 #[must_use = "the call counts as over when this is dropped"]
 pub(crate) struct Doing {
     slot: Option<&'static Slot>,
-    /// True if it is part of the call that was recorded before it.
+    /// True if the call is part of the previously recorded call.
     part: bool,
-    /// Binds it to its thread.
+    /// Prevents the value from being sent to another thread.
     here: PhantomData<*const ()>,
 }
 
@@ -106,7 +107,7 @@ pub(crate) fn begin(call: &Call<'_>) -> Doing {
     Doing { slot, part: false, here: PhantomData }
 }
 
-/// Records that the pass of a step runs on this thread. On the thread that began the step, the names are already recorded.
+/// Records that the pass of a step runs on this thread. The thread that began the step already has the names.
 pub(crate) fn begin_pass<'a>(about: &'a str, call: impl FnOnce(&'a str) -> Call<'a>) -> Doing {
     match slot() {
         Some(slot) if slot.enter_pass(about) => Doing { slot: Some(slot), part: true, here: PhantomData },
@@ -114,7 +115,7 @@ pub(crate) fn begin_pass<'a>(about: &'a str, call: impl FnOnce(&'a str) -> Call<
     }
 }
 
-/// A temporary file that is removed if the process ends before this is dropped.
+/// Keeps a temporary file recorded, so that it is removed if the process ends before this value is dropped.
 pub(crate) struct Noted(Option<usize>);
 
 impl Drop for Noted {
@@ -152,7 +153,7 @@ pub(crate) fn supervised(run: impl FnOnce() -> u8, tell: impl FnOnce(&crate::Err
     }
 }
 
-/// On this system, only the run itself can report how it ended.
+/// Runs `run` without supervision: on this system, only the run itself can report how it ended.
 #[cfg(not(unix))]
 pub(crate) fn supervised(run: impl FnOnce() -> u8, _: impl FnOnce(&crate::Error)) -> u8 {
     run()
@@ -176,13 +177,13 @@ pub fn watch() {
     unix::watch();
 }
 
-/// Makes this worker process record for its host which code ended it.
+/// Makes this worker process record, for its host, which code ends it.
 #[cfg(unix)]
 pub(crate) fn watch_worker() {
     unix::watch_worker();
 }
 
-/// Returns true if this process is the one that began the run, rather than a copy that a plugin made with `fork`.
+/// Returns true if this process began the run, and is not a copy that a plugin made with `fork`.
 pub(crate) fn is_original() -> bool {
     #[cfg(unix)]
     return unix::is_original();
@@ -190,7 +191,7 @@ pub(crate) fn is_original() -> bool {
     true
 }
 
-/// Returns the processor time of a process and of its waited-for children.
+/// Returns the processor time of a process and of those of its children that it waited for.
 #[cfg(unix)]
 pub(crate) fn processor_time(pid: u32) -> Option<std::time::Duration> {
     let facts = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -12,7 +12,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
-/// Variable that disables the child process, so that a debugger sees one process. Then `_exit` and `exec` are not noticed.
+/// Environment variable that disables the child process, so that a debugger sees only one process. `_exit` and `exec`
+/// are then not noticed.
 pub(super) const ALONE: &str = "PASSHOST_ONE_PROCESS";
 
 /// Signals of a crash, which arrive on the thread that caused it.
@@ -24,7 +25,7 @@ const ENDINGS: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SI
 
 /// The role of a process after [`split`].
 pub(super) enum Side {
-    /// This process runs the passes: it is the child, or there is none.
+    /// This process runs the passes, as the child or because there is no child.
     Run,
     /// This process waits for the child.
     Parent(Child),
@@ -38,7 +39,7 @@ pub(super) struct Child {
 
 /// True if a parent process watches this process.
 static SUPERVISED: AtomicBool = AtomicBool::new(false);
-/// True if this process is a worker, whose host is notified how it ended.
+/// True if this process is a worker, whose host is told how it ended.
 static WORKER: AtomicBool = AtomicBool::new(false);
 /// The id of the process that runs passes, to recognize copies that plugins make.
 static ORIGINAL: AtomicI32 = AtomicI32::new(0);
@@ -163,7 +164,7 @@ fn comes(signal: c_int) -> bool {
         })
 }
 
-/// Ends this process in the way the child ended.
+/// Ends this process in the same way as the child ended.
 pub(super) fn die_of(signal: c_int) -> u8 {
     let only = set([signal]);
     // SAFETY: the set lives during the call; the default action runs no code.
@@ -188,7 +189,8 @@ pub(super) fn watch() {
     unsafe { libc::atexit(exited) };
 }
 
-/// Installs the handlers in a worker. They record for the host which code ended the process, and let it end as usual.
+/// Installs the handlers in a worker. They record for the host which code ended the process, and do not change how it
+/// ends.
 pub(super) fn watch_worker() {
     WORKER.store(true, Ordering::Release);
     watch();
@@ -211,7 +213,8 @@ fn install(signal: c_int) -> libc::sigaction {
     }
 }
 
-/// Returns the slot of this thread, if it has one. A handler can call it, because it needs no initialization.
+/// Returns the slot of this thread, if it has one. Signal handlers can call this function, because it needs no
+/// initialization.
 fn slot_here() -> Option<&'static Slot> {
     SLOT.try_with(std::cell::Cell::get).ok().flatten()
 }
@@ -253,7 +256,8 @@ extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     }
 }
 
-/// Ends the process if the signal is about a mapped file that became shorter. A worker only names the file.
+/// Ends the process if the signal is about a mapped file that became shorter. In a worker, only records the name of the
+/// file.
 #[inline(never)]
 fn lose_file(board: &Board, info: *mut siginfo_t) {
     // SAFETY: the system passes a valid description of the signal. If the code is above 0, an access to memory caused
@@ -285,7 +289,7 @@ extern "C" fn exited() {
     }
 }
 
-/// True if this worker has recorded the signal that ends it.
+/// True if this worker has recorded the signal that is ending it.
 static MARKED: AtomicBool = AtomicBool::new(false);
 
 /// Writes the note of a worker on its end. Not inlined, to keep the buffer out of the handler's frame: the alternate stack has 8 KiB, and two
@@ -295,7 +299,7 @@ fn write_own_mark(board: &Board) {
     write(&mark(board));
 }
 
-/// Prints which code ended the process, and ends it. Not inlined, like [`write_own_mark`].
+/// Prints which code ended the process, and ends the process. Not inlined, like [`write_own_mark`].
 #[inline(never)]
 fn die_alone(board: &Board, end: End) -> ! {
     write(&line(board, &end));
@@ -303,7 +307,7 @@ fn die_alone(board: &Board, end: End) -> ! {
     unsafe { libc::_exit(exit::PLUGIN.into()) }
 }
 
-/// Writes the note of a signal that a worker got, for its host.
+/// Writes the note about a signal that a worker received, for its host.
 #[cfg(target_os = "linux")]
 pub(super) fn write_mark(signal: c_int) {
     write(&super::ends::mark_of(signal, false, None));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Time limit for the search of the smallest diff. After that, the best one so far is shown.
+/// Time limit of the search for the smallest diff. When it expires, the best diff so far is shown.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Returns removed and added lines, each with three lines of context, in the format of `diff -u`; empty if the texts are equal.

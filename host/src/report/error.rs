@@ -42,7 +42,7 @@ pub enum Kept {
     File(PathBuf),
     /// The run continued with the module.
     WentOn,
-    /// The module is lost with its process.
+    /// The module was lost when its process ended.
     Gone,
 }
 
@@ -98,10 +98,10 @@ pub enum Error {
         /// The error.
         error: Box<Error>,
     },
-    /// Several errors at once.
+    /// Several errors that are reported together.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Several(Vec<Error>),
-    /// A plugin is refused, before any of its code ran or when it was opened.
+    /// A plugin was refused, either before any of its code ran or when it was opened.
     #[error("plugin {}: {message}", path.display())]
     Plugin {
         /// Its path.
@@ -217,7 +217,7 @@ pub enum Error {
         plugin: String,
         /// File of the plugin.
         file: Option<PathBuf>,
-        /// The event that it handled.
+        /// The event that the instrument handled.
         event: &'static str,
         /// Position and full name of the pass that the event is about.
         pass: Option<(usize, String)>,
@@ -274,7 +274,7 @@ pub enum Error {
     /// Writing the output failed.
     #[error("output {}: {message}", path.display())]
     Write {
-        /// Its path, or `<stdout>`.
+        /// Path of the output, or `<stdout>`.
         path: PathBuf,
         /// The error message.
         message: String,
@@ -326,7 +326,7 @@ pub enum Cause {
     Error,
     /// The step panicked.
     Panic,
-    /// The step ended its process.
+    /// The step ended the process in which it ran.
     Crash,
     /// The step returned an ill-formed module.
     IllFormed,
@@ -592,7 +592,7 @@ impl Error {
     }
 }
 
-/// Joins the lines of a message. Documentation in messages keeps the line breaks of its source.
+/// Joins the lines of a message, because documentation in messages keeps the line breaks of its source.
 fn one_line(message: &str) -> String {
     message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -618,7 +618,7 @@ fn input_report(origin: &str, text: &Arc<str>, diagnostic: &script::Diagnostic) 
     at_input(Report::error(&diagnostic.message), origin, text, diagnostic)
 }
 
-/// Builds the report of a warning on an input that was accepted.
+/// Builds the report of a warning about an input that was accepted.
 pub(crate) fn input_warning(origin: &str, text: &Arc<str>, diagnostic: &script::Diagnostic) -> Report {
     at_input(Report::warning(&diagnostic.message), origin, text, diagnostic)
 }
@@ -636,7 +636,7 @@ fn at_input(report: Report, origin: &str, text: &Arc<str>, diagnostic: &script::
 mod tests {
     use super::*;
 
-    /// Reports on one input share its text, so that thousands of them fit in memory.
+    /// Reports about one input share its text, so that thousands of reports fit in memory.
     #[test]
     fn reports_share_the_text() {
         let text: Arc<str> = "x = y\n".repeat(100).into();

@@ -19,7 +19,7 @@ enum Comparison {
     LessThan,
 }
 
-/// The signs of comparisons. A sign comes before each sign that it begins with, such as `<=` before `<`.
+/// The comparison signs. A sign that begins with another sign comes before it, such as `<=` before `<`.
 const COMPARISONS: [(&str, Comparison); 7] = [
     (">=", Comparison::AtLeast),
     ("<=", Comparison::AtMost),
@@ -38,7 +38,7 @@ const SIGNS: [char; 4] = ['>', '<', '=', '!'];
 pub enum Source {
     /// A pass.
     Pass(PassId),
-    /// An instrument. Instances with different options in one run are summed.
+    /// An instrument. The counters of instances with different options in one run are summed.
     Instrument(InstrumentId),
 }
 
@@ -59,7 +59,8 @@ impl Source {
         matches!(self, Source::Pass(pass) if registry.members(pass).is_some())
     }
 
-    /// Returns true if a counter belongs to this source with that name. The options of an instrument follow its name in braces.
+    /// Returns true if the counter belongs to this source and is named `name`. The options of an instrument follow its
+    /// name in braces.
     fn counted(self, statistic: &Statistic, name: &str) -> bool {
         let options = statistic.pass.strip_prefix(name);
         options.is_some_and(|rest| rest.is_empty() || matches!(self, Source::Instrument(_)) && rest.starts_with('{'))
@@ -132,7 +133,7 @@ impl Expectation {
         Ok((source, counter))
     }
 
-    /// Builds the error of a counter that does not begin with a name of the registry.
+    /// Builds the error about a counter that does not begin with a name in the registry.
     fn of_nothing(&self, registry: &Registry) -> Error {
         let name = self.counter.rsplit_once('.').map_or(self.counter.as_str(), |(name, _)| name);
         let passes = registry.passes().map(|(_, info)| info.name.as_str());
@@ -202,7 +203,7 @@ impl Expectation {
     }
 }
 
-/// Formats it in the form that is parsed.
+/// Formats the expectation in the form that is parsed.
 impl fmt::Display for Expectation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.counter, self.bound())

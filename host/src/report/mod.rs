@@ -17,9 +17,9 @@ use std::sync::Arc;
 pub enum Grade {
     /// An error, which stops the work.
     Error,
-    /// A warning, which does not.
+    /// A warning, which does not stop the work.
     Warning,
-    /// A note on the reports before it.
+    /// A note about the preceding reports.
     Note,
     /// A missed optimization of a pass, shown on request.
     Missed,
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(place(&line, 4000..4005), "a.py:1:2001");
     }
 
-    /// The renderer lays out whole lines, so it gets only a part of a wide line.
+    /// The renderer lays out whole lines, so it receives only a part of a wide line.
     #[test]
     fn lines_of_any_width_are_shown_at_once() {
         let wide = "x, ".repeat(10_000_000);

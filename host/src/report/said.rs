@@ -48,7 +48,7 @@ impl PassDiagnostic {
         report
     }
 
-    /// Adds another place, if it is in the same text as the first one.
+    /// Adds another place, if it is in the same text as the main place.
     pub(crate) fn label(&mut self, place: Option<ShownPlace>, text: &str) {
         let same = |other: &ShownPlace| self.place.as_ref().is_some_and(|(_, text, _)| Arc::ptr_eq(text, &other.1));
         if let Some((_, _, span)) = place.filter(same) {

@@ -9,25 +9,25 @@ use std::collections::{BTreeSet, HashMap};
 /// A Sequential or composite pass that has begun.
 pub(super) struct Whole<'p> {
     pub(super) step: Cow<'p, Step>,
-    /// Number of its line in the plan.
+    /// Number of the line in the plan.
     pub(super) number: usize,
-    /// The instruments that were notified of its start.
+    /// The instruments that were notified of the start.
     pub(super) started: Started,
     pub(super) before: Module,
     /// Number of passes that ran before it.
     pub(super) begun: usize,
-    /// Its rounds, if it runs until nothing changes.
+    /// The rounds, if the step runs until nothing changes.
     pub(super) rounds: Option<Rounds>,
 }
 
 /// The rounds of a Sequential so far.
 pub(super) struct Rounds {
-    /// Properties that held before the first round, and the number of counters then.
+    /// Properties that held before the first round, and the number of counters at that time.
     pub(super) facts: Facts,
     pub(super) counted: usize,
     /// The modules before the first round and after each round, by hash.
     seen: HashMap<u64, Vec<(u32, Module)>>,
-    /// The passes that changed the module, for each round.
+    /// For each round, the passes that changed the module.
     changed: Vec<BTreeSet<PassId>>,
 }
 
@@ -37,7 +37,8 @@ impl Rounds {
         Rounds { facts: facts.clone(), counted, seen, changed: Vec::new() }
     }
 
-    /// Records that a round ended with this module. Returns an earlier round that ended with the same module; rounds count from 1.
+    /// Records that a round ended with this module. Returns the earlier round that ended with the same module, if any;
+    /// rounds count from 1.
     pub(super) fn ended(&mut self, round: u32, module: &Module, changed: BTreeSet<PassId>) -> Option<u32> {
         self.changed.push(changed);
         let alike = self.seen.entry(module.structural_hash()).or_default();
@@ -48,7 +49,7 @@ impl Rounds {
         None
     }
 
-    /// Returns the passes that changed the module after a round.
+    /// Returns the passes that changed the module after a given round.
     pub(super) fn changed_after(&self, round: u32, registry: &Registry) -> Vec<String> {
         let passes: BTreeSet<PassId> = self.changed.iter().skip(round as usize).flatten().copied().collect();
         passes.into_iter().map(|pass| format!("`{}`", registry.pass(pass).name)).collect()

@@ -1,4 +1,5 @@
-//! Checks that a dataflow-block pass changed only its blocks, and kept the blocks' outputs and the symbolic shape variables.
+//! Checks that a dataflow-block pass changed only the blocks, and that it kept their outputs and the symbolic shape
+//! variables.
 
 use super::steps::Run;
 use crate::report::error::Error;

@@ -67,8 +67,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reports the failures of a pass that visited all functions. The first failure is returned; the others become diagnostics
-    /// of the pass. `more` is the number of further failures that are only counted.
+    /// Reports the failures of a pass that visited all functions. Returns the first failure; the others become
+    /// diagnostics of the pass. `more` is the number of further failures, which are only counted.
     fn several_failed(&self, pass: PassId, errors: Vec<Error>, more: usize) -> Result<(), Error> {
         let mut errors = errors.into_iter();
         let Some(first) = errors.next() else { return Ok(()) };
@@ -84,7 +84,7 @@ impl Run<'_> {
         Err(first)
     }
 
-    /// Returns the result of a pass over functions, if it is of the right kind for that function.
+    /// Returns the result of a pass for a function, after checking that it is of the right kind.
     fn fits(
         &self,
         pass: PassId,
@@ -156,12 +156,12 @@ pub(super) fn skips(body: &Body) -> bool {
     body.function().is_some_and(|function| function.skips_optimization())
 }
 
-/// Records the start of a step, for the crash handler.
+/// Records, for the crash handler, that a step starts.
 pub(super) fn begins(registry: &Registry, pass: PassId, step: usize) -> process::Doing {
     process::begin(&noted(registry, Kind::Step, pass, step, ""))
 }
 
-/// Records that a pass runs on this thread, and on which function, if that is known.
+/// Records that a pass runs on this thread, and the function on which it runs, if known.
 fn doing<'a>(registry: &'a Registry, pass: PassId, step: usize, about: &'a str) -> process::Doing {
     process::begin_pass(about, |about| noted(registry, Kind::Pass, pass, step, about))
 }
@@ -193,7 +193,8 @@ fn traced(
     functions.iter().flat_map(one).collect()
 }
 
-/// Maximum number of failures of one pass that are reported separately, because locating each one needs the text of the whole module.
+/// Maximum number of failures of one pass that are reported separately, because locating a failure needs the text of
+/// the whole module.
 const TOLD: usize = 10;
 
 /// Turns a failure in a further function into a diagnostic of the pass.

@@ -4,10 +4,11 @@ use passhost_lang::ir::{Body, Module};
 use registry::PassId;
 use std::collections::BTreeMap;
 
-/// A pass, and the step in which it ran.
+/// A pass, and the step that called it.
 pub(super) type Claimant = (PassId, usize);
 
-/// Claims by property. A claim about a function that the pass did not change is checked only when something relies on it.
+/// Claims by property. A claim about functions that the pass did not change is checked only when another pass relies on
+/// it.
 #[derive(Default)]
 pub(super) struct Claims(BTreeMap<String, Claim>);
 
@@ -20,7 +21,7 @@ struct Claim {
 }
 
 impl Claims {
-    /// Records that a pass established a property. If the property already holds, its first claim stays.
+    /// Records that a pass established a property. If the property already held, the earlier claim stays.
     pub(super) fn add(&mut self, property: &str, by: Claimant) {
         self.0.entry(property.to_string()).or_insert_with(|| Claim { by: Some(by), ..Claim::default() });
     }

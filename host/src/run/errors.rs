@@ -9,7 +9,7 @@ use passhost_lang::ir::Module;
 use plugin_api::abi::host::RunFailure;
 use registry::{Owner, PassId, Unit};
 
-/// Replaces the message of a pass that returned an error without one.
+/// The message shown for a pass that returned an error without a message.
 const NO_REASON: &str = "returned an error without a message; its author should add one";
 
 impl Run<'_> {
@@ -68,7 +68,7 @@ impl Run<'_> {
         }
     }
 
-    /// Builds the error of a step that requires something unavailable.
+    /// Builds the error of a step that requires something that is not available.
     pub(super) fn stuck(&self, unit: &Unit, position: usize, message: String) -> Error {
         let kind = if unit.pass().is_some() { StepKind::Pass } else { StepKind::Sequential };
         self.whole_error(unit, kind, position, message, exit::REQUEST)
@@ -98,7 +98,7 @@ impl Run<'_> {
         Shown::new(self.engine, module, what).place(function, node)
     }
 
-    /// Quarantines the plugin of a pass: it is not called again.
+    /// Quarantines the plugin of a pass, so that it is not called again.
     pub(super) fn mark(&self, pass: PassId, did: &str) {
         let registry = self.engine.registry();
         let why = format!("plugin `{}` {did} `{}`", registry.pass_owner(pass).name, registry.pass(pass).name);

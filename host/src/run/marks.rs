@@ -1,4 +1,4 @@
-//! State that all threads of a run share: the number under which plugins cache analyses, and the quarantined plugins.
+//! State shared by all threads of a run: the number under which plugins cache analyses, and the quarantined plugins.
 
 use crate::engine::Engine;
 use passhost_lang::ir::{Body, Call, Module};
@@ -14,10 +14,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) struct Marks {
     /// The number under which plugins cache analyses; see [`Marks::replaced`].
     run: AtomicU64,
-    /// Number of nodes in functions that were replaced since the run got its number, and the count at which to check again.
+    /// Number of nodes in functions that were replaced since the run got its number, and the count at which the next
+    /// check is due.
     replaced: AtomicUsize,
     look_at: AtomicUsize,
-    /// The reason why each of these plugins is quarantined: neither its passes nor its checkers are called.
+    /// The quarantined plugins, with the reason. Neither their passes nor their checkers are called.
     plugins: Mutex<BTreeMap<OwnerId, String>>,
 }
 
@@ -28,9 +29,9 @@ impl Default for Marks {
     }
 }
 
-/// Replaced functions may stay cached up to this number of nodes.
+/// Maximum number of nodes of replaced functions that may stay cached in any case.
 const FEW_NODES: usize = 1 << 16;
-/// They may also stay cached up to this multiple of the module's nodes.
+/// Maximum number of nodes of replaced functions that may stay cached, as a multiple of the module's nodes.
 const TIMES: usize = 4;
 
 /// Returns a new number on each call, never 0.
@@ -44,7 +45,7 @@ fn nodes(body: &Body) -> usize {
 }
 
 impl Marks {
-    /// Returns the number under which plugins cache analyses. They drop analyses with another number.
+    /// Returns the number under which plugins cache analyses. Analyses with another number are dropped.
     pub(super) fn run(&self) -> u64 {
         self.run.load(Ordering::Relaxed)
     }

@@ -26,7 +26,8 @@ use std::time::{Duration, Instant};
 const LOG: &str = "passhost::run";
 
 impl<'r> Run<'r> {
-    /// Runs one pass between its instruments. Returns true if the module changed in more than names, and the cost.
+    /// Runs one pass between its instruments. Returns true if more than names changed in the module, and the cost of
+    /// the pass.
     pub(super) fn pass(&mut self, job: &Job<'_>, held: &mut Facts) -> Result<(bool, Cost), Stop> {
         let (registry, pass, number) = (self.engine.registry(), job.pass, job.number);
         let info = registry.pass(pass);
@@ -85,7 +86,7 @@ impl<'r> Run<'r> {
         Stop::After(error, changed, cost)
     }
 
-    /// Returns the facts about the current pass that instruments get.
+    /// Returns the description of the current pass that instruments receive.
     pub(super) fn facts(&self, pass: PassId) -> PassFacts<'r> {
         let registry = self.engine.registry();
         let (info, position) = (registry.pass(pass), self.position);
@@ -139,7 +140,7 @@ impl<'r> Run<'r> {
         Ok((changed, Cost { time, verify, bindings }))
     }
 
-    /// Returns the result of a pass and its time. Calls the pass, unless that was done before the run.
+    /// Returns the result of a pass and its time. Does not call the pass if it was called before the run.
     fn called(&self, job: &Job<'_>, before: &Module) -> (Result<Module, Error>, Duration) {
         let (pass, info) = (job.pass, self.engine.registry().pass(job.pass));
         let earlier = self.runner.called.take();
@@ -177,7 +178,7 @@ impl<'r> Run<'r> {
         })
     }
 
-    /// Returns an error if a pass that returned a module also reported an error. `from` is the number of earlier reports.
+    /// Returns an error if a pass reported an error but returned a module. `from` is the number of earlier reports.
     fn check_said(&self, pass: PassId, from: usize) -> Result<(), Error> {
         let errors = |said: &PassDiagnostic| said.severity == Severity::Error && said.instrument.is_none();
         let message = match self.services.said.borrow()[from..].iter().filter(|said| errors(said)).count() {
@@ -188,7 +189,7 @@ impl<'r> Run<'r> {
         Err(self.step_error(pass, None, message, None))
     }
 
-    /// Reports operators that no plugin declares, and that this pass is the first to call.
+    /// Reports undeclared operators that this pass is the first to call.
     fn check_operators(
         &self,
         pass: PassId,
@@ -218,7 +219,7 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// Verifies the result of a pass. Reports the first violation, regardless of the number of threads.
+    /// Verifies the result of a pass. Reports the first violation, whatever the number of threads.
     fn verify(&self, before: &Module, after: &Module, affected: &[Affected<'_>]) -> Result<(), Violation> {
         let rules = self.rules();
         verify_attributes(before, after, &rules)?;
@@ -249,7 +250,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Returns the inference rules as the run uses them.
+    /// Returns the inference rules in the form that the run uses.
     fn rules(&self) -> Rules<'_> {
         Rules { engine: self.engine, marks: self.services.marks }
     }

@@ -9,21 +9,21 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// The threads of a run, started when a pass is worth it.
+/// The threads of a run. They are started when a pass has enough work.
 pub(super) struct Workers {
-    /// Number of threads; `None` for the number of cores, which is queried late, because the query takes longer than
-    /// some passes.
+    /// Number of threads; `None` for the number of cores, which is queried as late as possible, because the query takes
+    /// longer than some passes.
     jobs: Option<usize>,
     pool: OnceLock<Option<ThreadPool>>,
 }
 
-/// Work shorter than this runs on the calling thread, because waking others takes about as long.
+/// Minimum amount of work for which other threads are woken, because waking them takes about as long.
 const WORTH_IT: Duration = Duration::from_micros(200);
 
 /// Maximum number of threads. A pool of thousands would spend its time waking and sleeping.
 const MOST: usize = 256;
 
-/// Stack size. Passes may recurse as deeply as a body may be nested.
+/// Bytes of stack of a thread. Passes may recurse as deeply as a body may be nested.
 const STACK: usize = 16 << 20;
 
 /// A function with its name.
@@ -48,7 +48,7 @@ impl Work for Affected<'_> {
 }
 
 impl Workers {
-    /// Creates this number of threads; the default is the number of cores.
+    /// Creates `jobs` threads; by default, one per core.
     pub(super) fn new(jobs: Option<usize>) -> Workers {
         Workers { jobs, pool: OnceLock::new() }
     }
@@ -67,8 +67,8 @@ impl Workers {
         self.pool.get_or_init(start).as_ref()
     }
 
-    /// Splits the functions into consecutive stretches, runs `run` on each, and returns the results in order. The first few stretches run on
-    /// this thread, to estimate the cost of the rest.
+    /// Splits the functions into consecutive stretches, calls `run` on each, and returns the results in order. The
+    /// first few stretches run on this thread, to estimate the cost of the others.
     pub(super) fn run<W: Work, R: Send>(&self, functions: &[W], run: impl Fn(&[W]) -> R + Sync) -> Vec<R> {
         if self.jobs == Some(1) || functions.len() < 2 {
             return vec![run(functions)];

@@ -22,7 +22,7 @@ enum Verdict {
     Holds,
     /// The property cannot be checked.
     Unknown,
-    /// This function lacks the property, for this reason.
+    /// The named function lacks the property, for the given reason.
     Fails(String, PassError),
     /// The checker itself failed.
     Broken(String),
@@ -69,8 +69,8 @@ impl Run<'_> {
         Err(error)
     }
 
-    /// Checks a claimed property before a pass relies on it. If it does not hold, the pass that claimed it is to blame, because functions
-    /// that changed since then were checked at that time.
+    /// Checks a claimed property before a pass relies on it. If the property does not hold, the pass that claimed it is
+    /// at fault, because functions that changed since the claim were checked when they changed.
     fn settle(&mut self, user: PassId, property: &str, module: &Module, facts: &mut Facts) -> Result<(), Error> {
         if !self.is_checked(property) {
             return Ok(());
@@ -163,7 +163,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Builds the error of a false claim. `found` is where it was detected, if not directly after the pass.
+    /// Builds the error about a false claim. `found` is the place at which it was detected, if that is not directly
+    /// after the pass.
     fn false_claim(
         &self,
         (pass, position): Claimant,
@@ -187,7 +188,8 @@ impl Run<'_> {
         self.engine.registry().property(property).is_some_and(|(info, ..)| info.checked)
     }
 
-    /// Runs a checker on functions of a module. With `--paranoid`, also checks that it did not write to the module.
+    /// Runs a checker on functions of a module. With `--paranoid`, also checks that the checker did not write to the
+    /// module.
     fn watched<'m>(
         &mut self,
         pass: PassId,

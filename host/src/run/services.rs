@@ -28,13 +28,14 @@ pub(super) struct Services<'a> {
     settings: &'a Settings,
     /// Full name of the current pass.
     pass: RefCell<String>,
-    /// The instrument that is being called.
+    /// The name of the instrument that is being called.
     speaking: Speaking,
-    /// The module in which places are looked up. All threads of a run share it, so that it is printed at most once.
+    /// The module in which places are looked up. All threads of a run share it, so that the module is printed at most
+    /// once.
     input: RefCell<Arc<Input>>,
     /// The reported diagnostics.
     pub(super) said: RefCell<Vec<PassDiagnostic>>,
-    /// True if the last diagnostic was kept, so that new labels are added to it.
+    /// True if the last diagnostic was kept. New labels are then added to it.
     labelled: Cell<bool>,
     pub(super) counted: RefCell<Counters>,
 }
@@ -76,7 +77,7 @@ impl<'a> Services<'a> {
     }
 }
 
-/// The diagnostics that were forwarded already.
+/// The diagnostics that were already forwarded.
 #[derive(Default)]
 pub(super) struct Heard {
     n: usize,
@@ -106,7 +107,7 @@ fn is_on_request(severity: Severity) -> bool {
     matches!(severity, Severity::Missed | Severity::Matched)
 }
 
-/// A module on which passes run, with its text, once a place in it is reported, and its evaluations.
+/// A module on which passes run, its evaluations, and its text after a place in it was reported.
 pub(super) struct Input {
     module: Module,
     shown: OnceLock<Shown>,

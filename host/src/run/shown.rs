@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A printed module, in which places are shown.
+/// A printed module in which places can be shown.
 pub(super) struct Shown {
     what: String,
     text: Arc<str>,
@@ -15,7 +15,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// Prints a module. `what` describes the module in messages.
+    /// Prints a module; messages call it `what`.
     pub(super) fn new(engine: &Engine, module: &Module, what: &str) -> Shown {
         // If a module cannot be printed, its nodes do not have places.
         let printed = script::print_shown(module, engine);

@@ -24,7 +24,7 @@ pub(super) struct Run<'r> {
     pub(super) runner: &'r Runner<'r>,
     pub(super) engine: &'r Engine,
     pub(super) plan: &'r Plan,
-    /// The services for plugins between passes, with all reports.
+    /// The services for plugins between passes, which collect all reports.
     pub(super) services: &'r Services<'r>,
     pub(super) module: Module,
     /// Number of the current step in the plan.
@@ -37,13 +37,13 @@ pub(super) struct Run<'r> {
     /// Sequentials and composite passes that have begun, the innermost last.
     pub(super) wholes: Vec<Whole<'r>>,
     failed: Failed,
-    /// The passes that are still to be called, and the outcomes of the others.
+    /// The passes that remain to be called, and the outcomes of the others.
     pub(super) rest: Rest,
     pub(super) ledger: Ledger<'r>,
     heard: Heard,
 }
 
-/// The options of each failed pass, and the module that made it fail.
+/// For each failed pass, its options and the module on which it failed.
 type Failed = HashMap<PassId, Vec<(Vec<OptionValue>, Module)>>;
 
 /// The reason why a step did not run. It decides where the run resumes, and which outcomes the steps have that need or contain the step.
@@ -58,7 +58,8 @@ pub(super) enum Stop {
     Lacking(String),
     /// An instrument failed before the pass ran.
     Before(Error),
-    /// An instrument failed after the pass had run. Contains whether the pass changed the module, and its cost, unless it is a Sequential.
+    /// An instrument failed after the pass had run. Contains true if the pass changed the module, and the cost of the
+    /// pass; a Sequential has no cost.
     After(Error, bool, Option<Cost>),
 }
 
@@ -147,7 +148,8 @@ impl<'r> Run<'r> {
         if self.ledger.errors.is_empty() { self.rest.has_begun() } else { Ok(()) }
     }
 
-    /// Handles a step that did not run: records the outcome of it and of the steps that need or contain it, and stops or continues the run.
+    /// Handles a step that did not run: records the outcome of the step and of the steps that need or contain it, and
+    /// stops or continues the run.
     fn stopped(&mut self, stop: Stop, driver: &mut Driver<'_>) -> Result<(), Error> {
         let keep_going = self.runner.keep_going;
         let vetoed = if let Stop::Vetoed(by) = &stop { format!("was vetoed by {by}") } else { String::new() };
@@ -189,14 +191,15 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// Returns an error if a requested step is pointless because the plugin of its pass is quarantined. Then its requirements do not run
-    /// either.
+    /// Returns an error if running a requested step is pointless because the plugin of its pass is quarantined. The
+    /// requirements of the step do not run either.
     fn may_try(&self, step: &Step) -> Result<(), Stop> {
         let pass = step.unit.pass().filter(|_| step.skip.is_none() && self.plan.members(step).is_none());
         pass.and_then(|pass| self.marked(pass)).map_or(Ok(()), |why| Err(Stop::Skipped(why)))
     }
 
-    /// Runs a pass, unless it is not one of the passes to call, its plugin is quarantined, or it already failed on this module.
+    /// Runs a pass, unless it is not among the passes to call, its plugin is quarantined, or it already failed on the
+    /// same module.
     fn run(&mut self, job: &Job<'_>, driver: &mut Driver<'_>) -> Result<(), Stop> {
         self.rest.begins(job.number).map_err(Stop::Failed)?;
         match self.rest.instead(job.pass) {

@@ -1,4 +1,5 @@
-//! Treats a Sequential or composite pass as a pass: asks instruments whether it may run, and notifies them before and after its members.
+//! Treats a Sequential or composite pass like a pass: asks instruments whether it may run, and notifies them before and
+//! after its members run.
 
 use super::begun::{Rounds, Whole};
 use super::steps::{Run, Stop};
@@ -70,7 +71,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Ends the Sequential or composite pass that began last.
+    /// Ends the innermost open Sequential or composite pass.
     pub(super) fn end(&mut self) -> Result<(), Stop> {
         let Some(Whole { step, number, started, before, .. }) = self.wholes.pop() else { return Ok(()) };
         let pass = self.facts_of(&step, number);
@@ -87,7 +88,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Returns the reason to skip a step that needs a composite pass with a member that did not run.
+    /// Returns the reason to skip a step that needs a composite pass of which a member did not run.
     pub(super) fn lacking(&self, needed: &Unit, missing: &str) -> Stop {
         Stop::Lacking(format!("needs {}, of which {missing}", needed.name(self.engine.registry())))
     }
@@ -112,7 +113,7 @@ impl<'r> Run<'r> {
 }
 
 impl Stop {
-    /// Describes the outcome, for instruments.
+    /// Describes the outcome in a message for instruments.
     fn message(&self) -> String {
         match self {
             Stop::Failed(Error::Step { message, .. }) => message.clone(),

@@ -1,6 +1,6 @@
 //! Recognizes models in other formats than TVMScript, and advises how to convert them if no plugin reads the format.
 
-/// The recognized format of an input, and what to do.
+/// The recognized format of an input, and what the user can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Foreign {
     /// The format, with its article: `an ONNX model`.
@@ -55,7 +55,7 @@ const JSON: Foreign = Foreign {
            to a file",
 };
 
-/// Recognizes bytes by their beginning.
+/// Recognizes the format of bytes by their beginning.
 pub(super) fn of_bytes(bytes: &[u8]) -> Option<Foreign> {
     const LIBRARIES: [&[u8]; 4] = [b"\x7fELF", b"\xcf\xfa\xed\xfe", b"MZ", b"\xca\xfe\xba\xbe"];
     if bytes.starts_with(b"PK\x03\x04") {
@@ -77,7 +77,7 @@ fn is_onnx(bytes: &[u8]) -> bool {
     matches!(bytes, [0x08, 1..=100, next, ..] if NEXT.contains(next))
 }
 
-/// Recognizes a text by its first nonblank line.
+/// Recognizes the format of a text by its first nonblank line.
 pub(super) fn of_text(text: &str) -> Option<Foreign> {
     let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next()?;

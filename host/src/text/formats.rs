@@ -1,5 +1,5 @@
-//! Determines the format of an input: the requested one, otherwise that of the file extension, otherwise that of the first
-//! bytes.
+//! Determines the format of an input: the requested format if there is one, otherwise by the file extension, and
+//! otherwise by the first bytes.
 
 use super::foreign::{self, Foreign};
 use super::input::Input;
@@ -45,7 +45,7 @@ impl Engine {
         Ok(Chosen::Reader(format, options))
     }
 
-    /// Finds a reader by extension and content; `None` means TVMScript.
+    /// Finds the reader of an input by extension and content; returns `None` for TVMScript.
     fn found(&self, input: &Input) -> Result<Option<Format<'_>>, Error> {
         let registry = self.registry();
         let several = |error: RegistryError| Error::Request {

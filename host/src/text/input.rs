@@ -21,9 +21,9 @@ pub struct Input {
     pub(super) options: ReadOptions,
     /// Name of the requested format.
     pub(super) format: Option<String>,
-    /// Options of its reader.
+    /// Options for the reader of that format.
     pub(super) format_options: Vec<(String, OptionValue)>,
-    /// A file with tensors for parameters.
+    /// A file with tensors to which parameters are bound.
     pub(super) params: Option<PathBuf>,
 }
 
@@ -175,7 +175,7 @@ impl Input {
         }
     }
 
-    /// Returns a copy of all bytes, to make a text of them.
+    /// Returns a copy of all bytes, which becomes a text.
     pub(super) fn copied(&self) -> Result<Vec<u8>, Error> {
         match &self.contents {
             Contents::File(_, file) => read_text(file).map_err(|error| unreadable(&self.origin, &error)),

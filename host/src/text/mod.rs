@@ -101,7 +101,7 @@ impl Engine {
         }
     }
 
-    /// Tries the plugin that reads an input, if the lockfile does not contain it.
+    /// Tries out the plugin that reads an input, if the lockfile does not contain the plugin.
     ///
     /// # Errors
     /// If no reader matches the input, or the plugin is rejected.
@@ -117,7 +117,7 @@ impl Engine {
         matches!(self.chosen(input), Ok(Chosen::Text))
     }
 
-    /// Returns the text of an input. Input in another format is read, and the module is printed.
+    /// Returns the text of an input. If the input has another format, it is read, and the module is printed.
     ///
     /// # Errors
     /// If it is not a text, or cannot be read.
@@ -184,8 +184,8 @@ impl Engine {
         }
     }
 
-    /// Returns the error for a violation, with its place in the printed module, because nodes do not record their place in the
-    /// text that was read.
+    /// Returns the error about a violation. The place is in the printed module, because nodes do not record their place
+    /// in the text that was read.
     fn ill_formed(&self, origin: &str, module: &Module, violation: &Violation) -> Error {
         let (origin, message) = (origin.to_string(), violation.to_string());
         Error::IllFormed { origin, message, place: self.place_of(module, violation) }
@@ -198,7 +198,7 @@ impl Engine {
         (!span.is_empty()).then_some((printed.text, span))
     }
 
-    /// Returns the error for a text that is not a module, which may be written in another language.
+    /// Returns the error about a text that is not a module; it may be written in another language.
     fn unreadable(&self, input: &Input, text: &Arc<str>, error: script::ReadError) -> Error {
         if let Some(form) = foreign::of_text(text) {
             return self.in_another_form(input, form);

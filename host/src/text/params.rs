@@ -27,7 +27,7 @@ struct Given {
 }
 
 impl Engine {
-    /// Returns the module with constants in place of the parameters that the file has.
+    /// Returns the module with constants in place of the parameters for which the file has tensors.
     ///
     /// # Errors
     /// If the file cannot be read, or a tensor of it does not belong to a parameter or does not fit it.
@@ -81,12 +81,12 @@ fn given(path: &Path, body: &Body) -> Result<BTreeMap<String, Given>, String> {
     Ok(arrays.into_iter().map(|(name, array)| (name, given(&array))).collect())
 }
 
-/// Returns the name of a tensor as a name in Python, in the way in which importers make parameters of it.
+/// Converts the name of a tensor to a Python name, in the same way as importers do for parameters.
 fn as_identifier(name: &str) -> String {
     name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
 }
 
-/// Replaces parameters by constants. Symbolic variables of their shapes become numbers.
+/// Replaces parameters by constants, and symbolic variables of their shapes by numbers.
 fn bind(body: &Body, given: BTreeMap<String, Given>, engine: &Engine) -> Result<Body, String> {
     let params: Vec<Value<'_>> = body.function().into_iter().flat_map(Function::params).collect();
     let find = |name: &str| params.iter().position(|param| param.name() == Some(name));
@@ -116,7 +116,7 @@ fn bind(body: &Body, given: BTreeMap<String, Given>, engine: &Engine) -> Result<
     infer_types(&sized.map_err(|error| error.to_string())?, engine).map_err(|error| error.to_string())
 }
 
-/// Checks that a tensor fits its parameter. The values of symbolic dimensions are added to `dims`.
+/// Checks that a tensor fits its parameter. Adds the values of symbolic dimensions to `dims`.
 fn fitting(param: Value<'_>, given: Given, dims: &mut BTreeMap<Sym, i64>) -> Result<Array, String> {
     let ty = param.ty().to_owned();
     let Some(wanted) = ty.as_tensor() else { return Err("its parameter is not a tensor".to_string()) };

@@ -36,7 +36,7 @@ pub(super) struct Services<'a> {
     take: Option<RefCell<&'a mut Take<'a>>>,
 }
 
-/// Receives the next bytes of the output, whose name is empty, or of a file beside it.
+/// Receives the next bytes of a file: of the output, if the name is empty, otherwise of a file beside it.
 pub(super) type Take<'a> = dyn FnMut(&str, &[u8]) -> bool + 'a;
 
 /// A diagnostic of a reader.
@@ -166,7 +166,7 @@ impl HostServices for Services<'_> {
 }
 
 impl Engine {
-    /// Reads an input by a reader, and verifies the module.
+    /// Reads an input with a reader, and verifies the module.
     pub(super) fn read_by(
         &self,
         input: &Input,
@@ -216,7 +216,7 @@ impl Engine {
         read?.map_err(|failure| failed(Direction::Read, input.origin(), name, owner, failure))
     }
 
-    /// Returns the module of a reader if it is well-formed.
+    /// Returns the module that a reader made, if it is well-formed.
     fn verified_of(
         &self,
         input: &Input,

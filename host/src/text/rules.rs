@@ -7,7 +7,7 @@ use passhost_lang::typing::operators::{Infer, InferError, Inferred};
 use script::Operators;
 use std::cell::Cell;
 
-/// The operators of an engine. Records whether a rule panicked, or ended its process.
+/// Calls the operators of an engine, and records whether a rule panicked or ended its process.
 pub(super) struct Rules<'e> {
     engine: &'e Engine,
     broke: Cell<bool>,

@@ -18,7 +18,7 @@ pub fn verify_changed(before: &Module, after: &Module, ops: &dyn Operators) -> R
     affected.iter().try_for_each(|affected| affected.check(after, &rules))
 }
 
-/// Checks attributes and global infos that are not in `before`.
+/// Checks attributes and global infos of `after` that `before` does not contain.
 pub(crate) fn verify_attributes(before: &Module, after: &Module, ops: &dyn Operators) -> Result<(), Violation> {
     let (Some(new), old) = (after.meta(), before.meta()) else { return Ok(()) };
     if old.is_some_and(|old| old.same(new)) {
@@ -42,7 +42,7 @@ pub(crate) struct Affected<'m> {
 }
 
 impl Affected<'_> {
-    /// Checks it as a function of `module`.
+    /// Checks the function as a part of `module`.
     pub(crate) fn check(&self, module: &Module, ops: &dyn Operators) -> Result<(), Violation> {
         match self.whole {
             true => {
@@ -52,13 +52,13 @@ impl Affected<'_> {
         }
     }
 
-    /// Returns its name and body, if it is new or changed.
+    /// Returns the name and body of the function, if it is new or changed.
     pub(crate) fn changed(&self) -> Option<(&str, &Body)> {
         self.new.then_some((self.name, self.body))
     }
 }
 
-/// Returns the functions to verify after `before` became `after`, in their order.
+/// Returns the functions to verify after a pass turned `before` into `after`, in their order.
 pub(crate) fn affected<'m>(before: &'m Module, after: &'m Module, kept: &mut KeptParts<'_>) -> Vec<Affected<'m>> {
     if before.same(after) {
         return Vec::new();

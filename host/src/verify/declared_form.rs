@@ -58,14 +58,15 @@ pub(crate) fn in_declared_form(
     if types.is_empty() { Ok(declared) } else { called_as(&declared, &types.into_iter().collect(), ops) }
 }
 
-/// Converts a function. Attributes of kept calls already have this form, but effects also depend on the code around them.
+/// Converts a function. Attributes of unchanged calls already have the declared form, but effects also depend on the
+/// surrounding code.
 fn declared(body: &Body, all_kept: bool, ops: &dyn Operators) -> Result<Body, PassError> {
     let body = if all_kept { body.clone() } else { with_declared_attributes(body, |op| ops.op_info(op))? };
     Ok(with_effects_of_unknown(&body, |op| ops.op_info(op))?)
 }
 
-/// Returns true if the new type of a Relax function can be used wherever the old one can. If the kind of type changed, the pass that changed
-/// it must have updated the callers.
+/// Returns true if the new type of a Relax function can be used wherever the old one can. If the kind of type changed,
+/// the pass must already have updated the callers.
 fn has_narrower_type(old: Option<&Body>, new: &Body) -> bool {
     let (Some(was), Some(is)) = (old.and_then(Body::function), new.function()) else { return false };
     let (was, is) = (was.value().ty(), is.value().ty());

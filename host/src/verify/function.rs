@@ -1,4 +1,5 @@
-//! Verifies one function: its calls by the rules of their operators, its types, its symbolic variables and the functions that it names.
+//! Verifies one function: its calls according to the rules of their operators, its types, its symbolic variables, and
+//! the functions that it names.
 
 use crate::verify::function_attrs::{attribute_fault, symbol_fault};
 use crate::verify::plain::PlainFunction;
@@ -68,7 +69,7 @@ pub(super) fn well_formed(
     Ok(check.plain.is_some())
 }
 
-/// Returns true if a function in a body returns a value of another type than it declares.
+/// Returns true if a function in a body returns a value of a type that contradicts the declared one.
 fn contradicts_itself(body: &Body) -> bool {
     body.values().filter_map(Value::as_function).any(|function| {
         let Some((said, found)) = function.result().map(|result| (function.ret_ty(), result.ty())) else {
@@ -81,7 +82,7 @@ fn contradicts_itself(body: &Body) -> bool {
 
 /// The leaves of a body that name functions of the module. Each leaf is checked once, because many calls share a callee.
 pub(super) struct Callees {
-    /// For each leaf, true if it was found correct.
+    /// For each leaf, true if it was already found correct.
     right: Vec<bool>,
 }
 
@@ -104,7 +105,7 @@ impl Callees {
     }
 }
 
-/// Returns the fault of a leaf that names a function of the module.
+/// Returns the fault, if any, of a leaf that names a function of the module.
 fn callee_fault(value: Value<'_>, module: &Module) -> Option<String> {
     let Expr::GlobalVar(target) = value.view() else { return None };
     let Some(callee) = module.get(target) else {
@@ -121,7 +122,7 @@ fn callee_fault(value: Value<'_>, module: &Module) -> Option<String> {
     }
 }
 
-/// Checks that a value of type `found` can be used where `said` is declared. `what` names the value in messages.
+/// Checks that a value of type `found` can be used where type `said` is declared. Messages call the value `what`.
 fn fits_type(said: &Type, found: &Type, what: impl Fn() -> String) -> Result<(), String> {
     // Try equality first, because it is cheaper than a full comparison of dimensions, and most types are equal.
     if said == found {
@@ -138,10 +139,11 @@ struct Check<'a> {
     body: &'a Body,
     module: &'a Module,
     infer: &'a dyn Infer,
-    /// The function, as long as everything so far has a text that is known to read as the same function.
+    /// The function, while everything checked so far is known to read back as the same function.
     plain: Option<PlainFunction<'a>>,
     callees: Callees,
-    /// Hashes of calls that were found correct: callee, operands or their types, attributes, result type.
+    /// Hashes of calls that were found correct, computed from callee, operands or their types, attributes and result
+    /// type.
     seen: HashSet<u64, foldhash::fast::RandomState>,
     hasher: RandomState,
     symbols: Symbols,
@@ -189,7 +191,8 @@ impl Check<'_> {
         kept && !value.operands().any(|operand| operand.leaf().is_some_and(|leaf| leaf.kind == leaf::GLOBAL_VAR))
     }
 
-    /// Checks that a visible value of a dataflow block does not have a type with scalars that are visible only inside.
+    /// Checks that the type of a value that is visible outside of its dataflow block does not mention scalars that are
+    /// visible only inside.
     fn shown_type(&self, value: Value<'_>) -> Result<(), String> {
         let Some((_, inner)) = self.symbols.flows.last().filter(|(_, inner)| !inner.is_empty()) else { return Ok(()) };
         if !value.is_bound() || value.has(flag::INNER) {
@@ -267,7 +270,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Returns true if a function of the module is declared pure, for a call without a type of its callee.
+    /// Returns true if a callee is a function of the module that is declared pure. Used for calls whose callee has no
+    /// type.
     fn declared_pure(&self, callee: Value<'_>) -> bool {
         let function = callee.as_global().filter(|_| !callee.ty().is_known()).and_then(|name| self.module.get(name));
         let of_relax = |body: &Body| body.function().is_some_and(|function| function.is_pure());

@@ -1,9 +1,10 @@
-//! Checks function attributes whose value TVM reads. TVM cannot read a text in which they have the wrong kind.
+//! Checks function attributes whose values TVM reads. TVM cannot read a text in which such an attribute has the wrong
+//! kind of value.
 
 use passhost_lang::ir::{Body, BodyKind, Value};
 
-/// Checks the `global_symbol` attribute. A public Relax function must have its own name, and a private function must not have any. A PrimFunc
-/// may have another name.
+/// Checks the `global_symbol` attribute. It must be the own name for a public Relax function, and must be missing for a
+/// private function. It may be another name for a PrimFunc.
 pub(crate) fn symbol_fault(name: &str, body: &Body) -> Option<String> {
     let value = body.root().attr("global_symbol")?;
     let symbol = value.as_str();
@@ -18,7 +19,7 @@ pub(crate) fn symbol_fault(name: &str, body: &Body) -> Option<String> {
     other.then(|| format!("is called `{name}`, but its global_symbol is \"{symbol}\"; use the same name for both"))
 }
 
-/// Returns the fault in the attributes of a Relax function, which can be nested in another one.
+/// Returns the fault in the attributes of a Relax function, which may be nested in another function.
 pub(crate) fn attribute_fault(function: Value<'_>) -> Option<String> {
     if function.index() != Some(0) && function.attr("global_symbol").is_some() {
         return Some("is inside another function, but has a global_symbol; remove it".to_string());

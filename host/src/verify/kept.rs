@@ -12,10 +12,10 @@ use std::collections::HashMap;
 /// long removed range and still takes linear time.
 const STEPS: usize = 8;
 
-/// The nodes of a function that were in the function before it.
+/// The nodes of a function that its previous version already had.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
-    /// For each node, the old node, or [`NONE`]; empty if no node is kept.
+    /// For each node, its node in the previous version, or [`NONE`]; empty if no node is kept.
     old: Vec<u32>,
 }
 
@@ -61,7 +61,7 @@ impl Unverified {
     }
 }
 
-/// The kept nodes of changed functions, for two checks. The handles ensure that addresses are not reused.
+/// The kept nodes of changed functions, which two checks use. The handles ensure that addresses are not reused.
 #[derive(Debug)]
 pub(crate) struct KeptParts<'u> {
     unverified: &'u Unverified,
@@ -74,7 +74,7 @@ impl<'u> KeptParts<'u> {
         KeptParts { unverified, known: HashMap::default() }
     }
 
-    /// Returns the nodes of `before` that `after` kept, and caches them until they are taken.
+    /// Returns the nodes of `before` that `after` kept, and caches the result until it is taken.
     pub(crate) fn of(&mut self, before: &Body, after: &Body) -> &Kept {
         let unverified = self.unverified;
         let kept = || (after.clone(), unverified.kept(before, after));
@@ -88,7 +88,7 @@ impl<'u> KeptParts<'u> {
     }
 }
 
-/// Returns true if the tables of a function begin with those of another one.
+/// Returns true if the tables of a function begin with all entries of those of another function.
 fn begins_with(new: &RawView<'_>, old: &RawView<'_>) -> bool {
     macro_rules! all {
         ($($table:ident),*) => { $(new.$table().starts_with(old.$table()))&&* };
@@ -101,7 +101,7 @@ struct Search<'a> {
     new: &'a RawView<'a>,
     /// The old node after the last match.
     at: usize,
-    /// Number of old nodes that may be inspected.
+    /// Number of old nodes that may still be inspected.
     steps: usize,
     found: Vec<u32>,
 }
@@ -145,8 +145,8 @@ impl Search<'_> {
         operands.len() == before.len() && operands.iter().zip(before).all(|(new, old)| self.is_same_operand(*new, *old))
     }
 
-    /// Returns true for the same leaf, a value of the same type, or a value that is itself kept. Rules look at the value itself if it is
-    /// unbound, or its type is unknown.
+    /// Returns true for the same leaf, for a value of the same type, and for a value that is itself kept. An unbound
+    /// value, or one of unknown type, must be kept, because rules examine the value itself.
     fn is_same_operand(&self, new: u32, old: u32) -> bool {
         if (new | old) & LEAF_BIT != 0 {
             return new == old;

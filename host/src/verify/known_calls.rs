@@ -10,17 +10,17 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::RandomState;
 
-/// Rules with a cache of their results.
+/// Inference rules with a cache of their results.
 pub(crate) struct KnownCalls<'r, R: ?Sized> {
     rules: &'r R,
     known: RefCell<HashMap<u64, Inferred>>,
     hasher: RandomState,
-    /// False for a single function, which needs no cache because its check already recognizes repeated calls.
+    /// False for a single function. It needs no cache, because its check already recognizes repeated calls.
     several: bool,
 }
 
 impl<'r, R: ?Sized> KnownCalls<'r, R> {
-    /// Creates a cache for this number of functions.
+    /// Creates a cache for checking `functions` functions.
     pub(crate) fn new(rules: &'r R, functions: usize) -> KnownCalls<'r, R> {
         KnownCalls { rules, known: RefCell::default(), hasher: RandomState::new(), several: functions > 1 }
     }

@@ -10,7 +10,7 @@ use script::Operators;
 
 /// Maximum nesting of types, dimensions and attributes in a plain function.
 const DEEP: u8 = 20;
-/// Maximum number of dimensions for which a text can give only the rank.
+/// Maximum number of dimensions that a text can give as a rank only.
 const MOST_DIMS: i32 = 64;
 
 /// A Relax function whose records, apart from calls, are plain: blocks of calls, tuples, tuple elements and renamings, with tensors and
@@ -33,7 +33,7 @@ impl<'a> PlainFunction<'a> {
     }
 }
 
-/// Returns the nesting of each dimension; `None` if it is not plain.
+/// Returns the nesting of each dimension; `None` if one of them is not plain.
 fn plain_dims(raw: &RawView<'_>) -> Vec<Option<u8>> {
     let mut plain: Vec<Option<u8>> = Vec::with_capacity(raw.prims().len());
     for rec in raw.prims() {
@@ -59,7 +59,7 @@ fn plain_dims(raw: &RawView<'_>) -> Vec<Option<u8>> {
 #[derive(Clone, Copy)]
 struct PlainType {
     depth: u8,
-    /// True if each dimension is a number or variable.
+    /// True if each dimension is a number or a variable.
     simple: bool,
 }
 
@@ -98,7 +98,7 @@ fn plain_types(raw: &RawView<'_>, dims: &[Option<u8>]) -> Vec<Option<PlainType>>
     plain
 }
 
-/// Returns true for an unknown type, or one that is common in tensors of models.
+/// Returns true for an unknown data type, and for those that are common in tensors of models.
 pub(super) fn plain_dtype(dtype: DType) -> bool {
     let known = match dtype.code() {
         0 | 1 => matches!(dtype.bits(), 8 | 16 | 32 | 64),
@@ -114,11 +114,11 @@ pub(super) fn plain_dtype(dtype: DType) -> bool {
 struct Structure<'r> {
     raw: &'r RawView<'r>,
     types: Vec<Option<PlainType>>,
-    /// Nested tuples whose user has not been reached.
+    /// Nested tuples whose user has not been reached yet.
     pending: Vec<u32>,
 }
 
-/// `None` if a record is not plain.
+/// The result of a check: `None` if a record is not plain.
 type Plain = Option<()>;
 
 impl Structure<'_> {
@@ -198,7 +198,7 @@ impl Structure<'_> {
         (self.pending.is_empty() && shown).then_some(impure)
     }
 
-    /// Checks that the nested operands of a node are the pending tuples, in order.
+    /// Checks that the nested operands of a node are exactly the pending tuples, in order.
     fn uses(&mut self, node: &NodeRec) -> Plain {
         let nodes = self.raw.nodes();
         let mut waiting = std::mem::take(&mut self.pending).into_iter();
@@ -209,7 +209,7 @@ impl Structure<'_> {
         waiting.next().is_none().then_some(())
     }
 
-    /// Checks a tuple of variables and constants, whose type must consist of theirs.
+    /// Checks a tuple of variables and constants. Its type must consist of their types.
     fn tuple(&mut self, node: &NodeRec) -> Plain {
         let ty = self.raw.types()[node.ty as usize];
         let fields = self.raw.list(ty.off, ty.len);
@@ -285,13 +285,13 @@ fn plain_constant(raw: &RawView<'_>, leaf: &LeafRec) -> Plain {
     finite.then_some(())
 }
 
-/// Checks attributes of a function: numbers and strings, ordered by key.
+/// Checks the attributes of a function, which must be numbers and strings, ordered by key.
 pub(super) fn plain_function_attrs(raw: &RawView<'_>, id: u32) -> Plain {
     let Some(dict) = raw.dicts().get(id as usize) else { return Some(()) };
     plain_entries(raw, raw.attrs().get(dict.off as usize..)?.get(..dict.len as usize)?)
 }
 
-/// Checks the entries of a dict that is not empty: numbers and strings, ordered by key.
+/// Checks the entries of a nonempty dict, which must be numbers and strings, ordered by key.
 pub(super) fn plain_entries(raw: &RawView<'_>, entries: &[AttrRec]) -> Plain {
     let keys = || entries.iter().map(|entry| raw.str(entry.key));
     (!entries.is_empty() && keys().is_sorted_by(|a, b| a < b) && keys().all(plain_text)).then_some(())?;
@@ -323,7 +323,7 @@ fn plain_attr(raw: &RawView<'_>, rec: &AttrRec, deep: u8) -> Plain {
     plain.then_some(())
 }
 
-/// Names with a special meaning after `R.`.
+/// Names that have a special meaning after `R.`.
 const SYNTAX: &[&str] = &[
     "const",
     "dist.const",
@@ -390,7 +390,7 @@ impl PlainFunction<'_> {
         *self.types.get(ty as usize)?
     }
 
-    /// Checks a shape, whose type must have the same dimensions.
+    /// Checks a shape. Its type must have the same dimensions.
     fn shape(&self, leaf: &LeafRec) -> Plain {
         let ty = self.ty(leaf.ty).map(|_| self.raw.types()[leaf.ty as usize])?;
         let (off, len) = leaf.list();
@@ -398,7 +398,7 @@ impl PlainFunction<'_> {
         (ty.kind == tykind::SHAPE && ty.flags == tyflag::PRIMS && same).then_some(())
     }
 
-    /// Returns true for a function of the module, at the type that a reader gives its callers.
+    /// Returns true for a function of the module with the type that a reader gives it for its callers.
     fn is_global(&self, callee: Value<'_>) -> bool {
         let Some(function) = callee.as_global().and_then(|name| self.module.get(name)) else { return false };
         let Some(rec) = callee.ty().rec().filter(|rec| rec.kind == tykind::CALLABLE) else { return false };
@@ -441,7 +441,7 @@ fn plain_attrs(raw: &RawView<'_>, attrs: Dict<'_>, info: &OpInfo) -> Plain {
     Some(())
 }
 
-/// Returns true if a reader gives an attribute of this type the same form.
+/// Returns true if a reader would store an attribute of this type in the same form.
 fn is_read_as(info: &AttrInfo, value: AttrView<'_>) -> bool {
     let ints = || value.kind() == attr::LIST && value.items().all(|item| item.kind() == attr::INT);
     let none = value.kind() == attr::NONE;

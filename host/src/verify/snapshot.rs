@@ -28,12 +28,12 @@ struct Content {
     data: Vec<Vec<u8>>,
 }
 
-/// The first change that was found.
+/// The first detected change.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// Name of the function; `None` for a part of the module itself.
+    /// Name of the function; `None` if a part of the module itself changed.
     pub(crate) function: Option<String>,
-    /// Description of the part, for a message.
+    /// Description of the changed part, for a message.
     pub(crate) part: String,
 }
 
@@ -86,7 +86,7 @@ impl Content {
         Content { sections: Sections::copy_of(raw), places: sections!(places), data }
     }
 
-    /// Returns the part that changed. A slice with another address or length is not compared.
+    /// Returns the part that changed. Slices that have another address or length are not compared.
     fn difference(&self, now: &RawView<'_>) -> Option<&'static str> {
         let mut places = self.places.iter();
         macro_rules! compare {
@@ -126,7 +126,7 @@ mod tests {
         b.finish().expect("a body")
     }
 
-    /// A new section that is not compared would make this sum too small.
+    /// If a new section were not compared, this sum would be too small.
     #[test]
     fn every_section_is_compared() {
         let body = body();

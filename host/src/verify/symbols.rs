@@ -1,4 +1,4 @@
-//! Tracks the symbolic variables that are visible at the current place.
+//! Tracks the symbolic variables that are visible at the current position.
 
 use passhost_lang::ir::records::{flag, kind};
 use passhost_lang::ir::{Sym, Ty, Type, Value};
@@ -11,9 +11,9 @@ pub(crate) struct Symbols {
     defined: Vec<bool>,
     /// Variables in the order of their definition.
     order: Vec<usize>,
-    /// Open scopes: where they end, and the number of variables defined before.
+    /// Open scopes: the position at which each ends, and the number of variables defined before it.
     scopes: Vec<(usize, usize)>,
-    /// Open dataflow blocks: where they end, and the scalar variables local to them.
+    /// Open dataflow blocks: the position at which each ends, and its local scalar variables.
     pub(crate) flows: Vec<(usize, Vec<u32>)>,
     /// Local scalar variables of dataflow blocks that have ended. They cannot be defined again.
     ended: Vec<u32>,
@@ -63,8 +63,8 @@ impl Symbols {
     }
 }
 
-/// Calls `look` with the symbolic variables that a type needs from outside. Variables that the parameters of a function type define are not
-/// among them.
+/// Calls `look` with the symbolic variables that a type needs from outside. Variables that the parameters of a function
+/// type define are skipped.
 pub(crate) fn all_symbols(ty: &Type, look: &mut dyn FnMut(u32)) {
     match ty {
         Type::Tuple(fields) => fields.iter().for_each(|field| all_symbols(field, look)),

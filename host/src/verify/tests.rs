@@ -1,4 +1,4 @@
-//! Tests of faults in modules that are built directly.
+//! Tests that faults are found in modules that are built directly.
 
 use super::*;
 use passhost_lang::ir::records::{flag, kind};

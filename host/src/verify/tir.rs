@@ -79,7 +79,7 @@ fn scalar_fits(param: Ty<'_>, given: Ty<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the buffer of a parameter: the parameter itself, or the buffer that it is matched with.
+/// Returns the buffer of a parameter: the parameter itself, or the buffer with which it is matched.
 fn buffer_of_param<'a>(function: &'a Body, param: Value<'a>) -> Option<Ty<'a>> {
     if param.ty().kind() == tykind::BUFFER {
         return Some(param.ty());
@@ -202,7 +202,7 @@ fn dtype(value: Value<'_>) -> DType {
     value.ty().dtype()
 }
 
-/// Returns the lanes. Negative ones are multiples of a length that is determined at run time.
+/// Returns the number of lanes. A negative number is a multiple of a length that is determined at run time.
 fn lanes(value: Value<'_>) -> i16 {
     dtype(value).lanes() as i16
 }
@@ -278,7 +278,7 @@ fn buffer_itself(value: Value<'_>) -> Result<(), String> {
     if of == buffer_of::VIEW { view(value) } else { Ok(()) }
 }
 
-/// Checks that variables that one `bx, by = T.cta_id([4, 4])` declares are adjacent.
+/// Checks that variables declared by one `bx, by = T.cta_id([4, 4])` are adjacent.
 fn scope_ids(value: Value<'_>, body: &Body) -> Result<(), String> {
     let Some(callee) = value.attr("scope_id").and_then(AttrView::as_str) else { return Ok(()) };
     let number = |value: Value<'_>, name: &str| value.attr(name).and_then(AttrView::as_int).unwrap_or(0);
@@ -389,7 +389,7 @@ mod tests {
     use passhost_lang::ir::records::{axis, buffer_of};
     use passhost_lang::ir::{BodyBuilder, BufferType, Dim, NodeSpec, Type, V};
 
-    /// A function builder with common operands: a buffer of 4 by 4 floats, numbers, and a comparison.
+    /// A function builder, with operands for tests: a buffer of 4 by 4 floats, numbers, and a comparison.
     struct Tir {
         b: BodyBuilder,
         buffer: V,

@@ -5,20 +5,20 @@ use passhost_lang::ir::records::{attr, buffer_of, flag, kind, tykind};
 use passhost_lang::ir::{Body, Dim, Value};
 use std::collections::{HashMap, HashSet};
 
-/// Facts about variables, collected while the nodes are walked in order.
+/// Collects facts about variables while the nodes are visited in order.
 pub(crate) struct Scopes<'b> {
     body: &'b Body,
-    /// For each nested expression, the statement or other node that it belongs to.
+    /// For each nested expression, the statement or other node to which it belongs.
     part_of: Vec<u32>,
     /// The headers of open blocks with iterators.
     blocks: Vec<Value<'b>>,
     /// For each loop variable, the number of open blocks with iterators around its loop.
     loops: HashMap<u32, usize>,
-    /// Declared variables that are not a parameter, loop variable or binding.
+    /// Declared variables that are not parameters, loop variables or bindings.
     free: HashMap<u32, Free>,
     /// The declared variable of each symbolic variable.
     owners: HashMap<u32, u32>,
-    /// Handles that buffers were matched with.
+    /// Handles with which buffers were matched.
     matched: HashSet<u32>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Scopes<'b> {
 struct Free {
     /// True if a buffer of the signature or a LET defines it.
     defined: bool,
-    /// The regions in which it is bound to a thread or attribute.
+    /// The regions in which the variable is bound to a thread or attribute.
     regions: Vec<(usize, usize)>,
     /// Number of threads.
     extent: Option<i64>,

@@ -1,4 +1,4 @@
-//! Finds undeclared operators that a pass is the first to call. Most are misspelt.
+//! Finds undeclared operators that a pass is the first to call. Most of them are misspelt.
 
 use crate::verify::{Affected, KeptParts, Unverified, affected};
 use passhost_lang::ir::records::{LEAF_BIT, leaf};
@@ -27,7 +27,7 @@ pub fn undeclared_operators(before: &Module, after: &Module, ops: &dyn Operators
     undeclared_among(&affected(before, after, &mut KeptParts::new(&Unverified::default())), before, ops)
 }
 
-/// Like [`undeclared_operators`], for the affected functions.
+/// Like [`undeclared_operators`], but only for the affected functions.
 pub(crate) fn undeclared_among(
     affected: &[Affected<'_>],
     before: &Module,

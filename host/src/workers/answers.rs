@@ -17,8 +17,8 @@ fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes the answer to a question. An evaluation is bound by the lower of `most` and its own limits. The table of objects that both
-/// processes share is unlocked while the host works.
+/// Writes the answer to a question. An evaluation is limited by `most` and by its own limits, whichever are lower. The
+/// table of objects that both processes share is unlocked while the host works.
 pub(super) fn answer(
     known: &Mutex<Known>,
     most: EvaluationLimits,

@@ -27,7 +27,7 @@ pub struct Apart {
     listed: Listed,
     start: Start,
     workers: Mutex<Vec<Arc<Worker>>>,
-    /// Cached results of type-inference rules, by the hash of what a rule can see of the call.
+    /// Cached results of type-inference rules, by a hash of everything that a rule can see of the call.
     inferred: Mutex<HashMap<u64, Inferred>>,
     hasher: RandomState,
 }
@@ -36,14 +36,14 @@ pub struct Apart {
 const MOST_ANSWERS: usize = 1 << 16;
 
 thread_local! {
-    /// Workers that this thread is calling, the innermost last.
+    /// The workers that this thread is calling, the innermost last.
     static CALLED: RefCell<Vec<Arc<Worker>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// This thread's exclusive use of a worker.
 struct Turn {
     worker: Arc<Worker>,
-    /// True if this thread was already calling the worker.
+    /// True if this thread was already calling the worker before this call.
     within: bool,
 }
 
@@ -136,7 +136,8 @@ impl Apart {
         Ok(Apart { listed: listed.clone(), start, workers, inferred, hasher })
     }
 
-    /// Returns a worker for this thread: the one that it is already calling, the first free one, or a new one.
+    /// Returns a worker for this thread: the worker that the thread is already calling if there is one, otherwise the
+    /// first free worker, otherwise a new one.
     fn turn(&self) -> Result<Turn, Error> {
         let mut workers = lock(&self.workers);
         workers.retain(|worker| !worker.is_dead());
@@ -163,7 +164,8 @@ impl Apart {
         Ok(Turn::begin(worker))
     }
 
-    /// Returns true if something outside of passhost killed the worker between its calls. The next call does not fail because of it.
+    /// Returns true if something other than passhost killed the worker between two calls. The next call does not fail
+    /// because of this.
     fn was_killed(&self, worker: &Worker) -> bool {
         let how = worker.was_killed();
         if let Some(how) = &how {
@@ -193,7 +195,7 @@ impl Apart {
         turn.worker.call(call::RUN_MODULE, put, take).map_err(ended)?
     }
 
-    /// Reads a file. The worker maps the file if it has a path.
+    /// Reads a file with a reader. The worker maps the file if it has a path.
     pub(crate) fn read(
         &self,
         reader: usize,
@@ -241,7 +243,8 @@ impl Apart {
         turn.worker.call(call::WRITE, put, |_, from| outcome(from)).map_err(ended)?
     }
 
-    /// Runs a pass on each function. If the worker dies, only the function it was working on fails, or the first one if that is unknown.
+    /// Runs a pass on each function. If the worker dies, only the function on which it was working fails; if that is
+    /// unknown, the first function fails.
     pub(crate) fn run_functions(
         &self,
         pass: usize,
@@ -321,7 +324,7 @@ impl Apart {
         answer.map_err(cut_answer)
     }
 
-    /// Legalizes a call with the operator's own function.
+    /// Legalizes a call with the legalization function of its operator.
     pub(crate) fn legalize(&self, operator: usize, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
         let part = CallPart::of(call)?;
         let turn = self.turn().map_err(|error| InferError::wrong(error.to_string()))?;
@@ -358,8 +361,8 @@ impl Apart {
     }
 }
 
-/// Returns a function that maps the input of a reader, and files beside it, each once. The worker names them, so the rules for readers in this
-/// process apply.
+/// Returns a function that maps, once each, the input of a reader and files beside it. The worker names the files, so
+/// the same rules apply as for readers in this process.
 fn opens(path: Option<&Path>) -> Opens {
     let (path, mut known) = (path.map(Path::to_path_buf), BTreeMap::new());
     Box::new(move |name| {

@@ -1,4 +1,4 @@
-//! A hash of what an inference rule can see of a call. Calls with the same hash have the same result.
+//! Computes a hash of what an inference rule can see of a call. Calls with the same hash have the same result.
 
 use passhost_lang::ir::records::{NONE, tykind};
 use passhost_lang::ir::{Call, Expr, Ty, Value};
@@ -32,7 +32,7 @@ fn hash_operand(operand: Value<'_>, h: &mut impl Hasher) -> Option<()> {
     Some(())
 }
 
-/// Hashes a type. Most types are tensors, which are hashed without a copy.
+/// Hashes a type. Tensor types, which are the most common, are hashed without a copy.
 fn hash_type(ty: Ty<'_>, h: &mut impl Hasher) {
     match ty.rec().filter(|rec| rec.aux == NONE && matches!(rec.kind, tykind::TENSOR | tykind::SHAPE)) {
         Some(rec) => {

@@ -1,17 +1,18 @@
-//! Counts the resources that all processes of a worker use together. The system's limits apply to each process alone.
+//! Counts the resources that all processes of a worker use together, because the system's limits apply to each process
+//! separately.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
-/// A worker with more processes is ended.
+/// Maximum number of processes of a worker; a worker with more is ended.
 pub(super) const PROCESSES: usize = 2048;
 
 /// The result of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Census {
     pub(super) processes: usize,
-    /// Bytes of memory. If the worker did not start other processes, only memory of the kernel, because its own limit covers
-    /// the rest.
+    /// Bytes of memory. For a worker without other processes, counts only memory of the kernel, because the worker's
+    /// own limit covers the rest.
     pub(super) memory: u64,
 }
 
@@ -44,7 +45,7 @@ fn children(process: u32) -> Vec<u32> {
     all.flat_map(|text| text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
 }
 
-/// Kernel memory that an open file can hold, such as a full pipe.
+/// Maximum number of bytes of kernel memory that an open file holds, such as a full pipe.
 const OF_A_FILE: u64 = 8 << 10;
 
 /// Returns the memory of a process in bytes: private and shared pages, page tables and open files.
@@ -59,7 +60,7 @@ fn proportional(process: u32) -> Option<u64> {
     Some(own + fields(&format!("/proc/{process}/status"), &["VmPTE:"]).unwrap_or(0) + files(process))
 }
 
-/// Kernel memory that one watched file takes in an epoll.
+/// Bytes of kernel memory per file that an epoll watches.
 const OF_A_WATCH: u64 = 192;
 
 /// Returns the kernel memory of the open files of a process. Assumes that each epoll watches all open files, because
@@ -77,7 +78,7 @@ fn files(process: u32) -> u64 {
     more * OF_A_FILE + open.iter().filter(is_epoll).count() as u64 * more * OF_A_WATCH
 }
 
-/// Sums some fields in kB and returns bytes, or `None` if no field is present.
+/// Sums the given fields, which are in kB, and returns bytes; `None` if none of the fields is present.
 fn fields(path: &str, names: &[&str]) -> Option<u64> {
     let text = read_to_string(path).ok()?;
     let value =
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// A watched file takes kernel memory that no limit counts.
+    /// Watching a file takes kernel memory that no limit covers.
     #[test]
     fn what_epolls_watch_is_counted() {
         use rustix::event::{EventfdFlags, epoll, eventfd};

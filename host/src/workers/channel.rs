@@ -14,14 +14,14 @@ use std::sync::{Mutex, PoisonError};
 /// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// Answered by one reply.
+    /// A call, which one reply answers.
     Call = 1,
     Reply = 2,
-    /// Not answered.
+    /// A message that is not answered.
     Tell = 3,
 }
 
-/// Frames longer than this go through shared memory.
+/// Maximum length of a frame that is sent through the socket; longer frames go through shared memory.
 const INLINE: usize = 1 << 15;
 
 /// Maximum length of a frame in the socket. Such a frame is buffered before it is parsed, so a longer one would take memory before it could
@@ -37,10 +37,10 @@ const HEAD: usize = 16;
 /// One end of the connection.
 pub(super) struct Channel {
     socket: UnixStream,
-    /// Shared memory for the frames that this end sends (`outbox`) and receives (`inbox`).
+    /// Shared memory: `outbox` for the frames that this end sends, `inbox` for those that it receives.
     outbox: File,
     inbox: File,
-    /// Bytes about to be sent, by one writer at a time.
+    /// Bytes that are about to be sent. One writer at a time uses them.
     pending: Mutex<Vec<u8>>,
     /// Bytes read from the socket that do not yet form a whole frame.
     received: Mutex<Vec<u8>>,
@@ -67,7 +67,7 @@ impl Channel {
         self.socket.as_fd()
     }
 
-    /// Sends a frame, after all frames that were queued before.
+    /// Sends a frame, after all frames that were queued before it.
     pub(super) fn send(&self, frame: Frame, bytes: &[u8]) -> io::Result<()> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         // Under a limit on file sizes (RLIMIT_FSIZE), writing to shared memory can fail, because the system treats it as a file.
@@ -80,7 +80,7 @@ impl Channel {
         self.flush(&mut pending)
     }
 
-    /// Queues a frame without an answer, to be sent together with the next one, or at once if `at_once` is true.
+    /// Queues a frame that needs no answer. It is sent with the next frame, or immediately if `at_once` is true.
     pub(super) fn tell(&self, bytes: &[u8], at_once: bool) -> io::Result<()> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         put(&mut pending, Frame::Tell, bytes, false);
@@ -93,7 +93,7 @@ impl Channel {
         written
     }
 
-    /// Returns a frame that arrived together with another one.
+    /// Returns a frame that arrived together with an earlier one.
     ///
     /// # Errors
     /// If the bytes are not a valid frame.
@@ -204,7 +204,7 @@ fn read_head(head: &[u8; HEAD], most: u64) -> io::Result<(Frame, bool, usize)> {
     Ok((kind, far, len as usize))
 }
 
-/// Creates memory that another process can open by its descriptor.
+/// Creates memory that another process can open through its descriptor.
 pub(super) fn memory() -> io::Result<File> {
     #[cfg(target_os = "linux")]
     {

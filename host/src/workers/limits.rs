@@ -29,16 +29,16 @@ pub(super) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
 }
 
-/// The limits that are in force in a worker.
+/// The limits that are in effect in a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// True if only granted files can be opened.
     pub(super) files: bool,
     /// True if signals and abstract sockets cannot leave the worker.
     pub(super) scopes: bool,
-    /// `Ok` if system calls that would escape the limits fail, otherwise the reason why they do not.
+    /// `Ok` if system calls that would escape the limits fail; otherwise, the reason why such calls are possible.
     pub(super) calls: Result<(), String>,
-    /// True if the worker cannot use the network unless that is granted.
+    /// True if the worker cannot use the network without a grant.
     pub(super) network: bool,
     #[cfg(target_os = "linux")]
     pub(super) spaces: Spaces,
@@ -122,7 +122,7 @@ pub(crate) fn read_holding(text: &str) -> Option<Vec<Holding>> {
 }
 
 impl Bounds {
-    /// Returns one digit for each of [`BOUNDS`], 1 if it is in force.
+    /// Returns one digit for each of [`BOUNDS`], which is 1 if the limit is in effect.
     pub(super) fn holding(&self) -> String {
         #[cfg(target_os = "linux")]
         let [processes, users, ipc] = [self.spaces.processes, self.spaces.users, self.spaces.ipc];
@@ -137,7 +137,7 @@ impl Bounds {
 const FILES: u64 = 1024;
 const SIGNALS: u64 = 4096;
 const LOCKED: u64 = 8 << 20;
-/// Limit on threads and processes of a worker, where they can be counted.
+/// Maximum number of threads and processes of a worker, on systems that can count them.
 const PROCESSES: u64 = 2048;
 /// Address space of a worker beyond its memory limit, for libraries, stacks and messages. Page tables, which are not limited, take at most
 /// 1/512 of this.

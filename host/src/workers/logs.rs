@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use tracing::field::display;
 use tracing::{Level, Span};
 
-/// The spans of a worker by number, and those currently entered.
+/// The spans of a worker by number, and the spans that are currently entered.
 #[derive(Default)]
 pub(super) struct Spans {
     open: HashMap<u64, Span>,
@@ -20,7 +20,7 @@ pub(super) struct Spans {
 const MOST: usize = 1 << 16;
 
 impl Spans {
-    /// Begins a call, and returns how many calls enclose it.
+    /// Begins a call, and returns the number of enclosing calls.
     pub(super) fn begin(&mut self) -> usize {
         self.depth += 1;
         self.depth - 1
@@ -81,7 +81,7 @@ impl Spans {
     }
 }
 
-/// A span of a worker, with its number and its parent's number.
+/// A new span of a worker, with its number and the number of its parent.
 pub(super) struct NewSpan {
     number: u64,
     span: LogSpan,
@@ -89,7 +89,7 @@ pub(super) struct NewSpan {
 }
 
 impl NewSpan {
-    /// Returns the total length of its texts.
+    /// Returns the total length of the texts of the span.
     pub(super) fn bytes(&self) -> u64 {
         let LogSpan { name, target, file, fields, values, .. } = &self.span;
         let names: usize = fields.iter().map(String::len).sum();

@@ -76,10 +76,10 @@ pub fn worker() -> Option<u8> {
         .then(|| if args.next().is_some_and(|what| what == HOLDS) { serve::show() } else { serve::run() })
 }
 
-/// Argument with which a worker reports its limits instead of serving a plugin.
+/// Argument that makes a worker report its limits instead of serving a plugin.
 const HOLDS: &str = "holds";
 
-/// Returns the limits that workers have on this machine, by trying them in a new process of this program.
+/// Returns the limits that can be enforced on workers on this machine, by trying them in a new process of this program.
 pub(crate) fn holding() -> Result<Vec<Holding>, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut worker = std::process::Command::new(program);
@@ -93,9 +93,9 @@ pub(crate) fn holding() -> Result<Vec<Holding>, String> {
 pub(crate) struct Reads<'a> {
     /// Its name in messages.
     pub(crate) name: &'a str,
-    /// Its absolute path, if it is a file.
+    /// The absolute path of the input, if it is a file.
     pub(crate) path: Option<&'a Path>,
-    /// Returns its bytes, for a reader in this process. A worker maps the file instead.
+    /// Returns the bytes of the input, for a reader in this process. A worker maps the file instead.
     pub(crate) bytes: &'a dyn Fn() -> Result<Bytes, Error>,
 }
 

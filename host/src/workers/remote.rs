@@ -49,7 +49,7 @@ fn lost() -> ! {
     std::process::abort()
 }
 
-/// Ends this process if it is a copy that the plugin made by forking, because a copy must not send messages as the worker.
+/// Ends this process if the plugin forked it, because a copy must not send messages in the name of the worker.
 pub(super) fn only_the_original() {
     if !crate::process::is_original() {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
@@ -65,7 +65,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the context of a call, if it has one, and sets the maximum level of log events.
+    /// Reads the context of a call, if the call has one, and sets the maximum level of log events.
     pub(super) fn take(from: &mut Reader<'_>) -> Result<Option<Header>, Forged> {
         set_max_level(match from.byte()? {
             0 => LevelFilter::OFF,
@@ -86,7 +86,7 @@ impl Header {
 /// Performs a call that arrives while the worker waits for an answer.
 type Nested<'a> = dyn Fn(u8, Option<Header>, &mut Reader<'_>, &mut Writer) -> Result<(), Forged> + 'a;
 
-/// The host during one call. Values that cannot change during a call are requested once.
+/// The host during one call. Values that cannot change during the call are requested once.
 pub(super) struct Remote<'a> {
     session: &'a Session,
     header: Header,
@@ -119,7 +119,7 @@ impl<'a> Remote<'a> {
         take(&mut self.session.known(), &mut from).unwrap_or_else(|_| lost())
     }
 
-    /// Waits for the answer, and performs the calls that the host makes in the meantime.
+    /// Waits for the answer. Meanwhile, performs the calls that the host makes.
     fn wait(&self) -> Result<plugin_api::abi::relay::Buffer, ()> {
         loop {
             let (frame, buffer) = self.session.channel.wait().map_err(|_| ())?;

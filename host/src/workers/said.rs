@@ -17,24 +17,24 @@ const FIRST: usize = 400;
 /// Limit on output. A plugin that is only tried out is ended beyond this; the output of a running plugin is no longer shown.
 pub(super) const FLOOD: u64 = 64 << 20;
 
-/// Maximum number of bytes read from the pipe of a process that has ended: more than any pipe holds.
+/// Maximum number of bytes read from the pipe of a process that has ended; no pipe holds more.
 const LAST: u64 = 4 << 20;
 
 /// The standard error of a worker.
 pub(super) struct Said {
     pub(super) pipe: ChildStderr,
     tail: Vec<u8>,
-    /// The start of the output of this call.
+    /// The start of the current call's output.
     first: Vec<u8>,
     in_call: usize,
     pub(super) total: u64,
-    /// Bytes forwarded to the standard error of this process.
+    /// Number of bytes forwarded to the standard error of this process.
     echoed: u64,
     /// The note of a crash handler.
     pub(super) mark: Option<String>,
-    /// True if the standard library reported that memory ran out.
+    /// True if the standard library reported that it ran out of memory.
     pub(super) starved: bool,
-    /// The start of a line that may be a note of the crash handler.
+    /// The start of a line, which may turn out to be a note of the crash handler.
     line: Vec<u8>,
 }
 

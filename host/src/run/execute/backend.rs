@@ -45,7 +45,7 @@ pub struct Executor {
     /// The kernels that machines execute.
     pub kernels: Arc<Kernels>,
     pub(in crate::run) native: Option<Native>,
-    /// Owner of the memory that earlier runs released.
+    /// The store of the memory that earlier runs released.
     memory: Limits,
 }
 

@@ -1,4 +1,5 @@
-//! Evaluates functions for passes: executes functions without parameters on the module before the pass, each once.
+//! Evaluates functions for passes. The functions have no parameters, and each is executed once, on the module before
+//! the pass.
 
 use super::{FRESH, executing};
 use crate::engine::Engine;
@@ -11,10 +12,10 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Upper bound of all limits that passes set: 4 GiB, and work of about a minute.
+/// Maximum limits that passes can set: 4 GiB, and about a minute of work.
 const MOST: EvaluationLimits = EvaluationLimits { memory: 4 << 30, work: 750_000_000_000 };
 
-/// Evaluations on one module, shared by threads.
+/// The evaluations on one module, shared by all threads.
 #[derive(Default)]
 pub(in crate::run) struct Evaluations {
     kernels: Arc<Kernels>,
@@ -24,7 +25,8 @@ pub(in crate::run) struct Evaluations {
     executed: AtomicUsize,
 }
 
-/// The outcome of evaluating a function. Its lock is held during execution, so that no other thread repeats it.
+/// The outcome of evaluating a function. It stays locked during execution, so that no other thread repeats the
+/// evaluation.
 #[derive(Clone)]
 struct Outcome {
     answer: Result<Evaluated, EvaluationError>,
@@ -46,7 +48,7 @@ impl Outcome {
 }
 
 impl Evaluations {
-    /// Executes a function without parameters, unless that was done before.
+    /// Executes a function without parameters, unless it was already executed.
     pub(in crate::run) fn evaluate(
         &self,
         engine: &Engine,
@@ -103,7 +105,7 @@ impl Evaluations {
 
 /// Source of the log messages.
 const LOG: &str = "passhost::evaluate";
-/// Name of the function where it needs one.
+/// Name of the function, for interfaces that require one.
 const NAME: &str = "evaluation";
 
 fn unwritten(at: &At) -> EvaluationError {
@@ -164,7 +166,8 @@ fn written(b: &mut BodyBuilder, value: &Value) -> Option<V> {
     })
 }
 
-/// Replaces any NaN by the canonical one, because its sign and payload differ between machines, and the text of a scalar cannot express them.
+/// Replaces any NaN by the canonical NaN, because the sign and payload differ between machines, and the text of a
+/// scalar cannot express them.
 fn usual_nan(value: f64) -> f64 {
     if value.is_nan() { f64::NAN } else { value }
 }

@@ -14,13 +14,13 @@ pub struct Peaks {
     pub bytes: f64,
 }
 
-/// Number of runs; the fastest one counts.
+/// Number of runs, of which the fastest one counts.
 const RUNS: usize = 4;
 /// Iterations of the innermost loop per thread.
 const STEPS: u64 = 1 << 16;
 /// Parts of the work per thread.
 const PARTS: u64 = 4;
-/// A size that exceeds the caches.
+/// Number of bytes in an array that does not fit in the caches.
 const BYTES: u64 = 128 << 20;
 
 /// Measures this machine with the threads of the current pool.
@@ -33,7 +33,7 @@ pub(super) fn measured(native: &Native) -> Result<Peaks, Fault> {
     Ok(Peaks { operations: operations(native, llvm, parts)?, bytes: bytes(native, parts)? })
 }
 
-/// Measures operations: each register accumulates a chain of multiply-adds.
+/// Measures the operations per second: each register accumulates a chain of multiply-adds.
 fn operations(native: &Native, llvm: &Llvm, parts: u64) -> Result<f64, Fault> {
     let lanes = u64::from(llvm.vector_bits() / 32);
     // There are as many chains as fit into registers, which is enough to hide the latency of an operation.
@@ -69,7 +69,7 @@ class Module:
     Ok((2 * parts * STEPS * chains * lanes) as f64 / seconds)
 }
 
-/// Measures bytes: sums all elements of an array.
+/// Measures the bytes per second, by summing all elements of an array.
 fn bytes(native: &Native, parts: u64) -> Result<f64, Fault> {
     let rows = BYTES / parts / 256;
     let text = format!(

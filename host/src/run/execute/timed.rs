@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Default)]
 pub struct Times {
     kernels: Arc<Mutex<Vec<Arc<Calls>>>>,
-    /// The operator of the current binding, if the run is observed.
+    /// The operator of the current binding, if an observer watches the run.
     operator: Arc<Mutex<Option<String>>>,
 }
 

@@ -11,7 +11,7 @@ use registry::{Outcome, Registry, StepRun, Why};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Rows by nesting depth. The rows inside of a step come before its own row, which then takes them.
+/// Rows by nesting depth. The rows of the steps inside a step come first; the row of the step then takes them.
 #[derive(Default)]
 pub(in crate::run) struct Rows(Vec<Vec<StepReport>>);
 
@@ -35,11 +35,11 @@ pub(in crate::run) struct Cost {
     pub(in crate::run) bindings: (usize, usize),
 }
 
-/// A module whose bindings were counted, and their number.
+/// A module and the number of its bindings.
 struct Counted(Module, usize);
 
 impl Counted {
-    /// Counts the bindings of a module. Functions that the last module had as well are not counted again.
+    /// Counts the bindings of a module. Only counts functions again that differ from those of the previous module.
     fn of(&mut self, module: &Module) -> usize {
         if !self.0.same(module) {
             let relax = |body: &Body| if body.kind() == BodyKind::Function { body.n_bindings() } else { 0 };
@@ -63,11 +63,11 @@ impl Counted {
 pub(in crate::run) struct Ledger<'r> {
     registry: &'r Registry,
     rows: Rows,
-    /// The cost of the last pass, until it has its row.
+    /// The cost of the last pass, until its row is added.
     pub(in crate::run) cost: Option<Cost>,
     counted: Counted,
     warnings: Vec<String>,
-    /// Contains the same warnings, as a set.
+    /// The warnings as a set, to find repeated ones.
     warned: HashSet<String>,
     /// Failures after which the run continued.
     pub(in crate::run) errors: Vec<Error>,
@@ -153,7 +153,7 @@ impl<'r> Ledger<'r> {
         self.rows_of(ended, &outcome, module, |row| row.has_members || row.outcome == outcome);
     }
 
-    /// Adds rows of a step that was vetoed, itself or in its requirements.
+    /// Adds rows of a step of which the pass, or one of its requirements, was vetoed.
     pub(in crate::run) fn rows_of_vetoed(&mut self, ended: &[StepRun], by: String, module: &Module) {
         if let [user, .., needed] = ended {
             let [user, needed] = [user, needed].map(|step| step.unit.name(self.registry));
@@ -162,7 +162,7 @@ impl<'r> Ledger<'r> {
         self.rows_of(ended, &Outcome::Vetoed(by), module, |_| true);
     }
 
-    /// Adds rows of a step that needs a composite pass with a member that did not run.
+    /// Adds rows of a step that needs a composite pass of which a member did not run.
     pub(in crate::run) fn rows_of_lacking(&mut self, ended: &[StepRun], why: String, module: &Module) {
         if let Some(user) = ended.last() {
             let user = user.unit.name(self.registry);
@@ -196,7 +196,7 @@ impl<'r> Ledger<'r> {
         self.counted.of(module)
     }
 
-    /// Counts all bindings of a module, because the bindings of a module that was written to cannot be subtracted.
+    /// Counts all bindings of a module. Needed after a pass wrote to its input, because the old count is then unknown.
     pub(in crate::run) fn recount(&mut self, module: &Module) {
         self.counted = Counted(module.clone(), module.n_bindings());
     }

@@ -3,7 +3,7 @@
 use crate::report::said::Statistic;
 use std::collections::HashMap;
 
-/// Counters in the order of their first use. Counts that were added after a mark can be taken back.
+/// Counters in the order of their first use. Counts added after a mark can be undone.
 #[derive(Default)]
 pub(in crate::run) struct Counters {
     list: Vec<Statistic>,

@@ -1,4 +1,4 @@
-//! Applies only the first rewrites of each pass in a function, to search for a harmful one.
+//! Applies only the first rewrites of each pass in a function, to find a harmful rewrite.
 
 use crate::report::said::PassDiagnostic;
 use passhost_lang::ir::{Module, SealError};
@@ -14,7 +14,7 @@ pub struct Rewrites {
     pub most: u32,
 }
 
-/// Returns the limit for a function. Its own limit overrides the general one.
+/// Returns the limit for a function. A limit for the function itself overrides the general limit.
 fn limit_of(limits: &[Rewrites], function: &str) -> Option<u32> {
     let of = |name: Option<&str>| limits.iter().rfind(|limit| limit.function.as_deref() == name);
     of(Some(function)).or_else(|| of(None)).map(|limit| limit.most)

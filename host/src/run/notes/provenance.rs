@@ -28,15 +28,15 @@ pub struct Maker {
 #[derive(Debug, Default)]
 pub struct Provenance {
     makers: Vec<Maker>,
-    /// Functions that had new nodes, with their names; those of the input come first.
+    /// Functions with new nodes, with their names; the functions of the input come first.
     bodies: Vec<(String, Body)>,
-    /// The number of the first node of each input function; its other nodes follow.
+    /// For each input function, the number of its first node; its other nodes follow.
     starts: Vec<u32>,
-    /// Count of numbers in the input.
+    /// Number of nodes in the input.
     given: u32,
     /// Nodes created by passes, numbered after those of the input.
     nodes: Vec<Node>,
-    /// Numbers of the nodes that each node was made from.
+    /// For each created node, the numbers of the nodes from which it was made.
     lists: Vec<u32>,
 }
 
@@ -126,7 +126,7 @@ impl Provenance {
         self.given + self.nodes.len() as u32
     }
 
-    /// Returns a function with numbers for the nodes that this pass created in it.
+    /// Returns a function in which the nodes that the pass created have numbers.
     fn numbered(&mut self, maker: u32, name: &str, body: &Body) -> Body {
         let (place, known) = (self.bodies.len() as u32, self.known());
         let mut numbers = Vec::with_capacity(body.len());

@@ -1,4 +1,4 @@
-//! Expressions: numbers, variables, arithmetic, loads, and calls of known functions.
+//! Checks expressions: numbers, variables, arithmetic, loads, and calls of known functions.
 
 use crate::verify::plain_tir::Plain;
 use crate::verify::plain_tir::tables::{Number, PlainBuffer, PlainType, Tables, extents_of};
@@ -11,14 +11,14 @@ use passhost_lang::scalar::Intrinsic;
 const MOST_PARTS: u32 = 100;
 /// Maximum number of arguments of a call.
 const MOST_ARGS: u32 = 8;
-/// Numbers up to this can be added without overflow.
+/// Maximum absolute value of numbers that can be added without overflow.
 const SMALL: i64 = 1 << 29;
 
 /// Facts about the nodes of a function.
 pub(super) struct Expressions<'r> {
     pub(super) raw: &'r RawView<'r>,
     pub(super) tables: Tables,
-    /// The number of parts of each nested expression; 0 for other nodes.
+    /// For each nested expression, its number of parts; 0 for other nodes.
     parts: Vec<u32>,
 }
 
@@ -26,9 +26,9 @@ pub(super) struct Expressions<'r> {
 #[derive(Clone, Copy)]
 pub(super) struct Operand {
     pub(super) dtype: DType,
-    /// Number of parts in its text.
+    /// Number of parts in the text of the value.
     pub(super) parts: u32,
-    /// Its value, if it is a literal.
+    /// The number, if the value is a literal.
     pub(super) number: Option<Number>,
 }
 
@@ -88,7 +88,7 @@ impl<'r> Expressions<'r> {
         }
     }
 
-    /// Checks a node for the data of a buffer, which must have dimensions.
+    /// Checks a node for the data of a buffer; the buffer must have dimensions.
     pub(super) fn data(&self, node: &NodeRec) -> Plain {
         ((node.flags, node.attrs, node.a) == (0, NONE, 0)).then_some(())?;
         let [of] = *self.operands(node) else { return None };
@@ -105,7 +105,7 @@ impl<'r> Expressions<'r> {
         }
     }
 
-    /// Returns the data type of a range. Its text contains the start and the end, rather than the extent.
+    /// Returns the data type of a range. The text of a range contains its end rather than its extent.
     pub(super) fn range(&self, min: u32, extent: u32) -> Option<DType> {
         let (from, n) = (self.index(min)?, self.index(extent)?);
         let small = |value: i64| (0..=SMALL).contains(&value);
@@ -118,7 +118,7 @@ impl<'r> Expressions<'r> {
         (from.dtype == n.dtype && sayable).then_some(from.dtype)
     }
 
-    /// Checks a region of a buffer, which has a range in each dimension.
+    /// Checks a region of a buffer, which must have a range for each dimension.
     pub(super) fn region(&self, node: &NodeRec) -> Plain {
         ((node.flags, node.ty, node.attrs) == (0, NONE, NONE)).then_some(())?;
         let (buffer, bounds) = self.operands(node).split_first()?;
@@ -175,7 +175,7 @@ impl<'r> Expressions<'r> {
         self.alike(*a, *b)
     }
 
-    /// Returns the type of two values, if it is the same.
+    /// Returns the type of two values if both have the same.
     fn alike(&self, a: u32, b: u32) -> Option<DType> {
         let (a, b) = (self.value(a)?, self.value(b)?);
         (a.dtype == b.dtype).then_some(a.dtype)

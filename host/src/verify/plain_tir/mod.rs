@@ -15,5 +15,5 @@ pub fn is_plain(body: &Body) -> bool {
     statements::function(body.raw()).is_some()
 }
 
-/// `None` if a record is not plain.
+/// The result of a check: `None` if a record is not plain.
 type Plain = Option<()>;

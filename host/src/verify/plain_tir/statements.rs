@@ -1,4 +1,4 @@
-//! Statements: loops, blocks, buffer declarations, stores.
+//! Checks statements: loops, blocks, buffer declarations and stores.
 
 use crate::verify::plain::{plain_entries, plain_function_attrs};
 use crate::verify::plain_tir::Plain;
@@ -9,11 +9,12 @@ use passhost_lang::ir::records::*;
 
 /// Maximum nesting of loops, blocks and branches.
 const DEEPEST: usize = 64;
-/// Maximum number of nodes of a function, and of dimensions of a buffer. Within these, the reader's effort is known to be small.
+/// Maximum number of nodes of a function, and of dimensions of a buffer, for which the effort of the reader is known to
+/// be small.
 const MOST_NODES: usize = 1 << 20;
 const MOST_DIMS: u32 = 32;
 
-/// The parts of a block's head that were checked so far, in this order.
+/// The part of the head of a block that was checked last. The parts are in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Head {
     Iterators,
@@ -63,7 +64,7 @@ pub(super) fn function(raw: &RawView<'_>) -> Plain {
     walk.leave(nodes.len())
 }
 
-/// Checks the attributes of the function. The text writes one of them in the decorator.
+/// Checks the attributes of the function. One of them is written in the decorator.
 fn root_attrs(raw: &RawView<'_>, id: u32) -> Plain {
     plain_function_attrs(raw, id)?;
     let entries = raw.dicts().get(id as usize).and_then(|dict| entries(raw, dict.off, dict.len));
@@ -76,7 +77,7 @@ fn entries<'r>(raw: &RawView<'r>, off: u32, len: u32) -> Option<&'r [AttrRec]> {
 }
 
 impl Statements<'_> {
-    /// Returns the entries of a dict that is not empty.
+    /// Returns the entries of a nonempty dict.
     fn entries(&self, id: u32) -> Option<&[AttrRec]> {
         let dict = self.of.raw.dicts().get(id as usize)?;
         entries(self.of.raw, dict.off, dict.len).filter(|entries| !entries.is_empty())
@@ -160,7 +161,7 @@ impl Statements<'_> {
         }
     }
 
-    /// Checks the variable of a loop, which comes first and has the type of its extent.
+    /// Checks the variable of a loop. It must come first and have the type of the extent.
     fn loop_var(&self, at: usize, var: &NodeRec) -> Plain {
         let around = self.open.last().filter(|around| around.kind == kind::FOR && around.header + 1 == at)?;
         let fields = (var.flags, var.n_ops, var.attrs, var.a);
@@ -219,8 +220,8 @@ impl Statements<'_> {
         (thread == bound).then_some(())
     }
 
-    /// Checks annotations of a loop. Two annotations have their own syntax, which is used if the loop has no other
-    /// annotation.
+    /// Checks the annotations of a loop. Two annotations have a syntax of their own, which is used if the loop has no
+    /// other annotation.
     fn annotations(&self, id: u32) -> Plain {
         let raw = self.of.raw;
         let entries = self.entries(id)?;

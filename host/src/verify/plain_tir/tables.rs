@@ -1,4 +1,4 @@
-//! Finds the plain entries in the tables of a body: numbers, types, buffers. Each entry is checked once.
+//! Finds the plain entries in the tables of a body: its numbers, types and buffers. Each entry is checked once.
 
 use crate::verify::plain::{plain_dtype, plain_text};
 use passhost_lang::ir::records::*;
@@ -6,7 +6,7 @@ use passhost_lang::ir::{DType, RawView};
 
 /// Maximum length of a name or string in a plain function, in bytes.
 const LONGEST: usize = 200;
-/// Alignment of a buffer if the text does not give one.
+/// Alignment of a buffer whose text does not give one.
 const ALIGN: u32 = 64;
 
 /// A type whose text reads as the same record.
@@ -14,7 +14,7 @@ const ALIGN: u32 = 64;
 pub(super) enum PlainType {
     /// A scalar.
     Scalar(DType),
-    /// A pointer into memory of this scope, a string id; [`NONE`] for global memory.
+    /// A pointer into memory of the given scope, which is a string id, or [`NONE`] for global memory.
     Pointer {
         dtype: DType,
         scope: u32,
@@ -27,9 +27,9 @@ pub(super) enum PlainType {
 pub(super) struct PlainBuffer {
     pub(super) dtype: DType,
     pub(super) rank: u32,
-    /// A string id; [`NONE`] for global memory.
+    /// The memory scope as a string id; [`NONE`] for global memory.
     pub(super) scope: u32,
-    /// True if the text may use it like a variable, by its name alone.
+    /// True if the text may use the buffer like a variable, by name alone.
     pub(super) is_scalar: bool,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct PlainBuffer {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Number {
     pub(super) dtype: DType,
-    /// Its value, if it is an integer.
+    /// The value, if the constant is an integer.
     pub(super) int: Option<i64>,
 }
 

@@ -1,11 +1,11 @@
-//! Tests of the values and errors that passes get from evaluation.
+//! Tests the values and errors that passes get from evaluation.
 
 use super::*;
 use crate::Manifest;
 use plugin_api::services::evaluation::ConstantValue;
 use std::path::Path;
 
-/// PrimFuncs that fail in their own ways, and functions that call them.
+/// PrimFuncs that fail in different ways, and functions that call them.
 const MODULE: &str = r#"
 @I.ir_module
 class Module:
