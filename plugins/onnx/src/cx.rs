@@ -5,7 +5,7 @@ use crate::known::{self, Elem, Known};
 use crate::value::{Res, T};
 use plugin_api::prelude::*;
 
-/// The function under construction, and the values of its names.
+/// The function under construction, and the values to which its names refer.
 pub(crate) struct Cx<'a> {
     pub(crate) b: &'a FunctionBuilder<'a, 'a>,
     pub(crate) scopes: Scopes<'a>,
@@ -136,7 +136,7 @@ impl<'a> Cx<'a> {
         self.call("relax.astype", &[x], &[("dtype", dtype.into())])
     }
 
-    /// Converts floats of 16 bits to those of 32 bits, for sums and powers.
+    /// Converts 16-bit floats to 32-bit floats, for sums and powers.
     pub(crate) fn wide(&self, x: &T) -> Res<T> {
         if x.is_float() && x.dtype().bits() < 32 { self.cast(x, DType::F32) } else { Ok(x.clone()) }
     }
@@ -173,7 +173,7 @@ impl<'a> Cx<'a> {
         self.transpose(x, &axes)
     }
 
-    /// Inserts axes of length 1, at these positions of the result.
+    /// Inserts axes of length 1 at the given positions of the result.
     pub(crate) fn unsqueeze(&self, x: &T, axes: &[usize]) -> Res<T> {
         let mut dims = x.dims()?;
         let mut axes = axes.to_vec();
@@ -202,7 +202,8 @@ impl<'a> Cx<'a> {
     }
 
     pub(crate) fn concat(&self, parts: &[T], axis: usize) -> Res<T> {
-        /// Each part is an alternative in the expression of an element.
+        /// Maximum number of parts to concatenate at once, because each part is an alternative in the expression of an
+        /// element.
         const MOST: usize = 128;
         if let [one] = parts {
             return Ok(one.clone());
@@ -215,7 +216,7 @@ impl<'a> Cx<'a> {
         T::of_v(self, self.call_v("relax.concat", &[self.b.tuple(&parts)], &[("axis", (axis as i64).into())])?)
     }
 
-    /// Returns a range along each of several axes: from `begin` to before `end`, in steps.
+    /// Returns a range along each of several axes, from `begin` (inclusive) to `end` (exclusive), in steps.
     pub(crate) fn slice(&self, x: &T, axes: &[usize], begin: &[Dim], end: &[Dim], steps: &[i64]) -> Res<T> {
         let of =
             |dims: &[Dim]| self.b.tuple(&dims.iter().map(|dim| self.b.prim_value(dim.clone())).collect::<Vec<V>>());
@@ -253,19 +254,19 @@ impl<'a> Cx<'a> {
         self.call(&format!("relax.{op}"), &[x], &[])
     }
 
-    /// Emits an operator on two tensors that are broadcast. If it cannot be proved that symbolic sizes agree, they are checked
-    /// when the model runs.
+    /// Emits an operator on two broadcast tensors. Symbolic sizes that are not provably equal are checked when the
+    /// model runs.
     pub(crate) fn bin(&self, op: &str, a: &T, b: &T) -> Res<T> {
         let (a, b) = self.agreeing(a, b)?;
         self.call(&format!("relax.{op}"), &[&a, &b], &[])
     }
 
-    /// Adjusts the sizes of two tensors, so that they provably broadcast.
+    /// Adjusts the sizes of two tensors so that they can provably be broadcast.
     pub(crate) fn agreeing(&self, a: &T, b: &T) -> Res<(T, T)> {
         self.agreeing_before(a, b, 0)
     }
 
-    /// Does the same as [`agreeing`](Cx::agreeing), except for the last `last` axes.
+    /// Like [`agreeing`](Cx::agreeing), without the last `last` axes.
     fn agreeing_before(&self, a: &T, b: &T, last: usize) -> Res<(T, T)> {
         let (Some(x), Some(y)) = (a.shape(), b.shape()) else { return Ok((a.clone(), b.clone())) };
         let (mut p, mut q) = (x.to_vec(), y.to_vec());
@@ -290,7 +291,8 @@ impl<'a> Cx<'a> {
         Ok((self.as_shape(a, p)?, self.as_shape(b, q)?))
     }
 
-    /// Returns the tensor with these dimensions. Those that differ from the known ones are checked when the model runs.
+    /// Returns the tensor with these dimensions. Dimensions that differ from the known ones are checked when the model
+    /// runs.
     pub(crate) fn as_shape(&self, x: &T, dims: Vec<Dim>) -> Res<T> {
         if x.shape().is_some_and(|shape| shape == dims) {
             return Ok(x.clone());
@@ -344,7 +346,7 @@ impl<'a> Cx<'a> {
         self.cast(&wide, a.dtype())
     }
 
-    /// Adjusts the symbolic sizes of two operands of a product, so that they provably fit.
+    /// Adjusts the symbolic sizes of the operands of a product so that they provably fit.
     fn multiplied(&self, a: &T, b: &T) -> Res<(T, T)> {
         let (a, b) = self.agreeing_before(a, b, 2)?;
         let (Some(x), Some(y)) = (a.shape(), b.shape()) else { return Ok((a, b)) };

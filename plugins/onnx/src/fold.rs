@@ -1,4 +1,4 @@
-//! Computes nodes with known operands, so that computations of shapes do not appear in the module.
+//! Computes nodes whose operands are known, so that computations of shapes do not appear in the module.
 
 use crate::known::{Elem, Known, MOST, arithmetic, compare, count, floor_or_ceil};
 use crate::node::Node;
@@ -106,7 +106,7 @@ fn elementwise(n: &Node<'_>, x: &[&Known]) -> Option<Known> {
     }
 }
 
-/// Combines operands from left to right, with broadcasting.
+/// Combines operands from left to right by `f`, with broadcasting.
 fn fold_all(x: &[&Known], dtype: DType, f: &dyn Fn(&Elem, &Elem) -> Option<Elem>) -> Option<Known> {
     let (first, rest) = x.split_first()?;
     let mut all = (*first).clone();
@@ -154,14 +154,14 @@ fn element(x: &Known, index: &[i64]) -> Option<Elem> {
     x.elems.get(at as usize).cloned()
 }
 
-/// Returns the element at an index of the shape to which the operand is broadcast.
+/// Returns the element at `at`, an index in the shape to which the operand is broadcast.
 fn pick(x: &Known, shape: &[i64], at: &[i64]) -> Option<Elem> {
     let skipped = shape.len().checked_sub(x.shape.len())?;
     let index: Vec<i64> = x.shape.iter().zip(&at[skipped..]).map(|(dim, i)| if *dim == 1 { 0 } else { *i }).collect();
     element(x, &index)
 }
 
-/// Returns the axes, which are an attribute or the second operand.
+/// Returns the axes of a node, from its attribute or its second operand.
 fn axes(n: &Node<'_>, given: Option<&Known>) -> Option<Option<Vec<i64>>> {
     match (n.ints("axes").ok()?, given) {
         (Some(axes), _) => Some(Some(axes)),
@@ -207,7 +207,7 @@ fn moved(n: &Node<'_>, x: &[&Known], given: &[Option<Known>]) -> Option<Known> {
     }
 }
 
-/// Returns the new shape of the elements after a node that only changes the shape.
+/// Returns the shape of the result, for a node that only changes the shape.
 fn reshaped(n: &Node<'_>, x: &Known, second: Option<&Known>) -> Option<Vec<i64>> {
     if n.op() == "Reshape" {
         let keeps_zero = n.int("allowzero", 0).ok()? == 1;
@@ -238,7 +238,7 @@ fn reshaped(n: &Node<'_>, x: &Known, second: Option<&Known>) -> Option<Vec<i64>>
     Some(x.shape.iter().enumerate().filter(|(axis, _)| !at.contains(axis)).map(|(_, dim)| *dim).collect())
 }
 
-/// Returns the number of elements of a shape, if it is small.
+/// Returns the number of elements of a shape if it is small; otherwise `None`.
 fn small(shape: &[i64]) -> Option<usize> {
     count(shape).filter(|n| *n <= MOST)
 }

@@ -1,4 +1,4 @@
-//! Reads graphs: their nodes in order, with the visible names, branches, and functions of the model.
+//! Reads graphs: nodes in order, the names that are visible to them, branches, and functions of the model.
 
 use crate::cx::Cx;
 use crate::node::Node;
@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Maximum nesting of graphs and functions.
 const DEEPEST: usize = 24;
-/// Maximum number of nodes to read for each node of the file. Functions and loops repeat their nodes.
+/// Maximum number of nodes to read per node of the file, because functions and loops repeat their nodes.
 const REPEATED: usize = 200;
-/// The advice for two values with the same name.
+/// The advice about two values with the same name.
 const UNIQUE: &str = "the names of values must differ; rename one of them";
 
 /// The names that are visible to a node.
@@ -23,7 +23,7 @@ struct Scope<'a> {
     names: HashMap<String, Item>,
     /// True in the body of a function, where the names of the enclosing scope are hidden.
     closed: bool,
-    /// Inputs of a function that its caller omits.
+    /// Inputs of a function that the caller omits.
     absent: Vec<&'a str>,
 }
 
@@ -33,7 +33,7 @@ type Key<'a> = (&'a str, &'a str, &'a str);
 /// The state of the reader.
 pub(crate) struct Scopes<'a> {
     scopes: Vec<Scope<'a>>,
-    /// Versions of operator sets by domain, for each function that is being read, the innermost one last.
+    /// Versions of operator sets by domain, for each function that is being read, innermost last.
     opsets: Vec<BTreeMap<&'a str, i64>>,
     /// Attributes of the functions whose bodies are being read.
     attrs: Vec<BTreeMap<&'a str, &'a proto::Attribute>>,
@@ -48,28 +48,28 @@ pub(crate) struct Scopes<'a> {
     emitted: HashSet<V>,
     left: usize,
     pub(crate) dataflow: bool,
-    /// True after a branch was found whose condition is computed at run time. Dataflow blocks cannot contain one, so the
-    /// reader starts again without them.
+    /// True after finding a branch whose condition is computed at run time. Dataflow blocks cannot contain such a
+    /// branch, so the reader starts again without dataflow blocks.
     pub(crate) needs_branches: bool,
-    /// True if the error that ends the reading names its node.
+    /// True if the error that ended the reading already names its node.
     placed: bool,
     /// The node that is being read.
     current: Option<&'a proto::Node>,
-    /// Names of the symbolic sizes of inputs in the model, by the symbols.
+    /// Names in the model of the symbolic sizes of inputs, by symbol.
     pub(crate) sizes: HashMap<u32, String>,
     /// Notes for the user about the module.
     pub(crate) notes: RefCell<Notes>,
 }
 
-/// Notes for the user about a module that is not right for all inputs.
+/// Notes for the user about a module that is only right for some inputs.
 #[derive(Default)]
 pub(crate) struct Notes {
     others: Vec<String>,
-    /// The first node that assumes two sizes of inputs to be equal, and a description of its operation.
+    /// The first node that assumes that two sizes of inputs are equal, and a description of what it does.
     equal: Option<String>,
     /// The number of nodes with such an assumption.
     n_equal: usize,
-    /// Identifies the last node with such an assumption, by the number of nodes that could be read after it.
+    /// The number of nodes that could still be read after the last such node, which identifies that node.
     last: usize,
 }
 
@@ -83,7 +83,7 @@ impl Notes {
     }
 }
 
-/// Returns a domain in the form for look-up, in which the standard domain is empty.
+/// Returns a domain as used for lookup, where the standard domain is empty.
 pub(crate) fn domain(name: &str) -> &str {
     if name == "ai.onnx" { "" } else { name }
 }
@@ -101,8 +101,8 @@ fn opsets(imports: &[proto::OperatorSet]) -> Res<BTreeMap<&str, i64>> {
     Ok(imports.iter().map(|import| (domain(&import.domain), import.version)).collect())
 }
 
-/// Returns the positions of the nodes in an order in which each follows the nodes that it depends on; `None` if they
-/// are already in such an order.
+/// Returns an order of the nodes, as positions, in which each node follows the nodes on which it depends; `None` if the
+/// nodes already are in such an order.
 fn in_order(nodes: &[proto::Node]) -> Option<Vec<usize>> {
     let mut makers: HashMap<&str, usize> = HashMap::new();
     for (at, node) in nodes.iter().enumerate() {
@@ -138,7 +138,7 @@ fn in_order(nodes: &[proto::Node]) -> Option<Vec<usize>> {
     Some(order)
 }
 
-/// Returns the names that a node uses, also in its graphs. The graphs are nested less deep than the decoder allows.
+/// Returns the names that a node uses, including those in its nested graphs. The decoder limits the nesting.
 fn used_names(node: &proto::Node) -> Vec<&str> {
     let mut names: Vec<&str> = node.input.iter().map(String::as_str).collect();
     for graph in node.attribute.iter().filter_map(|attr| attr.g.as_ref()) {
@@ -216,7 +216,7 @@ impl<'a> Scopes<'a> {
         format!("node `{name}` ({}, {}, {version})", node.op_type, if of.is_empty() { "ai.onnx" } else { of })
     }
 
-    /// Records what the current node does.
+    /// Records a note about the current node.
     pub(crate) fn note(&self, what: &str) {
         let at = self.current.map_or(String::new(), |node| format!("{}: ", self.described(node)));
         self.notes.borrow_mut().others.push(format!("{at}{what}"));
@@ -227,8 +227,7 @@ impl<'a> Scopes<'a> {
         if let Dim::Var(sym) = dim { self.sizes.get(&sym.id).map(String::as_str) } else { None }
     }
 
-    /// Records that the current node assumes a size of an input to be equal to another size, because it is probably not
-    /// 1.
+    /// Records that the current node assumes that a size of an input equals another size, because it is probably not 1.
     pub(crate) fn takes_for_equal(&self, size: &Dim, other: &Dim) {
         let Some(name) = self.size_name(size) else { return };
         let other = match (other.as_int(), self.size_name(other)) {
@@ -249,8 +248,8 @@ impl<'a> Scopes<'a> {
         }
     }
 
-    /// Returns the version of the operators of a domain. The operators of Microsoft have only one version, and need no
-    /// import.
+    /// Returns the version of the operators of a domain. The operators of Microsoft have only one version, and need not
+    /// be imported.
     fn version(&self, of: &str) -> Option<i64> {
         self.opsets.last()?.get(of).copied().or((of == ops::MS).then_some(1))
     }
@@ -270,12 +269,12 @@ impl<'a> Cx<'a> {
         self.within(scope, |cx| cx.content(graph), outputs)
     }
 
-    /// Reads the body of a loop, whose inputs get these values in order.
+    /// Reads the body of a loop, whose inputs get the values `given` in order.
     pub(crate) fn body(&mut self, graph: &'a proto::Graph, given: impl IntoIterator<Item = Item>) -> Res<Vec<Item>> {
         self.graph(graph, graph.input.iter().map(|input| input.name.clone()).zip(given).collect())
     }
 
-    /// Reads nodes in a scope, and returns the values of these names in it.
+    /// Reads nodes in a scope, and returns the values of some names in it.
     fn within<'n>(
         &mut self,
         scope: Scope<'a>,
@@ -336,7 +335,7 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    /// Reads a node. Errors contain its name.
+    /// Reads a node. The errors name the node.
     fn node(&mut self, node: &'a proto::Node) -> Res<()> {
         let of = domain(&node.domain);
         let version = self.scopes.version(of);
@@ -414,8 +413,8 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Returns the narrow type of the first input. Only conversions, and operators that move elements, accept a tensor
-    /// of a narrow type.
+    /// Returns the narrow type of the first input. Only conversions, and operators that move elements, accept tensors
+    /// of narrow types.
     fn narrow_input(&self, node: &Node<'a>, row: &Row) -> Res<Option<DType>> {
         let mut narrow = None;
         for at in 0..node.n_inputs() {

@@ -12,11 +12,11 @@ pub(crate) const MOST: usize = 4096;
 /// A known element.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Elem {
-    /// An integer or a truth value, which may depend on symbolic dimensions.
+    /// An integer or truth value, which may depend on symbolic dimensions.
     Int(Dim),
     /// A float.
     Float(f64),
-    /// A float that is an integer expression of symbolic dimensions, divided by a positive number.
+    /// A float: an integer expression of symbolic dimensions, divided by a positive number.
     Ratio(Dim, i64),
 }
 
@@ -34,7 +34,7 @@ impl Known {
         (n == elems.len() && n <= MOST).then(|| Known { dtype, shape, elems: Rc::new(elems) })
     }
 
-    /// Returns the elements of an array, if they are few, and of a numeric type.
+    /// Returns the elements of an array if they are few and of a numeric type.
     pub(crate) fn of_array(array: &Array) -> Option<Known> {
         let view = array.view();
         if view.len() > MOST {
@@ -145,7 +145,7 @@ impl Elem {
     }
 }
 
-/// Returns the value of a number after it wraps around in an integer type.
+/// Wraps a number around to the range of an integer type.
 fn wrapped(value: i64, to: DType) -> i64 {
     let bits = u32::from(to.bits()).min(64);
     if bits == 64 {
@@ -219,7 +219,7 @@ pub(crate) fn proves(op: PrimOp, a: &Dim, b: &Dim) -> bool {
     analyzer.can_prove(&Dim::binary(op, a.clone(), b.clone()))
 }
 
-/// Returns the result of a comparison, if it is the same for all sizes.
+/// Returns the result of a comparison, if it is the same for all values of the symbolic dimensions.
 pub(crate) fn compare(op: PrimOp, a: &Elem, b: &Elem) -> Option<Elem> {
     if let (Some(x), Some(y)) = (a.as_int(), b.as_int()) {
         return op.fold(x, y).map(Elem::int);
@@ -294,8 +294,8 @@ fn integers(op: &str, x: &Dim, y: &Dim, dtype: DType) -> Option<Elem> {
     }
 }
 
-/// Returns an element as a fraction of an integer and a divisor. A float is one if it is a multiple of a small negative power
-/// of two, or close to the reciprocal of an integer.
+/// Returns an element as an integer divided by a positive divisor. A float has this form if it is a multiple of a small
+/// negative power of two, or close to the reciprocal of an integer.
 fn ratio(elem: &Elem) -> Option<(Dim, i64)> {
     match elem {
         Elem::Int(dim) => Some((dim.clone(), 1)),

@@ -24,10 +24,10 @@ struct Format {
     most: u8,
     /// The code of NaN.
     nan: u8,
-    /// The code of infinity, if the format has one.
+    /// The code for infinity, if the format has infinity.
     infinity: Option<u8>,
     signed: bool,
-    /// True if the format lacks a negative zero, whose code is NaN.
+    /// True if the format has no negative zero, and uses its code for NaN.
     unsigned_zero: bool,
 }
 
@@ -53,7 +53,7 @@ fn format(dtype: DType) -> Res<Format> {
 }
 
 impl Format {
-    /// Returns the number with a code, without its sign.
+    /// Returns the absolute value of the number with a code.
     fn value(&self, code: u8) -> f64 {
         if !self.signed {
             return 2f64.powi(i32::from(code) - self.bias);
@@ -83,7 +83,7 @@ impl Format {
         (0..1u16 << bits).map(of).collect()
     }
 
-    /// Returns the number after each code at which rounding moves to the next code. Ties round to even codes.
+    /// Returns, for each code, the number above which values round to the next code. Ties round to even codes.
     fn edges(&self) -> Vec<f32> {
         (0..self.most)
             .map(|code| {
@@ -97,7 +97,7 @@ impl Format {
             .collect()
     }
 
-    /// Returns the least number that rounds to more than the greatest one.
+    /// Returns the least number that rounds to more than the greatest number of the format.
     fn overflow(&self) -> f64 {
         let step = self.value(self.most) - self.value(self.most - 1);
         self.value(self.most) + step / 2.0

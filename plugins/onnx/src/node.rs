@@ -1,5 +1,5 @@
-//! A node with its operands and attributes. It records which attributes were read, because an unread attribute would
-//! silently be ignored.
+//! A node with its operands and attributes. It records which of them were read, because an unread attribute would be
+//! ignored silently.
 
 use crate::proto;
 use crate::value::{Item, Res, T};
@@ -19,7 +19,7 @@ pub(crate) struct Node<'p> {
 }
 
 impl<'p> Node<'p> {
-    /// Creates a node. `outer` has the attributes of the function whose body contains it, if there is one.
+    /// Creates a node. `outer` contains the attributes of the function whose body contains the node, if there is one.
     pub(crate) fn new(
         proto: &'p proto::Node,
         version: i64,
@@ -45,7 +45,7 @@ impl<'p> Node<'p> {
         &self.attrs
     }
 
-    /// Forgets which operands and attributes were read.
+    /// Marks all operands and attributes as unread.
     pub(crate) fn unread(&self) {
         self.read.borrow_mut().clear();
         self.used.borrow_mut().clear();
@@ -70,7 +70,7 @@ impl<'p> Node<'p> {
         self.attr(name).is_some()
     }
 
-    /// Marks attributes that do not affect the result as read.
+    /// Marks attributes as read that do not affect the result.
     pub(crate) fn ignore(&self, names: &[&'static str]) {
         self.read.borrow_mut().extend(names);
     }
@@ -139,12 +139,12 @@ impl<'p> Node<'p> {
         graph.ok_or_else(|| format!("its attribute `{name}` is missing; it must be a graph"))
     }
 
-    /// Returns an attribute that is the ONNX number of a data type.
+    /// Returns the data type whose ONNX number is in an attribute.
     pub(crate) fn dtype(&self, name: &'static str) -> Res<Option<DType>> {
         self.int_if(name)?.map(|code| crate::tensors::dtype_of(code as i32)).transpose()
     }
 
-    /// Returns an attribute that is the ONNX number of a data type; `None` if the number is 0.
+    /// Returns the data type whose ONNX number is in an attribute; `None` if the number is 0.
     pub(crate) fn dtype_or_none(&self, name: &'static str) -> Res<Option<DType>> {
         match self.int_if(name)? {
             None | Some(0) => Ok(None),
@@ -174,7 +174,7 @@ impl<'p> Node<'p> {
         self.opt(at)?.ok_or_else(|| format!("its input {at} is missing"))
     }
 
-    /// Returns all inputs, which must be tensors.
+    /// Returns all inputs. They must be tensors.
     pub(crate) fn all(&self) -> Res<Vec<T>> {
         (0..self.n_inputs()).map(|at| self.input(at)).collect()
     }
@@ -188,7 +188,7 @@ impl<'p> Node<'p> {
         self.proto.output.len()
     }
 
-    /// Returns an input, which must consist of known integers.
+    /// Returns the integers in an input, which must be known.
     pub(crate) fn known_ints(&self, at: usize) -> Res<Option<Vec<i64>>> {
         let Some(tensor) = self.opt(at)? else { return Ok(None) };
         tensor.ints().map(Some).ok_or_else(|| self.must_be_known(at))

@@ -193,7 +193,7 @@ pub(crate) struct SparseTensor {
     pub(crate) dims: Vec<i64>,
 }
 
-/// A key with a value.
+/// A key and its value.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Entry {
     #[prost(string, tag = "1")]
@@ -202,7 +202,7 @@ pub(crate) struct Entry {
     pub(crate) value: String,
 }
 
-/// A name with its type.
+/// A name and its type.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ValueInfo {
     #[prost(string, tag = "1")]
@@ -249,7 +249,7 @@ pub(crate) struct ElementType {
     pub(crate) elem_type: Option<Box<Type>>,
 }
 
-/// A map. passhost lacks a counterpart, so its parts are not decoded.
+/// A map. Its parts are not decoded, because passhost has no counterpart.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct MapType {}
 
@@ -260,7 +260,7 @@ pub(crate) struct Shape {
     pub(crate) dim: Vec<Dimension>,
 }
 
-/// An extent: a number, a name, or unknown.
+/// An extent: a number, a name, or nothing if it is unknown.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Dimension {
     #[prost(oneof = "Extent", tags = "1, 2")]

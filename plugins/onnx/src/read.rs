@@ -52,7 +52,7 @@ fn other_form(bytes: &[u8]) -> Option<&'static str> {
     forms.into_iter().find(|(starts, _)| starts.iter().any(|with| begins(with))).map(|(_, what)| what)
 }
 
-/// Reads the graph as a function. Returns `None` if dataflow blocks cannot contain a part of it.
+/// Reads the graph as a function. Returns `None` if a part of it cannot be in a dataflow block.
 fn function(
     model: &proto::Model,
     files: &Files<'_>,
@@ -154,7 +154,7 @@ fn named(option: &str, entry: &str, example: &str) -> Result<(String, String), P
     }
 }
 
-/// Creates parameters for the inputs of a graph. Inputs with a value in the options become constants.
+/// Creates parameters for the inputs of a graph. Inputs whose values the options set become constants.
 fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Res<Vec<(String, Item)>> {
     let stored: HashMap<&str, &proto::Tensor> = graph.initializer.iter().map(|t| (t.name.as_str(), t)).collect();
     check_names(graph, given)?;
@@ -210,7 +210,7 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
     Ok(inputs)
 }
 
-/// Makes the value of a parameter without elements known, for example that of empty axes.
+/// Marks the value of a parameter without elements, such as empty axes, as known.
 fn without_elements(x: T) -> T {
     let empty = x.sizes().filter(|sizes| sizes.contains(&0)).and_then(|sizes| Known::new(x.dtype(), sizes, Vec::new()));
     let Some(known) = empty else { return x };
@@ -219,7 +219,7 @@ fn without_elements(x: T) -> T {
     known
 }
 
-/// Rejects options for inputs and dimensions that the model lacks.
+/// Rejects options for inputs and dimensions that the model does not have.
 fn check_names(graph: &proto::Graph, given: &Given) -> Res<()> {
     let inputs: Vec<&str> = graph.input.iter().map(|input| input.name.as_str()).collect();
     for (option, name) in
@@ -346,7 +346,7 @@ fn element(number: &str, dtype: DType) -> Res<Elem> {
     }
 }
 
-/// Returns the shape of nested brackets, and the numbers in them; `None` if they are not such a list.
+/// Returns the shape of nested brackets, and the numbers in them; `None` if they do not form a tensor.
 fn in_brackets(text: &str) -> Option<(Vec<i64>, Vec<&str>)> {
     let (mut shape, mut numbers): (Vec<Option<i64>>, Vec<&str>) = (Vec::new(), Vec::new());
     let (mut counts, mut depth, mut innermost, mut rest): (Vec<i64>, usize, usize, &str) =

@@ -1,4 +1,5 @@
-//! Tensors of a model: data types, data in the different fields, and data in files beside the model.
+//! Tensors of a model: their data types, and their data, which is in one of several fields or in files beside the
+//! model.
 
 use crate::known::{Elem, Known, MOST, count};
 use crate::proto;
@@ -8,7 +9,7 @@ use prost::bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Returns the data type with an ONNX number.
+/// Returns the data type whose ONNX number is `code`.
 pub(crate) fn dtype_of(code: i32) -> Res<DType> {
     Ok(match code {
         1 => DType::F32,
@@ -43,10 +44,10 @@ pub(crate) fn dtype_of(code: i32) -> Res<DType> {
     })
 }
 
-/// The files of a model: its own, and those in its folder that have the data of tensors.
+/// The files of a model: its own file, and files in its folder that contain the data of tensors.
 pub(crate) struct Files<'s> {
     source: &'s Source<'s>,
-    /// The open files, by their names.
+    /// The open files, by name.
     open: RefCell<BTreeMap<String, Bytes>>,
 }
 
@@ -152,7 +153,7 @@ fn fields(tensor: &proto::Tensor, dtype: DType, n: usize) -> Res<Vec<u8>> {
     }
 }
 
-/// Returns the elements that bytes hold, if the data type is one of numbers or booleans.
+/// Returns the elements stored in `bytes`; `None` unless the data type is numeric or boolean.
 fn elements(bytes: &[u8], dtype: DType) -> Option<Vec<Elem>> {
     let size = dtype.bytes();
     let of = |raw: &[u8]| -> Option<Elem> {
@@ -174,7 +175,7 @@ fn elements(bytes: &[u8], dtype: DType) -> Option<Vec<Elem>> {
     bytes.chunks_exact(size).map(of).collect()
 }
 
-/// Returns data that is in a file beside the model.
+/// Returns the data of a tensor from a file beside the model.
 fn external(tensor: &proto::Tensor, wanted: usize, files: &Files<'_>) -> Res<Bytes> {
     let entry =
         |key: &str| tensor.external_data.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str());

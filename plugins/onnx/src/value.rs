@@ -5,7 +5,7 @@ use plugin_api::prelude::*;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The result of reading a part of a model. The error is the reason, to which the reader adds the node.
+/// The result of reading a part of a model. The reader adds the node to the reason in the error.
 pub(crate) type Res<A> = Result<A, String>;
 
 /// A value of a model.
@@ -160,7 +160,7 @@ impl T {
         self.dims()?.get(axis).cloned().ok_or_else(|| format!("an operand lacks axis {axis}"))
     }
 
-    /// Returns an axis of this tensor; a negative one counts from the end.
+    /// Returns an axis of this tensor; negative axes count from the end.
     pub(crate) fn axis(&self, axis: i64) -> Res<usize> {
         axis_of(axis, self.rank()?)
     }
@@ -183,7 +183,7 @@ impl T {
     }
 }
 
-/// Returns an axis of a tensor with this rank; a negative one counts from the end.
+/// Returns an axis of a tensor of rank `rank`; negative axes count from the end.
 pub(crate) fn axis_of(axis: i64, rank: usize) -> Res<usize> {
     let n = rank as i64;
     if axis < -n || axis >= n {

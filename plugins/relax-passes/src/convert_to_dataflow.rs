@@ -68,8 +68,8 @@ fn can_flow(value: Value<'_>) -> bool {
     !value.has_effect() && !value.is_if()
 }
 
-/// Returns true if a dataflow block defines scalars that are visible only inside it. Code after the block has less
-/// precise types for its outputs than code inside, so that code does not move in.
+/// Returns true if a dataflow block defines scalars that are visible only inside it. Other code is not moved into such
+/// a block, because the types of the outputs are less precise after the block than inside it.
 fn has_own_scalars(block: Block<'_>) -> bool {
     block.is_dataflow() && block.bindings().any(|value| value.is_dataflow_var() && value.symbol().is_some())
 }

@@ -68,7 +68,7 @@ pub(crate) fn without_dead_code(module: &Module, ctx: &Ctx) -> Result<Module, Pa
     dead_code_elimination(module, &Options::default(), ctx)
 }
 
-/// Returns the names of functions that are called from outside, directly or through other functions.
+/// Returns the names of functions that can be called from outside, directly or through other functions.
 fn reachable<'m>(module: &'m Module, entries: &[String]) -> BTreeSet<&'m str> {
     let is_entry = |name: &str, body: &Body| !body.is_private() || entries.iter().any(|entry| entry == name);
     let mut work: Vec<(&str, &Body)> = module.functions().filter(|(name, body)| is_entry(name, body)).collect();

@@ -39,7 +39,8 @@ declare_pass! {
     }
 }
 
-/// Runs on the whole module, because calls of functions that write to their arguments are not equal.
+/// Runs on the whole module, because it must know which functions write to their arguments: their calls are never
+/// equal.
 fn eliminate_common_subexpr(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
     let (written, mut all) = (WrittenParams::of(module), 0);
     let result = module.map_functions(|name, body| match body.function() {
@@ -88,7 +89,7 @@ struct Cse<'b> {
     repeats: Repeats<'b>,
     /// The values seen in each enclosing function, and the content of that function.
     around: Vec<(ScopedMap<u32, Value<'b>>, Region<'b>)>,
-    /// The open scopes; for a dataflow block, its bindings that repeat others.
+    /// The open scopes. For a dataflow block, the bindings in it that repeat others.
     scopes: Vec<Option<Vec<Value<'b>>>>,
     call_only: bool,
     /// Number of bindings that became aliases.
@@ -98,7 +99,7 @@ struct Cse<'b> {
 struct Repeats<'b> {
     /// For each repeated binding, the value that it repeats.
     first: ValueMap<'b, Value<'b>>,
-    /// Content of the current function, which uses values from outside of it under their own names.
+    /// The body of the current function. Values from outside of it are used under their own names.
     function: Region<'b>,
 }
 
@@ -168,7 +169,7 @@ impl<'b> ScopeVisitor<'b> for Cse<'b> {
 }
 
 impl Cse<'_> {
-    /// Returns true if a value is a binding that another one could repeat.
+    /// Returns true if a value is a binding that another binding could repeat.
     fn is_looked_at(&self, value: Value<'_>) -> bool {
         let holds_others = matches!(value.view(), Expr::If { .. } | Expr::Function(_));
         // A call that returns the empty tuple computes no value.
@@ -178,7 +179,7 @@ impl Cse<'_> {
     }
 }
 
-/// Returns true for an allocation: two allocations that look alike are different memory.
+/// Returns true for an allocation. Equal allocations return different memory.
 fn is_allocation(value: Value<'_>) -> bool {
     let op = value.as_call().and_then(Call::op).unwrap_or("");
     op.ends_with("alloc_tensor") || op.ends_with("alloc_storage") || value.nested().any(is_allocation)

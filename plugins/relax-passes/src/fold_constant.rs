@@ -128,8 +128,8 @@ const MORE_THAN_A_VALUE: [&str; 9] = [
 ];
 /// Operators whose result may differ on each execution.
 const RANDOM: [&str; 1] = ["relax.nn.dropout"];
-/// Maximum number of elements created from a shape alone, as in TVM: beyond it, a constant costs more than computing
-/// the elements.
+/// Maximum number of elements of a constant created from a shape alone, as in TVM. A larger constant costs more than
+/// computing its elements.
 const MOST_FROM_SHAPE: i64 = 1024;
 
 impl<'b> Folder<'b> {
@@ -171,7 +171,7 @@ impl<'b> Folder<'b> {
         Ok(value)
     }
 
-    /// Returns an error with the reason if a call must not be evaluated although its arguments are known.
+    /// Returns the reason as an error if a call must not be evaluated although its arguments are known.
     fn check(&self, call: Call<'b>) -> Result<(), String> {
         let in_dataflow = self.blocks.last() == Some(&true) || self.outside_dataflow;
         let is_made_of_shape = || !call.args().any(|argument| self.known.has_tensor(argument));
@@ -205,7 +205,7 @@ impl<'b> Folder<'b> {
         self.folds.push(Fold { call: call.value(), value, growth });
     }
 
-    /// Returns the function with the folded values, and without bindings that became unused.
+    /// Returns the function with folded values, without the bindings that became unused.
     fn rewritten(&self) -> Result<Body, PassError> {
         let mut known = Known::new(self.body);
         for fold in &self.folds {

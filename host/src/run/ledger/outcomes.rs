@@ -138,7 +138,7 @@ impl Rest {
         Rest { past, given, first, only, until, over: false, ended: Vec::new(), uncalled: None }
     }
 
-    /// Records that a step begins, unless the outcomes of earlier passes have not been used up.
+    /// Records that a step begins, unless outcomes of earlier passes are still to be used.
     ///
     /// # Errors
     /// If another step should be the first one.

@@ -66,7 +66,7 @@ pub(super) struct Border<'c> {
 }
 
 impl Border<'_> {
-    /// Converts a position from -1 to 1 to one along an axis of this size.
+    /// Converts a position between -1 and 1 to a position along an axis with `size` elements.
     fn place(&self, at: TeExpr, size: &TeExpr) -> TeExpr {
         match self.corners {
             true => (at + 1.0) / 2.0 * (size - 1.0),
@@ -74,7 +74,7 @@ impl Border<'_> {
         }
     }
 
-    /// Moves a position outside of the tensor into it.
+    /// Moves a position that is outside of the tensor into the tensor.
     fn kept(&self, at: TeExpr, size: &TeExpr) -> TeExpr {
         match self.mode {
             "border" => at.max(0.0).min(size - 1.0),
@@ -97,7 +97,7 @@ impl Border<'_> {
         inside.select(at, &least + rest.min(&period - &rest))
     }
 
-    /// Returns the element at an integer position, which may be outside of the tensor.
+    /// Returns the element at an integer position. The position may be outside of the tensor.
     pub(super) fn element(&self, x: &TeTensor, first: &[TeExpr], at: &[TeExpr], sizes: &[TeExpr]) -> TeExpr {
         let (mut inside, mut index) = (TeExpr::int(1, DType::BOOL), first.to_vec());
         for (at, size) in at.iter().zip(sizes) {
@@ -225,7 +225,7 @@ struct Region {
     samples: TeExpr,
 }
 
-/// The two elements on either side of a position, with their weights.
+/// The two elements next to a position, with their weights.
 struct Around {
     low: TeExpr,
     high: TeExpr,

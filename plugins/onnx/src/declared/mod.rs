@@ -1,4 +1,4 @@
-//! Operators that this plugin declares, because ONNX has them, and they cannot be composed of Relax operators.
+//! Operators that this plugin declares because ONNX has them and they cannot be composed of Relax operators.
 
 mod deform;
 mod image;
@@ -43,7 +43,7 @@ fn tensor(call: Call<'_>, i: usize) -> Result<TensorType, InferError> {
     }
 }
 
-/// Returns the dimensions of argument `i`, which must have this rank, or `None` if they are unknown.
+/// Returns the dimensions of argument `i`, which must have rank `rank`; `None` if the dimensions are unknown.
 fn dims(call: Call<'_>, i: usize, rank: usize) -> Result<Option<Vec<Dim>>, InferError> {
     let ty = tensor(call, i)?;
     match ty.shape {

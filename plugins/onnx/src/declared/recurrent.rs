@@ -41,7 +41,7 @@ fn infer(call: Call<'_>) -> Result<Type, InferError> {
     Ok(of_shape(x.dtype, 3, Some(vec![x_dims[0].clone(), x_dims[1].clone(), Dim::Int(more * hidden)])))
 }
 
-/// The computation of a step. Its results are in slots, each as long as the state.
+/// The computation of a step. Each result is in a slot, which is as long as the state.
 struct Step<'t> {
     call: Call<'t>,
     r: &'t TeTensor,
@@ -49,7 +49,7 @@ struct Step<'t> {
     p: &'t TeTensor,
     hidden: i64,
     batch: &'t TeExpr,
-    /// Indices: the time, the sample, the position in the row of the sample, and the index of the sum.
+    /// The indices: time, sample, position in the row of the sample, and index of the sum.
     t: &'t TeExpr,
     b: &'t TeExpr,
     j: &'t TeExpr,
@@ -102,7 +102,7 @@ impl Step<'_> {
         }
     }
 
-    /// Returns the partial sum with one more product.
+    /// Returns the partial sum after adding one more product.
     fn sum(&self, all: &TeTensor, row: TeExpr, state: TeExpr) -> TeExpr {
         let so_far = all.at([self.t + 1, self.b.clone(), self.j.clone()]);
         so_far + self.r.at([row, self.k.clone()]) * state
@@ -114,7 +114,7 @@ impl Step<'_> {
         self.k.eq(0).if_then_else(value, so_far)
     }
 
-    /// Returns the previous state, rounded to one of 256 numbers. The initial state is given in this form.
+    /// Returns the previous state, rounded to one of 256 numbers. The initial state already has this form.
     fn quantized(&self, all: &TeTensor) -> TeExpr {
         let (state, end) = (self.last(all, self.j), self.slots * self.hidden + self.ahead);
         let all_samples = |at: i64| all.at([self.t.clone(), self.batch - 1, TeExpr::int(at, self.j.dtype())]);
@@ -175,7 +175,8 @@ impl Step<'_> {
         j.lt(4 * h).if_then_else(sum, rest)
     }
 
-    /// The slots are: update gate, reset gate, the part of the state after the reset gate, new state, state.
+    /// Computes the slots of a GRU: the update gate, the reset gate, the part of the state after the reset gate, the
+    /// new state, and the state.
     fn gru(&self, all: &TeTensor, lengths: &TeTensor) -> TeExpr {
         let h = self.hidden;
         let before = flag(self.call, "linear_before_reset");
@@ -212,7 +213,7 @@ impl Step<'_> {
     }
 }
 
-/// Returns the states before the loop: time 0 holds the initial states, and later times start as the input.
+/// Returns the states before the loop: time 0 contains the initial states, and later times contain the input.
 fn started(
     te: &Te<'_>,
     call: Call<'_>,

@@ -28,8 +28,8 @@ fn infer(call: Call<'_>) -> Result<Type, InferError> {
     Ok(of_shape(DType::I64, 3, shape))
 }
 
-/// The steps update a tensor of numbers. It contains a flag for each box that is still available, then the best box, then the
-/// selected boxes.
+/// Builds a PrimFunc whose steps update a tensor of numbers: a flag for each box that is still available, the best box,
+/// and the selected boxes.
 fn legalize(call: Call<'_>) -> Result<Legalized, InferError> {
     let te = Te::new("non_max_suppression", call);
     let (boxes, scores, thresholds) = (te.input(0)?, te.input(1)?, te.input(2)?);

@@ -1,4 +1,4 @@
-//! Attention, and operators for it.
+//! Attention operators, and helpers for them.
 
 use super::{Row, all, one};
 use crate::cx::Cx;
@@ -24,14 +24,15 @@ pub(super) struct Parts<'t> {
     pub(super) k: &'t T,
     pub(super) v: &'t T,
     pub(super) bias: Option<&'t T>,
-    /// A score of each head that takes part in softmax but belongs to no key or value.
+    /// A score per head that takes part in the softmax but does not belong to any key or value.
     pub(super) sink: Option<&'t T>,
     pub(super) scale: f64,
     pub(super) softcap: f64,
     pub(super) precision: DType,
 }
 
-/// The intermediate results: scores before and after softcap, with the bias, and after softmax; and the result.
+/// The intermediate results of attention: the scores before and after softcap, with the bias, and after softmax; and
+/// the final result.
 pub(super) struct Attended {
     products: [T; 4],
     pub(super) result: T,
@@ -80,7 +81,7 @@ fn shares_of(cx: &Cx<'_>, scores: &T, sink: Option<&T>) -> Res<T> {
     cx.div(&powers, &sum)
 }
 
-/// Repeats key or value heads for the query heads: query head h uses head h ÷ group.
+/// Repeats key or value heads to match the query heads: query head h uses head h ÷ group.
 pub(super) fn repeated(cx: &Cx<'_>, x: &T, q: &T) -> Res<T> {
     let (own, wanted) = (x.dim(1)?, q.dim(1)?);
     if known::same(&own, &wanted) {
@@ -111,7 +112,7 @@ pub(super) fn joined_heads(cx: &Cx<'_>, x: &T) -> Res<T> {
     cx.reshape(&together, vec![dims[0].clone(), dims[2].clone(), known::mul(&dims[1], &dims[3])])
 }
 
-/// Returns the default scale: one over the square root of the head size.
+/// Returns the default scale, which is 1 divided by the square root of the head size.
 pub(super) fn usual_scale(q: &T) -> Res<f64> {
     let size = q.dim(3)?.as_int().ok_or("the size of its heads is not known")?;
     Ok(1.0 / (size as f64).sqrt())
@@ -228,7 +229,7 @@ pub(super) struct Rotary {
     pub(super) width: i64,
 }
 
-/// Rotates pairs of elements by angles that depend on positions.
+/// Rotates pairs of elements by angles that depend on their positions.
 pub(super) fn rotated(
     cx: &Cx<'_>,
     x: &T,

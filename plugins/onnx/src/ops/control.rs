@@ -85,7 +85,7 @@ fn sequence(n: &Node<'_>, at: usize) -> Res<Vec<Item>> {
     }
 }
 
-/// Returns a position in a sequence; a negative one counts from the end.
+/// Returns a position in a sequence; negative positions count from the end.
 fn place(at: i64, len: usize, behind: bool) -> Res<usize> {
     let counted = if at < 0 { at + len as i64 } else { at };
     let most = if behind { len as i64 } else { len as i64 - 1 };
@@ -95,12 +95,12 @@ fn place(at: i64, len: usize, behind: bool) -> Res<usize> {
     }
 }
 
-/// Returns the value of a condition, if it is known.
+/// Returns the value of a condition, if known.
 fn truth(cond: &T) -> Option<bool> {
     cond.ints()?.first().map(|value| *value != 0)
 }
 
-/// Reads one branch if the condition is known, and otherwise both.
+/// Reads one branch if the condition is known, otherwise both branches.
 fn branch<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let (then, otherwise) = (n.graph("then_branch")?, n.graph("else_branch")?);
     let cond = n.input(0)?;
@@ -148,7 +148,7 @@ fn branch<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     }
 }
 
-/// Returns true if, apart from constants, a graph has a single node, which calls this operator.
+/// Returns true if a graph consists of one call of this operator, apart from constants.
 fn is_only(op: &str, graph: &proto::Graph) -> bool {
     let mut others = graph.node.iter().filter(|node| node.op_type != "Constant");
     others.next().is_some_and(|node| node.op_type == op) && others.next().is_none()
@@ -208,7 +208,7 @@ fn repeat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     Ok(results)
 }
 
-/// Reads the body of a loop once. Returns the first `n_kept` results; each of the others is added to its scan.
+/// Reads the body of a loop once. Returns the first `n_kept` results, and adds each other result to its scan.
 fn one_round<'a>(
     cx: &mut Cx<'a>,
     body: &'a proto::Graph,

@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// Numbers of windows are less, so that sums of them fit 64 bits.
+/// Upper bound of numbers of windows, so that sums of them fit in 64 bits.
 pub(super) const LARGEST: i64 = 1 << 30;
 
 /// Windows over spatial axes.
@@ -35,7 +35,7 @@ pub(crate) struct Windows {
     pub(crate) kernel: Vec<i64>,
     pub(crate) strides: Vec<i64>,
     pub(crate) dilations: Vec<i64>,
-    /// The padding at the start of all axes, then at the end of all axes.
+    /// The padding at the start of each axis, followed by the padding at the end of each axis.
     pub(crate) pads: Vec<i64>,
 }
 
@@ -73,12 +73,13 @@ impl Windows {
         Ok(windows)
     }
 
-    /// Returns the number of elements that a window covers along an axis, with those between its own.
+    /// Returns the number of elements from the first to the last element of a window along an axis, including skipped
+    /// ones.
     fn reach(&self, axis: usize) -> i64 {
         (self.kernel[axis] - 1) * self.dilations[axis] + 1
     }
 
-    /// Returns the padding with which the result has one element for each stride: at the start of all axes, and at their end.
+    /// Returns the padding at the start of each axis, and at the end, with which the result has one element per stride.
     fn same_pads(&self, sizes: &[Dim], upper: bool) -> (Vec<Dim>, Vec<Dim>) {
         let pads = sizes.iter().enumerate().map(|(axis, size)| {
             let (reach, stride) = (self.reach(axis), self.strides[axis]);
@@ -97,7 +98,7 @@ impl Windows {
         pads.unzip()
     }
 
-    /// Returns the number of positions of a window along an axis of this size.
+    /// Returns the number of positions of a window along an axis with `size` elements.
     pub(crate) fn places(&self, size: &Dim, axis: usize, ceil: bool) -> Dim {
         let windows = self;
         let n = windows.kernel.len();
@@ -124,7 +125,7 @@ impl Windows {
     }
 }
 
-/// Returns a list of numbers of an attribute; without it, all are `default`.
+/// Returns the numbers in an attribute; if the attribute is missing, all are `default`.
 fn numbers(n: &Node<'_>, name: &'static str, default: i64, len: usize) -> Res<Vec<i64>> {
     let list = n.ints(name)?.filter(|list| !list.is_empty()).unwrap_or_else(|| vec![default; len]);
     match list.len() == len {
@@ -133,7 +134,7 @@ fn numbers(n: &Node<'_>, name: &'static str, default: i64, len: usize) -> Res<Ve
     }
 }
 
-/// Returns the number of strides in a size; the last stride may be shorter.
+/// Returns the number of strides that cover a size; the last stride may be shorter.
 fn strides_in(size: &Dim, stride: i64) -> Dim {
     known::div(&add(size, &Dim::Int(stride - 1)), &Dim::Int(stride))
 }
@@ -142,13 +143,13 @@ fn strides_in(size: &Dim, stride: i64) -> Dim {
 pub(crate) struct Framed {
     pub(crate) x: T,
     pub(crate) windows: Windows,
-    /// The spatial sizes of the result, if the tensor has its padding already.
+    /// The spatial sizes of the result, if the tensor is already padded.
     out: Option<Vec<Dim>>,
 }
 
 impl Framed {
-    /// Reads the windows of a node. If the padding depends on a symbolic size, it is added to the tensor here, with
-    /// `fill` as its elements.
+    /// Reads the windows of a node. Padding that depends on a symbolic size is added to the tensor here, with elements
+    /// `fill`.
     pub(crate) fn of<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, kernel: Vec<i64>, fill: f64) -> Res<Framed> {
         let sizes = spatial(x)?;
         let mode = n.text("auto_pad", "NOTSET")?;
@@ -167,12 +168,12 @@ impl Framed {
         Ok(Framed { x: x.clone(), windows: Windows::of(n, &sizes, kernel)?, out: None })
     }
 
-    /// Returns true if the tensor has its padding already.
+    /// Returns true if the tensor is already padded.
     pub(crate) fn is_padded(&self) -> bool {
         self.out.is_some()
     }
 
-    /// Returns a result of the windows, in the form in which its sizes depend on those of the tensor without padding.
+    /// Returns a result of the windows, with its sizes expressed by those of the unpadded tensor.
     pub(crate) fn result(&self, cx: &Cx<'_>, out: T) -> Res<T> {
         let Some(sizes) = &self.out else { return Ok(out) };
         let dims = out.dims()?.into_iter().take(2).chain(sizes.iter().cloned()).collect();
@@ -191,7 +192,7 @@ pub(super) fn spatial(x: &T) -> Res<Vec<Dim>> {
     }
 }
 
-/// Returns the sizes of a kernel, which the attribute may repeat.
+/// Returns the sizes of a kernel. The attribute of the node may repeat them.
 fn kernel_of(n: &Node<'_>, w: &T) -> Res<Vec<i64>> {
     let sizes = w.dims()?.get(2..).unwrap_or_default().iter().map(Dim::as_int).collect::<Option<Vec<i64>>>();
     let sizes = sizes.ok_or("the sizes of its kernel are not known")?;
@@ -227,7 +228,7 @@ pub(super) fn with_bias(cx: &Cx<'_>, out: T, bias: Option<T>) -> Res<T> {
     cx.add(&out, &along_channels(cx, &bias, out.rank()?)?)
 }
 
-/// Reshapes a vector, so that it is broadcast along axis 1 of a tensor.
+/// Reshapes a vector so that it is broadcast along axis 1 of a tensor of rank `rank`.
 pub(super) fn along_channels(cx: &Cx<'_>, vector: &T, rank: usize) -> Res<T> {
     let mut shape = vec![Dim::Int(1); rank];
     *shape.get_mut(1).ok_or("its input lacks a dimension of channels")? = vector.dim(0)?;
@@ -318,8 +319,8 @@ fn conv_transpose<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     with_bias(cx, out, n.opt(2)?)
 }
 
-/// Emits a transposed convolution whose result extends beyond all windows. Computes it without padding, then adds zeros
-/// or cuts elements off.
+/// Emits a transposed convolution whose result extends beyond all windows: computes it without padding, then adds zeros
+/// or removes elements.
 fn unusual<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, w: &T, windows: &Windows, more: &[i64]) -> Res<T> {
     let count = more.len();
     let attrs = [
@@ -338,7 +339,7 @@ fn unusual<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, w: &T, windows: &Windows, more:
     with_bias(cx, out, n.opt(2)?)
 }
 
-/// Subtracts the zero point from a tensor, as int32. The zero point may be a vector along an axis.
+/// Converts a tensor to int32 and subtracts its zero point, which may be a vector along an axis.
 pub(super) fn centered(cx: &Cx<'_>, x: &T, zero: Option<T>, axis: usize) -> Res<T> {
     let wide = cx.cast(x, DType::I32)?;
     let Some(zero) = zero else { return Ok(wide) };
@@ -373,7 +374,7 @@ fn matmul_integer<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.matmul(&x, &w)
 }
 
-/// Returns the operands of a product at these inputs, transposed where an attribute requires it.
+/// Returns the operands of a product, which are the inputs `a` and `b`, transposed if an attribute requires it.
 pub(super) fn gemm_operands<'a>(cx: &Cx<'a>, n: &Node<'a>, a: usize, b: usize) -> Res<(T, T)> {
     let of = |at: usize, name: &'static str| -> Res<T> {
         let x = n.input(at)?;

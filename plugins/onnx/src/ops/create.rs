@@ -126,7 +126,7 @@ pub(super) fn range<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     if start.ints() == Some(vec![0]) { Ok(scaled) } else { cx.add(&scaled, &scalar(&start)?) }
 }
 
-/// Returns a window of signal processing, which is an alternating sum of cosines.
+/// Returns a window function of signal processing, which is an alternating sum of cosines.
 fn window<'a>(cx: &mut Cx<'a>, n: &Node<'a>, weights: &[f64]) -> Res<T> {
     let dtype = n.dtype("output_datatype")?.unwrap_or(DType::F32);
     let size = cx.dims_of(&n.input(0)?, "size")?.remove(0);

@@ -179,7 +179,7 @@ pub(super) fn extreme_min(cx: &Cx<'_>, a: &T, b: &T) -> Res<T> {
     keep_nan(cx, a, b, least)
 }
 
-/// Replaces a result by NaN where `a` or `b` is NaN, as `a + b` then is.
+/// Replaces a result by NaN where `a` or `b` is NaN.
 fn keep_nan(cx: &Cx<'_>, a: &T, b: &T, result: T) -> Res<T> {
     let is_number = |x: &T| x.floats().is_some_and(|all| all.iter().all(|v| !v.is_nan()));
     if !a.is_float() || is_number(a) && is_number(b) {
@@ -373,7 +373,7 @@ pub(super) fn swish(cx: &Cx<'_>, x: &T, alpha: f64) -> Res<T> {
     cx.mul(x, &gate)
 }
 
-/// Dropout does nothing, except in training.
+/// Reads Dropout, which only has an effect in training.
 fn dropout<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let x = n.input(0)?;
     n.ignore(&["seed", "ratio"]);

@@ -84,7 +84,7 @@ fn determinant(cx: &Cx<'_>, x: &T, size: i64) -> Res<T> {
     sum.ok_or_else(|| "a matrix needs at least one row".to_string())
 }
 
-/// Blocks of an image, by axis.
+/// The blocks of an image, described for each axis.
 struct Blocks<'l> {
     padded: &'l [i64],
     places: &'l [i64],
@@ -401,7 +401,7 @@ fn update_rate(cx: &Cx<'_>, beta: &T) -> Res<T> {
     heads_of(cx, beta, heads)
 }
 
-/// Attention with a state instead of a cache, computed step by step.
+/// Emits attention with a state instead of a cache, computed step by step.
 fn linear_attention<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let need = |name: &'static str| {
         n.int_if(name)?.filter(|v| *v > 0).ok_or_else(|| format!("its attribute `{name}` must be positive"))
@@ -459,7 +459,7 @@ fn linear_attention<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     Ok(vec![cx.cast(&out, dtype)?.into(), cx.cast(&state, state_type)?.into()])
 }
 
-/// Attention in which graphs of the model modify the scores and the probabilities.
+/// Emits attention whose scores and probabilities are modified by graphs of the model.
 fn flex_attention<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (q, mut k, mut v) = (n.input(0)?, n.input(1)?, n.input(2)?);
     let dtype = q.dtype();

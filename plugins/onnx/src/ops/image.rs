@@ -51,7 +51,7 @@ pub(super) fn grid_sample<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.call("onnx.grid_sample", &[&x, &cx.cast(&grid, x.dtype())?], &attrs)
 }
 
-/// Returns the largest element in each cell of regions, which begin and end at whole elements. Empty cells are 0.
+/// Returns the largest element in each cell of each region. Cells begin and end at whole elements; empty cells are 0.
 fn max_roi_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, rois) = (n.input(0)?, n.input(1)?);
     let scale = n.float("spatial_scale", 1.0)?;
@@ -105,9 +105,9 @@ struct Axis {
     axis: usize,
     from: Dim,
     to: Dim,
-    /// The quotient of the output size and the input size, if it is a known number.
+    /// The output size divided by the input size, if that is a known number.
     scale: Option<f64>,
-    /// This quotient as a computed tensor. If both fields are `None`, the quotient is computed from the sizes.
+    /// The same quotient as a tensor. If both fields are `None`, it is computed from the sizes.
     computed: Option<T>,
     roi: (f64, f64),
 }
@@ -300,14 +300,14 @@ fn along(cx: &Cx<'_>, x: &T, axis: &Axis, rules: &Rules<'_>) -> Res<T> {
     }
 }
 
-/// The indices with their weights, and a mask of the positions outside of the tensor.
+/// The indices and weights of the elements to add, and a mask of the positions outside of the tensor.
 struct Taps {
     all: Vec<(T, Option<T>)>,
     outside: Option<T>,
 }
 
-/// Returns the input position of an output position. The nearest element of a position between two follows from its rounding, so
-/// these positions are computed in single precision, as onnxruntime does.
+/// Returns the input position of an output position. It is computed in single precision, as in onnxruntime, because its
+/// rounding decides which element is nearest to a position half-way between two.
 fn place(at: f64, axis: &Axis, rules: &Rules<'_>, from: f64, to: f64, scale: f64) -> Res<f64> {
     let single = rules.mode == "nearest";
     // Computing an operation on floats of 32 bits in double precision and then rounding is exact.
@@ -338,7 +338,7 @@ fn place(at: f64, axis: &Axis, rules: &Rules<'_>, from: f64, to: f64, scale: f64
     })
 }
 
-/// Returns the weights of the elements, starting at an offset, for a position at this distance from its floor.
+/// Returns the weights of the elements around a position; `part` is the distance of the position from its floor.
 fn weights(part: f64, scale: f64, rules: &Rules<'_>) -> Res<(i64, Vec<f64>)> {
     let less = scale.min(1.0);
     let cubic = |x: f64| {
@@ -501,7 +501,7 @@ fn computed_place(cx: &Cx<'_>, at: &T, scale: &T, (from, to): (&T, &T), transfor
     }
 }
 
-/// Returns the positions to which a linear map sends the pixels of a grid from -1 to 1.
+/// Returns the positions to which a linear map moves the pixels of a grid from -1 to 1.
 fn affine_grid<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let theta = n.input(0)?;
     let size = cx.dims_of(&n.input(1)?, "s")?;

@@ -56,7 +56,7 @@ pub(super) fn gather_nd<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.call("relax.gather_nd", &[&x, &indices], &[("batch_dims", batch.into())])
 }
 
-/// Converts negative indices, which count from the end of an axis.
+/// Converts negative indices, which count from the end of an axis, to nonnegative ones.
 pub(super) fn counted(cx: &Cx<'_>, indices: &T, size: &Dim) -> Res<T> {
     if let Some(all) = indices.ints() {
         if all.iter().all(|at| *at >= 0) {
@@ -77,7 +77,8 @@ pub(super) fn counted(cx: &Cx<'_>, indices: &T, size: &Dim) -> Res<T> {
     cx.select(&below, &moved, &wide)
 }
 
-/// Converts negative indices in tuples along the last axis. Each index refers to its own axis.
+/// Converts negative indices in tuples along the last axis to nonnegative ones. Each index of a tuple refers to its own
+/// axis.
 fn counted_all(cx: &Cx<'_>, indices: &T, dims: &[Dim], skip: usize) -> Res<T> {
     if indices.ints().is_some_and(|all| all.iter().all(|at| *at >= 0)) {
         return Ok(indices.clone());
@@ -110,7 +111,7 @@ fn scatter_elements<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.call("relax.scatter_elements", &[&x, &indices, &updates], &attrs)
 }
 
-/// Returns the on value where the position along a new axis equals the index, and otherwise the off value.
+/// Returns the "on" value where the position along a new axis equals the index, and the "off" value elsewhere.
 fn one_hot<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (indices, depth, values) = (n.input(0)?, n.input(1)?, n.input(2)?);
     let depth = match depth.floats() {
@@ -196,8 +197,8 @@ fn unique<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     Ok(all.into_iter().map(Item::from).collect())
 }
 
-/// Returns the different elements, or slices along an axis, sorted; the place of the first of each, the place of each element
-/// among them, and how many there are of each.
+/// Returns the distinct elements, or distinct slices along an axis, sorted; the position of the first of each; for each
+/// element, its position among the distinct ones; and the number of each.
 fn unique_sorted(cx: &mut Cx<'_>, x: &T, axis: Option<usize>) -> Res<[T; 4]> {
     let flag = |value: bool| cx.b.prim_value(Dim::int(i64::from(value), DType::BOOL));
     let mut args = vec![cx.v(x)?, flag(true), flag(true), flag(true), flag(true)];

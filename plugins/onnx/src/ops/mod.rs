@@ -1,4 +1,5 @@
-//! The operators of ONNX: a table of the functions that build them, by domain, name and version. Each group has its own file.
+//! The operators of ONNX: a table of the functions that build them, by domain, name and version. Each group of
+//! operators has its own file.
 
 mod attention;
 mod control;
@@ -26,7 +27,7 @@ use std::sync::OnceLock;
 /// The domain of Microsoft's operators.
 pub(crate) const MS: &str = "com.microsoft";
 
-/// An operator, from a version on.
+/// An operator, and the first version to which the row applies.
 pub(crate) struct Row {
     domain: &'static str,
     name: &'static str,
@@ -35,16 +36,16 @@ pub(crate) struct Row {
     pub(crate) narrow: Narrow,
 }
 
-/// The treatment of tensors of narrow types, whose bytes are stored as numbers of another type.
+/// How an operator treats tensors of narrow types, whose bytes are stored as numbers of another type.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Narrow {
-    /// It computes with numbers, so tensors of narrow types are refused.
+    /// The operator computes with numbers, so tensors of narrow types are refused.
     Refuses,
-    /// It converts tensors of narrow types itself.
+    /// The operator converts tensors of narrow types itself.
     Converts,
-    /// It moves the elements of its first input, which keep their type.
+    /// The operator moves the elements of its first input, which keep their type.
     Moves,
-    /// It moves the elements of all its inputs.
+    /// The operator moves the elements of all its inputs.
     MovesAll,
 }
 
@@ -116,7 +117,7 @@ fn table() -> &'static Table {
     })
 }
 
-/// Finds an operator by name, in a version of its domain.
+/// Finds the row of an operator by name, for a version of its domain.
 pub(crate) fn find(domain: &str, name: &str, version: i64) -> Option<&'static Row> {
     let rows = table().get(&(domain, name))?;
     rows.iter().filter(|row| row.since <= version.max(7)).max_by_key(|row| row.since).copied()

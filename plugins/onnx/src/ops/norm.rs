@@ -73,8 +73,8 @@ pub(super) const ROWS: &[Row] = &[
     all("SimplifiedLayerNormalization", 1, simplified),
 ];
 
-/// Axes with more elements are summed in parts, because adding small numbers to a large sum one by one would lose their
-/// digits.
+/// Maximum length of an axis that is summed as a whole. Longer axes are summed in parts, because adding small numbers
+/// one by one to a large sum would lose their digits.
 const LONG: i64 = 4096;
 /// The number of elements of a part.
 const PART: i64 = 128;
@@ -84,7 +84,7 @@ fn is_long(x: &T, axis: usize) -> bool {
     x.dtype() == DType::F32 && length.is_some_and(|n| n > LONG && n < super::conv::LARGEST)
 }
 
-/// Returns the sum along an axis of known length, as the sum of the sums of parts. The axis is kept, with length 1.
+/// Returns the sum along an axis of known length, computed as the sum of partial sums. The axis is kept, with length 1.
 fn sum_of_parts(cx: &Cx<'_>, x: &T, axis: usize) -> Res<T> {
     let n = x.dim(axis)?.as_int().ok_or("the length of the axis of its sum is not known")?;
     let parts = (n + PART - 1) / PART;
@@ -98,7 +98,7 @@ fn sum_of_parts(cx: &Cx<'_>, x: &T, axis: usize) -> Res<T> {
     cx.reduce("sum", &sums, &[axis], true)
 }
 
-/// Softmax along an axis; that of float16 with sums in single precision.
+/// Computes softmax along an axis. For float16, the sums are in single precision.
 pub(super) fn softmax(cx: &Cx<'_>, x: &T, axis: usize) -> Res<T> {
     let is_long = is_long(x, axis);
     if x.dtype() != DType::F16 && !is_long {
@@ -123,7 +123,7 @@ fn log_softmax(cx: &Cx<'_>, x: &T, axis: usize) -> Res<T> {
     cx.sub(&apart, &cx.un("log", &sum)?)
 }
 
-/// Computes softmax along an axis, or, before version 13, along all axes from one on.
+/// Computes softmax along an axis; before version 13, along this axis and all following ones.
 fn soft<'a>(cx: &mut Cx<'a>, n: &Node<'a>, of: fn(&Cx<'_>, &T, usize) -> Res<T>) -> Res<T> {
     let x = n.input(0)?;
     if n.version >= 13 {
@@ -132,7 +132,7 @@ fn soft<'a>(cx: &mut Cx<'a>, n: &Node<'a>, of: fn(&Cx<'_>, &T, usize) -> Res<T>)
     softmax_from(cx, &x, x.axis(n.int("axis", 1)?)?, of)
 }
 
-/// Computes softmax along all axes from one on.
+/// Computes softmax along an axis and all following ones.
 pub(super) fn softmax_from(cx: &Cx<'_>, x: &T, axis: usize, of: fn(&Cx<'_>, &T, usize) -> Res<T>) -> Res<T> {
     if axis + 1 == x.rank()? {
         return of(cx, x, axis);
@@ -307,7 +307,7 @@ fn lrn<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.div(&x, &cx.bin("power", &base, &cx.scalar(beta, x.dtype())?)?)
 }
 
-/// Computes the negative log-likelihood loss: the negated, weighted logarithm at each label.
+/// Computes the negative log-likelihood loss: the negated and weighted logarithm at each label.
 fn nll_loss<'a>(cx: &mut Cx<'a>, n: &Node<'a>, x: &T, labels: &T, weights: Option<T>) -> Res<T> {
     let reduction = n.text("reduction", "mean")?;
     let labels = cx.cast(labels, DType::I64)?;

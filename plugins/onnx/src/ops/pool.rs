@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Row] = &[
     one("MaxUnpool", 9, max_unpool),
 ];
 
-/// Returns the windows of a node over a tensor, and whether their number is rounded up.
+/// Returns the windows of a node over a tensor, and true if the number of windows is rounded up.
 fn windows<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, fill: f64) -> Res<(Framed, bool)> {
     let count = spatial(x)?.len();
     let kernel = n.ints("kernel_shape")?.filter(|kernel| kernel.len() == count);
@@ -46,7 +46,7 @@ fn windows<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, fill: f64) -> Res<(Framed, bool
     Ok((framed, ceil))
 }
 
-/// Returns the padding, increased at the ends so that no window exceeds it.
+/// Returns the padding, increased at the ends so that no window extends beyond it.
 fn reached(sizes: &[Dim], windows: &Windows, ceil: bool) -> Option<Vec<i64>> {
     let n = sizes.len();
     let mut ends = Vec::new();
@@ -224,7 +224,7 @@ fn lp_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     framed.result(cx, cx.bin("power", &sum, &cx.scalar(1.0 / p, x.dtype())?)?)
 }
 
-/// Puts elements back to their positions before max pooling.
+/// Puts elements back to the positions that they had before max pooling.
 fn max_unpool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, at) = (n.input(0)?, n.input(1)?);
     let sizes = spatial(&x)?;

@@ -21,7 +21,8 @@ pub(super) const ROWS: &[Row] = &[
     ms(one("DequantizeLinear", 1, dequantize_linear)).converting(),
 ];
 
-/// Reshapes a scale or a zero point, so that it is broadcast with the tensor: as one number, along an axis, or in blocks.
+/// Reshapes a scale or zero point so that it is broadcast with the tensor. It is one number, a vector along an axis, or
+/// a tensor of blocks.
 fn spread<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, part: &T) -> Res<T> {
     let spread = spread_bytes(cx, n, x, part)?;
     Ok(if let Some(narrow) = part.narrow() { spread.with_narrow(narrow) } else { spread })
@@ -127,7 +128,7 @@ fn dequantize_linear<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.cast(&cx.mul(&value, &scale)?, to)
 }
 
-/// Quantizes to uint8, with the range of the values. Returns the numbers, the scale and the zero point.
+/// Quantizes to uint8 according to the range of the values. Returns the quantized tensor, the scale and the zero point.
 pub(super) fn dynamic(cx: &Cx<'_>, x: &T) -> Res<Vec<T>> {
     let axes: Vec<usize> = (0..x.rank()?).collect();
     let zero = cx.scalar(0.0, x.dtype())?;
@@ -143,7 +144,7 @@ pub(super) fn dynamic(cx: &Cx<'_>, x: &T) -> Res<Vec<T>> {
     Ok(vec![numbers, divisor, start])
 }
 
-/// Reshapes a scale, so that it is broadcast along the columns of a product.
+/// Reshapes a scale so that it is broadcast along the columns of a product.
 pub(super) fn along_columns(cx: &Cx<'_>, part: &T, rank: usize, axis: usize) -> Res<T> {
     match part.rank()? {
         1 if part.dim(0)?.as_int() == Some(1) => cx.reshape(part, vec![]),
@@ -178,7 +179,7 @@ fn qlinear_conv<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     qlinear_conv_of(cx, n, &x)
 }
 
-/// Convolves a quantized tensor whose second axis are the channels.
+/// Convolves a quantized tensor whose second axis is the channel axis.
 pub(super) fn qlinear_conv_of<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T) -> Res<T> {
     let (x, w) = (centered(cx, x, n.opt(2)?, 1)?, centered(cx, &n.input(3)?, n.opt(5)?, 0)?);
     let out = conv(cx, n, &x, &w)?;

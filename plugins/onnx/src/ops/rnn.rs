@@ -35,7 +35,7 @@ struct Operands {
     h: Option<T>,
     c: Option<T>,
     p: Option<T>,
-    /// True if input and states are rounded to 256 numbers before they are multiplied.
+    /// True if input and states are rounded to 256 levels before they are multiplied.
     quantized: bool,
 }
 
@@ -210,7 +210,7 @@ fn biases(cx: &Cx<'_>, b: &T, gates: i64, hidden: i64, before_reset: bool) -> Re
     Ok((cx.add(&of_x, &gates)?, Some(cx.range(&of_h, 0, 2 * hidden, size)?)))
 }
 
-/// Reverses a tensor in time. Each sample is reversed up to its own length.
+/// Reverses a tensor in time, each sample within its own length.
 fn reversed(cx: &Cx<'_>, x: &T, lengths: Option<&T>) -> Res<T> {
     match lengths {
         None => cx.call("relax.flip", &[x], &[("axis", 0i64.into())]),
@@ -218,7 +218,7 @@ fn reversed(cx: &Cx<'_>, x: &T, lengths: Option<&T>) -> Res<T> {
     }
 }
 
-/// Reverses a tensor along a time axis, up to the length of each sample.
+/// Reverses a tensor along its time axis, each sample within its own length.
 pub(super) fn reverse_sequence(cx: &Cx<'_>, x: &T, lengths: &T, time: usize, batch: usize) -> Res<T> {
     let dims = x.dims()?;
     let along = |part: &T, axis: usize| {
@@ -234,7 +234,7 @@ pub(super) fn reverse_sequence(cx: &Cx<'_>, x: &T, lengths: &T, time: usize, bat
     cx.call("relax.gather_elements", &[x, &at], &[("axis", (time as i64).into())])
 }
 
-/// Rounds floats to 256 numbers, from the least to the greatest.
+/// Rounds floats to 256 levels between the least and the greatest value.
 fn fake_quantized(cx: &Cx<'_>, x: &T) -> Res<T> {
     let parts = dynamic(cx, x)?;
     let [numbers, scale, zero] = parts.as_slice() else { return Ok(x.clone()) };
@@ -242,8 +242,8 @@ fn fake_quantized(cx: &Cx<'_>, x: &T) -> Res<T> {
     cx.mul(&apart, scale)
 }
 
-/// An LSTM with weights of 8 bits, which are converted to floats. Input and states are quantized when the model runs.
-/// Computing with them as floats is exact, because products of quantized numbers are.
+/// Emits an LSTM with weights of 8 bits, which are converted to floats. Input and states are quantized when the model
+/// runs. Computing with the quantized numbers as floats is exact, because their products are.
 fn quantized_lstm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let real = |cx: &Cx<'_>, at: usize, scale: usize| -> Res<T> {
         let (x, scale, zero) = (n.input(at)?, n.input(scale)?, n.input(scale + 1)?);

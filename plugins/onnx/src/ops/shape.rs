@@ -78,8 +78,8 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// Checks when the model runs that no symbolic size is 1: such an axis would be removed, too, which changes the number
-/// of dimensions. The size 0 is then declared as expected, so the check fails.
+/// Emits a check that no symbolic size is 1 when the model runs: such an axis would also be removed, which changes the
+/// number of dimensions. The check declares the size 0 as expected, so it fails.
 fn not_one(cx: &Cx<'_>, x: &T, dims: &[Dim]) -> Res<T> {
     let one = Dim::Int(1);
     let may_be_one = |dim: &Dim| dim.as_int().is_none() && !known::proves(PrimOp::Lt, &one, dim);
@@ -93,7 +93,7 @@ fn not_one(cx: &Cx<'_>, x: &T, dims: &[Dim]) -> Res<T> {
     cx.as_shape(x, dims.iter().map(other).collect())
 }
 
-/// Returns the axes, which are an attribute, or from a version on the second input.
+/// Returns the axes, which are the second input from version `since` on, and an attribute before.
 pub(super) fn axes_of(n: &Node<'_>, since: i64) -> Res<Option<Vec<i64>>> {
     if n.version < since { n.ints("axes") } else { n.known_ints(1) }
 }
@@ -117,7 +117,7 @@ fn reshape<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.reshape(&x, dims)
 }
 
-/// Returns the size of an open dimension: the number of elements divided by the other dimensions.
+/// Returns the size of the open dimension of `to`: the number of elements divided by the other dimensions.
 fn rest_of(from: &[Dim], to: &[Dim], open: usize) -> Res<Dim> {
     let mut above = from.to_vec();
     let mut below: Vec<Dim> = Vec::new();
@@ -145,7 +145,7 @@ fn rest_of(from: &[Dim], to: &[Dim], open: usize) -> Res<Dim> {
     }
 }
 
-/// Reshapes to a shape that is not known while reading. Computes its open dimension.
+/// Reshapes to a shape that is unknown while the model is read. The model computes the open dimension.
 fn reshape_by_data(cx: &mut Cx<'_>, x: &T, shape: &T, keeps_zero: bool) -> Res<T> {
     let n = shape.dim(0)?.as_int().ok_or("the number of dimensions of its result is not known")? as usize;
     let dims = x.dims()?;
@@ -242,7 +242,7 @@ fn split_sizes(cx: &mut Cx<'_>, n: &Node<'_>) -> Res<Option<Vec<Dim>>> {
     cx.dims_of(&sizes, "part").map(Some)
 }
 
-/// Returns an end of a range, clamped to the bounds of the axis. A negative one counts from the end.
+/// Returns an end of a range, clamped to the bounds of the axis. Negative ends count from the end of the axis.
 fn bound(at: &Dim, size: &Dim, least: i64, most: &Dim) -> Dim {
     let from_end = add(at, size);
     let zero = Dim::Int(0);
@@ -418,8 +418,8 @@ fn pad<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     padded(cx, x, &before, &after, mode, &value)
 }
 
-/// Returns the numbers of elements to add; negative numbers mean elements to remove. A symbol is never negative, so a
-/// number from data is the difference of two symbols.
+/// Returns the numbers of elements to add; negative numbers mean removal. Symbols are never negative, so each number
+/// from data is the difference of two symbols.
 fn widths(cx: &mut Cx<'_>, pads: &T) -> Res<Vec<Dim>> {
     if let Some(dims) = pads.known().and_then(known::Known::dims) {
         return Ok(dims);
@@ -545,7 +545,7 @@ fn four(x: &T) -> Res<[Dim; 4]> {
     x.dims()?.try_into().map_err(|dims: Vec<Dim>| format!("it takes a tensor of 4 dimensions, found {}", dims.len()))
 }
 
-/// Keeps one triangle of matrices, by comparing the indices of rows and columns.
+/// Keeps one triangle of each matrix, by comparing row and column indices.
 pub(super) fn trilu<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let x = n.input(0)?;
     let upper = n.flag("upper", true)?;

@@ -1,4 +1,4 @@
-//! Models that are broken, or that attack the reader. `HOSTILE=100000` tries that many models of each kind, and
+//! Tests models that are damaged or that attack the reader. `HOSTILE=100000` tries that many models of each kind, and
 //! `HOSTILE_SEED=7` tries other models.
 
 use super::*;
@@ -102,7 +102,7 @@ fn damaged_files_never_panic() {
     assert!(read > 0, "some changes have no effect");
 }
 
-/// Messages nested without end, and functions that call each other.
+/// The models contain endlessly nested messages, and functions that call each other.
 #[test]
 fn models_without_end_are_refused() {
     let mut deep = Vec::new();
@@ -129,10 +129,10 @@ fn models_without_end_are_refused() {
     assert!(said.contains("call each other more than") || said.contains("graphs are nested more than"), "{said}");
 }
 
-/// Numbers that lengths, axes and attributes of a broken or hostile model have.
+/// Unusual numbers for lengths, axes and attributes of hostile models.
 const ODD: [i64; 10] = [0, 1, -1, 2, 7, 255, 1 << 31, 1 << 62, i64::MAX, i64::MIN];
 
-/// Changes a part of a model, so that it is still one in its encoding.
+/// Changes a part of a model. The result is still a model that can be encoded.
 fn changed(model: &mut proto::Model, next: &mut dyn FnMut(usize) -> usize) {
     let odd = ODD[next(ODD.len())];
     let Some(graph) = model.graph.as_mut() else { return };

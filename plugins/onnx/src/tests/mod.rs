@@ -1,4 +1,5 @@
-//! Tests with handmade models. A stand-in infers the types of calls, because another plugin declares the operators.
+//! Tests with handmade models. A stand-in infers the types of calls, because the operators are declared by another
+//! plugin.
 
 use crate::known::{Elem, Known, arithmetic, compare};
 use crate::{Options, graph, narrow, ops, proto, read, tensors};
@@ -177,7 +178,7 @@ fn weights_can_be_parameters() {
     assert_eq!(names, ["x", "w"]);
 }
 
-/// Two sizes called `?` are different sizes.
+/// Two sizes that are both called `?` are different sizes.
 #[test]
 fn sizes_without_a_name_differ() {
     let unknown = || Extent::Param("?".to_string());
@@ -194,7 +195,7 @@ fn sizes_without_a_name_differ() {
     assert_ne!(shape[0], shape[1]);
 }
 
-/// Axes that are an input without elements are known, others are not.
+/// An input that contains axes is known if it has no elements, and otherwise unknown.
 #[test]
 fn an_input_without_elements_is_known() {
     let with = |n: i64| {
@@ -211,7 +212,7 @@ fn an_input_without_elements_is_known() {
     assert!(said.contains("`axes`) decides the form of the result") && said.contains("values=["), "{said}");
 }
 
-/// A tensor that claims to be longer than its data, in each way of storing data.
+/// A tensor claims more elements than its data has, for each way of storing data.
 #[test]
 fn lengths_are_checked_before_memory_is_taken() {
     let nowhere = Source::of("model.onnx", None, b"");

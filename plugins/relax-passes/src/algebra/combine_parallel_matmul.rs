@@ -51,7 +51,7 @@ fn combine_parallel_matmul(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     })
 }
 
-/// Returns the function with one product in place of each combination, and the number of values replaced.
+/// Returns the function with one product in place of each combination, and the number of replaced values.
 fn combine(body: &Body, combinations: &[Combined<'_>], ctx: &Ctx) -> Result<(Body, usize), PassError> {
     let (mut of_root, mut n) = (ValueMap::new(body), 0);
     for (at, combined) in combinations.iter().enumerate().filter(|(_, combined)| combined.operands_are_first()) {

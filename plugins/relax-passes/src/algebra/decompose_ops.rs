@@ -48,7 +48,7 @@ fn decompose_ops_for_inference(module: &Module, options: &Options, ctx: &Ctx) ->
     })
 }
 
-/// Warns once per function that batch statistics are no longer used, which changes values.
+/// Warns once per function that batch statistics are no longer used, which changes the results.
 fn warn_of_training(name: &str, body: &Body, ctx: &Ctx) {
     let trains = |call: &Call<'_>| call.attr("training").and_then(AttrView::as_bool).unwrap_or(false);
     let calls = body.values().filter(|value| value.is_binding());
@@ -66,7 +66,7 @@ fn warn_of_training(name: &str, body: &Body, ctx: &Ctx) {
     }
 }
 
-/// Applies `change` to the function with this name, or to all functions if the name is empty.
+/// Applies `change` to the function named `name`, or to all functions if the name is empty.
 ///
 /// # Errors
 /// If the Relax function does not exist; errors of `change`.
@@ -174,7 +174,7 @@ pub(super) fn scalar(
     Ok(rw.array(&array))
 }
 
-/// Emits a call of the virtual machine, and a match_cast that defines the dimensions.
+/// Emits a call of a function of the virtual machine, and a match_cast that defines the dimensions.
 fn tensor_to_shape<'b>(call: Call<'b>, rw: &mut Rewriter<'b>) -> Action {
     let (Some(tensor), Ok(ndim)) = (call.arg(0), usize::try_from(call.ty().ndim())) else { return Action::Keep };
     let unknown = call.ty().to_owned();

@@ -69,7 +69,7 @@ fn expand_matmul_of_sum(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     })
 }
 
-/// Returns the product of `x` and one part of the sum, transposed if the sum was.
+/// Returns the product of `x` and one part of the sum. The part is transposed if the sum was.
 fn product_with<'b>(
     part: Value<'b>,
     x: Value<'b>,

@@ -1,4 +1,4 @@
-//! Folds channel multiplications into weights: the code shared by the passes for both directions, and a pass that does
+//! Folds channel multiplications into weights: code that the passes for both directions share, and a pass that handles
 //! both.
 
 use plugin_api::prelude::*;
@@ -19,8 +19,8 @@ pub(super) const WEIGHTED: Capture<Call> = Capture::new("weighted");
 /// The multiplication by a scale.
 pub(super) const SCALED: Capture<Call> = Capture::new("scaled");
 
-/// Returns a pattern of a conv2d or matmul call with a weight: a constant or a parameter, possibly with its axes
-/// permuted, and with scales that were already folded into it.
+/// Returns a pattern for a conv2d or matmul call with a weight: a constant or parameter, possibly with permuted axes,
+/// and possibly with scales that were already folded into it.
 pub(super) fn weighted(data: impl Into<Pattern>) -> Pattern {
     let (data, known) = (data.into(), || is_const() | is_param());
     let scale = || known() | is_op("relax.reshape", ..).arg(0, is_param());

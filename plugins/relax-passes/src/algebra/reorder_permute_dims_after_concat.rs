@@ -66,7 +66,7 @@ fn reorder_permute_dims_after_concat(body: &Body, ctx: &Ctx) -> Result<Body, Pas
     })
 }
 
-/// Returns the order of axes after a `permute_dims`; reversed if the call specifies none.
+/// Returns the order of the axes after a `permute_dims`. If the call does not specify it, the axes are reversed.
 fn axes_of(call: Call<'_>) -> Option<Vec<i64>> {
     match call.attr("axes").and_then(AttrView::as_ints) {
         Some(axes) => Some(axes),

@@ -92,7 +92,7 @@ fn take_matrices<'b>(found: &Match<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Res
     Ok(Action::Replace(rw.call_op(ctx, "relax.einsum", &[taken], &[("subscripts", "ijik->ijk".into())])?))
 }
 
-/// Returns the attributes of the `take`, with `axis` instead of its own axis.
+/// Returns the attributes of the `take`, with `axis` in place of the original axis.
 fn along(found: &Match<'_>, axis: i64) -> Result<Vec<(&'static str, Attr)>, PassError> {
     let mode = found.get(TAKE)?.attr("mode").map(|mode| ("mode", mode.to_owned()));
     Ok(mode.into_iter().chain([("axis", Attr::Int(axis))]).collect())

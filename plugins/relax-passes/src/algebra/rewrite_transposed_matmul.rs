@@ -51,7 +51,7 @@ fn rewrite_transposed_matmul(body: &Body, ctx: &Ctx) -> Result<Body, PassError> 
     Ok(out)
 }
 
-/// Returns true if the call swaps both dimensions, by default or with explicit axes.
+/// Returns true if the call swaps the two dimensions of its operand, by default or with explicit axes.
 fn is_transpose(call: Call<'_>) -> bool {
     let axes = call.attr("axes").and_then(AttrView::as_ints);
     axes.is_none_or(|axes| matches!(axes[..], [first, _] if first == 1 || first == -1))

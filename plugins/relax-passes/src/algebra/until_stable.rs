@@ -39,7 +39,7 @@ pub(super) fn repeated(
     }
 }
 
-/// Runs one round that replaces the root of each match. As in TVM, a match lies within one [stretch](Stretches) and
+/// Runs one round, which replaces the root of each match. As in TVM, a match lies within one [stretch](Stretches) and
 /// contains no value that this round already replaced.
 pub(super) fn rewrite_once<'b>(
     body: &'b Body,
@@ -78,7 +78,7 @@ pub(super) fn simplified(mut body: Body, ctx: &Ctx) -> Result<Body, PassError> {
     }
 }
 
-/// Stretches of bindings that may be reordered: parts of a block without effects, branches and in-place calls.
+/// Stretches of bindings that may be reordered: parts of blocks without effects, branches and in-place calls.
 pub(super) struct Stretches<'b> {
     of: ValueMap<'b, usize>,
     n: usize,

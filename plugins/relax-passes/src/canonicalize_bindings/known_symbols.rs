@@ -1,4 +1,4 @@
-//! Replaces symbolic variables that a match_cast defines as a known dimension.
+//! Replaces symbolic variables that a match_cast defines as a dimension that is already known.
 
 use plugin_api::arith::prove_equal;
 use plugin_api::prelude::*;
@@ -64,7 +64,7 @@ fn add_attr(attr: &Attr, to: &mut BTreeSet<Sym>) {
     }
 }
 
-/// Adds the variables that function types inside a type mention.
+/// Adds the variables that occur in function types inside a type.
 fn add_functions(ty: &Type, to: &mut BTreeSet<Sym>) {
     match ty {
         Type::Callable { .. } => ty.each_dim(true, &mut |dim| add(dim, to)),
@@ -95,7 +95,7 @@ impl<'b> ScopeVisitor<'b> for Walk<'b> {
         }
     }
 
-    /// Forgets what became known inside a branch or function.
+    /// Forgets what was learned inside a branch or function.
     fn leave(&mut self, scope: Scope<'b>) {
         if matches!(scope, Scope::Block(_)) {
             return;

@@ -41,7 +41,7 @@ fn rotary_embedding<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     rotated(cx, &x, (&cos, &sin), Some(positions), x_heads, &options)
 }
 
-/// Returns the positions that follow an offset, for each sample and each element of a sequence.
+/// Returns the positions of the elements of each sequence, counted from the offset of its sample.
 fn offset_positions(cx: &Cx<'_>, offset: &T, x: &T) -> Res<T> {
     let flat = x.rank()? == 3;
     let (batch, length) = (x.dim(0)?, x.dim(if flat { 1 } else { 2 })?);
@@ -49,13 +49,13 @@ fn offset_positions(cx: &Cx<'_>, offset: &T, x: &T) -> Res<T> {
     cx.broadcast_to(&at, &[batch, length])
 }
 
-/// Returns an attribute that is a number of heads.
+/// Returns the number of heads in an attribute.
 fn heads_of(n: &Node<'_>, name: &'static str) -> Res<i64> {
     let given = n.int_if(name)?.filter(|heads| (1..conv::LARGEST).contains(heads));
     given.ok_or_else(|| format!("its attribute `{name}` is missing, or is not a number of heads"))
 }
 
-/// Returns the factor of the scores. If the attribute is missing or 0, this is the usual factor.
+/// Returns the factor of the scores. If the attribute is missing or 0, this is the default factor.
 fn scale_of(n: &Node<'_>, q: &T) -> Res<f64> {
     match n.float("scale", 0.0)? {
         0.0 => usual_scale(q),
@@ -63,7 +63,7 @@ fn scale_of(n: &Node<'_>, q: &T) -> Res<f64> {
     }
 }
 
-/// Splits the last axis into three parts that begin at 0 and at these positions.
+/// Splits the last axis into three parts, which begin at 0, `a` and `b`.
 fn thirds(cx: &Cx<'_>, x: &T, a: &Dim, b: &Dim) -> Res<[T; 3]> {
     let last = x.axis(-1)?;
     let end = x.dim(last)?;
@@ -75,7 +75,7 @@ fn number(cx: &Cx<'_>, dim: &Dim) -> Res<T> {
     cx.reshape(&cx.of_dims(vec![dim.clone()])?, vec![])
 }
 
-/// Returns query, key and value, which may be packed in one tensor.
+/// Returns query, key and value, which may be packed in one input.
 fn separate<'a>(cx: &Cx<'a>, n: &Node<'a>, heads: i64, kv_heads: i64) -> Res<[T; 3]> {
     let packed = n.input(0)?;
     if let (Some(k), Some(v)) = (n.opt(1)?, n.opt(2)?) {
@@ -85,11 +85,11 @@ fn separate<'a>(cx: &Cx<'a>, n: &Node<'a>, heads: i64, kv_heads: i64) -> Res<[T;
     thirds(cx, &packed, &known::mul(&size, &Dim::Int(heads)), &known::mul(&size, &Dim::Int(heads + kv_heads)))
 }
 
-/// The cache of keys and values, and the places of the new keys and values in it.
+/// The cache of keys and values, and the positions of the new keys and values in it.
 struct Cache {
-    /// For each sample and each new key.
+    /// For each sample and each new key, its position.
     places: T,
-    /// Number of keys, including the new ones. The longest sample decides it.
+    /// Number of keys, including new ones, of the longest sample.
     total: Dim,
 }
 
@@ -116,7 +116,7 @@ impl Cache {
     }
 }
 
-/// Attention with a cache that grows. Each sample has its own length.
+/// Emits attention with a growing cache, in which each sample has its own length.
 fn group_query<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let (heads, kv_heads) = (heads_of(n, "num_heads")?, heads_of(n, "kv_num_heads")?);
     check_cache(n)?;
@@ -203,7 +203,7 @@ fn cache<'a>(cx: &mut Cx<'a>, n: &Node<'a>, q: &T, has_past: bool) -> Res<Cache>
     Ok(Cache { places: cx.add(&cx.unsqueeze(&start, &[1])?, &steps)?, total })
 }
 
-/// Returns a part of a tensor (batch, sequence, heads, parts, size) as (batch, heads, sequence, size).
+/// Returns part `at` of a tensor (batch, sequence, heads, parts, size) as (batch, heads, sequence, size).
 fn unpacked(cx: &Cx<'_>, x: &T, at: i64) -> Res<T> {
     cx.transpose(&cx.pick(x, 3, at)?, &[0, 2, 1, 3])
 }
@@ -276,8 +276,8 @@ fn masked<'a>(
     Ok(attend(cx, &parts)?.result)
 }
 
-/// Returns the positions at which a mask lets queries see keys. A mask has the number of keys of each sample, their
-/// ends and starts, or a flag for each key, or for each query and key.
+/// Returns the positions at which a mask lets queries see keys. A mask has one of these forms: the number of keys of
+/// each sample, their ends and starts, a flag per key, or a flag per query and key.
 fn visible(cx: &Cx<'_>, mask: &T, batch: &Dim, n_keys: &Dim) -> Res<T> {
     let shown = |mask: &T| cx.bin("not_equal", mask, &cx.scalar(0.0, mask.dtype())?);
     let dims = mask.dims()?;
@@ -306,7 +306,7 @@ fn visible(cx: &Cx<'_>, mask: &T, batch: &Dim, n_keys: &Dim) -> Res<T> {
     }
 }
 
-/// Attention whose operator includes the projection.
+/// Emits attention for an operator that includes the projection.
 fn projected<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let mut all = cx.matmul(&n.input(0)?, &n.input(1)?)?;
     if let Some(bias) = n.opt(2)? {
@@ -316,7 +316,7 @@ fn projected<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     of_projection(cx, n, &all, mask, past, more)
 }
 
-/// Attention whose operator includes the projection, of quantized operands.
+/// Emits attention for an operator that includes the projection and has quantized operands.
 fn quantized<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let (x, w) = (n.input(0)?, n.input(1)?);
     let (zero_x, zero_w) = (n.opt(6)?, n.opt(7)?);
@@ -330,7 +330,7 @@ fn quantized<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     of_projection(cx, n, &all, mask, past, None)
 }
 
-/// Computes attention of queries, keys and values that follow each other on the last axis.
+/// Computes attention from a tensor whose last axis contains queries, keys and values, one after the other.
 fn of_projection<'a>(
     cx: &mut Cx<'a>,
     n: &Node<'a>,

@@ -104,7 +104,8 @@ fn unpacked(cx: &Cx<'_>, packed: &T, bits: i64) -> Res<T> {
     cx.reshape(&cx.concat(&parts, rank)?, dims)
 }
 
-/// Computes a product with a quantized matrix in blocks. Each block of a column has a scale and possibly a zero point.
+/// Computes a product with a matrix that is quantized in blocks. Each block of a column has a scale, and possibly a
+/// zero point.
 fn matmul_n_bits<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (a, packed, scales) = (n.input(0)?, n.input(1)?, n.input(2)?);
     let need = |name: &'static str| n.int_if(name)?.ok_or_else(|| format!("its attribute `{name}` is missing"));

@@ -119,7 +119,7 @@ fn softmax<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     quantized_like(cx, n, &out, 3)
 }
 
-/// Computes a product of quantized matrices, as floats if the scale of the result is missing.
+/// Computes a product of quantized matrices. The result is a float tensor if the scale of the result is missing.
 fn gemm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (a, b) = gemm_operands(cx, n, 0, 3)?;
     let dtype = a.dtype();
@@ -133,7 +133,7 @@ fn gemm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     if n.opt(7)?.is_some() { quantized_as(cx, n, &out, 7, dtype) } else { Ok(out) }
 }
 
-/// Dequantizes input `at`; the next inputs are its scale and its zero point.
+/// Dequantizes input `at`. Its scale and zero point are the next two inputs.
 fn real<'a>(cx: &Cx<'a>, n: &Node<'a>, at: usize) -> Res<T> {
     let x = n.input(at)?;
     let value = match n.opt(at + 2)? {

@@ -4,7 +4,7 @@ use super::super::until_stable::Stretches;
 use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The operations that follow each product of a group. The largest form is tried first.
+/// The operations that follow each product of a group. Forms with more operations are tried first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Form {
     /// Number of products.
@@ -50,7 +50,7 @@ pub(super) fn forms(body: &Body) -> Vec<Form> {
     forms.into_iter().rev().collect()
 }
 
-/// Forms, keyed by the tensor that is multiplied.
+/// The forms of each multiplied tensor.
 #[derive(Default)]
 struct Forms {
     of: BTreeMap<u32, Form>,
@@ -64,8 +64,8 @@ impl Forms {
     }
 }
 
-/// Returns the tensor and the rank of the bias if a bias is added to a product, on either side as in TVM. Only a bias
-/// on the right is combined.
+/// Returns the multiplied tensor and the rank of the bias, if a bias is added to a product. As in TVM, the bias may be
+/// on either side, but only a bias on the right is combined.
 fn biased_product(value: Value<'_>) -> Option<(Value<'_>, i32)> {
     let [a, b] = args_of(value, "relax.add")?;
     let (product, bias) = if a.as_call_to("relax.matmul").is_some() { (a, b) } else { (b, a) };
@@ -79,7 +79,7 @@ fn args_of<'b>(value: Value<'b>, op: &str) -> Option<[Value<'b>; 2]> {
     Some([call.arg(0)?, call.arg(1)?])
 }
 
-/// One of several products.
+/// One of the products of a tensor, with the operations that follow it.
 #[derive(Clone)]
 pub(super) struct Branch<'b> {
     pub(super) product: Value<'b>,
@@ -124,7 +124,7 @@ impl<'b> Combined<'b> {
     }
 }
 
-/// Returns the groups of one form that can be combined, each within one stretch of bindings.
+/// Returns the groups of one form that can be combined. Each group is within one stretch of bindings.
 pub(super) fn combinations(body: &Body, form: Form) -> Vec<Combined<'_>> {
     let (stretches, users) = (Stretches::of(body), body.users());
     let mut groups: BTreeMap<_, (Value<'_>, Vec<Branch<'_>>)> = BTreeMap::new();
@@ -179,8 +179,8 @@ fn combined<'b>(tensor: Value<'b>, group: &[Branch<'b>], form: Form) -> Vec<Comb
     combined.collect()
 }
 
-/// Returns the branches that can be combined, those of known width first: the split positions must be known, so only
-/// the last width may be unknown.
+/// Returns the branches that can be combined, those of known width first. Only the last width may be unknown, because
+/// the split positions must be known.
 fn of_one_product(mut branches: Vec<Branch<'_>>) -> Option<Vec<Branch<'_>>> {
     let matrices: Vec<Vec<Dim>> = branches.iter().filter_map(|branch| dims(branch.matrix)).collect();
     if !same_but_last(&matrices, 2) {

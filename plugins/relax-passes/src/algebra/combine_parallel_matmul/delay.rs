@@ -1,10 +1,10 @@
-//! Moves the combined values after all of their operands.
+//! Moves values that are to be combined after all of their operands.
 
 use super::branches::Combined;
 use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Returns the function with the roots of each combination after its operands, where bindings can be moved that way. A
+/// Returns the function with the roots of each combination after its operands, as far as bindings can be moved. A
 /// delayed binding is placed as early as possible.
 pub(super) fn roots_after_operands(body: &Body, combinations: &[Combined<'_>]) -> Result<Body, PassError> {
     let (mut edit, regions) = (body.edit(), body.regions());
@@ -39,9 +39,9 @@ fn order<'b>(block: Block<'b>, mut combinations: Vec<&Combined<'_>>) -> Vec<Valu
 
 /// The dependencies between bindings.
 struct Waiting {
-    /// For each binding, its users.
+    /// The users of each binding.
     users: Vec<Vec<usize>>,
-    /// For each binding, the number of operands that are not placed yet.
+    /// For each binding, the number of operands that have not been placed yet.
     missing: Vec<usize>,
 }
 
