@@ -16,7 +16,7 @@ pub struct Validation {
     pub function: Option<String>,
     /// Maximum number of bytes of tensors at a time. Intermediate results that both sides share may take a quarter more.
     pub memory: u64,
-    /// Maximum number of units of work for one function and pass; see [`Limits`].
+    /// Maximum number of units of work for one function and pass; see [`Limits`](runtime::Limits).
     pub work: u64,
     /// The executor of PrimFuncs.
     pub executor: Executor,
