@@ -25,7 +25,7 @@ pub struct Runner<'e> {
     pub(super) paranoid: bool,
     /// True if the input module was already verified.
     pub(super) verified: bool,
-    /// True if a pass may not add calls of undeclared operators.
+    /// True if a pass must not add calls of undeclared operators.
     pub(super) deny_unknown: bool,
     pub(super) missed: Missed,
     pub(super) workers: Workers,
@@ -39,7 +39,7 @@ pub struct Runner<'e> {
     pub(super) called: Cell<Option<Called>>,
 }
 
-/// A call of a pass before the run: the full name, the result, and its time.
+/// A call of a pass that was made before the run: full name, result and time.
 pub(super) type Called = (String, Result<Module, PassError>, Duration);
 
 impl<'e> Runner<'e> {

@@ -253,14 +253,15 @@ impl<'b> Folder<'b> {
 
 /// The known values.
 struct Known<'b> {
-    /// Values of evaluated calls, and of aliases of constant tensors.
+    /// Values of calls that were evaluated, and of aliases of constant tensors.
     values: ValueMap<'b, ConstantValue>,
-    /// The value that each variable is an alias of, or the tuple element that it selects.
+    /// For each variable, the value of which it is an alias, or the tuple element that it selects.
     sources: ValueMap<'b, Value<'b>>,
-    /// Values that calls write to, or may write to.
+    /// Values to which calls write, or may write.
     written: Written<'b>,
     root: Value<'b>,
-    /// The last nested function. Values from outside that it uses may mention symbolic variables that it does not.
+    /// The last nested function. Values that it uses from outside may mention symbolic variables that the function does
+    /// not mention.
     nested: Option<Region<'b>>,
 }
 
@@ -363,7 +364,8 @@ impl<'b> Known<'b> {
     }
 }
 
-/// Values that calls write to, or may write to. One constant has many users, so it cannot replace such a value.
+/// Values to which calls write, or may write. A constant cannot replace such a value, because a constant has many
+/// users.
 struct Written<'b> {
     in_place: InPlace<'b>,
     /// The users of each value and their regions; `None` if no call writes.
@@ -389,7 +391,7 @@ impl<'b> Written<'b> {
     }
 }
 
-/// Returns the number of elements of the tensors of a type, if it is known.
+/// Returns the total number of elements of the tensors of a type, if known.
 fn elements(ty: &Type) -> Option<i64> {
     match ty {
         Type::Tensor(tensor) => {
@@ -410,7 +412,7 @@ fn is_on_device(ty: &Type) -> bool {
     }
 }
 
-/// The constants of a function, each counted once.
+/// The constants of a function. Each is counted once.
 struct Constants {
     by_hash: HashMap<(u64, u64), i64>,
     bytes: i64,

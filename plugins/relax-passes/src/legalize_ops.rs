@@ -105,7 +105,7 @@ fn legalize_ops(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module,
     Ok(functions.module.finish())
 }
 
-/// Returns the legalization of a call. If it has none, a remark gives the reason.
+/// Returns the legalization of a call. If there is none, reports the reason in a remark.
 fn legalization(
     call: Call<'_>,
     op: &str,
@@ -202,16 +202,16 @@ fn call_packed<'b>(value: Value<'b>, packed: &str, rw: &mut Rewriter<'b>) -> V {
     rw.edit().call(callee, &operands, AttrsId::NONE, out, effect, None)
 }
 
-/// The functions of the module, and those that the pass added, by hash.
+/// The functions of the module, and the functions that the pass added, by hash.
 struct PrimFuncs {
     module: plugin_api::ir::ModuleEdit,
     by_hash: BTreeMap<u64, Vec<String>>,
-    /// The number appended to the next use of each name; 0 for none.
+    /// For each name, the number to append at its next use; 0 for none.
     numbers: BTreeMap<String, u32>,
 }
 
 impl PrimFuncs {
-    /// Returns the name of an added function, reusing an equal function that was added before.
+    /// Returns the name of a function for a legalization. Reuses an equal function that was already added.
     fn name_of(&mut self, legalized: &Legalized) -> String {
         let function = &legalized.function;
         let same = self.by_hash.entry(function.structural_hash()).or_default();
@@ -232,7 +232,7 @@ impl PrimFuncs {
         name
     }
 
-    /// Emits the PrimFunc call that replaces a call of an operator.
+    /// Emits the call of a PrimFunc that replaces a call of an operator.
     fn call<'b>(
         &mut self,
         value: Value<'b>,
@@ -249,7 +249,7 @@ impl PrimFuncs {
     }
 }
 
-/// The PrimFunc call that replaces operator calls of one form.
+/// The call of a PrimFunc that replaces all operator calls of one form.
 struct PrimCall {
     callee: V,
     /// Each argument, and its position among the values of the form.
@@ -278,7 +278,7 @@ impl PrimCall {
     }
 }
 
-/// Returns an argument, or an element of one.
+/// Returns an argument, or one element of an argument that is a tuple.
 fn argument<'b>((value, field): (Value<'b>, Option<u32>), rw: &mut Rewriter<'b>) -> V {
     let v = rw.v(value);
     let Some(field) = field else { return v };

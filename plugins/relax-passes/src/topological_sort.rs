@@ -73,8 +73,8 @@ fn blocks_of<'b>(function: Function<'b>) -> impl Iterator<Item = Block<'b>> {
     blocks.filter(|block| block.bindings().all(|binding| binding.as_function().is_none()))
 }
 
-/// Returns true if, in the given order, each symbolic variable that a match_cast of a block defines is used only after
-/// it.
+/// Returns true if each symbolic variable that a match_cast of the block defines is used only after it, in the current
+/// order.
 fn defines_before_use(function: Function<'_>, block: Block<'_>, order: &[Value<'_>]) -> bool {
     let mut missing: BTreeSet<Sym> = BTreeSet::new();
     for cast in block.bindings().filter(|binding| binding.is_match_cast()) {
@@ -104,11 +104,11 @@ fn defines_before_use(function: Function<'_>, block: Block<'_>, order: &[Value<'
 /// and an output node follows them.
 struct Graph<'b> {
     function: Value<'b>,
-    /// For each node, its users.
+    /// The users of each node.
     users: Vec<Vec<usize>>,
-    /// For each node, the nodes that it uses.
+    /// The nodes that each node uses.
     needs: Vec<Vec<usize>>,
-    /// The bindings that are scalars, by their symbolic variables.
+    /// The bindings of scalars, by symbolic variable.
     scalars: BTreeMap<Sym, usize>,
     input: usize,
     output: usize,
@@ -180,8 +180,8 @@ impl<'b> Graph<'b> {
         }
     }
 
-    /// Connects nodes without operands to the input node, and nodes without users to the output node, ahead of its
-    /// other operands.
+    /// Connects nodes without operands to the input node, and nodes without users to the output node. These edges
+    /// precede the other operands of the output node.
     fn close(&mut self) {
         let bindings = self.function.region().nodes().filter(|value| value.is_binding());
         let bindings: Vec<usize> = bindings.filter_map(|binding| self.node(binding)).collect();
@@ -225,8 +225,7 @@ impl<'b> Graph<'b> {
     }
 }
 
-/// Returns the binding whose result a YIELD gives, which is the enclosing If or local function; `None` for the result
-/// of the whole function.
+/// Returns the If or local function whose result a YIELD gives; `None` for the result of the whole function.
 fn result_of<'b>(regions: &Regions<'b>, result: Value<'b>, function: Value<'b>) -> Option<Value<'b>> {
     let mut around = regions.around(result)?;
     while around != function {

@@ -94,7 +94,7 @@ impl<'r> Ledger<'r> {
         Closed { steps: rows.finish(), warnings, errors, failed_at }
     }
 
-    /// Adds the row of a step that has ended with this module.
+    /// Adds the row of a step that ended with `module`.
     pub(in crate::run) fn row(&mut self, step: StepRun, outcome: Outcome, module: &Module) {
         self.row_if(step, outcome, module, |_| true);
     }

@@ -127,7 +127,7 @@ pub(in crate::run) struct Rest {
     over: bool,
     /// Outcomes of the passes so far.
     ended: Vec<Outcome>,
-    /// The reason why the last pass was not called, until it has its row.
+    /// The reason why the last pass was not called, until its row is added.
     uncalled: Option<&'static str>,
 }
 

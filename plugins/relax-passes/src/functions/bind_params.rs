@@ -76,7 +76,7 @@ fn bind(body: &Body, entries: &[String], ctx: &Ctx) -> Result<Body, PassError> {
     infer_types(&with_constants, ctx)
 }
 
-/// Parses the value of a parameter. The values of its symbolic dimensions are added to `dims`.
+/// Parses the value of a parameter, and adds the values of its symbolic dimensions to `dims`.
 fn constant(param: Value<'_>, text: &str, dims: &mut BTreeMap<Sym, i64>) -> Result<Array, PassError> {
     let mut numbers = Numbers { rest: text.trim(), shape: Vec::new(), values: Vec::new() };
     numbers.read(0)?;

@@ -1,4 +1,4 @@
-//! Analyzes how the callers of a function use it.
+//! Analyzes how callers use a function.
 
 use plugin_api::prelude::*;
 use std::collections::BTreeSet;

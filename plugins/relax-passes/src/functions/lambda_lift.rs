@@ -65,11 +65,11 @@ fn lambda_lift(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     Ok(edit.finish())
 }
 
-/// The functions lifted out of one function.
+/// The functions that were lifted out of one function.
 #[derive(Default)]
 struct Lifted {
     functions: BTreeMap<String, Body>,
-    /// Their names, inner functions first.
+    /// The names of the lifted functions, inner functions first.
     order: Vec<String>,
     /// The functions that return a closure.
     makers: BTreeSet<String>,
@@ -114,8 +114,8 @@ fn lift_innermost(body: &Body, names: &mut Vec<String>, lifted: &mut Lifted, ctx
 }
 
 impl Lifted {
-    /// Finds the functions that return a closure. They create the closure, or receive it from another function that
-    /// returns closures.
+    /// Finds the functions that return a closure, which they create or receive from another function that returns
+    /// closures.
     fn find_makers(&mut self) {
         for name in &self.order {
             let result = self.functions.get(name).and_then(Body::function).and_then(Function::result);

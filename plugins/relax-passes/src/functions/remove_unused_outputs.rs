@@ -71,14 +71,14 @@ fn remove_unused_outputs(module: &Module, ctx: &Ctx) -> Result<Module, PassError
     without_dead_code(&map_relax(&called, |body| canonicalize(body, ctx))?, ctx)
 }
 
-/// A function that returns only the used results.
+/// A function that returns only the results that are used.
 struct Kept {
     body: Body,
     /// For each element of the old result, true if it is kept.
     keep: Vec<bool>,
 }
 
-/// Returns, for each private function that returns a tuple, which elements a caller uses.
+/// Returns, for each private function that returns a tuple, which elements of it some caller uses.
 fn used_outputs(module: &Module) -> BTreeMap<&str, Vec<bool>> {
     let mut used = BTreeMap::new();
     for name in only_called(module) {
@@ -103,7 +103,7 @@ fn used_outputs(module: &Module) -> BTreeMap<&str, Vec<bool>> {
     used
 }
 
-/// Returns the call that defines a value, also through a binding with a wider annotation.
+/// Returns the call that defines a value, looking through bindings with wider annotations.
 fn call_in(value: Value<'_>) -> Option<Call<'_>> {
     match value.view() {
         Expr::Alias(source) if source.is_nested() => source.as_call(),

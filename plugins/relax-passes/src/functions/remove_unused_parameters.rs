@@ -69,7 +69,7 @@ pub(crate) fn remove_unused_parameters(module: &Module, ctx: &Ctx) -> Result<Mod
     })
 }
 
-/// Leaves out functions that would need a dimension of an argument whose shape a caller does not know.
+/// Leaves out functions that would need a dimension of an argument whose shape some caller does not know.
 fn leave_unknown_dims(module: &Module, changed: &mut BTreeMap<&str, Used>, ctx: &Ctx) {
     for (caller, body) in module.functions() {
         for call in body.values().filter_map(Value::as_call) {
@@ -135,8 +135,8 @@ fn mentioned_symbols(body: &Body) -> HashSet<Sym> {
     mentioned
 }
 
-/// Returns the symbolic variables that the content of a function uses and that parameters of these types do not
-/// determine; as in TVM, in reverse order of first use.
+/// Returns the symbolic variables that the body of a function uses and that parameters of these types do not determine,
+/// in reverse order of first use, as in TVM.
 fn undefined_symbols(body: &Body, types: &[Type]) -> Vec<Sym> {
     let (mut known, mut found) = (BTreeSet::new(), Vec::new());
     types.iter().for_each(|ty| {

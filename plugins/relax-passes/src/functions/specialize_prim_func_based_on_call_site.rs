@@ -86,7 +86,7 @@ fn scopes_of<'m>(call: Call<'_>, devices: &'m Devices) -> Option<Vec<&'m str>> {
     Some(scopes)
 }
 
-/// Returns a PrimFunc whose first buffers have these memory scopes.
+/// Returns a PrimFunc in which the first buffers have the memory scopes `scopes`.
 fn with_scopes(body: &Body, scopes: &[&str]) -> Result<Body, PassError> {
     let mut edit = body.edit();
     let params = body.root().region().children().filter(|value| matches!(value.view(), Expr::Param));

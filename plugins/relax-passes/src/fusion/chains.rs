@@ -1,6 +1,6 @@
 //! Dependencies between bindings along chains.
 
-/// Chains of bindings, each linked to the latest binding that it uses.
+/// Chains of bindings, in which each binding is linked to the latest binding that it uses.
 #[derive(Default)]
 pub(super) struct Chains {
     links: Vec<Link>,
@@ -11,7 +11,7 @@ struct Link {
     /// The latest binding that is used, or the binding itself at the start of a chain.
     before: usize,
     depth: usize,
-    /// A binding further up the chain; following these reaches any ancestor in a logarithmic number of steps.
+    /// A binding further up the chain. Following these links reaches any ancestor in a logarithmic number of steps.
     jump: usize,
 }
 
@@ -27,7 +27,7 @@ impl Chains {
         self.links.push(Link { before, depth: above.depth + 1, jump: if even { further.jump } else { before } });
     }
 
-    /// Returns true if a chain leads from a binding up to an earlier one.
+    /// Returns true if a chain leads from `binding` up to the earlier binding `part`.
     pub(super) fn is_made_of(&self, binding: usize, part: usize) -> bool {
         let mut at = binding;
         while at > part && self.links[at].depth > 0 {

@@ -2,8 +2,8 @@
 
 use plugin_api::prelude::*;
 
-/// The names of groups, after that of a compiler, and their parts: an operator, optionally a bias on either side,
-/// optionally an activation.
+/// The groups: the name that follows the name of the compiler, and the parts, which are an operator, an optional bias
+/// on either side, and an optional activation.
 const ANCHORS: &[(&str, &str)] = &[
     ("conv1d", "relax.nn.conv1d"),
     ("conv2d", "relax.nn.conv2d"),
@@ -12,7 +12,7 @@ const ANCHORS: &[(&str, &str)] = &[
     ("matmul", "relax.matmul"),
 ];
 
-/// Unary operators that can follow.
+/// Unary operators that can follow an operator of a group.
 const ACTIVATIONS: &[(&str, &str)] = &[
     ("relu", "relax.nn.relu"),
     ("gelu", "relax.nn.gelu"),

@@ -66,8 +66,8 @@ struct Patterns<'m, 'b> {
 }
 
 impl<'b> Patterns<'_, 'b> {
-    /// Returns the pattern of a binding. Two kinds of bindings never join a group and are opaque: taking a weight out
-    /// of a tuple, and writing to a value that no call of a dataflow block creates.
+    /// Returns the pattern of a binding. Two kinds of bindings never join a group, so they are opaque: those that take
+    /// a weight out of a tuple, and those that write to a value that no call of a dataflow block creates.
     fn of(&self, binding: Value<'b>) -> Pattern {
         let made = |memory: Value<'b>| memory.is_dataflow_var() && memory.as_call().is_some();
         if !self.in_place.writes(binding).into_iter().all(made) {
@@ -93,14 +93,14 @@ fn called_prim_func(call: Call<'_>) -> Option<Value<'_>> {
     call.arg(0).filter(|callee| is_call_tir && callee.as_global().is_some())
 }
 
-/// Visits the named values that a binding uses. A match_cast only inspects its value, and does not count.
+/// Visits the named values that a binding uses. A match_cast is skipped, because it only inspects its value.
 fn each_source<'b>(binding: Value<'b>, mut f: impl FnMut(Value<'b>)) {
     if !binding.is_match_cast() {
         binding.each_use(|_, _, used| f(used));
     }
 }
 
-/// The post-dominator tree: each node's parent is the closest node on all paths from it.
+/// The post-dominator tree. The parent of each node is the closest node on all paths from it.
 pub(super) struct PostDominators {
     /// The nodes; the last one is the root.
     nodes: Vec<Dominated>,
@@ -113,9 +113,9 @@ struct Dominated {
     depth: usize,
     /// Worst pattern on the paths to the parent.
     pattern: Pattern,
-    /// An ancestor further up; following these finds common ancestors in a logarithmic number of steps.
+    /// An ancestor further up. Following these links finds common ancestors in a logarithmic number of steps.
     jump: usize,
-    /// Worst pattern from here to just below that ancestor.
+    /// Worst pattern from this node to just below that ancestor.
     jump_pattern: Pattern,
 }
 
@@ -133,7 +133,8 @@ impl PostDominators {
         tree
     }
 
-    /// Returns the post-dominator of a node and the worst pattern on the paths to it, or `None` if there is none.
+    /// Returns the post-dominator of a node and the worst pattern on the paths to it; `None` if the node has no
+    /// post-dominator.
     pub(super) fn of_node(&self, node: usize) -> Option<(usize, Pattern)> {
         let Dominated { parent, pattern, .. } = self.nodes[node];
         (parent + 1 < self.nodes.len()).then_some((parent, pattern))

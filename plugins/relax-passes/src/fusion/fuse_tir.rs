@@ -96,8 +96,8 @@ fn fuse_tir(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     without_dead_code(&called, ctx)
 }
 
-/// Leaves out functions that write to a parameter and are called with two arguments in the same memory: no argument of
-/// a PrimFunc may alias one that is written to.
+/// Leaves out functions that write to a parameter and are called with two arguments in the same memory, because an
+/// argument to which a PrimFunc writes must not alias another argument.
 fn keep_given_one_memory_twice(module: &Module, made: &mut BTreeMap<&str, Joined>, ctx: &Ctx) {
     if made.values().all(|joined| joined.in_place.is_none()) {
         return;
@@ -179,8 +179,8 @@ fn results_of(callee: V, args: &[V], joined: &Joined, value: Value<'_>, rw: &mut
     Ok(rw.tuple(&named))
 }
 
-/// Flattens an argument to the form that PrimFuncs take: a tensor, a scalar, the elements of a tuple, the dimensions of
-/// a shape.
+/// Flattens an argument to the form that PrimFuncs take: a tensor, a scalar, the elements of a tuple, or the dimensions
+/// of a shape.
 fn flatten<'b>(v: V, arg: Value<'b>, rw: &mut Rewriter<'b>, args: &mut Vec<V>) -> Result<(), PassError> {
     match arg.ty().to_owned() {
         Type::Tuple(_) if arg.is_nested() => {

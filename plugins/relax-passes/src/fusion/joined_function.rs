@@ -7,9 +7,11 @@ use plugin_api::tir::{Join, JoinArg, JoinParam, JoinedBuffer};
 /// A PrimFunc, and the mapping from its outputs to arguments and results.
 pub(super) struct Joined {
     pub(super) prim_func: Body,
-    /// For each output, the number of the argument that it overwrites, or -1 for a new one; `None` if all are new.
+    /// For each output, the number of the argument that it overwrites, or -1 for a new tensor; `None` if all outputs
+    /// are new.
     pub(super) in_place: Option<Vec<i64>>,
-    /// For each result of the function, its output. Outputs that are not results are arguments that are written to.
+    /// For each result of the function, the output that contains it. The other outputs are arguments to which the
+    /// function writes.
     pub(super) results: Vec<usize>,
     /// Number of outputs.
     pub(super) n_outputs: usize,
@@ -50,12 +52,12 @@ struct Plan<'m> {
     /// The buffers of the tensors in each value.
     buffers: ValueMap<'m, Vec<JoinedBuffer>>,
     params: Vec<JoinParam>,
-    /// The buffers that calls write to in place.
+    /// The buffers to which calls write in place.
     written: Vec<JoinedBuffer>,
 }
 
 impl<'m> Plan<'m> {
-    /// Adds a parameter: buffers for tensors, scalars for the symbolic variables of a shape.
+    /// Adds a parameter: a buffer for each tensor, a scalar for each symbolic variable of a shape.
     fn param(&mut self, ty: Type, name: &str) -> Result<Vec<JoinedBuffer>, PassError> {
         match ty {
             Type::Tensor(tensor) => {
@@ -90,7 +92,7 @@ impl<'m> Plan<'m> {
         }
     }
 
-    /// Returns the buffers of a binding; a call writes them.
+    /// Returns the buffers of a binding. If the binding is a call, the call writes them.
     fn buffers_of_expr(&mut self, value: Value<'m>) -> Result<Vec<JoinedBuffer>, PassError> {
         match value.view() {
             Expr::Call(call) => self.call(call),
@@ -161,8 +163,8 @@ impl<'m> Plan<'m> {
         Ok(results)
     }
 
-    /// Makes each buffer one output, even if it is several results. A parameter that is written to is an output as
-    /// well, so that the call of the PrimFunc declares the write.
+    /// Makes each buffer a single output, even if it is several results. Parameters to which the function writes are
+    /// also outputs, so that the call of the PrimFunc declares the writes.
     fn finish(mut self, results: &[JoinedBuffer]) -> Result<Joined, PassError> {
         let inputs = self.params.clone();
         let place_of = |buffer: &JoinedBuffer| {

@@ -59,12 +59,12 @@ struct Merging<'b> {
 
 struct Member<'b> {
     compiler: Option<&'b str>,
-    /// Groups on which it depends.
+    /// Groups on which this group depends.
     needs: Vec<usize>,
-    /// Positions of its first and last binding.
+    /// Positions of the first and the last binding of the group.
     first: usize,
     last: usize,
-    /// The last search that visited it.
+    /// Number of the last search that visited this group.
     seen: usize,
 }
 
@@ -102,7 +102,7 @@ impl<'b> Merging<'b> {
         Ok(())
     }
 
-    /// Returns the group of a compiler that contains all of some values.
+    /// Returns the group of a compiler that contains all of `values`.
     fn of_all(&mut self, values: impl IntoIterator<Item = Value<'b>>) -> Option<usize> {
         let mut roots = Vec::new();
         for value in values {
@@ -114,7 +114,7 @@ impl<'b> Merging<'b> {
         (same && self.members[first].compiler.is_some()).then_some(first)
     }
 
-    /// Merges the groups that a call joins into one and returns it, or `None` if the call starts a new group.
+    /// Merges the groups that a call joins, and returns the merged group; `None` if the call starts a new group.
     fn merge_arguments(
         &mut self,
         call: Call<'b>,

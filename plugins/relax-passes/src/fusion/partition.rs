@@ -25,7 +25,7 @@ enum Phase {
     Injective,
 }
 
-/// The nodes, in disjoint sets that are fused.
+/// The nodes of the graph, in disjoint sets of fused nodes.
 struct Fusion<'g, 'b> {
     graph: &'g DataflowGraph<'b>,
     most: usize,
@@ -34,7 +34,7 @@ struct Fusion<'g, 'b> {
     size: Vec<usize>,
     /// Pattern of each set, stored at its root.
     pattern: Vec<Pattern>,
-    /// Number of the last walk that visited a node.
+    /// For each node, the number of the last walk that visited it.
     seen: Vec<usize>,
     walks: usize,
 }
@@ -46,8 +46,8 @@ impl<'g, 'b> Fusion<'g, 'b> {
         Fusion { graph, most, sets: DisjointSets::of(n), size: vec![1; n], pattern, seen: vec![0; n], walks: 0 }
     }
 
-    /// Merges a node, and all nodes up to its post-dominator, into the group of the post-dominator if the patterns
-    /// allow it. `paths` is the worst pattern on the paths between them.
+    /// Merges a node, and all nodes up to its post-dominator, into the group of the post-dominator, if the patterns
+    /// allow this. `paths` is the worst pattern on the paths between the two.
     fn fuse(&mut self, node: usize, sink: usize, paths: Pattern, phase: Phase) {
         let (between_at_most, sink_at_most) = match self.pattern[node] {
             Pattern::Fusable if phase == Phase::Anchors && paths == Pattern::Elementwise => {

@@ -4,7 +4,7 @@ use plugin_api::prelude::*;
 
 /// Tuples of tensors that are used only through their elements, under any name.
 pub(super) struct TakenApart<'b> {
-    /// The value that each alias names.
+    /// For each alias, the value that it names.
     origins: ValueMap<'b, Value<'b>>,
     whole: ValueSet<'b>,
     taken: ValueSet<'b>,

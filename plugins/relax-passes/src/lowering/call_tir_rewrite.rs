@@ -63,7 +63,7 @@ fn rewrite(body: &Body, devices: &Devices, rewritten: &mut usize) -> Result<Body
     })
 }
 
-/// Checks that the function may have effects, because calls that write their results do.
+/// Checks that the function may have effects, because the calls that write their results are effects.
 fn expect_effects_allowed(body: &Body) -> Result<(), PassError> {
     let rewritten = |value: &Value<'_>| value.as_call().is_some_and(writes_results);
     if let Some(call) = body.dataflow_blocks().find_map(|block| block.bindings().find(rewritten)) {
@@ -87,7 +87,7 @@ fn writes_results(call: Call<'_>) -> bool {
 struct Written<'b, 'm> {
     call: Call<'b>,
     devices: &'m Devices,
-    /// New tensors, in the order in which the function takes them.
+    /// The new tensors, in the order in which the called function takes them.
     new: Vec<V>,
 }
 

@@ -109,7 +109,7 @@ impl Functions {
     }
 }
 
-/// Creates a private host PrimFunc that returns a dimension; also returns the variables that it takes.
+/// Creates a private host PrimFunc that returns a dimension. Also returns the variables that the PrimFunc takes.
 fn function_of(body: &Body, dim: &Dim) -> Result<(Body, Vec<Sym>), PassError> {
     let mut vars = Vec::new();
     dim.vars(&mut |var| {

@@ -1,4 +1,4 @@
-//! Classifies how the elements that a PrimFunc stores depend on those that it loads.
+//! Classifies how the elements that a PrimFunc stores depend on the elements that it loads.
 
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
@@ -31,7 +31,7 @@ impl Pattern {
     }
 }
 
-/// Returns the pattern of a PrimFunc: the worst one of its blocks.
+/// Returns the pattern of a PrimFunc, which is the worst pattern of its blocks.
 pub(super) fn pattern_of(body: &Body) -> Pattern {
     let mut blocks = Blocks { loads: Vec::new(), store: None, pattern: Pattern::Elementwise };
     blocks.visit_body(body);
@@ -84,7 +84,7 @@ fn is_block(stmt: Value<'_>) -> bool {
 }
 
 impl Blocks<'_> {
-    /// Returns the pattern so far, including that of a block that was fully visited.
+    /// Returns the worst pattern so far, including that of a block that was fully visited.
     fn with_block(&self, block: Value<'_>) -> Pattern {
         let Some(store) = &self.store else { return Pattern::Opaque };
         let reduced: Vec<Value<'_>> =
@@ -102,7 +102,7 @@ impl Blocks<'_> {
         }
     }
 
-    /// Returns how the positions of a block's loads follow from that of its store, or `None` if they do not.
+    /// Returns how the positions of a block's loads follow from the position of its store; `None` if they do not.
     fn positions(&self, store: &ElementAccess<'_>) -> Option<Pattern> {
         let patterns: Option<Vec<Pattern>> = self.loads.iter().map(|load| position(store, load)).collect();
         let patterns = patterns?;
@@ -112,7 +112,7 @@ impl Blocks<'_> {
     }
 }
 
-/// Returns how the position of a load follows from that of a store, or `None` if it does not.
+/// Returns how the position of a load follows from the position of a store; `None` if it does not.
 fn position(store: &ElementAccess<'_>, load: &ElementAccess<'_>) -> Option<Pattern> {
     if same_indices(&store.indices, &load.indices) {
         return Some(Pattern::Elementwise);
@@ -180,7 +180,7 @@ fn is_reused(store: &ElementAccess<'_>, load: &ElementAccess<'_>) -> bool {
     stored.is_some_and(|stored| !stored.is_subset(&loaded))
 }
 
-/// Returns the operands of an operation, ignoring conversions around it.
+/// Returns the operands of an operation. Conversions of its result are ignored.
 fn operands(value: Value<'_>, wanted: PrimOp) -> Option<(Value<'_>, Value<'_>)> {
     match without_casts(value).view() {
         Expr::Arith { op, a, b: Some(b) } if op == wanted => Some((a, b)),
@@ -216,7 +216,7 @@ enum Variable {
     Symbol(Sym),
 }
 
-/// Returns the variable that an index consists of, or `None` if it is not a variable.
+/// Returns the variable of which an index consists; `None` if the index is not a variable.
 fn variable(index: Value<'_>) -> Option<Variable> {
     match index.view() {
         Expr::Var | Expr::Param => Some(Variable::Value(index.word())),

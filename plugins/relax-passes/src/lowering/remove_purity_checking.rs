@@ -62,12 +62,12 @@ fn gets_effect(call: Call<'_>) -> bool {
     }
 }
 
-/// Returns the module or local function that `R.call_pure_packed` calls, or `None` if the function is external.
+/// Returns the module function or local function that `R.call_pure_packed` calls; `None` if the callee is external.
 fn function_called(call: Call<'_>) -> Option<Value<'_>> {
     call.arg(0).filter(|callee| !matches!(callee.view(), Expr::ExternFunc(_)))
 }
 
-/// Turns a call that is declared pure into a plain call; returns true if it was one.
+/// Turns a call that is declared pure into a plain call. Returns true if the call was declared pure.
 fn unwrap(edit: &mut Edit<'_>, call: Call<'_>) -> bool {
     match call.op() {
         Some("relax.call_pure_packed") => match function_called(call) {

@@ -22,8 +22,8 @@ fn copy_in_order(body: &Body) -> Option<bool> {
     Some(is_copy && in_order(block, &from, &to)?)
 }
 
-/// Returns the innermost block of a nest in which each loop and block has one statement that always executes, and each
-/// iterator is spatial.
+/// Returns the innermost block of a nest in which each loop and block has exactly one statement, which is always
+/// executed, and each iterator is spatial.
 fn only_block(body: &Body) -> Option<Value<'_>> {
     let mut at = only(body.root()).filter(|stmt| is_loop(*stmt) || stmt.name() == Some("root"))?;
     loop {
@@ -90,8 +90,8 @@ fn same_size(from: &ElementAccess<'_>, to: &ElementAccess<'_>) -> Option<bool> {
     Some(Analyzer::new().prove_equal(&from?, &to?) == Some(true))
 }
 
-/// Makes the same comparison with the iterators as digits of one number, so that a division and the matching
-/// multiplication cancel.
+/// Returns true if the positions are equal when the iterators are treated as digits of one number, so that a division
+/// and the matching multiplication cancel.
 fn same_when_fused(iters: &[(Sym, Dim)], from: &Dim, to: &Dim) -> bool {
     let Some((first, _)) = iters.first() else { return false };
     let fused = unused_symbol(0, first.dtype);

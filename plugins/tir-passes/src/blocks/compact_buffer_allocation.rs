@@ -104,7 +104,7 @@ fn move_access<'b>(
     Ok(())
 }
 
-/// Returns the buffer with the extents of a region, and with strides if its rows are aligned.
+/// Returns the buffer with the extents of a region. If its rows are aligned, the buffer also has strides.
 fn compacted(ty: BufferType, region: &[Range], rows: &[Attr]) -> BufferType {
     let shape: Vec<Dim> = region.iter().map(|range| range.extent.clone()).collect();
     let mut aligned = vec![None; shape.len()];
@@ -132,7 +132,7 @@ fn compacted(ty: BufferType, region: &[Range], rows: &[Attr]) -> BufferType {
     BufferType { strides, ..ty.viewed(shape) }
 }
 
-/// Returns the lowest stride that is at least `stride` and equals `offset` plus a multiple of `factor`.
+/// Returns the least stride that is at least `stride` and equals `offset` plus a multiple of `factor`.
 fn next_aligned(stride: Dim, factor: i64, offset: i64) -> Dim {
     let number = |value| Dim::int(value, stride.dtype());
     match stride.as_int() {

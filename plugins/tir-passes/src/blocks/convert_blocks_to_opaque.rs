@@ -60,7 +60,7 @@ impl<'b> StmtMutator<'b> for ToOpaque {
     }
 }
 
-/// Returns an iterator of the block that an expression uses.
+/// Returns the first iterator of the block that an expression uses.
 fn iterator_in<'b>(expr: Value<'b>, block: Value<'b>) -> Option<Value<'b>> {
     let mut operands = vec![expr];
     post_order_visit_value(expr, |part| operands.extend(part.operands()));

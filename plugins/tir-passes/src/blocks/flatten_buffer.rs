@@ -128,7 +128,7 @@ impl<'b> Flatten<'b> {
         rw.tir(|t| t.index(&dim).v())
     }
 
-    /// Returns the flat index of a vector whose elements are in one row.
+    /// Returns the flat index of a vector that accesses elements of one row.
     fn vector_in_row(
         &self,
         ty: &BufferType,
@@ -161,7 +161,7 @@ impl<'b> Flatten<'b> {
     }
 }
 
-/// Returns the buffers whose data is used by something that is not a buffer.
+/// Returns the buffers whose data `user` uses; empty if `user` is a buffer.
 fn data_used_by<'b>(user: Value<'b>) -> impl Iterator<Item = Value<'b>> {
     let data = |operand: Value<'b>| match operand.view() {
         Expr::BufferPart { buffer, part: 0 } => Some(buffer),

@@ -1,5 +1,5 @@
-//! Determines whether a statement computes each element of a buffer only from the same element of another one, which
-//! can then be overwritten.
+//! Determines whether a statement computes each element of a buffer only from the same element of another buffer, so
+//! that it can overwrite that buffer.
 
 use super::storage_plan::{EXTERN_SCOPE, allocation_of};
 use plugin_api::arith::{index_to_dim_of_atoms, symbol_of};
@@ -48,9 +48,9 @@ struct Store<'b> {
     /// The flat index of the store. `reads` is true if the stored value reads the old buffer.
     index: Linear,
     reads: bool,
-    /// Loops around it in the statement: their variables and numbers of iterations.
+    /// The loops of the statement around the store: their variables and numbers of iterations.
     loops: Vec<(Sym, Option<i64>)>,
-    /// Branches around it in the statement, each with its If.
+    /// The branches of the statement around the store, each with its If.
     branches: Vec<(Value<'b>, Value<'b>)>,
 }
 
@@ -77,8 +77,8 @@ fn exclude_each_other(a: &Store<'_>, b: &Store<'_>) -> bool {
     a.branches.iter().any(|(of, branch)| b.branches.iter().any(|(other, into)| of == other && branch != into))
 }
 
-/// Returns true if different iterations of the loops around a store reach different elements, even if each reaches
-/// `span` more elements.
+/// Returns true if different iterations of the loops around a store write different elements, even if each iteration
+/// also writes the `span` following elements.
 fn is_injective(store: &Store<'_>, span: i128) -> bool {
     let step = |sym: &Sym| {
         let term = store.index.terms.iter().find(|(term, _)| *term == Dim::Var(*sym));
@@ -102,7 +102,7 @@ fn is_injective(store: &Store<'_>, span: i128) -> bool {
     digits && store.index.terms.iter().all(|(term, _)| is_plain(term))
 }
 
-/// Returns the stores to the new buffer in order, or `None` if an index is unknown.
+/// Returns the stores to the new buffer in order; `None` if an index is unknown.
 fn stores<'b>(content: impl Iterator<Item = Value<'b>>, to: Value<'b>, from: Value<'b>) -> Option<Vec<Store<'b>>> {
     let (mut loops, mut ifs, mut branches) = (OpenScopes::new(), OpenScopes::new(), OpenScopes::new());
     let (mut names, mut stores) = (Vec::new(), Vec::new());
@@ -137,7 +137,7 @@ fn stores<'b>(content: impl Iterator<Item = Value<'b>>, to: Value<'b>, from: Val
     Some(stores)
 }
 
-/// Returns true if an index uses one of the names, whose values differ between iterations.
+/// Returns true if an index uses one of `names`, whose values differ between iterations.
 fn uses(index: &Dim, names: &[Sym]) -> bool {
     let mut uses = false;
     index.vars(&mut |sym| uses |= names.contains(&sym));

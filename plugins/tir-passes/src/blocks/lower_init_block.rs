@@ -45,7 +45,7 @@ fn lower_init_block(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     }
 }
 
-/// Initializes reductions that may run zero iterations before their loops, where a schedule can do that.
+/// Moves the initialization of reductions that may run zero iterations before their loops, where a schedule can do so.
 fn initialized_before(body: &Body) -> Option<Body> {
     let may_be_empty = |iter: BlockIter<'_>| iter.is_reduction && iter.extent.dim().and_then(|n| n.as_int()).is_none();
     if !body.values().any(|block| block.block_init().is_some() && block.block_iters().any(may_be_empty)) {
@@ -70,7 +70,7 @@ fn initialized_before(body: &Body) -> Option<Body> {
 struct LowerInit<'b> {
     /// Reduction iterators of the innermost open block.
     reductions: Vec<BlockIter<'b>>,
-    /// End of the last lowered initialization; its content is kept.
+    /// End of the last lowered initialization, whose statements are kept.
     end: usize,
 }
 

@@ -58,7 +58,7 @@ struct LowerMatch<'b> {
     analyzer: Analyzer,
 }
 
-/// The region that a matched buffer refers to.
+/// The region to which a matched buffer refers.
 #[derive(Clone)]
 struct Source<'b> {
     buffer: Value<'b>,
@@ -96,7 +96,7 @@ impl<'b> LowerMatch<'b> {
         Ok(Action::Keep)
     }
 
-    /// Removes a matched buffer and uses its source region instead.
+    /// Removes a matched buffer, and redirects its uses to the source region.
     fn take_out(
         &mut self,
         matched: Value<'b>,
@@ -152,7 +152,7 @@ impl<'b> LowerMatch<'b> {
         Ok(pairs.map(|(min, extent)| (self.in_known(&min), self.in_known(&extent))).collect())
     }
 
-    /// Replaces variables that a matched buffer defines by their values.
+    /// Replaces variables defined by a matched buffer with their values.
     fn use_known(&self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
         for (i, operand) in value.operands().enumerate().filter(|(_, operand)| !operand.is_nested()) {
             let dim = operand.dim().or_else(|| operand.symbol().map(Dim::Var));
@@ -257,7 +257,7 @@ impl Source<'_> {
     }
 }
 
-/// Formats a constant dimension; for any other dimension, returns a text that it is not constant.
+/// Formats a constant dimension; for any other dimension, returns a text that says that it is not constant.
 fn shown(dim: &Dim) -> String {
     dim.as_int().map_or_else(|| "an expression".to_string(), |number| number.to_string())
 }
@@ -278,7 +278,7 @@ fn simple(dim: &Dim) -> Dim {
     Linear::of(dim).to_dim(dim.dtype()).unwrap_or_else(|| dim.clone())
 }
 
-/// Returns the strides of a buffer: the declared strides, or those that follow from its shape.
+/// Returns the declared strides of a buffer, or the strides that follow from its shape.
 pub(super) fn strides_of(ty: &BufferType) -> Vec<Dim> {
     let declared = ty.declared_strides();
     if !declared.is_empty() {

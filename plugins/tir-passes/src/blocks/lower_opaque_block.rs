@@ -104,7 +104,7 @@ impl<'b> StmtMutator<'b> for LowerOpaque<'b> {
     }
 }
 
-/// Turns the pragmas of a loop into attributes around it.
+/// Turns the pragmas of a loop into attribute statements around the loop.
 fn lower_pragmas<'b>(stmt: Value<'b>, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
     if let Some(free) = with_pragmas(stmt, var, rw)? {
         let others = stmt.annotations().into_iter().filter(|(key, _)| !is_pragma(key));
@@ -114,7 +114,7 @@ fn lower_pragmas<'b>(stmt: Value<'b>, var: Value<'b>, rw: &mut Rewriter<'b>) -> 
     Ok(())
 }
 
-/// Writes attributes around a loop for its pragmas, if it has any; returns the variable to which they apply.
+/// Writes attribute statements for the pragmas of a loop, if it has any. Returns the variable to which they apply.
 fn with_pragmas<'b>(stmt: Value<'b>, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Option<V>, PassError> {
     let pragmas = pragmas(stmt);
     if pragmas.is_empty() {

@@ -87,8 +87,8 @@ fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     })
 }
 
-/// Returns true if the iterations of a loop run one after the other, so that each can use results of earlier ones. The
-/// iterations of a parallel loop each need their own buffer.
+/// Returns true if the iterations of a loop run one after the other, so that an iteration can use results of earlier
+/// ones. In a parallel loop, each iteration needs its own buffer.
 fn runs_in_order(scope: Value<'_>) -> bool {
     match scope.stmt() {
         Some(Stmt::For { kind, .. }) => matches!(kind, loop_kind::SERIAL | loop_kind::UNROLL),
@@ -96,12 +96,12 @@ fn runs_in_order(scope: Value<'_>) -> bool {
     }
 }
 
-/// The function, a loop or a block.
+/// A scope: the function, a loop or a block.
 struct Scope<'b> {
     header: Value<'b>,
     /// The enclosing scope; the function encloses itself.
     around: usize,
-    /// Number of scopes around it.
+    /// Number of scopes around this scope.
     depth: usize,
 }
 
@@ -109,7 +109,7 @@ struct Scope<'b> {
 struct Scopes<'b> {
     all: Vec<Scope<'b>>,
     of: ValueMap<'b, usize>,
-    /// The scope that contains each value.
+    /// For each value, the scope that contains it.
     around: ValueMap<'b, usize>,
 }
 
@@ -165,7 +165,7 @@ impl<'b> Scopes<'b> {
     }
 }
 
-/// The innermost scope that contains all accesses of each buffer.
+/// For each buffer, the innermost scope that contains all of its accesses.
 struct Places<'b> {
     scopes: Scopes<'b>,
     lowest: ValueMap<'b, usize>,
@@ -221,8 +221,8 @@ impl<'b> Places<'b> {
         self.lowest.insert(buffer, known.map_or(scope, |known| self.scopes.common(known, scope)));
     }
 
-    /// Moves the allocation of buffers that a block accesses with non-spatial iterators out of the loops of these
-    /// iterators.
+    /// Moves allocations of buffers that a block accesses with non-spatial iterators out of the loops on which these
+    /// iterators depend.
     fn stay_outside_of_carried_loops(&mut self, block: Value<'b>) {
         let Some(scope) = self.scopes.of.get(block).copied() else { return };
         let carried: Vec<Carried<'b>> = block.block_iters().filter_map(|iter| self.carried(&iter)).collect();
@@ -247,8 +247,7 @@ impl<'b> Places<'b> {
         }
     }
 
-    /// Returns the scope outside of the loops that an iterator depends on, or `None` if it is spatial or depends on
-    /// none.
+    /// Returns the scope outside of the loops on which an iterator depends; `None` if it is spatial or depends on none.
     fn carried(&self, iter: &BlockIter<'b>) -> Option<Carried<'b>> {
         if iter.is_spatial {
             return None;
@@ -268,17 +267,17 @@ impl<'b> Places<'b> {
 struct Carried<'b> {
     var: Value<'b>,
     is_reduction: bool,
-    /// The scope outside of its loops.
+    /// The scope outside of the loops of the iterator.
     outside: usize,
 }
 
-/// Calls a function with an expression and all of its operands.
+/// Calls `visit` with an expression and each of its operands.
 fn visit_values_of<'b>(value: Value<'b>, mut visit: impl FnMut(Value<'b>)) {
     visit(value);
     post_order_visit_value(value, |part| part.operands().for_each(&mut visit));
 }
 
-/// Buffers whose allocations move.
+/// The buffers whose allocations will move.
 struct Planned<'b> {
     body: &'b Body,
     detector: Detector<'b>,
@@ -358,7 +357,7 @@ impl<'b> Planned<'b> {
         })
     }
 
-    /// Returns the regions that the content of a loop reads and writes, of buffers allocated outside of it.
+    /// Returns the regions that a loop reads and writes of buffers that are allocated outside of the loop.
     fn accessed(&mut self, header: Value<'b>, scope: usize) -> [Vec<BufferRegion<'b>>; 2] {
         let Accessed { mut reads, mut writes, opaque } = self.detector.accessed_in(header);
         // Any other use counts as a read and a write of the whole buffer.
@@ -390,7 +389,7 @@ impl<'b> Planned<'b> {
     }
 }
 
-/// Returns true if an expression loads from a buffer of some kind.
+/// Returns true if an expression loads from a buffer for which `is_of_kind` is true.
 fn loads_from<'b>(root: Value<'b>, is_of_kind: impl Fn(Value<'b>) -> bool) -> bool {
     let mut found = false;
     post_order_visit_value(root, |part| {

@@ -61,7 +61,7 @@ fn storage_rewrite(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     })
 }
 
-/// Returns true if each storage has a single allocation, which is already in place.
+/// Returns true if each storage has a single allocation that is already in place.
 fn is_done(body: &Body, storages: &[Storage<'_>], stay: &ValueSet<'_>) -> bool {
     let mut contents = BTreeMap::new();
     let in_place = storages.iter().all(|storage| {
@@ -97,14 +97,14 @@ fn bound_to_their_places(body: &Body) -> ValueSet<'_> {
 const VOLATILE: &str = "tirx.volatile";
 
 struct Rewrite<'b> {
-    /// The storage that each allocation without its own storage refers to.
+    /// For each allocation without its own storage, the storage to which it refers.
     shared: ValueMap<'b, V>,
-    /// Allocations that are kept, possibly moved or as a declaration.
+    /// Allocations that are kept, possibly at another place or as a declaration.
     used: ValueSet<'b>,
 }
 
 impl<'b> Rewrite<'b> {
-    /// Allocates storage in its place.
+    /// Allocates a storage at its place.
     fn allocate(&mut self, storage: &Storage<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
         let header = storage.attach.unwrap_or(rw.body().root());
         let Some(first) = header.content().next() else { return Ok(()) };

@@ -93,7 +93,8 @@ fn product_and_sum(expr: Value<'_>) -> Option<[Value<'_>; 3]> {
     fused(x, y).or_else(|| fused(y, x))
 }
 
-/// Returns the operands of a binary operation. A named operation is not part of the expression that uses it.
+/// Returns the operands of a binary operation, unless the operation has a name, because it is then not part of the
+/// expression that uses it.
 fn operands_of(expr: Value<'_>, wanted: PrimOp) -> Option<[Value<'_>; 2]> {
     match expr.view() {
         Expr::Arith { op, a, b: Some(b) } if op == wanted && expr.is_nested() => Some([a, b]),

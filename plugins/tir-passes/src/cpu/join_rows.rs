@@ -46,7 +46,7 @@ fn join_rows(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     rows.joined(body)
 }
 
-/// The block iterators over rows and over the elements of a row, with their extents.
+/// A block iterator over rows and one over the elements of a row, with their extents.
 #[derive(Clone, Copy)]
 struct Pair<'b> {
     iters: [Value<'b>; 2],
@@ -58,9 +58,9 @@ struct Rows<'b> {
     pairs: Vec<Pair<'b>>,
     /// The loops over the iterators of each pair.
     loops: Vec<[Value<'b>; 2]>,
-    /// Buffers whose last two dimensions are rows and their elements.
+    /// Buffers whose last two dimensions are rows and the elements of a row.
     buffers: Vec<(Value<'b>, [i64; 2])>,
-    /// Accesses with the iterators of a pair as the last two indices, and the sums in these indices.
+    /// Accesses whose last two indices are the iterators of a pair, and the sums in these indices.
     accesses: ValueSet<'b>,
 }
 
@@ -155,7 +155,7 @@ impl<'b> Rows<'b> {
         iterators && buffers
     }
 
-    /// Returns true if a value uses an iterator of a pair only once and in a recorded access, or not at all.
+    /// Returns true if a value uses an iterator of a pair either not at all, or once and in a recorded access.
     fn uses_right(&self, value: Value<'b>, iter: Value<'b>) -> bool {
         let n = value.operands().filter(|operand| *operand == iter).count();
         n == 0 || n == 1 && self.accesses.contains(value)
@@ -214,7 +214,7 @@ fn one_row(ty: &BufferType, elements: i64) -> BufferType {
     BufferType { tiled: false, ..ty.viewed(shape) }
 }
 
-/// Drops an added iterator that can only be 0, such as one over the rows of a 1x1 filter.
+/// Drops an added iterator whose value can only be 0, such as one over the rows of a 1x1 filter.
 fn without_nothing(index: Value<'_>) -> Value<'_> {
     let is_nothing = |of: Value<'_>| {
         of.as_block_iter().is_some_and(|iter| number(iter.min) == Some(0) && number(iter.extent) == Some(1))
@@ -225,7 +225,7 @@ fn without_nothing(index: Value<'_>) -> Value<'_> {
     }
 }
 
-/// Returns the only item of an iterator, or `None` if there is not exactly one.
+/// Returns the only item of an iterator; `None` if there is not exactly one.
 fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
     all.next().filter(|_| all.next().is_none())
 }

@@ -78,7 +78,7 @@ fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, P
     })
 }
 
-/// Applies steps to a schedule, which is unchanged if they fail.
+/// Applies steps to a schedule. If they fail, the schedule is unchanged.
 pub(super) fn tried(schedule: &mut Schedule, f: impl FnOnce(&mut Schedule) -> Result<(), PassError>) -> bool {
     let mut trial = schedule.clone();
     let done = f(&mut trial).is_ok();
@@ -108,7 +108,7 @@ fn inline_what_follows(schedule: &mut Schedule, reduction: BlockRef) {
     {}
 }
 
-/// Inlines an elementwise block into its only reader. Readers that combine elements are excluded, because they would
+/// Inlines an elementwise block into its only reader. Excludes readers that combine elements, because they would
 /// recompute the block many times.
 pub(super) fn inline_into_consumer(schedule: &mut Schedule, block: BlockRef) -> bool {
     let is_plain = |of: BlockRef| {
@@ -127,7 +127,7 @@ fn names(schedule: &Schedule) -> Vec<String> {
     reductions.into_iter().chain(others).map(|block| block.name).collect()
 }
 
-/// Computes a reduction in tiles, with the blocks that follow it.
+/// Computes a reduction in tiles, together with the blocks that follow it.
 fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -> Result<(), PassError> {
     let info = schedule.block_info(block)?;
     if !info.has_init {
@@ -139,7 +139,7 @@ fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -
     tiled(schedule, block, &tile)
 }
 
-/// Vectorizes the last loop and distributes the others over threads.
+/// Vectorizes the last loop, and distributes the iterations of the other loops over threads.
 fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> Result<(), PassError> {
     let info = schedule.block_info(block)?;
     let loops = schedule.get_loops(block)?;
@@ -174,8 +174,8 @@ fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> R
     Ok(())
 }
 
-/// Returns the loop along which consecutive elements are read, if it is not the vector loop. In that case, the cache lines that
-/// a vector touches also serve the next ones.
+/// Returns the loop along which consecutive elements are read, unless it is the vector loop. The cache lines that one
+/// vector touches are then useful for the next ones.
 fn read_along(info: &BlockInfo, vectors: LoopRef) -> Option<LoopRef> {
     let iter = info.iters.iter().position(|iter| iter.bound == Some(vectors))?;
     let across = info.reads.iter().find(|read| {
@@ -191,7 +191,7 @@ fn lanes(info: &BlockInfo, vector_bytes: i64) -> Result<i64, PassError> {
     Ok((vector_bytes / (written.ty.dtype.bytes() as i64).max(1)).max(2))
 }
 
-/// Number of parallel iterations that is enough for all threads.
+/// Number of parallel iterations that suffices to occupy all threads.
 const ENOUGH: i64 = 64;
 
 /// Fuses the outermost loops, as many as needed to occupy all threads, into one parallel loop.

@@ -3,14 +3,14 @@
 use plugin_api::prelude::*;
 use plugin_api::schedule::{BlockInfo, BufferInfo, IterKind};
 
-/// A part of the result whose sums are kept in registers. Loops are identified by their positions among those of the
-/// result.
+/// A part of the result whose sums are kept in registers. Each loop is identified by its position among the loops of
+/// the result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tile {
     /// The loop whose iterations become lanes.
     pub(super) vector: usize,
     pub(super) lanes: i64,
-    /// Number of its vectors in a tile.
+    /// Number of vectors in a tile.
     pub(super) vectors: i64,
     /// A loop whose iterations all use the same vectors, and its number of iterations in a tile.
     pub(super) channels: Option<(usize, i64)>,
@@ -35,21 +35,22 @@ const REGISTERS: i64 = 30;
 /// Maximum number of iterations of a loop in a tile, and maximum number of vectors.
 const MOST_ITERATIONS: i64 = 16;
 const MOST_VECTORS: i64 = 4;
-/// Bytes of repeatedly read input that fit into the cache: of the whole input, and of a part if the whole is too large.
+/// Number of bytes of repeatedly read input that fit into the cache. Applies to the whole input, or to a part of it if
+/// the whole does not fit.
 const CACHED: i64 = 512 << 10;
 const CACHED_PART: i64 = 256 << 10;
 /// Minimum number of reads that makes copying a part of the input profitable.
 const OFTEN: i64 = 3;
-/// Minimum number of parts of the work, enough for threads.
+/// Minimum number of parts of the work that occupies the threads.
 const PARTS: i64 = 4;
 /// Cycles to copy an element of a filter, and to store an element of a tile whose lanes are not contiguous in the
 /// result.
 const CYCLES_TO_PACK: f64 = 3.0;
 const CYCLES_TO_UNPACK: f64 = 1.5;
 
-/// The loops of a reduction's result, and the loops that its operands depend on.
+/// The loops of the result of a reduction, and the loops on which its operands depend.
 struct Operands<'i> {
-    /// Position among the iterators of the block, and the extent.
+    /// For each loop, its position among the iterators of the block, and its extent.
     loops: Vec<(usize, i64)>,
     reads: &'i [BufferInfo],
     reductions: usize,
@@ -73,7 +74,7 @@ impl<'i> Operands<'i> {
         read.dims.iter().any(|dim| dim.contains(&self.loops[on].0))
     }
 
-    /// Returns the operands read as vectors, or those read as scalars that all lanes share.
+    /// Returns the operands that are read as vectors or, if `as_vectors` is false, as scalars that all lanes share.
     fn read(&self, vector: usize, as_vectors: bool) -> impl Iterator<Item = &BufferInfo> {
         self.reads.iter().filter(move |read| self.depends(read, vector) == as_vectors)
     }
@@ -113,7 +114,7 @@ impl<'i> Operands<'i> {
         self.others(vector).filter(|at| Some(*at) != channels).filter(same).last()
     }
 
-    /// Returns the loops other than the vector loop that have more than one iteration.
+    /// Returns the loops with more than one iteration, except the vector loop.
     fn others(&self, vector: usize) -> impl Iterator<Item = usize> {
         (0..self.loops.len()).filter(move |at| *at != vector && self.loops[*at].1 > 1)
     }
@@ -140,7 +141,7 @@ impl Tile {
         Ok(tile)
     }
 
-    /// Returns tiles of all sizes: with lanes along the last loop, and along the channels of a convolution.
+    /// Returns tiles of all sizes, with lanes along the last loop and along the channels of a convolution.
     fn all(operands: &Operands<'_>, most_lanes: i64) -> Result<Vec<Tile>, PassError> {
         let long = operands.loops.iter().rposition(|(_, extent)| *extent > 1);
         let vector = long.ok_or_else(|| pass_error!("a result of one element"))?;
@@ -165,7 +166,7 @@ impl Tile {
         Ok(out)
     }
 
-    /// Returns this tile with all numbers of vectors, channels and rows.
+    /// Returns variants of this tile with all numbers of vectors, channels and rows.
     fn of_all_sizes(
         &self,
         operands: &Operands<'_>,
@@ -218,14 +219,14 @@ impl Tile {
         rows * ceil(operands.loops[self.vector].1, self.lanes * self.vectors)
     }
 
-    /// Returns the position of the vector operand if most tiles of a block read the same part of it.
+    /// Returns the position of the vector operand, if most tiles of a block read the same part of it.
     fn read_often(&self, operands: &Operands<'_>) -> Option<usize> {
         let (at, n) = self.channels.filter(|_| self.packed.is_none())?;
         let read = operands.reads.iter().position(|read| operands.depends(read, self.vector))?;
         (operands.loops[at].1 / n >= OFTEN).then_some(read)
     }
 
-    /// Returns a loop and the number of its tiles that share a part of the input that fits into the cache.
+    /// Returns a loop, and the number of its tiles that share a part of the input that fits into the cache.
     fn block_of(&self, operands: &Operands<'_>, has_own_input: bool) -> Option<(usize, i64)> {
         let is_packed = self.packed.is_some();
         let bytes: i64 = operands.read(self.vector, !is_packed).map(bytes).sum();
@@ -252,7 +253,7 @@ impl Tile {
     }
 }
 
-/// Returns the number of parts of a size; the last part may be smaller.
+/// Returns the number of parts of size `size` in `n`; the last part may be smaller.
 fn ceil(n: i64, size: i64) -> i64 {
     (n + size - 1) / size
 }
@@ -261,7 +262,7 @@ fn divisors(of: i64) -> impl Iterator<Item = i64> {
     (1..=of.min(MOST_ITERATIONS)).filter(move |divisor| of % divisor == 0)
 }
 
-/// Returns the size of a buffer in bytes; extents that are not constant count as 1.
+/// Returns the size of a buffer in bytes. Extents that are not constant count as 1.
 fn bytes(buffer: &BufferInfo) -> i64 {
     let extents = buffer.ty.shape.iter().map(|extent| extent.as_int().unwrap_or(1));
     extents.fold(buffer.ty.dtype.bytes() as i64, i64::saturating_mul)

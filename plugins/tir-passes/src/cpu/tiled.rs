@@ -7,16 +7,16 @@ use plugin_api::schedule::{Accessed, BlockRef, BufferInfo, IterKind, LoopRef, Sc
 
 /// The loops inside and around a tile.
 struct Nest {
-    /// Loops over parts of the result: those shared by threads, then the others.
+    /// The loops over parts of the result: first those that threads share, then the others.
     shared: Vec<LoopRef>,
     outer: Vec<LoopRef>,
-    /// Reduced loops.
+    /// The loops of the reduction.
     reduced: Vec<LoopRef>,
-    /// Loops in the tile, the lanes last.
+    /// The loops in the tile; the last one is over the lanes.
     inner: Vec<LoopRef>,
 }
 
-/// Computes a reduction tile by tile, and the blocks that follow it per tile.
+/// Computes a reduction tile by tile, and the blocks that follow it for each tile.
 pub(super) fn tiled(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<(), PassError> {
     schedule.cache_write(block, 0, "local")?;
     let nest = nest(schedule, block, tile)?;
@@ -38,7 +38,8 @@ pub(super) fn tiled(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Re
     Ok(())
 }
 
-/// Copies the filter that a reduction reads, and changes the layout of its sums: in both, the lane iterator is last.
+/// Copies the filter that a reduction reads, and changes the layout of its sums, so that the lane iterator is last in
+/// both.
 fn pack(schedule: &mut Schedule, block: BlockRef, iter: usize, filter: usize, lanes: i64) -> Result<(), PassError> {
     let last = |of: &BufferInfo| -> Result<Vec<usize>, PassError> {
         let at = of
@@ -133,10 +134,10 @@ fn part(
     Ok([block.map(|_| first), in_tile(outer)?, in_tile(lanes)?])
 }
 
-/// Reductions of at most this many steps are unrolled and compute their input in place.
+/// Maximum number of steps of a reduction that is unrolled and computes its input in place.
 const FEW_STEPS: i64 = 4;
 
-/// Computes input that only the reduction uses where a part of it is needed, or copies it there.
+/// Computes input that only the reduction uses at the place where a part of it is needed; copies other input there.
 fn prepare_input(schedule: &mut Schedule, block: BlockRef, nest: &Nest, tile: &Tile) -> Result<(), PassError> {
     let producers = schedule.producers(block)?;
     let at = nest.shared.last().copied().filter(|_| tile.block.is_some());
@@ -169,7 +170,7 @@ fn prepare_input(schedule: &mut Schedule, block: BlockRef, nest: &Nest, tile: &T
     Ok(())
 }
 
-/// Computes the blocks that follow a reduction as soon as a tile is done, as far as one tile is enough for them.
+/// Computes the blocks that follow a reduction right after each tile, provided that they need only that tile.
 fn follow(schedule: &mut Schedule, block: BlockRef, at: LoopRef, lanes: i64) -> Result<(), PassError> {
     let mut placed = None;
     // The first block copies the tile to its destination.

@@ -3,7 +3,7 @@
 use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The path of a nested function: the names of the enclosing functions, outermost first, and its own.
+/// The path of a nested function: the names of the enclosing functions, outermost first, followed by its own name.
 struct Nested {
     path: Vec<String>,
     name: Option<String>,

@@ -13,7 +13,7 @@ use plugin_api::tir::regions::region::{Bounds, Part, Range};
 /// A loop or thread around the current position.
 struct Around {
     sym: Sym,
-    /// Its first and last value, if both are integer arithmetic.
+    /// The first and the last value of the variable, if both are integer arithmetic.
     ends: Option<(Dim, Dim)>,
     /// Kind of the threads; `None` for a loop.
     thread: Option<String>,
@@ -21,9 +21,9 @@ struct Around {
 
 /// The accessed region of a buffer.
 struct Accessed {
-    /// Number of loops around its allocation.
+    /// Number of loops around the allocation.
     depth: usize,
-    /// Number of names defined before its allocation.
+    /// Number of names defined before the allocation.
     names: usize,
     scope: String,
     /// The bounds in each dimension; `None` before the first access.
@@ -113,7 +113,7 @@ impl<'b> Accesses<'b> {
         Ok(())
     }
 
-    /// Enters a loop or thread. If its range is not arithmetic, accesses that depend on it have unknown bounds.
+    /// Enters a loop or thread. If its range is not arithmetic, the bounds of accesses that depend on it are unknown.
     fn enter_loop(&mut self, value: Value<'b>) {
         let Some(running) = Running::of(value) else { return };
         if let Some(sym) = symbol_of(running.var) {
@@ -122,7 +122,8 @@ impl<'b> Accesses<'b> {
         }
     }
 
-    /// Adds a use of a buffer's data: the region that the enclosing block declares, otherwise the whole buffer.
+    /// Adds a use of a buffer's data: the region that the enclosing block declares, or the whole buffer if there is
+    /// none.
     fn access_data(&mut self, buffer: Value<'b>) {
         let Some(ty) = buffer.as_buffer_type().filter(|_| self.accessed.contains(buffer)) else { return };
         let said_by = |block: &Value<'b>| -> Vec<RegionAccess<'b>> {
@@ -168,8 +169,8 @@ impl<'b> Accesses<'b> {
         self.join(buffer, bounds);
     }
 
-    /// Returns the lowest index of an access as an expression that has the same value for all accesses of the buffer,
-    /// otherwise as a number.
+    /// Returns the lowest index of an access as an expression with the same value for all accesses of the buffer;
+    /// otherwise, as a number.
     fn least(&mut self, min: Dim, buffer: Value<'b>, unknown: &[Sym]) -> Option<Dim> {
         let mut runs = false;
         min.vars(&mut |sym| runs |= unknown.contains(&sym));
@@ -272,7 +273,7 @@ impl<'b> Accesses<'b> {
         Range { min, extent }
     }
 
-    /// Replaces a bound by a number if it has only one value.
+    /// Replaces a bound that has only one value by a number.
     fn as_number(&mut self, end: Dim) -> Dim {
         let bounds = self.analyzer.const_bounds(&end);
         if bounds.min == bounds.max { Dim::int(bounds.min, end.dtype()) } else { end }

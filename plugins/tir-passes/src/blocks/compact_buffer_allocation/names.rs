@@ -1,10 +1,10 @@
-//! Named values, and the meaning of indices that use these names.
+//! Named values, and the indices that use their names.
 
 use plugin_api::prelude::*;
 use plugin_api::tir::regions::reached::Ends;
 use std::collections::HashMap;
 
-/// Names of values, in order of definition.
+/// The names of values, in order of definition.
 #[derive(Default)]
 pub(super) struct Names {
     of: HashMap<Sym, usize>,
@@ -22,8 +22,8 @@ impl Names {
         self.values.len()
     }
 
-    /// Adds the names that an index uses, directly or through other names or loops. The only possible value of each
-    /// name is its definition.
+    /// Adds the names that an index uses, directly or through other names or loops. A name has only one possible value,
+    /// its definition.
     pub(super) fn add_to(&self, running: &mut Ends, index: &Dim, before: usize) {
         let mut work = Vec::new();
         let loops = running.values().flat_map(|(min, max)| [min, max]);

@@ -1,4 +1,4 @@
-//! Ranges of loop variables and conditions that hold at a value.
+//! Tracks, for a value, the ranges of loop variables and the conditions that hold.
 
 use super::iter_sum::{Group, Known, Ranges, divides_a_sum, in_order};
 use plugin_api::arith::{index_to_dim, symbol_of, value_of_atom};
@@ -12,7 +12,7 @@ use plugin_api::walk::visitors::post_order_visit_value;
 pub(crate) struct IterContext<'b> {
     body: &'b Body,
     ranges: Ranges,
-    /// True if no loop's range mentions another loop.
+    /// True if the range of no loop mentions another loop.
     independent: bool,
     conditions: Conditions<'b>,
 }
@@ -23,7 +23,7 @@ impl<'b> IterContext<'b> {
         IterContext { body, ranges: Ranges::new(), independent: true, conditions: Conditions::new(body) }
     }
 
-    /// Advances to a value; must be called for each value in order.
+    /// Advances to a value. Must be called for every value, in order.
     pub(crate) fn go_to(&mut self, value: Value<'b>) {
         self.conditions.go_to(value);
         let Some(Running { var, min, extent }) = Running::of(value) else { return };
@@ -83,7 +83,7 @@ impl<'b> IterContext<'b> {
         found
     }
 
-    /// Returns the ranges under the conditions, or `None` if a condition is not a bound.
+    /// Returns the ranges under the conditions; `None` if some condition is not a bound.
     fn constrained(&self) -> Option<Known<'_>> {
         let (mut known, mut groups) = (self.loops(), Vec::<Bounded>::new());
         for condition in self.conditions.of_taken_branches_and_choices() {
@@ -130,7 +130,7 @@ impl<'b> IterContext<'b> {
 /// A variable or a sum of variables, with the lower and upper bound that a condition sets.
 type Bounded = (Dim, Option<i64>, Option<i64>);
 
-/// Returns the bounds that a condition sets, or `None` if it is not a bound.
+/// Returns the bounds that a condition sets; `None` if the condition is not a bound.
 fn bounds(condition: &Condition<'_>) -> Option<Vec<Bounded>> {
     // TVM handles only conjunctions of comparisons, without negations.
     let parts = parts_of(condition.cond, condition.negated);

@@ -1,5 +1,5 @@
-//! Indices as sums of loop variables, each with a step, that cover a range without gaps. TVM writes these from the
-//! largest step to the smallest.
+//! Represents indices as sums of loop variables with steps, if they cover a range without gaps. TVM writes such sums
+//! from the largest step to the smallest.
 
 use plugin_api::arith::prove_equal;
 use plugin_api::prelude::*;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// Start and extent of each loop variable.
 pub(crate) type Ranges = HashMap<Sym, (Dim, Dim)>;
 
-/// Ranges under conditions, which may differ from those of the loops.
+/// The ranges that hold under conditions; they may be smaller than those of the loops.
 pub(crate) struct Known<'r> {
     pub(crate) loops: &'r Ranges,
     pub(crate) constrained: Ranges,
@@ -28,8 +28,8 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Creates the group of a sum without a constant, with its bounds as far as they are given. Returns `None` if the
-    /// sum does not cover a range.
+    /// Creates the group of a sum without a constant, with bounds as far as given. Returns `None` if the sum does not
+    /// cover a range.
     pub(crate) fn of(sum: &Dim, least: Option<i64>, most: Option<i64>, ranges: &Known<'_>) -> Option<Group> {
         let IterSum { splits, base } = IterSum::of(sum, ranges)?;
         if splits.len() < 2 || base.as_int() != Some(0) {
@@ -67,7 +67,7 @@ struct IterSum {
     base: Dim,
 }
 
-/// Returns the index in TVM's form if it covers a range without gaps, otherwise `None`.
+/// Returns the index in the form of TVM if it covers a range without gaps; otherwise `None`.
 pub(crate) fn in_order(dim: &Dim, ranges: &Known<'_>) -> Option<Dim> {
     let mut sum = IterSum::of(dim, ranges)?;
     for group in &ranges.groups {
@@ -120,8 +120,8 @@ impl IterSum {
         }
     }
 
-    /// Replaces the parts of a group by one part, their sum. Returns `None` if only some of the parts are present, or
-    /// if their scales differ.
+    /// Replaces the parts of a group by one part, which is their sum. Returns `None` if only some of the parts are
+    /// present, or if their scales differ.
     fn gather(&mut self, group: &Group) -> Option<()> {
         let is_same = |split: &Split, of: &Split| {
             split.source == of.source && split.lower == of.lower && split.extent == of.extent
@@ -180,7 +180,7 @@ impl IterSum {
         IterSum { base: mul(self.base, by.clone()), ..self }
     }
 
-    /// Divides a multiple of one variable, if the remaining divisor divides the variable's extent.
+    /// Divides a multiple of a variable, provided that the remaining divisor divides the extent of the variable.
     fn divided(mut self, op: PrimOp, by: i64) -> Option<IterSum> {
         let split = self.splits.pop().filter(|_| self.splits.is_empty() && self.base.as_int() == Some(0))?;
         let scale = split.scale.as_int().filter(|scale| *scale > 0 && by % scale == 0)?;
@@ -196,8 +196,8 @@ impl IterSum {
         Some(IterSum { splits: vec![part], ..self })
     }
 
-    /// Orders the parts. Starting from the smallest, each step must equal the range that the previous steps cover, or
-    /// be smaller if the smallest step is 1.
+    /// Orders the parts. From the smallest on, each step must equal the size of the range that the previous parts
+    /// cover; it may be less if the smallest step is 1.
     fn fused(mut self, dtype: DType) -> Option<Dim> {
         let base = self.splits.remove(self.least()?);
         let step = base.scale.clone();
@@ -219,7 +219,7 @@ impl IterSum {
         Some(add(mul(sum, step), self.base))
     }
 
-    /// Returns the position of the split with the smallest step; the last if there are several.
+    /// Returns the position of the split with the smallest step; if there are several, the last one.
     fn least(&self) -> Option<usize> {
         let numbers = self.splits.iter().enumerate().filter_map(|(i, split)| Some((split.scale.as_int()?, i)));
         let least = numbers.rev_min();
@@ -235,7 +235,7 @@ impl IterSum {
     }
 }
 
-/// Finds the minimum, or the last of several minima.
+/// Finds the minimum; if there are several, the last one.
 trait RevMin: Iterator<Item = (i64, usize)> + Sized {
     fn rev_min(self) -> Option<usize> {
         self.min_by_key(|(value, i)| (*value, std::cmp::Reverse(*i))).map(|(_, i)| i)
@@ -245,7 +245,7 @@ trait RevMin: Iterator<Item = (i64, usize)> + Sized {
 impl<I: Iterator<Item = (i64, usize)>> RevMin for I {}
 
 impl Split {
-    /// Returns the split as an expression; `None` if its range does not fit 64 bits, or is not constant.
+    /// Returns the split as an expression; `None` if its range is not constant or does not fit 64 bits.
     fn to_dim(&self) -> Option<Dim> {
         let number = |value| Dim::int(value, self.scale.dtype());
         let mut out = self.source.clone();

@@ -11,7 +11,7 @@ use plugin_api::tir::regions::reached::{Ends, Reached, Running};
 use plugin_api::walk::visitors::post_order_visit_value;
 use std::collections::HashMap;
 
-/// Maximum number of read-write pairs of one buffer that are compared. A buffer with more pairs is not moved.
+/// Maximum number of read-write pairs of a buffer that are compared. A buffer with more pairs is not moved.
 const MOST_PAIRS: usize = 1 << 14;
 
 /// First and last index in each dimension, in terms of loops; `None` where unknown.
@@ -22,10 +22,10 @@ struct Touch<'b> {
     at: usize,
     is_write: bool,
     ranges: Ranges,
-    /// Loops around it, outermost first.
+    /// The loops around the access, outermost first.
     loops: Vec<usize>,
     conditions: Vec<(Value<'b>, bool)>,
-    /// Positions of the `while` loops around it.
+    /// Positions of the `while` loops around the access.
     whiles: Vec<usize>,
 }
 
@@ -95,7 +95,7 @@ impl<'b> CarriedValues<'b> {
         }
     }
 
-    /// Records what a loop, a block or a name defines.
+    /// Records the definitions that a loop, a block or a name makes.
     fn enter(&mut self, (header, value): (usize, Value<'b>), loops: &mut OpenScopes<usize>) {
         if let Some(running) = Running::of(value)
             && let Some(sym) = symbol_of(running.var)
