@@ -119,7 +119,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the root of the workspace").to_path_buf()
 }
 
-/// A folder for one case, with the files that it needs.
+/// A folder for one test case, with the files that the case needs.
 struct Case {
     name: &'static str,
     folder: tempfile::TempDir,
@@ -262,23 +262,23 @@ impl Case {
         self.golden(&self.shown(args, self.command(args), input));
     }
 
-    /// Runs a command, and returns the result in the form of goldens.
+    /// Runs a command, and returns its result in the form of the goldens.
     fn shown(&self, args: &[&str], command: Command, input: &[u8]) -> String {
         transcript(args, self.finish(command, input))
     }
 
-    /// Compares a text with the golden of this case.
+    /// Compares a text with the golden of this test case.
     fn golden(&self, actual: &str) {
         compare("cli", self.name, actual);
     }
 }
 
-/// Formats a command with its result: standard output, standard error, exit code.
+/// Formats a command and its result: standard output, standard error and exit code.
 fn transcript(args: &[&str], (stdout, stderr, code): (String, String, i32)) -> String {
     format!("$ passhost {}\nexit code {code}\n== stdout\n{stdout}== stderr\n{stderr}", args.join(" "))
 }
 
-/// Compares with the golden in a folder, or rewrites it.
+/// Compares a text with a golden in a folder, or rewrites the golden.
 fn compare(folder: &str, name: &str, actual: &str) {
     let actual = numbered_hashes(actual);
     let path = root().join("tests/goldens").join(folder).join(format!("{name}.txt"));
@@ -318,7 +318,7 @@ fn numbered_hashes(text: &str) -> String {
     out + rest
 }
 
-/// Replaces a folder by a short name, and adapts the length of the line below an excerpt.
+/// Replaces a folder by a short name, and adjusts the length of the line below an excerpt.
 fn shortened(text: &str, folder: &str, short: &str) -> String {
     let (mut out, mut longer) = (String::new(), 0);
     for line in text.split_inclusive('\n') {
@@ -333,7 +333,7 @@ fn shortened(text: &str, folder: &str, short: &str) -> String {
     out
 }
 
-/// Replaces times: `0.123 ms` → `? ms`, including the padding. Rows without a time get the padding of times below 10 ms.
+/// Replaces times and their padding: `0.123 ms` → `? ms`. Rows without a time get the padding of times below 10 ms.
 fn without_time(line: &str) -> String {
     let Some(at) = line.find(" ms") else {
         let narrow = format!("  -{}-  ", " ".repeat(9));
@@ -546,7 +546,7 @@ fn named(case: Case, passes: &str) -> Case {
     case.file("passes.toml", format!("pipelines.late = {passes}\n{listed}"))
 }
 
-/// This test lacks a golden, because messages of compilers differ between versions.
+/// This test has no golden, because compiler messages differ between versions.
 #[test]
 fn plugin_crate_that_does_not_compile() {
     let case = Case::new("does_not_compile");
@@ -576,7 +576,7 @@ fn a_failure_leaves_the_last_good_module() {
     assert!(!stderr.contains("nothing was written"), "{stderr}");
 }
 
-/// A long list of errors is cut after the first few, and ends with the number of the others.
+/// A long list of errors is cut after the first few, followed by the number of the remaining errors.
 #[test]
 fn many_errors_are_counted() {
     let text: String = (0..50).map(|i| format!("@R.function\ndef f{i}(x: R.Any):\n    return y\n")).collect();
@@ -617,7 +617,7 @@ fn explain_tells_builds_apart() {
     assert!(hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{stdout}");
 }
 
-/// Arguments need not be valid text. That is reported, and is not a fault of passhost.
+/// Arguments need not be valid text. Invalid text is reported, and is not a fault of passhost.
 #[test]
 #[cfg(unix)]
 fn arguments_that_are_not_utf8() {
@@ -640,7 +640,7 @@ fn arguments_that_are_not_utf8() {
     assert_eq!((code, stderr.contains("no such file")), (1, true), "{stderr}");
 }
 
-/// A library that is cut off anywhere is reported as cut off.
+/// A library that is truncated at any position is reported as truncated.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_library_that_is_cut_off_is_called_so() {

@@ -83,7 +83,7 @@ pub fn in_parallel<C: Sync, R: Send>(cases: &[C], f: impl Fn(&C) -> R + Sync, do
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Returns the result of `f`, or a failure if it panics: a panic is a bug in passhost that affects one case.
+/// Returns the result of `f`, or a failure if `f` panics. A panic is a bug in passhost that affects only one case.
 pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());

@@ -21,7 +21,7 @@ use registry::Pipeline;
 use script::ReadError;
 use std::path::Path;
 
-/// Formats and draws an error; its positions must be inside the text.
+/// Formats and renders an error, and checks that its positions are inside the text.
 fn complains(error: &passhost::Error) {
     assert!(!error.to_string().is_empty());
     for report in error.reports() {

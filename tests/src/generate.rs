@@ -43,7 +43,7 @@ impl<'o> Vocabulary<'o> {
         self.ops.op_info(op).is_some_and(|info| info.attrs.iter().any(|known| known.name == attr))
     }
 
-    /// Returns the first declared operator of the list; the last one if none is declared.
+    /// Returns the first operator of the list that is declared; if none is, the last one.
     fn first<'n>(&self, names: &[&'n str]) -> &'n str {
         names.iter().copied().find(|name| self.has(name)).unwrap_or(names[names.len() - 1])
     }
@@ -55,7 +55,7 @@ struct Callee {
     /// Parameters of a Relax function.
     params: Option<Vec<Type>>,
     pure: bool,
-    /// For a TIR function: the tensors that it takes, and the tensor that it returns.
+    /// For a TIR function, the tensors that it takes and the tensor that it returns.
     buffers: Option<tir::Buffers>,
 }
 

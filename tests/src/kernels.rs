@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
 use std::time::{Duration, Instant};
 
-/// Bytes of tensors, and units of work, for one call.
+/// Limits for one call: bytes of tensors, and units of work.
 const MEMORY: u64 = 4 << 30;
 const WORK: u64 = 400_000_000_000;
 
-/// An argument owned by its call.
+/// An argument that is owned by its call.
 #[derive(Clone)]
 enum Owned {
     Tensor(Tensor),
@@ -35,7 +35,7 @@ pub enum Verdict {
         /// Time of the first native call.
         first: Duration,
     },
-    /// Both have the same fault.
+    /// Both backends report the same fault.
     Fault(Fault),
     /// The PrimFunc cannot be called, or exceeds a limit.
     Not(String),
@@ -94,7 +94,7 @@ pub fn executed(backend: &dyn Backend, body: &Body, tensors: &[Tensor]) -> Resul
     run(backend, body, args, &Limits::new(MEMORY, WORK)).map(|left| bits(&left))
 }
 
-/// Returns the result of the last of several calls, and the time of the fastest. The calls take about 50 ms in total.
+/// Calls `f` several times, for about 50 ms in total. Returns the result of the last call, and the time of the fastest.
 fn fastest<T>(f: impl Fn() -> T) -> (T, Duration) {
     let timed = || {
         let started = Instant::now();

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-/// Tags of fields, as numbers: the written format must not change with the code.
+/// Tags of fields. They are repeated here as numbers, because the format must not change with the code.
 mod tag {
     pub(super) const PASS: u16 = 16;
     pub(super) const OPERATOR: u16 = 17;
@@ -29,7 +29,7 @@ mod tag {
     pub(super) const MEMBER: u16 = 52;
 }
 
-/// Magic, format, tag and length precede the fields.
+/// Number of bytes before the fields: magic, format, tag and length.
 const HEAD: usize = 16;
 
 /// The fields of a record.

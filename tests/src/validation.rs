@@ -96,7 +96,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Removes names of variables and functions, and numbers, from a reason.
+/// Removes the numbers, and the names of variables and functions, from a reason.
 fn kind_of(why: &str) -> String {
     let mut out = String::new();
     for (i, part) in why.split('`').enumerate() {

@@ -10,7 +10,7 @@ use registry::{Pipeline, Plan, Request};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Number of facts that are currently kept.
+/// Number of analyses that are currently kept.
 static KEPT: AtomicI64 = AtomicI64::new(0);
 
 struct Probe;

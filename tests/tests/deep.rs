@@ -1,5 +1,5 @@
-//! Checks and prints 100,000 nested expressions on a thread with a stack of 2 MiB. `plugin-api/tests/deep.rs` walks and
-//! rewrites them.
+//! Tests checking and printing of 100,000 nested expressions on a thread with a stack of 2 MiB.
+//! `plugin-api/tests/deep.rs` walks and rewrites such expressions.
 #![forbid(unsafe_code)]
 
 use passhost::verify::verify_module;

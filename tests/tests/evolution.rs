@@ -40,14 +40,15 @@ fn with_new_kinds(operator: &str) -> Body {
     Body::seal(&sections).expect("valid")
 }
 
-/// Returns an engine with the frozen plugin and today's operators.
+/// Returns an engine with the frozen plugin and the current operators.
 fn engine() -> Engine {
     let text = "[[plugin]]\ncrate = \"tests/evolution/plugin-1.0\"\n[[plugin]]\ncrate = \"plugins/relax-ops\"\n";
     let manifest = Manifest::parse(&root().join("evolution.toml"), text).expect("a manifest");
     Engine::new(&manifest).expect("both plugins are listed")
 }
 
-/// The pass is called without verifying its result: vendors' kinds cannot be printed, so a run would reject them.
+/// Calls the pass without verifying its result. A run would reject the result, because kinds of vendors cannot be
+/// printed.
 #[test]
 fn a_frozen_plugin_walks_and_rewrites_what_it_does_not_know() {
     let engine = engine();

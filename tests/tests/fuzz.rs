@@ -263,7 +263,7 @@ fn findings_stay_mended() {
     }
 }
 
-/// A short run of target `seal`. Its changes must leave some bodies valid and make others invalid.
+/// Runs the target `seal` for a short time. Its changes must leave some bodies valid, and make others invalid.
 #[test]
 fn changed_bodies_are_refused_or_can_be_used() {
     let mut inputs: Vec<Vec<u8>> = files(&folder("seeds", "seal")).into_values().collect();
@@ -279,8 +279,8 @@ fn changed_bodies_are_refused_or_can_be_used() {
     assert!(sealed > n / 20 && sealed < n, "{sealed} of {n}");
 }
 
-/// A short run of target `text` on generated modules. The damage must leave some of the texts readable, and others
-/// unreadable.
+/// Runs the target `text` for a short time on generated modules. The damage must leave some texts readable, and make
+/// others unreadable.
 #[test]
 fn damaged_modules_are_refused_or_can_be_used() {
     let (mut read, n) = (0, 1_500);

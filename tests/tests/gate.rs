@@ -572,7 +572,7 @@ fn prim_funcs_of_usual_form_read_back_as_the_same_function() {
     assert!(counts.plain > 800, "{counts:?}");
 }
 
-/// A table can have an entry twice. The text contains values, and does not distinguish equal entries.
+/// A table can contain an entry twice. A text contains values, so it does not distinguish equal entries.
 #[test]
 fn entries_that_are_there_twice_do_not_show() {
     use plugin_api::ir::records::LEAF_BIT;
@@ -595,7 +595,7 @@ fn entries_that_are_there_twice_do_not_show() {
     assert_eq!(shown(&edit.finish()), shown(&module));
 }
 
-/// Seeds of `forge` that were findings.
+/// Runs the seeds of `forge` that revealed bugs.
 #[test]
 fn findings_of_forge_stay_mended() {
     let mut forge = fuzz::Forge::new(passhost_tests::engine());

@@ -7,7 +7,7 @@ use passhost_tests::engine;
 
 const X: &str = "x: R.Tensor((2,), \"float32\")";
 
-/// Returns the error for functions with this text, starting at `def`; `None` if they are well-formed.
+/// Returns the error about functions with this text, which starts at `def`; `None` if they are well-formed.
 fn said(functions: &str) -> Option<String> {
     let indented: String = functions.lines().map(|line| format!("    {line}\n")).collect();
     let text = format!("@I.ir_module\nclass Module:\n{}", indented.replace("X)", &format!("{X})")));

@@ -309,10 +309,10 @@ fn targets_are_built_for_tests_where_they_have_some() {
     assert_eq!(wrong, Vec::<String>::new());
 }
 
-/// Greatest number of intrinsics or of data types that an item outside `lang/src/scalar` may name.
+/// Maximum number of intrinsics or data types that an item outside of `lang/src/scalar` may name.
 const MOST_NAMED: usize = 5;
 
-/// Items that name more, each with its reason.
+/// Items that may name more, each with the reason.
 const NAME_MORE: &[(&str, &str, &str)] = &[
     ("host/src/files/safetensors.rs", "DTYPES", "the names of a file format, which has only some of the types"),
     ("script/src/read/tir/call.rs", "TAKES_DTYPE", "these are the only ones that refuse a keyword `dtype`"),

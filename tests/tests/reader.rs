@@ -369,7 +369,7 @@ fn an_iterator_of_a_block_has_a_name_of_its_own() {
     refused(&prim_func(signature, &body("vi")), "already has an iterator `vi`", "T.axis.spatial(4, j)");
 }
 
-/// TVM prints a scalar together with the store that follows it, whatever the stored value is.
+/// TVM prints a scalar together with the store that follows it, whatever value is stored.
 #[test]
 fn a_scalar_is_printed_with_the_store_that_follows_it() {
     let text = prim_func(

@@ -39,7 +39,7 @@ fn function(lines: &[String]) -> String {
     )
 }
 
-/// Returns texts in which each line creates a type twice as large, or one level deeper, than the previous one.
+/// Returns texts in which each line creates a type that is twice as large as the previous one, or one level deeper.
 fn bombs(n: usize) -> Vec<(&'static str, String)> {
     let lines = |first: &str, line: &dyn Fn(usize) -> String, result: &str| {
         let all = [first.to_string()].into_iter().chain((1..=n).map(line)).chain([format!("return {result}{n}")]);
@@ -82,7 +82,7 @@ fn bombs(n: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The only test of this program, because it counts the allocations of all threads.
+/// This is the only test of the program, because it counts the allocations of all threads.
 #[test]
 fn reading_takes_in_proportion_to_the_text() {
     // The first text causes allocations that all later texts share.

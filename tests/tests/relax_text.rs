@@ -23,7 +23,7 @@ fn goldens() -> Vec<(String, String)> {
     texts
 }
 
-/// Removes the text of the metadata, because only its meaning counts.
+/// Removes the text of the metadata, because it may differ for the same content.
 fn without_metadata(text: &str) -> &str {
     text.split_once("\"\"\")\n").map_or(text, |(_, rest)| rest)
 }

@@ -94,7 +94,7 @@ impl Said {
         }
     }
 
-    /// Forwards output line by line, except for notes of the crash handler.
+    /// Forwards output line by line, without the notes of the crash handler.
     fn lines(&mut self, bytes: &[u8], echo: bool) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.line.extend_from_slice(part);

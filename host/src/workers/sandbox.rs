@@ -28,7 +28,7 @@ const SYSTEM: [&str; 12] = [
     "/etc/ld.so.conf",
     "/etc/localtime",
 ];
-/// Devices, and files that describe the process and the machine.
+/// Devices, and files with information about the process and the machine.
 const FACTS: [&str; 7] = [
     "/proc/self",
     "/proc/cpuinfo",
@@ -39,7 +39,7 @@ const FACTS: [&str; 7] = [
     "/dev/random",
 ];
 
-/// Restricts this process, and returns the restrictions that are in force.
+/// Restricts this process, and returns the restrictions that are in effect.
 pub(super) fn enter(limits: &Limits, spaces: Spaces, library: &std::fs::File) -> Result<Bounds, String> {
     let network = limits.network || without_network();
     // Programs that this process executes do not get more rights than the process itself.
@@ -66,7 +66,8 @@ fn rights(limits: &Limits) -> CapabilitySets {
     CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() }
 }
 
-/// Restricts files. Returns whether the kernel enforces that, and whether it keeps signals within the sandbox.
+/// Restricts access to files. Returns two flags: true if the kernel enforces this, and true if it keeps signals within
+/// the sandbox.
 fn files(limits: &Limits, library: &std::fs::File) -> Result<(bool, bool), Box<dyn std::error::Error>> {
     let abi = ABI::V6;
     let (read, all) = (AccessFs::from_read(abi), AccessFs::from_all(abi));
@@ -89,14 +90,14 @@ fn files(limits: &Limits, library: &std::fs::File) -> Result<(bool, bool), Box<d
     Ok((status.ruleset != RulesetStatus::NotEnforced, scopes))
 }
 
-/// Rights to create links, which lead elsewhere, and pipes, sockets and devices, which can block a process that opens them. They are withheld
-/// because the host may later write to the same folder.
+/// Returns the rights to create links, which lead elsewhere, and pipes, sockets and devices, which can block a process
+/// that opens them. These rights are withheld because the host may later write to the same folder.
 fn links_and_devices() -> BitFlags<AccessFs> {
     AccessFs::MakeSym | AccessFs::MakeFifo | AccessFs::MakeSock | AccessFs::MakeChar | AccessFs::MakeBlock
 }
 
-/// Calls that always fail: those that affect other processes, leave the process group or enter another namespace, those that only
-/// administrators need, and those whose memory does not count against any limit of this process.
+/// System calls that always fail: they affect other processes, leave the process group, enter another namespace, are
+/// only needed by administrators, or use memory that counts against no limit of this process.
 const NEVER: &[i64] = &[
     // Processes.
     libc::SYS_setsid,
@@ -176,7 +177,7 @@ const NEVER: &[i64] = &[
     libc::SYS_inotify_add_watch,
 ];
 
-/// More such calls, which other processors do not have.
+/// Further such calls, which other processors do not have.
 #[cfg(target_arch = "x86_64")]
 const NEVER_HERE: &[i64] = &[
     libc::SYS_inotify_init,
@@ -215,7 +216,7 @@ const METADATA_HERE: &[i64] =
 #[cfg(not(target_arch = "x86_64"))]
 const METADATA_HERE: &[i64] = &[];
 
-/// Calls that create memory outside of a process's limits, or objects that outlive the process.
+/// Calls that create memory outside of the limits of a process, or objects that outlive the process.
 const SHARED: &[i64] = &[
     libc::SYS_memfd_create,
     libc::SYS_memfd_secret,
@@ -255,13 +256,13 @@ fn when(argument: u8, op: SeccompCmpOp, value: u64) -> Result<SeccompCondition, 
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, value).map_err(|error| error.to_string())
 }
 
-/// Holds if the argument has all of these bits.
+/// Returns a condition that holds if the argument has all of these bits.
 fn has(argument: u8, bits: i32) -> Result<SeccompCondition, String> {
     let bits = u64::from(bits.cast_unsigned());
     when(argument, SeccompCmpOp::MaskedEq(bits), bits)
 }
 
-/// Holds if the argument is none of these numbers.
+/// Returns conditions that hold if the argument is none of these numbers.
 fn none_of(argument: u8, numbers: &[i64]) -> Result<Vec<SeccompCondition>, String> {
     numbers.iter().map(|number| when(argument, SeccompCmpOp::Ne, u64::from(*number as u32))).collect()
 }
@@ -270,7 +271,7 @@ fn is(argument: u8, number: i32) -> Result<Vec<SeccompCondition>, String> {
     Ok(vec![when(argument, SeccompCmpOp::Eq, u64::from(number.cast_unsigned()))?])
 }
 
-/// Returns calls that name a process. Such calls fail for any other process, if the worker can see others.
+/// Returns calls that name a process. If the worker can see other processes, such calls fail for them.
 fn of_other_processes(sees_others: bool) -> Result<Vec<Refused>, String> {
     let own = i64::from(std::process::id());
     let other = |argument: u8| none_of(argument, &[0, own]);
@@ -382,7 +383,7 @@ fn by_arguments(limits: &Limits) -> Result<Vec<Refused>, String> {
     Ok(refused)
 }
 
-/// Conditions on the mode bits that run a program with the rights of its owner or group.
+/// Returns conditions on the mode bits with which a program runs with the rights of its owner or group.
 fn rights_in(mode: u8) -> Result<Vec<Vec<SeccompCondition>>, String> {
     [0o4000, 0o2000].into_iter().map(|bit| Ok(vec![has(mode, bit)?])).collect()
 }
@@ -428,7 +429,7 @@ fn calls(limits: &Limits, spaces: Spaces) -> Result<(), String> {
     Ok(())
 }
 
-/// The last system call that these lists cover. Later ones may do what the restrictions forbid.
+/// Number of the last system call that these lists cover. Later calls may do what the restrictions forbid.
 const LAST: u32 = 470;
 
 /// Makes calls appear not to exist: calls newer than [`LAST`], calls of other architectures, and calls with arguments in memory. Programs

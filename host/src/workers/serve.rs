@@ -42,7 +42,7 @@ pub(super) fn run() -> u8 {
     }
 }
 
-/// Prints the limits in force instead of serving a host, and returns the exit code.
+/// Prints the limits in effect instead of serving a host, and returns the exit code.
 pub(super) fn show() -> u8 {
     use std::io::Write;
     let spaces = match kept() {
@@ -101,7 +101,7 @@ fn connect() -> io::Result<(&'static Channel, File)> {
     Ok((Box::leak(Box::new(Channel::new(socket, outbox, inbox))), library))
 }
 
-/// Ends this process and all that the plugin started once the host is gone.
+/// Ends this process, and all processes that the plugin started, when the host is gone.
 fn watch(channel: &'static Channel) {
     use rustix::event::{PollFd, PollFlags, poll};
     let wait = move || loop {
@@ -300,7 +300,7 @@ fn one_call(
     from.end()
 }
 
-/// Reads a file. The worker maps it if it has a path.
+/// Reads a file with a reader of the plugin. The worker maps the file if it has a path.
 fn read(session: &Session, opened: &Opened, at: usize, from: &mut Reader<'_>, out: &mut Writer) -> Result<(), Forged> {
     let options = take_values(from)?;
     let (name, path, bytes) = take_file(from)?;

@@ -9,17 +9,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const CALL: u64 = 16 << 20;
 const RUN: u64 = 64 << 20;
 
-/// Memory that the host needs for a message, in addition to its bytes.
+/// Bytes of memory that the host needs for a message besides the bytes of the message.
 const EACH: u64 = 256;
 
 /// Maximum number of statistic names of a plugin. Counting an existing statistic takes no memory.
 const NAMES: usize = 10_000;
 const LONGEST_NAME: usize = 1_000;
 
-/// Maximum length of an error that is accepted once per call even beyond the limits, because an error makes its step fail.
+/// Maximum length of an error that is accepted beyond the limits, once per call, because an error makes its step fail.
 const ERROR: usize = 1_000;
 
-/// The amount of output of the workers of one plugin.
+/// The amount of output of all workers of one plugin.
 #[derive(Debug, Default)]
 pub(crate) struct Talk(Mutex<Told>);
 
@@ -28,10 +28,10 @@ struct Told {
     run: u64,
     in_run: u64,
     in_call: u64,
-    /// True if an error was accepted in this call although the limit was exceeded.
+    /// True if an error was accepted beyond the limits in this call.
     erred: bool,
     names: HashSet<String>,
-    /// True if a statistic was not counted.
+    /// True if some statistic was not counted.
     full: bool,
 }
 
@@ -53,7 +53,7 @@ impl Talk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a call in the run with this number.
+    /// Begins a call in the run whose number is `run`.
     pub(super) fn begin_call(&self, run: u64) {
         let mut told = self.told();
         if told.run != run {
@@ -62,7 +62,7 @@ impl Talk {
         (told.in_call, told.erred) = (0, false);
     }
 
-    /// Decides whether a message of this many bytes is accepted.
+    /// Decides whether a message of `bytes` bytes is accepted.
     pub(super) fn hears(&self, bytes: u64) -> Heard {
         let mut told = self.told();
         let cost = bytes.saturating_add(EACH);
@@ -78,13 +78,13 @@ impl Talk {
         }
     }
 
-    /// Returns the part of an error that is accepted beyond the limits, or `None` if this call already had one.
+    /// Returns the part of an error that is accepted beyond the limits; `None` if this call already had such an error.
     pub(super) fn hears_error<'m>(&self, message: &'m str) -> Option<&'m str> {
         let first = !std::mem::replace(&mut self.told().erred, true);
         first.then(|| &message[..message.floor_char_boundary(ERROR)])
     }
 
-    /// Decides whether a statistic of this name is counted.
+    /// Decides whether a statistic named `name` is counted.
     pub(super) fn counts(&self, name: &str) -> Heard {
         let mut told = self.told();
         if told.names.contains(name) {

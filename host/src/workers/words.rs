@@ -12,7 +12,7 @@ pub(super) fn put_file(out: &mut Writer, file: FileFacts<'_>, bytes: &[u8]) {
     out.block(file.path.map_or(bytes, |path| path.as_os_str().as_encoded_bytes()));
 }
 
-/// Takes the facts that [`put_file`] put: name, path, and the bytes of a file without path.
+/// Reads what [`put_file`] wrote: the name, the path, and the bytes of a file without a path.
 pub(super) fn take_file<'a>(from: &mut Reader<'a>) -> Result<(&'a str, Option<PathBuf>, &'a [u8]), Forged> {
     let name = from.text()?;
     let has_path = from.byte()? != 0;
@@ -45,7 +45,7 @@ pub(super) mod ask {
     pub(crate) const CONFIG: u8 = 5;
     pub(crate) const TARGET: u8 = 6;
     pub(crate) const WANTED: u8 = 7;
-    /// Bytes of a file that a writer writes; the reply is whether the host accepts them.
+    /// Bytes of a file that a writer writes. The reply tells whether the host accepts them.
     pub(crate) const PUT: u8 = 8;
 }
 
@@ -62,7 +62,7 @@ pub(super) mod tell {
     pub(crate) const EXIT: u8 = 9;
     pub(crate) const CLOSE: u8 = 10;
     pub(crate) const FOLLOWS: u8 = 11;
-    /// Sent when the process is a worker and is about to open the plugin.
+    /// Sent by a worker that is about to open the plugin.
     pub(crate) const HERE: u8 = 12;
 }
 

@@ -1,4 +1,4 @@
-//! A worker process as its host sees it: start, calls and end.
+//! A worker process as the host sees it: its start, its calls and its end.
 
 use super::answers::{answer, hear};
 use super::census;
@@ -29,18 +29,20 @@ use std::time::{Duration, Instant};
 /// The hidden command of a worker.
 pub(crate) const COMMAND: &str = "worker-process";
 
-/// Limits on messages that arrive after the deadline of a call but may have been on their way: their number, bytes and delay.
+/// Limits on messages that arrive after the deadline of a call, because they may have been sent before it: their
+/// number, bytes and delay.
 const ON_ITS_WAY: (u32, usize, Duration) = (10_000, 4 << 20, Duration::from_secs(1));
 
-/// Unless the manifest sets a memory limit, a message may have this many bytes plus [`TIMES`] the bytes that were sent to the worker. All
-/// messages of one call together may have twice as many.
+/// Number of bytes that a message may have in addition to [`TIMES`] the bytes that were sent to the worker, unless the
+/// manifest sets a memory limit. All messages of one call together may have twice as many.
 const ALWAYS: u64 = 1 << 30;
 const TIMES: u64 = 4;
 
 /// Interval at which the processes of a working worker are counted.
 const CENSUS: Duration = Duration::from_millis(200);
 
-/// Time for a process to end after it closed its end of the socket or was asked to end. Its keeper ends all other processes first.
+/// Time for a process to end after it closed its end of the socket, or after it was asked to end. Its keeper ends all
+/// other processes first.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The command and environment that start a worker.
@@ -49,10 +51,10 @@ pub(crate) struct Start {
     /// A program that calls `passhost::worker` first, such as the command line.
     pub(crate) program: PathBuf,
     pub(crate) limits: Limits,
-    /// True to forward the worker's standard error to that of this process.
+    /// True if the standard error of the worker is forwarded to that of this process.
     pub(crate) echo: bool,
     pub(crate) fates: Arc<Fates>,
-    /// The amount of output of this plugin's workers.
+    /// The amount of output of the plugin's workers.
     pub(crate) talk: Arc<Talk>,
 }
 
@@ -61,7 +63,7 @@ pub(crate) struct Start {
 pub(crate) struct Fates {
     /// True if a worker died or was killed.
     pub(crate) died: AtomicBool,
-    /// True if the system lacked a resource that a worker needs.
+    /// True if the system lacked a resource that a worker needed.
     pub(crate) lacking: AtomicBool,
 }
 
@@ -70,15 +72,15 @@ pub(crate) struct Fates {
 pub(crate) struct Death {
     /// The part that ended: the worker, or a thread in it.
     who: &'static str,
-    /// The way it ended, such as `was killed by SIGSEGV`.
+    /// How the part ended, such as `was killed by SIGSEGV`.
     how: String,
     /// The end of the worker's output.
     said: String,
-    /// The function that it was working on, if known.
+    /// The function on which the worker was working, if known.
     pub(crate) function: Option<String>,
 }
 
-/// Prints, for example, `its worker was killed by SIGSEGV; its output was: …`.
+/// Formats the death, as in `its worker was killed by SIGSEGV; its output was: …`.
 impl std::fmt::Display for Death {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}{}", self.who, self.how, self.said)
@@ -98,7 +100,7 @@ impl Death {
         Error::Request { message: format!("{message}{}", self.said), help: NAME_ONE.to_string() }
     }
 
-    /// Builds the error of a plugin that ends its worker before doing anything. `when` is `while` or `after`.
+    /// Builds the error of a plugin that ended its worker before doing anything. `when` is `while` or `after`.
     fn refuses(self, file: &Path, when: &str) -> Error {
         Error::Plugin {
             path: file.to_path_buf(),
@@ -136,7 +138,7 @@ enum Cause {
     Flood(u64),
     /// The system failed to send the message.
     Unsent(io::Error),
-    /// The system failed to report what the worker sends.
+    /// The system failed to report whether the worker sent something.
     Unheard(io::Error),
     /// A signal stopped the worker, and nothing resumed it.
     Stopped,
@@ -152,7 +154,7 @@ pub(crate) struct Worker {
     known: Mutex<Known>,
     /// True if the process has identified itself as a worker.
     pub(super) here: AtomicBool,
-    /// True if the child is a keeper process, which ends all others when it is terminated.
+    /// True if the child is a keeper process, which ends all other processes when it is terminated.
     pub(super) kept: AtomicBool,
     pub(super) spans: Mutex<Spans>,
     dead: Mutex<Option<Death>>,
@@ -163,9 +165,9 @@ pub(crate) struct Worker {
     deadline: Mutex<Option<Instant>>,
     /// Number of bytes sent to the worker.
     given: AtomicU64,
-    /// Processor time that the worker used, set when it has ended.
+    /// Processor time that the worker used; set when the worker has ended.
     used: Mutex<Duration>,
-    /// The time at which its processes were last counted, and whether they exceeded the limits then.
+    /// The time at which the worker's processes were last counted, and true if they exceeded the limits then.
     counted: Mutex<(Instant, bool)>,
 }
 
@@ -187,7 +189,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Opens a plugin in a worker and then ends it, so that faults of the plugin do no harm here.
+    /// Opens a plugin in a worker and then ends the worker, so that faults of the plugin do no harm in this process.
     ///
     /// # Errors
     /// As for [`Worker::start`], or how the worker ended.
@@ -269,7 +271,7 @@ impl Worker {
         }
     }
 
-    /// Waits until no other thread calls it.
+    /// Waits until no other thread is calling the worker.
     pub(crate) fn take(&self) {
         let mut taken = lock(&self.taken);
         while *taken {
@@ -307,8 +309,8 @@ impl Worker {
         Some(how)
     }
 
-    /// Sends a call, and returns the content of the reply. Until then, messages of the worker are handled with the current context of this
-    /// thread.
+    /// Sends a call, and returns the content of the reply. Until the reply arrives, messages of the worker are handled
+    /// with the current context of this thread.
     pub(crate) fn call<R>(
         &self,
         what: u8,
@@ -340,7 +342,7 @@ impl Worker {
         taken.map_err(|Forged(why)| self.die(Cause::Nonsense(why)))
     }
 
-    /// Returns the deadline of a call. A nested call cannot outlast its enclosing call.
+    /// Returns the deadline of a call. It is not later than the deadline of the enclosing call.
     fn deadline_of(&self, depth: usize) -> Instant {
         let own = Instant::now() + self.start.limits.timeout();
         let mut outer = lock(&self.deadline);
@@ -487,7 +489,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Returns the exit status, if the process has ended. Saves its processor time first, which is not available afterwards.
+    /// Returns the exit status if the process has ended. First saves the processor time of the process, which is not
+    /// available afterwards.
     fn status(&self) -> Option<ExitStatus> {
         let mut child = lock(&self.child);
         if self.start.limits.cpu.is_some()
@@ -509,7 +512,7 @@ impl Worker {
         }
     }
 
-    /// Ends the process and all that it started, and describes what happened.
+    /// Ends the process and all processes that it started, and describes what happened.
     fn die(&self, cause: Cause) -> Death {
         let status = match cause {
             Cause::Gone => self.ended(PATIENCE),
@@ -570,12 +573,13 @@ impl Worker {
         }
     }
 
-    /// Returns true if the process was killed because it went on after the signal that its processor time was used up.
+    /// Returns true if the process was killed because it continued after the signal that its processor time was used
+    /// up.
     fn is_used_up(&self, signal: i32, cpu: Duration, mark: &Mark<'_>) -> bool {
         signal == libc::SIGKILL && (mark.signal == libc::SIGXCPU || *lock(&self.used) >= cpu)
     }
 
-    /// Ends the process and all that it started.
+    /// Ends the process and all processes that it started.
     fn kill(&self) {
         kill(&mut lock(&self.child), self.kept.load(Ordering::Relaxed));
     }
@@ -603,7 +607,7 @@ impl Worker {
         }
     }
 
-    /// Waits for the process to end. The remaining threads and output of the plugin get some time.
+    /// Waits for the end of the process. Gives the remaining threads and output of the plugin some time.
     fn wait_for_end(&self) -> Option<ExitStatus> {
         let limit = self.start.limits.timeout().min(QUIT);
         let start = Instant::now();
@@ -666,7 +670,8 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
     }
 }
 
-/// Ends the process and all that it started. A keeper is terminated by a request, because it waits until all others have ended.
+/// Ends the process and all processes that it started. A keeper is asked to terminate, because it waits until all
+/// others have ended.
 fn kill(child: &mut Child, kept: bool) {
     if kept {
         signal(child, rustix::process::Signal::TERM);
@@ -682,7 +687,7 @@ fn kill(child: &mut Child, kept: bool) {
     let _ = child.wait();
 }
 
-/// Time for the keeper of a worker to end it.
+/// Time limit for the keeper of a worker to end the worker.
 const KEEPER: Duration = Duration::from_secs(2);
 
 /// Returns true if a signal has stopped the process.
@@ -700,13 +705,13 @@ fn time_of_ended(child: &Child) -> Option<Duration> {
     process::processor_time(child.id())
 }
 
-/// Limits of the work that the host does for a worker's question: no longer than the time left for the call, and no more memory than the
-/// worker may use.
+/// Returns the limits on the work of the host for a worker's question: at most the time left for the call, and at most
+/// the memory that the worker may use.
 fn bounds(left: Duration, memory: u64) -> EvaluationLimits {
     EvaluationLimits { memory, work: (left.as_secs_f64() * WORK).min(1e18) as u64 }
 }
 
-/// Units of work per second, at least.
+/// Minimum number of units of work per second.
 const WORK: f64 = 1e10;
 
 /// Returns true if the message is accepted, and prints a warning for the last one.
@@ -718,12 +723,12 @@ fn warned(heard: Heard) -> bool {
 }
 
 impl Worker {
-    /// Returns true if a message of this many bytes is accepted.
+    /// Returns true if a message of `bytes` bytes is accepted.
     pub(super) fn hears(&self, bytes: u64) -> bool {
         warned(self.start.talk.hears(bytes))
     }
 
-    /// Returns true if a statistic of this name is counted.
+    /// Returns true if a statistic named `name` is counted.
     pub(super) fn counts(&self, name: &str) -> bool {
         warned(self.start.talk.counts(name))
     }
@@ -732,7 +737,7 @@ impl Worker {
         &self.start.talk
     }
 
-    /// Keeps a line of the worker's log, in case it is one of the last.
+    /// Keeps a line of the worker's log, which may be one of the last lines.
     pub(super) fn logged(&self, line: &str) {
         let mut said = lock(&self.said);
         said.note(line.as_bytes());

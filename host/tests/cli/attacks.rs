@@ -22,7 +22,7 @@ class Module:
 
 const REFUSED: &[i32] = &[libc::EPERM, libc::EACCES, libc::ENOSYS];
 
-/// Returns true if an attack with this error had no effect, although the error is not a refusal.
+/// Returns true if an attack that ended with this error had no effect, although the error is not a refusal.
 fn is_harmless(way: &str, error: i32) -> bool {
     let more: &[i32] = match way {
         // In a namespace, the process, user or signal does not exist.
@@ -73,7 +73,7 @@ const OF_OTHERS: &[&str] = &[
     "share a core",
 ];
 
-/// Calls that only seccomp, or missing rights, can refuse.
+/// System calls that only seccomp, or missing rights, can refuse.
 const CALLS: &[&str] = &[
     "signals of a file",
     "process group",
@@ -186,14 +186,14 @@ const CALLS: &[&str] = &[
     "TIOCLINUX",
 ];
 
-/// Calls that other processors do not have.
+/// System calls that other processors do not have.
 #[cfg(target_arch = "x86_64")]
 const CALLS_HERE: &[&str] =
     &["chmod", "chown", "lchown", "utime", "utimes", "futimesat", "iopl", "ioperm", "modify_ldt", "x32"];
 #[cfg(not(target_arch = "x86_64"))]
 const CALLS_HERE: &[&str] = &[];
 
-/// Files without a grant, which Landlock refuses.
+/// Files to which no grant gives access, and which Landlock refuses.
 const FILES: &[&str] = &[
     "read",
     "write",
@@ -221,12 +221,12 @@ const FILES: &[&str] = &[
     "own library",
 ];
 
-/// Creates a case whose plugin attacks.
+/// Creates a test case whose plugin attacks the system.
 fn case(name: &'static str) -> Case {
     Case::empty(name).file("m.py", IDENTITY).file("victim", "as it was").libraries(&[example("attacks")])
 }
 
-/// An unprivileged user. Tests that already run as an unprivileged user do not need it.
+/// The id of an unprivileged user. Not needed if the tests already run as one.
 const NOBODY: u32 = 65_534;
 
 fn is_root() -> bool {
@@ -257,7 +257,7 @@ impl Case {
         command
     }
 
-    /// Returns true if a limit is in force here, according to `doctor`.
+    /// Returns true if a limit is in effect on this machine, according to `doctor`.
     fn holds(&self, user: Option<u32>, bound: &str) -> bool {
         let (found, said, code) = self.finish(self.of_user(user, &["doctor", "--json"]), b"");
         assert_eq!(code, 0, "{said}");
@@ -267,7 +267,7 @@ impl Case {
         row["found"].is_string()
     }
 
-    /// Returns processes that work in the folder of this case.
+    /// Returns the processes that work in the folder of this test case.
     fn processes(&self) -> Vec<PathBuf> {
         let folder = std::fs::canonicalize(self.folder.path()).expect("the folder");
         let all = std::fs::read_dir("/proc").expect("processes").flatten().map(|entry| entry.path());
@@ -372,7 +372,7 @@ fn what_a_plugin_has_no_business_with_is_refused() {
     }
 }
 
-/// The end of a harmful run: output, exit code, and the longest time beyond the time limit.
+/// The end of a harmful run: its output, its exit code, and the maximum time by which it exceeded the time limit.
 struct Ended {
     said: String,
     code: i32,
@@ -407,7 +407,7 @@ impl Ended {
 
 const LATE: &str = "its worker exceeded the time limit of 1 s per call";
 
-/// Actions that harm only the plugin's own process: the message, or nothing if the run is not affected.
+/// Actions that harm only the plugin's own process, each with the message, or with nothing if the run is not affected.
 const OF_ITSELF: &[(&str, &str)] = &[
     ("stop", "its worker was stopped by a signal, and did not continue"),
     ("kill of own group", "its worker was killed by SIGKILL"),
@@ -498,7 +498,7 @@ fn processor_time_is_called_so() {
     }
 }
 
-/// Invalid messages, and messages that take more memory than they announce.
+/// The worker sends invalid messages, and messages that take more memory than they announce.
 #[test]
 fn what_is_forged_costs_the_host_little() {
     let case = case("attacks_by_messages");

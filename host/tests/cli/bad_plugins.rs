@@ -76,13 +76,13 @@ impl Case {
     }
 }
 
-/// Commands for plugins that `list`, and thus every command, refuses.
+/// Commands for plugins that `list` refuses, as does every command.
 const LIST: &[&[&str]] = &[&["list"]];
 /// Commands for plugins that `list`, `plan` and `explain` accept, but that are refused when they are opened, before the first step.
 const OPEN: &[&[&str]] =
     &[&["plan", "--passes", "zoo.Nothing"], &["check"], &["run", "small.py", "--passes", "zoo.Nothing"]];
 
-/// Defines tests of refused plugins: how the file is made, and the commands to run.
+/// Defines tests of refused plugins from the way in which the file is made and the commands to run.
 macro_rules! refused {
     ($($name:ident: $damage:expr, $commands:expr;)*) => {$(
         #[test]
@@ -254,7 +254,7 @@ fn the_same_plugin_under_two_paths() {
     case.libraries(&files).says(&[&["check"]]);
 }
 
-/// Two different plugins with a pass of the same name.
+/// Lists two different plugins that have a pass of the same name.
 #[test]
 fn two_plugins_with_one_pass_name() {
     let other = damaged(|good| {
@@ -344,12 +344,13 @@ fn runs_with_composite_passes() {
     ]);
 }
 
-/// Returns a plugin that is listed, but refused when it is opened.
+/// Returns a plugin that can be listed, but is refused when it is opened.
 fn opens_not(name: &str) -> Vec<u8> {
     Library::read(&example(name)).entry(0, &[0; 8]).0
 }
 
-/// Every plugin that may be called while a plan runs is opened before the first step: here a checker, and the provider of operators.
+/// Every plugin that may be called while a plan runs is opened before the first step; here, these are a checker and the
+/// provider of operators.
 #[test]
 fn opened_before_the_first_step() {
     let case = Case::new("opened_before_the_first_step").file("libx.so", opens_not("contributes"));
@@ -363,7 +364,7 @@ fn opened_before_the_first_step() {
     assert!(!log.exists(), "a step ran");
 }
 
-/// A panic in an instrument or in a rule quarantines its plugin, as one in a pass does.
+/// A panic in an instrument or rule quarantines the plugin, as a panic in a pass does.
 #[test]
 fn whoever_panics_is_marked() {
     let files = [example("contributes"), example("instruments")];
@@ -496,7 +497,7 @@ zoo.unroll.explicit = \"yes\"
     ]);
 }
 
-/// Two different plugins with an item of the same name.
+/// Lists two different plugins that have an item of the same name.
 #[test]
 fn clashes() {
     let brings = [tag::PASS, tag::OPERATOR, tag::CONFIG, tag::PROPERTY, tag::COMPOSITE];
@@ -540,8 +541,8 @@ fn initialization() {
     }
 }
 
-/// Runs pipelines. After each pass, however faulty, the module before it must be unchanged. Returns the output of the last successful
-/// pipeline.
+/// Runs pipelines. After each pass, however faulty, the module that the pass received must be unchanged. Returns the
+/// output of the last successful pipeline.
 fn runs(name: &'static str, files: &[PathBuf], pipelines: &[&str]) -> String {
     let case = Case::new(name).libraries(files).operators();
     let (plain, _, _) = case.run(&["run", "small.py", "--passes", ""], b"");
@@ -656,7 +657,7 @@ fn tables_and_contexts_that_change() {
     assert!(out.ends_with(SMALL), "{out}");
 }
 
-/// An entry table with a null entry is refused before anything in it is called.
+/// An entry table with a null entry is refused before any of its functions is called.
 #[test]
 fn entry_with_null() {
     let case = Case::new("entry_with_null").libraries(&[example("by_hand")]);
@@ -708,7 +709,7 @@ fn another_allocator() {
     assert_eq!((out.matches("def main").count(), out.matches("renamed_renamed_renamed_gv:").count()), (8, 8), "{out}");
 }
 
-/// The symbol tables are separate: in a shared one, the second plugin would return the number of the first.
+/// Each library has its own symbol table. If they shared one, the second plugin would return the number of the first.
 #[test]
 fn exports_of_one_name() {
     let files = [example("exports_one"), example("exports_two")];
@@ -751,7 +752,7 @@ fn no_code_of_a_plugin_runs_before_it_is_needed() {
     }
 }
 
-/// A plugin of the plan that is refused stops the run before any step.
+/// If a plugin of the plan is refused, the run stops before the first step.
 #[test]
 fn all_plugins_are_opened_before_the_first_step() {
     let late = Library::read(&example("constructor")).entry(0, b"THGUORWO");

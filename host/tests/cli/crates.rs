@@ -1,4 +1,4 @@
-//! Tests of plugins that are listed as crates: which of them cargo builds, and which library belongs to which.
+//! Tests plugins that are listed as crates: which crates cargo builds, and which library belongs to which crate.
 
 use super::lock::{built, mine};
 use super::{Case, root};
@@ -49,7 +49,7 @@ fn crates_of_one_name_in_two_workspaces_are_two() {
     }
 }
 
-/// Builds are reported in the format of other messages. Nothing is reported if the library exists.
+/// Builds are reported in the format of other messages. If the library exists, nothing is reported.
 #[test]
 fn a_build_is_told_in_the_format_of_messages() {
     let case = Case::new("told").file("passes.toml", "[[plugin]]\ncrate = \"nothing\"\n");
@@ -117,7 +117,7 @@ fn a_crate_that_makes_no_library_says_what_is_missing() {
     assert!(!case.path("plain/target").exists(), "it was built");
 }
 
-/// A crate of a workspace that does not compile is the only one reported, and the others are usable.
+/// Only the crate of a workspace that does not compile is reported; the other crates are usable.
 #[test]
 fn a_broken_crate_does_not_hide_its_neighbours() {
     let case = Case::new("neighbours")
@@ -149,7 +149,7 @@ fn a_build_without_a_network_says_so() {
     assert!(said.contains(remedy) && said.contains("no matching package named `serde`"), "{said}");
 }
 
-/// A build waits while another cargo holds the target folder, shows the reason, and continues afterwards.
+/// While another cargo holds the target folder, a build waits and shows the reason. It continues afterwards.
 #[test]
 fn a_build_that_waits_for_another_cargo_says_so() {
     let case = Case::new("waits").file("passes.toml", "[[plugin]]\ncrate = \"nothing\"\n");
@@ -176,7 +176,8 @@ fn library(name: &str) -> String {
     format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
 }
 
-/// One pattern with an operator of its own plugin, and one with a misspelt operator, which the compiler cannot detect.
+/// Has a pattern with an operator of its own plugin, and a pattern with a misspelt operator, which the compiler cannot
+/// detect.
 const PATTERN: &str = r#"//! A plugin.
 use plugin_api::prelude::*;
 

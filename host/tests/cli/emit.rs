@@ -3,7 +3,7 @@
 use super::{Case, transcript};
 use std::process::Command;
 
-/// One function that can be exported, and one that calls a function that only passhost has.
+/// A function that can be exported, and a function that cannot, because it calls a function that only passhost has.
 const KERNELS: &str = r#"# from tvm.script import ir as I
 # from tvm.script import tirx as T
 
@@ -52,7 +52,7 @@ fn emit_files() {
     }
 }
 
-/// A machine that builds this has a linker: on Unix, a C compiler.
+/// A machine that builds this test has a linker: on Unix, a C compiler.
 #[test]
 fn emit_a_library_for_c() {
     const PROGRAM: &str = r#"#include "kernels.h"
@@ -84,7 +84,7 @@ int main(void) {
     assert_eq!(stdout, format!("fine 2 12\n`double`: {wrong}\n"));
 }
 
-/// A linker cannot be found without a PATH. The LLVM library is given by its path.
+/// Without a PATH, no linker is found. The path of the LLVM library is given.
 #[test]
 fn emit_without_a_linker() {
     let case = case("emit_without_a_linker");

@@ -94,7 +94,8 @@ fn ends_are_reported_to_programs() {
     assert_eq!(line["position"], 1);
 }
 
-/// Tests the mode without a second process, in which the process of the run reports the ends that it can detect.
+/// Tests the mode without a second process. In this mode, the process of the run itself reports the ends that it can
+/// detect.
 #[test]
 fn one_process_reports_what_it_notices() {
     let case = case("one_process_reports_what_it_notices");
@@ -225,7 +226,7 @@ fn plugins_that_send_signals_of_users_are_named() {
     }
 }
 
-/// Runs a command without ignored signals. Tests that run in the background of a shell would otherwise inherit ignored
+/// Runs a command with default signal handling. Tests in the background of a shell would otherwise inherit ignored
 /// signals.
 fn with_default_signals(run: &Command) -> Command {
     let mut command = Command::new("env");
@@ -235,7 +236,7 @@ fn with_default_signals(run: &Command) -> Command {
     command
 }
 
-/// Sends a signal to a run that sleeps: to its first process, or to its process group.
+/// Sends a signal to a sleeping run, either to its first process or to its process group.
 fn interrupted(case: &Case, signal: i32, group: bool) -> (String, std::process::ExitStatus) {
     let mut command = with_default_signals(&case.run_of("zoo.Ends{how=sleep}", &["--jobs", "1"]));
     let child = command.process_group(0).stderr(Stdio::piped()).spawn().expect("the binary runs");

@@ -464,7 +464,7 @@ fn calls_of_every_kind() {
     check(&case("exec_calls"), &commands);
 }
 
-/// Ranges that are values: they count from the end, backwards, and beyond the ends, like those of `R.strided_slice`.
+/// Ranges that are values count from the end, run backwards, and exceed the ends, like those of `R.strided_slice`.
 #[test]
 fn slices_whose_ranges_are_values() {
     let x: Vec<u8> = (0..12i64).flat_map(i64::to_le_bytes).collect();
@@ -507,7 +507,8 @@ fn results_are_written_as_arrays() {
     assert_eq!(read("out.npz"), read("again.npz"));
 }
 
-/// Random inputs are those of the module before the passes: LegalizeOps removes the operator that makes a parameter a variance.
+/// Random inputs are determined by the module before the passes, because LegalizeOps removes the operator that makes a
+/// parameter a variance.
 #[test]
 fn random_inputs_are_the_same_before_and_after_passes() {
     let text = "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((2, 3), \"float32\"), g: R.Tensor((3,), \"float32\"), \

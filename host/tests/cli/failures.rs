@@ -87,7 +87,7 @@ fn paranoid_sees_names_and_checkers() {
     case.golden(&all);
 }
 
-/// The message is that of the panic that ended the pass, rather than of an earlier one.
+/// The message is that of the panic that ended the pass, not of an earlier panic that was caught.
 #[test]
 fn panics_that_were_caught_before() {
     let case = Case::new("panics_that_were_caught_before").odd(&[OPS]);

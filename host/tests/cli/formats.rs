@@ -1,9 +1,9 @@
-//! Files in formats that plugins read and write. `tests/toy-format` is a third party's plugin.
+//! Tests files in formats that plugins read and write. `tests/toy-format` stands for a third party's plugin.
 
 use super::Case;
 use super::bad_plugins::example;
 
-/// A model in the format of that plugin.
+/// A model in the format of the toy plugin.
 const MODEL: &str = "toy 1\n# two operators\ninput x 2 3\nrelu y x\nadd z x y\noutput z\n";
 
 fn case(name: &'static str) -> Case {
@@ -144,7 +144,7 @@ fn what_is_wrong_in_a_file_is_named_with_its_place() {
     );
 }
 
-/// Faults of a reader, each with the message in this process and the message with `--isolate`.
+/// Faults of a reader, each with the message if it runs in this process, and the message with `--isolate`.
 const FAULTS: [(&str, &str, &str); 3] = [
     ("panic", "error: model.toy: reader `toy` of plugin `toy-format`: panicked: the reader lost its way (", ""),
     ("ill-formed", "error: model.toy: reader `toy` of plugin `toy-format`: returned an ill-formed module: ", ""),

@@ -253,7 +253,7 @@ fn instruments_are_listed_without_loading() {
     assert_eq!(order, ["m.enter", "n.enter"]);
 }
 
-/// Names of instruments in the manifest are checked with the rest of it.
+/// Names of instruments in the manifest are checked together with the rest of the manifest.
 #[test]
 fn instruments_of_the_manifest_are_checked() {
     let case = zoo("instruments_of_the_manifest_are_checked");
@@ -342,7 +342,7 @@ fn timing_is_a_tree_also_of_a_failed_run() {
     }
 }
 
-/// Diagnostics of a pass are printed between the modules before and after it.
+/// Diagnostics of a pass are printed after the module before it, and before the module after it.
 #[test]
 fn diagnostics_are_told_when_their_pass_is_done() {
     let case = Case::new("told").crates(&["plugins/relax-ops", "tests/bad-plugins/misbehaves"]);

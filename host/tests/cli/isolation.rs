@@ -1,4 +1,4 @@
-//! Tests of plugins in their own processes: whatever they do, only their step fails.
+//! Tests plugins in their own processes: whatever a plugin does, only its step fails.
 
 use super::bad_plugins::example;
 use super::ends::{WAYS, case};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Returns the workers among the processes that work in this folder, as folders in `/proc`.
+/// Returns the workers among the processes that work in the folder of the case, as folders in `/proc`.
 fn workers(case: &Case) -> Vec<PathBuf> {
     let folder = std::fs::canonicalize(case.folder.path()).expect("the folder");
     let all = std::fs::read_dir("/proc").expect("processes").flatten().map(|entry| entry.path());
@@ -21,7 +21,7 @@ fn opened_by(case: &Case, library: &str) -> Option<PathBuf> {
     workers(case).into_iter().find(|process| said_by(process, "maps").contains(library))
 }
 
-/// Reads a file on a process in `/proc`; empty if the process is gone.
+/// Reads a file about a process in `/proc`; empty if the process is gone.
 fn said_by(process: &Path, file: &str) -> String {
     std::fs::read_to_string(process.join(file)).unwrap_or_default()
 }
@@ -32,7 +32,7 @@ fn bundle(said: &str) -> Option<PathBuf> {
 }
 
 impl Case {
-    /// Lets the first plugin read an environment variable, also in its own process.
+    /// Lets the first plugin read an environment variable, even if it runs in its own process.
     fn seeing(self, variable: &str) -> Case {
         let manifest = std::fs::read_to_string(self.path("passes.toml")).expect("the manifest");
         let granting = manifest.replacen("[[plugin]]", &format!("[[plugin]]\nenv = [\"{variable}\"]"), 1);
@@ -40,7 +40,8 @@ impl Case {
     }
 }
 
-/// Runs a pass that fails and one after it, and returns the messages. A bundle must exist, although none was requested.
+/// Runs a pass that fails and then another pass, and returns the messages. A bundle must exist, although none was
+/// requested.
 fn goes_on(case: &Case, pass: &str, more: &[&str]) -> String {
     let passes = format!("{pass},zoo.Idle");
     let all = [&["run", "small.py", "--isolate", "--keep-going", "--passes", &passes], more].concat();
@@ -75,7 +76,7 @@ fn whatever_ends_a_worker_costs_its_step() {
     assert!(said.contains("its worker ended the process with exit code 0"), "{said}");
 }
 
-/// Actions that a single process would not survive or notice.
+/// Actions that a run in a single process would not survive or notice.
 const WORSE: &[(&str, &str)] = &[
     ("close pipes", "its worker closed its pipe, but did not end"),
     ("nonsense", "its worker sent an invalid answer: it sent an invalid message"),
@@ -204,7 +205,7 @@ fn rules_checkers_and_instruments() {
     }
 }
 
-/// Checks that replaying the bundle of a worker's death gives the same failure.
+/// Checks that replaying the bundle written after a worker's death reproduces the failure.
 fn fails_again(case: &Case, said: &str) {
     let bundle = bundle(said).unwrap_or_else(|| panic!("no bundle: {said}"));
     let (_, again, code) = case.run(&["replay", bundle.to_str().expect("a path"), "--with-current-plugins"], b"");
@@ -224,12 +225,12 @@ fn each_command_that_runs_passes_writes_a_bundle() {
     }
 }
 
-/// Returns the module of a test, with a call of an operator.
+/// Returns the module of a test that calls `operator`.
 fn calling(operator: &str) -> String {
     SMALL.replace("R.multiply(lv, lv1)", &format!("T.{operator}(lv)"))
 }
 
-/// The input is not at fault, and its operator is not reported as unknown.
+/// The error does not blame the input, and does not report the operator as unknown.
 #[test]
 fn a_rule_that_ends_its_worker_while_the_input_is_read() {
     let case = case("a_rule_while_reading").file("exits.py", calling("zoo.exits"));
@@ -243,7 +244,7 @@ fn a_rule_that_ends_its_worker_while_the_input_is_read() {
     }
 }
 
-/// The reader of a plugin's output may be slow, and does not need all of it.
+/// The reader of a plugin's output may be slow, and need not read all of it.
 #[test]
 fn what_a_plugin_says_without_end() {
     let case = Case::new("says_without_end").libraries(&[example("talks")]).operators().seeing("ZOO_TALK");
@@ -301,7 +302,7 @@ fn what_the_system_does_not_give() {
     assert!(code == 4 && said.contains("Too many open files") && said.contains("ulimit -n"), "{code}: {said}");
 }
 
-/// The worker program is replaced by another one during a run.
+/// During a run, the worker program is replaced by another program.
 #[test]
 fn a_program_that_is_no_worker() {
     use std::os::unix::fs::PermissionsExt;

@@ -38,8 +38,8 @@ fn on_processor(case: &Case, args: &[String]) -> f64 {
     seconds.sum::<f64>() * 1e3
 }
 
-/// Commands take at most a little more than eight times as long for eight times as many items; a quadratic one takes 64 times as long.
-/// `cargo run --release -p passhost-tests --bin large` shows the figures.
+/// Eight times as many items may take a little more than eight times as long; a quadratic command would take 64 times
+/// as long. `cargo run --release -p passhost-tests --bin large` shows the figures.
 #[test]
 fn every_command_takes_time_in_proportion() {
     const FEW: usize = 3_000;
@@ -140,7 +140,7 @@ fn a_long_chain_is_run() {
     assert_eq!(run(&case, &["check"]).2, 0);
 }
 
-/// Names and texts longer than the widths that the standard library can pad to.
+/// Tests names and texts that are longer than the maximum width to which the standard library can pad.
 #[test]
 fn names_and_texts_of_any_length() {
     let case = case("wide", Kind::Wide, 100_000, "");

@@ -19,7 +19,8 @@ class Module:
         return y
 ";
 
-/// A library that ends the process while it is loaded, in several ways, or hangs. A separate process detects this.
+/// A library ends the process while it is loaded, in several ways, or hangs. passhost detects this in a separate
+/// process.
 #[test]
 fn a_library_that_misbehaves_while_it_is_loaded_is_named() {
     let case = Case::empty("llvm_misbehaves").file("passes.toml", "").file("m.py", DOUBLE);

@@ -51,7 +51,7 @@ fn generic(text: &str) -> String {
     text.lines().map(|line| triple(line).unwrap_or_else(|| line.to_string()) + "\n").collect()
 }
 
-/// Every command that reads plugins refuses a changed one before it reads its metadata.
+/// Every command that reads plugins refuses a changed plugin before reading its metadata.
 #[test]
 fn locked_everywhere() {
     let case = Case::new("locked_everywhere").odd(&[OPS]);
@@ -100,7 +100,7 @@ fn locked_with_other_entries() {
     case.golden(&(fewer + &more));
 }
 
-/// A lockfile from another system lacks the hash for this one, which is then added.
+/// A lockfile from another system has no hash for this one; the hash is then added.
 #[test]
 fn a_lockfile_of_another_system() {
     let case = Case::new("a_lockfile_of_another_system").odd(&[]);
@@ -157,7 +157,7 @@ pub(super) fn built(case: &Case, args: &[&str]) -> (String, i32) {
     (stdout + &stderr, code)
 }
 
-/// A crate is pinned by its inputs, and a changed one is refused before it is built.
+/// A crate is pinned by its inputs, and a changed crate is refused before it is built.
 #[test]
 fn sources_of_a_crate_are_locked() {
     let case = mine("sources", SOURCE);
@@ -218,7 +218,7 @@ fn other_inputs_of_a_crate_are_locked() {
     }
 }
 
-/// The manifest may be given by any path, and may contain absolute ones.
+/// The manifest may be given by any path, and may itself contain absolute paths.
 #[test]
 fn absolute_paths_are_locked() {
     let case = Case::new("absolute").odd(&[]);
@@ -248,7 +248,7 @@ fn a_lockfile_that_is_no_file() {
     case.golden(&all);
 }
 
-/// Reports a lockfile that cannot be written as a warning, and still checks it.
+/// A lockfile that cannot be written causes a warning, and is still checked.
 #[test]
 fn a_lockfile_that_is_read_only() {
     let case = Case::new("a_lockfile_that_is_read_only").odd(&[OPS]);

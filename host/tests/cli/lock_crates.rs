@@ -1,5 +1,5 @@
-//! Tests that `--locked` covers all inputs of cargo and recognizes the library that it built, and that commands that build nothing run no
-//! code.
+//! Tests that `--locked` covers all inputs of cargo and recognizes the library that cargo built, and that commands that
+//! build nothing run no code.
 
 use super::Case;
 use super::lock::{SOURCE, building, built, mine, text};
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 /// File that programs create when they run.
 const MARK: &str = "ran";
 
-/// Writes a program that creates the mark, and then runs its arguments.
+/// Writes a program that creates the mark and then runs its arguments.
 fn marking(case: &Case, name: &str) {
     use std::os::unix::fs::PermissionsExt;
     let script = format!("#!/bin/sh\ntouch '{}'\nexec \"$@\"\n", case.path(MARK).display());
@@ -86,7 +86,7 @@ fn settings_of_cargo_are_locked() {
     refused(&case, &[], "/wrap.sh) is ");
 }
 
-/// Files that settings name in any way, and programs that do not exist yet.
+/// Settings name these files in various ways, including programs that do not exist yet.
 #[test]
 fn files_of_settings_are_locked() {
     let case = mine("named_files", SOURCE);

@@ -28,7 +28,7 @@ fn link(case: &Case, args: &[String]) {
     std::fs::write(case.path("mine/build.rs"), format!("fn main() {{ {lines} }}\n")).expect("a build script");
 }
 
-/// Checks that each command that reads plugins refuses it, names the plugin and the entry, and loads nothing.
+/// Checks that each command that reads plugins refuses the plugin, names it and the entry, and loads nothing.
 fn refused(case: &Case, entry: &str) {
     let all: [&[&str]; 4] = [
         &["run", "small.py", "--passes", "mine.Nothing", "--locked"],

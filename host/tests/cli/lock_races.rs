@@ -1,5 +1,5 @@
-//! Tests that with `--locked` nothing runs that was not hashed, even if the library's path changes in the meantime. The program `races` of
-//! `passhost-tests` does the same for any length of time.
+//! Tests that with `--locked`, nothing runs that was not hashed, even if the path of a library changes in the meantime.
+//! The program `races` of `passhost-tests` does the same for any length of time.
 
 use super::bad_plugins::{example, good};
 use super::races::{Race, Turns};
@@ -17,7 +17,7 @@ fn nothing_runs_that_was_not_hashed() {
     }
 }
 
-/// The other library does create its mark when it is loaded; otherwise the test above would prove nothing.
+/// Checks that the other library creates its mark when it is loaded. Otherwise, the test above would prove nothing.
 #[test]
 fn what_is_loaded_leaves_a_mark() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Tests of the host's own instruments: files, a trace, tables. The goldens contain neither times nor resident memory.
+//! Tests the host's own instruments: files, a trace and tables. The goldens contain neither times nor resident memory.
 
 use super::bad_plugins::example;
 use super::{Case, SMALL, compare, transcript};
@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 const TIDY: &str = "relax.EliminateCommonSubexpr,relax.CanonicalizeBindings,relax.DeadCodeElimination";
 
-/// Creates a case with a pass that fails, and one that is called on each function.
+/// Creates a case with a pass that fails, and a pass that is called on each function.
 fn zoo(name: &'static str) -> Case {
     let libraries = Case::new(name).libraries(&[example("instruments")]).operators();
     let text = std::fs::read_to_string(libraries.path("passes.toml")).expect("a manifest");
@@ -15,7 +15,7 @@ fn zoo(name: &'static str) -> Case {
     libraries.file("passes.toml", format!("{text}[[plugin]]\ncrate = \"{}\"\n", passes.display()))
 }
 
-/// Adds the arguments that every run has.
+/// Returns the arguments of every run, followed by `more`.
 fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&["run", "small.py", "-o", "out.py"], more].concat()
 }
@@ -53,7 +53,7 @@ fn dump_to_a_folder() {
     compare("plugins", case.name, &said);
 }
 
-/// Returns the events of the trace as lines without times, after checking that each ends after it begins.
+/// Returns the events of the trace as lines without times, after checking that each event ends after it begins.
 fn events(case: &Case) -> Vec<Value> {
     let text = std::fs::read_to_string(case.path("trace.json")).expect("a trace");
     let trace: Value = serde_json::from_str(&text).expect("valid JSON");
@@ -125,7 +125,7 @@ fn the_clock_of_passes_begins_last_and_ends_first() {
     assert_eq!(called("run_after"), ["timing", "memory", "zoo.Recorder"]);
 }
 
-/// Returns functions that are worth several threads.
+/// Returns functions with enough work for several threads.
 fn many() -> String {
     let tensor = "R.Tensor((2, 3), dtype=\"float32\")";
     let mut text = "@I.ir_module\nclass Module:\n".to_string();
@@ -139,7 +139,7 @@ fn many() -> String {
     text
 }
 
-/// Each function has a span on its thread, inside the spans of its stretch and its pass.
+/// Each function has a span on its thread, inside the spans of its stretch and of the pass.
 #[test]
 fn trace_of_several_threads() {
     let case = Case::new("threads").standard().file("small.py", many());
@@ -258,7 +258,7 @@ fn modules_printed_by_a_pass() {
     assert!(printed[2].starts_with("# transform.PrintIR: two\n# lines\n# from tvm"), "{}", printed[2]);
 }
 
-/// The help texts of these instruments.
+/// Prints the help texts of these instruments.
 #[test]
 fn help_of_instruments() {
     let case = Case::new("help_of_instruments");

@@ -1,5 +1,5 @@
-//! Messages about requests that cannot be fulfilled. Each message names the value that was found, and what to do. Each golden
-//! covers several commands.
+//! Tests messages about requests that cannot be fulfilled. Each message names the value that was found, and says what
+//! to do. Each golden covers several commands.
 
 use super::{Case, transcript};
 
@@ -58,7 +58,7 @@ fn names_that_are_not_there() {
     );
 }
 
-/// A misspelt name of a plugin, and grants of a manifest without effect.
+/// The manifest contains a misspelt name of a plugin, and grants without effect.
 #[test]
 fn mistakes_of_a_manifest() {
     let deep = format!("search = {}{}\n", "[".repeat(100), "]".repeat(100));
@@ -91,7 +91,7 @@ fn mistakes_of_a_manifest() {
     case.golden(&shown);
 }
 
-/// Each command rejects an output whose extension is that of another format.
+/// Each command rejects an output file whose extension belongs to another format.
 #[test]
 fn files_that_are_named_like_others() {
     let case = case("files_that_are_named_like_others");

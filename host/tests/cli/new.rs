@@ -104,8 +104,8 @@ fn a_pass_is_ported_from_tvm_as_the_page_says() {
     follow("docs/porting-from-tvm.md", "porting_from_tvm");
 }
 
-/// Follows the steps of a page, and compares what its commands print with the golden. Pages are followed at the same time, so each has a crate of
-/// its own name.
+/// Follows the steps of a page, and compares the output of its commands with the golden. Pages are followed
+/// concurrently, so each uses a crate with its own name.
 fn follow(page: &str, name: &'static str) {
     let page = std::fs::read_to_string(root().join(page)).expect("the page");
     let case = Case::new(name);
@@ -185,7 +185,7 @@ fn without_other_plugins(manifest: &Path) {
     std::fs::write(manifest, kept.join("\n") + "\n").expect("the manifest of the crate");
 }
 
-/// Removes what differs between builds.
+/// Removes text that differs between builds.
 fn without_builds(text: &str) -> String {
     let differs = |line: &&str| {
         let key = line.split_whitespace().next();
@@ -194,7 +194,7 @@ fn without_builds(text: &str) -> String {
     text.lines().filter(|line| !differs(line)).map(|line| format!("{line}\n")).collect()
 }
 
-/// Lists the files of the template, without names that start with a dot, and files created by using the crate.
+/// Lists the files of the template, except those whose names start with a dot and those that using the crate creates.
 fn files(folder: &Path, below: &str, out: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder.join(below)).expect("a folder").flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -208,7 +208,7 @@ fn files(folder: &Path, below: &str, out: &mut Vec<String>) {
     out.sort();
 }
 
-/// A file that is added to the template must also be written by the command.
+/// The command must write every file of the template.
 #[test]
 fn a_new_plugin_has_all_files_of_the_template() {
     let case = Case::new("new_files");

@@ -64,7 +64,7 @@ impl Case {
         std::fs::write(self.path(FILE), bytes).expect("the library");
     }
 
-    /// Returns a command with the variable ODD.
+    /// Returns a command in whose environment ODD is `odd`.
     pub(crate) fn odd_command(&self, odd: &str, args: &[&str]) -> Command {
         let mut command = self.command(args);
         command.env("ODD", odd);

@@ -1,4 +1,5 @@
-//! ONNX models, which `plugins/onnx` reads. The tests encode models field by field, so that they only depend on the format.
+//! Tests ONNX models, which `plugins/onnx` reads. The tests encode models field by field, so that they only depend on
+//! the format.
 
 use super::Case;
 use super::exec::npz;
@@ -12,7 +13,7 @@ fn field(number: u8, content: impl AsRef<[u8]>) -> Vec<u8> {
     out
 }
 
-/// Encodes a field that is a number.
+/// Encodes a numeric field.
 fn number(number: u8, value: u8) -> Vec<u8> {
     vec![number << 3, value]
 }
@@ -50,7 +51,8 @@ fn model(graph: &[Vec<u8>]) -> Vec<u8> {
     [number(1, 8), field(8, number(2, 17)), field(7, graph.concat())].concat()
 }
 
-/// A model that reshapes a symbolic number of rows, with a shape computed from the input, then scales and sums them.
+/// Returns a model that reshapes a symbolic number of rows by a shape computed from the input, and then scales and sums
+/// them.
 fn small() -> Vec<u8> {
     model(&[
         node("Shape", &["x"], "shape", &[]),
@@ -101,7 +103,7 @@ fn what_is_wrong_in_an_onnx_model_is_named() {
     assert!(said.contains("`shapes` names `z`, which is not an input of the model"), "{said}");
 }
 
-/// A network whose operators have attributes with defaults, which its nodes leave out.
+/// Returns a network whose nodes omit attributes that have defaults.
 fn network() -> Vec<u8> {
     model(&[
         node("Conv", &["x", "w"], "a", &[]),
@@ -183,7 +185,7 @@ fn a_pad_removes_elements() {
     }
 }
 
-/// A size that is 1 when the model runs is broadcast to the wanted one, before and after passes.
+/// A size that is 1 when the model runs is broadcast to the required size, before and after passes.
 #[test]
 fn a_size_that_is_one_is_expanded() {
     let expanded = model(&[
@@ -215,13 +217,13 @@ fn compared(graph: &[Vec<u8>], dims: &[u8], want: &[f32], tolerance: f32) -> Vec
     model(&[graph, &comparing].concat())
 }
 
-/// Returns true if the least and the largest of the truth values that `exec` shows are true.
+/// Returns true if both the least and the greatest truth value that `exec` shows are true.
 fn is_true(said: &str) -> bool {
     let words: Vec<&str> = said.lines().nth(1).expect("a result").split_whitespace().collect();
     words.iter().rev().skip(3).take(2).all(|word| *word == "1")
 }
 
-/// Samples outside of an image, as onnxruntime computes them.
+/// Samples outside of an image have the values that onnxruntime computes.
 #[test]
 fn cubic_samples_outside_of_an_image() {
     let sampled = |padding: &str, corners: u8, want: &[f32]| {
@@ -274,7 +276,7 @@ fn inputs_have_the_names_of_the_model() {
     assert!(said.contains("does not have a parameter `input.2`; did you mean `input_1`?"), "{said}");
 }
 
-/// Input and states of a quantized LSTM are rounded to 256 numbers, as onnxruntime does.
+/// Input and states of a quantized LSTM are rounded to 256 levels, as in onnxruntime.
 #[test]
 fn states_of_a_quantized_lstm_are_rounded() {
     let bytes = |name: &str, dims: &[u8], values: &[i8]| {
@@ -351,7 +353,7 @@ fn windows_of_symbolic_sizes_have_their_padding() {
     }
 }
 
-/// The error mentions sizes that no input determines if they may have caused the failure.
+/// If sizes that no input determines may have caused the failure, the error mentions them.
 #[test]
 fn a_failure_for_chosen_sizes_names_them() {
     let windows = model(&[

@@ -37,8 +37,7 @@ fn a_link_stays_and_leads_to_the_result() {
     }
 }
 
-/// The result, the trace and dumped modules do not overwrite files that the run reads, whichever name they are given
-/// by.
+/// The result, the trace and dumped modules do not overwrite files that the run reads, under whatever name.
 #[test]
 fn what_the_run_reads_is_not_overwritten() {
     let case = Case::new("spared").odd(&[]).file("late.txt", "");
@@ -239,7 +238,7 @@ fn output_that_cannot_be_written_in_the_end() {
     assert_eq!(text(&case.path("small.py")), SMALL);
 }
 
-/// Each file that a command writes, on a full disk, which is simulated by a limit on file sizes.
+/// Tests each file that a command writes on a full disk, which a limit on file sizes simulates.
 #[test]
 #[cfg(target_os = "linux")]
 fn files_that_have_no_room() {
@@ -303,7 +302,7 @@ fn names_of_other_formats() {
     }
 }
 
-/// Output that cannot be delivered is never a success: neither of a run, nor of a list, nor of help.
+/// Output that cannot be delivered is never a success, be it of a run, of a list or of help.
 #[test]
 fn standard_output_that_is_closed() {
     let case = case("closed");

@@ -13,7 +13,7 @@ fn template() -> String {
     root().join("plugins/template").to_string_lossy().into_owned()
 }
 
-/// Returns a packaging command. Its builds are not optimized, because that would take most of the time and is not tested.
+/// Returns a packaging command. It builds without optimization, which would take most of the time and is not tested.
 fn package(case: &Case, args: &[&str]) -> Command {
     let mut command = case.command(args);
     for (setting, value) in [("OPT_LEVEL", "0"), ("LTO", "off"), ("CODEGEN_UNITS", "16")] {

@@ -29,8 +29,8 @@ fn chains(length: usize) -> String {
     format!("@I.ir_module\nclass Module:\n{}{}{}", chain("first", 4), chain("main", 4), chain("second", 5))
 }
 
-/// A fault: the predicate and the pass with its options; then the function that `bisect` should find, and the rewrite
-/// with its place, or the bindings.
+/// A fault: the predicate, and the pass with its options. Also contains what `bisect` should find: the function, and
+/// either the rewrite with its place or the bindings.
 struct Fault {
     until: &'static str,
     pass: String,
@@ -39,7 +39,7 @@ struct Fault {
     bindings: Option<Vec<String>>,
 }
 
-/// Returns faults of passes that rewrite each `R.nn.relu`, and rewrite one of these calls wrongly.
+/// Returns faults of passes that rewrite each `R.nn.relu`, one of them wrongly.
 fn in_rewrites(places: &[(&'static str, &'static str, usize)]) -> Vec<Fault> {
     let fault = |(until, how, at): &(&'static str, &'static str, usize)| {
         let name = format!("lv{}", 3 * (at - 1) + 1);
@@ -122,7 +122,8 @@ fn the_rewrite_is_found() {
     assert!(code == 2 && said.contains("`some` is not a number of rewrites"), "{said}");
 }
 
-/// Creates two lockfiles next to their manifests: of three plugins two changed, and one of these now behaves differently.
+/// Creates two lockfiles, each next to its manifest. Of three plugins, two changed, and one of the two now behaves
+/// differently.
 fn two_locks(case: &Case, how: &str) {
     let built = std::path::Path::new(env!("CARGO_BIN_EXE_passhost")).with_file_name("deps/libpasshost_misbehaves.so");
     let library = std::fs::read(built).expect("the library, which the workspace builds");
@@ -167,8 +168,8 @@ fn a_plugin_that_changed_between_two_locks() {
     assert!(code != 0 && said.contains("libb.so"), "{code} {said}");
 }
 
-/// All twenty faults, in modules of 300 and more bindings. Takes a minute:
-/// `cargo test -p passhost --test cli twenty -- --ignored`.
+/// Tests all twenty faults in modules of 300 or more bindings. Takes a minute: `cargo test -p passhost --test cli
+/// twenty -- --ignored`.
 #[test]
 #[ignore = "takes a minute"]
 fn twenty_planted_faults() {
@@ -214,7 +215,7 @@ fn twenty_planted_faults() {
     assert!(small >= 18 && replayed == faults.len() + 1);
 }
 
-/// Returns the number of bindings that are left.
+/// Returns the number of bindings in the reduced module.
 fn reduced(case: &Case, fault: &Fault, manifest: &str) -> usize {
     let args =
         ["reduce", "m.py", "--manifest", manifest, "--passes", &fault.pass, "--until", fault.until, "-o", "small.py"];
@@ -224,7 +225,7 @@ fn reduced(case: &Case, fault: &Fault, manifest: &str) -> usize {
     small.lines().filter(|line| line.contains(" = R.")).count()
 }
 
-/// Returns true if the bundle of a failure reproduces it in a new folder.
+/// Returns true if the bundle of a failure reproduces the failure in a new folder.
 fn is_replayed(case: &Case, fault: &Fault, manifest: &str) -> bool {
     let validate: &[&str] = if fault.until == "differs" { &["--validate"] } else { &["--deny-unknown-operators"] };
     let run = ["run", "m.py", "-o", "o.py", "--manifest", manifest, "--passes", &fault.pass, "--bundle", "b.json"];

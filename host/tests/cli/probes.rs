@@ -1,4 +1,4 @@
-//! Tests of plugins that are tried out in a separate process: their output is limited, and only their behavior counts.
+//! Tests plugins that are tried out in a separate process: their output is limited, and only their behavior counts.
 
 use super::Case;
 use super::bad_plugins::{example, good};
@@ -18,7 +18,7 @@ fn no_temporary_folder_is_needed() {
     assert!(code == 0 && said.contains("no problems"), "{said}");
 }
 
-/// A constructor that forges a success message in every known way, and ends the process.
+/// A constructor forges a success message in every known way, and then ends the process.
 #[test]
 fn answers_that_are_forged() {
     let case = Case::new("answers_that_are_forged").libraries(&[example("talks")]);

@@ -56,7 +56,7 @@ fn expectations_that_are_met() {
     assert_eq!(case.run(&args, b"").2, 0);
 }
 
-/// A counter that is too small, one that does not exist, and one of a pass that did not run.
+/// The counters are: one that is too small, one that does not exist, and one of a pass that did not run.
 #[test]
 fn expectations_that_are_not_met() {
     let case = standard("expectations_that_are_not_met");

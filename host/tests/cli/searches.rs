@@ -50,7 +50,7 @@ fn case(name: &'static str, length: usize) -> Case {
     case_of(name, chain(length))
 }
 
-/// Creates a case for a module, with the standard Relax passes and with faulty ones.
+/// Creates a case for a module, with the standard Relax passes and with passes that have faults.
 pub(super) fn case_of(name: &'static str, module: String) -> Case {
     let crates =
         ["plugins/relax-ops", "plugins/relax-passes", "tests/bad-plugins/misbehaves", "tests/bad-plugins/miscompiles"];
@@ -60,7 +60,7 @@ pub(super) fn case_of(name: &'static str, module: String) -> Case {
     Case::new(name).file("m.py", module).file("passes.toml", manifest)
 }
 
-/// Passes that fail, each in its own way, with the message.
+/// Passes that fail in different ways, each with its message.
 const FAILURES: &[(&str, &str)] = &[
     ("relax.Normalize,bad.Panics,relax.DeadCodeElimination", "panicked: the pass lost its way"),
     ("relax.EliminateCommonSubexpr,relax.Normalize,bad.Fails", "this binding is not to its taste"),
@@ -354,7 +354,7 @@ fn what_cannot_be_searched() {
     case.golden(&shown);
 }
 
-/// A command that fails every other time.
+/// The command fails every other time.
 #[test]
 fn predicates_that_are_not_the_same_each_time() {
     let case = case("predicates_that_differ", 4);
@@ -365,7 +365,7 @@ fn predicates_that_are_not_the_same_each_time() {
     assert!(code == 1 && said.contains("is not deterministic"), "{code} {said}");
 }
 
-/// A pass that occurs twice, one that hangs, and a fault in two functions.
+/// Tests a pass that occurs twice, a pass that hangs, and a fault in two functions.
 #[test]
 fn the_step_is_found_among_others_of_its_pass() {
     let case = case("the_step_is_found", 6);
@@ -384,7 +384,8 @@ fn the_step_is_found_among_others_of_its_pass() {
     assert_eq!(found["plugin"], "passhost-zoo", "{found}");
 }
 
-/// A command that hangs is ended with all that it started. If the search is killed, neither the command nor a folder is left.
+/// A command that hangs is ended, with all processes that it started. If the search is killed, it leaves neither the
+/// command nor a folder behind.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_search_leaves_nothing_behind() {

@@ -101,7 +101,7 @@ fn validate_does_not_blame_what_is_more_accurate() {
     case.golden(&shown.join("\n"));
 }
 
-/// A failure before a pass does not count against the pass, and has the limits of an execution.
+/// A failure before a pass is not attributed to the pass, and the limits of an execution apply to it.
 #[test]
 fn validate_modules_that_go_wrong() {
     let case = Case::new("validate_wrong").standard().file("wrong.py", WRONG);

@@ -1,9 +1,10 @@
-//! Constants that stay in files: those of a model, of a text and of `--params`. `tests/toy-format` has a model with weights beside it.
+//! Tests constants that stay in files: those of a model, of a text and of `--params`. `tests/toy-format` has a model
+//! with weights beside it.
 
 use super::Case;
 use std::process::Command;
 
-/// A model with a constant of 128 KiB, twice, and a small one.
+/// A model that contains a constant of 128 KiB twice, and a small constant.
 const MODEL: &str = "toy 1\ninput x 128 256\nweights w w.bin 0 128 256\nweights s w.bin 4 1\nadd y x w\nmultiply z y w\nadd r z s\noutput r\n";
 
 const LENGTH: usize = 128 * 256 * 4;
@@ -17,7 +18,7 @@ fn case(name: &'static str) -> Case {
     case.file("model.toy", MODEL).file("w.bin", floats(LENGTH / 4))
 }
 
-/// Arguments that only read and write a module.
+/// Arguments for a run that only reads and writes a module.
 const READ: [&str; 2] = ["--passes", ""];
 
 impl Case {
@@ -60,7 +61,7 @@ fn large_constants_are_in_a_file_beside_the_text() {
     assert_eq!(merged("out.py"), merged("inline.py"));
 }
 
-/// The name in a file belongs to data with a type.
+/// A name in the file stands for data together with a type.
 #[test]
 fn the_same_bytes_can_be_constants_of_several_types() {
     let shapes = "toy 1\ninput x 128 256\nweights a w.bin 0 128 256\nweights b w.bin 0 256 128\nadd y x a\nadd c b b\noutput y\n";
@@ -168,7 +169,7 @@ fn weights_beside_a_model_may_be_in_the_folder_to_which_its_link_leads() {
     assert!(said.contains("`w.bin`: it is not in the folder of the file that names it"), "{said}");
 }
 
-/// The file is shortened after the reader made constants of it, so that the host finds its pages gone.
+/// The file is shortened after the reader made constants from it, so that its pages are gone when the host reads them.
 #[test]
 fn a_file_that_becomes_shorter_while_it_is_mapped_is_named() {
     let case = case("weights_shorter");
@@ -194,7 +195,7 @@ fn a_file_that_becomes_shorter_while_it_is_mapped_is_named() {
     assert!(said.lines().all(|line| line.starts_with('{')) && said.contains("became shorter"), "{said}");
 }
 
-/// A model of 2 GiB, in a process that may have 400 MB of memory of its own.
+/// A process that may use 400 MB of its own memory reads and writes a model of 2 GiB.
 #[test]
 fn a_model_larger_than_memory_is_read_and_written() {
     let case = case("weights_large").file(

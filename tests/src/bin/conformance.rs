@@ -99,7 +99,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Returns the lines that are not cases; none if a single case was requested.
+    /// Returns the lines that are not cases; empty if a single case was requested.
     fn faults(&self, faults: Vec<(usize, Outcome)>) -> Vec<(usize, Outcome)> {
         if self.show.is_some() { Vec::new() } else { faults }
     }

@@ -108,7 +108,7 @@ impl Run {
     }
 }
 
-/// Writes a line to standard output; write errors are ignored.
+/// Writes a line to standard output, and ignores write errors.
 fn say(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }

@@ -133,8 +133,8 @@ fn write_inputs(folder: &Path, built: &Path, kind: Kind, keys: &str, n: usize) -
     if keys.is_empty() { Ok(()) } else { std::fs::write(folder.join("passes.toml"), manifest(keys, n)) }
 }
 
-/// Measures the time and the peak resident memory of a command; memory is sampled. The exit code is ignored, so failing
-/// commands are measured, too.
+/// Measures the time and the peak resident memory of a command. Memory is sampled. The exit code is ignored, so that
+/// commands that fail are measured, too.
 fn measured(passhost: &Path, folder: &Path, command: &[&str], n: usize) -> Result<(Duration, usize), Error> {
     let (last, n) = (format!("many.P{}", n - 1), n.to_string());
     let args = command.iter().map(|arg| arg.replace("LAST", &last).replace("=N", &format!("={n}")));

@@ -14,7 +14,7 @@ use std::io::{Error, Write};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Sizes of each kind: bindings of one function, functions, bytes of constants.
+/// The sizes for each kind: bindings of one function, functions, or bytes of constants.
 const ROWS: &[(&str, &[usize])] = &[
     ("bindings", &[1_000, 10_000, 100_000, 1_000_000]),
     ("functions", &[1_000, 10_000, 100_000]),
@@ -134,7 +134,7 @@ fn reset_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Returns a figure of resident memory in bytes; 0 if the system does not provide it.
+/// Returns a figure about resident memory in bytes; 0 if the system does not provide the figure.
 fn resident(key: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));

@@ -30,7 +30,7 @@ pub enum Fate {
     Refused,
     /// The text was parsed, but the module is ill-formed.
     IllFormed,
-    /// Nothing differs.
+    /// There are no differences.
     Held,
 }
 
@@ -39,7 +39,7 @@ pub enum Fate {
 pub enum Pairs {
     /// All ordered pairs.
     All,
-    /// For each pass one pair in which it is first; the `u64` selects which.
+    /// One pair for each pass, in which the pass is first; the number selects the second pass.
     One(u64),
 }
 
@@ -131,7 +131,7 @@ impl<'e> Between<'e> {
         script::print(module, self.engine).map_err(|why| Failure::new("not printed", format!("{what}: {why}")))
     }
 
-    /// Parses a module's text; the result must be equal to the module.
+    /// Parses the text of a module, and checks that the result equals the module.
     fn read_back(&self, what: &str, module: &Module) -> Result<Module, Failure> {
         let printed = self.print(what, module)?;
         let again = script::read(&printed, self.engine)

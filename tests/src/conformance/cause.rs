@@ -32,7 +32,7 @@ const BUFFERS: &[&str] = &[
     ".view(",
 ];
 
-/// Returns the cause of a difference, from all lines and the first pair that differs.
+/// Returns the cause of a difference, given all lines and the first pair of lines that differ.
 pub(super) fn of(given: &[Cow<'_, str>], printed: &[Cow<'_, str>], first: (&str, &str)) -> &'static str {
     let (a, b) = first;
     let sorted = |lines: &[Cow<'_, str>]| {

@@ -1,4 +1,4 @@
-//! Runs passes with the plugins in this process, and with each plugin in a separate process: everything that a run
+//! Runs passes with the plugins in this process, and with each plugin in a separate process. Everything that a run
 //! reports must be the same.
 
 use super::modules::read;

@@ -1,5 +1,5 @@
-//! Decodes the metadata of a text. TVM numbers its entries by object, passhost by content, so texts can be compared
-//! only by the contents of entries.
+//! Decodes the metadata of a text. TVM numbers metadata entries by object, and passhost by content, so texts must be
+//! compared by the contents of entries.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 pub(super) struct Entries(Value);
 
 impl Entries {
-    /// Returns the entries of a text; none if it lacks readable metadata.
+    /// Returns the entries of a text; empty if it has no readable metadata.
     pub(super) fn of(text: &str) -> Entries {
         let graph =
             text.split_once("metadata = tvm.ir.load_json(\"\"\"").and_then(|(_, rest)| rest.split_once("\"\"\")"));

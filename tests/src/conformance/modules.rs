@@ -37,7 +37,7 @@ pub fn run(case: &ModuleCase, engine: &Engine) -> Outcome {
     Outcome { id: case.id.clone(), group: String::new(), failure: failure.err(), text, opaque_calls }
 }
 
-/// Parses a text; also returns the number of calls of operators that no plugin declares.
+/// Parses a text. Also returns the number of calls of undeclared operators.
 pub(super) fn read(kind: &'static str, text: &str, engine: &Engine) -> Result<(Module, usize), Failure> {
     script::read_with_warnings(text, engine).map(|read| (read.module, read.opaque_calls)).map_err(|error| {
         let first = error.diagnostics.first();

@@ -1,5 +1,5 @@
-//! Recorded pass runs: parses the module before, runs the pass as recorded, and compares the result with the recorded
-//! one.
+//! Repeats recorded pass runs: parses the module before the pass, runs the pass as recorded, and compares the result
+//! with the recorded one.
 
 use super::modules::read;
 use super::{Failure, Outcome, guarded};
@@ -59,8 +59,8 @@ pub fn run(case: &PassCase, engine: &Arc<Engine>) -> Outcome {
     Outcome { id: case.id.clone(), group: case.pass.clone(), failure: failure.err(), text: None, opaque_calls }
 }
 
-/// Returns the full name of a TVM pass. Bare names are Relax passes; two passes have names that differ from their
-/// factories.
+/// Returns the full name of a TVM pass. Names without a namespace are Relax passes; two passes have names that differ
+/// from their factories.
 pub(super) fn full_name(case: &PassCase) -> String {
     match case.pass.as_str() {
         "DecomposeOps" => "relax.DecomposeOpsForInference".to_string(),
@@ -83,7 +83,7 @@ pub fn after(pass: &str, module: Module, engine: &Arc<Engine>) -> Result<Module,
     replay(&case, module, engine, None).unwrap_or_else(|failure| Err(failure.why))
 }
 
-/// Runs the pass with an instrument that observes it; the inner error is the pass's own.
+/// Runs the pass with an instrument that observes it. The inner error is the error of the pass.
 pub(super) fn replay(
     case: &PassCase,
     before: Module,

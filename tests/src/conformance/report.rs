@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Number of ids in a line, unless all are requested.
+/// Number of ids that are shown in a line, unless all are requested.
 const FEW: usize = 4;
 
-/// Failures by kind, then by message; each with its ids.
+/// The ids of failures, by kind and message.
 type Kinds<'a> = BTreeMap<&'static str, BTreeMap<String, Vec<&'a str>>>;
 
 fn kinds(outcomes: &[Outcome]) -> Kinds<'_> {
@@ -92,7 +92,7 @@ pub fn text(outcomes: &[Outcome], all_ids: bool) -> String {
     out
 }
 
-/// Appends the text differences by cause, with the lines of the first few, or of all.
+/// Appends the text differences by cause. Shows the lines of the first few differences, or of all.
 fn texts(out: &mut String, outcomes: &[Outcome], all_ids: bool) {
     let mut causes: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for outcome in outcomes.iter().filter(|outcome| outcome.failure.is_none()) {

@@ -1,4 +1,4 @@
-//! Recorded pass runs: parses the module before, runs the pass as recorded, and validates it.
+//! Validates recorded pass runs: parses the module before the pass, runs the pass as recorded, and compares the values.
 
 use super::modules::read;
 use super::passes::{PassCase, full_name, replay};

@@ -8,7 +8,7 @@ use plugin_api::prelude::*;
 use script::Operators;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Number of changes for which one module is used.
+/// Number of changes that are made to one module before the next module is used.
 const USES: u64 = 128;
 /// Number of choice bytes of the longest module.
 const LONGEST: usize = 260;
@@ -22,7 +22,7 @@ pub enum Outcome {
     Violation(String),
     /// The body verifies and equals its parsed text.
     Good {
-        /// True if verification can establish this for a PrimFunc without parsing the text.
+        /// True if verification can establish this for a PrimFunc without parsing its text.
         plain: bool,
     },
     /// The body verifies but differs from its parsed text.
@@ -36,7 +36,7 @@ pub enum Finding {
     Unreadable(String),
     /// The text parses to another module; the string has the difference.
     OtherModule(String),
-    /// Something panicked.
+    /// Some code panicked.
     Panic(String),
 }
 
@@ -91,9 +91,9 @@ impl Counts {
 /// A source of changes; each seed is one change.
 pub struct Forge<'o> {
     ops: &'o dyn Operators,
-    /// The modules that are changed; if empty, modules are generated.
+    /// The modules to change; if empty, modules are generated.
     given: Vec<Module>,
-    /// The last module, with its number.
+    /// The module that was generated last, with its number.
     made: Option<(u64, Module)>,
 }
 

@@ -1,4 +1,4 @@
-//! PrimFuncs whose records are changed.
+//! PrimFuncs whose records the forge changes.
 
 use super::bytes;
 use plugin_api::ir::records::leaf;
@@ -11,7 +11,7 @@ pub const PRIM_FUNCS: &str = include_str!("prim_funcs.py");
 
 /// Number of functions in one module; a change can take records of another function.
 const TOGETHER: usize = 8;
-/// Size in bytes of the sections of the largest function.
+/// Maximum size of the sections of a function, in bytes.
 const LARGEST: usize = 48 << 10;
 
 /// Returns the distinct PrimFuncs of some texts, in small modules. Texts that need operators are skipped.

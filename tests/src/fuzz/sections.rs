@@ -125,7 +125,7 @@ pub fn seal(data: &[u8]) -> bool {
     }
 }
 
-/// Exercises everything that reads a body.
+/// Calls everything that reads a body.
 fn use_all(body: &Body) {
     let _ = dump(body);
     let _ = body.structural_hash();
@@ -178,7 +178,7 @@ const NODES: usize = 0;
 const LEAVES: usize = 2;
 const NAMES: usize = 12;
 const SPANS: usize = 15;
-/// The sections to change; more important ones occur more often.
+/// The sections to change. More important sections occur more often.
 const TARGETS: &[usize] = &[0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 9, 10, 11, 12, 13, 14, 15];
 
 /// Changes sections in a few places: fields get plausible ids and kinds; records are repeated, dropped or moved.
@@ -321,7 +321,8 @@ const TYPED: &[(usize, usize)] = &[(3, 2), (5, 1), (10, 3), (11, 0)];
 const STRS: usize = 6;
 const VAR_NAMES: usize = 14;
 
-/// Changes a body at `n` places, except those whose bit in `without` is set; some changes take records of another body.
+/// Changes a body at `n` places, except those whose bit is set in `without`. Some changes take records from another
+/// body.
 pub(super) fn forged(body: &Body, other: &Body, seed: u64, n: u32, without: u32) -> Sections {
     let split = |body: &Body| -> Vec<Vec<u8>> {
         let bytes = bytes(body);

@@ -21,7 +21,7 @@ pub fn carried_text(choices: &Choices<'_>) -> String {
     writer.out
 }
 
-/// A scalar in scope: its name, and its highest possible value. Scalars are never negative.
+/// A scalar in scope: its name and its maximum value. Scalars are never negative.
 type Scalar = (String, i64);
 
 struct Writer<'c, 'b> {
@@ -79,7 +79,7 @@ impl Writer<'_, '_> {
         self.line("    B[z] = (B[z] + t[z] * 3 + u[z] + p[0]) % 1009");
     }
 
-    /// Writes all elements of a buffer, so that all of it may be read.
+    /// Writes all elements of a buffer, so that later code may read all of them.
     fn fill(&mut self, buffer: &str) {
         let value = self.c.within(0, 7);
         if buffer == "p" {
@@ -137,7 +137,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Returns a number of iterations up to 6, and its highest value.
+    /// Returns a number of iterations up to 6, and the maximum value of this number.
     fn extent(&mut self) -> Scalar {
         let count = self.count();
         match self.c.below(8) {

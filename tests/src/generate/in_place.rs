@@ -52,7 +52,7 @@ class Module:
 
 const TY: &str = r#"R.Tensor((4,), "float32")"#;
 
-/// A value of the function, and the memory that it is in.
+/// A value of the function, and the memory that contains it.
 #[derive(Clone)]
 struct Known {
     name: String,
@@ -64,7 +64,7 @@ struct Writer<'c> {
     text: String,
     indent: usize,
     tensors: Vec<Known>,
-    /// Pairs of tensors with one name.
+    /// Pairs of tensors, each with its name.
     tuples: Vec<(String, [Known; 2])>,
     n: usize,
 }
@@ -115,7 +115,7 @@ impl Writer<'_> {
         format!("v{}", self.n)
     }
 
-    /// Binds a new name for a memory; without one, the value has its own memory.
+    /// Binds a new name to a memory; if `memory` is `None`, the value has its own memory.
     fn bind(&mut self, memory: Option<usize>, value: &str) {
         let name = self.fresh();
         self.line(&format!("{name} = {value}"));
@@ -196,8 +196,8 @@ impl Writer<'_> {
         self.bind(Some(a.memory), &call);
     }
 
-    /// Writes an If that updates one of two values. Its result may be in the memory of either, so later updates do not
-    /// use them together.
+    /// Writes an If that updates one of two values. Its result may be in the memory of either value, so later updates
+    /// do not use the two together.
     fn branches(&mut self) {
         let (a, b, name) = (self.any(), self.any(), self.fresh());
         self.line("if c:");

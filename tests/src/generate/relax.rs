@@ -55,7 +55,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         self.body(b);
     }
 
-    /// Adds parameters; every symbolic variable is defined by one.
+    /// Adds parameters, of which at least one defines each symbolic variable.
     fn params(&self, b: &F<'_, '_>) {
         let syms = self.syms.borrow().clone();
         for sym in &syms {
@@ -167,7 +167,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         self.effects.set(effects);
     }
 
-    /// Runs `f`, and removes from the scope what it added.
+    /// Runs `f`, and then removes from the scope what `f` added.
     fn inside<R>(&self, f: impl FnOnce() -> R) -> R {
         let (values, syms) = (self.scope.borrow().len(), self.syms.borrow().len());
         self.depth.set(self.depth.get() + 1);
@@ -318,7 +318,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         self.syms.borrow_mut().extend(new);
     }
 
-    /// Returns a call of a PrimFunc of the module with matching arguments; constants if there are none.
+    /// Returns a call of a PrimFunc of the module with matching arguments; uses constants if there are none.
     fn call_tir(&self, b: &F<'_, '_>) -> V {
         let fit: Vec<&Callee> = self.callees.iter().filter(|callee| callee.buffers.is_some()).collect();
         let Some(callee) = fit.get(self.c.below(fit.len())) else { return self.unary(b) };
@@ -529,13 +529,13 @@ pub(super) fn is_static(ty: &Type) -> bool {
     !found
 }
 
-/// Brings equivalent types into one form.
+/// Converts equivalent types to one form.
 trait Normal {
     fn normal(self) -> Self;
 }
 
 impl Normal for Type {
-    /// The shape of a tensor with 0 dimensions is known.
+    /// Marks the shape of a tensor with 0 dimensions as known.
     fn normal(self) -> Type {
         match self {
             Type::Tensor(ty) if ty.ndim == 0 => Type::Tensor(TensorType { shape: Some(Vec::new()), ..ty }),

@@ -25,9 +25,9 @@ pub(super) struct Loop {
 pub(super) struct Tir<'g, 'b> {
     pub(super) c: &'g Choices<'b>,
     pub(super) b: BodyBuilder,
-    /// Functions of the module that it may call.
+    /// Functions of the module that the function may call.
     pub(super) others: &'g [String],
-    /// True if it consists of schedulable blocks.
+    /// True if the function consists of schedulable blocks.
     pub(super) s_tir: bool,
     /// Data type of extents and indices.
     pub(super) index: DType,
@@ -47,7 +47,7 @@ pub(super) struct Tir<'g, 'b> {
 /// The tensors that a call of the function takes, and the tensor that it returns.
 pub(super) type Buffers = (Vec<Type>, Type);
 
-/// Generates a function, and the buffers for `relax.call_tir` if it can be called that way.
+/// Generates a function. Also returns the buffers for `relax.call_tir` if the function can be called in that way.
 pub(super) fn prim_func(c: &Choices<'_>, others: &[String]) -> (Body, Option<Buffers>) {
     let mut tir = Tir {
         c,
@@ -251,14 +251,14 @@ impl Tir<'_, '_> {
         self.add_buffer(self.c.of(&["T", "buf", "A"]), buffer, of, &[]);
     }
 
-    /// Returns true if a buffer is read and written by its name alone.
+    /// Returns true if a buffer is read and written by name alone.
     pub(super) fn is_scalar(buffer: &BufferType) -> bool {
         let one = buffer.shape.len() == 1 && buffer.shape[0].as_int() == Some(1);
         one && buffer.strides.is_empty() && buffer.align == 64 && buffer.offset_factor == 1 && buffer.tiled
     }
 }
 
-/// Returns true if the type of a parameter identifies it as this symbolic variable.
+/// Returns true if the type of a parameter identifies the parameter as the symbolic variable `dim`.
 fn says(value: Value<'_>, dim: &Dim) -> bool {
     matches!(value.ty().to_owned(), Type::Prim { value: Some(known), .. } if known == *dim)
 }

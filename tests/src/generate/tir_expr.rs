@@ -41,7 +41,7 @@ impl Tir<'_, '_> {
         E { v, dtype }
     }
 
-    /// Returns a variable or an element of a buffer; a number if there is none.
+    /// Returns a variable or an element of a buffer; if there is none, a number.
     fn simple(&mut self, dtype: DType, depth: usize) -> E {
         let vars: Vec<E> = self.vars.iter().rev().copied().filter(|var| var.dtype == dtype).collect();
         let buffers: Vec<(V, BufferType)> =

@@ -7,7 +7,7 @@ use plugin_api::ir::records::{axis, buffer_of, flag, kind};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 
-/// Writes a few statements; their definitions end after them.
+/// Writes a few statements. Variables that they define are not visible after them.
 pub(super) fn statements(t: &mut Tir<'_, '_>, depth: usize) {
     let (vars, buffers) = (t.vars.len(), t.buffers.len());
     for _ in 0..1 + t.c.below(3) {

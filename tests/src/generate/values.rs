@@ -32,7 +32,7 @@ pub(super) fn any_dtype(c: &Choices<'_>) -> DType {
     dtype(DTYPES[c.below(DTYPES.len())])
 }
 
-/// Returns a dimension over symbolic variables: a number, a variable, or an expression of both that is not folded.
+/// Returns a dimension over symbolic variables: a number, a variable, or an expression of both, which is not folded.
 pub(super) fn dim(c: &Choices<'_>, syms: &[Dim]) -> Dim {
     if syms.is_empty() || c.below(3) == 0 {
         return Dim::Int(c.of(&[2, 4, 1, 3, 8, 16]));

@@ -44,7 +44,7 @@ fn arguments(run: u64) -> Vec<Tensor> {
     vec![of(COUNTS, 0, &count), of(ELEMENTS, 8, &any), of(ELEMENTS, 24, &any)]
 }
 
-/// Returns the contents of the arguments after the only function of a module ran, for each run.
+/// Returns the contents of the arguments after each run of the only function of a module.
 fn left(module: &Module) -> Vec<Result<Vec<u64>, String>> {
     let (_, body) = module.functions().next().expect("one function");
     (0..RUNS).map(|run| executed(&Interpreter, body, &arguments(run)).map_err(|fault| fault.to_string())).collect()
@@ -176,7 +176,7 @@ fn sums_of_nothing_stay() {
     }
 }
 
-/// The generator must produce the constructs that it is for.
+/// The generator must produce the constructs for which it exists.
 #[test]
 fn iterations_carry_values() {
     let texts: Vec<String> = (0..200).map(|seed| carried_text(&Choices::new(&bytes_of(seed, 500)))).collect();

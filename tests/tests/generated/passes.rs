@@ -11,12 +11,13 @@ use proptest::prelude::*;
 use registry::{Pipeline, Plan, Request};
 use std::collections::BTreeMap;
 
-/// A pass in the form in which it is tested.
+/// A pass, with the preparation and the options with which it is tested.
 pub(super) struct Trial {
     pass: &'static str,
-    /// Passes that must run before it according to its documentation, or without which it would not change anything.
+    /// Passes that run before it, because its documentation requires them, or because it would otherwise change
+    /// nothing.
     before: &'static str,
-    /// The pass, with the options that it needs to change anything.
+    /// The text of the pass, with the options that it needs to change anything.
     text: String,
 }
 
@@ -63,7 +64,7 @@ impl Trial {
         run(&self.text, module, |runner| runner.jobs(jobs))
     }
 
-    /// Runs the pass and checks its result; `None` if it refused the module.
+    /// Runs the pass, and checks its result; returns `None` if the pass refuses the module.
     pub(super) fn checked(&self, module: &Module) -> Option<Module> {
         let pass = self.pass;
         let once = match self.run(module, 1) {

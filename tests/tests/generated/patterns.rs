@@ -60,7 +60,7 @@ fn plain(choices: &Choices<'_>, ops: &[(String, usize)], before: &mut Vec<Rc<Pla
     made
 }
 
-/// Converts it to a pattern; shared parts stay shared.
+/// Converts the description to a pattern. Shared parts stay shared.
 fn pattern(plain: &Rc<Plain>, known: &mut BTreeMap<*const Plain, Pattern>) -> Pattern {
     if let Some(known) = known.get(&Rc::as_ptr(plain)) {
         return known.clone();
@@ -89,14 +89,14 @@ fn pattern(plain: &Rc<Plain>, known: &mut BTreeMap<*const Plain, Pattern>) -> Pa
     made
 }
 
-/// One way to match: captures, and positions of inner values.
+/// One way to match: the captures, and the positions of inner values.
 #[derive(Clone, Default)]
 struct Way {
     captured: BTreeMap<&'static str, u32>,
     inner: BTreeSet<usize>,
 }
 
-/// Maximum number of ways that are considered.
+/// Maximum number of ways to match that are considered.
 const MOST_WAYS: usize = 2_000;
 
 struct Naive<'b> {

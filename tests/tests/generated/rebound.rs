@@ -60,7 +60,8 @@ fn a_text_gets_second_names() {
 proptest! {
     #![proptest_config(cases(60))]
 
-    /// A pass that accepts a module must accept it with second names, too: its result is well-formed, and parses back.
+    /// A pass that accepts a module must also accept it with second names. The result must be well-formed, and read
+    /// back from its text.
     #[test]
     fn second_names_of_values_are_no_obstacle(bytes in choices(), which in any::<prop::sample::Index>()) {
         let (plain, trials) = (made(&bytes), trials());

@@ -1,4 +1,4 @@
-//! Tests that simplified functions compute the same: expressions are evaluated in both.
+//! Tests that simplification keeps the values of functions, by evaluating all expressions before and after it.
 
 use super::{brief, cases, choices, made};
 use passhost::verify::verify_module;

@@ -41,7 +41,7 @@ fn info(name: &str, opt_level: i32, required: &[&str]) -> PassInfo {
     PassInfo { opt_level, required, ..PassInfo::new(name) }
 }
 
-/// Returns a module pass that changes nothing and records its name.
+/// Returns a module pass that changes nothing and records its name in `log`.
 fn noted(name: &str, opt_level: i32, required: &[&str], log: &Log) -> MadePass {
     let (log, own) = (log.clone(), name.to_string());
     create_module_pass(info(name, opt_level, required), move |module, _| {

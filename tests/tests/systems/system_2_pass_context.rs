@@ -7,7 +7,7 @@ use plugin_api::declare::pass::Ctx;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// Returns a pass that records the context it receives, the current context, and the program's.
+/// Returns a pass that records three contexts: the one that it receives, the current one, and that of the program.
 fn seeing(name: &str, log: &Log) -> MadePass {
     let log = log.clone();
     create_function_pass(info(name, 0, &[]), move |body, ctx| {
@@ -163,7 +163,7 @@ fn what_passes_report_is_left_in_the_context() {
     assert!(context.take_diagnostics().is_empty());
 }
 
-/// Its result is discarded, and its reports are delivered.
+/// The result of the pass is discarded, and its reports are delivered.
 #[test]
 fn a_pass_that_reports_an_error_fails() {
     let made = create_module_pass(info("t.Errs", 0, &[]), |module, ctx| {

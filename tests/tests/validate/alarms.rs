@@ -10,7 +10,8 @@ use plugin_api::prelude::Module;
 /// Default number of modules.
 const USUAL: u64 = 8;
 
-/// Returns the passes that must run before a pass, and the options that it needs to change anything.
+/// Returns a pipeline with the pass, the passes that must run before it, and the options that it needs to change
+/// anything.
 fn pipeline(pass: &str) -> String {
     let before = match pass {
         "relax.RemovePurityChecking" => "relax.ToNonDataflow,",

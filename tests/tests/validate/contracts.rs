@@ -9,7 +9,7 @@ fn read(text: &str) -> Module {
     script::read(text, engine()).unwrap_or_else(|error| panic!("{error:?}"))
 }
 
-/// Returns the module after a pass, with its verdict.
+/// Returns the module after a pass, and the verdict on the pass.
 fn validated(passes: &str, module: &Module) -> (Module, Verdict) {
     let (steps, error) = validation::steps(engine(), passes, module).expect("a plan");
     let step = steps.last().unwrap_or_else(|| panic!("{error:?}"));
@@ -302,8 +302,8 @@ class Module:
         return y
 "#;
 
-/// Code that the inputs do not reach may be wrong, so it is not reported as the same. Code reached by two values of a
-/// flag is reached.
+/// Code that no input reaches may be wrong, so a pass that changed it is not reported as the same. Code that two values
+/// of a flag reach counts as reached.
 #[test]
 fn what_no_input_reaches_is_not_called_the_same() {
     let verdict = |pass: &str, old: &str, new: &str| of_other_text(pass, BRANCHES, old, new);

@@ -7,7 +7,7 @@ use plugin_api::prelude::Tolerance;
 pub(crate) struct Mutant {
     /// The kind of fault.
     pub(crate) kind: &'static str,
-    /// The subject, and the change.
+    /// The name of the mutant: its subject, and the change.
     pub(crate) name: String,
     pub(crate) before: String,
     pub(crate) after: String,

@@ -154,7 +154,7 @@ class Module:
         return gv
 "#;
 
-/// Returns a model of this repository for smaller images, with the types of its bindings inferred again.
+/// Returns a model of this repository with smaller images, after inferring the types of its bindings again.
 fn squeezenet() -> String {
     let text = std::fs::read_to_string(root().join("tests/models/squeezenet.py")).expect("a model");
     let mut out = String::new();

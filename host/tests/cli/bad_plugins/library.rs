@@ -1,10 +1,10 @@
-//! Creates libraries to be refused: a valid one with some bytes changed, or files for other systems.
+//! Creates libraries that must be refused: a valid one with some changed bytes, or files for other systems.
 
 use object::{Object, ObjectSection};
 use std::ops::Range;
 use std::path::Path;
 
-/// The bytes of a built plugin, to be damaged.
+/// The bytes of a built plugin, which tests damage.
 pub(crate) struct Library(pub(crate) Vec<u8>);
 
 /// A field of the metadata: tag and content.
@@ -68,14 +68,14 @@ impl Library {
         self
     }
 
-    /// Changes the entry table from this byte on. The table is found by its first eight bytes.
+    /// Changes bytes of the entry table from `at` on. The table is found by its first eight bytes.
     pub(crate) fn entry(mut self, at: usize, bytes: &[u8]) -> Library {
         let table = self.find(".data.rel.ro", &0x5041_5353_484f_5354_u64.to_le_bytes());
         self.0[table + at..table + at + bytes.len()].copy_from_slice(bytes);
         self
     }
 
-    /// Changes the metadata section from this byte on.
+    /// Changes bytes of the metadata section from `at` on.
     pub(super) fn metadata_at(mut self, at: usize, bytes: &[u8]) -> Library {
         let start = self.section(".passhost").start + at;
         self.0[start..start + bytes.len()].copy_from_slice(bytes);

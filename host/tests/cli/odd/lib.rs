@@ -1,4 +1,4 @@
-//! A plugin for the tests of the host. The environment variable ODD selects the action of its constructor.
+//! A plugin for the tests of the host. The environment variable ODD selects what its constructor does.
 
 use plugin_api::prelude::*;
 
