@@ -171,7 +171,7 @@ fn effects_stay() {
     assert!(Analyzer::new().simplify_body(&body).expect("valid").same(&body));
 }
 
-/// 100,000 nested operations, and their simplified forms.
+/// Simplifies 100,000 nested operations.
 #[test]
 fn depth_costs_no_stack() {
     const N: i64 = 100_000;
@@ -318,7 +318,7 @@ fn what_the_type_cannot_hold_stays() {
     assert!(Analyzer::of_body(&body).simplify_body(&body).expect("valid").same(&body));
 }
 
-/// A loop over a range that may be empty implies nothing about the code around it.
+/// The range of a loop may be empty, so it implies nothing about the code around the loop.
 #[test]
 fn what_a_loop_knows_stays_in_it() {
     let mut t = Tir::new(DType::I64);

@@ -99,7 +99,7 @@ fn doubled<T: Clone>(inner: T, outer: impl Fn(T, T) -> T) -> T {
     (0..60).fold(inner, |inner, _| outer(inner.clone(), inner))
 }
 
-/// Runs `f`, which must not take time in proportion to the parts of its values.
+/// Runs `f`. The time must not be proportional to the number of parts of its values.
 fn in_time(f: impl FnOnce() + Send + 'static) {
     let (done, wait) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {

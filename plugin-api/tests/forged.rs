@@ -203,7 +203,7 @@ fn a_region_without_end_ends() {
     }
 }
 
-/// Nested expressions that are their own operands, in the middle of an edit.
+/// Nested expressions are their own operands in the middle of an edit.
 #[test]
 fn cycles_of_nested_expressions_end() {
     in_time(|| {

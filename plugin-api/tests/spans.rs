@@ -244,7 +244,7 @@ fn pass(name: &str) -> PassFacts<'_> {
     PassFacts::new(name, "p", Granularity::Module, 0, &[], 1)
 }
 
-/// A span of `run_before` encloses the pass, one of `enter` the run.
+/// A span entered in `run_before` encloses the pass, and a span entered in `enter` encloses the run.
 #[test]
 fn an_instrument_can_have_a_span_around_a_pass() {
     let _alone = alone();

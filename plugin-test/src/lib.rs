@@ -124,7 +124,7 @@ pub fn run(plugin: &'static PluginDecl, folder: &str) {
 
 /// A problem found by the test.
 pub(crate) struct Problem {
-    /// The case or example that contains it.
+    /// The case or example in which the problem occurs.
     pub(crate) place: Option<String>,
     pub(crate) text: String,
 }
@@ -163,7 +163,7 @@ pub(crate) struct Tested {
 #[derive(Default)]
 pub(crate) struct Used {
     instruments: BTreeSet<String>,
-    /// Properties that were checked, each with whether it held.
+    /// Properties that were checked, each with true if it held.
     checked: BTreeSet<(String, bool)>,
 }
 

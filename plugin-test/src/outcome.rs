@@ -34,7 +34,7 @@ impl Setup {
     }
 }
 
-/// The way in which the code of the tested plugin is called.
+/// How the code of the tested plugin is called.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// Calls through the built library.
@@ -57,9 +57,9 @@ pub(crate) struct Outcome {
     pub(crate) golden: String,
     /// The module as text; `None` after an error.
     pub(crate) printed: Option<String>,
-    /// Full names of the instruments that observed it.
+    /// Full names of the instruments that observed the run.
     pub(crate) instruments: Vec<String>,
-    /// Properties that were checked, and whether they held.
+    /// Properties that were checked, each with true if it held.
     pub(crate) checked: Vec<(String, bool)>,
 }
 
@@ -219,7 +219,7 @@ fn section(title: &str, lines: &str) -> String {
     if lines.is_empty() { String::new() } else { format!("-- {title}\n{lines}\n") }
 }
 
-/// Formats the diagnostics of passes and instruments, one a line.
+/// Formats the diagnostics of passes and instruments, one per line.
 fn diagnostics(run: &Run) -> String {
     let line = |said: &PassDiagnostic| {
         let by = said.instrument.as_ref().map_or(String::new(), |name| format!(", instrument `{name}`"));
@@ -237,7 +237,7 @@ fn diagnostics(run: &Run) -> String {
     run.diagnostics.iter().map(line).collect()
 }
 
-/// Formats the statistics of passes and instruments, one a line.
+/// Formats the statistics of passes and instruments, one per line.
 fn statistics(run: &Run) -> String {
     run.statistics.iter().map(|Statistic { pass, name, sum }| format!("{pass}: {name}: {sum}\n")).collect()
 }

@@ -6,9 +6,9 @@
 pub const NONE: u32 = u32::MAX;
 /// The bit of an operand word that selects the leaf table instead of the nodes.
 pub const LEAF_BIT: u32 = 1 << 31;
-/// The greatest nesting depth of types, dimension expressions, attributes and regions of a body.
+/// Maximum nesting depth of types, dimension expressions, attributes and regions of a body.
 pub const MAX_DEPTH: u32 = 1_000;
-/// The greatest nesting depth of unnamed expressions of a body. They are consecutive nodes, so traversing them needs no stack; code that recurses on
+/// Maximum nesting depth of unnamed expressions of a body. They are consecutive nodes, so traversing them needs no stack; code that recurses on
 /// them would need a stack of this depth.
 pub const MAX_NESTED: u32 = 1_000_000;
 

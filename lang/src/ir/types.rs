@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub use crate::scalar::{DType, UnknownDType};
 pub use view::{Ty, dim_at};
 
-/// The greatest number of parts of a type, dimension or attribute as a tree; shared parts count once for each use.
+/// Maximum number of parts of a type, dimension or attribute as a tree; shared parts count once for each use.
 pub const MAX_SIZE: u32 = 1 << 20;
 
 /// A symbolic variable: its number in the body, and its data type.

@@ -232,7 +232,7 @@ pub fn value_bytes(value: &OptionValue) -> Vec<u8> {
     }
 }
 
-/// The greatest nesting depth of lists in a value.
+/// Maximum nesting depth of lists in a value.
 const DEEPEST: u32 = 16;
 
 /// Decodes a value; `None` if the bytes are not one.

@@ -12,15 +12,15 @@ use std::cell::Cell;
 use unicode_ident::{is_xid_continue, is_xid_start};
 use unicode_normalization::{UnicodeNormalization, is_nfkc};
 
-/// The greatest length in bytes of a name that gets suggestions.
+/// Maximum length in bytes of a name that gets suggestions.
 const LONGEST: usize = 200;
 /// The lowest score of a suggestion; lower scores are coincidence.
 const LEAST: f64 = 0.6;
 /// The greatest distance from the best score; worse names are noise, because a long common namespace alone makes names similar.
 const SPREAD: f64 = 0.15;
-/// The greatest number of suggestions returned.
+/// Maximum number of suggestions returned.
 const SHOWN: usize = 3;
-/// The greatest number of names compared letter by letter; those with the most letters in common are compared first.
+/// Maximum number of names compared letter by letter; those with the most letters in common are compared first.
 const COMPARED: usize = 2_000;
 
 /// The number of errors of one kind that are listed; further ones are only counted.

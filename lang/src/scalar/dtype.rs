@@ -107,7 +107,7 @@ pub struct DTypeInfo {
     pub scalar: Option<Scalar>,
     /// The format of a float.
     pub format: Option<Format>,
-    /// The greatest number of a float as TVM defines it. For `bfloat16`, it is that of `float32`, which rounds to infinity.
+    /// Greatest number of a float as TVM defines it. For `bfloat16`, it is that of `float32`, which rounds to infinity.
     pub limit: Option<f64>,
 }
 

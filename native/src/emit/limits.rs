@@ -13,7 +13,7 @@ const LONG: u64 = 1 << 21;
 /// Units between two calls of the callback.
 const BUDGET: i64 = 1 << 26;
 
-/// Greatest number of iterations that a vectorized loop counts, because its lanes run together.
+/// Maximum number of iterations that a vectorized loop counts, because its lanes run together.
 pub(super) const VECTOR: u64 = 4;
 
 /// Maximum number of instructions after unrolling, both for one loop and for all loops of a PrimFunc together. The

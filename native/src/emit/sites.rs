@@ -5,7 +5,7 @@ use super::function::Function;
 use runtime::program::Access;
 use runtime::{Fault, FaultKind};
 
-/// Greatest number of values of a site.
+/// Maximum number of values of a site.
 pub(crate) const MOST_VALUES: usize = 128;
 /// The negative numbers of sites without a place: for a fault that a callback stores, and for a call that must be
 /// interpreted.

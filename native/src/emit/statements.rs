@@ -11,7 +11,7 @@ use runtime::program::{
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Greatest number of lanes of a vector.
+/// Maximum number of lanes of a vector.
 const MOST_LANES: i64 = 64;
 
 /// Returns the registers that may differ between the iterations of a loop.

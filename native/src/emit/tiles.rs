@@ -31,7 +31,7 @@ pub(super) fn without_masks(program: &Program, ranges: &Ranges) -> BTreeSet<u32>
     out
 }
 
-/// Greatest number of registers in a sum that is expanded.
+/// Maximum number of registers in a sum that is expanded.
 const MOST_TERMS: usize = 16;
 
 /// Facts about registers.

@@ -282,7 +282,7 @@ fn hook(info: &std::panic::PanicHookInfo<'_>) {
     }
 }
 
-/// Replaces the message of a panic whose payload is neither `&str` nor `String`.
+/// The message used for a panic whose payload is neither `&str` nor `String`.
 const NO_TEXT: &str = "a payload that is not text";
 
 /// Returns the payload's text, with the place if the hook ran for this panic. A panic propagated from another thread
@@ -300,7 +300,7 @@ fn panic_text(payload: Box<dyn Any + Send>) -> String {
     text
 }
 
-/// Runs the work of a shim. A panic is caught, and returned as text.
+/// Runs the work of a shim. Catches a panic, and returns it as text.
 pub(super) fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     let outer = IN_SHIM.replace(true);
     let _ = PANIC.try_with(|panic| panic.borrow_mut().take());

@@ -188,7 +188,7 @@ impl OpenPlugin {
 /// An instrument of a plugin. It is not called again after a panic.
 pub struct PluginInstrument {
     entry: &'static Entry,
-    /// Null after it was released.
+    /// The state of the instrument; null after it was released.
     state: *mut u8,
     panicked: bool,
     /// Spans that the instrument entered in an event whose matching event is still to come: `enter` and `run_before`.
@@ -196,7 +196,7 @@ pub struct PluginInstrument {
 }
 
 impl PluginInstrument {
-    /// Starts the call of an event. An event that matches an earlier one continues with its spans.
+    /// Starts the call of an event. An event that matches an earlier event continues with the spans of that event.
     fn begin(&mut self, what: u32) -> spans::Call {
         match what {
             event::EXIT | event::RUN_AFTER | event::RUN_FAILED => {

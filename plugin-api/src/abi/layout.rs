@@ -54,7 +54,7 @@ pub(super) use records;
 
 macro_rules! boundary {
     ($($field:ident: $ty:ty),* $(,)?) => {
-        /// Every record that crosses, for the comparison.
+        /// Contains every record that crosses, for the comparison of layouts.
         #[repr(C)]
         #[derive(StableAbi)]
         struct Boundary {

@@ -24,7 +24,7 @@ struct Forward {
     open: Mutex<HashMap<u64, Open>>,
 }
 
-/// A span that the host did not want after all.
+/// The number of a span that the host did not want.
 const UNWANTED: u64 = u64::MAX;
 
 /// Makes the host the subscriber of this copy of `tracing`.
@@ -33,7 +33,7 @@ pub(crate) fn forward() {
     let _ = tracing::subscriber::set_global_default(Forward::default());
 }
 
-/// The values of an event or span, as they cross.
+/// The values of an event or span, in the form in which they cross.
 #[derive(Default)]
 pub(super) struct Text {
     /// True for an event, whose field `message` is special.

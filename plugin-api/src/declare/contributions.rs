@@ -227,7 +227,7 @@ const fn member_name(entry: &str) -> &str {
     entry
 }
 
-/// Returns true if an entry is a full name, perhaps followed by braces.
+/// Returns true if an entry is a full name, optionally followed by braces.
 const fn is_member(entry: &str) -> bool {
     let (bytes, name) = (entry.as_bytes(), member_name(entry));
     is_full_name(name) && (name.len() == entry.len() || bytes[bytes.len() - 1] == b'}')

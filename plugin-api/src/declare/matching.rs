@@ -57,7 +57,8 @@ impl Ctx {
     }
 }
 
-/// Returns the declared operators similar to an undeclared one; `None` if it is declared, or that is unknown.
+/// Returns the declared operators with names similar to `name`. Returns `None` if `name` is declared, or if the
+/// declared operators are unknown.
 fn near_operators(name: &str) -> Option<Vec<String>> {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);

@@ -21,7 +21,7 @@ pub enum ConstantValue {
     Tuple(Vec<ConstantValue>),
 }
 
-/// Greatest nesting of tuples.
+/// Maximum nesting of tuples.
 const DEEPEST_TUPLE: u32 = 16;
 
 impl ConstantValue {

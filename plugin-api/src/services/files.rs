@@ -42,7 +42,7 @@ impl Files {
         f(Files { put, data: (&raw mut take).cast() })
     }
 
-    /// Passes bytes on. Returns false if they are rejected.
+    /// Passes bytes on. Returns false if the receiver rejects them.
     pub(crate) fn put(self, name: &str, bytes: &[u8]) -> bool {
         (self.put)(self.data, RawBytes::of(name.as_bytes()), RawBytes::of(bytes)) == taken::YES
     }

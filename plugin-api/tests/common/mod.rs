@@ -30,7 +30,7 @@ pub(crate) fn cond() -> Type {
     Type::tensor([0i64; 0], DType::BOOL)
 }
 
-/// Builds one function.
+/// Builds one function; `f` writes its bindings.
 pub(crate) fn build(f: impl FnOnce(&FunctionBuilder<'_, '_>)) -> Body {
     let bb = BlockBuilder::new(&Elementwise);
     bb.function("main", f);

@@ -8,7 +8,7 @@ use plugin_api::metadata::OptionValue;
 use plugin_api::typing::operators::{InferError, Inferred};
 use std::cell::RefCell;
 
-/// Function, node and message of a diagnostic.
+/// The function, node and message of a diagnostic.
 pub(crate) type Told = (Option<String>, Option<usize>, String);
 
 /// Returns config values.

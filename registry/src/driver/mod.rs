@@ -88,7 +88,7 @@ pub struct Round {
     pub number: usize,
     /// Number of the round, from 1.
     pub round: u32,
-    /// Greatest number of rounds.
+    /// Maximum number of rounds.
     pub limit: u32,
     /// The passes that changed the module in this round.
     pub changed: BTreeSet<PassId>,

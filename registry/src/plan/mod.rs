@@ -143,7 +143,7 @@ pub struct Step {
     pub alone: bool,
     /// Requirements of a Sequential of the pipeline, in order. The requirements of a pass are in the registry.
     pub required: Vec<Required>,
-    /// Greatest number of rounds of a Sequential that runs until nothing changes.
+    /// Maximum number of rounds of a Sequential that runs until nothing changes.
     pub rounds: Option<u32>,
     /// Members of a Sequential. The members of a composite pass are stored once, in the plan.
     pub members: Vec<Step>,

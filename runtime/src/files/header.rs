@@ -8,7 +8,7 @@ use std::io::{self, Read};
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Maximum length of a header; headers of tensors are shorter.
 const LONGEST: u32 = 1 << 16;
-/// Greatest number of dimensions in NumPy.
+/// Maximum number of dimensions in NumPy.
 const MOST_DIMS: usize = 64;
 
 /// The content of a header.

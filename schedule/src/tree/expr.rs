@@ -6,7 +6,7 @@ use passhost_lang::scalar::PrimOp;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The greatest nesting depth of an expression in a schedule.
+/// Maximum nesting depth of an expression in a schedule.
 pub(crate) const MAX_DEPTH: u32 = 400;
 
 /// The number of a buffer.

@@ -14,7 +14,7 @@ use passhost_lang::scalar::PrimOp;
 use passhost_lang::walk::users::Users;
 use std::collections::{HashMap, HashSet};
 
-/// The greatest nesting depth of statements in a schedule.
+/// Maximum nesting depth of statements in a schedule.
 const MAX_STATEMENTS: u32 = 256;
 
 /// Returns the tree of a body.

@@ -45,7 +45,7 @@ pub(crate) struct Metadata {
 
 /// The first bytes of a tensor.
 const MAGIC: u64 = 0xdd5e_40f0_96b4_a13f;
-/// Greatest number of dimensions of a tensor.
+/// Maximum number of dimensions of a tensor.
 const MAX_NDIM: usize = 64;
 
 impl Metadata {

@@ -9,7 +9,7 @@ use crate::words::syntax::{Read, is_path, span};
 use passhost_lang::ir::{DType, Dim, Tensor, Type, V};
 use ruff_python_ast::{Expr, Number, UnaryOp};
 
-/// Greatest number of dimensions of a NumPy array.
+/// Maximum number of dimensions of a NumPy array.
 const MAX_NDIM: usize = 64;
 
 impl<'a> FnReader<'a> {

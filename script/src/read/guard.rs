@@ -2,7 +2,7 @@
 
 use crate::words::diagnostic::Diagnostic;
 
-/// Greatest nesting of a text.
+/// Maximum nesting of a text.
 const MAX: usize = 1_000;
 
 /// Words after which a parser may start an inner expression or statement.

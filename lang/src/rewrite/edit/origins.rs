@@ -5,7 +5,7 @@ use crate::ir::origins::Origin;
 use crate::ir::records::{LEAF_BIT, NONE, NodeRec, flag, kind};
 use std::collections::BTreeMap;
 
-/// The greatest number of nodes searched for each replaced node.
+/// Maximum number of nodes searched for each replaced node.
 const MOST_SWALLOWED: usize = 256;
 
 impl Edit<'_> {

@@ -16,7 +16,7 @@ const VIEWS: &[&str] = &[
     "relax.builtin.stop_lift_params",
 ];
 
-/// The greatest number of memories tracked for a value; if there are more, they are merged into one.
+/// Maximum number of memories tracked for a value; if there are more, they are merged into one.
 const MOST: usize = 16;
 const MOST_OF_TUPLE: usize = 256;
 

@@ -64,7 +64,7 @@ pub trait LogSink: Send + Sync {
     fn enabled(&self, level: Level, target: &str) -> bool;
     /// Logs an event.
     fn log(&self, event: &LogEvent);
-    /// Returns true if spans like this are wanted, regardless of parent and values.
+    /// Returns true if spans like this one are wanted, whatever their parent and values.
     fn span_enabled(&self, _: &LogSpan) -> bool {
         false
     }

@@ -178,7 +178,7 @@ pub fn function_at_work(f: impl FnOnce(&str)) {
     });
 }
 
-/// Restores a cell when it is dropped, even by a panic.
+/// Restores a cell when dropped, even during a panic.
 struct Restore<'a, T: Copy>(&'a Cell<T>, T);
 
 impl<T: Copy> Drop for Restore<'_, T> {
@@ -307,17 +307,17 @@ impl OpenError {
 /// The failure of a plugin's pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunFailure {
-    /// It returned an error.
+    /// The code returned an error.
     Error(PassError),
-    /// It panicked; the text has message and place.
+    /// The code panicked; the text contains the message and the place.
     Panic(String),
-    /// It returned an invalid result.
+    /// The code returned an invalid result.
     Protocol(String),
-    /// Its process ended, or was ended, before it returned a result.
+    /// The process of the plugin ended, or was ended, before it returned a result.
     Ended {
         /// Description of the end of the process.
         message: String,
-        /// The function that it was processing, if known.
+        /// The function that the code was processing, if known.
         function: Option<String>,
     },
 }
@@ -588,7 +588,7 @@ impl<'a> Lent<'a> {
         unsafe { Body::from_ptr(handle) }.ok_or_else(|| RunFailure::Protocol("did not return a function".into()))
     }
 
-    /// Returns the function of a handle if it was lent, and its owners did not increase.
+    /// Returns the function of a handle that was lent, if the number of its owners did not increase.
     fn uncounted(&self, at: usize, handle: *const BodyHdr) -> Option<&'a Body> {
         let place = match self.functions.get(at) {
             Some((_, body)) if body.as_ptr() == handle => at,

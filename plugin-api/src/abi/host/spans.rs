@@ -14,7 +14,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use tracing::Span;
 use tracing::field::display;
 
-/// Greatest number of open spans of plugins. A plugin that never closes its spans cannot open more than this.
+/// Maximum number of open spans of plugins. A plugin that never closes its spans cannot open more than this.
 const MOST_OPEN: usize = 1 << 16;
 
 static OPEN: LazyLock<Mutex<HashMap<u64, Span>>> = LazyLock::new(Mutex::default);
@@ -51,13 +51,13 @@ thread_local! {
     static AT_END: AtEnd = const { AtEnd };
 }
 
-/// Leaves the span that was entered last, if there are more than `base`. Returns true if there was one.
+/// Leaves the span that was entered last, if there are more than `base` spans. Returns true if it left one.
 fn leave_last(base: usize) -> bool {
     let pop = |entered: &mut Entered| if entered.spans.len() > base { entered.spans.pop() } else { None };
     with_entered(pop).flatten().map(|(_, span)| span.with_subscriber(|(id, subscriber)| subscriber.exit(id))).is_some()
 }
 
-/// A call into a plugin. At its end, spans that were entered in it are left.
+/// A call into a plugin. When it ends, spans that were entered during the call are left.
 pub(in crate::abi) struct Call {
     outer: usize,
 }

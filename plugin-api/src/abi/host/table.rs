@@ -17,7 +17,7 @@ use crate::services::{
 };
 use crate::typing::operators::InferError;
 
-/// Catches the panic of a service, which must not unwind into the plugin.
+/// Catches a panic of a service, because the panic must not unwind into the plugin.
 fn guarded<R>(fallback: R, f: impl FnOnce() -> R) -> R {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or_else(|payload| {
         // Its destructor could panic again.

@@ -26,7 +26,7 @@ impl Default for TracingSink {
     }
 }
 
-/// A callsite without events, which is notified like every other when the filter changes.
+/// A callsite without events. It is notified like other callsites when the filter changes.
 struct Watch;
 
 static WATCH: Watch = Watch;
@@ -63,7 +63,7 @@ impl callsite::Callsite for Watch {
     }
 }
 
-/// Sets the highest level again if the filter has changed.
+/// Updates the highest level if the filter has changed.
 fn follow_filter() {
     if CHANGED.load(Ordering::Relaxed) && CHANGED.swap(false, Ordering::SeqCst) {
         SETTING.set(true);
@@ -81,7 +81,7 @@ fn follow_filter() {
 /// Name of a span, level, target, file, line, names of the fields.
 type PlaceKey = (Option<String>, Level, String, String, u32, Vec<String>);
 
-/// Greatest number of fields. `tracing` takes values as an array, so its length is fixed.
+/// Maximum number of fields. `tracing` takes values as an array, so its length is fixed.
 const MOST_FIELDS: usize = 32;
 
 struct Place {
@@ -194,7 +194,7 @@ mod tests {
     use tracing::field::{Field, Visit};
     use tracing::span::{Attributes, Id, Record};
 
-    /// Records events; wants all except those of target `quiet`.
+    /// Records events. Wants all events except those of the target `quiet`.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<String>>>);
 

@@ -21,7 +21,7 @@ pub struct CallPart {
 /// A call received from another process.
 pub struct PartOf(Body);
 
-/// Greatest depth of nested expressions.
+/// Maximum depth of nested expressions.
 const DEEPEST: u32 = 64;
 
 impl CallPart {
@@ -92,7 +92,7 @@ impl CallPart {
     }
 }
 
-/// Copies the parts that a rule may examine, and makes parameters of the rest.
+/// Copies the parts that a rule may examine, and turns the rest into parameters.
 fn collect<'v>(
     b: &mut BodyBuilder,
     importer: &mut Importer<'v>,

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// Something that can be referred to by a number.
 trait Numbered: Clone {
     const WHAT: &'static str;
-    /// Returns an address that is unique among those that live.
+    /// Returns an address that is unique among the live objects.
     fn address(&self) -> usize;
     fn bytes(&self) -> usize;
 }
@@ -51,7 +51,7 @@ impl Numbered for Module {
 }
 
 struct Table<T> {
-    /// Each entry with the last call that used it.
+    /// Each entry, with the number of the last call that used it.
     by_number: HashMap<u64, (T, u64), foldhash::fast::RandomState>,
     by_address: HashMap<usize, u64, foldhash::fast::RandomState>,
     bytes: usize,
@@ -94,7 +94,7 @@ impl<T: Numbered> Table<T> {
         }
     }
 
-    /// Returns the numbers of the least recently used entries, such that the rest takes at most `most` bytes.
+    /// Returns the numbers of the least recently used entries to forget, so that the rest takes at most `most` bytes.
     fn beyond(&self, most: usize, call: u64) -> Vec<u64> {
         if self.bytes <= most {
             return Vec::new();
@@ -114,7 +114,7 @@ impl<T: Numbered> Table<T> {
     }
 }
 
-/// Bytes beyond which entries are forgotten, unless the last two calls used them.
+/// Number of bytes beyond which entries are forgotten, except those that the last two calls used.
 const MOST: usize = 64 << 20;
 
 /// Opens the input of a reader, whose name is empty, or a file beside it, and returns all of its bytes.
@@ -129,7 +129,7 @@ pub struct Known {
     bodies: Table<Body>,
     tensors: Table<Tensor>,
     modules: Table<Module>,
-    /// True if tensors of named regions are sent as their places there.
+    /// True if tensors in named regions are sent as places in these regions.
     refers: bool,
     /// Opens the regions that the other process names.
     opens: Option<Opens>,
@@ -266,7 +266,7 @@ impl Known {
         raw.each_section(|bytes| out.section(bytes));
     }
 
-    /// Reads a body from sections, validated as those of any plugin are.
+    /// Reads a body from sections. The sections are validated like those of any plugin.
     pub(super) fn take_sections(&mut self, from: &mut Reader<'_>) -> Result<Body, Forged> {
         let n = from.count()?;
         let tensors = (0..n).map(|_| self.take_tensor(from)).collect::<Result<Vec<_>, _>>()?;

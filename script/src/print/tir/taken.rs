@@ -18,7 +18,7 @@ pub(super) struct Taken<'b> {
 /// The numbers of one name.
 #[derive(Default)]
 struct Numbers {
-    /// The greatest number that was looked up.
+    /// Greatest number that was looked up.
     known: u32,
     /// The free numbers among those that were looked up.
     free: BTreeSet<u32>,

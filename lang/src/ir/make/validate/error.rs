@@ -48,7 +48,7 @@ pub enum SealError {
         what: &'static str,
         /// The number of the record.
         index: usize,
-        /// The greatest depth allowed.
+        /// Maximum depth allowed.
         most: u32,
     },
     /// A record that is small when stored is too large when its shared parts are written out.
