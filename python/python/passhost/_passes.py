@@ -197,7 +197,7 @@ class MadePass(Pass):
             made_passes[self._name] = self
 
     def _tell(self, name: str, strict: bool) -> str:
-        """Registers the pass with the host, and returns its name there."""
+        """Registers the pass with the host, and returns the name under which the host knows it."""
         info, doc = self._info, inspect.getdoc(self._function) or self._info.name
         return _passhost.register(name, info.opt_level, list(info.required), doc, self._run, strict)
 

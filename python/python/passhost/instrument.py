@@ -102,7 +102,7 @@ def watcher(instrument: PassInstrument) -> Watcher:
 
 
 def pass_instrument(pi_cls: type[Any] | None = None) -> Any:
-    """Turns a class with any of the hooks into an instrument class; its objects are `PassInstrument`s."""
+    """Turns a class with any of the hooks into an instrument class, whose objects are `PassInstrument`s."""
 
     def create(cls: type[Any]) -> type[PassInstrument]:
         if not inspect.isclass(cls):

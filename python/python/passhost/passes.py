@@ -125,7 +125,7 @@ class Namespace:
         return PassMaker(_passhost.find_pass(self._prefix + name))
 
     def __dir__(self) -> list[str]:
-        """Lists the names in it."""
+        """Lists the names in the namespace."""
         return sorted({name[len(self._prefix) :].split(".")[0] for name in self._names()})
 
     def __repr__(self) -> str:

@@ -62,7 +62,7 @@ class Node:
             """Writes the slot `name` through `_name`, within the package."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Makes its fields read-only."""
+        """Makes the fields of the subclass read-only."""
         super().__init_subclass__(**kwargs)
         _read_only(cls)
 
@@ -92,7 +92,8 @@ class Node:
         return self
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """Raises `TypeError`, because its meaning depends on the function or module around it; pickle that instead."""
+        """Raises `TypeError`, because the meaning of the object depends on the function or module around it; pickle
+        that instead."""
         raise TypeError(f"a {type(self).__name__} alone cannot be pickled; pickle the function or module that it is in")
 
     def script(self, **_options: Any) -> str:

@@ -37,7 +37,7 @@ class FunctionDiff:
     text: str
 
     def __str__(self) -> str:
-        """Returns its name, the kind of change, and the lines."""
+        """Returns the name of the function, the kind of change, and the lines."""
         return f"{self.name}: {self.change}\n{self.text}"
 
     __repr__ = __str__

@@ -154,7 +154,7 @@ class EqualOp:
         return (self.a is self.b) == self.is_equal
 
     def asobject(self) -> Expr:
-        """Converts it to an expression."""
+        """Converts the comparison to an expression."""
         return cast(Expr, _provided.comparison(self.a, self.b, self.is_equal))
 
     def __repr__(self) -> str:

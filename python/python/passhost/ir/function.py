@@ -31,16 +31,16 @@ class BaseFunc(_Callable, ExprWithOp):
         raise TypeError(f"{type(self).__name__} is not a function of a module")
 
     def _as_global(self, name: str) -> _passhost.Body | Type:
-        """Returns what callers need to know about it: its host form, or its type."""
+        """Returns what callers need to know about the function: its host form, or its type."""
         return self._seal(name)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """Pickles it as the JSON of `passhost.ir.save_json`."""
+        """Pickles the function as the JSON of `passhost.ir.save_json`."""
         return _provided.pickled(self)
 
     def table(self, name: str = "nodes") -> npt.NDArray[Any]:
-        """Returns its records as a read-only NumPy array, without a copy; `passhost.ir.table` documents tables and
-        columns.
+        """Returns records of the function as a read-only NumPy array, without a copy; `passhost.ir.table` documents
+        tables and columns.
 
         Raises `ValueError` if there is no such table.
         """

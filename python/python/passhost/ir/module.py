@@ -203,7 +203,7 @@ class IRModule:
         return self.clone()
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """Pickles it as the JSON of `passhost.ir.save_json`."""
+        """Pickles the module as the JSON of `passhost.ir.save_json`."""
         return _provided.pickled(self)
 
     @staticmethod

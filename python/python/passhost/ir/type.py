@@ -70,7 +70,7 @@ class PrimType(Type):
         self._dtype = dtype.dtype if isinstance(dtype, PrimType) else DataType(_checked_dtype(dtype))
 
     def __eq__(self, other: object) -> bool:
-        """Returns true if the other object is the same scalar type, or its name."""
+        """Returns true if the other object is the same scalar type, or the name of this type."""
         if isinstance(other, str):
             return self.dtype == other
         return isinstance(other, PrimType) and self.dtype == other.dtype
@@ -91,7 +91,7 @@ class PrimType(Type):
         return str(self.dtype)
 
     def is_scalar(self) -> bool:
-        """True if it is not a vector."""
+        """True if the type is not a vector."""
         return "x" not in self.dtype.rpartition("_")[2]
 
     @property

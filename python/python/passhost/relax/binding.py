@@ -64,7 +64,7 @@ def bind_params(function: Function, binding_map: Mapping[str | Var, Any]) -> Fun
 
 
 def _constant(value: Any) -> Expr:
-    """Converts a value to an expression; an array keeps its type."""
+    """Converts a value to an expression; an array keeps its data type."""
     return value if isinstance(value, Expr) else const(Tensor(value) if hasattr(value, "__array__") else value)
 
 

@@ -1,4 +1,4 @@
-"""Relax types, and the shapes in them."""
+"""Relax types, and the shapes that they contain."""
 
 from __future__ import annotations
 

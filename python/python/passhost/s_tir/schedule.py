@@ -88,7 +88,7 @@ class Trace:
         print(self)
 
     def __str__(self) -> str:
-        """Returns the lines; if several functions were scheduled, under their names."""
+        """Returns the lines; if several functions were scheduled, the lines of each are under its name."""
         texts = {name: text for name, text in self._texts.items() if text}
         heads = len(texts) > 1
         return "\n".join((f"# {name}\n" if heads else "") + text.rstrip("\n") for name, text in texts.items())

@@ -66,7 +66,8 @@ def _is_float(x: Tensor) -> bool:
 
 
 def _against_zero(x: Tensor) -> tuple[Any, Callable[[Any], Any]]:
-    """Returns zero, and a function that converts an element for comparison with it. Integers become 64 bits wide."""
+    """Returns zero, and a function that converts an element so that it can be compared with zero. Integers become 64
+    bits wide."""
     if _is_float(x):
         return tirx.const(0, x.dtype), lambda value: value
     return tirx.const(0, "int64"), lambda value: value.astype("int64")

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Target:
-    """A compilation target: a name with options, as passes see it. Modules always run on this machine."""
+    """A compilation target in the form that passes see: a name with options. Modules always run on this machine."""
 
     def __init__(self, target: Any, host: Any = None) -> None:
         """Takes a text such as `llvm -mcpu=native`, or a dictionary with `kind`."""

@@ -214,7 +214,7 @@ class Namespace:
         return found
 
     def __dir__(self) -> list[str]:
-        """Lists the names in it."""
+        """Lists the names in the namespace."""
         n = len(self._prefix)
         return sorted({name[n:].split(".")[0] for name in signatures() if name.startswith(self._prefix)})
 

@@ -44,7 +44,7 @@ class Linear(Module):
         dtype: str | None = None,
         out_dtype: str | None = None,
     ) -> None:
-        """Creates its parameters."""
+        """Creates the parameters of the layer."""
         self.in_features, self.out_features, self.out_dtype = in_features, out_features, out_dtype
         self.weight = Parameter((out_features, in_features), dtype)
         self.bias = Parameter((out_features,), out_dtype or dtype) if bias else None
@@ -81,7 +81,7 @@ class LayerNorm(Module):
         elementwise_affine: bool = True,
         dtype: str | None = None,
     ) -> None:
-        """Creates its parameters, if it has any."""
+        """Creates the parameters of the layer, if it has any."""
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps = eps
         self.weight = Parameter(self.normalized_shape, dtype) if elementwise_affine else None
@@ -103,7 +103,7 @@ class RMSNorm(Module):
         bias: bool = True,
         dtype: str | None = None,
     ) -> None:
-        """Creates its parameters."""
+        """Creates the parameters of the layer."""
         self.axes, self.epsilon = axes, epsilon
         self.weight = Parameter((hidden_size,), dtype)
         self.bias = Parameter((hidden_size,), dtype) if bias else None
@@ -130,7 +130,7 @@ class Conv2D(Module):
         dtype: str | None = None,
         data_layout: str = "NCHW",
     ) -> None:
-        """Creates its parameters."""
+        """Creates the parameters of the layer."""
         if data_layout != "NCHW":
             raise ValueError(f"weights are laid out for data in NCHW, not {data_layout}")
         height, width = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
