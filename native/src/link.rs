@@ -22,7 +22,7 @@ pub enum LinkError {
     Refused {
         /// The name of the linker.
         program: String,
-        /// Its message.
+        /// Message of the linker.
         message: String,
     },
     /// A temporary file could not be used.

@@ -55,7 +55,7 @@ impl std::fmt::Display for Named {
 /// A pipeline as written: names and options, not yet resolved.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pipeline {
-    /// Its passes in order.
+    /// Passes of the pipeline in order.
     pub stages: Vec<Stage>,
 }
 
@@ -66,7 +66,7 @@ pub struct Stage {
     pub name: String,
     /// The given options.
     pub options: Vec<(String, OptionValue)>,
-    /// Its form.
+    /// Form of the stage.
     pub form: Form,
     /// Place of the name in the text.
     pub span: Range<usize>,
@@ -385,7 +385,7 @@ fn as_level(option: &OptionValue) -> Option<i32> {
 pub(crate) struct SequentialOptions {
     /// All options, in the order of their declaration.
     pub(crate) all: Vec<OptionValue>,
-    /// Its name in plans and summaries.
+    /// Name of the Sequential in plans and summaries.
     pub(crate) name: String,
     /// Lowest opt_level at which the Sequential runs.
     pub(crate) opt_level: i32,

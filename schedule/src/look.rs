@@ -13,7 +13,7 @@ use passhost_lang::{PassError, bail, pass_error};
 pub enum IterKind {
     /// The values of the iterator are independent of each other.
     Spatial,
-    /// Its values are combined in any order.
+    /// The values of the iterator are combined in any order.
     Reduce,
     /// The values of the iterator run in order, or the kind of the iterator is unspecified.
     Other,
@@ -27,11 +27,11 @@ pub enum IterKind {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct IterInfo {
-    /// Its name.
+    /// Name of the iterator.
     pub name: String,
-    /// Its kind.
+    /// Kind of the iterator.
     pub kind: IterKind,
-    /// Its number of values, if constant.
+    /// Number of values of the iterator, if constant.
     pub extent: Option<i64>,
     /// The loop around the block whose variable is its value. `None` for an iterator with any other value, such as `i
     /// // 4`.
@@ -42,9 +42,9 @@ pub struct IterInfo {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BufferInfo {
-    /// Its name.
+    /// Name of the buffer.
     pub name: String,
-    /// Its type: data type, shape, memory scope.
+    /// Type of the buffer: data type, shape, memory scope.
     pub ty: BufferType,
     /// True if the buffer is a parameter of the function.
     pub is_param: bool,
@@ -58,9 +58,9 @@ pub struct BufferInfo {
 pub struct BlockInfo {
     /// The block.
     pub block: BlockRef,
-    /// Its name.
+    /// Name of the block.
     pub name: String,
-    /// Its iterators, in order.
+    /// Iterators of the block, in order.
     pub iters: Vec<IterInfo>,
     /// The buffers that it reads.
     pub reads: Vec<BufferInfo>,

@@ -21,7 +21,7 @@ pub struct About<'a> {
     pub input: &'a str,
     /// The pipeline.
     pub pipeline: &'a Pipeline,
-    /// Its plan.
+    /// Plan of the run.
     pub plan: &'a Plan,
     /// The first rows of the summary.
     pub summary: Vec<Value>,

@@ -62,7 +62,7 @@ impl Kind {
 pub struct Unexported {
     /// Kind of the declaration.
     pub kind: Kind,
-    /// Its name.
+    /// Name of the item.
     pub name: String,
     /// The file, relative to the crate's folder.
     pub file: PathBuf,
@@ -107,7 +107,7 @@ fn unexported_of(folder: &Path, is_exported: impl Fn(Kind, &str) -> bool) -> Vec
 /// remains untyped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownOperator {
-    /// Its name.
+    /// Name of the operator.
     pub name: String,
     /// The file, relative to the crate's folder.
     pub file: PathBuf,

@@ -15,7 +15,7 @@ use std::ops::Range;
 /// An entry of a library that makes the dynamic loader open other libraries, or search other folders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// Its name in tools such as `readelf -d` and `otool -l`.
+    /// Name of the entry in tools such as `readelf -d` and `otool -l`.
     kind: &'static str,
     /// A library, or folders.
     value: String,

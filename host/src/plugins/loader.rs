@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 /// Facts about a plugin before it is opened.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// Its library.
+    /// Library of the plugin.
     pub file: PathBuf,
-    /// Its metadata.
+    /// Metadata of the plugin.
     pub meta: PluginMeta,
     /// The file that contains the metadata.
     seen: Seen,

@@ -26,9 +26,9 @@ pub const FILE_NAME: &str = "passes.toml";
 /// A manifest. Paths are absolute or relative to the current folder.
 #[derive(Clone, Debug, Default)]
 pub struct Manifest {
-    /// Its path.
+    /// Path of the manifest.
     pub path: PathBuf,
-    /// Its text, for messages.
+    /// Text of the manifest, for messages.
     pub text: Arc<str>,
     /// Plugins in order.
     pub plugins: Vec<PluginEntry>,
@@ -73,9 +73,9 @@ pub struct ConfigValue {
 /// A named pipeline.
 #[derive(Clone, Debug, Default)]
 pub struct NamedPipeline {
-    /// Its passes, as text.
+    /// Passes of the pipeline, as text.
     pub passes: String,
-    /// Its settings.
+    /// Settings of the pipeline.
     pub settings: Settings,
     /// Place of the passes in the manifest.
     pub span: Range<usize>,

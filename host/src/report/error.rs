@@ -69,9 +69,9 @@ pub enum Error {
     /// The manifest cannot be read.
     #[error("manifest {}: {}", path.display(), first(problems))]
     Manifest {
-        /// Its path.
+        /// Path of the manifest.
         path: PathBuf,
-        /// Its text, as far as it could be read.
+        /// Text of the manifest, as far as it could be read.
         text: Arc<str>,
         /// All mistakes, in the order of the text.
         problems: Vec<Problem>,
@@ -79,9 +79,9 @@ pub enum Error {
     /// The lockfile cannot be used.
     #[error("lockfile {}: {}", path.display(), problem.message)]
     Lockfile {
-        /// Its path.
+        /// Path of the lockfile.
         path: PathBuf,
-        /// Its text, as far as it could be read.
+        /// Text of the lockfile, as far as it could be read.
         text: Arc<str>,
         /// The mistake.
         problem: Problem,
@@ -91,7 +91,7 @@ pub enum Error {
     Entry {
         /// The manifest, or the file of the pipeline, or `<--passes>`.
         path: PathBuf,
-        /// Its text.
+        /// Text of the file.
         text: Arc<str>,
         /// The entry or part.
         span: Range<usize>,
@@ -104,7 +104,7 @@ pub enum Error {
     /// A plugin was refused, either before any of its code ran or when it was opened.
     #[error("plugin {}: {message}", path.display())]
     Plugin {
-        /// Its path.
+        /// Path of the plugin.
         path: PathBuf,
         /// The error message.
         message: String,
@@ -158,7 +158,7 @@ pub enum Error {
     Input {
         /// Path or `<stdin>`.
         origin: String,
-        /// Its text.
+        /// Text of the input.
         text: Arc<str>,
         /// The error of the reader.
         error: script::ReadError,
@@ -263,7 +263,7 @@ pub enum Error {
     /// The output cannot be written, which was detected before anything ran.
     #[error("output {}: {message}", path.display())]
     Output {
-        /// Its path.
+        /// Path of the output.
         path: PathBuf,
         /// The error message.
         message: String,

@@ -52,7 +52,7 @@ pub struct Excerpt {
 /// A diagnostic, ready to be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Its severity.
+    /// Severity of the report.
     pub grade: Grade,
     /// The message, with the found and the expected value.
     pub title: String,

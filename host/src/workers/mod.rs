@@ -91,7 +91,7 @@ pub(crate) fn holding() -> Result<Vec<Holding>, String> {
 
 /// A file for a reader.
 pub(crate) struct Reads<'a> {
-    /// Its name in messages.
+    /// Name of the input in messages.
     pub(crate) name: &'a str,
     /// The absolute path of the input, if it is a file.
     pub(crate) path: Option<&'a Path>,

@@ -175,7 +175,7 @@ pub enum Type {
     Object,
     /// Scalar.
     Prim {
-        /// Its data type.
+        /// Data type of the scalar.
         dtype: DType,
         /// The value of the scalar, if known.
         value: Option<Dim>,

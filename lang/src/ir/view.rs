@@ -114,7 +114,7 @@ pub enum Expr<'a> {
     Let {
         /// The variable.
         var: Value<'a>,
-        /// Its value.
+        /// Value of the variable.
         value: Value<'a>,
         /// The expression that uses the variable.
         body: Value<'a>,
@@ -142,7 +142,7 @@ pub enum Expr<'a> {
 pub enum Stmt<'a> {
     /// Loop.
     For {
-        /// Its variable.
+        /// Variable of the loop.
         var: Value<'a>,
         /// The first value of the variable.
         min: Value<'a>,
@@ -176,7 +176,7 @@ pub enum Stmt<'a> {
     Attr {
         /// Name of the attribute.
         key: &'a str,
-        /// Its value.
+        /// Value of the attribute.
         value: Value<'a>,
     },
     /// Content that threads execute.
@@ -193,7 +193,7 @@ pub enum Stmt<'a> {
     },
     /// Scalar with a name.
     Bind {
-        /// Its value.
+        /// Value of the scalar.
         value: Value<'a>,
     },
     /// Return.

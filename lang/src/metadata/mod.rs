@@ -121,7 +121,7 @@ pub struct PassInfo {
     pub contract: Contract,
     /// The greatest change of computed values that it may cause.
     pub tolerance: Tolerance,
-    /// Its options with defaults.
+    /// Options of the pass with defaults.
     pub options: Vec<OptionInfo>,
     /// Documentation; the first sentence is the summary.
     pub doc: String,
@@ -203,7 +203,7 @@ fn no_full_name(name: &str, right: &str) -> String {
 pub struct InstrumentInfo {
     /// Full name, `namespace.Name`.
     pub name: String,
-    /// Its options with defaults.
+    /// Options of the instrument with defaults.
     pub options: Vec<OptionInfo>,
     /// Documentation; the first sentence is the summary.
     pub doc: String,
@@ -634,7 +634,7 @@ pub struct CompositeInfo {
     pub opt_level: i32,
     /// Passes whose effect must hold before it, in order.
     pub required: Vec<Required>,
-    /// Its members in order, each as written in a pipeline.
+    /// Members of the composite pass in order, each as written in a pipeline.
     pub members: Vec<String>,
     /// Documentation; the first sentence is the summary.
     pub doc: String,

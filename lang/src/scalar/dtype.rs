@@ -97,11 +97,11 @@ impl DType {
 pub struct DTypeInfo {
     /// The data type.
     pub dtype: DType,
-    /// Its name in texts.
+    /// Name of the data type in texts.
     pub name: &'static str,
     /// The short name of TVM, as in `T.f32`; empty if there is none.
     pub short: &'static str,
-    /// Its number in ONNX; 0 if ONNX does not have it.
+    /// Number of the data type in ONNX; 0 if ONNX does not have it.
     pub onnx: i32,
     /// The type under which programs compute with it; `None` if they do not.
     pub scalar: Option<Scalar>,

@@ -13,7 +13,7 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct F16(
-    /// Its bits.
+    /// Bits of the float.
     pub u16,
 );
 
@@ -26,7 +26,7 @@ pub struct F16(
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bf16(
-    /// Its bits.
+    /// Bits of the float.
     pub u16,
 );
 

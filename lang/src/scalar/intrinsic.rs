@@ -56,7 +56,7 @@ pub enum Computes {
     MulAdd,
     /// The second or the third argument, depending on the first.
     Choice,
-    /// Its first argument.
+    /// The result is the first argument.
     Argument,
     /// Nothing: it is a hint for a compiler.
     Hint,
@@ -65,15 +65,15 @@ pub enum Computes {
 /// The properties of an intrinsic.
 #[derive(Clone, Copy, Debug)]
 pub struct Intrinsic {
-    /// Its name, without `tirx.`.
+    /// Name of the intrinsic, without `tirx.`.
     pub name: &'static str,
     /// The position of its data type among the arguments.
     pub dtype: DTypePlace,
     /// The type of its result.
     pub result: ResultRule,
-    /// Its effect.
+    /// Effect of the intrinsic.
     pub effect: Effect,
-    /// Its computation; `None` if programs cannot execute it.
+    /// Computation of the intrinsic; `None` if programs cannot execute it.
     pub computes: Option<Computes>,
     /// True if a call applies to vectors lane by lane, as in TVM.
     pub has_lanes: bool,

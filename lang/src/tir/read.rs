@@ -34,7 +34,7 @@ pub struct ElementAccess<'a> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct BlockIter<'a> {
-    /// Its variable.
+    /// Variable of the iterator.
     pub var: Value<'a>,
     /// The first value.
     pub min: Value<'a>,

@@ -79,9 +79,9 @@ pub struct OpDecl {
     pub pure: bool,
     /// Documentation.
     pub doc: &'static str,
-    /// Its rule.
+    /// Rule of the operator.
     pub infer: InferFn,
-    /// Its legalization, if it has one.
+    /// Legalization of the operator, if it has one.
     pub legalize: Option<LegalizeFn>,
 }
 

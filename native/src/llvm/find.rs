@@ -14,7 +14,7 @@ const VERSIONS: std::ops::RangeInclusive<u32> = 16..=22;
 pub struct Candidate {
     /// A file, or a name that the system resolves.
     pub path: PathBuf,
-    /// Its origin, for messages.
+    /// Origin of the path, for messages.
     pub from: &'static str,
 }
 

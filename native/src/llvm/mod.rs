@@ -62,7 +62,7 @@ pub enum LlvmError {
         path: String,
         /// The origin of its path.
         from: &'static str,
-        /// Its version.
+        /// Version of the library.
         version: String,
     },
     /// The library cannot generate code for this machine.

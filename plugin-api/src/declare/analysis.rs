@@ -35,7 +35,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// # Ok::<(), SealError>(())
 /// ```
 pub trait Analysis: Send + Sync + 'static {
-    /// Its name in `--statistics`.
+    /// Name of the analysis in `--statistics`.
     const NAME: &'static str;
 
     /// Analyzes a body.

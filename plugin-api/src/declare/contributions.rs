@@ -48,7 +48,7 @@ impl Contributions {
 /// [`declare_config!`](crate::declare_config).
 #[derive(Clone, Copy)]
 pub struct Config<T> {
-    /// Its declaration.
+    /// Declaration of the option.
     pub decl: ConfigDecl,
     value: PhantomData<fn() -> T>,
 }
@@ -78,7 +78,7 @@ pub struct PropertyDecl {
     pub name: &'static str,
     /// Documentation; the first line is the summary.
     pub doc: &'static str,
-    /// Its checker.
+    /// Checker of the property.
     pub check: Option<CheckFn>,
 }
 
@@ -94,7 +94,7 @@ pub struct CompositeDecl {
     /// Full names of passes, each optionally followed by a version requirement, as in
     /// [`PassDecl`](crate::declare::declarations::PassDecl).
     pub required: &'static [&'static str],
-    /// Its members in order, each as in a pipeline: `acme.Fold{times=2}`.
+    /// Members of the composite pass in order, each as in a pipeline: `acme.Fold{times=2}`.
     pub passes: &'static [&'static str],
 }
 

@@ -71,7 +71,7 @@ pub struct PassDecl {
     pub tolerance: Tolerance,
     /// Options.
     pub options: &'static [OptionDecl],
-    /// Its body.
+    /// Body of the pass.
     pub run: RunFn,
 }
 

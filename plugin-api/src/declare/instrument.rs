@@ -14,13 +14,13 @@ use crate::metadata::{Granularity, OptionValue, Required};
 pub struct PassFacts<'a> {
     /// Full name, `namespace.Name`.
     pub name: &'a str,
-    /// Lowest opt_level at which it runs without being required.
+    /// Lowest opt_level at which the pass runs without being required.
     pub opt_level: i32,
     /// The unit that it processes.
     pub granularity: Granularity,
     /// Passes whose effect holds before it.
     pub required: &'a [Required],
-    /// Its plugin.
+    /// Plugin of the pass.
     pub plugin: &'a str,
     /// Number of the step, from 1, as `passhost plan` shows it.
     pub position: usize,

@@ -109,7 +109,7 @@ pub enum Resume<'t> {
 /// An unfinished step, and the progress within it.
 struct Open<'p> {
     step: Cow<'p, Step>,
-    /// Its entry in the line numbers of the plan.
+    /// Entry of the step in the line numbers of the plan.
     line: usize,
     why: Why,
     nesting: usize,
@@ -130,7 +130,7 @@ struct Open<'p> {
 
 /// The next phase of a step.
 enum Next {
-    /// Its start.
+    /// Start of the step.
     Start,
     /// The requirement at this position.
     Need(usize),
@@ -140,7 +140,7 @@ enum Next {
     Member(usize),
     /// The end of the members, which was already reported.
     Whole,
-    /// Its end.
+    /// End of the step.
     End,
 }
 

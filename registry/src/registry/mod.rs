@@ -26,7 +26,7 @@ pub struct Owner {
     pub name: String,
     /// Version of the plugin.
     pub version: Version,
-    /// Its file, if it has one.
+    /// File of the plugin, if it has one.
     pub file: Option<PathBuf>,
 }
 
@@ -94,7 +94,7 @@ pub enum RegistryError {
     /// Two plugins have the same property or config option.
     #[error("two plugins have the {kind} `{name}`: {first} and {second}; list only one of them")]
     Duplicate {
-        /// Its kind.
+        /// Kind of the item.
         kind: &'static str,
         /// Full name.
         name: String,
@@ -122,7 +122,7 @@ pub enum RegistryError {
     BadMember {
         /// Full name of the composite pass.
         composite: String,
-        /// Its owner.
+        /// Owner of the composite pass.
         owner: String,
         /// The error in the member.
         error: PipelineError,
@@ -140,11 +140,11 @@ pub enum RegistryError {
     /// A declaration that metadata of plugins cannot contain.
     #[error("{owner} has the {kind} `{name}`, whose `{field}` {why}")]
     BadField {
-        /// Its kind.
+        /// Kind of the item.
         kind: &'static str,
-        /// Its name.
+        /// Name of the item.
         name: String,
-        /// Its owner.
+        /// Owner of the item.
         owner: String,
         /// The wrong field.
         field: &'static str,

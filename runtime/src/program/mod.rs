@@ -64,7 +64,7 @@ use std::collections::BTreeMap;
 /// A register, written by one instruction, or by an [`Instr::Copy`] at the end of each of two branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reg(
-    /// Its number.
+    /// Number of the register.
     pub u32,
 );
 
@@ -130,11 +130,11 @@ impl Program {
 /// A parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
-    /// Its name.
+    /// Name of the parameter.
     pub name: String,
     /// Number of the variable that represents it in shapes, if it is a scalar.
     pub symbol: Option<u32>,
-    /// Its kind.
+    /// Kind of the parameter.
     pub kind: ParamKind,
 }
 
@@ -147,7 +147,7 @@ pub enum ParamKind {
     Tensor(TensorParam),
     /// A pointer to a tensor of any type.
     Handle {
-        /// Its memory.
+        /// Memory of the handle.
         storage: u32,
     },
 }
@@ -155,7 +155,7 @@ pub enum ParamKind {
 /// A parameter that is a tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorParam {
-    /// Its memory.
+    /// Memory of the tensor.
     pub storage: u32,
     /// Data type of the elements.
     pub dtype: passhost_lang::ir::DType,
@@ -170,9 +170,9 @@ pub struct TensorParam {
 /// A shape variable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Symbol {
-    /// Its number in the body.
+    /// Number of the variable in the body.
     pub id: u32,
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
     /// The register that receives its value.
     pub reg: Reg,
@@ -190,9 +190,9 @@ pub struct Storage {
 /// A view of a storage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Buffer {
-    /// Its name.
+    /// Name of the buffer.
     pub name: String,
-    /// Its memory.
+    /// Memory of the buffer.
     pub storage: u32,
     /// Data type of the elements in memory.
     pub element: Scalar,
@@ -250,7 +250,7 @@ impl PartialEq for Literal {
 /// A loop of `extent` iterations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loop {
-    /// Its variable.
+    /// Variable of the loop.
     pub var: Reg,
     /// The first value of the variable.
     pub min: Affine,

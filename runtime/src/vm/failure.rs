@@ -25,9 +25,9 @@ pub enum Cause {
     /// A function of the module is of another kind.
     #[error("`{name}` is {found}, expected {wanted}")]
     OtherFunction {
-        /// Its name.
+        /// Name of the function.
         name: String,
-        /// Its kind.
+        /// Kind of the function.
         found: &'static str,
         /// The expected kind.
         wanted: &'static str,
@@ -35,7 +35,7 @@ pub enum Cause {
     /// A packed function with this name does not exist.
     #[error("the packed function `{name}` is not registered{}", did_you_mean(near))]
     NotRegistered {
-        /// Its name.
+        /// Name of the function.
         name: String,
         /// Similar names.
         near: Vec<String>,
@@ -43,15 +43,15 @@ pub enum Cause {
     /// A packed function that the program registered failed.
     #[error("the packed function `{name}` failed: {why}")]
     PackedFailed {
-        /// Its name.
+        /// Name of the function.
         name: String,
-        /// Its error message.
+        /// The error message of the function.
         why: String,
     },
     /// An operator is neither executed by the machine nor legalized.
     #[error("the operator `{name}` cannot be executed: {why}")]
     NotExecuted {
-        /// Its name.
+        /// Name of the operator.
         name: String,
         /// The reason: [`NO_LEGALIZATION`] if the plugin of the operator lacks a rule for legalizing it, otherwise the
         /// reason why the rule failed.
@@ -60,7 +60,7 @@ pub enum Cause {
     /// An operator was called with arguments that it does not accept.
     #[error("the operator `{name}` does not accept these values: {why}")]
     NotTaken {
-        /// Its name.
+        /// Name of the operator.
         name: String,
         /// The reason.
         why: String,

@@ -51,7 +51,7 @@ pub enum Value {
 pub struct Scalar {
     /// The number.
     pub number: Number,
-    /// Its data type.
+    /// Data type of the scalar.
     pub dtype: DType,
 }
 

@@ -9,7 +9,7 @@ use passhost_lang::scalar::PrimOp;
 pub(super) struct Infix {
     pub(super) text: &'static str,
     name: &'static str,
-    /// Its precedence.
+    /// Precedence of the operation.
     pub(super) level: u8,
 }
 

@@ -39,13 +39,13 @@ pub fn path_of(manifest: &Path) -> PathBuf {
 /// The recorded state of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name.
+    /// Name of the plugin.
     pub name: String,
-    /// Its version.
+    /// Version of the plugin.
     pub version: Version,
     /// The plugin API that it was built against.
     pub api: Version,
-    /// Its content.
+    /// Content of the plugin.
     pub pin: Pin,
 }
 
@@ -61,7 +61,7 @@ pub enum Pin {
 /// The inputs that a crate was built from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CratePin {
-    /// Digest of its sources, manifests and Cargo.lock.
+    /// Digest of the sources, the manifests and Cargo.lock of the crate.
     pub sources: String,
     /// The sha256 of the other files that cargo built it from, by name relative to the workspace. A name that ends with `/` is a folder, with
     /// the digest of the names in it.

@@ -145,7 +145,7 @@ pub struct GroupedFunctions {
 /// A function that groups may share.
 struct Known {
     name: String,
-    /// Its structural hash, computed on demand because that takes longer than making a small function.
+    /// Structural hash of the function, computed on demand because that takes longer than making a small function.
     hash: Option<u64>,
 }
 

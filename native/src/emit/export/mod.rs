@@ -17,7 +17,7 @@ use std::fmt::Write;
 
 /// A PrimFunc to be exported.
 pub(crate) struct Exported {
-    /// Its name in the module.
+    /// Name of the PrimFunc in the module.
     pub(crate) name: String,
     pub(crate) program: Program,
     pub(crate) proven: Proven,

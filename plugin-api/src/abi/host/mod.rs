@@ -97,7 +97,7 @@ pub trait HostServices {
 /// A report of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Diagnostic<'a> {
-    /// Its severity.
+    /// Severity of the diagnostic.
     pub severity: Severity,
     /// The function in question.
     pub function: Option<&'a str>,
@@ -266,9 +266,9 @@ pub enum OpenError {
     Mismatch {
         /// The contradicting fact.
         what: &'static str,
-        /// Its value in the code.
+        /// Value of the field in the code.
         entry: String,
-        /// Its value in the section.
+        /// Value of the field in the section.
         meta: String,
     },
     /// Code and metadata differ in more than one value.

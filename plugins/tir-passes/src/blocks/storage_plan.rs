@@ -11,7 +11,7 @@ pub(super) const EXTERN_SCOPE: &str = "extern_scope";
 
 /// Storage shared by allocations that are not alive at the same time.
 pub(super) struct Storage<'b> {
-    /// Its position: the start of the enclosing thread launch or parallel loop, or of the function.
+    /// Position of the storage: the start of the enclosing thread launch or parallel loop, or of the function.
     pub(super) attach: Option<Value<'b>>,
     /// The allocations, in the order in which they become alive.
     pub(super) allocs: Vec<Value<'b>>,

@@ -241,8 +241,8 @@ impl Tile {
         // A partial last part would need a condition.
         let is_even = |part: i64| self.rows.is_none() || tiles % part == 0;
         let fits = |part: &i64| bytes / tiles * part <= CACHED_PART && ceil(tiles, *part) >= PARTS && is_even(*part);
-        // Estimates the loss from an odd part that one thread computes alone, from input that two parts need, and from
-        // few parts.
+        // Estimates the time lost if one thread computes an odd part alone, if two parts need the same input, or if
+        // there are few parts.
         let loss = |part: &i64| {
             let parts = ceil(tiles, *part);
             let done = (parts + parts % 2) * part;

@@ -56,7 +56,7 @@ pub enum InputError {
     /// An extent is given for a symbolic variable that does not occur in the parameters.
     #[error("the parameters do not have a symbolic dimension `{name}`{}", did_you_mean(near))]
     UnknownDim {
-        /// Its name.
+        /// Name of the variable.
         name: String,
         /// Similar names of symbolic variables.
         near: Vec<String>,
@@ -74,7 +74,7 @@ pub enum InputError {
     /// A parameter whose type does not determine a random value.
     #[error("parameter `{name}` cannot have a random value: {why}")]
     NotRandom {
-        /// Its name.
+        /// Name of the parameter.
         name: String,
         /// The reason.
         why: String,

@@ -11,7 +11,7 @@ use std::sync::Weak;
 #[derive(Clone, Debug)]
 pub struct Piece {
     id: u64,
-    /// Its size in bytes.
+    /// Size of the piece in bytes.
     bytes: u64,
 }
 
