@@ -243,7 +243,7 @@ impl PassContext {
     /// Plans a pipeline in this context.
     ///
     /// # Errors
-    /// The first reason why it cannot be planned.
+    /// The first reason why the pipeline cannot be planned.
     pub fn plan(&self, pipeline: Pipeline, engine: &Engine) -> Result<Plan, Error> {
         let Settings { selections, sequentials, tvm_compat, .. } = &*self.settings;
         let (selections, sequentials) = (selections.clone(), sequentials.clone());

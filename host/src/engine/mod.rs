@@ -330,7 +330,7 @@ impl Engine {
     }
 
     /// Returns the declarations in a plugin's sources that the plugin does not export. Only a plugin that is listed as a crate has sources.
-    /// Sources newer than its library are not read.
+    /// Sources newer than the library are not read.
     pub fn unexported(&self, owner: OwnerId) -> Vec<Unexported> {
         let Some((listed, folder)) = self.sources(owner) else { return Vec::new() };
         declared::unexported(folder, &listed.meta)
@@ -380,7 +380,7 @@ impl Engine {
     /// Returns a plugin, and opens it if necessary.
     ///
     /// # Errors
-    /// Why it cannot be opened.
+    /// The reason why the plugin cannot be opened.
     pub fn open(&self, owner: OwnerId) -> Result<&Opened, Error> {
         let Some(plugin) = self.plugin(owner) else {
             let message = "contributions of this program cannot be opened as a plugin".to_string();
@@ -416,7 +416,7 @@ impl Engine {
     /// Returns the code of an owner's passes. Opens a plugin if necessary.
     ///
     /// # Errors
-    /// Why it cannot be opened.
+    /// The reason why the plugin cannot be opened.
     pub(crate) fn code(&self, owner: OwnerId) -> Result<Code<'_>, Error> {
         match self.providers.get(owner.0) {
             Some(Provider::Program(Some(pass))) => Ok(Code::Made(pass)),

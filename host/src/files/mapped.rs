@@ -231,7 +231,7 @@ pub(crate) fn copy_part(tensor: &Tensor, to: &mut File) -> io::Result<()> {
 /// Maps a file. If another program truncates it meanwhile, a read beyond the new end raises a signal, which is reported with the name of the file.
 ///
 /// # Errors
-/// If it cannot be mapped.
+/// If the file cannot be mapped.
 pub(crate) fn map(file: &File, path: &Path) -> io::Result<Bytes> {
     map_as(file, path, None)
 }
@@ -239,7 +239,7 @@ pub(crate) fn map(file: &File, path: &Path) -> io::Result<Bytes> {
 /// Maps a file that a reader opens by this name; see [`opened`].
 ///
 /// # Errors
-/// If it cannot be mapped.
+/// If the file cannot be mapped.
 pub(crate) fn map_as(file: &File, path: &Path, name: Option<&str>) -> io::Result<Bytes> {
     let facts = file.metadata()?;
     if facts.len() == 0 {

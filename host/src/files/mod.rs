@@ -33,7 +33,7 @@ impl Output {
     /// Checks a path, and whether it can be written. Changes nothing. `-` is standard output.
     ///
     /// # Errors
-    /// If it is a folder, cannot be written, or its folder does not exist.
+    /// If the path is a folder, cannot be written, or is in a folder that does not exist.
     pub fn look(shown: &Path) -> Result<Output, Error> {
         let wrong = |message: String| Error::Output { path: shown.to_path_buf(), message };
         if shown == Path::new("-") || shown == Path::new("/dev/stdout") {
@@ -313,7 +313,7 @@ impl Written {
     /// Refuses a file whose extension belongs to another format, because programs would misread it.
     ///
     /// # Errors
-    /// If it does.
+    /// If the extension belongs to another format.
     pub(crate) fn check(self, shown: &Path) -> Result<(), Error> {
         let found = shown.extension().and_then(|end| end.to_str()).map(str::to_lowercase).unwrap_or_default();
         let is_own = |form: &&Form| std::mem::discriminant(&form.written) == std::mem::discriminant(&self);
@@ -485,7 +485,7 @@ const SMALL: u64 = 64 << 20;
 /// Reads a configuration file. Refuses named pipes, which could block for ever, and files larger than [`SMALL`].
 ///
 /// # Errors
-/// If it cannot be read, or is refused.
+/// If the file cannot be read, or is refused.
 pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     let place = from_start(path);
     let kind = std::fs::metadata(&place)?.file_type();
@@ -505,7 +505,7 @@ pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
 /// Opens a file that a command reads. If the file is a named pipe, waits for a writer, and warns after a second.
 ///
 /// # Errors
-/// If it cannot be opened.
+/// If the file cannot be opened.
 pub(crate) fn open_input(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     if is_pipe(std::fs::metadata(path)?.file_type()) {

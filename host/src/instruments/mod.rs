@@ -56,7 +56,7 @@ pub(crate) trait OfPlugin: PassInstrument {
     /// Returns the instrument to its plugin.
     ///
     /// # Errors
-    /// If its destructor failed.
+    /// If the destructor of the instrument failed.
     fn close(self: Box<Self>) -> Result<(), RunFailure>;
 }
 

@@ -17,11 +17,11 @@ pub struct Span {
     pub name: String,
     /// Nesting depth; 0 for the whole run.
     pub depth: usize,
-    /// Time from its start to its end.
+    /// Time from the start to the end of the span.
     pub total: Duration,
     /// The part of that time that is not in nested spans.
     pub own: Duration,
-    /// True if it is a pass that failed.
+    /// True if the span is a pass that failed.
     pub failed: bool,
 }
 

@@ -52,7 +52,7 @@ pub fn get_pass(name: &str) -> Result<Pass, Error> {
 /// pass.
 ///
 /// # Errors
-/// If its name is taken or invalid.
+/// If the name of the pass is taken or invalid.
 pub fn register_pass(pass: MadePass) -> Result<Pass, Error> {
     let name = pass.info().name.clone();
     let mut global = GLOBAL.write().unwrap_or_else(PoisonError::into_inner);

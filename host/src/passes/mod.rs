@@ -49,12 +49,12 @@ impl Pass {
     /// Plans which steps would run in a context, and why.
     ///
     /// # Errors
-    /// The first reason why it cannot be planned.
+    /// The first reason why the pass cannot be planned.
     pub fn plan(&self, context: &PassContext) -> Result<Plan, Error> {
         context.plan(Pipeline { stages: vec![self.stage.clone()] }, &self.engine)
     }
 
-    /// Runs it in the current context.
+    /// Runs the pass in the current context.
     ///
     /// # Errors
     /// The error that stops the run. The module is not changed.
@@ -115,7 +115,7 @@ impl Sequential {
         self.with("name", OptionValue::Str(name.to_string()))
     }
 
-    /// Sets the lowest opt_level of the context at which it runs; the default is 0.
+    /// Sets the lowest opt_level of the context at which the pass runs; the default is 0.
     pub fn opt_level(self, opt_level: i32) -> Sequential {
         self.with("opt_level", OptionValue::Int(opt_level.into()))
     }

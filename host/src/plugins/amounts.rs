@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 /// Parses an integer in a range.
 ///
 /// # Errors
-/// Why it is invalid.
+/// The reason why the text is invalid.
 pub(crate) fn integer(text: &str, range: &RangeInclusive<i128>) -> Result<i128, String> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -176,7 +176,7 @@ impl Units {
 /// Parses a time, as in `30 s`, and returns milliseconds.
 ///
 /// # Errors
-/// Why it is invalid.
+/// The reason why the text is invalid.
 pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
     TIMES.read(text)
 }
@@ -184,7 +184,7 @@ pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
 /// Parses an amount of memory, as in `2 GiB`, and returns bytes.
 ///
 /// # Errors
-/// Why it is invalid.
+/// The reason why the text is invalid.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     SIZES.read(text)
 }

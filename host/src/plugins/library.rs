@@ -50,7 +50,7 @@ impl Library {
     /// Wraps a file that is already open. Messages show the path `shown`.
     ///
     /// # Errors
-    /// If it is not a regular file.
+    /// If the path is not a regular file.
     pub fn of(file: File, shown: &Path) -> Result<Library, ObjectError> {
         let facts = file.metadata().map_err(|error| cannot_open(shown, &error))?;
         // The file at the path may have changed since it was checked.

@@ -84,7 +84,7 @@ impl Disk {
     /// Returns the Cargo.toml of a folder.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// The reason why the file cannot be read.
     pub(super) fn cargo_toml(&mut self, folder: &Path) -> Result<Rc<toml::Table>, String> {
         if let Some(known) = self.manifests.get(folder.as_os_str()) {
             return known.clone();

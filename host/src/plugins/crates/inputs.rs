@@ -48,11 +48,11 @@ struct Input {
 /// The files of one crate.
 #[derive(Debug)]
 struct CrateFiles {
-    /// Files in its folder, by relative name.
+    /// Files in the folder of the crate, by relative name.
     files: BTreeMap<String, PathBuf>,
     /// Folders in which every new file becomes a source.
     folders: Vec<PathBuf>,
-    /// Folders of its path dependencies.
+    /// Folders of the path dependencies of the crate.
     needs: Vec<PathBuf>,
 }
 

@@ -122,7 +122,7 @@ fn failed(plugin: &PluginCrate, message: String) -> Error {
 struct PluginCrate {
     folder: PathBuf,
     package: String,
-    /// Folder of its workspace.
+    /// Folder of the workspace of the crate.
     root: PathBuf,
     /// Path where cargo puts the library by default.
     library: PathBuf,

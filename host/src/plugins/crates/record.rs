@@ -23,7 +23,7 @@ pub(crate) struct Record {
     pub(super) compiled: String,
     /// sha256 of the library.
     pub(super) library: String,
-    /// True if cargo built it when passhost requested that; false if it existed already.
+    /// True if cargo built the library when passhost requested a build; false if the library already existed.
     pub(super) built: bool,
     /// Hash of the names, sizes and times of all inputs and of the library.
     pub(super) stamps: String,
