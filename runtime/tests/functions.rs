@@ -357,7 +357,7 @@ def f(a: T.Buffer((4,), \"float32\"), k: T.Buffer((4,), \"int32\")):
         else:
             a[i] = T.max(a[i], T.float32(0))
 ";
-    // Integer operations are not counted. Of two branches, only the longer is counted.
+    // Integer operations are not counted. Only the longer one of two branches is counted.
     let program = lower(&func(branches)).expect("it lowers");
     assert_eq!(float_operations(&program, &[]), Some(12));
     let tiles = "\

@@ -122,7 +122,7 @@ fn the_rewrite_is_found() {
     assert!(code == 2 && said.contains("`some` is not a number of rewrites"), "{said}");
 }
 
-/// Creates two lockfiles, each next to its manifest. Of three plugins, two changed, and one of the two now behaves
+/// Creates two lockfiles, each next to its manifest. Two of the three plugins changed, and one of these two now behaves
 /// differently.
 fn two_locks(case: &Case, how: &str) {
     let built = std::path::Path::new(env!("CARGO_BIN_EXE_passhost")).with_file_name("deps/libpasshost_misbehaves.so");

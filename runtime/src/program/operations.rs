@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 /// Returns the number of float operations of a call, given the values of some registers. An operation on two
 /// numbers is one, as is a function of one number; a fused multiply-add is two. A branch counts in proportion to
 /// how often its condition holds, if that can be computed from a few thousand iterations of the loops around it,
-/// for example at the end of a row that is not a multiple of the tile. Of other branches, the longer one counts.
+/// for example at the end of a row that is not a multiple of the tile. For other branches, the longer one counts.
 /// `None` if the number of iterations of a loop is unknown.
 pub fn float_operations(program: &Program, known: &[(Reg, i64)]) -> Option<u64> {
     let mut defined = HashMap::new();

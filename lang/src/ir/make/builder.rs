@@ -662,7 +662,7 @@ impl BodyBuilder {
     }
 
     /// Moves nested expressions to their place in the text, after a later part of the text showed that they are needed
-    /// there. Each of `runs` is a range of nodes and the number of nodes before their new place. Of two runs with the
+    /// there. Each of `runs` is a range of nodes and the number of nodes before their new place. If two runs have the
     /// same place, the later run is written first, because it encloses the other. The returned function maps each value
     /// to its new position.
     pub fn move_back(&mut self, runs: &[(Range<u32>, u32)]) -> impl Fn(V) -> V + use<> {
