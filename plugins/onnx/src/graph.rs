@@ -296,13 +296,11 @@ impl<'a> Cx<'a> {
 
     fn content(&mut self, graph: &'a proto::Graph) -> Res<()> {
         self.check_names(&graph.initializer, &graph.node)?;
-        for tensor in &graph.initializer {
-            let given = self.scopes.scopes.last().is_some_and(|scope| scope.names.contains_key(&tensor.name));
-            if !given {
-                let of = |why| format!("initializer `{}`: {why}", tensor.name);
-                let read = tensors::read(tensor, self.scopes.files).map_err(of)?;
-                self.scopes.set(&tensor.name, read.into());
-            }
+        let given = self.scopes.scopes.last().map(|scope| &scope.names);
+        let missing = |tensor: &&proto::Tensor| !given.is_some_and(|given| given.contains_key(&tensor.name));
+        let constants = tensors::read_all(graph.initializer.iter().filter(missing), self.scopes.files)?;
+        for (tensor, constant) in constants {
+            self.scopes.set(&tensor.name, constant.into());
         }
         if let Some(sparse) = graph.sparse_initializer.first() {
             let name = sparse.values.as_ref().map_or("", |values| values.name.as_str());

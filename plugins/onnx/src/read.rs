@@ -185,9 +185,7 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
     let n_inputs = inputs.len() - given.values.len();
     let mut params = Vec::new();
     if cx.scopes.options.keep_params_in_input {
-        for tensor in &graph.initializer {
-            let constant = tensors::read(tensor, cx.scopes.files)
-                .map_err(|why| format!("initializer `{}`: {why}", tensor.name))?;
+        for (tensor, constant) in tensors::read_all(graph.initializer.iter(), cx.scopes.files)? {
             // Integer weights stay constants, because shapes may be computed from them.
             if constant.known().is_some() && !constant.is_float() {
                 continue;

@@ -2,6 +2,7 @@
 //! model.
 
 use crate::known::{Elem, Known, MOST, count};
+use crate::narrow;
 use crate::proto;
 use crate::value::{Res, T};
 use plugin_api::prelude::*;
@@ -67,24 +68,60 @@ impl<'s> Files<'s> {
     }
 }
 
+/// Data of a tensor that is not a constant yet.
+struct Data {
+    /// Data type in the model.
+    dtype: DType,
+    /// The elements if they are few numbers, from which shapes may be computed.
+    known: Option<Known>,
+    bytes: Bytes,
+}
+
+impl Data {
+    fn of(tensor: &proto::Tensor, files: &Files<'_>) -> Res<Data> {
+        let dtype = dtype_of(tensor.data_type)?;
+        let n = count(&tensor.dims).ok_or_else(|| format!("no tensor has the shape {:?}", tensor.dims))?;
+        let bytes = bytes_of(tensor, dtype, n, files)?;
+        // Integers of less than 8 bits are in the lowest bits of bytes.
+        if narrow::storage(dtype).is_some() {
+            return Ok(Data { dtype, known: None, bytes: extended(bytes, dtype) });
+        }
+        let few = if n <= MOST { elements(&bytes, dtype) } else { None };
+        let known = few.and_then(|elems| Known::new(dtype, tensor.dims.clone(), elems));
+        Ok(Data { dtype, known, bytes })
+    }
+
+    /// Returns the constant with this content.
+    fn constant(self, dims: &[i64], content: Tensor) -> T {
+        match narrow::storage(self.dtype) {
+            Some(storage) => T::data(dims, storage, content, None).with_narrow(self.dtype),
+            None => T::data(dims, self.dtype, content, self.known),
+        }
+    }
+}
+
 /// Returns a tensor of the model as a constant. Its data may be in a file in the folder of the model. Data that already
 /// has the form of a constant stays in its file.
 pub(crate) fn read(tensor: &proto::Tensor, files: &Files<'_>) -> Res<T> {
-    let dtype = dtype_of(tensor.data_type)?;
-    let n = count(&tensor.dims).ok_or_else(|| format!("no tensor has the shape {:?}", tensor.dims))?;
-    let bytes = bytes_of(tensor, dtype, n, files)?;
-    let known = if n <= MOST {
-        elements(&bytes, dtype).and_then(|elems| Known::new(dtype, tensor.dims.clone(), elems))
-    } else {
-        None
-    };
-    match crate::narrow::storage(dtype) {
-        // Integers of less than 8 bits are in the lowest bits of bytes.
-        Some(storage) => {
-            Ok(T::data(&tensor.dims, storage, Tensor::new(&extended(bytes, dtype)), None).with_narrow(dtype))
-        }
-        None => Ok(T::data(&tensor.dims, dtype, Tensor::new(&bytes), known)),
-    }
+    let data = Data::of(tensor, files)?;
+    let content = Tensor::new(&data.bytes);
+    Ok(data.constant(&tensor.dims, content))
+}
+
+/// Does the same as [`read`] for initializers, whose data several threads hash. An error names the initializer.
+pub(crate) fn read_all<'a>(
+    initializers: impl Iterator<Item = &'a proto::Tensor>,
+    files: &Files<'_>,
+) -> Res<Vec<(&'a proto::Tensor, T)>> {
+    let data = initializers.map(|tensor| match Data::of(tensor, files) {
+        Ok(data) => Ok((tensor, data)),
+        Err(why) => Err(format!("initializer `{}`: {why}", tensor.name)),
+    });
+    let data = data.collect::<Res<Vec<(&proto::Tensor, Data)>>>()?;
+    let contents = Tensor::of_parts(&data.iter().map(|(_, data)| &data.bytes).collect::<Vec<_>>());
+    let constant =
+        |((tensor, data), content): ((&'a proto::Tensor, Data), Tensor)| (tensor, data.constant(&tensor.dims, content));
+    Ok(data.into_iter().zip(contents).map(constant).collect())
 }
 
 /// Sign-extends integers of less than 8 bits to int8.

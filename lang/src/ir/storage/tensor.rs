@@ -6,8 +6,9 @@ use super::region::Shared;
 use super::sealer;
 use abi_stable::StableAbi;
 use std::ptr::NonNull;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
 
 /// Header of a tensor.
 #[repr(C)]
@@ -36,6 +37,9 @@ pub struct SharedHdr {
 /// Tensors of fewer bytes are copied out of regions, because a handle to the region costs more and keeps all of it
 /// alive.
 const LEAST: usize = 4096;
+
+/// Number of bytes for which starting a thread that hashes them is worth its cost.
+const WORTH_A_THREAD: usize = 1 << 20;
 
 /// The data of a constant: immutable, reference-counted, with its content hash. Data in memory of its own is 16-aligned; bytes that stay in a
 /// mapped file are at any address.
@@ -83,6 +87,36 @@ impl Tensor {
     /// Makes a tensor of these bytes, through the host where there is one. Bytes of a file that the host mapped stay there; others are copied.
     pub fn new(bytes: &[u8]) -> Tensor {
         sealer::host().and_then(|host| host.tensor(bytes)).unwrap_or_else(|| Tensor::new_here(bytes))
+    }
+
+    /// Makes a tensor of each part, as [`Tensor::new`] does. Several threads share the work if the parts are large.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// let tensors = Tensor::of_parts(&[vec![0u8; 3 << 20], vec![1, 2, 3, 4]]);
+    /// assert_eq!(tensors[1].bytes(), [1, 2, 3, 4]);
+    /// assert_eq!(tensors[0].hash128(), Tensor::new(&vec![0; 3 << 20]).hash128());
+    /// ```
+    pub fn of_parts<B: AsRef<[u8]> + Sync>(parts: &[B]) -> Vec<Tensor> {
+        let bytes: usize = parts.iter().map(|part| part.as_ref().len()).sum();
+        let helpers = (bytes / WORTH_A_THREAD).min(parts.len()).saturating_sub(1);
+        let made: Vec<OnceLock<Tensor>> = parts.iter().map(|_| OnceLock::new()).collect();
+        let next = AtomicUsize::new(0);
+        let work = || loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let (Some(part), Some(made)) = (parts.get(at), made.get(at)) else { return };
+            made.get_or_init(|| Tensor::new(part.as_ref()));
+        };
+        thread::scope(|scope| {
+            let cores = if helpers > 0 { thread::available_parallelism().map_or(1, usize::from) } else { 1 };
+            // Where no thread can be started, this one does all of the work.
+            let _ = (0..helpers.min(cores - 1))
+                .try_for_each(|_| thread::Builder::new().spawn_scoped(scope, work).map(drop));
+            work();
+        });
+        let tensors = parts.iter().zip(made);
+        tensors.map(|(part, made)| made.into_inner().unwrap_or_else(|| Tensor::new(part.as_ref()))).collect()
     }
 
     /// # Safety
