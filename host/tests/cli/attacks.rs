@@ -548,8 +548,11 @@ fn what_is_told_without_end() {
         ("standard output", ""),
     ] {
         let ended = harm(&case, None, how, &["--plugin-timeout", "2s"]);
-        let late = "its worker exceeded the time limit of 2 s per call";
-        assert!(ended.code == 3 && ended.said.contains(late), "{how}: {}", ended.end());
+        // A fast machine can send that much in less than the time limit.
+        let limits =
+            ["its worker exceeded the time limit of 2 s per call", "it sent more than 2147488712 bytes in one call"];
+        let limited = limits.iter().any(|limit| ended.said.contains(limit));
+        assert!(ended.code == 3 && limited, "{how}: {}", ended.end());
         assert!(ended.said.contains(what), "{how}: {}", ended.end());
         assert!(ended.time < Duration::from_secs(30), "{how}: {:?}", ended.time);
     }
