@@ -12,11 +12,12 @@ from promotion import read
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXT = ["-7", "0", "1", "2", "0.5"]
 TYPED = ["T.int32(-7)", "T.int64(2)", "T.int8(100)", "T.uint8(200)", "T.float32(0.1)", "T.float64(0.1)", "T.float16(2.0)", "T.bool(True)"]
+WIDE = ["-7", "T.int32(-7)", "T.int8(100)", "T.uint8(200)"]
 NEUTRAL = ["0", "1", "T.int64(0)", "T.float32(1.0)", "T.float32(0.0)", "T.bool(False)"]
 VARIABLES = ["a", "b", "d", "f", "g", "h"]
 OPERATIONS = ["{} + {}", "{} - {}", "{} * {}", "{} // {}", "{} % {}", "{} / {}", "{} < {}", "{} >= {}", "{} == {}", "{} & {}",
               "{} and {}", "{} or {}", "T.min({}, {})", "T.max({}, {})", "T.truncdiv({}, {})", "T.truncmod({}, {})",
-              "T.floordiv({}, {})", "T.Add({}, {})", "T.Mul({}, {})"]
+              "T.floordiv({}, {})", "T.shift_left({}, {})", "T.shift_right({}, {})", "T.LShift({}, {})", "T.Add({}, {})", "T.Mul({}, {})"]
 SINGLE = ["-({})", "not ({})"]
 
 
@@ -25,7 +26,9 @@ def cases():
         yield from (form.format(value) for value in TEXT + TYPED)
     for form in OPERATIONS:
         for a, b in itertools.product(TEXT + TYPED, repeat=2):
-            yield form.format(a, b)
+            # TVM refuses to shift by a negative number or by more than the width. passhost keeps such an expression.
+            if not ("shift" in form.lower() and b in WIDE):
+                yield form.format(a, b)
         for a, b in itertools.product(VARIABLES, NEUTRAL):
             yield form.format(a, b)
             yield form.format(b, a)

@@ -146,7 +146,8 @@ pub enum Stmt<'a> {
         var: Value<'a>,
         /// The first value of the variable.
         min: Value<'a>,
-        /// The number of iterations.
+        /// The number of integers from `min` on. The loop has as many iterations, unless it has a step:
+        /// [`Value::loop_step`].
         extent: Value<'a>,
         /// One of [`loop_kind`]: `serial`, `parallel`, `vectorized`, `unroll` or `thread_binding`.
         kind: &'a str,
@@ -290,6 +291,11 @@ impl<'a> Value<'a> {
             kind::CONTINUE => Stmt::Continue,
             _ => return None,
         })
+    }
+
+    /// Returns the step of a loop that does not count in steps of 1: `min`, `min + step` and so on, below `min + extent`.
+    pub fn loop_step(self) -> Option<Value<'a>> {
+        if self.kind() == kind::FOR { self.operand(2) } else { None }
     }
 
     fn leaf_view(self) -> Expr<'a> {

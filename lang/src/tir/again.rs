@@ -586,10 +586,11 @@ impl<'b> Again<'b> {
         extent: V,
         content: impl FnOnce(&mut Again<'b>, V) -> Result<(), PassError>,
     ) -> Result<(), PassError> {
-        self.loop_with(old, AttrsId(old.attrs().id()), (min, extent), content)
+        self.loop_with(old, AttrsId(old.attrs().id()), &[min, extent], content)
     }
 
-    /// Like [`Again::loop_like`], but with a kind from [`loop_kind`](crate::ir::loop_kind).
+    /// Writes an old loop with another kind from [`loop_kind`](crate::ir::loop_kind), and a new variable. Unlike
+    /// [`Again::loop_like`], this keeps the step of the loop.
     ///
     /// # Errors
     /// The errors of `content`.
@@ -606,7 +607,9 @@ impl<'b> Again<'b> {
             entries.push(("kind", Attr::from(kind)));
         }
         let attrs = self.edit.builder().attrs(entries);
-        self.loop_with(old, attrs, (min, extent), content)
+        let step = old.loop_step().map(|step| AsWritten.expr(step, self)).transpose()?;
+        let range: Vec<V> = [min, extent].into_iter().chain(step).collect();
+        self.loop_with(old, attrs, &range, content)
     }
 
     /// Writes a serial loop from 0 for `extent` iterations; `content` writes its content.
@@ -633,20 +636,25 @@ impl<'b> Again<'b> {
         &mut self,
         old: Value<'b>,
         attrs: AttrsId,
-        (min, extent): (V, V),
+        range: &[V],
         content: impl FnOnce(&mut Again<'b>, V) -> Result<(), PassError>,
     ) -> Result<(), PassError> {
         self.written += 1;
         let var = old.region().children().next().filter(|var| var.kind() == kind::LOOP_VAR);
         let Some(var) = var else { return Err(PassError::new("a loop is wanted").at(old)) };
-        let ty = self.scalar(self.dtype(extent));
-        self.edit.open(NodeSpec::new(kind::FOR).attrs(attrs), &[min, extent], None);
+        let ty = self.scalar(self.dtype(range[1]));
+        self.edit.open(NodeSpec::new(kind::FOR).attrs(attrs), range, None);
         let v = self.edit.node(spec_of(var).ty(ty), &[], var.name());
         content(self, v)?;
         self.edit.close();
         Ok(())
     }
 }
+
+/// Rewrites nothing.
+struct AsWritten;
+
+impl TirRewrite<'_> for AsWritten {}
 
 /// Returns true for a statement that declares a buffer.
 fn is_allocation_or_view(stmt: Value<'_>) -> bool {

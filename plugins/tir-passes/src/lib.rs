@@ -7,14 +7,15 @@ pub mod loops;
 
 use loops::narrow::{force_narrow_index_to_int32, narrow_data_type};
 use loops::{
-    common_subexpr_elim, convert_ssa, hoist_if_then_else, loop_partition, remove_no_op, stmt_simplify, unroll_loop,
-    vectorize_loop,
+    canonicalize_loop, common_subexpr_elim, convert_ssa, hoist_if_then_else, loop_partition, remove_no_op,
+    stmt_simplify, unroll_loop, vectorize_loop,
 };
 use plugin_api::prelude::*;
 
 export_plugin! {
     passes: [
         // Expressions and loops.
+        canonicalize_loop::CANONICALIZE_LOOP,
         convert_ssa::CONVERT_SSA,
         unroll_loop::UNROLL_LOOP,
         common_subexpr_elim::COMMON_SUBEXPR_ELIM,

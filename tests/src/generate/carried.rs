@@ -173,11 +173,20 @@ impl Writer<'_, '_> {
         let var = self.name("i");
         let (extent, most) = self.extent();
         let is_number = extent.parse::<i64>().is_ok();
-        match self.c.below(6) {
+        let first = self.c.of(&["T.min(N[2], 2)", "1", "T.min(N[0], N[1])"]);
+        let step = self.c.within(2, 4);
+        match self.c.below(8) {
             0 => {
-                let first = self.c.of(&["T.min(N[2], 2)", "1", "T.min(N[0], N[1])"]);
                 self.line(&format!("for {var} in range({first}, {extent} + 1):"));
                 self.vars.push((var, most.max(MOST) + 1));
+            }
+            6 => {
+                self.line(&format!("for {var} in range({first}, {extent} + 1, {step}):"));
+                self.vars.push((var, most.max(MOST) + 1));
+            }
+            7 if is_number => {
+                self.line(&format!("for {var} in T.unroll(1, {extent} + 2, step={step}):"));
+                self.vars.push((var, most + 1));
             }
             1 if is_number => {
                 self.line(&format!("for {var} in T.unroll({extent}):"));

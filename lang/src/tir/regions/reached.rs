@@ -2,7 +2,7 @@
 
 use super::conditions::{Condition, as_less_or_equal, parts_of};
 use super::linear::{Linear, add, cast, parts, sub, widened};
-use crate::arith::{Analyzer, index_to_dim_of_atoms, of_one_type, symbol_of};
+use crate::arith::{Analyzer, Bounds, index_to_dim_of_atoms, of_one_type, symbol_of};
 use crate::ir::{DType, Dim, Expr, Stmt, Sym, Value};
 use crate::scalar::PrimOp;
 use std::collections::HashMap;
@@ -249,22 +249,35 @@ impl<'a> Reached<'a> {
         }
         let (op, a, b) = parts(term)?;
         match (op, b.as_int()) {
-            (PrimOp::FloorDiv, Some(by)) if by > 0 => {
+            (PrimOp::FloorDiv | PrimOp::TruncDiv, Some(by)) if by > 0 => {
                 let end = self.end(a, upper)?;
-                Some(self.analyzer.simplify(&Dim::binary(PrimOp::FloorDiv, end, b.clone())))
+                Some(self.analyzer.simplify(&Dim::binary(op, end, b.clone())))
             }
             (PrimOp::FloorMod, Some(by)) if by > 0 => self.remainder_end(a, by, upper),
             (PrimOp::Min | PrimOp::Max, _) => {
                 let (a, b) = (self.end(a, upper)?, self.end(b, upper)?);
                 Some(self.analyzer.simplify(&Dim::binary(op, a, b)))
             }
-            _ => {
-                let bounds = self.analyzer.const_bounds(term);
-                let end = if upper { bounds.max } else { bounds.min };
-                (end != i64::MIN && end != i64::MAX && term.dtype().has_integer(end.into()))
-                    .then(|| Dim::int(end, term.dtype()))
-            }
+            _ => self.const_end(term, upper),
         }
+    }
+
+    /// Returns a number as the end of any term, from the numbers between which its running variables are. `None` if the
+    /// distance to the opposite number might not fit the data type.
+    fn const_end(&mut self, term: &Dim, upper: bool) -> Option<Dim> {
+        let mut vars = Vec::new();
+        term.vars(&mut |sym| vars.push(sym));
+        let mut analyzer = Analyzer::new();
+        for sym in vars {
+            let whole = Dim::Var(sym);
+            let (min, max) = self.running.get(&sym).map_or((&whole, &whole), |(min, max)| (min, max));
+            let (min, max) = (self.analyzer.const_bounds(min).min, self.analyzer.const_bounds(max).max);
+            analyzer.bind_bounds(sym, Bounds::of(min, max));
+        }
+        let bounds = analyzer.const_bounds(term);
+        let end = if upper { bounds.max } else { bounds.min };
+        let fits = term.dtype().has_integer(i128::from(end).abs() * 2 + 1);
+        fits.then(|| Dim::int(end, term.dtype()))
     }
 
     fn remainder_end(&mut self, of: &Dim, by: i64, upper: bool) -> Option<Dim> {

@@ -111,7 +111,10 @@ fn stores<'b>(content: impl Iterator<Item = Value<'b>>, to: Value<'b>, from: Val
         ifs.go_to(value);
         branches.go_to(value);
         match value.stmt() {
-            Some(Stmt::For { var, extent, .. }) => loops.open(value, (symbol_of(var)?, number(extent))),
+            Some(Stmt::For { var, extent, .. }) => {
+                let n = if value.loop_step().is_none() { number(extent) } else { None };
+                loops.open(value, (symbol_of(var)?, n));
+            }
             Some(Stmt::Launch { extent, .. }) => {
                 let var = value.operand(1).or_else(|| value.region().children().next())?;
                 loops.open(value, (symbol_of(var)?, number(extent)));

@@ -88,6 +88,9 @@ impl<'b> StmtMutator<'b> for LowerOpaque<'b> {
             } else if min.dim().and_then(|min| min.as_int()) != Some(0) {
                 let name = var.name().unwrap_or("_");
                 bail!(at stmt, "the loop over `{name}` is bound to threads, so it must start at 0; add its start to the indices");
+            } else if stmt.loop_step().is_some() {
+                let name = var.name().unwrap_or("_");
+                bail!(at stmt, "the loop over `{name}` is bound to threads, so its step must be 1; run s_tir.CanonicalizeLoop first");
             }
             if has_jumps(stmt) {
                 let name = var.name().unwrap_or("_");

@@ -83,7 +83,7 @@ impl<'b> Rows<'b> {
     fn add_nest(&mut self, nest: Value<'b>) -> Option<()> {
         let (mut loops, mut at) = (Vec::new(), nest);
         while let Some(Stmt::For { var, min, extent, kind: loop_kind::SERIAL }) = at.stmt() {
-            let is_plain = number(min) == Some(0) && at.annotations().is_empty();
+            let is_plain = number(min) == Some(0) && at.loop_step().is_none() && at.annotations().is_empty();
             loops.push((at, var, number(extent).filter(|_| is_plain)?));
             at = only(at.statements())?;
         }

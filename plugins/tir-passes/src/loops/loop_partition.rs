@@ -140,8 +140,9 @@ impl<'b> Partition<'b> {
     }
 
     fn is_candidate(&self, stmt: Value<'b>, var: Value<'b>, min: Value<'b>, extent: Value<'b>) -> bool {
-        // After a `break`, later parts of the loop would still execute.
-        if has_jumps(stmt) {
+        // After a `break`, later parts of the loop would still execute. Each part of a loop with a step would have to
+        // begin at one of its values.
+        if has_jumps(stmt) || stmt.loop_step().is_some() {
             return false;
         }
         let is_const = int(min).is_some() && int(extent).is_some();

@@ -1,5 +1,6 @@
 //! Passes over expressions and loops.
 
+pub mod canonicalize_loop;
 pub mod common_subexpr_elim;
 pub mod convert_ssa;
 pub mod hoist_if_then_else;

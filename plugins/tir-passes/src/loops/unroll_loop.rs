@@ -3,6 +3,7 @@
 //! *Expects* any PrimFunc. *Keeps* loops with an unknown number of iterations, and those with a `break` or `continue`.
 //! *Never* changes what a loop computes.
 
+use super::canonicalize_loop::{quotient_up, step_of};
 use plugin_api::arith::Analyzer;
 use plugin_api::ir::loop_kind;
 use plugin_api::prelude::*;
@@ -175,7 +176,8 @@ impl<'b> Choice<'b> {
     fn visit_for(&mut self, stmt: Value<'b>) -> Result<Count, PassError> {
         let Some(Stmt::For { var, extent, kind, .. }) = stmt.stmt() else { return Ok(Count::default()) };
         let mut count = self.content(stmt)?;
-        let known = self.analyzer.index_bounds(extent).constant();
+        let extent = self.analyzer.index_bounds(extent).constant();
+        let known = extent.and_then(|extent| Some(quotient_up(extent, step_of(stmt)?)));
         let n = known.filter(|n| (0..=i64::from(i32::MAX)).contains(n));
         let marked = kind == loop_kind::UNROLL;
         if let Some(n) = known.filter(|n| marked && *n > i64::from(i32::MAX)) {
@@ -265,8 +267,9 @@ impl<'b> TirRewrite<'b> for Unroll<'b> {
                 w.evaluate(nothing);
             }
             Chosen::WriteOut(n) => {
+                let step = step_of(stmt).unwrap_or(1);
                 for i in 0..n {
-                    let i = w.int(i, var.ty().dtype());
+                    let i = w.int(i * step, var.ty().dtype());
                     let i = w.add(min, i);
                     w.set(var, i);
                     w.iteration(self, stmt, var)?;

@@ -120,6 +120,10 @@ impl<'b> TirRewrite<'b> for Vectorize<'b> {
     fn stmt(&mut self, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
         if let (None, Some(Stmt::For { var, min, extent, kind: loop_kind::VECTORIZED, .. })) = (self.along, stmt.stmt())
         {
+            if stmt.loop_step().is_some() {
+                self.serial.push((stmt, "its step is not 1; s_tir.CanonicalizeLoop makes it 1".to_string()));
+                return as_serial(self, stmt, w);
+            }
             if min.dim().and_then(|min| min.as_int()) != Some(0) {
                 let name = var.name().unwrap_or("_");
                 bail!(at stmt, "the vectorized loop over `{name}` must start at 0; add its start to the indices");

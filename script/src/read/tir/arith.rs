@@ -44,9 +44,7 @@ impl TirReader<'_> {
             let message = format!("T.truncdiv takes integers, found {}", wrong.dtype);
             return Err(Diagnostic::new(at, message).help("a / b divides floats"));
         }
-        // A shift does not have a constructor, so this function is the only form without folding.
-        let computes = !matches!(op, PrimOp::Shl | PrimOp::Shr);
-        self.operation_of(op, a, b, computes.then_some(from), &at)
+        self.operation_of(op, a, b, Some(from), &at)
     }
 
     /// Builds `a op b` with operands converted to a common type. `computed` has the number of nodes before `a` if

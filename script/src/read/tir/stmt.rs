@@ -688,7 +688,15 @@ impl<'a> TirReader<'a> {
     }
 
     fn begin_block(&mut self, call: &'a ExprCall, body: &[Stmt]) -> Read<()> {
-        accept(call, 1, &["name"], "with T.sblock(\"name\")")?;
+        accept(call, 2, &["name", "no_realize"], "with T.sblock(\"name\")")?;
+        match call.arguments.args.get(1).or_else(|| keyword(call, "no_realize")) {
+            None => {}
+            Some(Expr::BooleanLiteral(value)) if !value.value => {}
+            Some(other) => {
+                let message = "only blocks that are executed where they are written can be read";
+                return Err(Diagnostic::new(span(other), message).help("no_realize=False"));
+            }
+        }
         let name = match call.arguments.args.first().or_else(|| keyword(call, "name")) {
             Some(Expr::StringLiteral(name)) => name.value.to_str(),
             None => "",
