@@ -250,5 +250,5 @@ def _as_elements(values: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
     if values.dtype == element:
         return values
     if values.dtype != bits:
-        raise TypeError(f"NumPy has no {dtype}; give its bits as {bits}")
+        raise TypeError(f"NumPy lacks {dtype}; give its bits as {bits}")
     return values.view(element)

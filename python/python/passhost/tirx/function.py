@@ -96,7 +96,7 @@ class PrimFunc(BaseFunc):
     def _made(self) -> _passhost.Body:
         """Converts the function to the host's form, possibly with other attributes."""
         if self._handle is None:
-            # Imported here, because few programs create functions from statements.
+            # Later, because few programs create functions from statements.
             from passhost.tirx.text import function_text
 
             params, body = self._expanded()
