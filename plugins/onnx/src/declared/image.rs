@@ -327,9 +327,14 @@ fn legalize_roi(call: Call<'_>) -> Result<Legalized, InferError> {
     let regions = Regions { call, x: x.clone(), rois, batch, samples };
     let over: Vec<&TeExpr> = regions.samples.iter().collect();
     if !regions.is_mean() {
-        let largest = te.compute("roi_align", &shape, |i| {
+        let largest = te.compute("roi_max", &shape, |i| {
             let (counts, value) = regions.sample(i);
             counts.if_then_else(value, plugin_api::te::least_value(wide)).largest(&over)
+        });
+        // A region of no length has no samples.
+        let largest = te.compute("roi_align", &shape, |i| {
+            let count = |axis: usize| regions.region(&i[0], axis).samples;
+            count(0).min(count(1)).ge(1.0).select(largest.at(i), TeExpr::float(0.0, wide))
         });
         return te.finish(&[largest]);
     }

@@ -109,14 +109,22 @@ struct Axis {
     scale: Option<f64>,
     /// The same quotient as a tensor. If both fields are `None`, it is computed from the sizes.
     computed: Option<T>,
+    /// True if the model gives the output size and not the scale. Then no length follows from the rounded scale.
+    is_sized: bool,
     roi: (f64, f64),
 }
+
+/// The distance from the middle between two elements at which a position still counts as the middle, as in onnxruntime. A position is
+/// computed in single precision, which is not exact.
+const HALFWAY: f64 = 1e-6;
 
 /// The attributes of a Resize node: how a position of the output becomes one of the input, and how the value there is
 /// interpolated.
 struct Rules<'n> {
     mode: &'n str,
     transform: &'n str,
+    /// The attribute `nearest_mode`, or `simple`: the next element up if the tensor shrinks, and down if it grows, as onnxruntime does for
+    /// the versions without this attribute.
     nearest: &'n str,
     alpha: f64,
     exclude: bool,
@@ -130,7 +138,7 @@ fn resize<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let rules = Rules {
         mode: n.text("mode", "nearest")?,
         transform: if is_old { "asymmetric" } else { n.text("coordinate_transformation_mode", "half_pixel")? },
-        nearest: if is_old { "floor" } else { n.text("nearest_mode", "round_prefer_floor")? },
+        nearest: if is_old { "simple" } else { n.text("nearest_mode", "round_prefer_floor")? },
         alpha: n.float("cubic_coeff_a", -0.75)?,
         exclude: n.flag("exclude_outside", false)?,
         antialias: n.flag("antialias", false)?,
@@ -205,7 +213,7 @@ fn resized_axes<'a>(cx: &mut Cx<'a>, n: &Node<'a>, x: &T, is_old: bool) -> Res<V
             || computed.is_some()
             || scale.is_some_and(|scale| (scale - 1.0).abs() > 1e-9)
         {
-            result.push(Axis { axis: *axis, from, to, scale, computed, roi });
+            result.push(Axis { axis: *axis, from, to, scale, computed, is_sized: sizes.is_some(), roi });
         }
     }
     Ok(result)
@@ -240,12 +248,13 @@ fn scaled(cx: &mut Cx<'_>, n: &Node<'_>, scales: &T, k: usize, from: &Dim) -> Re
     match elems.as_ref().and_then(|elems| elems.get(k)) {
         Some(Elem::Float(scale)) => {
             let to = match from.as_int() {
-                Some(from) => Dim::Int((scale * from as f64) as i64),
+                // The product is rounded, because a scale such as 5/3 is rounded, too.
+                Some(from) => Dim::Int((*scale as f32 * from as f32) as i64),
                 None => match known::arithmetic("Mul", &Elem::Ratio(from.clone(), 1), &Elem::Float(*scale), DType::F32)
                 {
                     Some(Elem::Ratio(dim, by)) => known::div(&dim, &Dim::Int(by)),
                     _ => {
-                        let size = cx.cast(&cx.of_dims(vec![from.clone()])?, DType::F64)?;
+                        let size = cx.cast(&cx.of_dims(vec![from.clone()])?, DType::F32)?;
                         let size = cx.cast(&cx.un("floor", &cx.mul_s(&size, *scale)?)?, DType::I64)?;
                         cx.dims_of(&size, "s")?.remove(0)
                     }
@@ -263,8 +272,8 @@ fn scaled(cx: &mut Cx<'_>, n: &Node<'_>, scales: &T, k: usize, from: &Dim) -> Re
             _ => Err(n.must_be_known(2)),
         },
         _ => {
-            let one = cx.range(&cx.cast(scales, DType::F64)?, 0, k as i64, k as i64 + 1)?;
-            let size = cx.mul(&one, &cx.cast(&cx.of_dims(vec![from.clone()])?, DType::F64)?)?;
+            let one = cx.range(scales, 0, k as i64, k as i64 + 1)?;
+            let size = cx.mul(&one, &cx.cast(&cx.of_dims(vec![from.clone()])?, DType::F32)?)?;
             let size = cx.cast(&cx.un("floor", &size)?, DType::I64)?;
             let scale = cx.reshape(&one, vec![])?;
             Ok((cx.dims_of(&size, "s")?.remove(0), None, Some(scale)))
@@ -313,24 +322,30 @@ fn place(at: f64, axis: &Axis, rules: &Rules<'_>, from: f64, to: f64, scale: f64
     // Computing an operation on floats of 32 bits in double precision and then rounding is exact.
     let r = |value: f64| if single { f64::from(value as f32) } else { value };
     let scale = r(scale);
-    let width = scale * from;
+    // A scale such as 5/3 is rounded. The length that follows from it is rounded back.
+    let length = f64::from((scale * from) as f32);
+    let width = if axis.is_sized { to } else { length };
     let moved = r(r(at + 0.5) / scale);
     Ok(match rules.transform {
         "align_corners" if width == 1.0 => 0.0,
-        "align_corners" => r(r(at * (from - 1.0)) / (width - 1.0)),
+        "align_corners" => r(r(at * (from - 1.0)) / r(width - 1.0)),
         "asymmetric" => r(at / scale),
         "tf_half_pixel_for_nn" => moved,
         "pytorch_half_pixel" if to == 1.0 => 0.0,
         "half_pixel" | "pytorch_half_pixel" => r(moved - 0.5),
-        "half_pixel_symmetric" => from / 2.0 * (1.0 - to / width) + (at + 0.5) / scale - 0.5,
+        "half_pixel_symmetric" => {
+            let offset = r(from / 2.0 * r(1.0 - r(to / length)));
+            // As onnxruntime, which adds in double precision.
+            r(offset + (at + 0.5) / scale - 0.5)
+        }
         "tf_crop_and_resize" => {
             let (start, end) = axis.roi;
-            let inner = if width == 1.0 {
-                (end - start) * (from - 1.0) / 2.0
+            if width == 1.0 {
+                r(0.5 * r(start + end) * (from - 1.0))
             } else {
-                at * (end - start) * (from - 1.0) / (width - 1.0)
-            };
-            inner + start * (from - 1.0)
+                let inner = r(r(r(at * r(end - start)) * (from - 1.0)) / r(width - 1.0));
+                r(r(start * (from - 1.0)) + inner)
+            }
         }
         other => {
             return Err(format!("its attribute `coordinate_transformation_mode` is `{other}`, which is not supported"));
@@ -362,11 +377,11 @@ fn weights(part: f64, scale: f64, rules: &Rules<'_>) -> Res<(i64, Vec<f64>)> {
     Ok(match (rules.mode, rules.antialias) {
         ("nearest", _) => {
             let up = match rules.nearest {
-                "round_prefer_floor" => part > 0.5,
-                "round_prefer_ceil" => part >= 0.5,
-                "floor" => false,
-                "ceil" => part > 0.0,
-                other => return Err(format!("its attribute `nearest_mode` is `{other}`, which ONNX does not have")),
+                "simple" => scale < 1.0 && part > 0.0,
+                nearest => match edge(nearest)? {
+                    ("greater", edge) => part > edge,
+                    (_, edge) => part >= edge,
+                },
             };
             (i64::from(up), vec![1.0])
         }
@@ -444,7 +459,8 @@ fn computed(cx: &Cx<'_>, axis: &Axis, rules: &Rules<'_>) -> Res<Taps> {
         (None, Some(scale)) => cx.cast(scale, wide)?,
         (None, None) => cx.div(&to, &from)?,
     };
-    let place = computed_place(cx, &cx.arange(&axis.to, wide)?, &scale, (&from, &to), rules.transform)?;
+    let width = if axis.is_sized { to.clone() } else { cx.mul(&scale, &from)? };
+    let place = computed_place(cx, &cx.arange(&axis.to, wide)?, &scale, (&from, &to, &width), rules.transform)?;
     let floor = cx.un("floor", &place)?;
     let part = cx.sub(&place, &floor)?;
     let last = cx.add_s(&from, -1.0)?;
@@ -455,14 +471,15 @@ fn computed(cx: &Cx<'_>, axis: &Axis, rules: &Rules<'_>) -> Res<Taps> {
     let step = |by: f64| -> Res<T> { index(&cx.scalar(by, wide)?) };
     let all = match rules.mode {
         "nearest" => {
+            let one = cx.scalar(1.0, wide)?;
             let (op, edge) = match rules.nearest {
-                "round_prefer_floor" => ("greater", 0.5),
-                "round_prefer_ceil" => ("greater_equal", 0.5),
-                "ceil" => ("greater", 0.0),
-                "floor" => ("greater", 1.0),
-                other => return Err(format!("its attribute `nearest_mode` is `{other}`, which ONNX does not have")),
+                "simple" => ("greater", cx.select(&cx.bin("less", &scale, &one)?, &cx.scalar(0.0, wide)?, &one)?),
+                nearest => {
+                    let (op, edge) = edge(nearest)?;
+                    (op, cx.scalar(edge, wide)?)
+                }
             };
-            let up = cx.cast(&cx.bin(op, &part, &cx.scalar(edge, wide)?)?, wide)?;
+            let up = cx.cast(&cx.bin(op, &part, &edge)?, wide)?;
             vec![(index(&up)?, None)]
         }
         "linear" | "bilinear" => {
@@ -479,8 +496,19 @@ fn computed(cx: &Cx<'_>, axis: &Axis, rules: &Rules<'_>) -> Res<Taps> {
     Ok(Taps { all, outside: None })
 }
 
+/// Returns the comparison of the part of a position after its floor with a number that is true if the next element is the nearest one.
+fn edge(nearest: &str) -> Res<(&'static str, f64)> {
+    Ok(match nearest {
+        "round_prefer_floor" => ("greater", 0.5 + HALFWAY),
+        "round_prefer_ceil" => ("greater_equal", 0.5 - HALFWAY),
+        "ceil" => ("greater", 0.0),
+        "floor" => ("greater", 1.0),
+        other => return Err(format!("its attribute `nearest_mode` is `{other}`, which ONNX does not have")),
+    })
+}
+
 /// Computes the input positions of output positions.
-fn computed_place(cx: &Cx<'_>, at: &T, scale: &T, (from, to): (&T, &T), transform: &str) -> Res<T> {
+fn computed_place(cx: &Cx<'_>, at: &T, scale: &T, (from, to, width): (&T, &T, &T), transform: &str) -> Res<T> {
     let moved = || -> Res<T> { cx.div(&cx.add_s(at, 0.5)?, scale) };
     let half = || -> Res<T> { cx.add_s(&moved()?, -0.5) };
     match transform {
@@ -492,7 +520,7 @@ fn computed_place(cx: &Cx<'_>, at: &T, scale: &T, (from, to): (&T, &T), transfor
             cx.select(&is_one, &cx.scalar(0.0, at.dtype())?, &half()?)
         }
         "align_corners" => {
-            let last = cx.max_s(&cx.add_s(&cx.mul(scale, from)?, -1.0)?, 1e-30)?;
+            let last = cx.max_s(&cx.add_s(width, -1.0)?, 1e-30)?;
             cx.div(&cx.mul(at, &cx.add_s(from, -1.0)?)?, &last)
         }
         other => {

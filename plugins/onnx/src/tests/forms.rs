@@ -149,6 +149,53 @@ fn resized_positions_are_rounded_as_in_onnxruntime() {
     assert_eq!(taken(&module)[..6], [0, 0, 1, 1, 1, 2]);
 }
 
+/// Returns the elements that a `Resize` with these attributes takes from a row; `to` is the size of the result, or its scale.
+fn resized(version: i64, from: i64, to: Result<i64, f32>, attrs: &[(&str, &'static str)]) -> Vec<i64> {
+    let (inputs, given): (&[&str], _) = match to {
+        Ok(size) => (&["x", "", "", "s"], ints("s", &[size])),
+        Err(scale) => {
+            let (name, float_data) = ("s".to_string(), vec![scale]);
+            let inputs: &[&str] = if version < 11 { &["x", "s"] } else { &["x", "", "s"] };
+            (inputs, proto::Tensor { name, dims: vec![1], data_type: 1, float_data, ..Default::default() })
+        }
+    };
+    let mut resize = node("Resize", inputs, "y");
+    resize.attribute.push(text_attr("mode", "nearest"));
+    resize.attribute.extend(attrs.iter().map(|(name, text)| text_attr(name, text)));
+    let graph = proto::Graph {
+        node: vec![resize],
+        input: vec![value("x", 1, &[Extent::Value(from)])],
+        output: vec![value("y", 1, &[])],
+        initializer: vec![given],
+        ..Default::default()
+    };
+    taken(&read_with(&model(version, graph).encode_to_vec(), &Options::default()).expect("is read"))
+}
+
+/// Each row is what onnxruntime takes; the position of at least one element is within a rounding of another element.
+#[test]
+fn each_kind_of_position_is_rounded_as_in_onnxruntime() {
+    let of = |from, to, transform, nearest| {
+        let attrs = [("coordinate_transformation_mode", transform), ("nearest_mode", nearest)];
+        resized(19, from, to, &attrs)
+    };
+    // A given size is exact, although the scale that follows from it is not.
+    assert_eq!(of(5, Ok(3), "align_corners", "floor"), [0, 2, 4]);
+    assert_eq!(of(9, Ok(5), "align_corners", "floor"), [0, 2, 4, 6, 8]);
+    assert_eq!(of(3, Ok(1), "tf_crop_and_resize", "round_prefer_ceil"), [1]);
+    assert_eq!(of(3, Ok(1), "half_pixel_symmetric", "floor"), [0]);
+    assert_eq!(of(3, Ok(11), "half_pixel_symmetric", "floor"), [0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2]);
+    assert_eq!(of(3, Err(9.4 / 3.0), "half_pixel_symmetric", "ceil"), [0, 1, 1, 1, 1, 2, 2, 2, 2]);
+    // A position just below the middle counts as the middle.
+    assert_eq!(of(7, Ok(2), "asymmetric", "round_prefer_ceil"), [0, 4]);
+    assert_eq!(of(7, Ok(1), "tf_half_pixel_for_nn", "round_prefer_ceil"), [4]);
+    // The size of the result is a product in single precision: three times 1.6666666 is 5.
+    assert_eq!(of(3, Err(5.0 / 3.0), "half_pixel", "floor"), [0, 0, 1, 1, 2]);
+    // Version 10 has no attribute for the nearest element: it is the next one if the tensor shrinks.
+    assert_eq!(resized(10, 5, Err(0.4), &[]), [0, 3]);
+    assert_eq!(resized(10, 2, Err(2.0), &[]), [0, 0, 1, 1]);
+}
+
 /// Returns the indices of the only `take` of a module.
 fn taken(module: &Module) -> Vec<i64> {
     let main = module.get("main").expect("is there");
