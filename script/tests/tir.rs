@@ -126,10 +126,6 @@ fn what_python_and_helper_functions_say_is_read() {
         ("B[0] = T.ceildiv(7, 4)", "B[0] = 2"),
         ("B[0] = T.ceildiv(n, n + 1)", "B[0] = (n + (n + 1) - 1) // (n + 1)"),
         ("B[0] = T.max_value(\"int32\")", "B[0] = 2147483647"),
-        ("B[0] = T.shift_left(4, 1)", "B[0] = 8"),
-        ("B[T.shift_right(2, 1)] = T.shift_right(n, 0)", "B[1] = n"),
-        ("B[0] = T.RShift(4, 1)", "B[0] = T.RShift(4, 1)"),
-        ("with T.sblock(\"b\", no_realize=False):\n    B[0] = 1", "with T.sblock(\"b\"):\n    B[0] = 1"),
         ("A[0, 0] = T.min_value(\"float32\")", "A[0, 0] = T.float32(-340282346638528859811704183484516925440.0)"),
         ("A[0, 0] = T.infinity(\"float32\")", "A[0, 0] = T.float32(\"inf\")"),
         ("D[0] = 0 < B[0] < n < 7", "D[0] = 0 < B[0] and B[0] < n and n < 7"),
@@ -177,16 +173,38 @@ fn what_python_and_helper_functions_say_is_read() {
         ("T.evaluate(T.bf16(1))", "T.evaluate(T.bfloat16(1.0))"),
         ("T.evaluate(T.max_value(\"bfloat16\"))", "T.evaluate(T.bfloat16(340282346638528859811704183484516925440.0))"),
     ];
+    written.into_iter().for_each(is_read_as);
+}
+
+/// A function computes constants, and its constructor keeps them.
+#[test]
+fn shifts_of_constants_are_computed() {
+    let written = [
+        ("B[0] = T.shift_left(4, 1)", "B[0] = 8"),
+        ("B[T.shift_right(2, 1)] = T.shift_right(n, 0)", "B[1] = n"),
+        ("B[0] = T.RShift(4, 1)", "B[0] = T.RShift(4, 1)"),
+    ];
+    written.into_iter().for_each(is_read_as);
+}
+
+#[test]
+fn blocks_are_realized_where_they_are_written() {
+    is_read_as(("with T.sblock(\"b\", no_realize=False):\n    B[0] = 1", "with T.sblock(\"b\"):\n    B[0] = 1"));
+    let of_its_own = module("B: T.Buffer((16,), \"int32\")", "with T.sblock(\"b\", no_realize=True):\n    B[0] = 1");
+    let message = &faults(&of_its_own).diagnostics[0].message;
+    assert!(message.contains("only blocks that are executed where they are written"), "{message}");
+}
+
+/// Checks that statements are read as the module that is printed as `expected`.
+fn is_read_as((text, expected): (&str, &str)) {
     let params =
         "A: T.Buffer((16, 16), \"float32\"), B: T.Buffer((16,), \"int32\"), D: T.Buffer((16,), \"bool\"), n: T.int32";
-    for (text, expected) in written {
-        let read = read(&module(params, text), &NoOps).unwrap_or_else(|error| panic!("{text}: {error}"));
-        let printed = print(&read, &NoOps).expect("the module can be printed");
-        let body: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("        ")).collect();
-        assert_eq!(body.join("\n"), expected, "{text}");
-        let again = script::read(&printed, &NoOps).unwrap_or_else(|error| panic!("{printed}: {error}"));
-        assert!(again.structural_eq(&read), "{text}");
-    }
+    let read = read(&module(params, text), &NoOps).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let printed = print(&read, &NoOps).expect("the module can be printed");
+    let body: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("        ")).collect();
+    assert_eq!(body.join("\n"), expected, "{text}");
+    let again = script::read(&printed, &NoOps).unwrap_or_else(|error| panic!("{printed}: {error}"));
+    assert!(again.structural_eq(&read), "{text}");
 }
 
 #[test]
