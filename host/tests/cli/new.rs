@@ -79,8 +79,7 @@ pub(crate) fn cargo_config() -> String {
     let profile = manifest.split("[profile.dev]").nth(1).expect("a profile");
     let (own, others) = profile.split_once("[profile.dev.package.\"*\"]").expect("a profile of dependencies");
     let ours = manifest.lines().filter_map(|line| line.split_once(" = { path = ").map(|(name, _)| name));
-    let ours = ours.map(|name| format!("[profile.dev.package.{name}]")).filter(|section| !others.contains(section));
-    let ours: String = ours.map(|section| format!("{section}\nopt-level = 0\n")).collect();
+    let ours: String = ours.map(|name| format!("[profile.dev.package.{name}]\nopt-level = 0\n")).collect();
     format!("[profile.dev]\n{own}\n[profile.dev.package.\"*\"]\n{others}\n{ours}\n[net]\noffline = true\n")
 }
 

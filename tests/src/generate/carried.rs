@@ -175,7 +175,13 @@ impl Writer<'_, '_> {
         let is_number = extent.parse::<i64>().is_ok();
         let first = self.c.of(&["T.min(N[2], 2)", "1", "T.min(N[0], N[1])"]);
         let step = self.c.within(2, 4);
-        match self.c.below(8) {
+        match self.c.below(9) {
+            8 => {
+                let (count, n) = (self.count(), self.c.within(1, 2));
+                let kind = self.c.of(&["range", "T.unroll"]);
+                self.line(&format!("for {var} in {kind}({count}, {count} + {n}):"));
+                self.vars.push((var, MOST + 1));
+            }
             0 => {
                 self.line(&format!("for {var} in range({first}, {extent} + 1):"));
                 self.vars.push((var, most.max(MOST) + 1));

@@ -38,9 +38,6 @@ pub struct SharedHdr {
 /// alive.
 const LEAST: usize = 4096;
 
-/// Number of bytes for which starting a thread that hashes them is worth its cost.
-const WORTH_A_THREAD: usize = 1 << 20;
-
 /// The data of a constant: immutable, reference-counted, with its content hash. Data in memory of its own is 16-aligned; bytes that stay in a
 /// mapped file are at any address.
 #[repr(transparent)]
@@ -99,6 +96,9 @@ impl Tensor {
     /// assert_eq!(tensors[0].hash128(), Tensor::new(&vec![0; 3 << 20]).hash128());
     /// ```
     pub fn of_parts<B: AsRef<[u8]> + Sync>(parts: &[B]) -> Vec<Tensor> {
+        /// Number of bytes for which starting a thread that hashes them is worth its cost.
+        const WORTH_A_THREAD: usize = 1 << 20;
+
         let bytes: usize = parts.iter().map(|part| part.as_ref().len()).sum();
         let helpers = (bytes / WORTH_A_THREAD).min(parts.len()).saturating_sub(1);
         let made: Vec<OnceLock<Tensor>> = parts.iter().map(|_| OnceLock::new()).collect();

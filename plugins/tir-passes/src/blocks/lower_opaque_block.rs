@@ -1,5 +1,6 @@
 //! Replaces blocks without iterators by their contents.
 
+use plugin_api::arith::index_to_dim;
 use plugin_api::ir::loop_kind;
 use plugin_api::prelude::*;
 use plugin_api::tir::{Tir, has_jumps};
@@ -80,7 +81,8 @@ impl<'b> StmtMutator<'b> for LowerOpaque<'b> {
 
     fn visit_for(&mut self, stmt: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         let Some(Stmt::For { var, min, extent, kind }) = stmt.stmt() else { return Ok(Action::Keep) };
-        let once = is_one(extent) && stmt.annotations().is_empty();
+        // The content of the loop may change memory that its first value is read from.
+        let once = is_one(extent) && stmt.annotations().is_empty() && index_to_dim(min).is_some();
         if kind == loop_kind::THREAD_BINDING {
             if once {
                 let min = rw.tir(|t| t.value(min).cast(var.ty().dtype()).v())?;

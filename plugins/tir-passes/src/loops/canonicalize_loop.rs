@@ -3,6 +3,7 @@
 //! *Expects* loops whose steps are positive constants. *Keeps* loops that already count like this. *Never* changes the values
 //! that a loop iterates over, or their order.
 
+use plugin_api::arith::index_to_dim;
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 use plugin_api::tir::{Again, TirRewrite};
@@ -53,13 +54,13 @@ impl<'b> TirRewrite<'b> for Canonicalize {
             bail!(at stmt, "the step of the loop over `{name}` is not a positive constant; bind it to one, or use a while loop");
         };
         self.changed += 1;
-        let (min, extent) = (self.expr(min, w)?, self.expr(extent, w)?);
+        let (first, extent) = (first_value(self, min, var, w)?, self.expr(extent, w)?);
         let n = iterations(extent, step, w);
         let zero = w.int(0, w.dtype(n));
         w.loop_like(stmt, zero, n, |w, new| {
             let step = w.int(step, w.dtype(new));
             let scaled = w.mul(new, step);
-            let value = w.add(scaled, min);
+            let value = w.add(scaled, first);
             w.set(var, value);
             w.iteration(self, stmt, var)
         })
@@ -77,6 +78,21 @@ pub(super) fn step_of(stmt: Value<'_>) -> Option<i64> {
 /// Returns the quotient of an extent and a positive step, rounded up.
 pub(super) fn quotient_up(extent: i64, step: i64) -> i64 {
     extent.div_euclid(step) + i64::from(extent.rem_euclid(step) > 0)
+}
+
+/// Writes the first value of a loop, to be used in each of its iterations. The loop may change memory that the
+/// expression reads, so a value from memory gets a name before the loop.
+pub(super) fn first_value<'b, R: TirRewrite<'b>>(
+    r: &mut R,
+    min: Value<'b>,
+    var: Value<'b>,
+    w: &mut Again<'b>,
+) -> Result<V, PassError> {
+    let first = r.expr(min, w)?;
+    Ok(match index_to_dim(min) {
+        Some(_) => first,
+        None => w.bind(&format!("{}_first", var.name().unwrap_or("i")), first),
+    })
 }
 
 /// Writes the number of iterations of a loop: the quotient of `extent` and `step`, rounded up.

@@ -3,7 +3,7 @@
 //! *Expects* any PrimFunc. *Keeps* loops with an unknown number of iterations, and those with a `break` or `continue`.
 //! *Never* changes what a loop computes.
 
-use super::canonicalize_loop::{quotient_up, step_of};
+use super::canonicalize_loop::{first_value, quotient_up, step_of};
 use plugin_api::arith::Analyzer;
 use plugin_api::ir::loop_kind;
 use plugin_api::prelude::*;
@@ -260,14 +260,13 @@ impl<'b> TirRewrite<'b> for Unroll<'b> {
         let (Some(chosen), Some(Stmt::For { var, min, extent, .. })) = (chosen, stmt.stmt()) else {
             return if chosen.is_some() { w.content(self, stmt) } else { w.stmt(self, stmt) };
         };
-        let min = self.expr(min, w)?;
         match chosen {
             Chosen::WriteOut(0) => {
                 let nothing = w.int(0, DType::I32);
                 w.evaluate(nothing);
             }
             Chosen::WriteOut(n) => {
-                let step = step_of(stmt).unwrap_or(1);
+                let (min, step) = (first_value(self, min, var, w)?, step_of(stmt).unwrap_or(1));
                 for i in 0..n {
                     let i = w.int(i * step, var.ty().dtype());
                     let i = w.add(min, i);
@@ -276,7 +275,7 @@ impl<'b> TirRewrite<'b> for Unroll<'b> {
                 }
             }
             _ => {
-                let extent = self.expr(extent, w)?;
+                let (min, extent) = (self.expr(min, w)?, self.expr(extent, w)?);
                 w.loop_as(stmt, loop_kind::UNROLL, (min, extent), |w, new| {
                     w.set(var, new);
                     w.iteration(self, stmt, var)
