@@ -479,6 +479,44 @@ class Module:
     }
 }
 
+/// The threads of the input race already, and the inputs take more work than the limit. The pass only removes repeated
+/// indices.
+#[test]
+fn a_pass_is_not_blamed_for_a_race_before_it() {
+    let module = read(
+        r#"
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def main(V: T.Buffer((1, 1), "float16"), W: T.Buffer((24, 1), "float16"), T_matmul_NT: T.Buffer((1, 24), "float16")):
+        T_matmul_NT_1 = T_matmul_NT.view(24)
+        with T.launch_thread("blockIdx.x", 1) as u_fused_ax0_fused_fused_0:
+            T_matmul_NT_rf_local = T.alloc_local((512,), "float16", annotations={"buffer_allocated_addr": [], "buffer_data_alignment": 1})
+            T_matmul_NT_rf_local_1 = T.alloc_local((512,), "float16", annotations={"buffer_allocated_addr": [], "buffer_data_alignment": 1})
+            with T.launch_thread("threadIdx.y", 16) as u_fused_ax0_fused_fused_1:
+                ax1_fused_u_fused_1_ax1_fused_u_fused_3_fused_0 = T.launch_thread("threadIdx.x", 16)
+                ax1_0 = T.int32()
+                with T.attr(ax1_0, "pragma_unroll_explicit", 1):
+                    for ax1_0_1 in range(1):
+                        ax1_1 = T.launch_thread("threadIdx.y", 16)
+                        ax1_2 = T.launch_thread("threadIdx.x", 16)
+                        pass
+                T_matmul_NT_rf_local[ax1_fused_u_fused_1_ax1_fused_u_fused_3_fused_0 * 16 + u_fused_ax0_fused_fused_1:ax1_fused_u_fused_1_ax1_fused_u_fused_3_fused_0 * 16 + u_fused_ax0_fused_fused_1 + 16:16] = T.Broadcast(T.float16(0.0), 2)
+            with T.launch_thread("threadIdx.y", 16) as ax2_fused_0_ax2_fused_1_fused:
+                ax0 = T.launch_thread("threadIdx.x", 16)
+                for ax2_fused_2_0_1 in range(1):
+                    T_matmul_NT_rf_local_1[ax0 * 16 + ax2_fused_0_ax2_fused_1_fused] = T.float16(0.0)
+            with T.launch_thread("threadIdx.y", 16) as ax1_fused_0_ax1_fused_1_fused:
+                ax0 = T.launch_thread("threadIdx.x", 16)
+                T_matmul_NT_1[u_fused_ax0_fused_fused_0 * 16 + ax1_fused_0_ax1_fused_1_fused] = T_matmul_NT_1[u_fused_ax0_fused_fused_0 * 16 + ax1_fused_0_ax1_fused_1_fused] + T_matmul_NT_rf_local_1[ax0 * 16 + ax1_fused_0_ax1_fused_1_fused]
+"#,
+    );
+    let (steps, error) = validation::steps(engine(), "tirx.CommonSubexprElim", &module).expect("a plan");
+    assert!(error.is_none() && steps.len() == 1, "{error:?}");
+    let verdict = validation::verdict(engine(), &steps[0], 1);
+    assert!(!matches!(verdict, Verdict::Different(_)), "{verdict:?}");
+}
+
 /// Faults that the first input does not reveal.
 const HIDDEN: &str = r#"
 @I.ir_module

@@ -52,11 +52,12 @@ impl Order {
             Side::Limit(_) => (None, true),
             _ => (None, false),
         };
-        // A function that already fails like this before the pass is not the fault of the pass.
-        let before_fails = fails && matches!(side(&step.before), Side::Fails(..));
+        // A function that already fails like this before the pass is not the fault of the pass. If the work that is left does not suffice to
+        // find that out, nothing is known.
+        let is_excused = fails && matches!(side(&step.before), Side::Fails(..) | Side::Limit(_));
         self.left = self.left.saturating_sub(limits.work_done());
         self.watched += usize::from(!fails);
-        after.filter(|_| !before_fails)
+        after.filter(|_| !is_excused)
     }
 
     /// Returns properties of the function before the pass that excuse a difference.
