@@ -261,6 +261,25 @@ fn cubic_samples_outside_of_an_image() {
     }
 }
 
+/// A region of no length has no samples, and no largest one.
+#[test]
+fn the_largest_sample_of_an_empty_region_is_zero() {
+    let attributes =
+        [text_attribute("mode", "max"), int_attribute("output_height", 1), int_attribute("output_width", 1)];
+    let nodes = [
+        node("RoiAlign", &["x", "rois", "batch"], "got", &attributes),
+        floats("x", &[1, 1, 2, 2], &[1.0, 2.0, 3.0, 4.0]),
+        floats("rois", &[2, 4], &[1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 2.0, 2.0]),
+        node("Cast", &["none"], "batch", &[int_attribute("to", 7)]),
+        floats("none", &[2], &[0.0, 0.0]),
+    ];
+    let case = case("onnx_model_regions").file("r.onnx", compared(&nodes, &[2, 1, 1, 1], &[0.0, 4.0], 1e-3));
+    for passes in ["", "relax.LegalizeOps"] {
+        let said = case.fine(&["exec", "r.onnx", "--passes", passes]);
+        assert!(is_true(&said), "{said}");
+    }
+}
+
 /// Arrays have the names of the model or of the module.
 #[test]
 fn inputs_have_the_names_of_the_model() {

@@ -117,7 +117,7 @@ fn a_branch_that_is_taken_is_said() {
     let bytes = model(17, whole).encode_to_vec();
     let read = read::module(&Source::of("model.onnx", None, &bytes), &Options::default(), &Same);
     let notes = read.map(|(_, notes)| notes.all()).expect("is read");
-    assert!(notes[0].starts_with("node `the If` (If, ai.onnx, version 17): its branch that removes"), "{notes:?}");
+    assert!(notes[0].starts_with("node `the If` (If, ai.onnx, version 17): the branch that removes"), "{notes:?}");
 }
 
 /// The nearest element follows from positions in single precision.
