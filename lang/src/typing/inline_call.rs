@@ -62,8 +62,8 @@ impl Body {
 
 impl Edit<'_> {
     /// Returns an importer for the content of a called function, with its parameters mapped to the arguments. The values of symbolic variables are
-    /// added to `symbols`; a match_cast defines those that the types of the arguments do not determine. Afterwards, the current place is the one for
-    /// the content. `same` is true if the content stays in the block of the call.
+    /// added to `symbols`; a match_cast defines those that the types of the arguments do not determine, and a binding those that are scalars. Afterwards,
+    /// the current place is the one for the content. `same` is true if the content stays in the block of the call.
     fn import_call<'m>(
         &mut self,
         call: Call<'_>,
@@ -96,15 +96,19 @@ impl Edit<'_> {
             }
             self.after(arg);
         }
-        for ((param, ty), arg) in params.iter().zip(&types).zip(call.args()) {
+        for (((param, ty), given), arg) in params.iter().zip(&types).zip(&args).zip(call.args()) {
             let mut arg = self.v(arg);
             let mut unknown = false;
             ty.each_defined(&mut |sym| unknown |= !known.contains_key(&sym));
             if unknown {
+                // A scalar of the same type needs no check at run time: the variable is a new name for it.
+                let is_equal =
+                    matches!((ty, given), (Type::Prim { dtype: a, .. }, Type::Prim { dtype: b, .. }) if a == b);
                 let ty = importer.ty(self.builder(), param.ty());
                 let inner = call.value().node().filter(|_| same).map_or(0, |node| node.flags & flag::INNER);
-                let cast = NodeSpec::new(kind::MATCH_CAST).ty(ty).flags(inner);
-                arg = self.node(cast, &[arg], Some(param.name().unwrap_or("x")));
+                let binding = if is_equal { kind::ALIAS } else { kind::MATCH_CAST };
+                let spec = NodeSpec::new(binding).ty(ty).flags(inner);
+                arg = self.node(spec, &[arg], Some(param.name().unwrap_or("x")));
             }
             importer.map(*param, arg);
         }
