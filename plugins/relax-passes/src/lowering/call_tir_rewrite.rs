@@ -49,7 +49,8 @@ fn rewrite(body: &Body, devices: &Devices, rewritten: &mut usize) -> Result<Body
     body.try_rewrite(|value, rw| {
         let Some(call) = value.as_call().filter(|call| writes_results(*call)) else { return Ok(Action::Keep) };
         *rewritten += 1;
-        let mut written = Written { call, devices, new: Vec::new() };
+        let given = arguments(call, rw)?;
+        let mut written = Written { call, devices, given, new: Vec::new() };
         let results = written.results(rw)?;
         written.call_function(rw)?;
         Ok(match results.as_slice() {
@@ -83,10 +84,34 @@ fn writes_results(call: Call<'_>) -> bool {
     matches!(call.op(), Some("relax.call_tir" | "relax.call_tir_inplace" | "relax.call_dps_packed"))
 }
 
+/// Returns the arguments that a call passes to its function. The tuple of arguments may be a variable.
+fn arguments<'b>(call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Vec<V>, PassError> {
+    let Some(args) = call.arg(1) else {
+        bail!(at call.value(), "expected a function and a tuple of its arguments");
+    };
+    if let Expr::Tuple(tuple) = args.view()
+        && args.is_nested()
+    {
+        return Ok(tuple.operands().map(|arg| rw.v(arg)).collect());
+    }
+    let tuple = rw.v(args);
+    if !args.ty().is_tuple() {
+        return Ok(vec![tuple]);
+    }
+    let elements = 0..args.ty().children().len() as u32;
+    let element = |index: u32| {
+        let element = rw.tuple_get(tuple, index);
+        rw.emit(element, "gv")
+    };
+    Ok(elements.map(element).collect())
+}
+
 /// The destinations of the results of a call.
 struct Written<'b, 'm> {
     call: Call<'b>,
     devices: &'m Devices,
+    /// The arguments of the function, without the results.
+    given: Vec<V>,
     /// The new tensors, in the order in which the called function takes them.
     new: Vec<V>,
 }
@@ -102,10 +127,10 @@ impl<'b> Written<'b, '_> {
             let taken = in_place.get(i).and_then(|index| usize::try_from(*index).ok());
             results.push(match taken {
                 Some(index) => {
-                    let Some(arg) = self.call.arg(1).and_then(|args| args.operand(index)) else {
+                    let Some(arg) = self.given.get(index) else {
                         bail!(at self.call.value(), "result {i} replaces argument {index}, which the call does not have");
                     };
-                    rw.v(arg)
+                    *arg
                 }
                 None => self.allocate(ty, rw)?,
             });
@@ -143,14 +168,10 @@ impl<'b> Written<'b, '_> {
 
     /// Emits the call with the arguments and the new tensors.
     fn call_function(&self, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
-        let (Some(callee), Some(args)) = (self.call.arg(0), self.call.arg(1)) else {
+        let Some(callee) = self.call.arg(0) else {
             bail!(at self.call.value(), "expected a function and a tuple of its arguments");
         };
-        let mut all: Vec<V> = match args.view() {
-            Expr::Tuple(tuple) => tuple.operands().map(|arg| rw.v(arg)).collect(),
-            _ => vec![rw.v(args)],
-        };
-        all.extend(&self.new);
+        let all = [self.given.as_slice(), &self.new].concat();
         let callee = rw.v(callee);
         let called = rw.call_value(callee, &all)?;
         rw.emit(called, "_");
