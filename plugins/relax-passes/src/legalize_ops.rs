@@ -2,17 +2,19 @@
 //!
 //! *Expects* any module. *Keeps* calls of operators without a legalization. *Never* changes computed values.
 
+use crate::devices::{Devices, Target};
 use plugin_api::ir::erase::seen_outside;
 use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::infer_types;
 use plugin_api::typing::legalized::{LegalizedArg, Replacement};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 declare_pass! {
     /// Replaces calls of operators by calls of PrimFuncs that compute them.
     ///
     /// The plugin of an operator declares what it computes. Calls that compute the same function of their arguments
-    /// share one PrimFunc. Expects any module. Results never change.
+    /// share one PrimFunc, unless their results are on virtual devices with different targets: then each target has its
+    /// own PrimFunc, with the attribute `target`. Expects any module. Results never change.
     ///
     /// Keeps the calls that legalizations consist of: `relax.call_*`, `relax.invoke_*`, `relax.make_closure`,
     /// `relax.builtin.*`, `relax.memory.*` and `relax.vm.*`. Keeps `relax.cumprod`, `relax.cumsum` and
@@ -57,7 +59,7 @@ declare_pass! {
 
 fn legalize_ops(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
     options.skip_ops.iter().try_for_each(|op| ctx.check_operator(op)).map_err(PassError::of_option)?;
-    let mut functions = PrimFuncs { module: module.edit(), by_hash: BTreeMap::new(), numbers: BTreeMap::new() };
+    let mut functions = PrimFuncs::of(module);
     let mut count = 0;
     for (name, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
         let (mut has_new_types, mut known) = (false, HashMap::<Vec<u32>, PrimCall>::new());
@@ -77,7 +79,7 @@ fn legalize_ops(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module,
             count += 1;
             let v = match legalized.replacement() {
                 Some(Replacement::Function(function)) => {
-                    let call = functions.call(value, &form, &legalized, function, rw);
+                    let call = functions.call(value, &form, &legalized, function, rw)?;
                     has_new_types |= call.out != value.ty().to_owned();
                     let v = call.write(&form, rw);
                     if call.is_of_form(rw.body()) {
@@ -205,31 +207,79 @@ fn call_packed<'b>(value: Value<'b>, packed: &str, rw: &mut Rewriter<'b>) -> V {
 /// The functions of the module, and the functions that the pass added, by hash.
 struct PrimFuncs {
     module: plugin_api::ir::ModuleEdit,
-    by_hash: BTreeMap<u64, Vec<String>>,
+    devices: Devices,
+    by_hash: BTreeMap<u64, Vec<Added>>,
     /// For each name, the number to append at its next use; 0 for none.
     numbers: BTreeMap<String, u32>,
+    /// The names of all `Added`. The module may have such a function only under a name with a target.
+    taken: BTreeSet<String>,
+}
+
+/// A function that the pass computed. The module has a copy of it for each target.
+struct Added {
+    name: String,
+    function: Body,
+    copies: Vec<(Option<Target>, String)>,
 }
 
 impl PrimFuncs {
-    /// Returns the name of a function for a legalization. Reuses an equal function that was already added.
-    fn name_of(&mut self, legalized: &Legalized) -> String {
-        let function = &legalized.function;
-        let same = self.by_hash.entry(function.structural_hash()).or_default();
-        let equal = |name: &&String| self.module.get(name).is_some_and(|known| known.structural_eq(function));
-        if let Some(known) = same.iter().find(equal) {
-            return known.clone();
+    fn of(module: &Module) -> PrimFuncs {
+        PrimFuncs {
+            module: module.edit(),
+            devices: Devices::of(module),
+            by_hash: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            taken: BTreeSet::new(),
         }
-        let number = self.numbers.entry(legalized.name.clone()).or_default();
-        let name = loop {
-            let name = if *number == 0 { legalized.name.clone() } else { format!("{}{number}", legalized.name) };
+    }
+
+    /// Returns a name that neither the module nor an added function has: the stem, if necessary with a number.
+    fn free_name(&mut self, stem: &str) -> String {
+        let number = self.numbers.entry(stem.to_string()).or_default();
+        loop {
+            let name = if *number == 0 { stem.to_string() } else { format!("{stem}{number}") };
             *number += 1;
-            if self.module.get(&name).is_none() {
-                break name;
+            if self.module.get(&name).is_none() && !self.taken.contains(&name) {
+                return name;
+            }
+        }
+    }
+
+    /// Returns the name of an added function for a target, reusing an equal function that was added before.
+    fn name_of(&mut self, legalized: &Legalized, target: Option<&Target>) -> Result<String, PassError> {
+        let function = &legalized.function;
+        let hash = function.structural_hash();
+        let added = self.by_hash.get(&hash).into_iter().flatten();
+        let known = added.into_iter().position(|added| added.function.structural_eq(function));
+        let at = match known {
+            Some(at) => at,
+            None => {
+                let name = self.free_name(&legalized.name);
+                self.taken.insert(name.clone());
+                let all = self.by_hash.entry(hash).or_default();
+                all.push(Added { name, function: function.clone(), copies: Vec::new() });
+                all.len() - 1
             }
         };
-        self.module.set(name.clone(), function.clone());
-        same.push(name.clone());
-        name
+        let copy = |added: &&Added| Some(added.copies.iter().find(|(of, _)| of.as_ref() == target)?.1.clone());
+        let added = self.by_hash.get(&hash).and_then(|all| all.get(at));
+        if let Some(name) = added.as_ref().and_then(copy) {
+            return Ok(name);
+        }
+        let own = added.map(|added| added.name.clone()).unwrap_or_default();
+        let (name, body) = match target {
+            None => (own, function.clone()),
+            Some(target) => {
+                let mut edit = function.edit();
+                edit.set_attr(function.root(), "target", target.attr.clone());
+                (self.free_name(&format!("{own}_{}", target.kind)), edit.finish()?)
+            }
+        };
+        self.module.set(name.clone(), body);
+        if let Some(added) = self.by_hash.get_mut(&hash).and_then(|all| all.get_mut(at)) {
+            added.copies.push((target.cloned(), name.clone()));
+        }
+        Ok(name)
     }
 
     /// Emits the call of a PrimFunc that replaces a call of an operator.
@@ -240,12 +290,13 @@ impl PrimFuncs {
         legalized: &Legalized,
         function: &Body,
         rw: &mut Rewriter<'b>,
-    ) -> PrimCall {
+    ) -> Result<PrimCall, PassError> {
         let place = |arg: &LegalizedArg| form.values.iter().position(|value| *value == arg.value(rw.body()).0);
         let args = legalized.args.iter().map(|arg| (*arg, place(arg))).collect();
-        let callee = rw.edit().function_of(&self.name_of(legalized), function);
         let out = legalized.result_type(&value.ty().to_owned());
-        PrimCall { callee, args, symbols: legalized.symbols.clone(), out }
+        let target = self.devices.target_of(&out).cloned();
+        let callee = rw.edit().function_of(&self.name_of(legalized, target.as_ref())?, function);
+        Ok(PrimCall { callee, args, symbols: legalized.symbols.clone(), out })
     }
 }
 
