@@ -57,7 +57,7 @@ def test_symbolic_shapes_and_branches():
         def main(c: R.Tensor((), "bool"), x: R.Tensor(("m", "n"), "float32")):
             m = T.int64()
             n = T.int64()
-            if c:  # noqa: SIM108: the source is not executed as Python
+            if c:  # noqa: SIM108 - the source is not executed as Python
                 y = R.emit_te(zeros, [m * n])
             else:
                 y = R.reshape(x, R.shape([m * n]))

@@ -78,7 +78,7 @@ class Node:
             return True
         if self._defines:
             return by.definitions(self, other)
-        for name in fields_of(type(self)):  # noqa: SIM110: a generator takes more stack
+        for name in fields_of(type(self)):  # noqa: SIM110 - a generator takes more stack
             if not by.same(getattr(self, name), getattr(other, name), defines):
                 return False
         return True

@@ -426,7 +426,7 @@ class PyExprMutator(ExprFunctor):
 def _all_same(a: Any, b: Any) -> bool:
     if len(a) != len(b):
         return False
-    for x, y in zip(a, b, strict=True):  # noqa: SIM110: a generator is slower
+    for x, y in zip(a, b, strict=True):  # noqa: SIM110 - a generator is slower
         if x is not y:
             return False
     return True

@@ -114,7 +114,7 @@ class TensorType(Type):
         dims, others = getattr(self.shape, "values", None), getattr(other.shape, "values", None)
         if dims is None or others is None:
             return self.shape is other.shape
-        for dim, wanted in zip(dims, others, strict=True):  # noqa: SIM110: a generator is slower
+        for dim, wanted in zip(dims, others, strict=True):  # noqa: SIM110 - a generator is slower
             if dim is not wanted:
                 return False
         return True

@@ -124,7 +124,7 @@ def _of_host(body: _passhost.Body, name: str, _before: BaseFunc | None) -> PrimF
 
 
 def _text_of(node: Any) -> str:
-    # Imported here, because few programs print parts of functions.
+    # Later, because few programs print parts of functions.
     from passhost.tirx.text import node_text
 
     return node_text(node)
