@@ -180,6 +180,16 @@ impl Case {
         Case { name, folder: tempfile::tempdir().expect("a temporary folder") }
     }
 
+    /// Returns a copy of the program. Another process makes it: while this one has the file open, a child that another
+    /// test starts could keep it open for writing, and the copy could not be executed.
+    #[cfg(target_os = "linux")]
+    fn program(&self, name: &str) -> PathBuf {
+        let to = self.path(name);
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_passhost")).arg(&to).status().expect("cp");
+        assert!(copied.success(), "the program can be copied");
+        to
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

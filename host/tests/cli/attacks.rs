@@ -244,7 +244,7 @@ impl Case {
         let Some(user) = user else { return self.command(args) };
         let program = self.path("program");
         if !program.exists() {
-            std::fs::copy(env!("CARGO_BIN_EXE_passhost"), &program).expect("a copy");
+            self.program("program");
             std::fs::copy(example("attacks"), self.path("libzoo_attacks.so")).expect("a copy");
             std::fs::write(self.path("passes.toml"), "[[plugin]]\npath = \"libzoo_attacks.so\"\n").expect("a manifest");
         }

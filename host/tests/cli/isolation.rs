@@ -307,8 +307,7 @@ fn what_the_system_does_not_give() {
 fn a_program_that_is_no_worker() {
     use std::os::unix::fs::PermissionsExt;
     let case = case("a_program_that_is_no_worker");
-    let program = case.path("passhost");
-    std::fs::copy(env!("CARGO_BIN_EXE_passhost"), &program).expect("a copy");
+    let program = case.program("passhost");
     let passes = "zoo.Ends{how=sleep},zoo.Idle";
     let mut command = Command::new(&program);
     command.args(["run", "small.py", "--isolate", "--keep-going", "--plugin-timeout", "4s", "--passes", passes]);
