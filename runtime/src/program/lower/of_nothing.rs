@@ -33,7 +33,7 @@ impl<'b> Nest<'b> {
         let (mut loops, mut next) = (Vec::new(), outermost);
         let init = loop {
             match next.stmt()? {
-                Stmt::For { var, min, extent, .. } if next.operand(2).is_none() => {
+                Stmt::For { var, min, extent, .. } if next.loop_step().is_none() => {
                     loops.push(Of { var, min, extent, reduces: false });
                 }
                 Stmt::Block => break next.block_init()?,

@@ -64,7 +64,7 @@ impl Lower {
         kind: &str,
     ) -> Result<(), Fault> {
         let (min, mut extent) = (self.form(min, 0)?, self.form(extent, 0)?);
-        let step = stmt.operand(2).map(|step| self.form(step, 0)).transpose()?;
+        let step = stmt.loop_step().map(|step| self.form(step, 0)).transpose()?;
         if let Some(step) = &step {
             // The loop counts from `min` up to `min + extent` in steps. The number of iterations is the quotient of
             // extent and step, rounded up.
@@ -104,7 +104,7 @@ impl Lower {
     }
 
     fn ceil_div(&self, extent: i64, stmt: Value<'_>) -> Affine {
-        let step = stmt.operand(2).and_then(|step| step.dim()?.as_int()).unwrap_or(1).max(1);
+        let step = stmt.loop_step().and_then(|step| step.dim()?.as_int()).unwrap_or(1).max(1);
         (extent.saturating_add(step - 1)).div_euclid(step).into()
     }
 

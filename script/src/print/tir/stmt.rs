@@ -232,7 +232,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push(if range { "" } else { kind });
         self.push("(");
         let zero = value.operand(0).and_then(|min| self.int_of(min)).is_some_and(|(min, _)| min == 0);
-        let step = value.operand(2);
+        let step = value.loop_step();
         if zero && step.is_none() {
             self.operand(value, 1, 0);
         } else {
