@@ -549,8 +549,7 @@ fn what_is_told_without_end() {
     ] {
         let ended = harm(&case, None, how, &["--plugin-timeout", "2s"]);
         // A fast machine can send that much in less than the time limit.
-        let limits =
-            ["its worker exceeded the time limit of 2 s per call", "it sent more than 2147"];
+        let limits = ["its worker exceeded the time limit of 2 s per call", "it sent more than 2147"];
         let limited = limits.iter().any(|limit| ended.said.contains(limit));
         assert!(ended.code == 3 && limited, "{how}: {}", ended.end());
         assert!(ended.said.contains(what), "{how}: {}", ended.end());
