@@ -208,7 +208,9 @@ fn call_packed<'b>(value: Value<'b>, packed: &str, rw: &mut Rewriter<'b>) -> V {
 struct PrimFuncs {
     module: plugin_api::ir::ModuleEdit,
     devices: Devices,
-    by_hash: BTreeMap<u64, Vec<Added>>,
+    added: Vec<Added>,
+    /// The indices of the added functions with a hash.
+    by_hash: BTreeMap<u64, Vec<usize>>,
     /// For each name, the number to append at its next use; 0 for none.
     numbers: BTreeMap<String, u32>,
     /// The names of all `Added`. The module may have such a function only under a name with a target.
@@ -227,6 +229,7 @@ impl PrimFuncs {
         PrimFuncs {
             module: module.edit(),
             devices: Devices::of(module),
+            added: Vec::new(),
             by_hash: BTreeMap::new(),
             numbers: BTreeMap::new(),
             taken: BTreeSet::new(),
@@ -245,40 +248,41 @@ impl PrimFuncs {
         }
     }
 
-    /// Returns the name of an added function for a target, reusing an equal function that was added before.
-    fn name_of(&mut self, legalized: &Legalized, target: Option<&Target>) -> Result<String, PassError> {
+    /// Returns the index of an added function, reusing an equal function that was added before.
+    fn added(&mut self, legalized: &Legalized) -> usize {
         let function = &legalized.function;
         let hash = function.structural_hash();
-        let added = self.by_hash.get(&hash).into_iter().flatten();
-        let known = added.into_iter().position(|added| added.function.structural_eq(function));
-        let at = match known {
-            Some(at) => at,
-            None => {
-                let name = self.free_name(&legalized.name);
-                self.taken.insert(name.clone());
-                let all = self.by_hash.entry(hash).or_default();
-                all.push(Added { name, function: function.clone(), copies: Vec::new() });
-                all.len() - 1
-            }
-        };
-        let copy = |added: &&Added| Some(added.copies.iter().find(|(of, _)| of.as_ref() == target)?.1.clone());
-        let added = self.by_hash.get(&hash).and_then(|all| all.get(at));
-        if let Some(name) = added.as_ref().and_then(copy) {
-            return Ok(name);
+        let known = self.by_hash.get(&hash).into_iter().flatten();
+        let known = known.copied().find(|at| self.added[*at].function.structural_eq(function));
+        known.unwrap_or_else(|| {
+            let name = self.free_name(&legalized.name);
+            self.taken.insert(name.clone());
+            let at = self.added.len();
+            self.added.push(Added { name, function: function.clone(), copies: Vec::new() });
+            self.by_hash.entry(hash).or_default().push(at);
+            at
+        })
+    }
+
+    /// Returns the name of the copy of an added function for a target.
+    fn name_of(&mut self, legalized: &Legalized, target: Option<&Target>) -> Result<String, PassError> {
+        let at = self.added(legalized);
+        let (function, Added { name: own, copies, .. }) = (&legalized.function, &self.added[at]);
+        if let Some((_, name)) = copies.iter().find(|(of, _)| of.as_ref() == target) {
+            return Ok(name.clone());
         }
-        let own = added.map(|added| added.name.clone()).unwrap_or_default();
         let (name, body) = match target {
-            None => (own, function.clone()),
+            None => (own.clone(), function.clone()),
             Some(target) => {
+                let stem = format!("{own}_{}", target.kind);
                 let mut edit = function.edit();
                 edit.set_attr(function.root(), "target", target.attr.clone());
-                (self.free_name(&format!("{own}_{}", target.kind)), edit.finish()?)
+                let body = edit.finish()?;
+                (self.free_name(&stem), body)
             }
         };
         self.module.set(name.clone(), body);
-        if let Some(added) = self.by_hash.get_mut(&hash).and_then(|all| all.get_mut(at)) {
-            added.copies.push((target.cloned(), name.clone()));
-        }
+        self.added[at].copies.push((target.cloned(), name.clone()));
         Ok(name)
     }
 
