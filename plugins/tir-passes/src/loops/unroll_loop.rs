@@ -110,8 +110,8 @@ struct Count {
 /// The replacement of a statement.
 #[derive(Clone, Copy)]
 enum Chosen {
-    /// The loop is replaced by its content, once for each iteration.
-    WriteOut(i64),
+    /// The loop is replaced by its content, once for each of its `n` iterations; each adds `step` to the variable.
+    WriteOut { n: i64, step: i64 },
     /// Mark the loop.
     Mark,
     /// The statement is a pragma of this pass, and is replaced by its content.
@@ -177,7 +177,8 @@ impl<'b> Choice<'b> {
         let Some(Stmt::For { var, extent, kind, .. }) = stmt.stmt() else { return Ok(Count::default()) };
         let mut count = self.content(stmt)?;
         let extent = self.analyzer.index_bounds(extent).constant();
-        let known = extent.and_then(|extent| Some(quotient_up(extent, step_of(stmt)?)));
+        let step = step_of(stmt);
+        let known = extent.zip(step).map(|(extent, step)| quotient_up(extent, step));
         let n = known.filter(|n| (0..=i64::from(i32::MAX)).contains(n));
         let marked = kind == loop_kind::UNROLL;
         if let Some(n) = known.filter(|n| marked && *n > i64::from(i32::MAX)) {
@@ -210,14 +211,14 @@ impl<'b> Choice<'b> {
             count.kept += 1;
         }
         let single = max_extent == 1 && n.is_some_and(|n| n <= 1);
-        match n {
-            Some(n) if unrolls && explicit || single => {
+        match n.zip(step) {
+            Some((n, step)) if unrolls && explicit || single => {
                 count.written = count.written.saturating_mul(n);
                 count.copies = count.written;
                 if count.copies > MOST_COPIES {
                     return Err(too_many(stmt, var, n, count.copies));
                 }
-                self.chosen.insert(stmt, Chosen::WriteOut(n));
+                self.chosen.insert(stmt, Chosen::WriteOut { n, step });
             }
             _ if unrolls && !marked => drop(self.chosen.insert(stmt, Chosen::Mark)),
             _ => {}
@@ -261,12 +262,12 @@ impl<'b> TirRewrite<'b> for Unroll<'b> {
             return if chosen.is_some() { w.content(self, stmt) } else { w.stmt(self, stmt) };
         };
         match chosen {
-            Chosen::WriteOut(0) => {
+            Chosen::WriteOut { n: 0, .. } => {
                 let nothing = w.int(0, DType::I32);
                 w.evaluate(nothing);
             }
-            Chosen::WriteOut(n) => {
-                let (min, step) = (first_value(self, min, var, w)?, step_of(stmt).unwrap_or(1));
+            Chosen::WriteOut { n, step } => {
+                let min = first_value(self, min, var, w)?;
                 for i in 0..n {
                     let i = w.int(i * step, var.ty().dtype());
                     let i = w.add(min, i);
