@@ -83,21 +83,6 @@ impl Analyzer {
         Arc::make_mut(&mut self.vars).insert(sym.id, known);
     }
 
-    /// Binds the variable to a set of remainders; bounds that were bound earlier still hold.
-    ///
-    /// ```
-    /// # use plugin_api::{arith::{Analyzer, ModularSet}, prelude::*, scalar::PrimOp};
-    /// let n = Sym { id: 0, dtype: DType::I64 };
-    /// let mut analyzer = Analyzer::new();
-    /// analyzer.bind_modular(n, ModularSet::new(4, 0));
-    /// let rest = Dim::binary(PrimOp::FloorMod, Dim::Var(n), Dim::Int(2));
-    /// assert_eq!(analyzer.simplify(&rest), Dim::Int(0));
-    /// ```
-    pub fn bind_modular(&mut self, sym: Sym, set: ModularSet) {
-        Arc::make_mut(&mut self.vars).entry(sym.id).or_insert((Bounds::EVERYTHING, set)).1 = set;
-        self.ready = false;
-    }
-
     /// Binds the variable to the values `min` to `min + extent - 1`; both `min` and `extent` may be symbolic.
     ///
     /// ```
@@ -308,20 +293,6 @@ impl Analyzer {
         self.refresh();
         let id = self.enter_simple(condition);
         condition.dtype() == DType::BOOL && self.store.as_int(id) == Some(1)
-    }
-
-    /// Returns true if `a < b` provably holds for all values of the variables.
-    ///
-    /// ```
-    /// # use plugin_api::{arith::{Analyzer, Bounds}, prelude::*};
-    /// let n = Sym { id: 0, dtype: DType::I64 };
-    /// let mut analyzer = Analyzer::new();
-    /// analyzer.bind_bounds(n, Bounds::of(0, 7));
-    /// assert!(analyzer.can_prove_less(&Dim::Var(n), &Dim::Int(8)));
-    /// assert!(!analyzer.can_prove_less(&Dim::Var(n), &Dim::Int(7)));
-    /// ```
-    pub fn can_prove_less(&mut self, a: &Dim, b: &Dim) -> bool {
-        self.can_prove(&Dim::binary(PrimOp::Lt, a.clone(), b.clone()))
     }
 
     /// Returns true if `a >= b` provably holds for all values of the variables.

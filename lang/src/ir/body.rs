@@ -153,13 +153,6 @@ impl Body {
         UseCounts(counts)
     }
 
-    /// Returns the leaf of an operator, so that callees can be compared by word instead of by name; `None` if the body does not use it.
-    pub fn find_op(&self, name: &str) -> Option<Value<'_>> {
-        let raw = self.raw();
-        let at = raw.leaves().iter().position(|l| l.kind == leaf::OP && raw.str(l.val as u32) == name)?;
-        Some(Value { raw, op: at as u32 | LEAF_BIT })
-    }
-
     /// Returns true if the body may mention functions of the module. Most PrimFuncs do not, so they need not be searched.
     pub fn mentions_functions(&self) -> bool {
         self.raw().leaves().iter().any(|leaf| leaf.kind == leaf::GLOBAL_VAR)

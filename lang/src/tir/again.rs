@@ -133,11 +133,6 @@ impl<'b> Again<'b> {
         self.edit.old()
     }
 
-    /// Returns the number of statements written so far, for example to detect empty content.
-    pub fn n_written(&self) -> u64 {
-        self.written
-    }
-
     /// Sets the current value of a variable, a buffer or a nested expression of the old body.
     pub fn set(&mut self, old: Value<'b>, v: V) {
         self.now.insert(old.word(), v);
@@ -375,11 +370,6 @@ impl<'b> Again<'b> {
     /// Writes a number, or an expression of symbolic variables.
     pub fn dim(&mut self, dim: &Dim) -> V {
         self.edit.builder().scalar(dim)
-    }
-
-    /// Writes a data type as an argument.
-    pub fn dtype_arg(&mut self, dtype: DType) -> V {
-        self.edit.builder().dtype(dtype)
     }
 
     /// Writes an operation on two values, without folding it.

@@ -82,11 +82,6 @@ impl<K: Hash + Eq, T> ScopedMap<K, T> {
         self.slot_of(key)?.innermost()
     }
 
-    /// Returns the outermost scope that has an entry of a key, where 0 is the outermost.
-    pub fn level_of(&self, key: &K) -> Option<usize> {
-        self.slot_of(key)?.level()
-    }
-
     /// Adds an entry to the innermost scope.
     pub fn insert(&mut self, key: K, value: T) {
         self.insert_at(self.scopes.len() - 1, key, value);
@@ -148,7 +143,7 @@ mod tests {
         map.insert("b", 3);
         assert_eq!((map.get(&"a"), map.get(&"b")), (Some(&2), Some(&3)));
         map.insert_at(0, "b", 4);
-        assert_eq!((map.get(&"b"), map.level_of(&"b")), (Some(&3), Some(0)));
+        assert_eq!(map.get(&"b"), Some(&3));
         map.leave();
         assert_eq!((map.get(&"a"), map.get(&"b")), (Some(&1), Some(&4)));
     }

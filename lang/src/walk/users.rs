@@ -27,7 +27,6 @@ use crate::ir::{Body, Region, Value};
 /// let (a, c) = (body.lookup_binding("a").expect("`a`"), body.lookup_binding("c").expect("`c`"));
 /// assert_eq!(users.only(a), Some(c));
 /// assert!(users.each(a).all(|user| user.as_call_to("relax.exp").is_some()));
-/// assert_eq!(users.only_binding(c), None); // the function returns it
 /// # Ok::<(), SealError>(())
 /// ```
 pub struct Users {
@@ -89,16 +88,6 @@ impl Users {
             [user] => Some(value.sibling(*user as usize)),
             _ => None,
         }
-    }
-
-    /// Returns the only binding that uses a value, directly or through a tuple or another nested expression. Returns `None` if the value is used
-    /// twice, is a result, or is unused.
-    pub fn only_binding<'a>(&self, value: Value<'a>) -> Option<Value<'a>> {
-        let mut user = self.only(value)?;
-        while user.is_nested() {
-            user = self.only(user)?;
-        }
-        user.is_binding().then_some(user)
     }
 
     /// Iterates over the users of a value.
