@@ -1,7 +1,7 @@
 //! A bundle: one file with everything needed to reproduce a failed run. `passhost run --bundle` writes it, and `passhost replay` reads it.
 //!
-//! The format is JSON. The module is the one before the failed step, so that completed steps need not run again; [`Bundle::past`] has the
-//! outcomes of the passes before it. Instead of the plugins, a bundle contains their lockfile entries.
+//! The format is JSON. It contains the module before the failed step, so that completed steps need not run again; [`Bundle::past`]
+//! contains the outcomes of earlier passes. Instead of the plugins, a bundle contains their lockfile entries.
 
 use crate::files::Output;
 use crate::report::error::Error;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// Version of the format that this host writes. It is also the newest version that this host reads.
 const FORM: u64 = 1;
 
-/// A failure, in a form that can be compared with that of another run.
+/// A failure, in a form in which the failures of two runs can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
     /// Full name of the failed pass, if a pass failed.
@@ -57,7 +57,7 @@ impl Failed {
     }
 }
 
-/// Returns the message without the name of the input, which differs when the module is replayed.
+/// Returns the message without the name of the input, because a replay has a different input.
 fn without_origin(error: &Error) -> String {
     match error {
         Error::IllFormed { message, .. } => message.clone(),
@@ -85,7 +85,7 @@ impl std::fmt::Display for Failed {
 pub struct Asked {
     /// The pipeline, in the form of `--passes`.
     pub pipeline: String,
-    /// Levels of precedence, the highest first.
+    /// Precedence levels, highest first.
     pub selections: Vec<Selection>,
     /// Config values, in the form of `--config`.
     pub config: Vec<String>,
@@ -108,7 +108,7 @@ pub struct Asked {
 /// A failed run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bundle {
-    /// Version of passhost, and its system.
+    /// Version of passhost, and the system that it runs on.
     pub made_by: String,
     /// The request of the run.
     pub asked: Asked,
@@ -172,7 +172,7 @@ impl Bundle {
     /// Reads the text of a bundle.
     ///
     /// # Errors
-    /// Why the text is invalid.
+    /// If the text is not a valid bundle.
     pub fn parse(origin: &str, text: &str) -> Result<Bundle, Error> {
         read(text).map_err(|message| match crate::text::looks_like_module(text) {
             true => Error::InputFile {
@@ -197,7 +197,7 @@ fn selection_json(selection: &Selection) -> Value {
     })
 }
 
-/// Returns the name in a bundle for the outcome of a pass that ran or was vetoed.
+/// Returns the name that a bundle uses for the outcome of a pass that ran or was vetoed.
 fn past_name(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Changed => "changed",

@@ -1,4 +1,4 @@
-//! The arguments that several commands have.
+//! Arguments shared by several commands.
 
 use crate::plugins::amounts::{bytes, memory, milliseconds, within};
 use crate::plugins::limits::Limits;
@@ -24,15 +24,15 @@ pub(in crate::cli) struct InputArgs {
     /// The module: TVMScript, or a file in a format that a plugin reads (`passhost list` shows the formats). `-` reads standard
     /// input.
     pub(in crate::cli) input: PathBuf,
-    /// Reads the module in this format: tvmscript, or that of a plugin, with options: onnx or 'onnx{key=value}'. Default: the
-    /// extension of the file decides, else its first bytes.
+    /// The format of the module: tvmscript or a format of a plugin, with options if needed, as in onnx or 'onnx{key=value}'.
+    /// Default: determined by the extension of the file, or else by its first bytes.
     #[arg(long, value_name = "FORMAT")]
     pub(in crate::cli) from: Option<String>,
-    /// Makes constants of parameters of the function `main`, or of the only function: a file with tensors by the names of the
-    /// parameters, .safetensors or .npz.
+    /// Binds parameters of the function `main`, or of the only function, to constants from a .safetensors or .npz file, whose
+    /// tensors have the names of the parameters.
     ///
-    /// A tensor named block.0.weight is also for a parameter block_0_weight. A tensor that is not for a parameter is an error.
-    /// The data of a .safetensors file stays there until something reads it.
+    /// A tensor named block.0.weight also matches a parameter block_0_weight. A tensor without a matching parameter is an
+    /// error. The data of a .safetensors file is read when it is first used.
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) params: Option<PathBuf>,
 }
@@ -63,11 +63,11 @@ pub(in crate::cli) struct Select {
     /// Runs these passes: 'A,B{key=value, list=[a,b]}', or @FILE to read them from a file. If empty, the module is only
     /// read, checked and printed.
     ///
-    /// Sequential(name=late,opt_level=3)[A,B] runs several passes as one. repeat(8)[A,B] runs them until a round
-    /// changes nothing; the run fails if the 8th round (default: the 16th) still changes something, or if a round ends
-    /// with the module of an earlier one. all(opt_level=1) runs all passes up to that opt_level (default: that of the
-    /// run) in the order of the plugins, without disabled and composite passes. Required passes run as usual. The last
-    /// item of a list may be followed by a comma. In a file, # starts a comment.
+    /// Sequential(name=late,opt_level=3)[A,B] runs several passes as one. repeat(8)[A,B] runs them until a round changes
+    /// nothing; the run fails if the 8th round (default: the 16th) still changes something, or if a round ends with the module
+    /// of an earlier one. all(opt_level=1) runs all passes up to that opt_level (default: that of the run) in the order of the
+    /// plugins, except disabled and composite passes. Required passes run as usual. The last item of a list may be followed by
+    /// a comma. In a file, # starts a comment.
     #[arg(long, value_name = "PASSES")]
     pub(in crate::cli) passes: Option<String>,
     /// Skips passes with a higher opt_level, unless another pass requires them.
@@ -130,20 +130,20 @@ pub(in crate::cli) struct IsolateArgs {
     /// `isolate = true` in the manifest isolates a single plugin.
     #[arg(long)]
     pub(in crate::cli) isolate: bool,
-    /// Time limit for a call of a plugin in its own process: 30s, 500ms, 5min. Default: that of the manifest, or 5 min.
+    /// Time limit for a call of a plugin in its own process: 30s, 500ms, 5min. Default: the limit in the manifest, or 5 min.
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub(in crate::cli) plugin_timeout: Option<u64>,
-    /// Memory limit for the process of a plugin: 512MiB, 2GiB; 16MiB or more. Default: that of the manifest, or half of
-    /// the memory of this machine.
+    /// Memory limit for the process of a plugin: 512MiB, 2GiB; 16MiB or more. Default: the limit in the manifest, or half of
+    /// this machine's memory.
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub(in crate::cli) plugin_memory: Option<u64>,
-    /// Limit of the total processor time of a plugin's process: 60s. Default: that of the manifest, or unlimited.
+    /// Limit on the total processor time of a plugin's process: 60s. Default: the limit in the manifest, or unlimited.
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub(in crate::cli) plugin_cpu: Option<u64>,
 }
 
 impl IsolateArgs {
-    /// Returns the options that were given and that limit a process of a plugin.
+    /// Returns the given options that limit the processes of plugins.
     pub(in crate::cli) fn limits_given(&self) -> Vec<&'static str> {
         let IsolateArgs { isolate: _, plugin_timeout, plugin_memory, plugin_cpu } = self;
         let all =
@@ -205,11 +205,11 @@ pub(in crate::cli) struct Executed {
     pub(in crate::cli) module: InputArgs,
     /// The extent of a symbolic dimension of generated inputs: 'n=5'. May be repeated.
     ///
-    /// Default: 8 for `exec`; several for `validate`: 0, 1, 2, primes, extents around powers of two, and extents above
-    /// the constants of the code.
+    /// Default: 8 for `exec`; several for `validate`: 0, 1, 2, primes, extents around powers of two, and extents above the
+    /// constants in the code.
     #[arg(long, value_name = "NAME=N")]
     pub(in crate::cli) dim: Vec<String>,
-    /// Memory limit for all tensors that exist at a time: 512MiB, 2GiB. Default: half of the memory of this machine.
+    /// Memory limit for all tensors that exist at the same time: 512MiB, 2GiB. Default: half of the memory of this machine.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(in crate::cli) limit_memory: Option<u64>,
     /// The backend that executes PrimFuncs. All backends give the same bits.

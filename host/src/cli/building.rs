@@ -1,4 +1,5 @@
-//! Progress of cargo while it builds plugin crates: a line, or on a terminal a spinner with cargo's latest line.
+//! Shows cargo's progress while it builds plugin crates: one line, or, on a terminal, a spinner with cargo's
+//! latest line of output.
 
 use super::messages::Messages;
 use crate::plugins::crates::Watcher;
@@ -35,7 +36,7 @@ impl Watcher for Building {
     }
 
     fn says(&self, line: &str) {
-        // Without the bar, this line explains why nothing happens.
+        // Without the spinner, this line explains the delay.
         if self.bar.borrow().is_none() && line.starts_with("Blocking") {
             self.messages.tell(&format!("passhost: waiting for another cargo: {}", visible_line(line)));
         }

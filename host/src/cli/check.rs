@@ -1,5 +1,5 @@
-//! The command `check`: reports every fault of a manifest, its plugins and the given modules, but no faults that only
-//! follow from others.
+//! The command `check`: reports every fault in a manifest, its plugins and the given modules, except faults that only
+//! follow from other faults.
 
 use super::arguments::{InputArgs, Plugins};
 use super::building::Building;
@@ -34,14 +34,14 @@ pub(in crate::cli) struct CheckArgs {
     pub(in crate::cli) from: Option<String>,
     #[command(flatten)]
     pub(in crate::cli) plugins: Plugins,
-    /// Neither builds nor loads plugins. Otherwise, each plugin is loaded in its own process, which runs its
+    /// Does not build or load plugins. By default, each plugin is loaded in its own process, which runs its
     /// constructors.
     #[arg(long)]
     pub(in crate::cli) no_load: bool,
 }
 
-/// Shows all problems, and returns the exit code of the gravest. With `--locked`, plugins that differ from the lockfile
-/// are problems. Without `--no-load`, each plugin is opened in a process of its own.
+/// Shows all problems, and returns the exit code of the most severe one. With `--locked`, plugins that differ from the
+/// lockfile are problems. Without `--no-load`, each plugin is opened in a process of its own.
 pub(super) fn check(path: &Path, args: &CheckArgs, messages: Messages) -> Result<u8, Error> {
     let (locked, loads) = (args.plugins.locked, !args.no_load);
     let (manifest, problems) = Manifest::load_all(path)?;
@@ -55,7 +55,7 @@ pub(super) fn check(path: &Path, args: &CheckArgs, messages: Messages) -> Result
     let (engine, refused) = Engine::list(&manifest, keeper, &Building::new(messages));
     tell_stale(engine.lock(), messages);
     errors.extend(refused);
-    // If a plugin cannot be listed, unknown names may be its names, so they are not reported.
+    // If a plugin cannot be listed, unknown names may belong to it, so they are not reported.
     let complete = errors.is_empty();
     let mut fine = 0;
     for (id, owner) in engine.registry().owners() {
@@ -132,7 +132,7 @@ fn wrong_pipelines(manifest: &Manifest, checker: &mut Checker<'_>) -> Vec<Error>
         let own = selection(format!("pipeline `{name}`"), &pipeline.settings);
         let checked = Written::of_manifest(manifest, pipeline)
             .and_then(|written| checker.pipeline(&written.pipeline, own).map_err(|error| written.shown(error.into())));
-        // An error without a place is reported at the whole pipeline.
+        // An error without a position is reported at the whole pipeline.
         checked.err().map(|error| match error {
             Error::Entry { .. } => error,
             error => manifest.entry(&pipeline.span, error),
@@ -143,7 +143,7 @@ fn wrong_pipelines(manifest: &Manifest, checker: &mut Checker<'_>) -> Vec<Error>
 
 /// Returns the errors that prevent a pass from being planned in any pipeline, except errors that are already in `said`.
 fn wrong_passes(checker: Checker<'_>, said: &[Error]) -> Vec<Error> {
-    // A cycle is compared by its key, because pipelines with different lists enter the same cycle in different places.
+    // Cycles are compared by their keys, because different pipelines enter the same cycle at different passes.
     let told = |error: &PlanError| match error {
         PlanError::Cycle { key, .. } | PlanError::CompositeCycle { key, .. } => format!("{key:?}"),
         other => other.to_string(),
@@ -166,7 +166,7 @@ fn unknown_names(registry: &Registry, messages: Messages) -> Vec<Error> {
     wrong.into_iter().map(|unknown| Error::Request { message: unknown.to_string(), help: help() }).collect()
 }
 
-/// Returns errors for operators in the sources of plugins that no plugin declares.
+/// Returns errors for operators that plugin sources use and no plugin declares.
 fn unknown_operators(engine: &Engine) -> Vec<Error> {
     let of_owner = |(id, owner): (OwnerId, &Owner)| -> Vec<Error> {
         let message = |found: &UnknownOperator| format!("plugin `{}`: {found}", owner.name);
@@ -179,7 +179,7 @@ fn unknown_operators(engine: &Engine) -> Vec<Error> {
     engine.registry().owners().flat_map(of_owner).collect()
 }
 
-/// Warns of declarations in the sources of plugins that the plugins do not export, so that no pipeline can find them.
+/// Warns of declarations in plugin sources that the plugins do not export, and that therefore no pipeline can find.
 fn tell_unexported(engine: &Engine, messages: Messages) {
     let of_owner = |(id, owner): (OwnerId, &Owner)| -> Vec<Report> {
         let report =

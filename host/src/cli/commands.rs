@@ -37,10 +37,10 @@ pub(in crate::cli) struct Cli {
     pub(in crate::cli) color: ColorChoice,
     /// Format of diagnostics, warnings, errors and the summary of `run` on standard error.
     ///
-    /// With json, each message is one line: an object with `level`, `message`, `places`, `notes`, `help` and
-    /// `rendered`, and, where known, `pass`, `plugin`, `file`, `function` and `position`. For a failed step, it also
-    /// has `cause`: error, panic, crash, ill-formed or option. The summary is a line `{"summary": [...]}`; `timing`,
-    /// `memory`, `statistics`, printed modules (`printed`) and log events (`log`) have the same form.
+    /// With json, each message is one line: an object with `level`, `message`, `places`, `notes`, `help` and `rendered`,
+    /// and, where known, `pass`, `plugin`, `file`, `function` and `position`. For a failed step, it also contains `cause`:
+    /// error, panic, crash, ill-formed or option. The summary is a line `{"summary": [...]}`; `timing`, `memory`,
+    /// `statistics`, printed modules (`printed`) and log events (`log`) have the same form.
     #[arg(long, global = true, value_enum, default_value = "human", value_name = "FORMAT")]
     pub(in crate::cli) message_format: Format,
     /// Logs more on standard error: -v progress, -vv details.
@@ -61,10 +61,10 @@ pub(in crate::cli) enum Command {
   passhost run model.py --passes 'relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}'
   cat model.py | passhost run - --passes '' > checked.py")]
     Run(RunArgs),
-    /// Executes a function of a module, and prints its results: shapes, data types, checksums and figures.
+    /// Executes a function of a module, and prints its results: shapes, data types, checksums and statistics.
     ///
-    /// Operators are executed through their legalizations, so a module can be executed before and after any pass.
-    /// Results are the same on every machine. No passes run first, unless --passes or --pipeline is given.
+    /// Operators are executed through their legalizations, so a module can be executed before and after any pass. Results
+    /// are the same on every machine. Passes run first only if --passes or --pipeline is given.
     #[command(after_help = "Examples:
   passhost exec model.py --random 1
   passhost exec model.py --inputs weights.npz -o results.npz
@@ -73,9 +73,9 @@ pub(in crate::cli) enum Command {
     /// Runs passes on a module, and checks that each of them preserved its results.
     ///
     /// The functions that a pass changed are executed before and after it, with several extents for each symbolic
-    /// dimension and with random values. Fast functions get more inputs: extents around constants of the code, special
-    /// values, the whole range of integers, and data until each branch is taken. The results are compared within the
-    /// tolerance that the pass declares (`passhost explain PASS` shows it). For a difference, the report contains the
+    /// dimension and with random values. Fast functions get more inputs: extents around constants in the code, special
+    /// values, the whole range of integers, and data generated until each branch is taken. The results are compared within
+    /// the tolerance that the pass declares (`passhost explain PASS` shows it). For a difference, the report contains the
     /// output, the largest error, and the first binding whose value differs. Loops that may run in parallel are checked
     /// for races. The verdict lists what the inputs covered, and what the budget left out. A function counts as not
     /// validated, rather than equal, if a branch or a choice in it is never reached. The module is not written.
@@ -116,8 +116,8 @@ pub(in crate::cli) enum Command {
     /// Writes the native code of PrimFuncs as LLVM IR, as assembly for this machine, or as a library for other
     /// programs.
     ///
-    /// No passes run first, unless --passes or --pipeline is given. An LLVM library is needed; `passhost doctor` shows
-    /// which one is found. A shared library also needs a linker: `cc`, `clang`, `ld.lld`, or that of Rust.
+    /// Passes run first only if --passes or --pipeline is given. An LLVM library is needed; `passhost doctor` shows which
+    /// one is found. A shared library also needs a linker: `cc`, `clang`, `ld.lld`, or that of Rust.
     #[command(after_help = "Examples:
   passhost emit model.py --passes relax.LegalizeOps --kind asm
   passhost emit kernels.py --function matmul --kind llvm-ir -o matmul.ll
@@ -126,9 +126,8 @@ pub(in crate::cli) enum Command {
     /// Measures the run time of a function of a module, and of each of its kernels.
     ///
     /// If the manifest has a pipeline `native`, its passes run first, unless --passes or --pipeline is given. Then the
-    /// function is executed several times. A table shows the time of each kernel, its operations and bytes per second,
-    /// and the fraction of the measured peak of the machine that these reach. Everything is compiled to native code, if
-    /// an LLVM library is found.
+    /// function is executed several times. A table shows the time of each kernel, its operations and bytes per second, and
+    /// their fraction of the machine's measured peak. Everything is compiled to native code, if an LLVM library is found.
     ///
     /// With --against onnxruntime, the function is also written as an ONNX model before the passes run, and onnxruntime
     /// and passhost run it alternately, with the same inputs and number of threads. The exit code is 1 if the results
@@ -138,7 +137,7 @@ pub(in crate::cli) enum Command {
   passhost bench model.py --against onnxruntime --html bench.html
   passhost bench kernels.py --passes '' --function main --times 100 --json")]
     Bench(BenchArgs),
-    /// Shows which tools that passhost can use are installed, and the purpose of each.
+    /// Shows which of the tools that passhost can use are installed, and the purpose of each.
     Doctor(DoctorArgs),
     /// Shows which steps would run, and why, without building, loading or running anything.
     #[command(after_help = "Example:\n  passhost plan --passes acme.GroupConvolutions")]
@@ -150,7 +149,7 @@ pub(in crate::cli) enum Command {
     Config(ListArgs),
     /// Explains one pass, instrument, property, config option or operator, without building or loading the plugins.
     Explain(ExplainArgs),
-    /// Runs a pass, and shows whether its patterns match at a variable, and otherwise why not.
+    /// Runs a pass, and shows whether its patterns match at a variable, and if not, why.
     ///
     /// The passes that it requires run first. The module is not written.
     #[command(
@@ -186,8 +185,8 @@ pub(in crate::cli) enum Command {
     /// The wheel contains the library of the crate, a manifest that lists it, and an entry point of the group
     /// `passhost.plugins`, by which the Python package finds the manifest. Its name and version are those of the crate.
     ///
-    /// The wheel is for the system on which it is built: on Linux, for all systems whose C library is recent enough for
-    /// the plugin. With --library, it is for several systems.
+    /// The wheel supports the system on which it is built; on Linux, all systems whose C library is recent enough for the
+    /// plugin. With --library, it supports several systems.
     #[command(after_help = "Example:\n  passhost package my-passes\n  pip install dist/my_passes-*.whl")]
     Package(package::PackageArgs),
     /// Writes the lockfile: the current versions and hashes of the plugins.

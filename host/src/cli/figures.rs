@@ -1,4 +1,4 @@
-//! Tables of memory and statistics of a run.
+//! Tables of a run's memory use and statistics.
 
 use super::show::table;
 use crate::instruments::memory::Row;
@@ -20,7 +20,7 @@ pub(super) fn memory(passes: &[Row]) -> String {
     format!("\n{}", table(&rows))
 }
 
-/// Renders the same as JSON.
+/// Renders the table as JSON.
 pub(super) fn memory_json(passes: &[Row]) -> serde_json::Value {
     let row = |row: &Row| {
         let (before, after) = row.bodies;
@@ -43,7 +43,7 @@ pub(super) fn statistics(counted: &[Statistic]) -> String {
     format!("\n{}", table(&rows))
 }
 
-/// Renders the same as JSON.
+/// Renders the table as JSON.
 pub(super) fn statistics_json(counted: &[Statistic]) -> serde_json::Value {
     let row = |Statistic { pass, name, sum }: &Statistic| serde_json::json!({ "pass": pass, "name": name, "sum": sum });
     counted.iter().map(row).collect()

@@ -1,4 +1,4 @@
-//! Instruments on the command line: runs those of the host, and lists those of plugins.
+//! Instruments on the command line: runs the instruments of the host, and lists those of plugins.
 
 use super::figures;
 use super::messages::Messages;
@@ -66,7 +66,7 @@ pub(super) struct LookArgs {
     /// Writes a page about the run, even if it fails: the plan, a timeline, the changes of each pass in each function,
     /// counters, diagnostics, and the module with its call graph and dataflow.
     ///
-    /// The page is one HTML file that works offline. A file whose name ends with `.json` gets the data of the page
+    /// The page is one HTML file that works offline. If the file name ends with `.json`, the data of the page is written
     /// instead.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -83,7 +83,7 @@ pub(super) struct LookArgs {
     memory: bool,
 }
 
-/// The records that the instruments of the host make of one run.
+/// The records of the host's instruments for one run.
 pub(super) struct Seen {
     pub(super) timing: Timing,
     pub(super) trace: Option<Trace>,
@@ -94,7 +94,7 @@ pub(super) struct Seen {
     met: RefCell<Option<Met>>,
     /// Verification time of each pass that ran.
     verify: RefCell<Vec<Duration>>,
-    /// What was collected about plugin crates before the run.
+    /// Facts about plugin crates, collected before the run.
     pub(super) survey: RefCell<Survey>,
 }
 
@@ -109,7 +109,7 @@ impl Seen {
 enum TimingFormat {
     /// A table.
     Text,
-    /// One line of JSON, the last one on standard error, even if the run fails.
+    /// One line of JSON, written last on standard error, even if the run fails.
     Json,
 }
 

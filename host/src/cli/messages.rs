@@ -12,7 +12,7 @@ pub(crate) enum Format {
     /// As text.
     #[default]
     Human,
-    /// Each as one line of JSON.
+    /// One line of JSON for each message.
     Json,
 }
 

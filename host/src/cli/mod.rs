@@ -58,7 +58,7 @@ pub fn main() -> ExitCode {
     if let Some(code) = crate::workers::worker().or_else(search::tied) {
         return ExitCode::from(code);
     }
-    // Relative paths stay relative to this folder, even if a plugin changes the current one.
+    // Relative paths stay relative to this folder, even if a plugin changes the current folder.
     from_start(Path::new(""));
     let work = || guarded(command_line).unwrap_or_else(|code| code);
     // The child is created first, while the process has little memory to share.

@@ -40,8 +40,8 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Parses a pipeline that is the whole text. `passes` is the text with its comments blanked, which does not change
-    /// positions.
+    /// Parses a pipeline that fills the whole text. `passes` is the same text with blanked comments; positions in both
+    /// are equal.
     fn parse(origin: PathBuf, (text, passes): (&str, &str), others: Vec<String>) -> Result<Written, Error> {
         let (pipeline, whole) = (Pipeline::default(), 0..text.len());
         Written { pipeline, origin, text: text.into(), start: Some(0), whole, others }.read(passes)

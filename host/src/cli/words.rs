@@ -16,7 +16,7 @@ use std::path::Path;
 /// Parses the arguments of this process.
 ///
 /// # Errors
-/// The reason why they cannot be parsed, or the requested help or version.
+/// If the arguments cannot be parsed, or request help or the version.
 pub(super) fn read() -> Result<Cli, clap::Error> {
     read_from(std::env::args_os().collect())
 }
@@ -74,7 +74,7 @@ fn joined(words: Vec<OsString>) -> Vec<OsString> {
     out
 }
 
-/// Replaces clap's suggestions by those of passhost, because clap only compares letters.
+/// Replaces clap's suggestions by passhost's own, because clap only compares letters.
 fn suggested(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     let text = |error: &clap::Error, kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),

@@ -57,21 +57,21 @@ impl ContextBuilder {
         self
     }
 
-    /// Adds an instrument, after those given before.
+    /// Appends an instrument.
     pub fn instrument(mut self, instrument: Instrument) -> Self {
         self.instruments.push(instrument);
         self
     }
 
-    /// Adds an instrument of a plugin, as in `acme.Counter{every=2}`. It is created when the context is entered, and called after those that
-    /// were given as values.
+    /// Adds an instrument of a plugin, as in `acme.Counter{every=2}`. It is created when the context is entered, and called after the
+    /// instruments given as values.
     pub fn plugin_instrument(mut self, text: &str) -> Self {
         self.own.instruments.push(text.to_string());
         self
     }
 
-    /// Inherits all settings that are not given here from the current context. Its instruments also observe the passes in this context,
-    /// before this context's own.
+    /// Inherits all settings that are not given here from the current context. The instruments of that context also observe the passes in
+    /// this one, and are called before its own instruments.
     pub fn inherit(mut self) -> Self {
         self.outer = Some(PassContext::current());
         self

@@ -16,8 +16,8 @@ pub(crate) enum Missed {
     One(Arc<Question>),
 }
 
-/// The question why a pass matches no pattern at a variable. It is set before a run, and the diagnostics of the pass
-/// contain the answer.
+/// A request to explain why a pass matches no pattern at a variable. It is set before a run, and the diagnostics of
+/// the pass contain the answer.
 pub struct Question {
     pass: String,
     function: Option<String>,
@@ -29,7 +29,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// Creates a question to the pass with this full name about a variable, in one function or in all.
+    /// Creates a request to the pass with this full name about a variable, in one function or in all functions.
     pub fn new(pass: &str, function: Option<&str>, variable: &str) -> Question {
         let (pass, variable, function) = (pass.to_string(), variable.to_string(), function.map(str::to_string));
         Question { pass, function, variable, module: OnceLock::new(), searched: AtomicBool::new(false) }

@@ -45,7 +45,7 @@ pub(crate) struct Settings {
     /// True if runs are planned and executed as in TVM 0.27.
     pub(crate) tvm_compat: bool,
     pub(crate) config: BTreeMap<String, OptionValue>,
-    /// Flags of values, true once the value was read. Contexts that inherit a value share its flag.
+    /// Flags of values, true once the value has been read. Contexts that inherit a value share its flag.
     read: BTreeMap<String, Arc<AtomicBool>>,
     pub(crate) target: Option<Target>,
     /// The missed optimizations to report.
@@ -188,7 +188,7 @@ impl PassContext {
         PassContext { settings, scope: Rc::clone(&self.scope) }
     }
 
-    /// Returns this context with other missed optimizations to show.
+    /// Returns this context with a different selection of missed optimizations to show.
     pub(crate) fn wanting(&self, missed: missed::Missed) -> PassContext {
         let settings = Arc::new(Settings { missed, ..(*self.settings).clone() });
         PassContext { settings, scope: Rc::clone(&self.scope) }
@@ -235,7 +235,7 @@ impl PassContext {
         self.settings.target.as_ref()
     }
 
-    /// Returns the levels of precedence of its selections, the highest first.
+    /// Returns the precedence levels of the selections, highest first.
     pub fn selections(&self) -> &[Selection] {
         &self.settings.selections
     }
@@ -283,8 +283,8 @@ impl PassContext {
         Ok(instruments.mode(mode))
     }
 
-    /// Makes it current on this thread until the scope is left. Scopes are left in reverse order. Its instruments are entered unless it was
-    /// already entered.
+    /// Makes the context current on this thread until the scope is left. Scopes are left in reverse order. Its instruments are entered
+    /// unless it was already entered.
     ///
     /// # Errors
     /// The first instrument that cannot be created or entered. The context is then not entered, and loses its instruments. Also fails if one
@@ -293,8 +293,8 @@ impl PassContext {
         self.with_services(|| self.begin(None))
     }
 
-    /// Like [`PassContext::enter`], but within the services of a run. `run` has the instruments of the plan, which are used if the context
-    /// names none itself.
+    /// Like [`PassContext::enter`], but within the services of a run. The instruments of the plan, in `run`, are used if the context names
+    /// none itself.
     pub(crate) fn begin(&self, run: Option<Asked<'_>>) -> Result<ContextScope, Error> {
         if ENTERED.with_borrow(Vec::len) >= DEEPEST {
             let message = format!("runs and contexts are nested more than {DEEPEST} deep");
@@ -362,7 +362,7 @@ impl PassContext {
         }
     }
 
-    /// Exits its instruments and enters others instead. If the context is not entered, only replaces them.
+    /// Replaces the instruments. If the context is entered, exits the old instruments and enters the new ones.
     ///
     /// # Errors
     /// The first failure, after which the context is without instruments. Also fails while a pass runs in the context, because the old

@@ -1,6 +1,6 @@
-//! Passes that an embedding program creates at run time. Their owner is `host`. In all other respects, they are
-//! planned, verified and observed by instruments like passes of plugins. Also contains the code of a pass, regardless
-//! of its origin.
+//! Passes that an embedding program creates at run time. Their owner is `host`. In all other respects, they are planned,
+//! verified and observed by instruments like passes of plugins. Also defines the type for the code of a pass, regardless of
+//! its origin.
 
 use crate::workers::Opened;
 use passhost_lang::PassError;
@@ -71,8 +71,7 @@ pub fn create_dataflow_block_pass(
     MadePass { info, run: MadeFn::Bodies(Arc::new(blocks)) }
 }
 
-/// The code of a pass. It is in an open plugin, or in this program, which created the pass or is linked with its
-/// plugin.
+/// The code of a pass: in an open plugin, or in this program, which created the pass or is linked with its plugin.
 #[derive(Clone, Copy)]
 pub(crate) enum Code<'e> {
     Plugin(&'e Opened),

@@ -52,7 +52,7 @@ type Trial = Arc<dyn Fn(&Listed) -> Result<(), Error> + Send + Sync>;
 #[derive(Clone)]
 enum Provider {
     Plugin(Arc<Plugin>),
-    /// A pass, or `None` for a config option, which does not consist of code.
+    /// The code of a pass; `None` for a config option, which has no code.
     Program(Option<Box<MadePass>>),
 }
 
@@ -77,8 +77,8 @@ impl Engine {
         Engine::with_lock(manifest, Mode::Off, &())
     }
 
-    /// Like [`Engine::new`], but refuses plugins that differ from the lockfile, as `--locked` does: a library before its metadata is read, a
-    /// crate before it is built. The bytes that were compared are the ones that are loaded later.
+    /// Like [`Engine::new`], but refuses plugins that differ from the lockfile, as `--locked` does. Libraries are compared before their
+    /// metadata is read, crates before they are built. The compared bytes are the bytes that are loaded later.
     ///
     /// # Errors
     /// As for [`Engine::new`]; also if the lockfile is missing, or a plugin differs from it.
@@ -208,25 +208,26 @@ impl Engine {
         let _ = self.trace.set(trace);
     }
 
-    /// Sends modules that passes print, as `transform.PrintIR` does, to `out`. Only the first call has an effect. Without it, they become log
-    /// events.
+    /// Sends modules that passes print, as `transform.PrintIR` does, to `out`. Only the first call has an effect. Without this call, they
+    /// become log events.
     pub fn prints_to(&self, out: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.printed.set(Arc::new(out));
     }
 
     /// Sets a function that tries out each plugin of a plan that is new or changed according to the lockfile, before any plugin of the plan
-    /// is opened. Its error refuses the plugin. Only the first call has an effect. The command line opens the plugin in a separate process.
+    /// is opened. If it returns an error, the plugin is refused. Only the first call has an effect. The command line opens the plugin in a
+    /// separate process.
     pub fn tries_first(&self, trial: impl Fn(&Listed) -> Result<(), Error> + Send + Sync + 'static) {
         let _ = self.trial.set(Arc::new(trial));
     }
 
-    /// Sets which plugins run in their own processes, and how. Must be called before the first plugin is opened, and only the first call has
-    /// an effect. Without it, plugins with `isolate = true` in the manifest are not opened.
+    /// Sets which plugins run in their own processes, and how. Must be called before the first plugin is opened, and only the first call
+    /// has an effect. Without this call, plugins with `isolate = true` in the manifest are not opened.
     pub fn isolates(&self, isolation: Isolation) {
         let _ = self.isolation.set(isolation);
     }
 
-    /// Ends the processes of plugins, including what the plugins do at their end. Without this call, they end with the engine, and their
+    /// Ends the processes of plugins, including the plugins' own cleanup. Without this call, the processes end with the engine, and their
     /// errors are not reported.
     ///
     /// # Errors
@@ -284,7 +285,7 @@ impl Engine {
         workers::try_out(&plugin.listed, plugin.isolated.then_some(&plugin.limits))
     }
 
-    /// Returns the comparison of the plugins with the lockfile: changed and stale ones.
+    /// Returns the comparison of the plugins with the lockfile: the changed and the stale plugins.
     pub fn lock(&self) -> &Compared {
         &self.lock
     }
@@ -336,7 +337,7 @@ impl Engine {
         declared::unexported(folder, &listed.meta)
     }
 
-    /// Returns operators in the patterns and calls of a plugin's sources that no plugin declares.
+    /// Returns the undeclared operators in the patterns and calls of a plugin's sources.
     pub fn unknown_operators(&self, owner: OwnerId) -> Vec<UnknownOperator> {
         let Some((_, folder)) = self.sources(owner) else { return Vec::new() };
         declared::unknown_operators(folder, &self.registry)
@@ -439,9 +440,9 @@ impl Engine {
         passes.chain(instruments).chain(checkers).chain(operators).collect()
     }
 
-    /// Opens the plugins that a plan may call, so that none is refused after work was done. First tries out libraries that are new or changed
-    /// according to the lockfile ([`Engine::tries_first`]), and finally updates the lockfile. If the lockfile cannot be written, the run
-    /// continues, and a warning is returned.
+    /// Opens the plugins that a plan may call, so that no plugin is refused after work has been done. First tries out libraries that are
+    /// new or changed according to the lockfile ([`Engine::tries_first`]), and finally updates the lockfile. If the lockfile cannot be
+    /// written, the run continues, and a warning is returned.
     ///
     /// # Errors
     /// The first plugin, in the order of the manifest, that fails its trial or cannot be opened.
@@ -455,8 +456,8 @@ impl Engine {
         }))
     }
 
-    /// Returns the plugin whose reader reads a file. An isolated plugin gets a worker for this file, which may also read the
-    /// folder of the file, and the folder to which the file leads if it is a link.
+    /// Returns the plugin whose reader reads a file. An isolated plugin gets a worker for this file, which may also read the folder of the
+    /// file, and, if the file is a link, the folder of its target.
     ///
     /// # Errors
     /// The reason why the plugin cannot be opened.
@@ -487,7 +488,7 @@ impl Engine {
 /// A plugin that was opened to read a file.
 pub(crate) enum ToRead<'e> {
     Shared(&'e Opened),
-    /// A plugin in its own worker, which ends after the file was read.
+    /// A plugin in its own worker, which ends after the file has been read.
     Own(Opened),
 }
 
@@ -584,7 +585,7 @@ fn libraries(folders: &[PathBuf]) -> BTreeSet<String> {
 struct OperatorOf<'c> {
     name: &'c str,
     owner: OwnerId,
-    /// Index of the operator among those of its plugin.
+    /// Index of the operator in its plugin.
     at: usize,
     plugin: &'c Opened,
 }
@@ -662,7 +663,7 @@ impl Engine {
 const DEEPEST_RULE: u32 = 100;
 
 thread_local! {
-    /// Number of rules that are currently nested, and true if it ever exceeded the limit.
+    /// Current nesting depth of rules, and true if it ever exceeded the limit.
     static RULES: Cell<(u32, bool)> = const { Cell::new((0, false)) };
 }
 

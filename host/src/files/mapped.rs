@@ -61,7 +61,7 @@ pub(crate) struct MappedFile {
     name: Option<String>,
     /// The file, if it has holes.
     sparse: Option<File>,
-    /// Keeps the file in the list that names it in the message if its bytes disappear.
+    /// Registers the file, so that the message names it if its bytes disappear.
     _listed: maps::Listed,
 }
 
@@ -115,13 +115,13 @@ impl MappedFile {
         }
     }
 
-    /// Records that a part was read. Once enough was read, tells the system that its pages are not needed now.
+    /// Records that a part was read. Once enough has been read, tells the system that the pages are not needed for now.
     fn leave(&self, part: Range<usize>) {
         if READ.fetch_add(part.len(), Ordering::Relaxed) < KEPT {
             return;
         }
         #[cfg(target_os = "linux")]
-        // SAFETY: the map is a read-only map of a file, so that the pages are read from the file again when they are needed.
+        // SAFETY: the map is a read-only map of a file, so pages that are needed again are read from the file.
         let _ = unsafe { self.map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, part.start, part.len()) };
     }
 
@@ -188,13 +188,13 @@ pub(crate) fn extents(file: &File, part: Range<usize>) -> impl Iterator<Item = (
     })
 }
 
-/// Returns the part as a single extent, because systems other than Linux are not asked for holes.
+/// Returns the part as a single extent, because holes are detected only on Linux.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn extents(_: &File, part: Range<usize>) -> impl Iterator<Item = (bool, Range<usize>)> {
     std::iter::once((true, part))
 }
 
-/// Appends the bytes of a tensor to a file, with holes where the mapped file of the tensor has some.
+/// Appends the bytes of a tensor to a file, with holes where the mapped file of the tensor has holes.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -294,7 +294,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Maps a file in the folder of another one.
+/// Maps a file in the folder of another file.
 ///
 /// # Errors
 /// If the name leads out of the folder, or does not name a regular file that can be read.
@@ -305,7 +305,7 @@ pub(crate) fn map_beside(path: Option<&Path>, name: &str) -> Result<Bytes, Strin
         .map_err(|error| format!("it cannot be read: {error}"))
 }
 
-/// Returns the tensor that a reader requests: all bytes of its own file, for an empty name, or of a file beside it.
+/// Returns the tensor that a reader requests: all bytes of its own file if the name is empty, otherwise of a file beside it.
 ///
 /// # Errors
 /// As for [`map_beside`].

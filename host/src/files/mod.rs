@@ -30,7 +30,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// Checks a path, and whether it can be written. Changes nothing. `-` is standard output.
+    /// Checks that a path is valid and can be written. Changes nothing. `-` is standard output.
     ///
     /// # Errors
     /// If the path is a folder, cannot be written, or is in a folder that does not exist.
@@ -85,8 +85,8 @@ impl Output {
         Ok(Output::File { shown: shown.to_path_buf(), path })
     }
 
-    /// Returns true if both are standard output or lead to one file, so that one result would overwrite the other.
-    /// Pipes and devices accept several.
+    /// Returns true if both are standard output or lead to one file, so that one result would overwrite the other. Pipes and devices accept
+    /// several results.
     pub fn is_same(&self, other: &Output) -> bool {
         match (self, other) {
             (Output::Stdout, Output::Stdout) => true,
@@ -95,7 +95,7 @@ impl Output {
         }
     }
 
-    /// Returns true if it is the file at a path.
+    /// Returns true if the output is the file at a path.
     pub fn leads_to(&self, path: &Path) -> bool {
         self.identity().is_some_and(|own| own == identity(path))
     }
@@ -350,7 +350,7 @@ pub fn to_stdout(text: &str) -> Result<(), Error> {
     })
 }
 
-/// The original standard output, after a call of [`keep_stdout`].
+/// The original standard output, saved by [`keep_stdout`].
 static KEPT: OnceLock<File> = OnceLock::new();
 
 /// Reserves standard output for results: what plugins print there goes to standard error from now on. Has no effect on systems other than
@@ -489,7 +489,7 @@ const SMALL: u64 = 64 << 20;
 pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     let place = from_start(path);
     let kind = std::fs::metadata(&place)?.file_type();
-    // Pipes of shells are already open.
+    // Shell pipes are already open.
     let is_open = ["/dev", "/proc"].iter().any(|folder| place.starts_with(folder));
     if is_pipe(kind) && !is_open {
         return Err(io::Error::other("a named pipe, which may never receive data"));

@@ -10,9 +10,9 @@ use std::ops::Range;
 
 /// Maximum length of a header that other programs accept.
 const LONGEST: u64 = 100_000_000;
-/// The key of the header under which texts describe the file.
+/// The header key for strings that describe the file.
 const ABOUT: &str = "__metadata__";
-/// The text that marks files written by passhost, which it may replace.
+/// The text that marks files written by passhost, which passhost may replace.
 const OWN: (&str, &str) = ("written by", "passhost");
 
 /// The names of data types.
@@ -54,13 +54,13 @@ pub(crate) struct Entry {
 /// The content of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Contents {
-    /// The tensors of the file by name; those of unsupported data types are errors.
+    /// The tensors of the file by name; tensors of unsupported data types are errors.
     pub(crate) tensors: BTreeMap<String, Result<Entry, String>>,
     /// True if passhost wrote the file.
     pub(crate) is_own: bool,
 }
 
-/// The entries of a JSON object in order, because a map would hide repeated names.
+/// The entries of a JSON object, in order. A map would hide duplicate names.
 struct Pairs(Vec<(String, Value)>);
 
 impl<'de> Deserialize<'de> for Pairs {
@@ -250,7 +250,7 @@ mod tests {
         );
     }
 
-    /// A header with any change is refused, or all tensors in it lie within the file.
+    /// A damaged header is rejected unless all tensors that it describes lie within the file.
     #[test]
     fn damaged_headers_are_refused_or_within_the_file() {
         let mut whole = header([("first", DType::F32, &[2i64, 3][..], 24), ("second", DType::I64, &[5], 40)]);

@@ -12,7 +12,7 @@ use std::rc::Rc;
 pub struct Row {
     /// Full name of the pass.
     pub pass: String,
-    /// True if it failed. The module is then the one before it.
+    /// True if the pass failed. The module then stays as it was before the pass.
     pub failed: bool,
     /// Bytes of the module's bodies before and after. A body that several functions share counts once.
     pub bodies: (usize, usize),

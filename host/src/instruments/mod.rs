@@ -1,11 +1,12 @@
 //! Calls the instruments of a run.
 //!
-//! `enter` is called in order. If one fails, those already entered are exited in reverse, the list is cleared, and nothing runs. `should_run`
-//! is called on all, and all must agree. `run_before` is called in order, clocks last. Every instrument whose `run_before` succeeded gets
-//! exactly one `run_after` or `run_failed`, clocks first, even if another instrument failed. `exit` is called in order; a failure clears the
-//! list, and later instruments are not exited. A panic is a failure, and an instrument that panicked is not called again. The first failure
-//! stops the run, and failures that follow from it are reported with it. A run that keeps going only leaves out an instrument that failed. In
-//! a TVM-compatible run there is no `run_failed`, and no instrument gets the end of a pass once any instrument failed in it.
+//! `enter` is called in order. If one fails, the instruments already entered are exited in reverse, the list is cleared, and nothing runs.
+//! `should_run` is called on all, and all must agree. `run_before` is called in order, clocks last. Every instrument whose `run_before`
+//! succeeded gets exactly one `run_after` or `run_failed`, clocks first, even if another instrument failed. `exit` is called in order; a
+//! failure clears the list, and later instruments are not exited. A panic is a failure, and an instrument that panicked is not called
+//! again. The first failure stops the run, and failures that follow from it are reported with it. A run that keeps going drops only the
+//! failed instrument. A TVM-compatible run does not call `run_failed`, and calls no instrument at the end of a pass in which an instrument
+//! failed.
 
 pub mod dump;
 pub mod memory;
@@ -51,7 +52,7 @@ enum What {
 
 /// An instrument of a plugin, in any process.
 pub(crate) trait OfPlugin: PassInstrument {
-    /// Returns true if the instrument panicked; it is not called any more.
+    /// Returns true if the instrument panicked; it is then not called again.
     fn panicked(&self) -> bool;
     /// Returns the instrument to its plugin.
     ///
@@ -117,7 +118,7 @@ pub(crate) fn doing(name: &str, plugin: &str, file: Option<&Path>, event: &str) 
     Some(process::begin(&call))
 }
 
-/// The instruments that got `run_before` of a pass and must get its end.
+/// The instruments whose `run_before` was called for a pass, and whose `run_after` or `run_failed` is still to be called.
 #[must_use = "each of them must be called when the pass has ended"]
 #[derive(Debug)]
 pub struct Started(Vec<usize>);
@@ -143,7 +144,7 @@ pub struct Instruments {
 pub(crate) struct Mode {
     /// True if an instrument that fails is left out and the run continues.
     pub(crate) keep_going: bool,
-    /// Whether the run behaves as in passhost or as in TVM.
+    /// The mode of the run: as in passhost, or as in TVM.
     pub(crate) compat: Compat,
     /// The trace in which each call is a span.
     pub(crate) trace: Option<Trace>,
@@ -180,7 +181,7 @@ impl Instruments {
         }
     }
 
-    /// Removes and returns failures that did not stop the run, or that followed from one that did.
+    /// Removes and returns failures that did not stop the run, or that followed from a failure that did.
     pub fn take_failures(&mut self) -> Vec<Error> {
         std::mem::take(&mut self.failures)
     }
@@ -207,7 +208,7 @@ impl Instruments {
     /// Enters all instruments with the context.
     ///
     /// # Errors
-    /// The first failure. Those entered before it are exited, and the list is empty.
+    /// The first failure. Instruments entered before it are exited, and the list is empty.
     pub fn enter(&mut self) -> Result<(), Error> {
         for at in 0..self.list.len() {
             if self.list[at].inherited {
@@ -242,7 +243,7 @@ impl Instruments {
         Ok(())
     }
 
-    /// Exits these instruments and enters others instead.
+    /// Replaces the instruments: exits the old ones, and enters the new ones.
     ///
     /// # Errors
     /// The first failure, after which the list is empty.
@@ -308,7 +309,7 @@ impl Instruments {
         first
     }
 
-    /// Calls `run_failed` of all started instruments. `module` is the one before the pass.
+    /// Calls `run_failed` of all started instruments. `module` is the module before the pass.
     pub fn run_failed(&mut self, started: Started, module: &Module, pass: &PassFacts<'_>, message: &str) {
         self.open = self.open.saturating_sub(1);
         if self.mode.compat.leaves_failed_passes_open() {

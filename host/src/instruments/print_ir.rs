@@ -53,7 +53,7 @@ pub struct Printed {
     pub before: Passes,
     /// The module after these passes.
     pub after: Passes,
-    /// The changes of each pass, without Sequentials. Nothing is printed for passes that change nothing.
+    /// The changes of each pass, except Sequentials. Nothing is printed for passes that change nothing.
     pub changes: Option<Changes>,
     /// Names of functions to print instead of whole modules, each in its own module; empty for whole modules.
     pub functions: BTreeSet<String>,
@@ -79,7 +79,7 @@ pub struct PrintIr {
     met: Met,
 }
 
-/// The functions selected by name that occurred in a module, shared with the instrument.
+/// The functions selected by name that have occurred in a module, shared with the instrument.
 pub type Met = Rc<RefCell<BTreeSet<String>>>;
 
 impl PrintIr {
@@ -88,7 +88,7 @@ impl PrintIr {
         PrintIr { printed, operators, out, before: Vec::new(), met: Met::default() }
     }
 
-    /// Returns the functions selected by name that occurred in a module so far.
+    /// Returns the functions selected by name that have occurred in a module.
     pub fn met(&self) -> Met {
         Rc::clone(&self.met)
     }

@@ -103,8 +103,8 @@ impl Timing {
         Box::new(Passes(self.clone()))
     }
 
-    /// Returns all spans so far. `verify` contains the verification time of each pass that did not fail, in order, which is added to its
-    /// span.
+    /// Returns all spans so far. `verify` contains the verification time of each pass that did not fail, in order; it is added to the
+    /// span of the pass.
     pub fn spans(&self, verify: &[Duration]) -> Vec<Span> {
         let tree = self.0.borrow();
         let now = (tree.clock)();
@@ -177,7 +177,7 @@ mod tests {
         timing.spans(&verify).iter().map(line).collect()
     }
 
-    /// A nested pass, and a pass that fails: the span of each ends when the pass ends.
+    /// The span of a nested or failed pass ends when the pass ends.
     #[test]
     fn total_and_own_time_are_right_also_after_a_failing_pass() {
         let clock = Rc::new(Cell::new(0));

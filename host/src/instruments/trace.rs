@@ -23,7 +23,7 @@ struct Event {
     end: Option<Duration>,
 }
 
-/// A span that is open until this is dropped.
+/// A guard that ends its span when it is dropped.
 #[must_use = "the span ends when this is dropped"]
 pub struct Span {
     trace: Trace,
@@ -87,12 +87,13 @@ impl Trace {
         Span { trace: self.clone(), at }
     }
 
-    /// Returns everything so far, one event per line. Open spans end now.
+    /// Returns all events so far, one per line. Spans that are still open end at the current time.
     pub fn json(&self) -> String {
         let now = (self.0.clock)();
         let events = self.events();
         let mut out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[".to_string();
-        // Written one at a time, because all events of a long run as values would take gigabytes.
+        // Events are converted and written one at a time, because all events of a long run as JSON values would
+        // take gigabytes.
         for (at, line) in lines(&events, now).enumerate() {
             out.push_str(if at == 0 { "\n" } else { ",\n" });
             out.push_str(&line.to_string());
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// The spans are nested, of another thread, or never ended; they are listed in the order of their start.
+    /// Nested spans, spans of another thread, and spans that never ended are listed in the order of their start.
     #[test]
     fn spans_have_begin_length_and_thread() {
         static NOW: AtomicU64 = AtomicU64::new(0);

@@ -53,7 +53,7 @@ pub(crate) struct External {
 pub(crate) struct Written {
     /// The model in the ONNX file format.
     pub(crate) bytes: Vec<u8>,
-    /// The inputs of the graph, as positions of parameters and names.
+    /// The inputs of the graph: parameter positions and names.
     pub(crate) inputs: Vec<(usize, String)>,
 }
 

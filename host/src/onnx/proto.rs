@@ -1,5 +1,5 @@
-//! The ONNX messages that passhost writes, with the field numbers of `onnx.proto` (onnx 1.18, IR version 10). Fields that it does not write
-//! are left out, which a reader treats as absent.
+//! The ONNX messages that passhost writes, with the field numbers of `onnx.proto` (onnx 1.18, IR version 10). Other fields are omitted, so
+//! readers treat them as absent.
 
 use prost::{Enumeration, Message};
 

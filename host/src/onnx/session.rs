@@ -13,7 +13,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Environment variable that names the Python program that has onnxruntime.
+/// Environment variable for the Python program in which onnxruntime is installed.
 pub(crate) const VARIABLE: &str = "PASSHOST_PYTHON";
 const USUAL: &str = "python3";
 const SCRIPT: &str = include_str!("serve.py");
@@ -55,7 +55,7 @@ pub(crate) enum SessionError {
 /// A model in an onnxruntime process of its own.
 pub(crate) struct Session {
     child: Child,
-    /// The input of the process. It is closed before waiting for the process, which makes the process end.
+    /// The input of the process. Closing it makes the process end, so it is closed before waiting for the process.
     commands: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
     folder: TempDir,

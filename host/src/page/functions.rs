@@ -8,7 +8,7 @@ use passhost_lang::ir::{Body, BodyKind, Module, Value};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Maximum number of lines to show of a diff.
+/// Maximum number of diff lines to show.
 const MOST_LINES: usize = 5_000;
 
 /// Returns the functions that a pass added, removed or changed, with the diffs of their texts.
@@ -57,7 +57,7 @@ fn of_diff<'f>(lines: &[&str], from: &'f Lines) -> Vec<(usize, &'f str)> {
     let mut out = Vec::new();
     for (i, line) in lines.iter().enumerate() {
         if let Some(range) = line.strip_prefix("@@ ") {
-            // As in `@@ -1,7 +3,9 @@`, where lines count from 1.
+            // A hunk header such as `@@ -1,7 +3,9 @@` counts lines from 1.
             let start =
                 range.split_once('+').and_then(|(_, range)| range.split([',', ' ']).next()?.parse::<usize>().ok());
             at = start.map_or(at, |start| start.saturating_sub(1));

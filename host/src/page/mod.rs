@@ -31,7 +31,7 @@ pub struct About<'a> {
     pub checked: &'a [Checked],
 }
 
-/// Maximum number of steps that are shown. People do not read more of them, and browsers cannot handle more.
+/// Maximum number of steps on the page. Browsers cannot handle more, and nobody would read them.
 pub const MOST_ROWS: usize = 5_000;
 /// Maximum number of events on the timeline.
 const MOST_EVENTS: usize = 10 * MOST_ROWS;
@@ -98,7 +98,7 @@ fn verdict(checked: &Checked) -> Value {
 /// # Errors
 /// If the template does not fit the data, which is a bug.
 pub fn html(data: &Value) -> Result<String, Error> {
-    // Escaped, so that a string in the data cannot end the element that contains it.
+    // Escaped, so that a string in the data cannot close the element that contains it.
     let text = data.to_string().replace('<', "\\u003c");
     rendered(
         include_str!("page.html"),

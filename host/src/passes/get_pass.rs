@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 static GLOBAL: RwLock<Option<Arc<Engine>>> = RwLock::new(None);
 
-/// Lists the plugins of a manifest and makes them those of the process.
+/// Lists the plugins of a manifest and makes them the plugins of this process.
 ///
 /// # Errors
 /// The first plugin that is refused. The previous plugins then stay.
@@ -48,8 +48,8 @@ pub fn get_pass(name: &str) -> Result<Pass, Error> {
     Pass::find(&engine, name)
 }
 
-/// Adds a pass of this program to those of the process. Passes that were obtained before this call do not find the new
-/// pass.
+/// Adds a pass of this program to the passes of the process. Passes that were obtained before this call do not find
+/// the new pass.
 ///
 /// # Errors
 /// If the name of the pass is taken or invalid.

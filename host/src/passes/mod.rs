@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A pass with its options, or a Sequential. It runs like a Sequential with one member: its requirements run first, unless they still hold,
-/// and the context decides whether it runs at all. In a TVM-compatible context, it always runs, and alone.
+/// and the context decides whether it runs at all. In a TVM-compatible context, it always runs, without its requirements.
 #[derive(Clone)]
 pub struct Pass {
     engine: Arc<Engine>,
@@ -33,7 +33,7 @@ impl Pass {
         Ok(Pass { engine: Arc::clone(engine), stage })
     }
 
-    /// Sets one of its options. The value is checked when it is planned.
+    /// Sets an option. The value is checked when the pass is planned.
     pub fn option(mut self, name: &str, value: OptionValue) -> Pass {
         self.stage.options.retain(|(other, _)| other != name);
         self.stage.options.push((name.to_string(), value));
@@ -62,7 +62,7 @@ impl Pass {
         self.run_in(module, &PassContext::current())
     }
 
-    /// Runs it in a context, which is current in the meantime. Diagnostics are added to the context.
+    /// Runs the pass in a context, which is current while the pass runs. Diagnostics are added to the context.
     ///
     /// # Errors
     /// The error that stops the run. The module is not changed.

@@ -195,7 +195,7 @@ const LEAST: u64 = 16 << 20;
 
 /// Parses the memory limit of a worker, and returns bytes.
 ///
-/// # Errors
+/// If the text is invalid, or the limit is too low to open a plugin.
 /// Why it is invalid, or that it is not enough to open a plugin.
 pub(crate) fn memory(text: &str) -> Result<u64, String> {
     let bytes = bytes(text)?;

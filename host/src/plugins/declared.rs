@@ -147,7 +147,7 @@ pub fn unknown_operators(folder: &Path, registry: &Registry) -> Vec<UnknownOpera
 }
 
 /// Functions whose first or second argument is the name of an operator. Names in calls of `call` count only if they have a namespace,
-/// because other functions have this name, too.
+/// because other functions are also named `call`.
 const TAKE_OPERATORS: [&str; 6] = ["is_op(", "is_commutative(", "as_call_to(", "call(", "call_op(", "emit_op("];
 
 /// Returns the operators in the patterns and calls of a text, with their lines. Skips comments, and the tests at the end.

@@ -18,8 +18,8 @@ pub(crate) fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Minimum age of a file whose hash is cached. A more recent file can change again without a visible change of its times, which are this
-/// coarse on some systems.
+/// Minimum age of a file whose hash is cached. A more recent file can change again without a visible change of its times, because times are
+/// this coarse on some systems.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// The state of a file: device, inode, size, time of change and of modification (seconds, nanoseconds).
@@ -162,7 +162,7 @@ pub(crate) fn cache_folder() -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// Returns an old file.
+    /// Returns a file that was last changed long ago.
     fn old() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")
     }

@@ -1,5 +1,4 @@
-//! A library that is opened once, so that the file that was inspected is also the one that is hashed and loaded, whatever happens to its
-//! path.
+//! A library that is opened once, so that the inspected file is also the file that is hashed and loaded, whatever happens to its path.
 //!
 //! An open file stays the same when it is renamed or a link changes, but it can still be written to, for instance through another name. So
 //! `--locked` loads a private copy, which no other process can write to, and hashes the bytes while copying. Without `--locked`, the file
@@ -176,8 +175,8 @@ impl Library {
     }
 }
 
-/// A library between being listed and being loaded. A private copy stays open. Other files are closed and opened again, so that a manifest
-/// may list more libraries than a process may have open files, and must be unchanged then.
+/// A library between being listed and being loaded. A private copy stays open. Other files are closed, because a manifest may list more
+/// libraries than a process may have open files; they must be unchanged when they are reopened.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     shown: PathBuf,
@@ -238,7 +237,7 @@ type Copied = (File, Option<tempfile::TempPath>, String);
 fn copied(from: &File, shown: &Path) -> io::Result<Copied> {
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
     let name = shown.file_name().unwrap_or_default().to_string_lossy();
-    // The names of such files are limited in length, and cannot contain zeros.
+    // The names of such files are limited in length, and cannot contain NUL bytes.
     let name: String = name.chars().filter(|c| *c != '\0').take(60).collect();
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     // Linux before 6.3 rejects the EXEC flag; later versions may require it.
@@ -362,7 +361,7 @@ mod tests {
         out
     }
 
-    /// The copy stays what was hashed when the original is written to through another name, renamed or replaced.
+    /// The copy keeps the hashed bytes when the original is written to through another name, renamed or replaced.
     #[test]
     fn a_private_copy_stays_what_it_is() {
         let folder = tempfile::tempdir().expect("a folder");

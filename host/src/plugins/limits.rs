@@ -107,7 +107,7 @@ pub(crate) fn variables(pattern: &str) -> Result<(), String> {
 /// Checks that a string of a manifest can be the path of a file or a folder.
 ///
 /// # Errors
-/// The reason why it cannot.
+/// The reason why it cannot be a path.
 pub(crate) fn path(path: &str) -> Result<(), String> {
     match path {
         "" => Err("is empty".to_string()),

@@ -1,4 +1,5 @@
-//! Finds which other libraries the dynamic loader opens together with a library, and where it looks for them, according to the library.
+//! Finds the libraries that the dynamic loader opens together with a library, and the folders in which it looks for them, from the
+//! entries of the library.
 
 use crate::plugins::library::Library;
 use crate::plugins::object_file::ObjectError;
@@ -44,7 +45,7 @@ impl Link {
 /// The reason why a file cannot be read.
 type Reason = Box<dyn std::error::Error + Send + Sync>;
 
-/// Returns all entries of a library that lead to others.
+/// Returns all entries of a library that lead to other libraries.
 ///
 /// # Errors
 /// If it is not a library.

@@ -73,7 +73,7 @@ pub fn list_with(
     Ok(Listed { file: file.to_path_buf(), meta, seen: Seen::new(library) })
 }
 
-/// Checks that the dynamic loader opens no other libraries except system libraries with a library that must match its hash.
+/// For a library that must match its hash, checks that the dynamic loader opens only system libraries together with it.
 fn covered(library: &Library, meta: &PluginMeta) -> Result<(), Error> {
     if library.sha256().is_none() {
         return Ok(());
@@ -150,8 +150,8 @@ pub(crate) fn open_as(listed: &Listed, library: &Library) -> Result<OpenPlugin, 
     unsafe { OpenPlugin::open(*symbol, &listed.meta) }.map_err(|error| refuse(file, error.to_string(), error.help()))
 }
 
-/// Returns the path at which the dynamic loader finds a library. A library that looks for others relative to its location is loaded under its
-/// own path; as a private copy it would be refused when listed.
+/// Returns the path at which the dynamic loader finds a library. A library that looks for other libraries relative to its location is
+/// loaded under its own path; a private copy of it would have been refused when it was listed.
 fn load_path(library: &Library) -> io::Result<PathBuf> {
     let links = links(library).map_err(io::Error::other)?;
     library.load_path(links.iter().any(Link::is_beside))

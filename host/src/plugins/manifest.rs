@@ -119,7 +119,8 @@ pub(crate) fn portable(path: &Path) -> String {
     if text.is_empty() { ".".to_string() } else { text }
 }
 
-/// Returns the manifest in the current folder or its nearest parent. Otherwise looks next to the program, where an installed package has it.
+/// Returns the manifest in the current folder or its nearest parent. Otherwise, looks next to the program, where installed packages put the
+/// manifest.
 pub fn find() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     let above = here.ancestors().map(Path::to_path_buf);
@@ -133,7 +134,7 @@ impl Manifest {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// If it cannot be read, or keys or values are wrong. Contains all mistakes with their places.
+    /// If it cannot be read, or keys or values are wrong. The error lists all mistakes with their positions.
     pub fn load(path: &Path) -> Result<Manifest, Error> {
         let (manifest, problems) = Manifest::load_all(path)?;
         manifest.without(problems)
@@ -142,7 +143,7 @@ impl Manifest {
     /// Reads the text of a manifest.
     ///
     /// # Errors
-    /// If keys or values are wrong. Contains all mistakes with their places.
+    /// If keys or values are wrong. The error lists all mistakes with their positions.
     pub fn parse(path: &Path, text: &str) -> Result<Manifest, Error> {
         let (manifest, problems) = Manifest::parse_all(path, text);
         manifest.without(problems)
@@ -207,7 +208,7 @@ impl Manifest {
         Some(Error::Manifest { path: self.path.clone(), text: Arc::clone(&self.text), problems })
     }
 
-    /// Adds the entry of this manifest that led to an error.
+    /// Adds to an error the manifest entry that led to it.
     pub fn entry(&self, span: &Range<usize>, error: Error) -> Error {
         let (path, text) = (self.path.clone(), Arc::clone(&self.text));
         Error::Entry { path, text, span: span.clone(), error: Box::new(error) }
@@ -393,7 +394,7 @@ impl Reader<'_> {
             let name = format!("{prefix}{}", key.get_ref());
             if let DeValue::Table(fields) = value.get_ref() {
                 if fields.is_empty() {
-                    // An empty record would not be checked otherwise.
+                    // Otherwise, an empty record would not be checked.
                     self.wrong(format!("config record `{name}` is empty"), key.span(), "set a field, or remove it");
                 }
                 self.config(fields, &format!("{name}."), config);

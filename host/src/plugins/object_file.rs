@@ -11,7 +11,7 @@ use std::path::Path;
 /// Maximum size of the metadata in bytes; 100,000 passes with some lines of documentation each need less.
 const MAX_METADATA: u64 = 64 << 20;
 
-/// Why a file is not a plugin.
+/// The reason why a file is not a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
     /// The file cannot be opened.

@@ -32,7 +32,7 @@ impl Target {
     /// Parses a target.
     ///
     /// # Errors
-    /// Why it is invalid.
+    /// The reason why the target is invalid.
     pub fn parse(text: &str) -> Result<Target, Error> {
         let text = text.trim();
         let wrong = |why: &str| Error::Request {

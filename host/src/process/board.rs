@@ -4,11 +4,11 @@
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
-/// Maximum number of threads that are distinguished: that of the run, and the others.
+/// Maximum number of distinguished threads, including the thread of the run.
 pub(super) const THREADS: usize = 288;
 /// Maximum number of nested calls recorded per thread; deeper ones are only counted.
 const DEPTH: usize = 6;
-/// Maximum number of temporary files at a time.
+/// Maximum number of temporary files that exist at the same time.
 const FILES: usize = 8;
 
 /// A text of up to `8 * WORDS` bytes; longer texts are cut.
@@ -174,7 +174,7 @@ impl Slot {
         true
     }
 
-    /// Marks the innermost call as the host's code for the step again.
+    /// Marks the innermost call as host code for the step again.
     pub(super) fn leave_pass(&self) {
         if let Some(frame) = self.frames().last() {
             frame.kind.store(Kind::Step as u32, Release);
@@ -224,7 +224,7 @@ pub(super) enum Culprit {
 pub(super) struct Board {
     /// The exit code of a finished process plus 1, or 0.
     finished: AtomicU32,
-    /// True if the process must end by [`Board::finish`].
+    /// True if the process must end only by calling [`Board::finish`].
     begun: AtomicBool,
     /// 0 if unknown, 1 for a foreign thread, or the number of a slot plus 2.
     culprit: AtomicU32,

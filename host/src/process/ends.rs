@@ -15,7 +15,7 @@ pub(super) enum End {
     Signal(i32),
     /// Killed by a signal from a user or the system, which was also sent to the parent.
     Asked(i32),
-    /// By `exit`, with a code that is not known yet.
+    /// Called `exit` with a code that is not known yet.
     Exit,
     /// Ended in an unknown way.
     Lost,
@@ -197,7 +197,7 @@ pub(crate) fn ended(status: &std::process::ExitStatus, first: i32) -> String {
 
 const THREAD: &str = "a thread that a plugin started";
 
-/// Returns the exit code of a process whose child ended in this way. Reports an end before the run was complete.
+/// Returns the exit code of a process whose child ended in this way. Reports the end if the run was not complete.
 /// Returns `Err` with the signal if both processes received one.
 pub(super) fn judge(board: &Board, end: End, tell: impl FnOnce(&Error)) -> Result<u8, i32> {
     match (board.finished(), end) {

@@ -1,7 +1,7 @@
-//! The keeper of a worker. If the system allows it, a worker sees only its own processes. It is in a PID namespace,
-//! whose first process only waits for the worker to end. All other processes of the namespace end with the first one.
-//! The keeper is outside of that namespace and of the plugin's limits. It waits for the worker, ends the same way, and
-//! removes all remaining processes, even if the host is gone.
+//! The keeper of a worker. If the system allows it, a worker sees only its own processes. The worker is in a PID namespace, whose first
+//! process only waits for the worker to end. All other processes of the namespace end with the first one. The keeper is outside of that
+//! namespace and of the plugin's limits. It waits for the worker, ends the same way, and removes all remaining processes, even if the host
+//! has exited.
 #![allow(unsafe_code, reason = "fork, signals and name spaces need unsafe code")]
 
 use super::unix::{ALONE, die_of, set, write_mark};
@@ -10,7 +10,7 @@ use libc::{c_int, pid_t};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// The namespaces that only this process is in.
+/// The private namespaces of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spaces {
     /// True if the process has its own user namespace, with all rights inside it and none outside.
@@ -107,7 +107,7 @@ fn divide(spaces: Spaces) -> Option<Side> {
 /// Runs the first process of a namespace, which adopts orphans. It ends when its keeper ends, which holds a pipe open.
 fn be_first(end: c_int, kept: c_int) -> ! {
     let mut byte = 0u8;
-    // SAFETY: the byte lives during the calls, all of which a process may make after a fork.
+    // SAFETY: the byte is valid during the calls, which are all allowed after a fork.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, c"passhost-first".as_ptr());
         libc::signal(libc::SIGCHLD, libc::SIG_IGN);
@@ -141,7 +141,7 @@ fn watch(worker: pid_t, kept: c_int) -> u8 {
     prepare();
     loop {
         let mut status = 0;
-        // SAFETY: the status lives during the call; the worker was not waited for before.
+        // SAFETY: the status is valid during the call; the worker has not been waited for.
         if unsafe { libc::waitpid(worker, &raw mut status, libc::WNOHANG | libc::WUNTRACED) } == worker {
             return match status {
                 status if libc::WIFSTOPPED(status) => {
@@ -165,7 +165,7 @@ fn watch(worker: pid_t, kept: c_int) -> u8 {
             return if asked == 0 { exit::FAULT } else { die_of(asked) };
         }
         if ABORTED.swap(false, Ordering::Relaxed) {
-            // SAFETY: a call without pointers. The worker was not waited for, so the number still belongs to it.
+            // SAFETY: a call without pointers. The worker has not been waited for, so the number still belongs to it.
             unsafe { libc::kill(worker, libc::SIGABRT) };
         }
     }
@@ -177,7 +177,7 @@ fn prepare() {
     let all = ENDINGS.into_iter().chain([libc::SIGABRT, libc::SIGCHLD]);
     let blocked = set(all.clone());
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the sets and structures live during the calls; the handler only stores numbers.
+    // SAFETY: the sets and structures are valid during the calls; the handler only stores numbers.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, c"passhost-keeper".as_ptr());
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
@@ -202,7 +202,7 @@ fn host_lives() -> bool {
     found <= 0 || said.revents & (libc::POLLERR | libc::POLLNVAL) == 0
 }
 
-/// Ends the first process, and thereby all others, and waits until they are gone.
+/// Ends the first process, and thereby all others, and waits until they have exited.
 fn end(kept: c_int) {
     // SAFETY: the descriptor belongs to this process. A null pointer means that no status is returned.
     unsafe {

@@ -1,5 +1,5 @@
-//! The files that this process has mapped, so that a handler of SIGBUS can name the one whose bytes are gone. A handler may interrupt any code, so
-//! the list consists of atomics, and its entries are never freed; an entry is used again after its file is unmapped.
+//! The files that this process has mapped, so that a handler of SIGBUS can name the file whose bytes disappeared. A handler may interrupt
+//! any code, so the list consists of atomics, and its entries are never freed; an entry is reused after its file is unmapped.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +20,7 @@ struct Entry {
 }
 
 static FIRST: AtomicPtr<Entry> = AtomicPtr::new(null_mut());
-/// The paths that were mapped so far, so that each path is stored only once.
+/// The paths of all files mapped so far, so that each path is stored only once.
 static PATHS: Mutex<BTreeSet<&'static [u8]>> = Mutex::new(BTreeSet::new());
 
 /// Returns the entries. New paths are always added in front.

@@ -131,7 +131,7 @@ pub(crate) fn temporary(path: &Path) -> Noted {
     Noted(std::path::absolute(path).ok().and_then(|path| board().note(path.as_os_str().as_encoded_bytes())))
 }
 
-/// Runs `run` under supervision, and returns its exit code. Passes the error to `tell` if the process ends before `run` does.
+/// Runs `run` under supervision, and returns its exit code. Passes the error to `tell` if the process ends before `run` returns.
 #[cfg(unix)]
 pub(crate) fn supervised(run: impl FnOnce() -> u8, tell: impl FnOnce(&crate::Error)) -> u8 {
     use unix::Side;
@@ -163,7 +163,7 @@ pub(crate) fn supervised(run: impl FnOnce() -> u8, _: impl FnOnce(&crate::Error)
 fn remove(path: &[u8]) {
     use std::os::unix::ffi::OsStrExt;
     let path = Path::new(std::ffi::OsStr::from_bytes(path));
-    // Failures are ignored, because the file may already be gone.
+    // Failures are ignored, because the file may already have been removed.
     let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
 }
 
@@ -191,7 +191,7 @@ pub(crate) fn is_original() -> bool {
     true
 }
 
-/// Returns the processor time of a process and of those of its children that it waited for.
+/// Returns the processor time of a process and of its waited-for children.
 #[cfg(unix)]
 pub(crate) fn processor_time(pid: u32) -> Option<std::time::Duration> {
     let facts = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
-/// Environment variable that disables the child process, so that a debugger sees only one process. `_exit` and `exec`
-/// are then not noticed.
+/// Environment variable that disables the child process, so that a debugger sees only one process. `_exit` and `exec` are then not
+/// detected.
 pub(super) const ALONE: &str = "PASSHOST_ONE_PROCESS";
 
 /// Signals of a crash, which arrive on the thread that caused it.
@@ -39,7 +39,7 @@ pub(super) struct Child {
 
 /// True if a parent process watches this process.
 static SUPERVISED: AtomicBool = AtomicBool::new(false);
-/// True if this process is a worker, whose host is told how it ended.
+/// True if this process is a worker, which leaves a note for its host about its end.
 static WORKER: AtomicBool = AtomicBool::new(false);
 /// The id of the process that runs passes, to recognize copies that plugins make.
 static ORIGINAL: AtomicI32 = AtomicI32::new(0);
@@ -123,7 +123,7 @@ impl Child {
         let mut forwarded = Vec::new();
         loop {
             let (mut status, mut signal) = (0, 0);
-            // SAFETY: the status lives during the call.
+            // SAFETY: the status is valid during the call.
             match unsafe { libc::waitpid(self.pid, &raw mut status, libc::WNOHANG) } {
                 0 => {}
                 pid if pid == self.pid && libc::WIFSIGNALED(status) => {
@@ -138,7 +138,8 @@ impl Child {
                 _ if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => continue,
                 _ => return End::Lost,
             }
-            // SAFETY: the set and the number are valid during the calls. The child was not waited for, so the process id still belongs to it.
+            // SAFETY: the set and the number are valid during the calls. The child has not been waited for, so the process id still belongs
+            // to it.
             unsafe {
                 if libc::sigwait(&raw const self.signals, &raw mut signal) == 0 && signal != libc::SIGCHLD {
                     libc::kill(self.pid, signal);
@@ -159,7 +160,7 @@ fn comes(signal: c_int) -> bool {
                 std::thread::sleep(PATIENCE);
             }
             let mut pending = set([]);
-            // SAFETY: the set lives during the calls, and the number is that of a signal.
+            // SAFETY: the set is valid during the calls, and the number is that of a signal.
             unsafe { libc::sigpending(&raw mut pending) == 0 && libc::sigismember(&raw const pending, signal) == 1 }
         })
 }
@@ -167,7 +168,7 @@ fn comes(signal: c_int) -> bool {
 /// Ends this process in the same way as the child ended.
 pub(super) fn die_of(signal: c_int) -> u8 {
     let only = set([signal]);
-    // SAFETY: the set lives during the call; the default action runs no code.
+    // SAFETY: the set is valid during the call; the default action runs no code.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const only, std::ptr::null_mut());
@@ -241,9 +242,8 @@ extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     }
     let mistake = CRASHES.iter().position(|other| *other == signal);
     let before = mistake.and_then(|at| BEFORE[at].get());
-    // SAFETY: the action is the one that was installed before ours, and all calls are allowed in a handler. The signal
-    // of a crash is raised again when the handler returns, while a signal that was sent is not. The standard library's
-    // handlers rely on the former.
+    // SAFETY: this action was installed before ours, and all calls are allowed in a handler. The signal of a crash is raised again when the
+    // handler returns, while a signal that was sent is not. The standard library's handlers rely on the former.
     unsafe {
         let sent = mistake.is_none() || info.is_null() || (*info).si_code <= 0;
         match before.filter(|_| !sent) {
@@ -256,8 +256,7 @@ extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     }
 }
 
-/// Ends the process if the signal is about a mapped file that became shorter. In a worker, only records the name of the
-/// file.
+/// Ends the process if the signal is about a mapped file that was truncated. In a worker, only records the name of the file.
 #[inline(never)]
 fn lose_file(board: &Board, info: *mut siginfo_t) {
     // SAFETY: the system passes a valid description of the signal. If the code is above 0, an access to memory caused
@@ -315,7 +314,7 @@ pub(super) fn write_mark(signal: c_int) {
 
 fn write(line: &Line) {
     let bytes = line.as_bytes();
-    // SAFETY: the bytes live during the call, which is allowed in a handler.
+    // SAFETY: the bytes are valid during the call, which is allowed in a handler.
     unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
 }
 

@@ -1,4 +1,4 @@
-//! Differences of two texts.
+//! Differences between two texts.
 
 use std::time::Duration;
 

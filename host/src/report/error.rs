@@ -47,8 +47,7 @@ pub enum Kept {
 }
 
 impl Kept {
-    /// Returns help on the result that remains. Its text mentions `kept` if the result is in a file, and `rest` if the
-    /// run continued.
+    /// Returns help on the result that remains. The text mentions `kept` if the result is in a file, and `rest` if the run continued.
     fn help(&self, kept: &str, rest: &str) -> String {
         match self {
             Kept::File(path) => {
@@ -470,7 +469,7 @@ impl Error {
             }
             Error::Entry { path, text, span, error } => {
                 let mut reports = error.reports();
-                // An error that already shows a place does not get another one.
+                // An error that already shows a place does not get another place.
                 if let Some(report) = reports.first_mut().filter(|report| report.excerpts.is_empty()) {
                     let origin = path.display().to_string();
                     let label = match &**error {

@@ -147,7 +147,8 @@ impl Expectation {
         Error::Request { message, help: help.to_string() }
     }
 
-    /// Checks that the counter is as expected. A counter that was never incremented is 0, unless its name is almost that of another one.
+    /// Checks that the counter is as expected. A counter that was never incremented is 0, unless its name resembles that of an existing
+    /// counter.
     ///
     /// # Errors
     /// If the count does not meet the condition; the error contains the count.

@@ -241,8 +241,8 @@ fn short(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{begin}... ({} more bytes)", text.len() - begin.len()))
 }
 
-/// Maximum number of bytes of a line that the renderer gets. It lays out the whole line before it cuts it, which takes a second
-/// for a few MiB.
+/// Maximum length in bytes of a line that is passed to the renderer. The renderer lays out the whole line before it cuts the line,
+/// which takes a second for a few MiB.
 const WIDEST: usize = 1 << 16;
 
 /// The part of an excerpt that is shown.
@@ -251,7 +251,7 @@ struct Clipped {
     places: Vec<Place>,
     /// Number of the first line.
     line: usize,
-    /// The column of the main place, as the renderer counts it and in the text. `None` unless the beginning of the line is left out.
+    /// The column of the main place, in the shown excerpt and in the text. `None` unless the beginning of the line is left out.
     columns: Option<[usize; 2]>,
 }
 
@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(json["rendered"], report.render(false));
     }
 
-    /// Texts of a plugin cannot control a terminal.
+    /// Strings from a plugin cannot control a terminal.
     #[test]
     fn texts_of_others_are_only_text() {
         let odd = "a\u{1b}[2J\u{7}\u{9b}m\u{202e}b\r\nc\td";

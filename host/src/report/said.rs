@@ -14,7 +14,7 @@ pub struct PassDiagnostic {
     pub instrument: Option<String>,
     /// The severity.
     pub severity: Severity,
-    /// The function that it is about.
+    /// The function that the diagnostic is about.
     pub function: Option<String>,
     /// The message.
     pub message: String,
@@ -25,7 +25,7 @@ pub struct PassDiagnostic {
 }
 
 impl PassDiagnostic {
-    /// Converts it to a report, with the plugin that provides the pass.
+    /// Converts the diagnostic to a report, with the plugin that provides the pass.
     pub fn report(&self, registry: &Registry) -> Report {
         let mut report = match self.severity {
             Severity::Error => Report::error(&self.message),

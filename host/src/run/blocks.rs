@@ -8,7 +8,7 @@ use passhost_lang::ir::{Body, Dim, Module, Value};
 use registry::PassId;
 use std::collections::BTreeSet;
 
-/// A forbidden change, and the node of the old function where it was made.
+/// A forbidden change, and the node of the old function at which it was made.
 #[derive(Debug, PartialEq, Eq)]
 struct Touched {
     message: String,

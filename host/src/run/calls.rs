@@ -173,7 +173,7 @@ fn noted<'a>(registry: &'a Registry, kind: Kind, pass: PassId, step: usize, abou
 }
 
 /// Runs a pass over consecutive functions. When a trace is recorded, the range and each function get a span, so a plugin is called once per
-/// function, unless the pass needs all of them at once.
+/// function, unless the pass needs all functions at once.
 fn traced(
     engine: &Engine,
     info: &PassInfo,

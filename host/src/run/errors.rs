@@ -37,7 +37,7 @@ impl Run<'_> {
     pub(super) fn violation(&self, pass: PassId, after: &Module, violation: &Violation) -> Error {
         let place = self.place(after, &violation.function, violation.node, "the module that the pass returned");
         let message = format!("returned an ill-formed module: {}", violation.message);
-        // A fault in the attributes of the module is in no function.
+        // A fault in the attributes of the module does not belong to a function.
         let function = Some(violation.function.clone()).filter(|name| !name.is_empty());
         self.step_error(pass, function, message, place).caused_by(Cause::IllFormed)
     }
@@ -68,7 +68,7 @@ impl Run<'_> {
         }
     }
 
-    /// Builds the error of a step that requires something that is not available.
+    /// Builds the error of a step whose requirement is not available.
     pub(super) fn stuck(&self, unit: &Unit, position: usize, message: String) -> Error {
         let kind = if unit.pass().is_some() { StepKind::Pass } else { StepKind::Sequential };
         self.whole_error(unit, kind, position, message, exit::REQUEST)

@@ -29,7 +29,7 @@ impl Default for Marks {
     }
 }
 
-/// Maximum number of nodes of replaced functions that may stay cached in any case.
+/// Maximum number of nodes of replaced functions that may stay cached, regardless of the size of the module.
 const FEW_NODES: usize = 1 << 16;
 /// Maximum number of nodes of replaced functions that may stay cached, as a multiple of the module's nodes.
 const TIMES: usize = 4;

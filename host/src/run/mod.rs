@@ -69,7 +69,7 @@ impl Runner<'_> {
         let services = Services::new(self.engine, &marks, settings, speaking, input);
         let run = || Run::new(&self, plan, &services, module, provenance).report();
         let report = with_current(&services, plan.opt_level, run);
-        // A pass can run others in its own context.
+        // A pass can run other passes in its own context.
         self.context.watch(outer, Vec::new())?;
         let mut report = report?;
         report.warnings.splice(0..0, unrecorded.map(|warning| warning.title));

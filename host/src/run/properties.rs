@@ -197,7 +197,7 @@ impl Run<'_> {
         module: &Module,
         functions: impl Iterator<Item = (&'m str, &'m Body)>,
     ) -> Result<Verdict, Error> {
-        // Saves both the result of a pass and its input, with which a run can continue, because they share functions.
+        // Saves both the result and the input of the pass, because they share functions, and the run can continue with the input.
         let snapshots = self.runner.paranoid.then(|| (Snapshot::of(module), Snapshot::of(&self.module)));
         let verdict = self.verdict(property, functions)?;
         if let Some((watched, current)) = snapshots

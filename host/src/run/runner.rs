@@ -81,8 +81,8 @@ impl<'e> Runner<'e> {
         Runner { paranoid, ..self }
     }
 
-    /// Sets whether the input module is known to be well-formed, as one from [`Engine::read_module`] is. If so, only
-    /// the changed parts of a function are checked, rather than the whole function.
+    /// Sets whether the input module is known to be well-formed, such as a module from [`Engine::read_module`]. If so, only the changed
+    /// parts of a function are checked, rather than the whole function.
     pub fn verified_input(self, verified: bool) -> Runner<'e> {
         Runner { verified, ..self }
     }
@@ -98,7 +98,7 @@ impl<'e> Runner<'e> {
         Runner { missed: if missed { Missed::All } else { Missed::Nothing }, ..self }
     }
 
-    /// Reports what the patterns of each pass find at a variable. The answers are diagnostics of the pass.
+    /// Reports, for each pass, whether its patterns match at a variable, and if not, why. The answers are diagnostics of the pass.
     pub fn asks(self, question: &Arc<Question>) -> Runner<'e> {
         Runner { missed: Missed::One(Arc::clone(question)), ..self }
     }
@@ -113,7 +113,7 @@ impl<'e> Runner<'e> {
         Runner { hears: Some(Box::new(hears)), ..self }
     }
 
-    /// Adds an instrument to the context, where it stays. It comes after those given before, and before those of plugins.
+    /// Adds an instrument to the context, where it stays. It comes after the instruments given before, and before those of plugins.
     pub fn instrument(mut self, instrument: Instrument) -> Runner<'e> {
         self.more.push(instrument);
         self
@@ -140,8 +140,8 @@ impl<'e> Runner<'e> {
         Runner { part, ..self }
     }
 
-    /// Uses the given result and time of a pass instead of its first call. The caller must have called it on the module of that step.
-    /// Otherwise the run is the same.
+    /// Uses the given result and time of a pass instead of its first call. The caller must have called it on the module of that step. The
+    /// rest of the run is unchanged.
     pub fn called(self, pass: &str, result: Result<Module, PassError>, time: Duration) -> Runner<'e> {
         Runner { called: Cell::new(Some((pass.to_string(), result, time))), ..self }
     }

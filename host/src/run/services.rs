@@ -20,8 +20,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-/// The services of the host for plugin code on one thread: for instruments, checkers and module passes during a run, and for each stretch of
-/// functions. Collects what was reported and counted.
+/// The services of the host for plugin code on one thread: for instruments, checkers and module passes during a run, and for each stretch
+/// of functions. Collects reports and counts.
 pub(super) struct Services<'a> {
     engine: &'a Engine,
     pub(super) marks: &'a Marks,
@@ -107,7 +107,7 @@ fn is_on_request(severity: Severity) -> bool {
     matches!(severity, Severity::Missed | Severity::Matched)
 }
 
-/// A module on which passes run, its evaluations, and its text after a place in it was reported.
+/// A module on which passes run, its evaluations, and, once a place in it has been reported, its text.
 pub(super) struct Input {
     module: Module,
     shown: OnceLock<Shown>,

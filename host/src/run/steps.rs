@@ -46,7 +46,7 @@ pub(super) struct Run<'r> {
 /// For each failed pass, its options and the module on which it failed.
 type Failed = HashMap<PassId, Vec<(Vec<OptionValue>, Module)>>;
 
-/// The reason why a step did not run. It decides where the run resumes, and which outcomes the steps have that need or contain the step.
+/// The reason why a step did not run. It decides where the run resumes, and the outcomes of the steps that need or contain the step.
 pub(super) enum Stop {
     /// The step failed.
     Failed(Error),

@@ -88,7 +88,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Returns the reason to skip a step that needs a composite pass of which a member did not run.
+    /// Returns the reason to skip a step that needs a composite pass with a member that did not run.
     pub(super) fn lacking(&self, needed: &Unit, missing: &str) -> Stop {
         Stop::Lacking(format!("needs {}, of which {missing}", needed.name(self.engine.registry())))
     }

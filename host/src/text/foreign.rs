@@ -1,4 +1,4 @@
-//! Recognizes models in other formats than TVMScript, and advises how to convert them if no plugin reads the format.
+//! Recognizes models in formats other than TVMScript, and advises how to convert them if no plugin reads the format.
 
 /// The recognized format of an input, and what the user can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

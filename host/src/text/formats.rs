@@ -71,8 +71,8 @@ impl Engine {
         }
     }
 
-    /// Returns the path of an input that is a file with an ONNX model, if the module has all inputs of the model and computes the
-    /// same.
+    /// Returns the path of an input that is an ONNX file, if the module has all inputs of the model and computes the same
+    /// results.
     pub(crate) fn as_onnx_file(&self, input: &Input) -> Option<PathBuf> {
         let is_onnx = matches!(self.chosen(input), Ok(Chosen::Reader(format, _)) if format.info.name == "onnx");
         let only_sizes = input.format_options.iter().all(|(name, _)| matches!(name.as_str(), "shapes" | "sizes"));

@@ -119,7 +119,7 @@ impl Input {
     }
 
     /// Binds parameters of the function `main`, or of the only function, to the tensors of a file by their names. The data of a
-    /// `.safetensors` file is not copied; that of an `.npz` file is.
+    /// `.safetensors` file is not copied; the data of an `.npz` file is.
     pub fn params(self, path: Option<PathBuf>) -> Input {
         Input { params: path, ..self }
     }
@@ -175,7 +175,7 @@ impl Input {
         }
     }
 
-    /// Returns a copy of all bytes, which becomes a text.
+    /// Returns a copy of all bytes, to be converted to text.
     pub(super) fn copied(&self) -> Result<Vec<u8>, Error> {
         match &self.contents {
             Contents::File(_, file) => read_text(file).map_err(|error| unreadable(&self.origin, &error)),

@@ -72,10 +72,10 @@ impl Reading {
 }
 
 impl Engine {
-    /// Reads a module and verifies it with the operators of this engine, as `passhost run` does. The format is the one that the
-    /// input requests, otherwise that of the file extension, otherwise that of the first bytes. An ill-formed module is an
-    /// error, unless the input is [unchecked](script::ReadOptions::unchecked). If the rule of an operator fails, that is an
-    /// error of its plugin. A reader sees the [current context](crate::PassContext::current).
+    /// Reads a module and verifies it with the operators of this engine, as `passhost run` does. The format is determined by the request
+    /// of the input, otherwise by the file extension, otherwise by the first bytes. An ill-formed module is an error, unless the input is
+    /// [unchecked](script::ReadOptions::unchecked). If the rule of an operator fails, that is an error of its plugin. A reader sees the
+    /// [current context](crate::PassContext::current).
     pub fn read_module(&self, input: &Input) -> Reading {
         self.read_module_in(input, &PassContext::current())
     }
@@ -198,7 +198,7 @@ impl Engine {
         (!span.is_empty()).then_some((printed.text, span))
     }
 
-    /// Returns the error about a text that is not a module; it may be written in another language.
+    /// Returns the error about a text that is not a module; the text may be in another language.
     fn unreadable(&self, input: &Input, text: &Arc<str>, error: script::ReadError) -> Error {
         if let Some(form) = foreign::of_text(text) {
             return self.in_another_form(input, form);

@@ -1,4 +1,5 @@
-//! Binds parameters of a module to tensors of a file while the module is read: a safetensors file, whose data stays there, or an `.npz` file.
+//! Binds parameters of a module to tensors of a file while the module is read: a safetensors file, whose data stays in the file, or an
+//! `.npz` file.
 
 use crate::engine::Engine;
 use crate::files::mapped::{map, open_regular};
@@ -30,7 +31,7 @@ impl Engine {
     /// Returns the module with constants in place of the parameters for which the file has tensors.
     ///
     /// # Errors
-    /// If the file cannot be read, or a tensor of it does not belong to a parameter or does not fit it.
+    /// If the file cannot be read, or one of its tensors has no parameter or does not fit its parameter.
     pub(super) fn bound(&self, module: &Module, path: &Path) -> Result<Module, Error> {
         let wrong = |message: String| {
             Error::Request {

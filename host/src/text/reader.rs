@@ -1,4 +1,4 @@
-//! Reads a file by a reader of a plugin, and verifies the module.
+//! Reads a file with a plugin's reader, and verifies the module.
 
 use super::input::Input;
 use super::rules::Rules;
@@ -142,7 +142,7 @@ impl HostServices for Services<'_> {
     }
 
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
-        // Remarks about matches are not requested of readers.
+        // Remarks about matches are not requested from readers.
         if !matches!(diagnostic.severity, Severity::Missed | Severity::Matched) {
             self.said.borrow_mut().push(Said {
                 severity: diagnostic.severity,
@@ -241,7 +241,7 @@ impl Engine {
                 code: exit::PLUGIN,
             }))
         };
-        // Calls get the attributes that their reader omitted, as calls in a text do.
+        // Attributes that the reader omitted are added to calls, as for calls in a text.
         let module = read_in_declared_form(module, self)
             .map_err(|(function, why)| ill_formed(function, why.to_string(), None))?;
         let verify = if input.strict { verify_module } else { verify_read };

@@ -25,8 +25,8 @@ pub(crate) enum WrittenAs<'e> {
 }
 
 impl Engine {
-    /// Determines how to write a module to a file. The format is the requested one, which may have options, as in
-    /// `onnx{opset=17}`, otherwise that of the file extension, otherwise TVMScript.
+    /// Determines how to write a module to a file. The format is the requested format, which may have options, as in
+    /// `onnx{opset=17}`; otherwise, the format of the file extension; otherwise, TVMScript.
     ///
     /// # Errors
     /// If no writer or more than one matches the file, the options are invalid, or the file has the extension of another
@@ -57,10 +57,11 @@ impl Engine {
         }
     }
 
-    /// Writes a module by a writer, and returns the reports of the writer. `spared` are files that it must not overwrite.
+    /// Writes a module with a writer, and returns the reports of the writer. `spared` are files that it must not
+    /// overwrite.
     ///
     /// # Errors
-    /// If the plugin cannot be opened, the writer fails, or a file cannot be written. All files then stay as they were.
+    /// If the plugin cannot be opened, the writer fails, or a file cannot be written. All files are then unchanged.
     pub(crate) fn write_by(
         &self,
         module: &Module,

@@ -69,7 +69,7 @@ pub(super) fn well_formed(
     Ok(check.plain.is_some())
 }
 
-/// Returns true if a function in a body returns a value of a type that contradicts the declared one.
+/// Returns true if a function in a body returns a value whose type contradicts the declared type.
 fn contradicts_itself(body: &Body) -> bool {
     body.values().filter_map(Value::as_function).any(|function| {
         let Some((said, found)) = function.result().map(|result| (function.ret_ty(), result.ty())) else {

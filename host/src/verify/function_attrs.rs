@@ -3,8 +3,8 @@
 
 use passhost_lang::ir::{Body, BodyKind, Value};
 
-/// Checks the `global_symbol` attribute. It must be the own name for a public Relax function, and must be missing for a
-/// private function. It may be another name for a PrimFunc.
+/// Checks the `global_symbol` attribute. For a public Relax function, it must be the function's own name; for a private
+/// function, it must be missing. For a PrimFunc, it may be a different name.
 pub(crate) fn symbol_fault(name: &str, body: &Body) -> Option<String> {
     let value = body.root().attr("global_symbol")?;
     let symbol = value.as_str();

@@ -1,8 +1,8 @@
 //! Finds bindings that a pass did not change. Checks of these before the pass are still valid.
 //!
-//! A binding is kept if the function before the pass has one with the same record, the same leaves, and operands of the same types. Numbers
-//! of leaves, types and attributes have the same meaning in both functions if the tables of the new one begin with those of the old one, as
-//! they do in an edited function.
+//! A binding is kept if the function before the pass has a binding with the same record, the same leaves, and operands of the same types.
+//! The numbers of leaves, types and attributes have the same meaning in both functions if the tables of the new function begin with the
+//! tables of the old function, as in an edited function.
 
 use passhost_lang::ir::records::*;
 use passhost_lang::ir::{Body, Module, RawView};

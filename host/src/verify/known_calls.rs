@@ -1,4 +1,4 @@
-//! Caches the results of inference rules for calls that look the same to a rule. Small functions often repeat calls of others, and a rule
+//! Caches the results of inference rules for calls that look the same to a rule. Small functions often contain the same calls, and a rule
 //! costs more than the rest of checking a call.
 
 use crate::workers::call_key;

@@ -32,7 +32,7 @@ use passhost_lang::typing::operators::Infer;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", in_function(.function))]
 pub struct Violation {
-    /// Name of the function in its module; empty for a fault of the module.
+    /// Name of the function in its module; empty if the fault is in the module itself.
     pub function: String,
     /// Position of the node in its body.
     pub node: usize,

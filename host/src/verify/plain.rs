@@ -10,7 +10,7 @@ use script::Operators;
 
 /// Maximum nesting of types, dimensions and attributes in a plain function.
 const DEEP: u8 = 20;
-/// Maximum number of dimensions that a text can give as a rank only.
+/// Maximum rank that a text can give without a shape.
 const MOST_DIMS: i32 = 64;
 
 /// A Relax function whose records, apart from calls, are plain: blocks of calls, tuples, tuple elements and renamings, with tensors and
@@ -98,7 +98,7 @@ fn plain_types(raw: &RawView<'_>, dims: &[Option<u8>]) -> Vec<Option<PlainType>>
     plain
 }
 
-/// Returns true for an unknown data type, and for those that are common in tensors of models.
+/// Returns true for an unknown data type, and for the data types that are common in models.
 pub(super) fn plain_dtype(dtype: DType) -> bool {
     let known = match dtype.code() {
         0 | 1 => matches!(dtype.bits(), 8 | 16 | 32 | 64),

@@ -390,7 +390,7 @@ pub(crate) struct ApartInstrument {
 }
 
 impl ApartInstrument {
-    /// Sends an event to the instrument, and returns whether the pass may run, if the event decides that.
+    /// Sends an event to the instrument. For the event that decides whether the pass may run, returns true if it may.
     fn event(
         &mut self,
         what: u8,

@@ -1,6 +1,6 @@
 //! Exchanges frames between host and worker: short frames go through a socket, long ones through memory that both processes have open. The
-//! sender writes to that memory, and the receiver copies it before reading. So it never changes under a reader, and truncated memory is an
-//! error rather than a signal.
+//! sender writes to that memory, and the receiver copies it before reading. So the data never changes while it is read, and truncated
+//! memory causes an error rather than a signal.
 
 use plugin_api::abi::relay::Buffer;
 use std::fs::File;

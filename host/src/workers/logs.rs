@@ -30,7 +30,7 @@ impl Spans {
         self.depth = depth;
     }
 
-    /// Closes all spans because the worker is gone.
+    /// Closes all spans because the worker has exited.
     pub(super) fn leave_all(&mut self) {
         while let Some((_, span)) = self.entered.pop() {
             span.with_subscriber(|(id, subscriber)| subscriber.exit(id));

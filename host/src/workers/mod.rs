@@ -1,6 +1,6 @@
-//! Runs plugins in processes of their own, so that a plugin that crashes, hangs or exits fails only its step. The host uses [`Opened`], which
-//! has the same interface for a plugin in this process and one in a worker. `docs/decisions/0009-plugins-in-workers.md` describes what
-//! crosses the boundary, and what is not guaranteed.
+//! Runs plugins in processes of their own, so that a plugin that crashes, hangs or exits fails only its step. The host uses [`Opened`],
+//! which has the same interface for plugins in this process and in workers. `docs/decisions/0009-plugins-in-workers.md` describes the data
+//! that crosses the boundary, and the limits of the guarantees.
 
 #[cfg(unix)]
 mod answers;
@@ -113,8 +113,8 @@ fn put_here(name: &str, bytes: &[u8]) -> bool {
 /// Time limit for opening a plugin, which normally takes milliseconds.
 const OPENING: Duration = Duration::from_secs(60);
 
-/// Opens a plugin in a worker process of this program, and then ends the worker. Without its own limits the plugin may do there what it could
-/// do in this process, but faults in its constructors and initialization do no harm here.
+/// Opens a plugin in a worker process of this program, and then ends the worker. Without limits of its own, the plugin may do the same
+/// there as in this process, but faults in its constructors and initialization do no harm here.
 ///
 /// # Errors
 /// If the worker cannot be started, or the plugin does not survive being opened.
@@ -159,7 +159,7 @@ impl Opened {
         }
     }
 
-    /// Reads a file by a reader. The outer error is about the file itself.
+    /// Reads a file with a reader. The outer error is about the file itself.
     pub(crate) fn read(
         &self,
         reader: usize,
@@ -176,7 +176,7 @@ impl Opened {
         }
     }
 
-    /// Writes a module by a writer. The current context receives the bytes.
+    /// Writes a module with a writer. The current context receives the bytes.
     pub(crate) fn write(
         &self,
         writer: usize,

@@ -43,7 +43,7 @@ impl Session {
     }
 }
 
-/// Ends the process because the host is gone. No code of the plugin may run any more.
+/// Ends the process because the host has exited. The code of the plugin must not run any more.
 fn lost() -> ! {
     let _ = rustix::process::kill_current_process_group(rustix::process::Signal::KILL);
     std::process::abort()

@@ -82,7 +82,7 @@ fn is_kept(spaces: Spaces) -> bool {
 fn work(spaces: Spaces) -> u8 {
     match connect().map(|(channel, library)| serve(channel, spaces, library)) {
         Ok(Ok(())) => exit::DONE,
-        // The host is gone, or sent an invalid message, so the error cannot be reported to it.
+        // The host has exited, or sent an invalid message, so the error cannot be reported to it.
         Ok(Err(_)) | Err(_) => exit::FAULT,
     }
 }
@@ -101,7 +101,7 @@ fn connect() -> io::Result<(&'static Channel, File)> {
     Ok((Box::leak(Box::new(Channel::new(socket, outbox, inbox))), library))
 }
 
-/// Ends this process, and all processes that the plugin started, when the host is gone.
+/// Ends this process, and all processes that the plugin started, when the host exits.
 fn watch(channel: &'static Channel) {
     use rustix::event::{PollFd, PollFlags, poll};
     let wait = move || loop {
@@ -117,7 +117,7 @@ fn watch(channel: &'static Channel) {
             _ => {}
         }
     };
-    // If the thread cannot be started, a call that never ends keeps the process alive after the host is gone.
+    // If the thread cannot be started, a call that never ends keeps the process alive after the host has exited.
     let _ = std::thread::Builder::new().name("host".to_string()).stack_size(1 << 16).spawn(wait);
 }
 
@@ -139,8 +139,7 @@ fn serve(channel: &'static Channel, spaces: Spaces, library: File) -> Result<(),
         match (what, &opened) {
             (call::OPEN, None) => {
                 let Some(library) = library.take() else { return Err(Forged::new("the library is missing")) };
-                // If this process ends after this point, the host can see that it was a worker. If the host is gone,
-                // the reply fails.
+                // If this process ends after this point, the host can see that it was a worker. If the host has exited, the reply fails.
                 let _ = channel.tell(&[tell::HERE, u8::from(is_kept(spaces))], true);
                 opened = open(library, spaces, &mut from, &mut out)?;
                 watch(channel);

@@ -1,4 +1,5 @@
-//! The first byte of each message between host and worker, which selects its kind; and the form of a file in a message.
+//! The kinds of messages between host and worker, as the first byte of each message, and the encoding of a file in a
+//! message.
 
 use super::limits;
 use plugin_api::abi::host::FileFacts;
@@ -45,7 +46,7 @@ pub(super) mod ask {
     pub(crate) const CONFIG: u8 = 5;
     pub(crate) const TARGET: u8 = 6;
     pub(crate) const WANTED: u8 = 7;
-    /// Bytes of a file that a writer writes. The reply tells whether the host accepts them.
+    /// Bytes of a file that a writer writes. The reply is true if the host accepts them.
     pub(crate) const PUT: u8 = 8;
 }
 

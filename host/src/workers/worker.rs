@@ -33,8 +33,8 @@ pub(crate) const COMMAND: &str = "worker-process";
 /// number, bytes and delay.
 const ON_ITS_WAY: (u32, usize, Duration) = (10_000, 4 << 20, Duration::from_secs(1));
 
-/// Number of bytes that a message may have in addition to [`TIMES`] the bytes that were sent to the worker, unless the
-/// manifest sets a memory limit. All messages of one call together may have twice as many.
+/// Number of bytes that a message may have in addition to [`TIMES`] times the bytes that were sent to the worker, unless the manifest sets
+/// a memory limit. The messages of one call may have twice as many in total.
 const ALWAYS: u64 = 1 << 30;
 const TIMES: u64 = 4;
 
@@ -192,7 +192,7 @@ impl Worker {
     /// Opens a plugin in a worker and then ends the worker, so that faults of the plugin do no harm in this process.
     ///
     /// # Errors
-    /// As for [`Worker::start`], or how the worker ended.
+    /// As for [`Worker::start`], or a description of how the worker ended.
     pub(super) fn try_out(listed: &Listed, start: &Start) -> Result<(), Error> {
         let (worker, _) = Worker::begin(listed, start)?;
         worker.quit().map_err(|death| death.refuses(&listed.file, "after"))
@@ -399,7 +399,7 @@ impl Worker {
                     let most = bounds(left, self.start.limits.memory());
                     answer(&self.known, most, &mut from, &mut out).and_then(|()| from.end()).map_err(nonsense)?;
                     match self.send(Frame::Reply, out.bytes()) {
-                        // A worker that is gone is noticed when the next message is read.
+                        // A dead worker is detected at the next read.
                         Ok(()) | Err(Cause::Gone) => {}
                         Err(other) => return Err(other),
                     }
@@ -573,8 +573,7 @@ impl Worker {
         }
     }
 
-    /// Returns true if the process was killed because it continued after the signal that its processor time was used
-    /// up.
+    /// Returns true if the process was killed because it continued after the signal for used-up processor time.
     fn is_used_up(&self, signal: i32, cpu: Duration, mark: &Mark<'_>) -> bool {
         signal == libc::SIGKILL && (mark.signal == libc::SIGXCPU || *lock(&self.used) >= cpu)
     }
@@ -587,7 +586,7 @@ impl Worker {
     /// Ends the process by a request. Anything but a clean exit is an error.
     ///
     /// # Errors
-    /// How the process ended instead.
+    /// The way in which the process ended instead.
     pub(crate) fn quit(&self) -> Result<(), Death> {
         if self.is_dead() {
             return Ok(());
@@ -639,7 +638,7 @@ fn seconds(time: Duration) -> String {
     if time.subsec_nanos() == 0 { format!("{} s", time.as_secs()) } else { format!("{} s", time.as_secs_f64()) }
 }
 
-/// Writes which services the context of this call has, and the values that are requested most often.
+/// Writes the list of services that the context of this call has, and the values that are requested most often.
 fn put_context(out: &mut Writer) {
     let level = max_level().into_level().map_or(0, |level| match level {
         tracing::Level::ERROR => 1,
@@ -714,7 +713,7 @@ fn bounds(left: Duration, memory: u64) -> EvaluationLimits {
 /// Minimum number of units of work per second.
 const WORK: f64 = 1e10;
 
-/// Returns true if the message is accepted, and prints a warning for the last one.
+/// Returns true if the message is accepted. Prints a warning when messages begin to be dropped.
 fn warned(heard: Heard) -> bool {
     if let Heard::Last(what) = &heard {
         tracing::warn!("{WORKER} {what}");

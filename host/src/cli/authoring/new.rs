@@ -119,7 +119,7 @@ pub(in crate::cli) fn new(args: &NewArgs) -> Result<String, Error> {
 /// Prefix of the temporary folders in which new crates are written.
 const DRAFT: &str = ".passhost-new-";
 
-/// Moves a crate to its folder, or the files of the crate into a folder that exists.
+/// Moves a crate to its folder, or only its files if the folder already exists.
 fn put_in_place(whole: &Path, folder: &Path, is_new: bool) -> std::io::Result<()> {
     if is_new {
         return std::fs::rename(whole, folder);
@@ -218,7 +218,7 @@ fn api(arg: Option<&str>) -> Result<Api, Error> {
     let given = Path::new(text);
     let absolute = std::path::absolute(given).map(|path| without_dots(&path)).ok();
     let real = || given.canonicalize().ok();
-    // Symbolic links are not resolved, so the written path stays right if the link later points elsewhere.
+    // Symbolic links are not resolved, so the written path stays correct even if the link later points elsewhere.
     let folder = absolute.filter(|path| is_api(path)).or_else(real).filter(|path| is_api(path));
     folder.map(Api::Folder).ok_or_else(|| {
         let message = format!("{text} is not a clone of passhost: plugin-api/Cargo.toml is missing");
@@ -244,7 +244,7 @@ fn without_dots(path: &Path) -> PathBuf {
     out
 }
 
-/// Returns the path of `to` relative to the folder `from`; an absolute path if they have no common folder.
+/// Returns the path of `to` relative to the folder `from`, or an absolute path if they have no common folder.
 fn relative(from: &Path, to: &Path) -> PathBuf {
     let common = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
     if !from.components().take(common).any(|component| matches!(component, Component::Normal(_))) {
@@ -279,7 +279,7 @@ fn fill(file: &str, text: &str, name: &str, api: &Api, folder: &Path) -> String 
             }
             match api {
                 Api::Folder(_) => with_others(text) + WORKSPACE,
-                // The manifest lists crates of the clone, which cargo does not identify with the crates of the Git
+                // The manifest lists crates in the clone, which cargo treats as different from the crates of the Git
                 // dependency.
                 Api::Git(_) => text.replace(BUILT_ALONG, "") + WORKSPACE,
             }
@@ -293,7 +293,7 @@ fn fill(file: &str, text: &str, name: &str, api: &Api, folder: &Path) -> String 
 /// Folders of the other plugins that the template's manifest lists.
 const OTHERS: [&str; 2] = ["relax-ops", "relax-passes"];
 
-/// The lines of Cargo.toml about these plugins.
+/// The lines in Cargo.toml about these plugins.
 const BUILT_ALONG: &str = r#"# The other plugins of passes.toml, which cargo builds together with the tests.
 passhost-relax-ops = { path = "../relax-ops" }
 passhost-relax-passes = { path = "../relax-passes" }

@@ -1,4 +1,4 @@
-//! `passhost package`: makes a wheel of a plugin crate, so that pip installs its passes.
+//! `passhost package`: builds a wheel from a plugin crate, so that pip can install its passes.
 
 use super::wheel::{Wheel, glibc_needed};
 use crate::cli::building::Building;
@@ -222,7 +222,7 @@ fn platform(triple: &str, library: &[u8]) -> String {
     }
 }
 
-/// What Cargo.toml states about the crate.
+/// Properties of the crate, from its Cargo.toml.
 #[derive(Default)]
 struct About {
     description: Option<String>,

@@ -28,7 +28,7 @@ struct Finding {
     what: &'static str,
     /// A description of the tool, or the reason why it was not found.
     found: Result<String, String>,
-    /// The purpose of the thing.
+    /// The purpose of the tool or feature.
     enables: &'static str,
 }
 
@@ -102,7 +102,7 @@ fn said(program: &str, args: &[&str]) -> Result<String, String> {
     if output.status.success() && !text.is_empty() { Ok(text) } else { Err("not found".to_string()) }
 }
 
-/// Maximum length of a reason in the table, which cuts long cells. Longer reasons are shown below it.
+/// Maximum length of a reason in the table. Longer reasons are shown below the table.
 const LONGEST_REASON: usize = 100;
 
 fn text(findings: &[Finding]) -> String {

@@ -18,15 +18,15 @@ pub(in crate::cli) struct RunArgs {
     /// written next to it as NAME.failed.EXT.
     #[arg(short, long, value_name = "FILE")]
     pub(in crate::cli) output: Option<PathBuf>,
-    /// Writes the result in this format: tvmscript, or that of a plugin, with options: toy or 'toy{key=value}'. Default: the
-    /// extension of the file decides.
+    /// The format of the result: tvmscript or a format of a plugin, with options if needed, as in toy or 'toy{key=value}'.
+    /// Default: determined by the extension of the file.
     #[arg(long, value_name = "FORMAT")]
     pub(in crate::cli) to: Option<String>,
-    /// The file for the large constants of a result in TVMScript, in the folder of the result: weights.safetensors.
+    /// The file for large constants of a TVMScript result, in the folder of the result, as in weights.safetensors.
     ///
-    /// Default: if the module has a constant of 64 KiB or more that is in a file (of the input, or beside it), the file has
-    /// the name of the result, with the extension .safetensors; otherwise, constants are in the text. The text refers to
-    /// the file, and passhost reads it from there again. TVM cannot.
+    /// Default: if the module has a constant of 64 KiB or more whose data is in a file (the input, or a file beside it), the
+    /// name of the result with the extension .safetensors; otherwise, constants are written into the text. passhost can read
+    /// a text that refers to such a file; TVM cannot.
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) weights: Option<PathBuf>,
     /// Writes all constants into the text, in the form that TVM reads.
@@ -38,9 +38,9 @@ pub(in crate::cli) struct RunArgs {
     pub(in crate::cli) look: instruments::LookArgs,
     /// Continues after a pass fails.
     ///
-    /// The module from before that pass is used, and the other passes of its Sequential run. Passes that require the
-    /// failed pass are skipped, and so are later passes of a plugin that panicked. A failing instrument is dropped. The
-    /// result is written, and the exit code is still 3.
+    /// The module before that pass is used, and the other passes of its Sequential run. Passes that require the failed pass
+    /// are skipped, and so are later passes of a plugin that panicked. A failing instrument is dropped. The result is
+    /// written, and the exit code is still 3.
     #[arg(long, conflicts_with = "tvm_compat")]
     pub(in crate::cli) keep_going: bool,
     /// Refuses a function whose declared result type differs from the type that it returns. Default: a warning, as in
@@ -61,7 +61,7 @@ pub(in crate::cli) struct RunArgs {
     pub(in crate::cli) provenance: bool,
     #[command(flatten)]
     pub(in crate::cli) limit: LimitArg,
-    /// Also reports missed matches: each place at which a pattern of a pass started to match, and why it did not match.
+    /// Also reports missed matches: each place at which a pattern of a pass matched in part, and why the match failed.
     #[arg(long)]
     pub(in crate::cli) missed: bool,
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! The command `blame`: shows which passes made a variable of the result, and from what.
+//! The command `blame`: shows which passes created a variable of the result, and from which
+//! variables.
 
 use super::executed::named::{Named, function_with, variables};
 use super::executed::prepared;

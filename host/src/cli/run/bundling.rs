@@ -16,7 +16,7 @@ use registry::{Outcome, Pipeline};
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-/// The options of `run` without a value that are stored in a bundle.
+/// The flags of `run` that are stored in a bundle.
 pub(super) fn flags(args: &mut RunArgs) -> [(&'static str, &mut bool); 8] {
     [
         ("keep-going", &mut args.keep_going),

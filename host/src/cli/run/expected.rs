@@ -8,9 +8,9 @@ use crate::report::expect::{Expectation, Source};
 use registry::{PassId, Plan, Registry};
 use std::collections::BTreeSet;
 
-/// Returns the expectations for the run of a plan: all those of the command line (`asked`), and those of the manifest
-/// about passes and instruments in the plan. An expectation of the pipeline replaces one of the whole manifest about
-/// the same counter.
+/// Returns the expectations for the run of a plan: all expectations from the command line (`asked`), and expectations
+/// from the manifest about passes and instruments in the plan. For the same counter, an expectation of the pipeline
+/// overrides one of the whole manifest.
 ///
 /// # Errors
 /// Every expectation that does not name a pass or an instrument.

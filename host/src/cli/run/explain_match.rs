@@ -54,7 +54,7 @@ pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages)
     let mut select = select(args);
     let (_, written) = request(&select, &manifest)?.context(&manifest, &engine)?;
     let pass = one_pass(&written, engine.registry())?;
-    // The pass runs whatever its opt_level is.
+    // The pass runs regardless of its opt_level.
     select.require = vec![pass.clone()];
     let (context, written) = request(&select, &manifest)?.context(&manifest, &engine)?;
     let plan = written.plan(&context, &engine)?;
@@ -162,7 +162,7 @@ fn none(args: &ExplainMatchArgs, pass: &str, searched: bool) -> Report {
     report.about("pass", pass)
 }
 
-/// Explains where a variable is that the function or module does not have when the pass begins.
+/// Explains where a variable is if the function or module does not contain it when the pass begins.
 fn where_else(variable: &str, wanted: Option<&str>, input: &Module, before: &Module) -> String {
     let has = |module: &Module, name: &str| module.get(name).is_some_and(|body| variables(body).contains(&variable));
     let is_prim_func = |name: &str, body: &Body| body.function().is_none() && has(before, name);

@@ -1,4 +1,4 @@
-//! Warns of limits and grants for processes of plugins that have no effect, because their author relies on them.
+//! Warns of limits and grants for plugin processes that have no effect, because authors rely on them.
 
 use crate::cli::arguments::IsolateArgs;
 use crate::plugins::manifest::{Manifest, PluginEntry};

@@ -32,7 +32,7 @@ impl Names {
     /// Returns the part of the plan that runs.
     ///
     /// # Errors
-    /// If the plan does not have such a pass, or has it only before the part that runs.
+    /// If the plan does not contain the pass, or contains it only before the part that runs.
     pub(super) fn part(self, plan: &Plan, engine: &Engine) -> Result<Part, Error> {
         let registry = engine.registry();
         let steps: Vec<Option<PassId>> = plan.lines(registry).iter().map(|line| line.unit.pass()).collect();

@@ -1,4 +1,4 @@
-//! The phases of a run: it is planned, its module is read, its passes run, and it is concluded.
+//! The phases of a run: plan, read the module, run the passes, and conclude.
 
 use super::args::RunArgs;
 use super::bundling::{self, Before, Bundling};
@@ -192,7 +192,7 @@ impl<'a> Planned<'a> {
             args.look.tables(seen, report, messages);
         };
         if let Some(error) = report.error.take() {
-            // Before the summary, because printing is a part of the time.
+            // The result is printed before the summary, so that the summary's times include printing.
             let error = self.keep_last_good(error, &|output| text.write(engine, output, &print(output)?));
             summarize(&report);
             seen.not_dumped().iter().for_each(|lost| {
@@ -281,7 +281,7 @@ impl Ran<'_> {
     }
 }
 
-/// Warns about options that name a function which exists in neither the module nor the result, so that they had no effect.
+/// Warns about options without effect, because the function that they name exists in neither the module nor the result.
 fn tell_unknown_functions(args: &RunArgs, modules: [&Module; 2], seen: &instruments::Seen, messages: Messages) {
     let limited = args.limit.rewrites.iter().filter_map(|limit| limit.function.as_deref());
     let limited = limited.map(|name| ("--rewrites limited", name, "name a function of the module, as in main=7"));

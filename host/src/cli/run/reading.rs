@@ -61,7 +61,7 @@ pub(in crate::cli) fn read(
     reading.module
 }
 
-/// Returns an error in a copy of the process that a plugin forked.
+/// Returns an error if this process is a copy that a plugin forked.
 pub(super) fn in_the_original_process() -> Result<(), Error> {
     if process::is_original() {
         return Ok(());

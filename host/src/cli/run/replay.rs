@@ -112,7 +112,7 @@ pub(in crate::cli) fn replay(
         return Err(Error::Output { path: args.bundle.clone(), message });
     }
     let path = manifest_path(run.select.plugins.manifest.manifest.as_ref())?;
-    // The bundle has the settings that the manifest had during the failed run.
+    // The bundle contains the settings of the manifest during the failed run.
     let manifest = Manifest { settings: Settings::default(), ..Manifest::load(&path)? };
     let keeper = match args.with_current_plugins {
         true => Keeper::open(&manifest, Mode::Update)?,

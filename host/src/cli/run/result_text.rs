@@ -13,12 +13,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The place of large constants of a text.
+/// The place for the large constants of a text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Placing {
     /// The file, which must be in the folder of the text.
     pub(super) file: Option<PathBuf>,
-    /// True to write them into the text.
+    /// True if constants are written into the text.
     pub(super) inline: bool,
 }
 
@@ -37,17 +37,17 @@ type Key = ((u64, u64), usize, DType, Vec<i64>);
 struct Placement {
     /// The path of the file.
     path: PathBuf,
-    /// Its name, as the text has it.
+    /// The name of the file, as written in the text.
     name: String,
-    /// The tensors that the file has already, by their places in it, if it is a safetensors file.
+    /// The tensors already in the file, by position, if it is a safetensors file.
     known: BTreeMap<usize, (String, Entry)>,
-    /// The identity of the file as it is now.
+    /// The current identity of the file.
     now: Option<Identity>,
     /// True if passhost wrote the file.
     is_own: bool,
     placed: RefCell<Vec<Placed>>,
     by_key: RefCell<HashMap<Key, String>>,
-    /// All names, of known and of new tensors.
+    /// The names of all tensors, existing and new.
     names: RefCell<BTreeSet<String>>,
     /// True if a constant is not in the file yet.
     fresh: Cell<bool>,
@@ -77,7 +77,7 @@ impl Placement {
         }
     }
 
-    /// Returns the name of a large constant in the file; `None` for one that the text contains.
+    /// Returns the name of a large constant in the file; `None` if the text contains the constant.
     fn name(&self, tensor: &Tensor, ty: &Type) -> Option<String> {
         let of = ty.as_tensor().filter(|of| tensor.bytes().len() >= LARGE && has_dtype(of.dtype))?;
         let shape: Vec<i64> = of.shape.as_ref()?.iter().map(|dim| dim.as_int()).collect::<Option<_>>()?;
@@ -91,7 +91,7 @@ impl Placement {
         Some(name)
     }
 
-    /// Returns a name that no tensor has, for one that is not in the file.
+    /// Returns an unused name for a tensor that is not in the file yet.
     fn fresh_name(&self) -> String {
         self.fresh.set(true);
         let mut names = self.names.borrow_mut();
@@ -101,7 +101,7 @@ impl Placement {
         name
     }
 
-    /// Returns the name that a tensor has in the file already.
+    /// Returns the name under which a tensor is already in the file.
     fn existing(&self, tensor: &Tensor, dtype: DType, shape: &[i64]) -> Option<String> {
         let (region, at) = tensor.region()?;
         let from = region.region::<MappedFile>()?.identity()?;
@@ -133,7 +133,7 @@ impl Placement {
         Ok(())
     }
 
-    /// Writes the file with all constants. Data of files is copied without reading holes.
+    /// Writes the file with all constants. Data in other files is copied without reading holes.
     fn write(&self, beside: &mut Beside<'_>, spared: &[&Path]) -> io::Result<()> {
         let placed = self.placed.borrow();
         let file = beside.file(&self.name, spared)?;
@@ -156,10 +156,10 @@ pub(super) struct Text<'a> {
     pub(super) spared: &'a [&'a Path],
 }
 
-/// Length of the longest data of constants that a text may contain. A text of more than 4 GiB cannot be read.
+/// Maximum size of the constants in a text, in bytes. A text of more than 4 GiB cannot be read.
 const MOST: usize = 3 << 30;
 
-/// A printed module, with the file for the constants that are not in it.
+/// A printed module, with the file for the constants that are not in the text.
 pub(super) struct Ready {
     text: String,
     placement: Option<Placement>,
@@ -169,7 +169,7 @@ impl Text<'_> {
     /// Prints the module. Large constants become references to a file beside the output, unless they have to be in the text.
     ///
     /// # Errors
-    /// If a part of the module cannot be printed, the text would be too long, or the file cannot be in the given place.
+    /// If a part of the module cannot be printed, the text would be too long, or the given path of the file is not allowed.
     pub(super) fn print(&self, engine: &Engine, output: &Output) -> Result<Ready, Error> {
         let Some(path) = self.file(output)? else {
             self.fits()?;
@@ -192,10 +192,10 @@ impl Text<'_> {
         Ok(Ready { text, placement: Some(placement) })
     }
 
-    /// Writes the printed module, and the file with its constants if that does not have them already.
+    /// Writes the printed module, and its file of constants, unless that file already contains them.
     ///
     /// # Errors
-    /// If a file cannot be written. All files then stay as they were.
+    /// If a file cannot be written. All files are then unchanged.
     pub(super) fn write(&self, engine: &Engine, output: &Output, ready: &Ready) -> Result<(), Error> {
         let Some(placement) = ready.placement.as_ref().filter(|placement| placement.fresh.get()) else {
             return output.write(&ready.text);

@@ -102,7 +102,7 @@ fn row(nesting: usize, report: &StepReport, registry: &Registry) -> Vec<String> 
         what = format!("{what}, {rounds} round{s}");
     }
     let reason = report.reason(registry);
-    // Time and changes of a composite pass are shown at its members.
+    // The time and the changes of a composite pass are shown in the rows of its members.
     let ran = ran && !report.has_members;
     let time = if ran { milliseconds(report.time) } else { "-".to_string() };
     vec![name, what, time, if ran { bindings } else { "-".to_string() }, reason]

@@ -24,8 +24,7 @@ pub(in crate::cli) struct BisectArgs {
     search: SearchArgs,
     #[arg(long, value_name = "PREDICATE", value_parser = until, help = UNTIL, required_unless_present = "between")]
     until: Option<Until>,
-    /// Finds, instead of the pass, the changed plugin with which --until starts to hold, or with which the result
-    /// changes.
+    /// Finds the changed plugin, instead of the pass, that makes --until hold or changes the result.
     ///
     /// Each lockfile is next to its manifest (`old/passes.lock`, `old/passes.toml`), whose plugins must match the
     /// lockfile. All other settings are those of the second manifest.
@@ -111,7 +110,7 @@ fn steps(prepared: &Prepared, first: &Path) -> Result<Vec<After>, Error> {
     Ok(names.into_iter().enumerate().map(after).collect())
 }
 
-/// Finds the step that a failed run, or a report of differing values, names.
+/// Finds the step named by a failed run or by a report of differing values.
 fn by_failure(prepared: &Prepared, predicate: &Predicate, first: &Path, steps: &[After]) -> Result<Found, Error> {
     let shown = predicate.look(first)?;
     let Shown::Failure(failed) = shown else { return hanging(prepared, first, steps) };

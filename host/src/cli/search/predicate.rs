@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The fault to look for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Until {
-    /// The run fails, with this text in its message if one is given.
+    /// The run fails; if a text is given, the message of the failure contains it.
     Fails(Option<String>),
     /// A pass ends its process.
     Crashes,
@@ -212,7 +212,7 @@ impl Predicate {
         &self.until
     }
 
-    /// Evaluates the module in a file, as far as the predicate depends on it.
+    /// Evaluates the predicate for the module in a file, and returns the outcome.
     pub(super) fn look(&self, file: &Path) -> Result<Shown, Error> {
         match &self.until {
             Until::Differs => self.passes.validate(file),
@@ -235,7 +235,7 @@ impl Predicate {
         Ok(match done.map(|done| done.code) {
             None => Shown::Timeout,
             Some(Some(0)) => Shown::Nothing,
-            // `sh` ends with these codes if it cannot find or run the command.
+            // `sh` exits with these codes if it cannot find or run the command.
             Some(Some(code @ (126 | 127))) => {
                 let message = format!("the command `{command}` cannot be run (`sh` exited with code {code})");
                 let help = "check the command, its path and its permissions".to_string();

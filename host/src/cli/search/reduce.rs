@@ -25,14 +25,14 @@ pub(in crate::cli) struct ReduceArgs {
     search: SearchArgs,
     #[arg(long, value_name = "PREDICATE", value_parser = until, help = UNTIL)]
     until: Until,
-    /// The file for the smaller module. It is replaced each time a smaller one is found. Default: standard output, at the
-    /// end.
+    /// The file for the smallest module. It is replaced each time a smaller module is found. Default: standard output, at
+    /// the end.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Continues with the module that an earlier `reduce` wrote to -o.
     #[arg(long, requires = "output")]
     resume: bool,
-    /// The number of modules that are tried at a time, at most 256. Default: the number of cores.
+    /// The number of modules that are tried in parallel, at most 256. Default: the number of cores.
     #[arg(short, long, value_name = "N", value_parser = within::<u16>(1..=256))]
     jobs: Option<u16>,
 }

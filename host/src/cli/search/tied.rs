@@ -1,6 +1,6 @@
 //! Runs a command for a search. The command ends at a time limit or when the search ends, for whatever reason. A guard
 //! process of passhost starts the command in a process group of its own, and watches a pipe from the search. When the
-//! search asks for it or dies, the guard kills the group. It also removes the temporary folder of a killed search.
+//! search requests it or dies, the guard kills the group. It also removes the temporary folder of a killed search.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};

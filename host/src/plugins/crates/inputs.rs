@@ -222,7 +222,7 @@ impl Survey {
         names.filter_map(part).collect()
     }
 
-    /// Returns the names, sizes and times of the inputs as bytes. If these are equal, no input was written to.
+    /// Returns the names, sizes and times of the inputs as bytes. If they are unchanged, no input was written to.
     pub(super) fn stamps(&mut self, parts: &Parts) -> Vec<u8> {
         let mut out = Vec::new();
         for (name, part) in parts {
@@ -277,7 +277,7 @@ fn folder(path: &Path, target: Option<&Path>) -> std::io::Result<(String, Vec<Pa
     Ok((names.collect(), found))
 }
 
-/// Appends a text with its length in front, so that different lists of texts give different bytes.
+/// Appends a length-prefixed string, so that different lists of strings give different bytes.
 fn put(out: &mut Vec<u8>, text: &str) {
     out.extend((text.len() as u64).to_le_bytes());
     out.extend(text.as_bytes());

@@ -32,7 +32,7 @@ pub(crate) struct ReadByRuns {
 enum Ended {
     Done(Found),
     /// Cargo considered the library up to date, although it was not built from the current files. The text explains why the crate cannot be
-    /// used if that does not change.
+    /// used if a forced rebuild does not help.
     NotBuilt(PathBuf, String),
 }
 
@@ -322,7 +322,8 @@ const ATTEMPTS: usize = 3;
 struct Turn(Option<std::fs::File>);
 
 impl Turn {
-    /// Waits for the lock. `folder` is where cargo puts the library. Does not wait if the lock file cannot be created or locked.
+    /// Waits for the lock. `folder` is the folder in which cargo puts the library. Does not wait if the lock file cannot be created or
+    /// locked.
     fn wait(folder: &Path, package: &str, how: How<'_>) -> Turn {
         let file = std::fs::File::create(folder.join(".passhost-lock"));
         let locked = file.and_then(|file| {

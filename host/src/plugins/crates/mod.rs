@@ -41,12 +41,12 @@ impl Watcher for () {
     fn end(&self) {}
 }
 
-/// The way to obtain the libraries of crates.
+/// Settings for obtaining the libraries of crates.
 #[derive(Clone, Copy)]
 pub(crate) struct How<'a> {
     /// True if cargo may run. If not, an outdated library is used as it is.
     pub(crate) builds: bool,
-    /// True if only libraries are accepted that cargo built for passhost from the current files and that were not written to since. Cargo
+    /// True to accept only libraries that cargo built for passhost from the current files, and that have not been written to since. Cargo
     /// must not change Cargo.lock.
     pub(crate) locked: bool,
     /// True if files with the same size and times are considered unchanged.
@@ -60,7 +60,7 @@ pub(crate) struct Found {
     pub(crate) path: PathBuf,
     /// A private copy of cargo's result, if `locked` is true.
     pub(crate) copy: Option<Library>,
-    /// True if the crate changed since it was built.
+    /// True if the crate has changed since it was built.
     pub(crate) stale: bool,
     /// Digests of the crate's inputs, if they were needed.
     pub(crate) digests: Option<CratePin>,

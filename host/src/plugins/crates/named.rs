@@ -12,7 +12,7 @@ pub(super) struct Setting<'a> {
     pub(super) text: &'a str,
     /// The file or variable, for messages.
     pub(super) shown: &'a str,
-    /// Folders where relative paths start: the one that contains `.cargo` and, for flags, the workspace.
+    /// Folders where relative paths start: the folder that contains `.cargo` and, for flags, the workspace.
     pub(super) bases: [&'a Path; 2],
 }
 

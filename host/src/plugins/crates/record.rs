@@ -2,7 +2,8 @@
 //! so it is stored in the user's own cache folder rather than next to the library, where others may write. Without such a folder nothing is
 //! recorded.
 //!
-//! Cargo compares times, so it does not notice an overwritten library, or sources replaced by older files. The hashes in the record do.
+//! Cargo compares times, so it does not notice an overwritten library, or sources replaced by older files. The hashes in the record detect
+//! both.
 
 use crate::files::replace;
 use crate::plugins::hashes::{cache_folder, hex};

@@ -45,7 +45,7 @@ impl Compared {
         &self.path
     }
 
-    /// Returns the current plugins: those of the lockfile if others are refused.
+    /// Returns the current plugins, or, if changed plugins are refused, those of the lockfile.
     fn entries(&self) -> &Entries {
         match (self.mode, &self.old) {
             (Mode::Locked, Some(old)) => old,
@@ -87,7 +87,7 @@ impl Compared {
         self.unknown.contains(library)
     }
 
-    /// Returns the plugins that differ from the lockfile. A plugin that is new is not included.
+    /// Returns the plugins that differ from the lockfile. New plugins are not included.
     pub fn changes(&self) -> Vec<Change> {
         let old = |from: &String| self.old.as_ref().and_then(|old| old.get(from));
         let change = |(from, new): (&String, &Entry)| {
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Returns the changes if the plugin at a place changes from the lockfile's entry to `new`.
+    /// Returns the differences between the lockfile's entry for a plugin and `new`.
     fn changes(from: &str, new: Entry) -> Vec<Change> {
         let entries = |entry| Entries::from([(from.to_string(), entry)]);
         Compared { old: Some(entries(entry(|_| ()))), new: entries(new), ..Compared::default() }.changes()

@@ -20,7 +20,7 @@ const MOST_SETTINGS: usize = 12;
 /// The use of the lockfile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Not at all: it is not read, and no file is hashed.
+    /// Not used: the lockfile is not read, and no file is hashed.
     #[default]
     Off,
     /// Changed plugins are accepted and reported, and the file is updated.
@@ -49,7 +49,7 @@ pub struct Keeper {
     unknown: HashSet<PathBuf>,
     /// Hash of the plugin that is being listed.
     pending: Option<String>,
-    /// Advice on plugins that differ, if it is not to run `passhost lock`.
+    /// Advice on plugins that differ; by default, to run `passhost lock`.
     remedy: Option<&'static str>,
 }
 
@@ -92,8 +92,8 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Creates a keeper that refuses plugins that differ from the given text of a lockfile, from the file `path`. `remedy` is the advice to
-    /// give then.
+    /// Creates a keeper that refuses plugins that differ from the given text of a lockfile, from the file `path`. `remedy` is the advice in
+    /// the error.
     ///
     /// # Errors
     /// If the text is damaged, or contains plugins that the manifest does not.
@@ -132,7 +132,7 @@ impl Keeper {
         Keeper { builds: false, ..self }
     }
 
-    /// Reuses a recent inspection of plugin crates, unless the mode is [`Mode::Locked`], which requires its own.
+    /// Reuses a recent inspection of plugin crates, unless the mode is [`Mode::Locked`], which requires its own inspection.
     pub(crate) fn seen(self, survey: Survey) -> Keeper {
         if self.mode == Mode::Locked { self } else { Keeper { survey, ..self } }
     }
@@ -143,7 +143,7 @@ impl Keeper {
         Compared { mode, path, old, new, hashes, stale, unknown, recorded: AtomicBool::new(false) }
     }
 
-    /// Returns the libraries of crates, in their order. Builds them if that is necessary and allowed.
+    /// Returns the libraries of crates, in order. Builds them if that is necessary and allowed.
     pub(crate) fn libraries(&mut self, folders: &[PathBuf], watcher: &dyn Watcher) -> Vec<Result<Found, Error>> {
         let quick = matches!(self.mode, Mode::Off | Mode::Update);
         let how = How { builds: self.builds, locked: self.mode == Mode::Locked, quick, watcher };
@@ -288,7 +288,7 @@ impl Keeper {
         }
     }
 
-    /// Checks that the files and variables that a build read, also outside of the sources, match the lockfile, in [`Mode::Locked`].
+    /// In [`Mode::Locked`], checks that the files and variables that a build read, including those outside the sources, match the lockfile.
     fn same_reads(&self, folder: &Path, found: &CratePin, locked: &CratePin) -> Result<(), Error> {
         let [inputs, env] = other_reads(locked, found);
         match inputs.into_iter().chain(env).next() {

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
-/// Version of the format that this host writes, and the newest that it reads.
+/// Version of the format that this host writes, and the newest version that it reads.
 const FORMAT: i64 = 1;
 
 const HEAD: &str = "\
@@ -115,7 +115,7 @@ fn digest_table(digests: &BTreeMap<String, String>) -> toml::Value {
 /// Reads a lockfile. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// If it cannot be read or is damaged, with the place of the damage.
+/// If it cannot be read or is damaged; the error gives the position of the damage.
 pub fn load(path: &Path) -> Result<Option<Entries>, Error> {
     let wrong =
         |message: String| damaged(path, "", message, None, "correct that, or delete it and run `passhost lock`");
@@ -318,7 +318,7 @@ mod tests {
         assert!(at("crate") < at("path lib") && at("aarch64") < at("x86_64"), "{text}");
     }
 
-    /// A text that is cut off anywhere, or has any byte replaced, is either read or refused.
+    /// Reading a text that is truncated anywhere, or in which any byte is replaced, succeeds or returns an error.
     #[test]
     fn damaged_texts_are_read_or_refused() {
         let text = write(&entries());

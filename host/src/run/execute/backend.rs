@@ -11,7 +11,7 @@ use runtime::vm::Kernels;
 use runtime::{Fault, Interpreter, Limits};
 use std::sync::Arc;
 
-/// The way PrimFuncs are executed. Results are bitwise equal in all of them.
+/// The way PrimFuncs are executed. All of them give bitwise-equal results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
     /// Native code for functions that take long, if an LLVM library is found; the interpreter for the others.
@@ -45,7 +45,7 @@ pub struct Executor {
     /// The kernels that machines execute.
     pub kernels: Arc<Kernels>,
     pub(in crate::run) native: Option<Native>,
-    /// The store of the memory that earlier runs released.
+    /// Memory that earlier runs released, for reuse.
     memory: Limits,
 }
 

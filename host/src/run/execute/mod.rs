@@ -59,16 +59,16 @@ impl HostServices for Executing<'_> {
     fn diagnose(&self, _: &Diagnostic<'_>) {}
 }
 
-/// Runs `f`, within which a machine of [`runtime::vm`] can execute operators of the engine.
+/// Runs `f`, during which a virtual machine ([`runtime::vm`]) can execute operators of the engine.
 pub fn executing<R>(engine: &Engine, f: impl FnOnce() -> R) -> R {
     with_current(&Executing(engine), 0, f)
 }
 
-/// The byte that fills memory that the module has not written: a large finite float in every width.
+/// The byte that fills unwritten memory: it gives a large finite float in every width.
 pub const FRESH: u8 = 0x5a;
 
-/// Returns true if the value of a function depends on memory that it never wrote. Runs the function again with other contents there; that run
-/// counts toward the same limits.
+/// Returns true if the value of a function depends on memory that it never wrote. Runs the function again with different contents there;
+/// that run counts toward the same limits.
 ///
 /// # Errors
 /// If the function fails with the other contents.
@@ -85,7 +85,7 @@ pub fn depends_on_unwritten(
     Ok(!again.same(value))
 }
 
-/// Builds the error that the value of a run depends on unwritten memory. `at` is the first call that leaves some unwritten.
+/// Builds the error that the value of a run depends on unwritten memory. `at` is the first call that leaves some memory unwritten.
 pub fn unwritten(engine: &Engine, module: &Module, at: &At) -> Error {
     Error::Execution {
         message: format!("the result of `{}` depends on uninitialized elements", at.function),
@@ -101,7 +101,7 @@ pub fn unwritten(engine: &Engine, module: &Module, at: &At) -> Error {
     }
 }
 
-/// Builds the error of something that cannot be done with a module as it was read, with its place.
+/// Builds the error about an operation that is not possible on a module as it was read, with its place.
 pub fn not_done(
     engine: &Engine,
     (module, origin): (&Module, &str),

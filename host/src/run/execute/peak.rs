@@ -97,13 +97,13 @@ class Module:
     Ok(read / best(native, &text, vec![x, y])?)
 }
 
-/// Returns the seconds of the fastest run.
+/// Returns the time of the fastest run, in seconds.
 fn best(native: &Native, text: &str, mut tensors: Vec<Tensor>) -> Result<f64, Fault> {
     let module = script::read(text, &NoOps).map_err(|error| Fault::unsupported(error.to_string()))?;
     let function = module.get("peak").ok_or_else(|| Fault::unsupported("a module without a function"))?;
     let kernel = native.prepare(function)?;
     let mut least = f64::INFINITY;
-    // The first run compiles.
+    // The first run compiles the code.
     for run in 0..=RUNS {
         let mut args: Vec<Arg<'_>> = tensors.iter_mut().map(Arg::Out).collect();
         let start = Instant::now();

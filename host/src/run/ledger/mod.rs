@@ -39,7 +39,7 @@ pub(in crate::run) struct Cost {
 struct Counted(Module, usize);
 
 impl Counted {
-    /// Counts the bindings of a module. Only counts functions again that differ from those of the previous module.
+    /// Counts the bindings of a module. Recounts only the functions that differ from those of the previous module.
     fn of(&mut self, module: &Module) -> usize {
         if !self.0.same(module) {
             let relax = |body: &Body| if body.kind() == BodyKind::Function { body.n_bindings() } else { 0 };
@@ -153,7 +153,7 @@ impl<'r> Ledger<'r> {
         self.rows_of(ended, &outcome, module, |row| row.has_members || row.outcome == outcome);
     }
 
-    /// Adds rows of a step of which the pass, or one of its requirements, was vetoed.
+    /// Adds rows of a step whose pass, or a requirement of the pass, was vetoed.
     pub(in crate::run) fn rows_of_vetoed(&mut self, ended: &[StepRun], by: String, module: &Module) {
         if let [user, .., needed] = ended {
             let [user, needed] = [user, needed].map(|step| step.unit.name(self.registry));
@@ -162,7 +162,7 @@ impl<'r> Ledger<'r> {
         self.rows_of(ended, &Outcome::Vetoed(by), module, |_| true);
     }
 
-    /// Adds rows of a step that needs a composite pass of which a member did not run.
+    /// Adds rows of a step that needs a composite pass with a member that did not run.
     pub(in crate::run) fn rows_of_lacking(&mut self, ended: &[StepRun], why: String, module: &Module) {
         if let Some(user) = ended.last() {
             let user = user.unit.name(self.registry);

@@ -155,7 +155,7 @@ impl Rest {
         }
     }
 
-    /// Records that a containing step begins, which may be where the rest begins.
+    /// Records that a containing step begins. The rest may begin with it.
     pub(in crate::run) fn whole_begins(&mut self, number: usize) {
         self.first.take_if(|first| self.past.is_empty() && *first == number);
     }
@@ -163,7 +163,7 @@ impl Rest {
     /// Checks that the rest has begun.
     ///
     /// # Errors
-    /// If all passes ran before, or the plan does not have the first step.
+    /// If all passes ran before, or the plan does not contain the first step.
     pub(in crate::run) fn has_begun(&self) -> Result<(), Error> {
         match self.first {
             None if !self.is_past() => Ok(()),
@@ -223,6 +223,6 @@ impl Rest {
 pub struct Failure {
     /// The module before the step.
     pub before: Module,
-    /// The outcomes of the passes before it.
+    /// The outcomes of the passes before the step.
     pub past: Vec<Outcome>,
 }

@@ -36,7 +36,7 @@ fn said(applied: u32, next: Option<&str>) -> String {
     format!("{APPLIED}{applied}{}", next.map_or(String::new(), |name| format!("{NEXT}{name}`")))
 }
 
-/// Parses the text of `said`: the number of rewrites, and the place of the next one.
+/// Parses the text of `said`: the number of rewrites, and the place of the next rewrite.
 pub fn heard(message: &str) -> Option<(u32, Option<&str>)> {
     let rest = message.strip_prefix(APPLIED)?;
     let (applied, next) = rest.split_once(NEXT).map_or((rest, None), |(applied, next)| (applied, Some(next)));

@@ -1,6 +1,6 @@
 //! Provenance of the values of a run: the pass and the step that created each value, and its source values.
 //!
-//! Every node of the input gets a number. Nodes that a pass creates get theirs after the pass. [`origins`](passhost_lang::ir::origins)
+//! Every node of the input gets a number. Nodes that a pass creates get numbers after the pass. [`origins`](passhost_lang::ir::origins)
 //! describes what happens in between. The size of this record grows with the number of created nodes.
 
 use crate::engine::Engine;
@@ -48,7 +48,7 @@ struct Node {
     from: Range<u32>,
 }
 
-/// A value in the chain that led to another one.
+/// A value in the chain that led to another value.
 #[derive(Clone, Copy, Debug)]
 pub struct Link<'p> {
     /// Number of steps from the start of the chain.

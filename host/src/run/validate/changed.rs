@@ -28,9 +28,9 @@ pub(super) fn functions<'m>(before: &'m Module, after: &'m Module) -> Vec<&'m st
     gone.chain(new).collect()
 }
 
-/// Returns the functions that show the effect of a pass. For a pass over PrimFuncs, these are the changed ones. For any other pass, these are
-/// the public Relax functions that reach a change, and changed functions that none of them reaches. `changed` is not empty. Uncalled private
-/// functions that are added or removed are ignored.
+/// Returns the functions that show the effect of a pass. For a pass over PrimFuncs, these are the changed PrimFuncs. For any other pass,
+/// these are the public Relax functions that reach a change, and changed functions that none of them reaches. `changed` is not empty.
+/// Uncalled private functions that are added or removed are ignored.
 ///
 /// # Errors
 /// The verdict, if there is nothing to execute.

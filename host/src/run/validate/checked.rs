@@ -41,7 +41,8 @@ impl Checked {
         }
     }
 
-    /// Returns one line on what was compared, what differs, or why nothing was compared.
+    /// Returns a line that describes the comparison, the difference, or the reason why nothing was
+    /// compared.
     pub fn what(&self) -> String {
         match &self.verdict {
             Verdict::Unchanged => String::new(),

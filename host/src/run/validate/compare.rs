@@ -56,8 +56,8 @@ impl Allowed {
         !range.is_not_finite() || !self.only_finite
     }
 
-    /// Returns how far floats of a tensor may differ. This is relative to its largest finite element, because reordered sums have errors of
-    /// that magnitude.
+    /// Returns the allowed difference between floats of a tensor. It is relative to its largest finite element, because reordered sums have
+    /// errors of that magnitude.
     fn of_tensor(&self, tensor: &Tensor) -> f64 {
         if !self.is_loose() {
             return 0.0;
@@ -106,7 +106,7 @@ pub enum Mismatch {
 }
 
 impl Mismatch {
-    /// Returns the severity; the output with the highest one is reported.
+    /// Returns the severity; the output with the highest severity is reported.
     fn badness(&self) -> f64 {
         match self {
             Mismatch::Kind { .. } => f64::INFINITY,

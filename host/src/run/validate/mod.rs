@@ -6,12 +6,12 @@
 //! | `steps` | an instrument that keeps the modules before and after each pass |
 //! | `units` | a function to execute, and the functions that it calls |
 //! | `changed` | the functions that a pass changed, and those to execute for the change |
-//! | `cases` | the inputs to execute them with, some of them around constants of the code |
-//! | `coverage` | what the inputs covered |
-//! | `modes` | both modules in inference or training mode, if the contract is about one of these |
+//! | `cases` | the inputs to execute them with, some of them around constants in the code |
+//! | `coverage` | the coverage of the inputs |
+//! | `modes` | both modules in inference or training mode, if the contract names one of these modes |
 //! | `sides` | executing a function before and after |
 //! | `order` | races, and faults in values that are not selected |
-//! | `remembering` | computations that both sides share are executed once |
+//! | `remembering` | a cache, so that computations that both sides share are executed once |
 //! | `compare` | comparing two values |
 //! | `pairing` | the first binding whose value differs |
 //! | `reached` | the branches and statements that the inputs reach |
@@ -60,7 +60,7 @@ use runtime::vm::{InputRange, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The share of the memory limit that cached intermediate results may take in addition, as a divisor.
+/// The memory limit divided by this is the additional memory for cached intermediate results.
 const REMEMBERED: u64 = 4;
 
 /// Validates the passes of a run in order. The results after one pass are reused as the results before the next pass.
@@ -237,7 +237,7 @@ impl<'e> Validator<'e> {
                     Err(tried) => return tried,
                 }
             }
-            // If little work was left, reaching the limit is not the fault of the pass.
+            // If little of the work limit was left, reaching the limit is not the fault of the pass.
             Side::Limit(why) if left / MUCH_MORE < first.work => return Tried::Limit(format!("after the pass, {why}")),
             Side::Limit(why) | Side::Cannot(why) => return Tried::Unknown(format!("after the pass, {why}")),
             Side::Refuses(why, _) if step.tolerance == Tolerance::Specialized => {
@@ -369,13 +369,13 @@ struct About<'a> {
 enum Tried {
     /// The values are equal, up to this largest difference. `tells` is false if all numbers are NaN, which makes the comparison
     /// meaningless. `is_ordinary`: there are values that do not depend on uninitialized elements, and the input does not look for faults
-    /// at special ones.
+    /// at special values.
     Same {
         largest: f64,
         tells: bool,
         is_ordinary: bool,
     },
-    /// The input cannot be used: the module before the pass fails with it, or the one after the pass need not accept it.
+    /// The input cannot be used: the module before the pass fails with it, or the module after the pass need not accept it.
     Unusable {
         why: String,
         of: Unfit,
@@ -389,7 +389,7 @@ enum Tried {
     Different(Box<Difference>),
 }
 
-/// The kinds of reasons why an input cannot be used.
+/// The reason why an input cannot be used.
 #[derive(Clone, Copy, PartialEq)]
 enum Unfit {
     /// Smaller integers may help.
@@ -419,7 +419,7 @@ enum Ended {
 }
 
 impl Done {
-    /// Returns true if an input should be tried after earlier ones took this much work. Records inputs that the budget excludes.
+    /// Returns true if an input should be tried after earlier inputs took this much work. Records inputs that the budget excludes.
     fn wants(&mut self, step: &ValidatedStep, case: &Case, work: u64) -> bool {
         let is_missing = self.unreached.first(step).is_some();
         let loops = self.unreached.loops();
@@ -431,7 +431,7 @@ impl Done {
         is_wanted
     }
 
-    /// Adds the outcome of an input, and returns a reason if no more should be tried.
+    /// Adds the outcome of an input, and returns a reason if no more inputs should be tried.
     fn add(&mut self, case: &Case, tried: Tried) -> Option<Ended> {
         match tried {
             Tried::Same { largest, tells, is_ordinary } => {
@@ -475,7 +475,7 @@ impl Done {
         coverage.watched = self.order.watched;
         let why = match self.unknown {
             Some(why) => why,
-            // With special values only, such as NaN, a result may be independent of them.
+            // A result that does not depend on uninitialized elements for special values, such as NaN, may depend on them for others.
             None if self.is_unwritten && !self.is_ordinary => {
                 "its result depends on uninitialized elements".to_string()
             }
@@ -493,7 +493,7 @@ impl Done {
     }
 }
 
-/// Returns the verdict if a function is missing after the pass, or has other parameters.
+/// Returns the verdict if a function is missing after the pass, or has different parameters.
 fn signature(step: &ValidatedStep, unit: &Unit, before: &Body) -> Option<Verdict> {
     let may = step.tolerance == Tolerance::Signature;
     let narrower = step.tolerance == Tolerance::Specialized;

@@ -1,5 +1,5 @@
-//! Converts modules to inference or training mode. Some operators, such as `relax.nn.batch_norm`, compute something else during training, and
-//! a pass may convert one form to the other. Their attribute `training` selects the mode.
+//! Converts modules to inference or training mode. Some operators, such as `relax.nn.batch_norm`, compute a different result during
+//! training, and a pass may convert one form to the other. Their attribute `training` selects the mode.
 
 use super::coverage::Mode;
 use super::steps::ValidatedStep;
@@ -34,7 +34,7 @@ pub(super) fn of(engine: &Engine, step: &ValidatedStep) -> Result<Option<(Valida
     Ok(Some((ValidatedStep { before, after, ..step.clone() }, mode)))
 }
 
-/// Returns true if a call computes as in the other mode.
+/// Returns true if a call computes its result as in the other mode.
 fn is_other(value: &Value<'_>, training: bool, can_train: &dyn Fn(&str) -> bool) -> bool {
     let call = value.as_call().filter(|call| call.op().is_some_and(can_train));
     call.is_some_and(|call| call.attr(TRAINING).and_then(AttrView::as_bool) != Some(training))

@@ -52,8 +52,8 @@ impl Order {
             Side::Limit(_) => (None, true),
             _ => (None, false),
         };
-        // A function that already fails like this before the pass is not the fault of the pass. If the work that is left does not suffice to
-        // find that out, nothing is known.
+        // The pass is not at fault if the function already failed in this way before it. The pass is also excused if too little work is
+        // left to determine this.
         let is_excused = fails && matches!(side(&step.before), Side::Fails(..) | Side::Limit(_));
         self.left = self.left.saturating_sub(limits.work_done());
         self.watched += usize::from(!fails);

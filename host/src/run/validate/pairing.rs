@@ -1,9 +1,8 @@
 //! Finds the first binding whose value differs, by recording the values of both sides during execution and pairing them.
 //!
-//! A binding is paired with the one of the same name if the values are the same, and otherwise with any unpaired
-//! binding of the same value. The remaining values are new: they are wrong, or intermediate results of the pass. The
-//! result can be wrong only because of new values that reach it through other new values. The first of these is
-//! reported.
+//! A binding is paired with the binding of the same name if their values are equal, and otherwise with any unpaired binding
+//! of equal value. The remaining values are new: they are wrong, or intermediate results of the pass. The result can be
+//! wrong only because of new values that reach it through other new values. The first of these is reported.
 
 use super::compare::{Allowed, Mismatch, is_same, outputs, shown};
 use super::sides::execute;
@@ -138,7 +137,7 @@ fn namesakes(before: &[Entry], after: &[Entry]) -> HashMap<usize, usize> {
     out
 }
 
-/// For each binding after the pass, returns true if one before it has the same value.
+/// For each binding after the pass, returns true if a binding before the pass has the same value.
 fn pair(before: &[Entry], after: &[Entry], allowed: &Allowed) -> Vec<bool> {
     let mut free = vec![true; before.len()];
     let mut paired = vec![false; after.len()];
@@ -176,7 +175,7 @@ fn blamed(body: &Body, after: &[Entry], paired: &[bool]) -> Option<usize> {
     let mut blamed: Option<usize> = None;
     let mut calls = vec![Call { body, entries: 0..after.len(), depth: 0 }];
     while let Some(call) = calls.pop() {
-        // If calls repeat a binding, its last execution is used.
+        // If a binding was executed several times, its last execution is used.
         let own: HashMap<u32, usize> = call
             .entries
             .clone()
@@ -208,7 +207,7 @@ fn blamed(body: &Body, after: &[Entry], paired: &[bool]) -> Option<usize> {
     blamed
 }
 
-/// Returns where the search in a function starts: at its result, or in a nested function at everything that was executed.
+/// Returns the starting points of the search in a function: its result, or, in a nested function, all executed bindings.
 fn starts<'e>(call: &Call<'e>, after: &'e [Entry]) -> Vec<Node<'e>> {
     let own = call.entries.clone().filter(|i| after[*i].depth == call.depth && after[*i].body.same(call.body));
     let result = call.body.function().and_then(|function| function.result());

@@ -30,9 +30,9 @@ pub(super) fn explains(
     precise().is_some_and(|precise| is_nearer(before, after, &precise, allowed))
 }
 
-/// Returns true if both modules compute the same when all floats are float64. The difference is then due to a type that
-/// cannot hold a value, as where a product overflows. The contract does not apply where the result before the pass is
-/// not finite even in float64. Returns `None` if this cannot be determined.
+/// Returns true if both modules compute the same results when all floats are float64. The difference is then due to a type that
+/// cannot hold a value, for example because a product overflows. The contract does not apply where the result before the pass is not
+/// finite even in float64. Returns `None` if this cannot be determined.
 pub(super) fn agree(
     engine: &Engine,
     step: &ValidatedStep,

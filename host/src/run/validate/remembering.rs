@@ -34,8 +34,8 @@ fn lock(results: &Mutex<Results>) -> MutexGuard<'_, Results> {
     results.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The cached results of all kernels. Half of the bytes are for new results. When these are full, older results that were not used since are
-/// dropped.
+/// The cached results of all kernels. Half of the bytes are for new results. When these are full, older results that have not been used
+/// since are dropped.
 #[derive(Default)]
 struct Results {
     most: u64,

@@ -51,7 +51,7 @@ pub(super) struct Computed {
 
 /// Executes functions, and caches the results of the last module.
 pub(super) struct Sides {
-    /// Kernels that cache their results, so that both sides share what a pass did not change.
+    /// Kernels that cache their results, so that both sides share the results that a pass did not affect.
     pub(super) kernels: Arc<Kernels>,
     known: Vec<Known>,
 }

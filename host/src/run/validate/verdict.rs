@@ -73,7 +73,7 @@ pub struct Difference {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum What {
-    /// An output has other values.
+    /// An output has different values.
     Value {
         /// The name of the output: `output`, or `output_0` in a tuple; for a PrimFunc, the name of the parameter.
         output: String,
@@ -96,7 +96,7 @@ pub enum What {
         /// The reason.
         why: String,
     },
-    /// After the pass, the function has other parameters, which the contract does not allow.
+    /// After the pass, the function has different parameters, which the contract does not allow.
     Signature {
         /// The parameters.
         why: String,

@@ -30,7 +30,7 @@ struct Region {
     kind: u16,
     /// The position in the head of a block.
     head: Head,
-    /// True if the predicate of a block was seen.
+    /// True if the predicate of a block has been seen.
     has_where: bool,
     /// Number of scopes in an If.
     scopes: u32,
@@ -278,7 +278,7 @@ impl Statements<'_> {
                 let (dtype, scope) = self.of.pointer(*data)?;
                 // A buffer over the data of another buffer can be written as a view.
                 let fits = is(*data, kind::PARAM) || dtype == buffer.dtype && buffer.rank > 0;
-                // It must be in the scope of its data.
+                // The buffer must be in the memory scope of its data.
                 (fits && !buffer.is_scalar && scope == buffer.scope).then_some(())
             }
             _ => None,

@@ -32,7 +32,7 @@ pub(super) struct Compared {
 pub(super) struct Difference {
     /// The difference, relative to the largest element of the output.
     pub(super) relative: f64,
-    /// A description of the most different output, if its difference exceeds the tolerance.
+    /// A description of the output that differs most, if the difference exceeds the tolerance.
     wrong: Option<String>,
 }
 
@@ -54,7 +54,7 @@ impl Opponent {
             Weights::Constants => inputs.unwrap_or(values.len()),
             Weights::Inputs => values.len(),
         };
-        // onnxruntime gets a model in its format as it is.
+        // An ONNX model is passed to onnxruntime unchanged.
         let file = match args.weights {
             Weights::Constants => prepared.engine.as_onnx_file(&prepared.input),
             Weights::Inputs => None,
@@ -76,7 +76,7 @@ impl Opponent {
         }
     }
 
-    /// Compares the results of its last run with those of passhost.
+    /// Compares the results of onnxruntime's last run with those of passhost.
     pub(super) fn compared(mut self, ours: &[Shown<'_>]) -> Result<Compared, Error> {
         let theirs = self.session.outputs().map_err(|error| stopped(&error))?;
         let mut difference = Difference::default();
@@ -133,7 +133,7 @@ fn differ(name: &str, ours: &Value, theirs: &Tensor) -> Difference {
 }
 
 /// Returns the tolerance for results of this type, relative to the largest element. Results differ because sums are
-/// computed in another order.
+/// computed in a different order.
 fn tolerance(dtype: DType) -> f64 {
     match dtype {
         DType::F64 => 1e-9,

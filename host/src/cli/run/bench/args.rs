@@ -15,11 +15,11 @@ pub(in crate::cli) struct BenchArgs {
     /// Arrays for the parameters, by their names, as for `exec`. Parameters without an array get random values.
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) inputs: Option<PathBuf>,
-    /// The seed of random values, which are the same as those of `exec`.
+    /// The seed of random values. A seed gives the same values as in `exec`.
     #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = count())]
     pub(in crate::cli) random: u64,
-    /// The number of measured runs. Default: at least 5, and as many as fit in one second. Two runs precede them; the
-    /// first of these compiles kernels.
+    /// The number of measured runs. Default: at least 5, and as many as fit in one second. Two warm-up runs precede
+    /// them; the first one compiles the kernels.
     #[arg(long, value_name = "N", value_parser = within::<u32>(1..=1_000_000))]
     pub(in crate::cli) times: Option<u32>,
     /// Number of threads, at most 256. Default: the number of cores.
@@ -28,8 +28,8 @@ pub(in crate::cli) struct BenchArgs {
     /// Recompiles all kernels, and shows the time for this and the time to load them from the cache.
     #[arg(long)]
     pub(in crate::cli) cold: bool,
-    /// Writes a page with the table and charts: the times of the kernels, and how close each of them comes to the peak
-    /// of the machine.
+    /// Writes a page with the table, and charts of the kernel times and of how close each kernel comes to the machine's
+    /// peak.
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) html: Option<PathBuf>,
     /// Also measures another program: onnxruntime in Python (PASSHOST_PYTHON, default: python3).
@@ -46,7 +46,7 @@ pub(in crate::cli) struct BenchArgs {
 /// The program that `bench` compares with.
 #[derive(Clone, Copy, ValueEnum)]
 pub(in crate::cli) enum Against {
-    /// The module onnxruntime of Python.
+    /// The Python module onnxruntime.
     Onnxruntime,
 }
 

@@ -107,7 +107,7 @@ fn page_at(args: &BenchArgs, path: &Path) -> Result<Output, Error> {
     }
 }
 
-/// Returns the selected passes, also in words. The default is the pipeline `native`.
+/// Returns the selected passes, and a description of them. The default is the pipeline `native`.
 fn selected(select: &Select) -> Result<(Select, String), Error> {
     if let Some(passes) = &select.passes {
         let words = if passes.trim().is_empty() { "no passes".to_string() } else { format!("the passes {passes}") };

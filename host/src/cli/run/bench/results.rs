@@ -10,9 +10,9 @@ use native::Made;
 pub(super) struct Bench {
     pub(super) input: String,
     pub(super) function: String,
-    /// The passes that ran, in words.
+    /// A description of the passes that ran.
     pub(super) passes: String,
-    /// The backend that executed the kernels, in words.
+    /// A description of the backend that executed the kernels.
     pub(super) backend: String,
     pub(super) threads: usize,
     /// Compilation of all kernels, measured with `--cold`.

@@ -8,7 +8,7 @@ use passhost_lang::names::counted;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Number of kernels in the table. One row sums up all others.
+/// Number of kernels in the table. One more row sums up the other kernels.
 const SHOWN: usize = 30;
 /// A measurement is reported as disturbed by other programs if its median is this many times the shortest run.
 const NOISY: f64 = 1.5;
@@ -34,7 +34,7 @@ struct Figures {
     calls: f64,
     time: Duration,
     share: f64,
-    /// Operations in a second; `None` if their number is unknown, or the kernel was too fast to be measured.
+    /// Operations per second; `None` if their number is unknown, or the kernel was too fast to be measured.
     operations: Option<f64>,
     bytes: Option<f64>,
 }

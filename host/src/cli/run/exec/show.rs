@@ -74,7 +74,7 @@ pub(super) fn text(results: &[Shown<'_>]) -> String {
     table(&rows)
 }
 
-/// Renders the same as JSON.
+/// Renders the results as JSON.
 pub(super) fn json(function: &str, results: &[Shown<'_>], limits: &Limits) -> String {
     let result = |Shown { name, value }: &Shown<'_>| {
         let mut out = described(value);
@@ -142,7 +142,7 @@ fn traced_value(value: &Value) -> String {
     }
 }
 
-/// Renders the same as JSON.
+/// Renders the binding as JSON.
 pub(super) fn traced_json(function: &str, name: &str, value: &Value) -> serde_json::Value {
     json!({ "function": function, "binding": name, "value": described(value) })
 }

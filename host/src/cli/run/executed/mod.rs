@@ -1,5 +1,5 @@
-//! Shared by all commands that run passes over one module: the preparation of the run, and the arguments of commands
-//! that execute functions.
+//! Prepares runs for all commands that run passes over one module. Also contains the arguments of commands that
+//! execute functions.
 
 pub(super) mod inputs;
 pub(super) mod named;
@@ -37,7 +37,7 @@ pub(in crate::cli) struct Prepared {
     plan: Plan,
     /// The module before all passes.
     pub(super) module: Module,
-    /// A request to `passhost run` for the same run, which bundles contain.
+    /// The equivalent request to `passhost run`, which bundles contain.
     asked: Asked,
 }
 

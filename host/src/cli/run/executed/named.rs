@@ -1,10 +1,10 @@
-//! Finds the function that has a variable which the user names.
+//! Finds the function with the variable that the user named.
 
 use crate::report::error::Error;
 use passhost_lang::ir::{Body, Value};
 use passhost_lang::names::{did_you_mean, listed, nearest};
 
-/// A variable that the user names.
+/// A variable that the user named.
 pub(in crate::cli::run) struct Named<'a> {
     pub(in crate::cli::run) variable: &'a str,
     pub(in crate::cli::run) function: Option<&'a str>,

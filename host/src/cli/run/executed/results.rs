@@ -22,7 +22,7 @@ impl Shown<'_> {
     }
 }
 
-/// Returns the values of a result; of a tuple, each field.
+/// Returns the fields of a result that is a tuple; otherwise, the result itself.
 pub(in crate::cli::run) fn results(value: &Value) -> Vec<Shown<'_>> {
     let mut out = Vec::new();
     let mut work = vec![("output".to_string(), value)];

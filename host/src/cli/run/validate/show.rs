@@ -26,7 +26,7 @@ pub(super) fn text(checked: &[Checked], seed: u64) -> String {
     out
 }
 
-/// Formats a position in a tensor: `[3, 0]`.
+/// Formats a position in a tensor, as in `[3, 0]`.
 fn indexed(index: &[i64]) -> String {
     if index.is_empty() { String::new() } else { format!("{index:?}") }
 }

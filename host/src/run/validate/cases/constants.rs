@@ -1,4 +1,4 @@
-//! Collects the constants of the code before and after a pass. Extents and values near them reach both sides of its conditions.
+//! Collects the constants in the code before and after a pass. Extents and values near them reach both sides of its conditions.
 
 use crate::run::validate::units::{Unit, reach};
 use passhost_lang::ir::DimExpr;

@@ -43,15 +43,15 @@ pub enum Aim {
     First,
     /// Arrays from a file.
     Given,
-    /// Unusual extents: around powers of two, and around constants of the code.
+    /// Unusual extents: around powers of two, and around constants in the code.
     Size,
     /// Unusual values.
     Values,
-    /// Statements or iteration counts that other inputs did not reach.
+    /// Statements or trip counts that other inputs did not reach.
     Coverage,
 }
 
-/// The range of integers in an input, if the function fails before the pass with the usual ones.
+/// The range of integers in an input, if the function fails before the pass with the usual integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Integers {
     /// Any integers that the input's kind of values contains.
@@ -63,7 +63,7 @@ pub(super) enum Integers {
 }
 
 impl Integers {
-    /// Returns the ranges to try until the function succeeds before the pass. For every second input, positions go up to a constant of the
+    /// Returns the ranges to try until the function succeeds before the pass. For every second input, positions go up to a constant in the
     /// code, which is often the extent of the indexed dimension.
     pub(super) fn of(case: &Case, constants: &Constants) -> Vec<Integers> {
         let most = [8, 3, 15, 1, 6, 31, 2][case.number % 7];
@@ -95,13 +95,13 @@ const UINT: u8 = 1;
 const NUMBERS: [i64; 6] = [1, 5, 2, 0, 7, -3];
 /// Number of variables that are set to 0 and to 1 in inputs of their own.
 const VARIED: usize = 3;
-/// Maximum number of constants of the code whose neighbors are used as extents.
+/// Maximum number of constants in the code whose neighbors are used as extents.
 const MOST_CONSTANTS: usize = 6;
 
 /// Bytes of a large positive and a large negative finite float, in every width.
 const FRESH: [u8; 2] = [execute::FRESH, of_other_sign(execute::FRESH)];
 
-/// Returns the byte of numbers of the other sign, in every width.
+/// Returns the byte that gives numbers of the opposite sign in every width.
 pub(super) const fn of_other_sign(fresh: u8) -> u8 {
     fresh ^ 0x80
 }
@@ -126,8 +126,8 @@ const MOST_MORE: usize = 32;
 const MOST_DERIVED: usize = 6;
 /// Larger extents, at which sums overflow narrow types.
 const LARGE: [i64; 3] = [67, 307, 1031];
-/// Thresholds in units of work: little work, about that of a few operators called by name, and the most work at which inputs for
-/// coverage are still tried.
+/// Thresholds in units of work. Work below the first, about that of a few operators called by name, counts as little. Above the second, no
+/// inputs for coverage are tried.
 pub(super) const LITTLE: u64 = 400_000_000;
 const MUCH: u64 = 3_000_000_000;
 
@@ -193,15 +193,14 @@ fn prime(dimension: usize) -> i64 {
     PRIMES[dimension % PRIMES.len()]
 }
 
-/// Returns extents for this number of dimensions, with the kind of values: around powers of two and constants of the code, extents that
+/// Returns extents for this number of dimensions, with the kind of values: around powers of two and constants in the code, extents that
 /// relate to each other, and large ones.
 fn sizes(dimensions: usize, code: &Constants) -> Vec<(Vec<i64>, InputRange)> {
     let (usual, coarse) = (InputRange::Usual, InputRange::Coarse);
     let all = |extent: &dyn Fn(usize) -> i64| (0..dimensions).map(extent).collect::<Vec<i64>>();
     let one = |at: usize, extent: i64| all(&|i| if i == at % dimensions { extent } else { prime(i) });
     let mut out = vec![(vec![0; dimensions], usual)];
-    // Extents one above each constant come first, then extents equal to it: a condition often changes at one of the
-    // two.
+    // Extents one above each constant come first, then extents equal to it, because a condition often changes at one of the two.
     let constants: Vec<i64> = code.extents.iter().copied().take(MOST_CONSTANTS).collect();
     let around = constants.iter().map(|n| n + 1).chain(AROUND).chain(constants.iter().copied());
     out.extend(around.enumerate().map(|(at, extent)| (one(at, extent), [usual, coarse][at % 2])));
@@ -233,8 +232,8 @@ fn symbols(body: &Body) -> BTreeSet<String> {
     }
 }
 
-/// Returns true if an input should be tried after earlier inputs needed this much work. `is_missing`: some statements are not reached yet;
-/// `has_other_trips`: some iteration counts are not.
+/// Returns true if an input should be tried after earlier inputs needed this much work. `is_missing`: some statements have not been
+/// reached; `has_other_trips`: some trip counts have not been tried.
 pub(super) fn is_wanted(case: &Case, work: u64, is_missing: bool, has_other_trips: bool) -> bool {
     match case.aim {
         Aim::First | Aim::Given => true,
@@ -297,7 +296,7 @@ impl Source {
     /// Creates the arguments of a function.
     ///
     /// # Errors
-    /// Why they cannot be created.
+    /// The reason why they cannot be created.
     pub(super) fn arguments(
         &self,
         module: &Module,
@@ -351,8 +350,8 @@ fn positions(module: &Module, unit: &Unit) -> BTreeSet<String> {
     out
 }
 
-/// Returns an integer argument of a PrimFunc. In every second input that looks for special values and branches, it is a constant of the code,
-/// or a neighbor of one.
+/// Returns an integer argument of a PrimFunc. In every second input that looks for special values and branches, it is a constant in the
+/// code, or a neighbor of one.
 fn number(case: &Case, parameter: usize, constants: &[f64]) -> i64 {
     let at = case.number + parameter;
     let is_constant = case.aim >= Aim::Values && case.number.is_multiple_of(2);
@@ -378,7 +377,7 @@ pub fn parameter_names(body: &Body) -> BTreeSet<String> {
     }
 }
 
-/// Returns the shape variables of the parameters, from their number to their name.
+/// Returns the names of the parameters' shape variables, by the numbers of the variables.
 fn prim_func_symbols(body: &Body) -> BTreeMap<u32, String> {
     let mut out = BTreeMap::new();
     let mut seen = BTreeSet::new();

@@ -14,7 +14,8 @@ pub struct Validation {
     pub dims: BTreeMap<String, i64>,
     /// The function to execute; `None` for every public function that a change affects.
     pub function: Option<String>,
-    /// Maximum number of bytes of tensors at a time. Intermediate results that both sides share may take a quarter more.
+    /// Maximum size of all tensors that exist at the same time, in bytes. Intermediate results that both sides share may
+    /// take a quarter more.
     pub memory: u64,
     /// Maximum number of units of work for one function and pass; see [`Limits`](runtime::Limits).
     pub work: u64,
