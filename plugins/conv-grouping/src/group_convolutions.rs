@@ -1,7 +1,7 @@
 //! Groups two successive convolutions into a private function.
 //!
 //! *Expects* functions in A-normal form without dead bindings. *Keeps* the computed values. *Never* puts one
-//! convolution into two groups, or puts a value that is used outside into a group, except for its last one.
+//! convolution into two groups, or a value that is used outside a group into the group, except as its last value.
 
 use plugin_api::prelude::*;
 
@@ -13,7 +13,7 @@ declare_pass! {
     /// `Composite`), or `R.call_tir` of a PrimFunc with `my_op_kind = "convolution"` (marked `Primitive`).
     ///
     /// Expects functions in A-normal form without dead bindings. Results do not change. A value that is used outside
-    /// its group is never part of the group, unless it is the last one.
+    /// its group is never part of the group, unless it is the last value of the group.
     ///
     /// ```relax before
     /// @R.function
@@ -58,7 +58,7 @@ declare_pass! {
 declare_config! {
     /// The maximum number of groups in one function; by default, unlimited.
     ///
-    /// Use it to find the group that makes a difference.
+    /// Use it to find the group that causes a difference.
     pub MOST: i64 = "acme.group_convolutions.most" { range: 0.. }
 }
 

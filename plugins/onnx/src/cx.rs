@@ -414,7 +414,7 @@ impl<'a> Cx<'a> {
         Known::vector(dims).map(T::known_as).ok_or_else(|| "a shape has too many dimensions".to_string())
     }
 
-    /// Returns the integers from 0 to before a size.
+    /// Returns the integers from 0 (inclusive) to a size (exclusive).
     pub(crate) fn arange(&self, end: &Dim, dtype: DType) -> Res<T> {
         let args = [0.into(), end.clone(), 1.into()].map(|dim: Dim| self.b.prim_value(dim));
         let numbers = T::of_v(self, self.call_v("relax.arange", &args, &[("dtype", DType::I64.into())])?)?;

@@ -55,13 +55,13 @@ pub(crate) struct Scopes<'a> {
     placed: bool,
     /// The node that is being read.
     current: Option<&'a proto::Node>,
-    /// Names in the model of the symbolic sizes of inputs, by symbol.
+    /// The model's names for the symbolic sizes of inputs, by symbol.
     pub(crate) sizes: HashMap<u32, String>,
     /// Notes for the user about the module.
     pub(crate) notes: RefCell<Notes>,
 }
 
-/// Notes for the user about a module that is only right for some inputs.
+/// Notes for the user about a module that is correct only for some inputs.
 #[derive(Default)]
 pub(crate) struct Notes {
     others: Vec<String>,
@@ -101,8 +101,7 @@ fn opsets(imports: &[proto::OperatorSet]) -> Res<BTreeMap<&str, i64>> {
     Ok(imports.iter().map(|import| (domain(&import.domain), import.version)).collect())
 }
 
-/// Returns an order of the nodes, as positions, in which each node follows the nodes on which it depends; `None` if the
-/// nodes already are in such an order.
+/// Returns a topological order of the nodes, as positions; `None` if the nodes are already in such an order.
 fn in_order(nodes: &[proto::Node]) -> Option<Vec<usize>> {
     let mut makers: HashMap<&str, usize> = HashMap::new();
     for (at, node) in nodes.iter().enumerate() {
@@ -121,7 +120,7 @@ fn in_order(nodes: &[proto::Node]) -> Option<Vec<usize>> {
         return None;
     }
     // This traverses the graph depth first, without recursion. A node in a cycle comes before a node that it depends
-    // on, and this is then reported.
+    // on, which is then reported as an error.
     let (mut order, mut seen) = (Vec::with_capacity(nodes.len()), vec![false; nodes.len()]);
     for start in 0..nodes.len() {
         let mut open = vec![(start, 0)];
@@ -222,12 +221,13 @@ impl<'a> Scopes<'a> {
         self.notes.borrow_mut().others.push(format!("{at}{what}"));
     }
 
-    /// Returns the name in the model of a size of an input.
+    /// Returns the model's name for a size of an input.
     pub(crate) fn size_name(&self, dim: &Dim) -> Option<&str> {
         if let Dim::Var(sym) = dim { self.sizes.get(&sym.id).map(String::as_str) } else { None }
     }
 
-    /// Records that the current node assumes that a size of an input equals another size, because it is probably not 1.
+    /// Records that the current node assumes that a size of an input equals another size, because the size is probably
+    /// not 1.
     pub(crate) fn takes_for_equal(&self, size: &Dim, other: &Dim) {
         let Some(name) = self.size_name(size) else { return };
         let other = match (other.as_int(), self.size_name(other)) {
@@ -248,8 +248,8 @@ impl<'a> Scopes<'a> {
         }
     }
 
-    /// Returns the version of the operators of a domain. The operators of Microsoft have only one version, and need not
-    /// be imported.
+    /// Returns the version of the operators of a domain. Microsoft's operators have only one version, and need not be
+    /// imported.
     fn version(&self, of: &str) -> Option<i64> {
         self.opsets.last()?.get(of).copied().or((of == ops::MS).then_some(1))
     }
@@ -333,7 +333,7 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    /// Reads a node. The errors name the node.
+    /// Reads a node. Errors name the node.
     fn node(&mut self, node: &'a proto::Node) -> Res<()> {
         let of = domain(&node.domain);
         let version = self.scopes.version(of);

@@ -1,5 +1,5 @@
 //! Narrow types: integers of less than 8 bits, and floats of 8 bits or less. Kernels cannot compute with them, so a module
-//! contains them as bytes: small integers as int8 or uint8, and the bits of small floats as uint8. Conversions to and from
+//! stores them as bytes: small integers as int8 or uint8, and the bits of small floats as uint8. Conversions to and from
 //! other types are exact.
 
 use crate::cx::Cx;

@@ -70,7 +70,7 @@ impl<'p> Node<'p> {
         self.attr(name).is_some()
     }
 
-    /// Marks attributes as read that do not affect the result.
+    /// Marks attributes that do not affect the result as read.
     pub(crate) fn ignore(&self, names: &[&'static str]) {
         self.read.borrow_mut().extend(names);
     }

@@ -277,7 +277,7 @@ fn input_type(
     for (axis, dim) in shape.dim.iter().enumerate() {
         dims.push(match &dim.value {
             Some(Extent::Value(size)) if *size >= 0 => Dim::Int(*size),
-            // Exporters call each size that they do not know `?`.
+            // Exporters name every unknown size `?`.
             Some(Extent::Param(name)) if name.contains(char::is_alphanumeric) => {
                 match (given.sizes.get(name), symbols.get(name)) {
                     (Some(size), _) => Dim::Int(*size),

@@ -108,7 +108,7 @@ pub(crate) fn read(tensor: &proto::Tensor, files: &Files<'_>) -> Res<T> {
     Ok(data.constant(&tensor.dims, content))
 }
 
-/// Does the same as [`read`] for initializers, whose data several threads hash. An error names the initializer.
+/// Reads initializers like [`read`], and hashes their data on several threads. An error names the initializer.
 pub(crate) fn read_all<'a>(
     initializers: impl Iterator<Item = &'a proto::Tensor>,
     files: &Files<'_>,

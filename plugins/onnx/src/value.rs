@@ -18,7 +18,8 @@ pub(crate) enum Item {
     Nothing,
 }
 
-/// A tensor: a value of the function under construction, or known data that becomes one when it is used.
+/// A tensor: a value of the function under construction, or known data that becomes such a value when it
+/// is used.
 #[derive(Clone)]
 pub(crate) struct T(pub(crate) Rc<Inner>);
 

@@ -186,7 +186,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     )),
 ];
 
-/// Returns the type that the call states explicitly: one, or a tuple of several.
+/// Returns the type that the call states explicitly: a single type, or a tuple of several types.
 fn given(call: Call<'_>) -> Inferred {
     let mut types: Vec<Type> = call.type_args().map(|ty| ty.to_owned()).collect();
     match types.len() {

@@ -6,7 +6,7 @@ use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::scalar::PrimOp;
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, InferFn, OpDecl};
 
-/// Concatenates texts at compile time.
+/// Concatenates strings at compile time.
 macro_rules! joined_text {
     ($($part:expr),+ $(,)?) => {{
         const PARTS: &[&str] = &[$($part),+];
@@ -32,7 +32,7 @@ macro_rules! documented {
 }
 pub(crate) use documented;
 
-/// Returns the total length of texts in bytes.
+/// Returns the total length of strings in bytes.
 pub(crate) const fn length(parts: &[&str]) -> usize {
     let (mut n, mut i) = (0, 0);
     while i < parts.len() {
@@ -42,7 +42,7 @@ pub(crate) const fn length(parts: &[&str]) -> usize {
     n
 }
 
-/// Concatenates the bytes of texts.
+/// Concatenates the bytes of strings.
 pub(crate) const fn joined<const N: usize>(parts: &[&str]) -> [u8; N] {
     let (mut out, mut at, mut part) = ([0; N], 0, 0);
     while part < parts.len() {
@@ -183,9 +183,9 @@ pub(crate) fn times(repeats: i64) -> Result<Dim, InferError> {
     if repeats < 0 { wrong(format!("repeats must not be negative, found {repeats}")) } else { Ok(Dim::Int(repeats)) }
 }
 
-/// Returns the number of steps of length `by` from `start` to before `end`; 0 if `end` is before `start`. Symbolic
-/// dimensions are never negative, so most step counts are not either; where that cannot be shown, the result is clamped
-/// with `max(…, 0)`.
+/// Returns the number of steps of length `by` from `start` (inclusive) to `end` (exclusive); 0 if `end` is before
+/// `start`. Symbolic dimensions are never negative, so most step counts are not either; where that cannot be shown, the
+/// result is clamped with `max(…, 0)`.
 pub(crate) fn steps_between((start, end): (&Dim, &Dim), by: i64) -> Dim {
     let span = apply(PrimOp::Sub, end, start);
     let steps = apply(PrimOp::FloorDiv, &apply(PrimOp::Add, &span, &Dim::Int(by.saturating_sub(1))), &Dim::Int(by));

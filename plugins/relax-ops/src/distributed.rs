@@ -156,7 +156,7 @@ fn shard(call: Call<'_>) -> Inferred {
         return wrong(format!("num_workers must be positive, found {workers}"));
     }
     if let Some(on) = on_mesh(call) {
-        // The shape in a distributed type is the global one; the placement determines the local part.
+        // The shape in a distributed type is the global shape; the placement determines the local part.
         let whole = at.zip(x.shape.as_ref()).and_then(|(at, dims)| dims[at].as_int());
         return match (whole, at) {
             (Some(size), Some(at)) if size % workers != 0 => uneven(at, size, workers),

@@ -384,7 +384,8 @@ fn arithmetic(call: Call<'_>) -> Inferred {
     broadcast_tensors(&a, &b, same_dtype(a.dtype, b.dtype)?)
 }
 
-/// Infers a comparison. The data types may differ, because TVM compares tensors of any two.
+/// Infers a comparison. The data types may differ, because TVM compares tensors of any two data
+/// types.
 fn comparison(call: Call<'_>) -> Inferred {
     broadcast_tensors(&operand(call, 0)?, &operand(call, 1)?, DType::BOOL)
 }

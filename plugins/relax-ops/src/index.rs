@@ -169,7 +169,7 @@ fn take(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, ndim, dims))
 }
 
-/// Returns the integers of a tuple argument, or `None` if one is known only at run time.
+/// Returns the integers of a tuple argument, or `None` if one of them is known only at run time.
 fn tuple_dims(call: Call<'_>, i: usize) -> Result<Option<Vec<Dim>>, InferError> {
     let value = argument(call, i)?;
     let of = |item: Value<'_>| match (item.dim(), item.ty().to_owned()) {

@@ -46,7 +46,7 @@ struct Sum {
 struct Map<'a> {
     variables: &'a [Sym],
     shape: &'a [Dim],
-    /// For each old index, a number that its length after padding is a multiple of.
+    /// For each old index, a divisor of its length after padding.
     padding: Vec<i64>,
     /// The number of times each padding grew.
     paddings: Vec<u32>,

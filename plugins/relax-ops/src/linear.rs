@@ -107,7 +107,7 @@ pub(crate) struct Subscripts {
     pub(crate) output: Vec<char>,
 }
 
-/// Returns the name of an axis that `...` covers, counted from the last one. No text contains this name.
+/// Returns the name of an axis that `...` covers, counted from the last axis. No subscripts contain this name.
 fn unnamed(from_the_end: usize) -> char {
     u32::try_from(from_the_end).ok().and_then(|n| char::from_u32(0xE000 + n)).unwrap_or('\u{E000}')
 }
@@ -176,7 +176,7 @@ fn expanded(term: &str, axes: usize) -> Vec<char> {
     before.chars().chain((0..axes).rev().map(unnamed)).chain(after.chars()).collect()
 }
 
-/// Infers an einsum. Each name has the same length everywhere.
+/// Infers an einsum. An axis name has the same length in all operands.
 fn einsum(call: Call<'_>) -> Inferred {
     let operands = tensors(call, 0)?;
     let Some(first) = operands.first() else { return wrong("needs at least one tensor".to_string()) };

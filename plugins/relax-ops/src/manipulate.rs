@@ -272,8 +272,8 @@ fn reshape(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, ndim, dims))
 }
 
-/// Replaces each 0 in a new shape by the tensor's dimension at the same position. If the tensor is empty, 0 can
-/// also be a length: this reading is used if the other one does not fit.
+/// Replaces each 0 in a new shape by the tensor's dimension at the same position. If the tensor is empty, 0 can also
+/// be a length: this interpretation is used if the other does not fit.
 fn kept(from: Option<&[Dim]>, mut dims: Vec<Dim>) -> Result<Vec<Dim>, InferError> {
     let is_zero = |dim: &Dim| dim.as_int() == Some(0);
     let Some(axis) = dims.iter().position(is_zero) else { return Ok(dims) };
@@ -378,8 +378,8 @@ fn squeeze(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, -1, Some(keep.map(|(_, dim)| dim.clone()).collect())))
 }
 
-/// Returns false for an axis that `R.squeeze` keeps although it is named. As in TVM, this is an axis that is known to
-/// be longer than 1.
+/// Returns false for an axis that `R.squeeze` keeps although the call names it. As in TVM, this is an axis that is
+/// known to be longer than 1.
 pub(crate) fn may_be_squeezed(dim: &Dim) -> bool {
     dim.as_int().is_none_or(|size| size == 1)
 }
@@ -399,8 +399,8 @@ fn permute_dims(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, x.ndim, dims))
 }
 
-/// Returns the common data type (unknown if one is unknown) and number of dimensions of tensors, or an error if known
-/// ones differ.
+/// Returns the common data type (unknown if that of one tensor is unknown) and number of dimensions of tensors, or an
+/// error if known values differ.
 fn common(items: &[TensorType]) -> Result<TensorType, InferError> {
     let Some(first) = items.first() else { return wrong("needs at least one tensor".to_string()) };
     let mut out = TensorType { shape: None, ..first.clone() };

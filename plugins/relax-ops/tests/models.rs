@@ -1,4 +1,4 @@
-//! Tests that the types in the texts of whole models are those that the rules infer.
+//! Tests that the rules infer the types that the texts of whole models contain.
 
 mod common;
 

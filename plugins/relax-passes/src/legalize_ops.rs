@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 declare_pass! {
     /// Replaces calls of operators by calls of PrimFuncs that compute them.
     ///
-    /// The plugin of an operator declares what it computes. Calls that compute the same function of their arguments
-    /// share one PrimFunc, unless their results are on virtual devices with different targets: then each target has its
-    /// own PrimFunc, with the attribute `target`. Expects any module. Results never change.
+    /// The plugin of an operator declares its computation. Calls that compute the same function of their arguments share one
+    /// PrimFunc, unless their results are on virtual devices with different targets: then each target has its own PrimFunc,
+    /// with the attribute `target`. Expects any module. Results never change.
     ///
     /// Keeps the calls that legalizations consist of: `relax.call_*`, `relax.invoke_*`, `relax.make_closure`,
     /// `relax.builtin.*`, `relax.memory.*` and `relax.vm.*`. Keeps `relax.cumprod`, `relax.cumsum` and

@@ -7,7 +7,7 @@ use plugin_api::prelude::*;
 declare_pass! {
     /// Prints the module as text on standard error of the host, at this point of the pipeline.
     ///
-    /// The line above the text is `# transform.PrintIR: HEADER`. Expects any module, and returns the same one.
+    /// The line above the text is `# transform.PrintIR: HEADER`. Expects any module, and returns it unchanged.
     /// `--print-after` of `passhost run` has the same effect without changing the pipeline.
     ///
     /// ```relax before

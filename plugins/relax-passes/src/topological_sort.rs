@@ -4,7 +4,8 @@ use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 declare_pass! {
-    /// Sorts the bindings of dataflow blocks in the order of a search of the dependency graph.
+    /// Sorts the bindings of dataflow blocks in the order of a depth-first or breadth-first search of the dependency
+    /// graph.
     ///
     /// The search starts at the parameters, or at the results. Expects any function. Results do not change. Keeps all
     /// bindings outside dataflow blocks, and the order of a call that writes to its argument and of the calls that read
@@ -168,7 +169,7 @@ impl<'b> Graph<'b> {
         mentioned.into_iter().for_each(|scalar| self.add(scalar, user));
     }
 
-    /// Orders a call that writes to its argument after earlier readers of that argument, and before later ones.
+    /// Orders a call that writes to its argument after earlier readers of that argument, and before later readers.
     fn keep_order_of_writes(&mut self, in_place: &InPlace<'b>) {
         let blocks = self.function.as_function().into_iter().flat_map(blocks_of).filter(|_| !in_place.is_empty());
         for bindings in blocks.map(|block| block.bindings().collect::<Vec<_>>()) {

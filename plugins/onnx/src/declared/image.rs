@@ -162,8 +162,8 @@ fn legalize_grid(call: Call<'_>) -> Result<Legalized, InferError> {
     let wide = if x.dtype().is_float() { x.dtype() } else { DType::F32 };
     let sizes: Vec<TeExpr> = x.shape()[2..].iter().map(|dim| TeExpr::of_dim(dim.clone()).cast(wide)).collect();
     let mode = text(call, "mode");
-    // A cubic curve also uses neighbours of the position, which may be outside of the tensor. Therefore the index of
-    // each neighbour is moved into the tensor, and not the position.
+    // A cubic curve also uses neighbours of the position, which may be outside of the tensor. Therefore, each
+    // neighbour's index is moved into the tensor, rather than the position.
     let place = |at: TeExpr, axis: usize| {
         let at = border.place(at.cast(wide), &sizes[axis]);
         match mode {
@@ -172,7 +172,7 @@ fn legalize_grid(call: Call<'_>) -> Result<Legalized, InferError> {
             _ => border.kept(at, &sizes[axis]),
         }
     };
-    // The positions are a tensor of their own, because the expression of an element repeats them.
+    // The positions are computed as a separate tensor, because the expression of an element uses them repeatedly.
     let mut places_shape = grid.shape()[..count + 1].to_vec();
     places_shape.insert(0, Dim::Int(count as i64));
     let moved = te.compute("grid_places", &places_shape, |i| {

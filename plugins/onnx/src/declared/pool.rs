@@ -1,4 +1,4 @@
-//! The position of the largest element of each window.
+//! The position of the largest element in each window.
 
 use super::{arg, attr, flag, int, ints, of_shape, tensor, wrong};
 use plugin_api::ir::{Call, DType, Dim, Type};

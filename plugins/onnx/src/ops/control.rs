@@ -8,7 +8,7 @@ use crate::value::{Item, Res, T, axis_of};
 use plugin_api::prelude::*;
 use std::rc::Rc;
 
-/// Maximum number of rounds of a loop.
+/// Maximum trip count of a loop.
 const ROUNDS: i64 = 10_000;
 
 pub(super) const ROWS: &[Row] = &[
@@ -164,7 +164,7 @@ fn one_side<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph) -> Res<V> {
     }
 }
 
-/// Repeats the body of a loop with a known number of rounds.
+/// Repeats the body of a loop with a known trip count.
 fn repeat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let body = n.graph("body")?;
     let limit = n.opt(0)?;
@@ -227,7 +227,7 @@ fn one_round<'a>(
     Ok(results)
 }
 
-/// Returns the stack of zero tensors of a type.
+/// Returns a stack of no tensors, whose type is given.
 fn nothing(cx: &Cx<'_>, of: &proto::ValueInfo) -> Res<T> {
     let Some(proto::TypeValue::Tensor(ty)) = of.r#type.as_ref().and_then(|ty| ty.value.as_ref()) else {
         return Err("a loop of no rounds has a result whose type is not known".to_string());

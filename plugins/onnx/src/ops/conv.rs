@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// Upper bound of numbers of windows, so that sums of them fit in 64 bits.
+/// Upper bound on numbers of windows, so that their sums fit in 64 bits.
 pub(super) const LARGEST: i64 = 1 << 30;
 
 /// Windows over spatial axes.
@@ -173,7 +173,7 @@ impl Framed {
         self.out.is_some()
     }
 
-    /// Returns a result of the windows, with its sizes expressed by those of the unpadded tensor.
+    /// Returns a result of the windows, with its sizes expressed in terms of the sizes of the unpadded tensor.
     pub(crate) fn result(&self, cx: &Cx<'_>, out: T) -> Res<T> {
         let Some(sizes) = &self.out else { return Ok(out) };
         let dims = out.dims()?.into_iter().take(2).chain(sizes.iter().cloned()).collect();
@@ -286,7 +286,7 @@ fn conv_transpose<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         for axis in 0..count {
             let (stride, reach) = (windows.strides[axis], windows.reach(axis));
             let total = match &wanted {
-                // The result has `stride` elements for each element.
+                // The result has `stride` elements for each element of the input.
                 None => more[axis] + reach - stride,
                 Some(wanted) => {
                     let size = sizes[axis].as_int().filter(|size| *size < LARGEST);

@@ -331,7 +331,7 @@ fn exponential(cx: &Cx<'_>, x: &T, alpha: f64, gamma: f64, scale: f64) -> Res<T>
     let low = cx.bin("minimum", x, &zero)?;
     let scaled = if scale == 1.0 { low } else { cx.div(&low, &cx.scalar(scale, x.dtype())?)? };
     let curve = cx.mul_s(&cx.add_s(&cx.un("exp", &scaled)?, -1.0)?, alpha)?;
-    // NaN is neither of the two, and stays NaN.
+    // NaN fails the comparison, so it stays NaN.
     let below = cx.bin("less_equal", x, &zero)?;
     let result = cx.select(&below, &curve, x)?;
     if gamma == 1.0 { Ok(result) } else { cx.mul_s(&result, gamma) }
@@ -350,7 +350,7 @@ fn shrink<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
 
 pub(super) fn hard_sigmoid(cx: &Cx<'_>, x: &T, alpha: f64, beta: f64) -> Res<T> {
     let line = cx.add_s(&cx.mul_s(x, alpha)?, beta)?;
-    // The second operand is the result if one of them is NaN.
+    // If an operand is NaN, the result is the second operand.
     let below = cx.bin("minimum", &cx.scalar(1.0, x.dtype())?, &line)?;
     cx.bin("maximum", &cx.scalar(0.0, x.dtype())?, &below)
 }

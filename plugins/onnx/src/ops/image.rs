@@ -109,7 +109,7 @@ struct Axis {
     scale: Option<f64>,
     /// The same quotient as a tensor. If both fields are `None`, it is computed from the sizes.
     computed: Option<T>,
-    /// True if the model gives the output size and not the scale. Then no length follows from the rounded scale.
+    /// True if the model gives the output size and not the scale. The length is then not computed from the rounded scale.
     is_sized: bool,
     roi: (f64, f64),
 }
@@ -118,8 +118,7 @@ struct Axis {
 /// computed in single precision, which is not exact.
 const HALFWAY: f64 = 1e-6;
 
-/// The attributes of a Resize node: how a position of the output becomes one of the input, and how the value there is
-/// interpolated.
+/// The attributes of a Resize node: how positions of the output map to positions of the input, and how values are interpolated.
 struct Rules<'n> {
     mode: &'n str,
     transform: &'n str,
@@ -315,11 +314,11 @@ struct Taps {
     outside: Option<T>,
 }
 
-/// Returns the input position of an output position. It is computed in single precision, as in onnxruntime, because its
-/// rounding decides which element is nearest to a position half-way between two.
+/// Returns the input position of an output position. It is computed in single precision, as in onnxruntime, because its rounding decides
+/// which element is nearest to a position half-way between two elements.
 fn place(at: f64, axis: &Axis, rules: &Rules<'_>, from: f64, to: f64, scale: f64) -> Res<f64> {
     let single = rules.mode == "nearest";
-    // Computing an operation on floats of 32 bits in double precision and then rounding is exact.
+    // An operation on float32 values that is computed in double precision and then rounded gives the same result as in single precision.
     let r = |value: f64| if single { f64::from(value as f32) } else { value };
     let scale = r(scale);
     // A scale such as 5/3 is rounded. The length that follows from it is rounded back.
@@ -335,7 +334,7 @@ fn place(at: f64, axis: &Axis, rules: &Rules<'_>, from: f64, to: f64, scale: f64
         "half_pixel" | "pytorch_half_pixel" => r(moved - 0.5),
         "half_pixel_symmetric" => {
             let offset = r(from / 2.0 * r(1.0 - r(to / length)));
-            // As onnxruntime, which adds in double precision.
+            // As in onnxruntime, the sum is computed in double precision.
             r(offset + (at + 0.5) / scale - 0.5)
         }
         "tf_crop_and_resize" => {
@@ -496,7 +495,7 @@ fn computed(cx: &Cx<'_>, axis: &Axis, rules: &Rules<'_>) -> Res<Taps> {
     Ok(Taps { all, outside: None })
 }
 
-/// Returns the comparison of the part of a position after its floor with a number that is true if the next element is the nearest one.
+/// Returns a comparison of the fractional part of a position with a threshold, which is true if the next element is the nearest one.
 fn edge(nearest: &str) -> Res<(&'static str, f64)> {
     Ok(match nearest {
         "round_prefer_floor" => ("greater", 0.5 + HALFWAY),

@@ -56,7 +56,7 @@ pub(super) fn gather_nd<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.call("relax.gather_nd", &[&x, &indices], &[("batch_dims", batch.into())])
 }
 
-/// Converts negative indices, which count from the end of an axis, to nonnegative ones.
+/// Converts negative indices, which count from the end of an axis, to nonnegative indices.
 pub(super) fn counted(cx: &Cx<'_>, indices: &T, size: &Dim) -> Res<T> {
     if let Some(all) = indices.ints() {
         if all.iter().all(|at| *at >= 0) {
@@ -77,8 +77,8 @@ pub(super) fn counted(cx: &Cx<'_>, indices: &T, size: &Dim) -> Res<T> {
     cx.select(&below, &moved, &wide)
 }
 
-/// Converts negative indices in tuples along the last axis to nonnegative ones. Each index of a tuple refers to its own
-/// axis.
+/// Converts negative indices in tuples along the last axis to nonnegative indices. Each index of a tuple refers to its
+/// own axis.
 fn counted_all(cx: &Cx<'_>, indices: &T, dims: &[Dim], skip: usize) -> Res<T> {
     if indices.ints().is_some_and(|all| all.iter().all(|at| *at >= 0)) {
         return Ok(indices.clone());
@@ -197,8 +197,9 @@ fn unique<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     Ok(all.into_iter().map(Item::from).collect())
 }
 
-/// Returns the distinct elements, or distinct slices along an axis, sorted; the position of the first of each; for each
-/// element, its position among the distinct ones; and the number of each.
+/// Returns the distinct elements, or distinct slices along an axis, in sorted order; the position of the first
+/// occurrence of each; for each element, its position among the distinct elements; and the number of occurrences of
+/// each.
 fn unique_sorted(cx: &mut Cx<'_>, x: &T, axis: Option<usize>) -> Res<[T; 4]> {
     let flag = |value: bool| cx.b.prim_value(Dim::int(i64::from(value), DType::BOOL));
     let mut args = vec![cx.v(x)?, flag(true), flag(true), flag(true), flag(true)];

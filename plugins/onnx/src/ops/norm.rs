@@ -113,7 +113,7 @@ pub(super) fn softmax(cx: &Cx<'_>, x: &T, axis: usize) -> Res<T> {
     cx.div(&powers, &cx.cast(&sum, x.dtype())?)
 }
 
-/// The logarithm of softmax along an axis.
+/// Computes the logarithm of softmax along an axis.
 fn log_softmax(cx: &Cx<'_>, x: &T, axis: usize) -> Res<T> {
     if !is_long(x, axis) {
         return cx.call("relax.nn.log_softmax", &[x], &[("axis", (axis as i64).into())]);

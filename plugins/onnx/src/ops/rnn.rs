@@ -90,7 +90,8 @@ fn activations(n: &Node<'_>, kind: &Kind, directions: usize) -> Res<Vec<String>>
     if names.len() != each * directions {
         return Err(format!("it has {} activations; {} are needed", names.len(), each * directions));
     }
-    // `alphas` and `betas` are for all activations: each activation that has such a parameter takes the next one.
+    // `alphas` and `betas` contain the parameters of all activations in order: each activation that has such a parameter
+    // takes the next one.
     let mut full = |name: &String| -> Res<String> {
         let (alpha, beta) = match name.as_str() {
             "Sigmoid" | "Tanh" | "Relu" | "Softsign" | "Softplus" => (None, None),
@@ -242,8 +243,8 @@ fn fake_quantized(cx: &Cx<'_>, x: &T) -> Res<T> {
     cx.mul(&apart, scale)
 }
 
-/// Emits an LSTM with weights of 8 bits, which are converted to floats. Input and states are quantized when the model
-/// runs. Computing with the quantized numbers as floats is exact, because their products are.
+/// Emits an LSTM with weights of 8 bits, which are converted to floats. Input and states are quantized when the model runs.
+/// Computing with the quantized numbers as floats is exact, because floats represent their products exactly.
 fn quantized_lstm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let real = |cx: &Cx<'_>, at: usize, scale: usize| -> Res<T> {
         let (x, scale, zero) = (n.input(at)?, n.input(scale)?, n.input(scale + 1)?);

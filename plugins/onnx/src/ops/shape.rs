@@ -117,7 +117,7 @@ fn reshape<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.reshape(&x, dims)
 }
 
-/// Returns the size of the open dimension of `to`: the number of elements divided by the other dimensions.
+/// Returns the size of the dimension -1 of `to`: the number of elements divided by the other dimensions.
 fn rest_of(from: &[Dim], to: &[Dim], open: usize) -> Res<Dim> {
     let mut above = from.to_vec();
     let mut below: Vec<Dim> = Vec::new();
@@ -145,7 +145,7 @@ fn rest_of(from: &[Dim], to: &[Dim], open: usize) -> Res<Dim> {
     }
 }
 
-/// Reshapes to a shape that is unknown while the model is read. The model computes the open dimension.
+/// Reshapes to a shape that is unknown while the model is read. The model computes the dimension -1.
 fn reshape_by_data(cx: &mut Cx<'_>, x: &T, shape: &T, keeps_zero: bool) -> Res<T> {
     let n = shape.dim(0)?.as_int().ok_or("the number of dimensions of its result is not known")? as usize;
     let dims = x.dims()?;

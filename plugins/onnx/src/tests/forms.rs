@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Returns the errors of a model of the nodes after a change.
+/// Returns the errors of a model with these nodes after a change.
 fn said(change: impl Fn(&mut proto::Graph)) -> String {
     let mut model = flattened();
     change(model.graph.as_mut().expect("a graph"));
@@ -66,7 +66,7 @@ fn a_value_that_the_type_does_not_have_is_refused() {
     assert!(read_with(&flattened().encode_to_vec(), &options).is_err(), "a size is missing");
 }
 
-/// The note names the sizes, the node and what to do.
+/// The note names the sizes and the node, and contains advice.
 #[test]
 fn sizes_that_are_taken_for_equal_are_said() {
     let rows = |name: &str, rows: &str| value(name, 1, &[Extent::Param(rows.to_string()), Extent::Value(4)]);
@@ -91,7 +91,7 @@ fn sizes_that_are_taken_for_equal_are_said() {
     assert!(notes(&["n=1"]).is_empty());
 }
 
-/// A branch that removes an axis is right if the length of the axis is 1.
+/// A branch that removes an axis is correct if the length of the axis is 1.
 #[test]
 fn a_branch_that_is_taken_is_said() {
     let graph = |op: &str| proto::Graph {
@@ -120,7 +120,7 @@ fn a_branch_that_is_taken_is_said() {
     assert!(notes[0].starts_with("node `the If` (If, ai.onnx, version 17): the branch that removes"), "{notes:?}");
 }
 
-/// The nearest element follows from positions in single precision.
+/// The nearest element is determined from positions in single precision.
 #[test]
 fn resized_positions_are_rounded_as_in_onnxruntime() {
     let scales = proto::Tensor {
@@ -140,7 +140,7 @@ fn resized_positions_are_rounded_as_in_onnxruntime() {
         ..Default::default()
     };
     let module = read_with(&model(13, graph.clone()).encode_to_vec(), &Options::default()).expect("is read");
-    // The place of element 11 is 4.5 in single precision, and 4.5000001 in double precision.
+    // The position of element 11 is 4.5 in single precision, and 4.5000001 in double precision.
     assert_eq!(taken(&module)[10..13], [4, 4, 5]);
     let mut other = graph;
     other.node[0].attribute.push(text_attr("coordinate_transformation_mode", "tf_half_pixel_for_nn"));
@@ -172,7 +172,8 @@ fn resized(version: i64, from: i64, to: Result<i64, f32>, attrs: &[(&str, &'stat
     taken(&read_with(&model(version, graph).encode_to_vec(), &Options::default()).expect("is read"))
 }
 
-/// Each row is what onnxruntime takes; the position of at least one element is within a rounding of another element.
+/// Each row contains the elements that onnxruntime takes; at least one position is within a rounding error of a different
+/// element.
 #[test]
 fn each_kind_of_position_is_rounded_as_in_onnxruntime() {
     let of = |from, to, transform, nearest| {
@@ -191,7 +192,7 @@ fn each_kind_of_position_is_rounded_as_in_onnxruntime() {
     assert_eq!(of(7, Ok(1), "tf_half_pixel_for_nn", "round_prefer_ceil"), [4]);
     // The size of the result is a product in single precision: three times 1.6666666 is 5.
     assert_eq!(of(3, Err(5.0 / 3.0), "half_pixel", "floor"), [0, 0, 1, 1, 2]);
-    // Version 10 has no attribute for the nearest element: it is the next one if the tensor shrinks.
+    // Version 10 has no attribute for the nearest element: the next element is taken if the tensor shrinks.
     assert_eq!(resized(10, 5, Err(0.4), &[]), [0, 3]);
     assert_eq!(resized(10, 2, Err(2.0), &[]), [0, 0, 1, 1]);
 }

@@ -7,7 +7,7 @@ fn number_of(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().and_then(|n| n.parse().ok())
 }
 
-/// Returns how many models to try.
+/// Returns the number of models to try.
 fn wanted() -> usize {
     number_of("HOSTILE").map_or(3000, |n| n as usize)
 }

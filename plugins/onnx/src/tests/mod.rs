@@ -212,7 +212,7 @@ fn an_input_without_elements_is_known() {
     assert!(said.contains("`axes`) decides the form of the result") && said.contains("values=["), "{said}");
 }
 
-/// A tensor claims more elements than its data has, for each way of storing data.
+/// A tensor claims more elements than its data contains, for each way of storing data.
 #[test]
 fn lengths_are_checked_before_memory_is_taken() {
     let nowhere = Source::of("model.onnx", None, b"");

@@ -13,7 +13,7 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.nn.attention_bias", |call| attention(call, "attention_bias")),
 ];
 
-/// Reshapes a tensor from (batch, place, head, depth) to (batch and head, place, depth).
+/// Reshapes a tensor from (batch, position, head, depth) to (batch and head, position, depth).
 fn heads(te: &Te<'_>, x: &TeTensor) -> TeTensor {
     let [batch, places, heads, depth] = [0, 1, 2, 3].map(|axis| x.shape()[axis].clone());
     let shape = [batch.clone(), heads.clone(), places.clone(), depth.clone()];
@@ -35,10 +35,10 @@ fn batch_matmul(te: &Te<'_>, name: &str, a: &TeTensor, b: &TeTensor, group: &Dim
     })
 }
 
-/// The places that a query sees: those up to its own place, and a number of places beyond.
+/// The positions that a query sees: the positions up to its own, and a number of later positions.
 enum Seen {
     Beyond(Dim),
-    /// The difference of these two numbers, without its sign.
+    /// The absolute difference of these two numbers.
     Difference(Dim, Dim),
 }
 
@@ -50,7 +50,7 @@ impl Seen {
         }
     }
 
-    /// Returns the condition under which `place` sees `other`, in the form in which TVM writes it.
+    /// Returns the condition under which `place` sees `other`, in the form that TVM uses.
     fn sees(&self, place: &TeExpr, other: &TeExpr) -> TeExpr {
         let (a, b) = match self {
             Seen::Beyond(offset) => return other.le(place + offset),
@@ -66,7 +66,7 @@ impl Seen {
     }
 }
 
-/// Sets elements that are not seen to zero.
+/// Sets hidden elements to zero.
 fn lower(te: &Te<'_>, x: &TeTensor, seen: &Seen) -> TeTensor {
     te.name_axes("i");
     let out = te.compute("trilu", x.shape(), |i| seen.sees(&i[1], &i[2]).select(x.at(i), 0));
@@ -89,7 +89,7 @@ fn softmax(te: &Te<'_>, x: &TeTensor) -> TeTensor {
     out
 }
 
-/// Computes the softmax over the last axis, over the elements that are seen only.
+/// Computes the softmax over the visible elements of the last axis.
 fn masked(te: &Te<'_>, x: &TeTensor, seen: &Seen) -> TeTensor {
     let x = lower(te, x, seen);
     let largest = reduce(te, "trilu_red", &x, &[2], true, TeExpr::largest);

@@ -8,7 +8,7 @@ pub(super) fn map(te: &Te<'_>, name: &str, x: &TeTensor, f: impl FnOnce(TeExpr) 
     te.compute(name, x.shape(), |i| f(x.at(i)))
 }
 
-/// Computes a tensor from two of the same shape, element by element.
+/// Computes a tensor from two tensors of the same shape, element by element.
 pub(super) fn map2(
     te: &Te<'_>,
     name: &str,

@@ -67,7 +67,7 @@ fn eye(call: Call<'_>, name: &str, at: usize) -> Legal {
     te.finish(&[out])
 }
 
-/// `arange` becomes a constant up to this many numbers; longer ones are computed.
+/// The maximum length of an `arange` that becomes a constant; the elements of a longer one are computed.
 const MOST_NUMBERS: i64 = 1 << 20;
 
 /// Returns a constant if start, step and length are known; otherwise computes each element from its index.

@@ -112,7 +112,7 @@ fn binary(call: Call<'_>, name: &str, f: impl FnOnce(TeExpr, TeExpr) -> TeExpr) 
     te.finish(&[out])
 }
 
-/// Returns the name of an operator without its dialect, which for many functions is also the name of the intrinsic.
+/// Returns the name of an operator without its dialect. For many functions, this is also the name of the intrinsic.
 fn name_of(call: Call<'_>) -> &str {
     call.op().and_then(|op| op.strip_prefix("relax.")).unwrap_or_default()
 }
@@ -269,7 +269,7 @@ fn power(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// Returns true if the element is greater than 0 of its data type.
+/// Returns true if the element is greater than the 0 of its data type.
 fn is_positive(x: &TeExpr) -> TeExpr {
     TeExpr::int(0, DType::I64).cast(x.dtype()).lt(x)
 }

@@ -28,7 +28,7 @@ impl Places<'_> {
         self.mode == "tf_crop_and_resize"
     }
 
-    /// Returns the fractional position along an axis. `k` is the index of the axis among the resized ones.
+    /// Returns the fractional position along an axis. `k` is the index of the axis among the resized axes.
     fn of(&self, at: &TeExpr, k: usize, from: i64, to: i64) -> Option<TeExpr> {
         let (from, to, at) = (from as f64, to as f64, at.cast(DType::F32));
         let scale = |from: f64, to: f64| float(f64::from((from / to) as f32));
@@ -280,7 +280,7 @@ fn cubic(
 /// The grid is shorter than 2 by this much, so that its end is inside.
 const ALMOST: f64 = 1e-7;
 
-/// Computes the image positions to which a linear map sends those of a grid from -1 to 1.
+/// Computes the image positions to which a linear map sends the positions of a grid from -1 to 1.
 fn affine_grid(call: Call<'_>) -> Legal {
     let te = Te::new("affine_grid", call);
     let theta = te.input(0)?;

@@ -8,9 +8,9 @@ use plugin_api::typing::operators::InferError;
 
 pub(super) const ROWS: &[Row] = &[("relax.layout_transform", layout_transform)];
 
-/// An index map in which each new index is an old one, or a quotient or remainder of an old one by a number.
+/// An index map in which each new index is an old index, or a quotient or remainder of an old index by a number.
 struct Parts {
-    /// For each new index: the old index, and optionally the divisor with true for the remainder.
+    /// For each new index: the old index, and optionally the divisor, with a flag that is true for the remainder.
     parts: Vec<(usize, Option<(i64, bool)>)>,
 }
 
@@ -32,8 +32,8 @@ impl Parts {
         Some(Parts { parts: results.iter().map(part).collect::<Option<_>>()? })
     }
 
-    /// Returns the positions of an old index among the new ones: whole, or quotient and remainder. Returns `None` if it
-    /// is split in another way.
+    /// Returns the positions of an old index among the new indices: whole, or quotient and remainder. Returns `None` if
+    /// it is split in another way.
     fn place(&self, old: usize) -> Option<(usize, Option<(usize, i64)>)> {
         let at: Vec<usize> = (0..self.parts.len()).filter(|at| self.parts[*at].0 == old).collect();
         match &at[..] {

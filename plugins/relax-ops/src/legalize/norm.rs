@@ -161,7 +161,7 @@ fn normal(x: TeExpr, [sum, squares]: [TeExpr; 2], count: &TeExpr, epsilon: f64) 
     (x - mean) * (spread + epsilon).math("rsqrt")
 }
 
-/// Converts a tensor of float16 to float32, in which sums are computed.
+/// Converts a tensor of float16 to float32, because sums are computed in float32.
 fn in_float32(te: &Te<'_>, x: TeTensor) -> TeTensor {
     if x.dtype() == DType::F16 { map(te, "T_cast", &x, |x| x.cast(DType::F32)) } else { x }
 }

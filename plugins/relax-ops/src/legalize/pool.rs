@@ -86,7 +86,7 @@ fn pool(call: Call<'_>, name: &str, n: usize, kind: Kind) -> Legal {
     te.finish(&[out])
 }
 
-/// Returns an element in the type in which it is added. Integers are added with 64 bits, because their sum may not fit
+/// Returns an element in the type in which it is added. Integers are added in 64 bits, because their sum may not fit
 /// the data type of the elements.
 fn summand(x: TeExpr) -> TeExpr {
     if x.dtype().is_float() { x } else { x.cast(DType::I64) }

@@ -167,7 +167,7 @@ fn arg_reduction(
     te.finish(&[out])
 }
 
-/// Sums over the axes that broadcasting the result to the shape of the argument would repeat.
+/// Sums over the axes along which the result would be repeated if it were broadcast to the shape of the argument.
 fn collapse_sum(call: Call<'_>) -> Legal {
     let te = Te::new("collapse_sum", call);
     let x = te.input(0)?;

@@ -14,7 +14,8 @@ declare_pass! {
     /// The matrices are concatenated, and the product is split. If all products are followed by a bias, the biases are
     /// combined as well; the same holds for `relu`, `gelu`, `gelu_tanh` and `silu`. At most one of the matrices may
     /// have an unknown width. Expects functions in A-normal form. Results do not change, up to rounding. Matrices with
-    /// different ranks or batch sizes are never combined, nor a matrix that depends on the product of another.
+    /// different ranks or batch sizes are never combined, nor are matrices that depend on the product of another
+    /// matrix.
     ///
     /// ```relax before
     /// @R.function

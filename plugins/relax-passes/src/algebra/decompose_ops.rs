@@ -8,8 +8,8 @@ declare_pass! {
     ///
     /// `batch_norm` becomes arithmetic with the moving mean and variance. `tensor_to_shape` becomes a call of a
     /// function of the virtual machine, and a shape of new symbolic variables. Expects functions in A-normal form.
-    /// Results do not change, up to rounding, except those of `batch_norm` with `training=True`, which is reported as a
-    /// warning.
+    /// Results do not change, up to rounding, except for `batch_norm` with `training=True`, for which the pass reports
+    /// a warning.
     ///
     /// ```relax before
     /// @R.function

@@ -1,4 +1,4 @@
-//! Folds channel multiplications into weights: code that the passes for both directions share, and a pass that handles
+//! Folds channel multiplications into weights: code shared by the passes for both directions, and a pass that handles
 //! both.
 
 use plugin_api::prelude::*;
@@ -6,7 +6,8 @@ use plugin_api::prelude::*;
 declare_composite! {
     /// Folds multiplications of channels into the weights of convolutions and matrix products.
     ///
-    /// Folds multiplications of results first (BackwardFoldScaleAxis), then those of inputs (ForwardFoldScaleAxis).
+    /// Folds multiplications of results first (BackwardFoldScaleAxis), then multiplications of inputs
+    /// (ForwardFoldScaleAxis).
     pub FOLD_SCALE_AXIS = "relax.FoldScaleAxis" {
         opt_level: 2,
         passes: ["relax.BackwardFoldScaleAxis", "relax.ForwardFoldScaleAxis"],

@@ -98,7 +98,7 @@ fn along(found: &Match<'_>, axis: i64) -> Result<Vec<(&'static str, Attr)>, Pass
     Ok(mode.into_iter().chain([("axis", Attr::Int(axis))]).collect())
 }
 
-/// Returns the data type attribute of the product if it differs from that of the table.
+/// Returns the data type attribute of the product if it differs from the data type of the table.
 fn dtype_of_product(found: &Match<'_>) -> Vec<(&'static str, Attr)> {
     let (product, table) = (found.root().ty().dtype(), found.get("table").map(|table| table.ty().dtype()));
     if table == Ok(product) { Vec::new() } else { vec![("out_dtype", Attr::DType(product))] }

@@ -95,7 +95,7 @@ impl<'b> ScopeVisitor<'b> for Walk<'b> {
         }
     }
 
-    /// Forgets what was learned inside a branch or function.
+    /// Drops the facts that were learned inside a branch or function.
     fn leave(&mut self, scope: Scope<'b>) {
         if matches!(scope, Scope::Block(_)) {
             return;

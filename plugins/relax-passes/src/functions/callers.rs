@@ -3,9 +3,9 @@
 use plugin_api::prelude::*;
 use std::collections::BTreeSet;
 
-/// Returns the private Relax functions that are only ever called, and only by functions that passes may change: their
-/// parameters and results can change together with all calls. A function that is used as a value, as in a closure, may
-/// be called from anywhere.
+/// Returns the private Relax functions that are never used as values, and that are called only by functions that
+/// passes may change. Their parameters and results can change together with all calls. A function that is used as a
+/// value, as in a closure, may be called from anywhere.
 pub(super) fn only_called(module: &Module) -> BTreeSet<&str> {
     let private = module.functions().filter(|(_, body)| body.is_private() && body.function().is_some());
     let mut only_called: BTreeSet<&str> = private.map(|(name, _)| name).collect();

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 declare_pass! {
     /// Passes the elements of tuples instead of tuples to private functions.
     ///
-    /// Then it canonicalizes bindings and eliminates dead code.
+    /// The pass then canonicalizes bindings and eliminates dead code.
     ///
     /// Expects any module. Keeps the parameters of functions that are visible outside the module, or that are used as
     /// values.

@@ -75,8 +75,8 @@ struct Lifted {
     makers: BTreeSet<String>,
 }
 
-/// Lifts the functions that contain no others. `names` has the name of each nested function in program order; the names
-/// of lifted functions are removed.
+/// Lifts the functions that contain no nested functions. `names` contains the name of each nested function in program
+/// order; the names of lifted functions are removed.
 fn lift_innermost(body: &Body, names: &mut Vec<String>, lifted: &mut Lifted, ctx: &Ctx) -> Result<Body, PassError> {
     let nested = body.values().skip(1).filter_map(Value::as_function);
     let mut here: ValueMap<'_, (String, bool)> = ValueMap::new(body);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 declare_pass! {
     /// Removes unused elements from the results of private functions.
     ///
-    /// If only one result of a function is used, the function returns that one without a tuple. Then the pass
+    /// If only one result of a function is used, the function returns it without a tuple. The pass then
     /// canonicalizes bindings and eliminates dead code. Expects any module. Keeps the results of functions that are
     /// visible outside the module, or that are used as values.
     ///
@@ -78,7 +78,7 @@ struct Kept {
     keep: Vec<bool>,
 }
 
-/// Returns, for each private function that returns a tuple, which elements of it some caller uses.
+/// Returns, for each private function that returns a tuple, the elements that some caller uses.
 fn used_outputs(module: &Module) -> BTreeMap<&str, Vec<bool>> {
     let mut used = BTreeMap::new();
     for name in only_called(module) {
@@ -111,7 +111,7 @@ fn call_in(value: Value<'_>) -> Option<Call<'_>> {
     }
 }
 
-/// Updates calls to return the remaining results, and their elements to the new positions.
+/// Updates calls to the remaining results, and uses of result elements to the new positions.
 fn with_kept_results(body: &Body, changed: &BTreeMap<&str, Kept>) -> Result<Body, PassError> {
     let kept_by = |value: Value<'_>| changed.get_key_value(call_in(value)?.global()?);
     body.try_rewrite(|value, rw| {

@@ -7,7 +7,7 @@ use plugin_api::walk::in_place::WrittenParams;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 declare_pass! {
-    /// Removes unused parameters of private functions, and the code that callers only ran to compute them.
+    /// Removes unused parameters of private functions, and the code in callers that only computed them.
     ///
     /// If only the type of such a parameter determines a symbolic variable, the function takes the variable as a shape
     /// instead. Expects any module. Keeps functions that are visible outside the module, or that are used as values.

@@ -6,12 +6,12 @@ use plugin_api::prelude::*;
 use std::collections::BTreeMap;
 
 declare_pass! {
-    /// Adds memory scopes to the buffers of PrimFuncs: those of the virtual devices of the tensors that `call_tir`
-    /// passes and returns.
+    /// Adds memory scopes to the buffers of PrimFuncs: the scopes of the virtual devices of the tensors that
+    /// `call_tir` passes and returns.
     ///
-    /// A tensor without a device is in global memory. If several calls of a PrimFunc differ, the last one counts. Each
-    /// called PrimFunc gets the attribute `scoped`. Expects functions in A-normal form. Never changes the shapes of
-    /// buffers, nor functions that are called by a function marked `Primitive`.
+    /// A tensor without a device is in global memory. If calls of a PrimFunc differ, the last call determines the
+    /// scopes. Each called PrimFunc gets the attribute `scoped`. Expects functions in A-normal form. Never changes the
+    /// shapes of buffers, nor functions that are called by a function marked `Primitive`.
     ///
     /// ```relax before
     /// I.module_global_infos({"vdevice": [I.vdevice({"kind": "opencl"}, 0, "global.texture")]})

@@ -11,7 +11,7 @@ declare_pass! {
     ///
     /// A function marked `Composite` belongs to the compiler that its mark names before the first `.`. A call is merged
     /// into the group of its arguments unless two groups would then depend on each other. The composite functions
-    /// become local functions of the merged one, so that a compiler needs nothing else from the module.
+    /// become local functions of the merged function, so that a compiler needs nothing else from the module.
     ///
     /// Expects functions in A-normal form, with composite functions from FuseOpsByPattern. Results do not change, nor
     /// do functions other than `main`.

@@ -185,7 +185,7 @@ impl<'b> Merging<'b> {
     }
 }
 
-/// Returns the compiler of the composite function that a call calls.
+/// Returns the compiler of the composite function that a call invokes.
 fn compiler_of<'b>(call: Call<'b>, module: &'b Module) -> Result<Option<&'b str>, PassError> {
     let callee = call.global().and_then(|name| module.get(name));
     let Some(mark) = callee.and_then(|body| body.root().attr("Composite")?.as_str()) else { return Ok(None) };

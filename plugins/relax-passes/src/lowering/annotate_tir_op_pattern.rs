@@ -12,7 +12,7 @@ declare_pass! {
     /// | 1 | the same, of inputs that lack some of the dimensions |
     /// | 2 | comes from one element at another position |
     /// | 3 | combines many elements, as a sum does |
-    /// | 4 | combines many elements, and an elementwise function can be fused to it, as to a matrix product |
+    /// | 4 | combines many elements, as a matrix product does, and an elementwise function can be fused to it |
     /// | 8 | anything else |
     ///
     /// Expects PrimFuncs made of schedulable blocks. An existing pattern other than 0 is kept. Nothing else changes.

@@ -67,7 +67,7 @@ fn compute(body: &Body, functions: &mut Functions, ctx: &Ctx) -> Result<Body, Pa
                 rw.edit().set_type(call, &value.ty().to_owned());
                 return Ok(Action::Replace(call));
             }
-            // A value that is in no block yet, such as part of the result, is bound to a name below.
+            // A value that is not in a block yet, such as part of the result, is bound to a name below.
             let computed = if value.is_binding() { rw.emit_scalar(call, "gv") } else { call };
             rw.edit().set_operand(value, at, computed);
         }

@@ -14,7 +14,7 @@ pub(crate) enum Pattern {
     Broadcast = 1,
     /// Each element depends on one element at another position.
     Injective = 2,
-    /// A sum, maximum or similar.
+    /// A reduction, such as a sum or a maximum.
     Reduction = 3,
     /// A function, such as a matrix product, that can be fused with an elementwise function of its results.
     Fusable = 4,
@@ -102,7 +102,8 @@ impl Blocks<'_> {
         }
     }
 
-    /// Returns how the positions of a block's loads follow from the position of its store; `None` if they do not.
+    /// Returns the relation between the positions of a block's loads and the position of its store; `None` if there is
+    /// none.
     fn positions(&self, store: &ElementAccess<'_>) -> Option<Pattern> {
         let patterns: Option<Vec<Pattern>> = self.loads.iter().map(|load| position(store, load)).collect();
         let patterns = patterns?;
@@ -112,7 +113,7 @@ impl Blocks<'_> {
     }
 }
 
-/// Returns how the position of a load follows from the position of a store; `None` if it does not.
+/// Returns the relation between the position of a load and the position of a store; `None` if there is none.
 fn position(store: &ElementAccess<'_>, load: &ElementAccess<'_>) -> Option<Pattern> {
     if same_indices(&store.indices, &load.indices) {
         return Some(Pattern::Elementwise);

@@ -7,7 +7,7 @@ declare_pass! {
     /// Disables purity checks, as the last step before calls with side effects are emitted.
     ///
     /// Pure functions, including local ones, are marked `relax.force_pure`. A call that was only declared to be pure
-    /// becomes a plain one. Expects that such calls in dataflow blocks are free of side effects; run
+    /// becomes a plain call. Expects that such calls in dataflow blocks are free of side effects; run
     /// relax.ToNonDataflow first to remove these blocks. Results do not change.
     ///
     /// ```relax before

@@ -51,7 +51,7 @@ fn only(stmt: Value<'_>) -> Option<Value<'_>> {
 }
 
 /// Returns true if a load and a store have the same position in row-major order for all values of a block's iterators.
-/// An iterator that does not begin at 0 copies only a part.
+/// An iterator that does not begin at 0 copies only a part of the buffer.
 fn in_order(block: Value<'_>, from: &ElementAccess<'_>, to: &ElementAccess<'_>) -> Option<bool> {
     let mut analyzer = Analyzer::new();
     let mut iters = Vec::new();

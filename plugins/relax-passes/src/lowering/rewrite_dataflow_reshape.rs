@@ -85,7 +85,7 @@ fn rewrite_dataflow_reshape(module: &Module, ctx: &Ctx) -> Result<Module, PassEr
     result.map_err(|error: SealError| error.into())
 }
 
-/// Returns the operand and the target shape of a call that only reshapes. `reshaping` has the PrimFuncs that only
+/// Returns the operand and the target shape of a call that only reshapes. `reshaping` contains the PrimFuncs that only
 /// reshape their first argument.
 fn reshaped<'b>(value: Value<'b>, reshaping: &BTreeSet<&str>) -> Option<(Value<'b>, Vec<Dim>)> {
     let call = value.as_call_to("relax.call_tir").filter(|_| value.is_dataflow_var())?;

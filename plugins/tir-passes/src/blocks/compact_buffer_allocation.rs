@@ -16,7 +16,7 @@ declare_pass! {
     ///
     /// Expects blocks without iterators; run s_tir.ConvertBlocksToOpaque first. Keeps parameters, and buffers whose
     /// data is passed to calls outside a block that declares their accesses. A region whose size depends on loops gets
-    /// the greatest size, if that is known.
+    /// its greatest size, if that is known.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)

@@ -48,7 +48,7 @@ struct Store<'b> {
     /// The flat index of the store. `reads` is true if the stored value reads the old buffer.
     index: Linear,
     reads: bool,
-    /// The loops of the statement around the store: their variables and numbers of iterations.
+    /// The loops of the statement around the store: their variables and trip counts.
     loops: Vec<(Sym, Option<i64>)>,
     /// The branches of the statement around the store, each with its If.
     branches: Vec<(Value<'b>, Value<'b>)>,

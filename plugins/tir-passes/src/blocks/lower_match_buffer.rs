@@ -257,7 +257,7 @@ impl Source<'_> {
     }
 }
 
-/// Formats a constant dimension; for any other dimension, returns a text that says that it is not constant.
+/// Formats a constant dimension; for any other dimension, returns a note that it is not constant.
 fn shown(dim: &Dim) -> String {
     dim.as_int().map_or_else(|| "an expression".to_string(), |number| number.to_string())
 }

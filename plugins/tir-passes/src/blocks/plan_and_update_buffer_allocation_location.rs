@@ -145,7 +145,7 @@ impl<'b> Scopes<'b> {
         self.header(self.around(value))
     }
 
-    /// Returns the innermost scope that contains two others.
+    /// Returns the innermost scope that contains two given scopes.
     fn common(&self, mut a: usize, mut b: usize) -> usize {
         while a != b {
             let (of_a, of_b) = (&self.all[a], &self.all[b]);
@@ -154,7 +154,7 @@ impl<'b> Scopes<'b> {
         a
     }
 
-    /// Returns true if a scope is strictly inside another one.
+    /// Returns true if a scope is strictly inside another.
     fn is_within(&self, inner: usize, outer: usize) -> bool {
         inner != outer && self.common(inner, outer) == outer
     }
@@ -263,7 +263,7 @@ impl<'b> Places<'b> {
     }
 }
 
-/// A block iterator that carries values from one iteration of a loop to the next.
+/// A block iterator with loop-carried values.
 struct Carried<'b> {
     var: Value<'b>,
     is_reduction: bool,

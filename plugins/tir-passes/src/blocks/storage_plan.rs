@@ -240,7 +240,8 @@ impl<'b> Plan<'b> {
         }
     }
 
-    /// Starts the lifetime of allocations that a statement touches first, while those it touches last are still alive.
+    /// Starts the lifetimes of allocations that a statement is the first to touch, while allocations that it is the
+    /// last to touch are still alive.
     fn begin(&mut self, stmt: Value<'b>, touched: &[Value<'b>], end: usize) {
         let new: Vec<Value<'_>> = touched.iter().copied().filter(|buffer| self.born.insert(*buffer)).collect();
         let dying = self.dying(touched, end);
@@ -281,7 +282,7 @@ impl<'b> Plan<'b> {
     }
 
     /// Returns the storage of an allocation that dies in this statement while each of its elements becomes the same
-    /// element of the new one.
+    /// element of the new allocation.
     fn in_place(&mut self, stmt: Value<'b>, buffer: Value<'b>, ty: &BufferType, dying: &[Value<'_>]) -> Option<usize> {
         let (at, from) = dying.iter().find_map(|from| {
             let at = *self.of.get(*from)?;

@@ -9,9 +9,9 @@ use std::collections::HashSet;
 declare_pass! {
     /// Fuses a product and a sum of floats, with one rounding: `a * b + c` becomes `T.fma(a, b, c)`.
     ///
-    /// Processors execute this as one instruction, in the time of a product. A sum of products is computed in the same
-    /// order, but a little more precisely, so its last bits change, within the tolerance of the pass. If both operands
-    /// of a sum are products, the first one is fused.
+    /// Processors execute this as one instruction, in the time of a multiplication. A sum of products is computed in
+    /// the same order, but a little more precisely, so its last bits change, within the tolerance of the pass. If both
+    /// operands of a sum are products, the first one is fused.
     ///
     /// Expects any PrimFunc. Integers and differences do not change.
     ///

@@ -12,8 +12,8 @@ declare_pass! {
     /// in this way; a 3x3 convolution cannot, because it reads neighbours in other rows. Parameters keep their types,
     /// and are accessed through views.
     ///
-    /// Expects a function that is a list of loop nests, each around one block. Other functions do not change, nor does
-    /// the order in which each element is computed.
+    /// Expects a function that is a list of loop nests, each around one block. Other functions do not change. The order
+    /// of operations for each element does not change.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)

@@ -175,7 +175,7 @@ fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> R
 }
 
 /// Returns the loop along which consecutive elements are read, unless it is the vector loop. The cache lines that one
-/// vector touches are then useful for the next ones.
+/// vector touches are then useful for the next vectors.
 fn read_along(info: &BlockInfo, vectors: LoopRef) -> Option<LoopRef> {
     let iter = info.iters.iter().position(|iter| iter.bound == Some(vectors))?;
     let across = info.reads.iter().find(|read| {

@@ -113,7 +113,7 @@ fn nest(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<Nest, P
     Ok(Nest { shared, outer, reduced, inner })
 }
 
-/// Splits a loop over the result, which becomes the loop over tiles: into an outer loop over blocks of tiles, and inner
+/// Splits a loop over the result, which becomes the loop over tiles, into an outer loop over blocks of tiles, and inner
 /// loops over the iterations in a tile.
 fn part(
     schedule: &mut Schedule,

@@ -95,7 +95,7 @@ pub(super) fn first_value<'b, R: TirRewrite<'b>>(
     })
 }
 
-/// Writes the number of iterations of a loop: the quotient of `extent` and `step`, rounded up.
+/// Writes the trip count of a loop: the quotient of `extent` and `step`, rounded up.
 fn iterations(extent: V, step: i64, w: &mut Again<'_>) -> V {
     let dtype = w.dtype(extent);
     match w.as_int(extent) {

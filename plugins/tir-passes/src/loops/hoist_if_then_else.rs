@@ -15,9 +15,9 @@ declare_pass! {
     /// statements without effect.
     ///
     /// The If must be the only content of its loop. Expects any PrimFunc. Keeps Ifs whose conditions read memory, use
-    /// names or iterators of blocks, or may divide by zero. The loop is duplicated for each branch of such an If; if
-    /// there would be more than 64 copies, the Ifs stay, and a remark is reported as missed. Ifs move out of loops over
-    /// threads only with `s_tir.HoistIfThenElse.support_block_scope_hoisting`.
+    /// names or iterators of blocks, or may divide by zero. The loop is duplicated for each branch of an If that moves;
+    /// if there would be more than 64 copies, the Ifs stay, and a remark is reported as missed. Ifs move out of loops
+    /// over threads only with `s_tir.HoistIfThenElse.support_block_scope_hoisting`.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -59,7 +59,7 @@ fn hoist_if_then_else(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     without_no_ops(&simple, false)
 }
 
-/// Maximum number of Ifs with two branches that move out of a statement; each doubles it.
+/// Maximum number of Ifs with two branches that move out of a statement; each doubles the statement.
 const MAX_DOUBLED: usize = 6;
 
 /// A condition that moves, and true if code also runs when the condition is false, because its If, or an enclosing If,

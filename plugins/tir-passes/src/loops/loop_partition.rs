@@ -39,7 +39,7 @@ declare_pass! {
 }
 
 declare_config! {
-    /// True if loops with a known number of iterations are split without a hint.
+    /// True if loops with a known trip count are split without a hint.
     pub PARTITION_CONST_LOOP: bool = "s_tir.LoopPartition.partition_const_loop" { default: false }
 }
 
@@ -100,7 +100,7 @@ struct Partition<'b> {
     missed: ValueSet<'b>,
 }
 
-/// A part of a loop. Its variable is the original one minus the sum of `offsets`.
+/// A part of a loop. Its variable is the original variable minus the sum of `offsets`.
 #[derive(Clone)]
 struct Part<'b> {
     stmt: Value<'b>,
@@ -141,7 +141,7 @@ impl<'b> Partition<'b> {
 
     fn is_candidate(&self, stmt: Value<'b>, var: Value<'b>, min: Value<'b>, extent: Value<'b>) -> bool {
         // After a `break`, later parts of the loop would still execute. Each part of a loop with a step would have to
-        // begin at one of its values.
+        // begin at one of the values of the loop.
         if has_jumps(stmt) || stmt.loop_step().is_some() {
             return false;
         }
@@ -279,8 +279,8 @@ impl<'b> Partition<'b> {
         w.set(part.var, v);
     }
 
-    /// Returns the conditions in a loop that use its variable and are not known: the marked ones, or all if there is a
-    /// hint.
+    /// Returns the conditions in a loop that use its variable and are not known: the marked conditions, or all of them
+    /// if there is a hint.
     fn conditions(&self, stmt: Value<'b>, var: Value<'b>) -> Vec<Value<'b>> {
         let hint = self.has_hint(var);
         let (mut out, mut work) = (Vec::new(), Vec::new());

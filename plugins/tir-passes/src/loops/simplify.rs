@@ -18,7 +18,7 @@ pub(super) struct Simplify<'b> {
     effects: ValueSet<'b>,
     /// True if conditions are rewritten as conjunctions of disjunctions.
     conjunctions: bool,
-    /// True if each side of an `and` or `or` is simplified under the assumption of the other one.
+    /// True if each side of an `and` or `or` is simplified under the assumption of the other.
     constraints: bool,
 }
 
@@ -44,7 +44,7 @@ impl<'b> Simplify<'b> {
         Simplify { conjunctions, ..self }
     }
 
-    /// Sets whether each side of an `and` or `or` is simplified under the assumption of the other one.
+    /// Sets whether each side of an `and` or `or` is simplified under the assumption of the other.
     pub(super) fn with_constraints(self, constraints: bool) -> Simplify<'b> {
         Simplify { constraints, ..self }
     }

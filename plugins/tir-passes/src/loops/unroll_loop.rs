@@ -1,7 +1,7 @@
 //! Unrolls loops marked as `unroll`, and short serial ones if the config enables it.
 //!
-//! *Expects* any PrimFunc. *Keeps* loops with an unknown number of iterations, and those with a `break` or `continue`.
-//! *Never* changes what a loop computes.
+//! *Expects* any PrimFunc. *Keeps* loops with an unknown trip count, and loops with a `break` or `continue`. *Never*
+//! changes what a loop computes.
 
 use super::canonicalize_loop::{first_value, quotient_up, step_of};
 use plugin_api::arith::Analyzer;
@@ -14,8 +14,8 @@ declare_pass! {
     /// Unrolls loops marked as `unroll`, and short serial loops if the config enables it.
     ///
     /// With `tirx.UnrollLoop.explicit_unroll` set to 0, serial loops are only marked as `unroll`. Expects any PrimFunc.
-    /// Keeps serial loops with an unknown number of iterations, and those with a `break` or `continue`; an `unroll`
-    /// loop of that kind is an error.
+    /// Keeps serial loops with an unknown trip count, and loops with a `break` or `continue`; an `unroll` loop of that
+    /// kind is an error.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -46,7 +46,7 @@ declare_config! {
 }
 
 declare_config! {
-    /// The maximum number of iterations of a loop that is unrolled regardless of the number of its steps.
+    /// The maximum trip count of a loop that is unrolled regardless of the number of its steps.
     pub AUTO_MAX_EXTENT: i64 = "tirx.UnrollLoop.auto_max_extent" { default: 0 }
 }
 
@@ -80,7 +80,7 @@ fn unroll_loop(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     Unroll { chosen: choice.chosen }.rewrite(body)
 }
 
-/// Maximum number of statements that loops are unrolled to; more fit neither into memory nor into a CPU's cache.
+/// Maximum number of statements that loops are unrolled to; more would fit neither into memory nor into a CPU's cache.
 const MOST_COPIES: i64 = 1 << 17;
 
 /// The limits from the config.
@@ -112,7 +112,7 @@ struct Count {
 enum Chosen {
     /// The loop is replaced by its content, once for each of its `n` iterations; each adds `step` to the variable.
     WriteOut { n: i64, step: i64 },
-    /// Mark the loop.
+    /// The loop is only marked as `unroll`.
     Mark,
     /// The statement is a pragma of this pass, and is replaced by its content.
     Content,

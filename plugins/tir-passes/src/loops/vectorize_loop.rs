@@ -19,9 +19,9 @@ declare_pass! {
     /// Replaces loops marked as `vectorized` by operations on vectors.
     ///
     /// A statement without a vector form, such as an If whose condition differs between lanes, becomes a serial loop.
-    /// So does a loop whose iterations each need a buffer that it allocates. A `break` or `continue` that would then
-    /// apply to another loop is an error. With `enable_vectorize` false, all marked loops become serial. Expects any
-    /// PrimFunc.
+    /// So does a loop whose iterations each need their own copy of a buffer that the loop allocates. A `break` or
+    /// `continue` that would then apply to another loop is an error. With `enable_vectorize` false, all marked loops
+    /// become serial. Expects any PrimFunc.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -82,7 +82,7 @@ impl<'b> TirRewrite<'b> for Serial {
     }
 }
 
-/// Writes a loop as a serial one.
+/// Writes a loop as a serial loop.
 fn as_serial<'b, R: TirRewrite<'b>>(r: &mut R, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
     let Some(Stmt::For { var, min, extent, .. }) = stmt.stmt() else { return w.stmt(r, stmt) };
     let range = (r.expr(min, w)?, r.expr(extent, w)?);
@@ -96,7 +96,7 @@ fn as_serial<'b, R: TirRewrite<'b>>(r: &mut R, stmt: Value<'b>, w: &mut Again<'b
 #[derive(Clone, Copy)]
 struct Along<'b> {
     var: Value<'b>,
-    /// Its number of iterations.
+    /// The trip count of the loop.
     extent: Value<'b>,
     lanes: Lanes,
 }

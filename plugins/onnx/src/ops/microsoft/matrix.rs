@@ -58,7 +58,7 @@ fn fused_matmul<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         let mut x = n.input(at)?;
         let rank = x.rank()?;
         if n.flag(batch, false)? && rank > 2 {
-            // The first axis becomes that of the rows.
+            // The first axis becomes the axis of the rows.
             let mut axes: Vec<usize> = (1..rank - 1).collect();
             axes.extend([0, rank - 1]);
             x = cx.transpose(&x, &axes)?;

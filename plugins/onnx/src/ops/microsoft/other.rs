@@ -109,7 +109,8 @@ fn quantized_embedded<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     embedding(cx, n, &tables)
 }
 
-/// Returns the normalized sum of the embeddings of words, places and segments, and the number of words of each sample.
+/// Returns the normalized sum of the embeddings of words, positions and segments, and the number of words of each
+/// sample.
 fn embedding<'a>(cx: &mut Cx<'a>, n: &Node<'a>, e: &Embedding) -> Res<Vec<Item>> {
     let (words, segments) = (n.input(0)?, n.opt(1)?);
     n.ignore(&["mask_index_type"]);

@@ -1,4 +1,4 @@
-//! Operators on quantized tensors of Microsoft's domain: they compute with floats, and quantize the result.
+//! Microsoft's operators on quantized tensors: they compute with floats, and quantize the result.
 
 use crate::cx::Cx;
 use crate::node::Node;
@@ -93,7 +93,7 @@ pub(super) const ROWS: &[Row] = &[
     })),
 ];
 
-/// Moves the last axis to the second place.
+/// Moves the last axis to the second position.
 fn channels_first(cx: &Cx<'_>, x: &T) -> Res<T> {
     let rank = x.rank()?;
     if rank < 3 {
@@ -148,7 +148,7 @@ fn quantized_like<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, at: usize) -> Res<T> {
     quantized_as(cx, n, x, at, n.input(0)?.dtype())
 }
 
-/// Quantizes as [`quantized_like`] does. Without a zero point, the result has this type.
+/// Quantizes as [`quantized_like`] does. Without a zero point, the result has the given type.
 fn quantized_as<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, at: usize, dtype: DType) -> Res<T> {
     let scaled = cx.div(x, &cx.reshape(&n.input(at)?, vec![])?)?;
     let zero = n.opt(at + 1)?;

@@ -11,8 +11,8 @@ struct Nested {
 
 /// Returns, for each function with nested functions, their names in the module, in program order.
 ///
-/// A name is built from the names of the outermost function and the nested one. If another function has that name, the
-/// names of all enclosing functions are used; if that is not unique either, a number is added.
+/// A name is built from the names of the outermost function and the nested function. If another function has that
+/// name, the names of all enclosing functions are used; if that is not unique either, a number is added.
 pub(super) fn names_of(module: &Module) -> BTreeMap<String, Vec<String>> {
     let mut all: BTreeMap<String, Vec<Nested>> = BTreeMap::new();
     for (name, body) in module.functions() {

@@ -12,7 +12,7 @@ use plugin_api::walk::visitors::post_order_visit_value;
 pub(crate) struct IterContext<'b> {
     body: &'b Body,
     ranges: Ranges,
-    /// True if the range of no loop mentions another loop.
+    /// True if the range of no loop depends on another loop.
     independent: bool,
     conditions: Conditions<'b>,
 }

@@ -1,4 +1,4 @@
-//! Determines whether a buffer carries values from one iteration of a loop to the next.
+//! Determines whether a buffer holds loop-carried values.
 
 use plugin_api::arith::{Analyzer, index_to_dim_of_atoms, substitute, symbol_of, unused_symbol, value_of_atom};
 use plugin_api::ir::DimExpr;
@@ -261,7 +261,7 @@ impl<'b> CarriedValues<'b> {
             let Loop { sym, ends, .. } = &self.loops[*at];
             let (min, last) = ends.clone()?;
             if read.loops.contains(at) {
-                // Covers the iterations up to that of the read.
+                // Covers the iterations up to the iteration of the read.
                 let before = unused_symbol(renamed.len() as u16, sym.dtype);
                 running.insert(before, (min, Dim::Var(*sym)));
                 renamed.insert(*sym, Dim::Var(before));
@@ -304,7 +304,7 @@ fn said_by_blocks(body: &Body) -> ValueSet<'_> {
     said
 }
 
-/// Returns true if ranges provably contain others.
+/// Returns true if ranges provably contain other ranges.
 fn covers(analyzer: &mut Analyzer, outer: &[(Dim, Dim)], inner: &Ranges) -> bool {
     outer.len() == inner.len()
         && outer.iter().zip(inner).all(|((min, max), inner)| {

@@ -324,7 +324,7 @@ impl<'b> Planner<'b> {
         });
     }
 
-    /// Returns the innermost scope that contains two others.
+    /// Returns the innermost scope that contains two given scopes.
     fn common(&self, mut a: usize, mut b: usize) -> usize {
         while a != b {
             if self.scopes[a].depth >= self.scopes[b].depth {

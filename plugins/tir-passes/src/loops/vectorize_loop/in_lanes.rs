@@ -144,7 +144,7 @@ impl<'b> InLanes<'b> {
         }
     }
 
-    /// Returns the difference of an index between adjacent lanes, or `None` if it is not one number.
+    /// Returns the difference of an index between adjacent lanes, or `None` if it is not constant.
     fn step(&self, index: Value<'b>) -> Option<i64> {
         if Some(index) == self.var {
             return Some(1);

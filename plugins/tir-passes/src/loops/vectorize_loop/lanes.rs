@@ -22,7 +22,7 @@ impl Lanes {
         Lanes { n: n.abs().max(1), scalable: n < 0 }
     }
 
-    /// Returns the lanes for a number of iterations: a positive number, or `T.vscale()` times one.
+    /// Returns the lanes for a trip count: a positive number, or `T.vscale()` times a positive number.
     pub(super) fn of_extent(extent: Value<'_>) -> Option<Lanes> {
         let positive = |value: Value<'_>| value.dim()?.as_int().filter(|n| (1..=i64::from(i16::MAX)).contains(n));
         if let Some(n) = positive(extent) {
