@@ -1,6 +1,7 @@
-//! The IR on which passhost's passes work, independent of plugins.
+//! The IR of passhost's passes, independent of plugins.
 //!
-//! Pass authors do not depend on this crate directly: `plugin_api` exports its modules under the same names.
+//! Pass authors do not depend on this crate directly: `plugin_api` re-exports its modules under the same
+//! names.
 //!
 //! | module | contents |
 //! |---|---|
@@ -11,10 +12,10 @@
 //! | [`walk`] | visitors, users of values, maps by value, in-place updates |
 //! | [`rewrite`] | edits, rewriters, grouping of calls |
 //! | [`pattern`] | patterns of values, the search for them, and explanations of failed matches |
-//! | [`arith`] | the analyser of dimensions and indices |
+//! | [`arith`] | the analyser for dimensions and indices |
 //! | [`tir`] | writing and reading TIR; the regions that blocks access |
 //! | [`typing`] | operators, types of calls, inference, normalization |
-//! | [`build`] | builders of functions and modules |
+//! | [`build`] | builders for functions and modules |
 
 pub mod arith;
 pub mod build;

@@ -3,17 +3,17 @@
 use crate::ir::{ConstantError, SealError, Value};
 use std::fmt;
 
-/// The error of a failed pass. It contains only the reason; the host adds the pass, the plugin, the function and the position.
+/// The error of a failed pass. It contains only the reason; the host adds the pass, plugin, function and position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PassError {
-    /// The problem found, and the expectation.
+    /// What was found and what was expected.
     pub message: String,
     /// The position of the affected node.
     pub node: Option<usize>,
-    /// The name of the affected function, where a pass transforms more than one.
+    /// The name of the affected function, if the pass transforms more than one function.
     pub function: Option<String>,
-    /// True if the value of an option is invalid, which is a mistake of the user and not of the pass.
+    /// True if the value of an option is invalid, which is the user's mistake, not the pass's.
     pub is_of_option: bool,
 }
 
@@ -23,13 +23,13 @@ impl PassError {
         PassError { message: message.into(), node: None, function: None, is_of_option: false }
     }
 
-    /// Sets the position to a value of the function that the pass received.
+    /// Sets the position to a value of the input function.
     pub fn at(mut self, value: Value<'_>) -> PassError {
         self.node = value.index();
         self
     }
 
-    /// Marks the error as an invalid option value, that is, as a mistake in the input of the pass.
+    /// Marks the error as an invalid option value, that is, as a user's mistake.
     pub fn of_option(mut self) -> PassError {
         self.is_of_option = true;
         self
@@ -62,8 +62,8 @@ impl From<ConstantError> for PassError {
     }
 }
 
-/// Makes a [`PassError`](crate::PassError): `pass_error!("found {x}")`, or with a position, `pass_error!(at value, "found {x}")`. For an invalid
-/// option value, write `option` first: `pass_error!(option "`factor` is {x}; it must be positive")`.
+/// Creates a [`PassError`](crate::PassError): `pass_error!("found {x}")`, or with a position, `pass_error!(at value, "found {x}")`. For an
+/// invalid option value, write `option` first: `pass_error!(option "`factor` is {x}; it must be positive")`.
 #[macro_export]
 macro_rules! pass_error {
     (option $($error:tt)+) => { $crate::pass_error!($($error)+).of_option() };
@@ -71,7 +71,7 @@ macro_rules! pass_error {
     ($($message:tt)+) => { $crate::PassError::new(format!($($message)+)) };
 }
 
-/// Returns from a pass with an error, as made by [`pass_error!`].
+/// Returns from a pass with an error; takes the arguments of [`pass_error!`].
 #[macro_export]
 macro_rules! bail {
     ($($message:tt)+) => { return Err($crate::pass_error!($($message)+).into()) };

@@ -36,16 +36,16 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// If the block does not read such a buffer, or if something writes the buffer after the copy would be made.
+    /// If the block has no such read, or if the buffer is written after the point of the copy.
     pub fn cache_read(&mut self, block: BlockRef, read: usize, scope: &str) -> Result<BlockRef, PassError> {
         self.cache("cache_read", block, read, scope, false)
     }
 
-    /// Makes a block write to a new buffer in a memory scope, which another block then copies to the original buffer. Returns the block that copies.
-    /// `write` is an index into [`BlockInfo::writes`](super::BlockInfo).
+    /// Makes a block write to a new buffer in a memory scope, which another block then copies to the original buffer. Returns the copying
+    /// block. `write` is an index into [`BlockInfo::writes`](super::BlockInfo).
     ///
     /// # Errors
-    /// If the block does not write such a buffer, or if something else writes the buffer, or reads it before the copy would be made.
+    /// If the block has no such write, or if another statement writes the buffer, or reads it before the point of the copy.
     pub fn cache_write(&mut self, block: BlockRef, write: usize, scope: &str) -> Result<BlockRef, PassError> {
         self.cache("cache_write", block, write, scope, true)
     }
@@ -186,7 +186,7 @@ impl Tree {
         at.map(|at| at + 1).ok_or_else(|| "the block is not among the statements of its scope".to_string())
     }
 
-    /// Extends a region by another one; returns the whole buffer where an end is not constant.
+    /// Extends a region to include another region; returns the whole buffer if a bound is not constant.
     fn with_part(&self, known: Option<Hull>, more: Option<Hull>, buffer: Buf) -> Option<Hull> {
         let shape = &self.buffer(buffer).ty.shape;
         let zero = |extent: &Dim| super::tree::number(0, extent);
@@ -207,7 +207,7 @@ impl Tree {
         Some(Hull(pairs.map(|((a, b), whole)| joined(a, b, whole)).collect()))
     }
 
-    /// Adds a buffer like `of` in another memory scope; the node `scope` allocates it.
+    /// Adds a buffer like `of`, but in a different memory scope; the node `scope` allocates it.
     fn copied_buffer(&mut self, of: Buf, memory: &str, scope: Id) -> Buf {
         let old = self.buffer(of);
         let ty = BufferType {
@@ -248,7 +248,7 @@ impl Tree {
         }
     }
 
-    /// Builds loops around a block that copies a region of a buffer, at a place among the statements of a scope.
+    /// Builds loops around a block that copies a region of a buffer, and inserts them among the statements of a scope.
     fn copy_nest(&mut self, from: Buf, to: Buf, copy: Buf, region: Option<Hull>, (scope, place): (Id, usize)) -> Id {
         let ty = self.buffer(from).ty.clone();
         let region = region.or_else(|| self.with_part(None, None, from)).map_or(Vec::new(), |hull| hull.0);
@@ -288,7 +288,7 @@ impl Tree {
     }
 }
 
-/// Returns the union of two ranges; the whole dimension if an end is not constant.
+/// Returns the union of two ranges; returns the whole dimension if a bound is not constant.
 fn joined((a, b): (Dim, Dim), (c, d): (Dim, Dim), whole: (Dim, Dim)) -> (Dim, Dim) {
     match (a.as_int(), b.as_int(), c.as_int(), d.as_int()) {
         (Some(a), Some(b), Some(c), Some(d)) => {

@@ -11,11 +11,11 @@ use passhost_lang::scalar::PrimOp;
 use passhost_lang::{PassError, pass_error};
 
 impl Schedule {
-    /// Moves a block into a loop of the blocks that read it, so that each iteration computes the elements that are read
-    /// in it. The loops around the block are replaced by loops over that part of its iterators.
+    /// Moves a block into a loop around its readers, so that each iteration computes the elements that it reads. The loops around the block
+    /// are replaced by loops over the required part of its iterators.
     ///
     /// # Errors
-    /// If something outside of the loop needs the results of the block, or if its inputs are not available there yet.
+    /// If something outside the loop needs the results of the block, or if the block's inputs are not available there yet.
     pub fn compute_at(&mut self, block: BlockRef, of: LoopRef) -> Result<(), PassError> {
         const NAME: &str = "compute_at";
         let (id, at) = (self.block_id(NAME, block)?, self.loop_id(NAME, of)?);
@@ -27,7 +27,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// Moves a block to the end of each iteration of a loop that computes its inputs, where it processes all elements that are available.
+    /// Moves a block to the end of each iteration of a loop that computes its inputs, where it processes all available elements.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -68,7 +68,7 @@ impl Schedule {
     }
 }
 
-/// The range of an iterator of a block: two indices, both included.
+/// The range of an iterator of a block: two indices, both inclusive.
 type Domain = Option<(Dim, Dim)>;
 
 impl Tree {
@@ -95,7 +95,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns the accesses and properties of a block that can be computed at another place, once or several times.
+    /// Returns the accesses and properties of a block that can be moved, and executed there once or several times.
     fn movable(&self, id: Id, at: Id) -> Result<Facts, String> {
         let (name, of) = (self.block_name(id), self.loop_name(at));
         if self.is_under(id, at) {
@@ -194,7 +194,7 @@ impl Tree {
         all
     }
 
-    /// Restricts the domains of iterators to those for which a block writes a region.
+    /// Restricts the domains of iterators to the values for which a block writes a region.
     fn add_domains(&self, facts: &Facts, buffer: Buf, region: &Hull, domains: &mut [Domain]) -> Result<(), String> {
         let Some(block) = self.as_block(facts.id) else { return Err("expected a block".to_string()) };
         let place = facts.place(buffer).ok_or("the indices of a store are not arithmetic on integers")?;
@@ -205,7 +205,7 @@ impl Tree {
             match &domains[at] {
                 None => domains[at] = Some(domain),
                 Some(known) if *known == domain => {}
-                // Several buffers may need different parts.
+                // Different buffers may need different parts.
                 Some(_) => domains[at] = whole_domain(&block.iters[at]),
             }
         }
@@ -246,7 +246,7 @@ impl Tree {
         loops
     }
 
-    /// Wraps a block in loops and moves it into a loop, before the child at a position.
+    /// Wraps a block in loops and moves it into a loop, before the child at a given position.
     pub(super) fn place_nest(&mut self, id: Id, loops: Vec<Id>, at: Id, place: usize) {
         let mut nest = id;
         for of in loops.into_iter().rev() {
@@ -331,7 +331,7 @@ impl Tree {
         Ok(true)
     }
 
-    /// Checks that elements written in an iteration are final before a block reads them in that iteration.
+    /// Checks that elements written in an iteration are final before a block reads them.
     fn reads_what_is_complete(&self, facts: &Facts, writer: &Facts, buffer: Buf, at: Id) -> Result<(), String> {
         let (name, of) = (self.block_name(facts.id), self.loop_name(at));
         let (buffer_name, writer_name) = (&self.buffer(buffer).name, self.block_name(writer.id));
@@ -355,8 +355,8 @@ impl Tree {
         }
     }
 
-    /// Checks that a block combines values only into elements that another block initialized in the same iteration, and finishes them in that
-    /// iteration.
+    /// Checks that a block combines values only into elements that were initialized in the same iteration, and that these elements are
+    /// final at its end.
     fn combines_what_begins(&self, update: &Facts, init: &Facts, buffer: Buf, at: Id) -> Result<(), String> {
         let whole = self.reduces_inside(update, at) && self.covers(init, update, buffer, at);
         match whole && self.as_block(update.id).is_some_and(|block| block.guards_domain_only) {
@@ -464,13 +464,13 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns true if a block precedes all blocks of a node in the text.
+    /// Returns true if a block precedes all blocks of a node in program order.
     fn comes_before_node(&self, block: Id, at: Id) -> bool {
         self.blocks_in(at).first().is_some_and(|first| self.comes_before(block, *first))
     }
 }
 
-/// Returns the block that writes a buffer first: the only writer, or the one that initializes the elements that all others combine.
+/// Returns the block that writes a buffer first: the only writer, or the one that initializes the elements that all other writers update.
 fn first_writer<'f>(writers: &[&'f Facts]) -> Option<&'f Facts> {
     match writers {
         [writer] => Some(writer),
@@ -500,8 +500,8 @@ impl Part {
     }
 }
 
-/// Returns the part of an iterator that corresponds to a domain: the whole iterator if the domain includes it, and
-/// `None` if the size of the part is unknown.
+/// Returns the part of an iterator that covers a domain: the whole iterator if the domain includes it, or `None` if the size of the part is
+/// unknown.
 fn part_of(iter: &Iter, (min, max): &(Dim, Dim), analyzer: &mut Analyzer) -> Option<Part> {
     let (first, last) = whole_domain(iter)?;
     let proves =

@@ -9,7 +9,7 @@ use passhost_lang::scalar::PrimOp;
 use passhost_lang::{PassError, pass_error};
 
 impl Schedule {
-    /// Computes the elements of a block in the blocks that read them, and removes the block with its buffer.
+    /// Inlines a block into the blocks that read its elements, and removes the block and its buffer.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -50,7 +50,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// Computes a block inside the block that produces its input, and removes it together with the intermediate buffer.
+    /// Inlines a block into the producer of its input, and removes the block and the intermediate buffer.
     ///
     /// # Errors
     /// If one of the two blocks is not a single store of one element for each value of its iterators, or if the buffer is used elsewhere.
@@ -66,7 +66,7 @@ impl Schedule {
     }
 }
 
-/// A block that consists of one store, whose indices determine the values of the iterators.
+/// A block that consists of one store whose indices determine the iterators.
 struct Single {
     facts: Facts,
     store: Store,
@@ -93,7 +93,7 @@ impl Tree {
         }
     }
 
-    /// Returns the iterator used in each dimension of the buffer that a block accesses at these indices.
+    /// Returns the iterator in each dimension of an access to a buffer.
     fn iters_of(&self, id: Id, place: &[Dim], buffer: Buf) -> Result<Vec<Option<usize>>, String> {
         let Some(block) = self.as_block(id) else { return Err("expected a block".to_string()) };
         let mut used = vec![false; block.iters.len()];
@@ -126,7 +126,7 @@ impl Tree {
         }
     }
 
-    /// Checks that only blocks of the function use a buffer, and that only one of them writes it.
+    /// Checks that a buffer is used only by blocks of the function, and that only one of them writes it.
     fn is_between(&self, buffer: Buf, writer: Id) -> Result<(), String> {
         let of = self.buffer(buffer);
         if !of.is_allocated {
@@ -173,8 +173,8 @@ impl Tree {
         }
     }
 
-    /// Checks that the inputs of a block are unchanged at a later place: nothing writes them after the block, and all
-    /// earlier writes are complete.
+    /// Checks that the inputs of a block are still unchanged at a later point: they are not written after the block, and all earlier writes
+    /// are complete.
     pub(super) fn inputs_stay(&self, facts: &Facts) -> Result<(), String> {
         for buffer in facts.buffers(false).into_iter().filter(|buffer| !facts.writes(*buffer)) {
             let mut writers = Vec::new();
@@ -317,7 +317,7 @@ impl Tree {
         found.ok_or_else(|| format!("block `{name}` reads nothing that another block writes"))
     }
 
-    /// Checks that a block can be executed as early as the block that writes its input, the buffer `between`.
+    /// Checks that a block can be executed as early as the block `to`, which writes its input `between`.
     fn can_move_up(&self, facts: &Facts, to: Id, between: Buf) -> Result<(), String> {
         let name = self.block_name(facts.id);
         for buffer in facts.buffers(false).into_iter().filter(|buffer| *buffer != between) {
@@ -336,7 +336,7 @@ impl Tree {
         self.outputs_can_be_early(facts)
     }
 
-    /// Checks that nothing uses the results of a block before the block, so that the block can be executed earlier.
+    /// Checks that nothing uses the results of a block before it, so that the block can be executed earlier.
     pub(super) fn outputs_can_be_early(&self, facts: &Facts) -> Result<(), String> {
         let name = self.block_name(facts.id);
         for buffer in facts.written() {
@@ -363,8 +363,8 @@ impl Tree {
         self.loops_around(a).into_iter().rev().find(|of| around.contains(of))
     }
 
-    /// Returns the values of the consumer's iterators in terms of the producer's, and the conditions under which an
-    /// instance of the consumer with these values exists.
+    /// Returns the values of the consumer's iterators in terms of the producer's, and the conditions under which the consumer has an
+    /// instance with these values.
     fn iters_in_producer(
         &self,
         consumer: Id,
@@ -409,13 +409,13 @@ impl Tree {
     }
 }
 
-/// An expression that replaces the elements of a buffer.
+/// The expression that replaces an element of a buffer.
 struct Inlined {
     buffer: Buf,
     value: Ex,
     /// The iterator of each dimension.
     vars: Vec<Option<passhost_lang::ir::Sym>>,
-    /// The iterators that have only one value, with that value.
+    /// The iterators with a single value, and that value.
     fixed: Vec<(passhost_lang::ir::Sym, Ex)>,
 }
 

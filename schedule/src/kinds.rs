@@ -7,11 +7,11 @@ use passhost_lang::ir::loop_kind;
 use passhost_lang::{PassError, bail, pass_error};
 
 impl Schedule {
-    /// Turns a loop into one vector operation.
+    /// Vectorizes a loop.
     ///
     /// # Errors
-    /// If its extent is not constant, if the range of an inner loop depends on it, or if its iterations depend on each other. For every statement,
-    /// each iteration must write different elements.
+    /// If its extent is not constant, if the range of an inner loop depends on it, or if its iterations depend on each other. In each
+    /// statement, different iterations must write different elements.
     pub fn vectorize(&mut self, of: LoopRef) -> Result<(), PassError> {
         self.set_kind("vectorize", of, loop_kind::VECTORIZED)
     }
@@ -42,8 +42,8 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// If iterations write the same elements, or read elements that other iterations write. All iterations may write a buffer that is used only in
-    /// this loop, because each gets its own copy.
+    /// If iterations write the same elements, or read elements that other iterations write. A buffer used only in this loop may be written
+    /// by all iterations, because each gets a private copy.
     pub fn parallel(&mut self, of: LoopRef) -> Result<(), PassError> {
         self.set_kind("parallel", of, loop_kind::PARALLEL)
     }
@@ -51,7 +51,7 @@ impl Schedule {
     /// Unrolls a loop.
     ///
     /// # Errors
-    /// If the loop runs on threads.
+    /// If the loop is bound to threads.
     pub fn unroll(&mut self, of: LoopRef) -> Result<(), PassError> {
         self.set_kind("unroll", of, loop_kind::UNROLL)
     }
@@ -73,8 +73,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// Makes the result of a primitive the current schedule, provided that concurrent loops that were proved safe are
-    /// still safe.
+    /// Makes the result of a primitive the current schedule, if all concurrent loops that were proved safe are still safe.
     pub(super) fn commit(&mut self, primitive: &str, tree: Tree) -> Result<(), PassError> {
         for (at, node) in tree.nodes.iter().enumerate() {
             let What::Loop(of) = &node.what else { continue };
@@ -90,7 +89,7 @@ impl Schedule {
 }
 
 impl Tree {
-    /// Checks that the iterations of a loop can run according to its kind.
+    /// Checks that the iterations of a loop can run as its kind demands.
     pub(crate) fn kind_is_right(&self, id: Id) -> Result<(), String> {
         let Some(of) = self.as_loop(id) else { return Ok(()) };
         let wanted = match of.kind.as_str() {

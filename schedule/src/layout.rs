@@ -8,7 +8,7 @@ use super::{BlockRef, Schedule};
 use passhost_lang::{PassError, pass_error};
 use std::sync::Arc;
 
-/// A buffer of a block.
+/// A buffer that a block accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accessed {
     /// The buffer with this index in [`BlockInfo::reads`](super::BlockInfo).
@@ -18,7 +18,7 @@ pub enum Accessed {
 }
 
 impl Schedule {
-    /// Reorders the dimensions of a buffer that the function allocates, in all blocks that use it: the new dimension `n` is the old dimension
+    /// Reorders the dimensions of a buffer that the function allocates, in all blocks that use it: dimension `n` is then the old dimension
     /// `order[n]`. Elements that become adjacent in memory can then be read as a vector.
     ///
     /// ```
@@ -44,8 +44,8 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// If the block has no such buffer, if the function does not allocate it, if it is used other than by loads and stores of single elements in
-    /// blocks, or if `order` is not a permutation of the dimensions.
+    /// If the block has no such buffer, if the function does not allocate it, if anything but loads and stores of single elements in blocks
+    /// uses it, or if `order` is not a permutation of the dimensions.
     pub fn transform_layout(&mut self, block: BlockRef, of: Accessed, order: &[usize]) -> Result<(), PassError> {
         let id = self.block_id("transform_layout", block)?;
         let mut tree = self.tree.with_allocations_first();
@@ -77,7 +77,7 @@ impl Tree {
             return Err(format!("callers of the function depend on the layout of `{name}`"));
         }
         let mut is_plain = of.ty.strides.is_empty() && of.ty.elem_offset.is_none();
-        // The analysis of a block succeeds only if it uses its buffers through loads and stores alone.
+        // The analysis of a block succeeds only if the block uses its buffers only through loads and stores.
         for user in self.blocks_using(buffer) {
             if self.as_block(user).is_none() {
                 return Err(format!("`{name}` is used outside blocks"));

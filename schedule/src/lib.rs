@@ -1,4 +1,4 @@
-//! Schedules: transform a PrimFunc of schedulable blocks loop by loop and block by block, with a check of each step.
+//! Schedules: transform a PrimFunc of schedulable blocks loop by loop and block by block, and check each step.
 //!
 //! ```
 //! use plugin_api::prelude::*;
@@ -29,7 +29,7 @@
 //! let scheduled = sch.finish()?;
 //! assert!(!scheduled.structural_eq(&body));
 //!
-//! // What was done can be written down and done again.
+//! // The applied primitives can be recorded and replayed.
 //! let again = trace.parse::<Trace>()?.apply(&body)?;
 //! assert!(again.structural_eq(&scheduled));
 //! # Ok::<(), PassError>(())
@@ -73,14 +73,14 @@ use passhost_lang::{PassError, pass_error};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tree::{Id, Tree};
 
-/// A block of a schedule. It is valid as long as the block exists.
+/// A block of a schedule. The reference is valid as long as the block exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockRef {
     of: u32,
     id: Id,
 }
 
-/// A loop of a schedule. It is valid as long as the loop exists, that is, until it is split, fused or moved with its block.
+/// A loop of a schedule. The reference is valid as long as the loop exists, that is, until it is split, fused or moved with its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LoopRef {
     of: u32,
@@ -110,7 +110,7 @@ impl Schedule {
         Ok(Schedule { body, tree, number, log: trace::Log::default() })
     }
 
-    /// Returns the function in its current state; the original handle if nothing differs.
+    /// Returns the function in its current state; an unchanged function keeps its handle.
     ///
     /// # Errors
     /// If the result is not valid.

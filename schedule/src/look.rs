@@ -7,7 +7,7 @@ use passhost_lang::ir::{BufferType, Dim, loop_kind};
 use passhost_lang::names::{did_you_mean, nearest};
 use passhost_lang::{PassError, bail, pass_error};
 
-/// The kind of an iterator of a block, or of the iterators bound to a loop.
+/// The kind of an iterator of a block, or of the iterators that a loop is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IterKind {
@@ -15,7 +15,7 @@ pub enum IterKind {
     Spatial,
     /// The values of the iterator are combined in any order.
     Reduce,
-    /// The values of the iterator run in order, or the kind of the iterator is unspecified.
+    /// The values must run in order, or the kind of the iterator is unspecified.
     Other,
     /// The loop binds iterators of several kinds.
     Mixed,
@@ -33,7 +33,8 @@ pub struct IterInfo {
     pub kind: IterKind,
     /// Number of values of the iterator, if constant.
     pub extent: Option<i64>,
-    /// The loop around the block whose variable is its value. `None` for an iterator with any other value, such as `i
+    /// The loop around the block whose variable is the value of the iterator. `None` for an iterator with any other
+    /// value, such as `i
     /// // 4`.
     pub bound: Option<LoopRef>,
 }
@@ -48,7 +49,7 @@ pub struct BufferInfo {
     pub ty: BufferType,
     /// True if the buffer is a parameter of the function.
     pub is_param: bool,
-    /// For each dimension, the positions of the block's iterators that its index depends on.
+    /// For each dimension, the positions of the block iterators that occur in its index.
     pub dims: Vec<Vec<usize>>,
 }
 
@@ -62,18 +63,18 @@ pub struct BlockInfo {
     pub name: String,
     /// Iterators of the block, in order.
     pub iters: Vec<IterInfo>,
-    /// The buffers that it reads.
+    /// The buffers that the block reads.
     pub reads: Vec<BufferInfo>,
-    /// The buffers that it writes.
+    /// The buffers that the block writes.
     pub writes: Vec<BufferInfo>,
-    /// True if it has an initialization.
+    /// True if the block has an initialization.
     pub has_init: bool,
-    /// True if it consists of one store of a loaded element.
+    /// True if the block is a single store of a loaded element.
     pub is_copy: bool,
 }
 
 impl Schedule {
-    /// Returns the block named `name`; the first one if there are several.
+    /// Returns the block named `name`; the first if there are several.
     ///
     /// # Errors
     /// If there is no such block.
@@ -81,7 +82,7 @@ impl Schedule {
         self.nth_block(name, 0)
     }
 
-    /// Returns the block named `name` that follows `nth` others of this name.
+    /// Returns the block named `name` that is preceded by `nth` blocks of the same name.
     pub(super) fn nth_block(&self, name: &str, nth: usize) -> Result<BlockRef, PassError> {
         let blocks = self.tree.blocks_in(Tree::ROOT);
         let mut same = blocks.iter().filter(|id| self.tree.block_name(**id) == name);
@@ -92,7 +93,7 @@ impl Schedule {
         bail!("`get_block`: block `{name}` does not exist{hint}")
     }
 
-    /// Returns all blocks, in the order of the text.
+    /// Returns all blocks, in program order.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -179,7 +180,7 @@ impl Schedule {
         self.info(id).ok_or_else(|| pass_error!("`block_info`: expected a block"))
     }
 
-    /// Returns the blocks that write the inputs of a block, in the order of the text.
+    /// Returns the blocks that write the inputs of a block, in program order.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -211,7 +212,7 @@ impl Schedule {
         Ok(self.sharing(id, false))
     }
 
-    /// Returns the blocks that read the results of a block, in the order of the text.
+    /// Returns the blocks that read the results of a block, in program order.
     ///
     /// # Errors
     /// If the block does not exist.
@@ -244,7 +245,7 @@ impl Schedule {
     /// Returns the loops of [`Schedule::get_loops`] as an array of known length.
     ///
     /// # Errors
-    /// If the block does not exist, or the number of loops around it is different.
+    /// If the block does not exist, or the number of loops around it is not `N`.
     pub fn loops<const N: usize>(&self, block: BlockRef) -> Result<[LoopRef; N], PassError> {
         let name = self.tree.block_name(self.block_id("loops", block)?);
         let loops = self.get_loops(block)?;
@@ -252,7 +253,7 @@ impl Schedule {
         loops.try_into().map_err(|_| pass_error!("`loops`: block `{name}` is in {found} loops, expected {N}"))
     }
 
-    /// Returns the blocks in a loop, in the order of the text.
+    /// Returns the blocks in a loop, in program order.
     ///
     /// # Errors
     /// If the loop does not exist.

@@ -1,4 +1,4 @@
-//! Replaces loops by others around the same statements: `split`, `fuse`, `reorder`.
+//! Replaces loops around the same statements: `split`, `fuse`, `reorder`.
 
 use super::depend::order::{Moved, Wanted};
 use super::trace::Arg;
@@ -11,9 +11,8 @@ use passhost_lang::scalar::PrimOp;
 use passhost_lang::{PassError, bail, pass_error};
 
 impl Schedule {
-    /// Splits a loop into nested loops with these extents, the outermost first. One of the extents may be `None`, which
-    /// stands for the extent that is necessary. If the product exceeds the extent of the loop, each block in it gets a
-    /// condition that excludes the surplus iterations.
+    /// Splits a loop into nested loops with the given extents, the outermost first. One of the extents may be `None`, which is then
+    /// inferred. If the product exceeds the extent of the loop, each block in it gets a condition that excludes the surplus iterations.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -46,7 +45,7 @@ impl Schedule {
         loops.try_into().map_err(|_| pass_error!("`split`: the number of loops is not {N}"))
     }
 
-    /// Like [`Schedule::split`], for a number of loops that is only known at run time.
+    /// Like [`Schedule::split`], with a number of loops that is not constant.
     ///
     /// # Errors
     /// As for [`Schedule::split`].
@@ -63,8 +62,8 @@ impl Schedule {
     /// Fuses perfectly nested loops, given from the outermost one, into a single loop.
     ///
     /// # Errors
-    /// If a loop contains more than the next one, does not start at 0, is not serial or contains a `break`, or if the extent of one depends on
-    /// another.
+    /// If a loop contains more than the next loop, does not start at 0, is not serial or contains a `break`, or if the extent of a loop
+    /// depends on another loop.
     pub fn fuse(&mut self, loops: &[LoopRef]) -> Result<LoopRef, PassError> {
         let ids = self.loop_ids("fuse", loops)?;
         let mut tree = self.tree.clone();
@@ -78,8 +77,8 @@ impl Schedule {
     /// Reorders perfectly nested loops, the outermost first. Loops between them keep their place.
     ///
     /// # Errors
-    /// If one of the loops contains more than the next one, if the range of a loop would depend on a loop inside it, or if iterations depend on each
-    /// other.
+    /// If one of the loops contains more than the next loop, if the range of a loop would depend on a loop inside it, or if iterations
+    /// depend on each other.
     pub fn reorder(&mut self, loops: &[LoopRef]) -> Result<(), PassError> {
         let ids = self.loop_ids("reorder", loops)?;
         let mut tree = self.tree.clone();
@@ -126,8 +125,7 @@ impl Tree {
         Ok(loops)
     }
 
-    /// Returns the extents of the loops into which a loop is split, and true if their product equals the extent of the
-    /// original loop.
+    /// Returns the extents of the loops into which a loop is split, and whether their product equals the extent of the original loop.
     fn extents(&self, id: Id, extent: &Dim, factors: &[Option<i64>]) -> Result<(Vec<Dim>, bool), String> {
         let name = self.loop_name(id);
         let known: Vec<i64> = factors.iter().flatten().copied().collect();
@@ -232,7 +230,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns the loops from the outermost to the innermost of the given ones, which must be perfectly nested.
+    /// Returns all loops from the outermost to the innermost of the given loops, which must be perfectly nested.
     fn chain(&self, ids: &[Id]) -> Result<Vec<Id>, String> {
         let depth = |id: &Id| self.around(*id).count();
         let top = *ids.iter().min_by_key(|id| depth(id)).ok_or("at least one loop is needed")?;
@@ -368,7 +366,7 @@ impl Tree {
         analyzer
     }
 
-    /// Simplifies the values of iterators and the conditions of blocks, using the ranges of the enclosing loops.
+    /// Simplifies iterator values and block conditions, using the ranges of the enclosing loops.
     pub(super) fn simplify_bindings(&mut self, id: Id) {
         for block in self.outer_blocks(id) {
             let mut analyzer = self.analyzer_at(block);

@@ -37,8 +37,8 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// If the block lacks an initialization, if a loop outside of this one is a reduction of the block, or if an element would be initialized more or
-    /// less often than before.
+    /// If the block lacks an initialization, if a loop around this one is a reduction loop of the block, or if an element would be
+    /// initialized a different number of times than before.
     pub fn decompose_reduction(&mut self, block: BlockRef, of: LoopRef) -> Result<BlockRef, PassError> {
         const NAME: &str = "decompose_reduction";
         let (id, at) = (self.block_id(NAME, block)?, self.loop_id(NAME, of)?);
@@ -129,8 +129,7 @@ impl Tree {
         Ok(spatial.into_iter().map(|id| (self.loop_like(id, "_init"), id)).collect())
     }
 
-    /// Checks that each reduction iterator has its first value in the first iteration, in which the initialization is
-    /// executed.
+    /// Checks that each reduction iterator starts at its first value in the first iteration, which runs the initialization.
     fn begins_first(&self, block: &Block, loops: &[Id]) -> Result<(), String> {
         let mut first = Meanings::default();
         for of in loops.iter().filter_map(|id| self.as_loop(*id)) {
@@ -153,14 +152,13 @@ impl Tree {
         nodes.into_iter().any(|id| self.own(id).iter().any(|ex| ex.mentions(iter.var)))
     }
 
-    /// Returns true if a loop binds a spatial iterator of a block, or, if `spatial` is false, an iterator of another
-    /// kind.
+    /// Returns true if a loop binds a spatial iterator of a block (if `spatial` is false, a non-spatial iterator).
     fn binds(&self, block: &Block, id: Id, spatial: bool) -> bool {
         let Some(of) = self.as_loop(id) else { return false };
         block.iters.iter().any(|iter| iter.is_spatial() == spatial && iter.value.mentions(of.var))
     }
 
-    /// Adds a loop with the range and the kind of another one.
+    /// Adds a loop with the range and the kind of another loop.
     fn loop_like(&mut self, id: Id, suffix: &str) -> Id {
         let Some(of) = self.as_loop(id).cloned() else { return id };
         let var = self.fresh(of.var.dtype);

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// The applied primitives, one on each line. Blocks and loops have names that earlier lines define.
+/// The applied primitives, one per line. Blocks and loops are named by earlier lines.
 ///
 /// ```
 /// use plugin_api::schedule::Trace;
@@ -67,7 +67,7 @@ impl Log {
 }
 
 impl Schedule {
-    /// Returns the primitives applied so far.
+    /// Returns the trace of the applied primitives.
     pub fn trace(&self) -> Trace {
         self.log.trace.clone()
     }
@@ -89,8 +89,8 @@ impl Schedule {
         Arg::Name(name)
     }
 
-    /// Returns the argument that denotes a loop. If the loop does not have a name yet, adds a line that names the loops
-    /// around one of its blocks.
+    /// Returns the argument that denotes a loop. If the loop is unnamed, adds a line that names the loops around one of
+    /// its blocks.
     pub(super) fn loop_arg(&mut self, id: Id) -> Arg {
         if let Some(name) = self.log.names.get(&id) {
             return Arg::Name(name.clone());

@@ -19,18 +19,18 @@ struct Emit<'t, 'c> {
     te: &'t Te<'c>,
     b: BodyBuilder,
     buffers: BTreeMap<usize, V>,
-    /// The symbolic variables of the caller, each with its counterpart in this function.
+    /// The caller's symbolic variables, each mapped to its counterpart in this function.
     symbols: BTreeMap<u32, Sym>,
-    /// Scalar parameters, and axes of the current block, by variable number.
+    /// Scalar parameters, and the axes of the current block, by variable number.
     scalars: BTreeMap<u32, V>,
-    /// For each name, the number of blocks that have it.
+    /// The number of blocks with each name.
     blocks: BTreeMap<String, u32>,
-    /// Parts of integer expressions that are not integer arithmetic, by the number of the variable that represents
-    /// them.
+    /// Parts of integer expressions that are not integer arithmetic, by the number of the variable that stands for the
+    /// part.
     atoms: Vec<TeExpr>,
 }
 
-/// Returns the PrimFunc of a legalization.
+/// Returns the PrimFunc that legalizes the call.
 pub(super) fn function(te: &Te<'_>, results: &[TeTensor]) -> Result<Legalized, InferError> {
     let mut emit = Emit {
         te,
@@ -65,7 +65,7 @@ pub(super) fn function(te: &Te<'_>, results: &[TeTensor]) -> Result<Legalized, I
     Ok(Legalized::new(&te.name, function, args, symbols, variables))
 }
 
-/// Returns the tensors that one block computes.
+/// Returns the tensors that the block of `step` computes.
 fn computed<'t>(tensor: &'t TeTensor, step: &'t Step) -> &'t [TeTensor] {
     match &*step.value.node {
         Node::Pair(pair) => &pair.tensors,
@@ -115,7 +115,8 @@ impl Emit<'_, '_> {
         let mut see = |dim: &Dim| note(dim, &mut |sym| of_shapes.extend([sym.id]));
         tensors.iter().for_each(|(tensor, _)| tensor.shape().iter().for_each(&mut see));
         for sym in &untold {
-            // A variable that no shape mentions is a plain number: a text does not distinguish the two.
+            // A variable that no shape mentions is a plain number, because the printed form does not distinguish the
+            // two.
             let ty = match of_shapes.contains(&sym.id) {
                 true => {
                     let here = self.symbol(*sym);
@@ -170,7 +171,7 @@ impl Emit<'_, '_> {
         self.te.call.value().symbol_name(sym).unwrap_or("n").to_string()
     }
 
-    /// Returns the counterpart of a variable of the caller in this function.
+    /// Returns the counterpart of a caller's variable in this function.
     fn symbol(&mut self, sym: Sym) -> Sym {
         if let Some(known) = self.symbols.get(&sym.id) {
             return *known;
@@ -180,7 +181,7 @@ impl Emit<'_, '_> {
         here
     }
 
-    /// Converts a dimension of the caller to one of this function.
+    /// Converts a caller's dimension to a dimension of this function.
     fn dim(&mut self, dim: &Dim) -> Dim {
         dim.vars(&mut |sym| {
             self.symbol(sym);
@@ -188,7 +189,7 @@ impl Emit<'_, '_> {
         substitute(dim, &|sym| self.symbols.get(&sym.id).map(|here| Dim::Var(*here)))
     }
 
-    /// Adds a buffer. The shape of a parameter is kept as written; other shapes are converted to TVM's form.
+    /// Adds a buffer. The shape of a parameter is kept as written; any other shape is converted to TVM's form.
     fn buffer(&mut self, spec: NodeSpec, name: &str, tensor: &TeTensor, inner: bool) {
         let shape = tensor.shape().iter().map(|dim| if inner { self.dim(&form(dim)) } else { self.dim(dim) }).collect();
         let ty = self.b.ty(&Type::Buffer(BufferType { tiled: false, ..BufferType::new(shape, tensor.dtype) }));
@@ -254,7 +255,7 @@ impl Emit<'_, '_> {
         });
     }
 
-    /// Writes loops over `axes`, and a block inside them with these axes as iterators and the given statements.
+    /// Writes loops over `axes` around a block that has these axes as iterators and contains the given statements.
     fn nested(&mut self, name: &str, axes: &[(Axis, u32)], content: impl FnOnce(&mut Self)) {
         let mut vars = Vec::new();
         for (one, _) in axes {
@@ -396,7 +397,7 @@ impl Emit<'_, '_> {
         self.b.node(spec.ty(ty), ops, Some(name))
     }
 
-    /// Writes an expression of indices and symbolic variables, in TVM's form.
+    /// Writes an expression in indices and symbolic variables, in TVM's form.
     fn index(&mut self, dim: &Dim) -> V {
         self.written(&form(dim))
     }
@@ -501,7 +502,7 @@ impl Emit<'_, '_> {
                 let ops = [self.expr(cond), self.expr(then), self.expr(otherwise)];
                 self.node(NodeSpec::new(kind::SELECT), &ops, dtype)
             }
-            // `finish` rejects these: a reduction must be a whole element, and a fault is an error.
+            // `finish` rejects these, because a reduction must be a whole element, and a fault is an error.
             Node::Reduce(_) | Node::Pair(_) | Node::Scatter(_) | Node::Fault(_) => self.b.scalar(&zero()),
         }
     }
@@ -524,7 +525,7 @@ fn each_index(expr: &TeExpr, f: &mut dyn FnMut(&Dim)) {
     }
 }
 
-/// Calls `f` with the symbolic variables of the caller in a dimension, from left to right.
+/// Calls `f` with the caller's symbolic variables in a dimension, from left to right.
 fn note(dim: &Dim, f: &mut dyn FnMut(Sym)) {
     dim.vars(&mut |sym| {
         if sym.id < FIRST_AXIS {

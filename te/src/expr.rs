@@ -8,12 +8,12 @@ use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The definition of an element, from elements of other tensors, indices and numbers. Cloning is cheap.
+/// The definition of an element in terms of elements of other tensors, indices and numbers. Cloning is cheap.
 ///
-/// `+`, `-`, `*` and `/` have the meaning of TVMScript; `/` and `%` of integers round down. A number takes the data type of the other operand.
-/// Constants are folded, and `x + 0`, `x * 1` and the like become `x`, as in TVM; for floats, so do `x - 0.0` and `x + -0.0`. Unlike in TVM, `x +
-/// 0.0` is kept because it changes `-0.0` to `0.0`, and `x * 0.0` and `0.0 / x` are kept because they can be NaN. An element nested more than 500
-/// levels deep is rejected when the function is [finished](super::Te::finish).
+/// `+`, `-`, `*` and `/` mean the same as in TVMScript; `/` and `%` of integers round down. A number takes the data type of the other
+/// operand. Constants are folded, and `x + 0`, `x * 1` and the like become `x`, as in TVM; for floats, `x - 0.0` and `x + -0.0` also become
+/// `x`. Unlike in TVM, `x + 0.0` is kept because it changes `-0.0` to `0.0`, and `x * 0.0` and `0.0 / x` are kept because they can be NaN.
+/// An element nested more than 500 levels deep is rejected when the function is [finished](super::Te::finish).
 #[derive(Clone, Debug)]
 pub struct TeExpr {
     pub(super) node: Rc<Node>,
@@ -22,12 +22,12 @@ pub struct TeExpr {
     depth: u32,
 }
 
-/// Maximum nesting depth of an element. Traversals of elements recurse, also in threads with small stacks.
+/// Maximum nesting depth of an element. Element traversals are recursive, and may run in threads with small stacks.
 const MAX_NESTING: u32 = 500;
 
 #[derive(Debug)]
 pub(super) enum Node {
-    /// An integer expression of indices and symbolic variables.
+    /// An integer expression in indices and symbolic variables.
     Index(Dim),
     Float(f64),
     Load(TeTensor, Vec<TeExpr>),
@@ -39,7 +39,7 @@ pub(super) enum Node {
     Reduce(Reduction),
     Pair(Pair),
     Scatter(Scatter),
-    /// An error, such as operands of two data types.
+    /// An error, such as operands of different data types.
     Fault(String),
 }
 
@@ -62,7 +62,7 @@ impl Node {
     }
 }
 
-/// Returns the nesting depth of a dimension; for dimensions that are too deep, a number above the limit.
+/// Returns the nesting depth of a dimension; if the dimension is too deep, returns a number above the limit.
 fn depth_of(dim: &Dim) -> u32 {
     if !matches!(dim, Dim::Expr(_)) {
         return 0;
@@ -102,8 +102,7 @@ pub(super) struct Pair {
     pub(super) axes: Vec<Sym>,
 }
 
-/// Initial values of all elements, and an update of the element at a place, which runs for all values of some axes in
-/// order.
+/// Initial values of all elements, and an update of the element at one position. The update runs for all values of some axes, in order.
 #[derive(Debug)]
 pub(super) struct Scatter {
     pub(super) start: TeExpr,
@@ -170,14 +169,14 @@ impl TeExpr {
         TeExpr::new(Node::Fault(message), self.dtype)
     }
 
-    /// Builds an integer expression of symbolic variables, such as a dimension.
+    /// Builds an integer expression in symbolic variables, such as a dimension.
     pub fn of_dim(dim: Dim) -> TeExpr {
         let dtype = dim.dtype();
         TeExpr::new(Node::Index(dim), dtype)
     }
 
-    /// Builds an integer. A value that does not fit the data type wraps around, as in arithmetic: -1 of uint8 is 255, and of uint64 the greatest
-    /// value. TVM does not read numbers from 2^63 on, so these are written as complements of others.
+    /// Builds an integer. A value that does not fit the data type wraps around, as in arithmetic: -1 as uint8 is 255, and as uint64 the
+    /// greatest value. TVM does not read numbers from 2^63 on, so each is written as the bitwise complement of a smaller number.
     pub fn int(value: i64, dtype: DType) -> TeExpr {
         match dtype == DType::U64 && value < 0 {
             true => TeExpr::of_dim(Dim::int(!value, dtype)).math("bitwise_not"),
@@ -287,8 +286,8 @@ impl TeExpr {
         made.bounded()
     }
 
-    /// Expresses arithmetic and comparisons of truth values as logic, because no code can be generated for them: a sum is `or`, a product `and`.
-    /// Quotients and shifts are computed on the numbers 0 and 1. Returns `None` for operations that are already logic.
+    /// Expresses arithmetic and comparisons on Booleans as logic, because no code can be generated for them: a sum becomes `or`, a product
+    /// `and`. Quotients and shifts are computed on the numbers 0 and 1. Returns `None` for operations that are already logic.
     fn of_truths(&self, op: PrimOp, other: &TeExpr) -> Option<TeExpr> {
         let as_numbers = || self.cast(DType::I8).binary(op, other.cast(DType::I8)).cast(DType::BOOL);
         Some(match op {
@@ -307,8 +306,8 @@ impl TeExpr {
         })
     }
 
-    /// Calls a TIR operator such as `pow` with this and other operands. The result has this data type. Functions of real numbers require floats; with
-    /// other types, the function is rejected when it is [finished](super::Te::finish).
+    /// Calls a TIR operator such as `pow` with this expression and further operands. The result has this data type. Functions of real
+    /// numbers require floats; with other types, the function is rejected when it is [finished](super::Te::finish).
     pub fn math_with(&self, op: &str, others: &[TeExpr]) -> TeExpr {
         if !self.dtype.is_float() && Intrinsic::find(op).is_some_and(Intrinsic::takes_floats) {
             return self.refused(&format!("T.{op}"), "floats");
@@ -353,7 +352,7 @@ impl TeExpr {
         TeExpr::new(Node::Call("tirx.if_then_else".to_string(), args), dtype).bounded()
     }
 
-    /// Returns a fault for an operation that the data type does not support.
+    /// Returns a fault that reports an operation the data type does not support.
     fn refused(&self, name: &str, wanted: &str) -> TeExpr {
         let message = format!("`{name}` takes {wanted}, found {}; convert the operands with R.astype", self.dtype);
         TeExpr::new(Node::Fault(message), self.dtype)
@@ -424,7 +423,7 @@ fn not_defined(op: PrimOp, dtype: DType) -> Option<(&'static str, &'static str)>
     (!has).then_some((name, wanted))
 }
 
-/// Wraps a value around to the range of a data type; for bool, returns whether the value is not 0.
+/// Wraps a value to the range of a data type; for bool, returns whether the value is not 0.
 fn wrapped(value: i64, dtype: DType) -> i64 {
     let unused = 64 - u32::from(dtype.bits().clamp(1, 64));
     match dtype.code() {

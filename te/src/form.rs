@@ -1,7 +1,7 @@
 //! TVM's form of index expressions: sums with the largest factors first.
 //!
-//! [`simplify`](passhost_lang::arith::simplify) has a different form. Tuning and matching by the text of a PrimFunc require TVM's form: a sum of
-//! splits `index % upper // lower * scale`, sorted by scale and `lower`, then the constant, then subtracted terms.
+//! [`simplify`](passhost_lang::arith::simplify) has a different form. Tuning, and matching on the printed form of a PrimFunc, require TVM's
+//! form: a sum of splits `index % upper // lower * scale`, sorted by scale and `lower`, then the constant, then subtracted terms.
 
 use passhost_lang::arith::fold_as;
 use passhost_lang::ir::{DType, Dim, DimExpr};
@@ -23,11 +23,11 @@ struct Sum {
     splits: Vec<Split>,
     base: i64,
     dtype: DType,
-    /// True if the sum is a single part to which nothing was ever added.
+    /// True if the sum is a single term and never had another.
     alone: bool,
 }
 
-/// Converts an expression of indices to TVM's form: `1 + n - m * 2 + n` becomes `n * 2 + 1 - m * 2`.
+/// Converts an index expression to TVM's form: `1 + n - m * 2 + n` becomes `n * 2 + 1 - m * 2`.
 pub fn form(dim: &Dim) -> Dim {
     if !matches!(dim, Dim::Expr(_)) {
         return dim.clone();
@@ -90,7 +90,7 @@ impl Split {
         if scale != 1 { binary(PrimOp::Mul, dtype, out, int(scale)) } else { out }
     }
 
-    /// Returns the same value as a new index with scale 1.
+    /// Wraps the value in a new index with scale 1.
     fn whole(self, dtype: DType) -> Split {
         Split { index: self.dim(dtype, self.scale), lower: 1, upper: None, scale: 1 }
     }
@@ -328,7 +328,7 @@ mod tests {
     use passhost_lang::ir::{DType, Dim, Sym};
     use passhost_lang::scalar::PrimOp;
 
-    /// Tests that these expressions get the forms into which TVM 0.27 converts them.
+    /// These expressions get the same forms as in TVM 0.27.
     #[test]
     fn sums_have_the_order_of_tvm() {
         let [n, m] = [0, 1].map(|id| Dim::Var(Sym { id, dtype: DType::I64 }));

@@ -1,8 +1,8 @@
 //! Tensor expressions: writes the computation of an operator as a PrimFunc, in mathematical style.
 //!
-//! A [`Te`] is created for one call of an operator. [`Te::input`] returns an argument of the call, [`Te::compute`] a tensor whose elements are an
-//! expression of their indices, and [`Te::finish`] the PrimFunc with a buffer for each input and result. Each tensor becomes a loop nest around one
-//! schedulable block; tensors that are not results become allocated buffers.
+//! A [`Te`] is created for one call of an operator. [`Te::input`] returns an argument of the call, [`Te::compute`] a tensor whose elements
+//! are given by an expression in their indices, and [`Te::finish`] a PrimFunc with a buffer for each input and result. Each tensor becomes
+//! a loop nest around one schedulable block; tensors that are not results become allocated buffers.
 //!
 //! This example legalizes the sum of two tensors of the same shape:
 //!
@@ -65,7 +65,7 @@ use passhost_lang::typing::operators::InferError;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// First number of a variable that denotes an axis instead of a symbolic variable of the caller.
+/// First number of a variable that denotes an axis, not a symbolic variable of the caller.
 const FIRST_AXIS: u32 = 1 << 30;
 /// First number of a variable that denotes a part of an integer expression that is not integer arithmetic.
 const FIRST_ATOM: u32 = 3 << 29;
@@ -80,7 +80,7 @@ pub struct TeTensor {
 }
 
 impl TeTensor {
-    /// Returns the name: that of the argument, or of the computation.
+    /// Returns the name of the argument or the computation.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -95,12 +95,12 @@ impl TeTensor {
         self.shape.len()
     }
 
-    /// Returns the data type of the elements.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Returns the element at these indices, one for each dimension.
+    /// Returns the element at the given indices, one for each dimension.
     pub fn at(&self, indices: impl IntoIterator<Item = impl Into<Operand>>) -> TeExpr {
         let index = |index: Operand| index.expr(DType::I64);
         let indices: Vec<TeExpr> = indices.into_iter().map(|operand| index(operand.into())).collect();
@@ -112,8 +112,8 @@ impl TeTensor {
         TeExpr::new(Node::Load(self.clone(), indices), self.dtype).bounded()
     }
 
-    /// Returns the element at these indices after broadcasting to a shape. Dimensions are aligned at the last one, and the index of a dimension of
-    /// extent 1 is 0 where the extent in the shape differs.
+    /// Returns the element at these indices after broadcasting to a shape. Dimensions are aligned at the last one. A dimension of extent 1
+    /// is indexed with 0 if the target extent differs.
     pub fn broadcast_at(&self, indices: &[TeExpr], to: &[Dim]) -> TeExpr {
         let skipped = indices.len().saturating_sub(self.ndim());
         let of = |((dim, index), to): ((&Dim, &TeExpr), &Dim)| match (dim.as_int(), to.as_int()) {
@@ -137,7 +137,7 @@ struct Step {
     name: String,
     axes: Vec<Axis>,
     value: TeExpr,
-    /// The position of the element, if it differs from the axes.
+    /// The indices of the written element, if they are not the axes.
     place: Option<Vec<TeExpr>>,
     /// The annotations of its block.
     notes: Vec<(&'static str, Note)>,
@@ -159,7 +159,7 @@ impl From<Attr> for Note {
     }
 }
 
-/// The origin of the tensor with each number.
+/// The origin of a tensor.
 enum Source {
     Input(LegalizedArg, String),
     Step(Step),
@@ -189,7 +189,7 @@ pub struct Te<'c> {
 }
 
 impl<'c> Te<'c> {
-    /// Starts the PrimFunc of a call, with a name.
+    /// Starts the PrimFunc of a call under a given name.
     pub fn new(name: &str, call: Call<'c>) -> Te<'c> {
         Te {
             name: name.to_string(),
@@ -207,7 +207,7 @@ impl<'c> Te<'c> {
         self.call
     }
 
-    /// Returns an argument of the call: a tensor of known shape and data type. Each call of this method adds a separate input.
+    /// Returns an argument of the call: a tensor of known shape and data type. Each call adds a separate input.
     ///
     /// # Errors
     /// If the argument is missing, or is not a tensor of known rank and data type.
@@ -219,16 +219,16 @@ impl<'c> Te<'c> {
     /// Returns the elements of an argument that is a tuple of tensors: the operands of a known tuple, otherwise elements extracted from it.
     ///
     /// # Errors
-    /// If the argument is missing or is not such a tuple.
+    /// If the argument is missing or is not a tuple of tensors.
     pub fn inputs(&self, i: usize) -> Result<Vec<TeTensor>, InferError> {
         let is_known = self.argument(i)?.kind() == passhost_lang::ir::records::kind::TUPLE;
         self.elements(i, is_known)
     }
 
-    /// Returns the elements of an argument that is a tuple of tensors, like [`Te::inputs`], but extracts them from a tuple that has a name.
+    /// Like [`Te::inputs`], but extracts the elements from a named tuple.
     ///
     /// # Errors
-    /// If the argument is missing or is not such a tuple.
+    /// If the argument is missing or is not a tuple of tensors.
     pub fn taken_inputs(&self, i: usize) -> Result<Vec<TeTensor>, InferError> {
         let is_written = self.argument(i)?.is_nested();
         self.elements(i, is_written)
@@ -250,7 +250,7 @@ impl<'c> Te<'c> {
     }
 
     /// Returns an argument that is a tensor or a number; a constant with one element is written into the function as a number.
-    /// [`TeOperand::broadcast_at`] returns its element for the indices of a result.
+    /// [`TeOperand::broadcast_at`] returns its element at the indices of a result.
     ///
     /// # Errors
     /// If the argument is something else, or its shape is unknown.
@@ -290,7 +290,7 @@ impl<'c> Te<'c> {
         Axis { sym: Sym { id, dtype }, extent: extent.clone(), name }
     }
 
-    /// Sets the prefix of axis names for tensors computed from now on, as in `i0`; the default is `ax`.
+    /// Sets the prefix of axis names for tensors computed from now on, such as `i`; the default is `ax`.
     pub fn name_axes(&self, prefix: &'static str) -> &Self {
         self.prefix.set(prefix);
         self
@@ -304,12 +304,13 @@ impl<'c> Te<'c> {
         expr
     }
 
-    /// Computes a tensor of this shape; `element` returns the element for given indices. An element may be a reduction, such as [`TeExpr::sum`].
+    /// Computes a tensor of the given shape; `element` returns the element for given indices. An element may be a reduction, such as
+    /// [`TeExpr::sum`].
     pub fn compute(&self, name: &str, shape: &[Dim], element: impl FnOnce(&[TeExpr]) -> TeExpr) -> TeTensor {
         self.compute_with(name, shape, &[], element)
     }
 
-    /// Like [`Te::compute`], with annotations of the block.
+    /// Like [`Te::compute`], but also annotates the block.
     pub fn compute_with(
         &self,
         name: &str,
@@ -325,8 +326,8 @@ impl<'c> Te<'c> {
         self.add(shape, dtype, Source::Step(step))
     }
 
-    /// Computes a tensor of this shape with one element for each index of another shape: `element` returns the position
-    /// and the value of the element for an index. Each position must belong to exactly one index.
+    /// Computes a tensor of the given shape with one element for each index of a second shape: `element` returns the position and the value
+    /// of the element for an index. Each position must belong to exactly one index.
     pub fn compute_placed(
         &self,
         name: &str,
@@ -342,8 +343,8 @@ impl<'c> Te<'c> {
         self.add(shape, dtype, Source::Step(step))
     }
 
-    /// Computes two tensors of one shape together over axes of [`Te::reduce_axis`]: `start` has their initial values, and `next` returns the next
-    /// values from the indices and the current values.
+    /// Computes two tensors of the same shape together over axes of [`Te::reduce_axis`]: `start` contains their initial values, and `next`
+    /// returns the next values from the indices and the current values.
     ///
     /// The example computes the position of the greatest element, as in `argmax`:
     ///
@@ -392,7 +393,7 @@ impl<'c> Te<'c> {
     /// Computes a copy of a tensor with some elements changed. For each value of `over` (axes of [`Te::reduce_axis`]), in order, the element at
     /// `place` is set to the value that `next` returns for the current tensor.
     ///
-    /// The example counts the occurrences of each number:
+    /// The example counts the occurrences of each value:
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -456,7 +457,7 @@ impl<'c> Te<'c> {
     /// Returns the PrimFunc, with these tensors as results.
     ///
     /// # Errors
-    /// If an expression has operands of two data types, or the function is not valid.
+    /// If an expression has operands of different data types, or the function is not valid.
     pub fn finish(self, results: &[TeTensor]) -> Result<Legalized, InferError> {
         if let Some(error) = self.error.take() {
             return Err(error);

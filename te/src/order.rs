@@ -1,5 +1,5 @@
-//! The order in which tensors are computed: each follows the tensors that it reads. Otherwise, the order is that of
-//! their mention in the results.
+//! Order of computation: each tensor follows the tensors that it reads, otherwise tensors are in the order in which
+//! the results mention them.
 
 use super::expr::Node;
 use super::{Source, Step, TeExpr, TeTensor};

@@ -11,7 +11,8 @@ pub(super) struct Read {
     pub(super) ranges: Vec<(TeExpr, TeExpr)>,
 }
 
-/// Returns the parts of tensors that an expression reads, each tensor once, in the order of first mention.
+/// Returns the parts of tensors that an expression reads, one part per tensor, in the order of first
+/// mention.
 pub(super) fn reads_of(expr: &TeExpr) -> Vec<Read> {
     let mut reads = Vec::new();
     collect(expr, &mut reads);
@@ -68,7 +69,7 @@ fn has_call(index: &TeExpr) -> bool {
     }
 }
 
-/// Extends a range so that it contains another index; returns `None` if the distance is unknown.
+/// Extends a range to contain another index; returns `None` if the distance is unknown.
 fn both((min, extent): &(TeExpr, TeExpr), index: &TeExpr) -> Option<(TeExpr, TeExpr)> {
     if same(min, index) && extent.as_int() == Some(1) {
         return Some((min.clone(), extent.clone()));
@@ -99,7 +100,7 @@ pub(super) fn same(a: &TeExpr, b: &TeExpr) -> bool {
         }
 }
 
-/// The data type of indices where no dimension determines one.
+/// The data type of indices if no dimension determines it.
 pub(super) const INDEX: DType = DType::I64;
 
 /// Returns 0 as an index.

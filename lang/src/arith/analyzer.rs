@@ -10,10 +10,10 @@ use crate::scalar::PrimOp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Maximum number of expressions that the analyser keeps; it discards them all when there are more.
+/// Maximum number of expressions that the analyser keeps; beyond it, all are discarded.
 const MAX_NODES: usize = 1 << 20;
 
-/// Simplifies and compares integer expressions, both of shapes and of TIR indices, using facts about their variables.
+/// Simplifies and compares integer expressions (shapes and TIR indices) using facts about their variables.
 ///
 /// ```
 /// use plugin_api::arith::{Analyzer, Bounds};
@@ -41,16 +41,16 @@ const MAX_NODES: usize = 1 << 20;
 /// assumption is added. A later binding replaces an earlier one.
 #[derive(Default)]
 pub struct Analyzer {
-    // Each branch of an If has its own analyser, so these maps are shared until one of the analysers adds a binding.
+    // If branches have analysers of their own, so these maps are shared until an analyser adds a binding.
     vars: Arc<BTreeMap<u32, (Bounds, ModularSet)>>,
     values: Arc<BTreeMap<u32, Dim>>,
-    /// The first value and the number of values of each variable.
+    /// The first value and the trip count of each variable.
     pub(super) ranges: Arc<BTreeMap<u32, (Sym, Dim, Dim)>>,
-    /// Variables whose ranges have a non-constant end. Such ranges are entered as conditions.
+    /// Variables whose ranges have a non-constant end. These ranges are entered as conditions.
     open: Arc<BTreeSet<u32>>,
     assumed: Vec<Dim>,
     store: Store,
-    /// True if the store contains all of the fields above.
+    /// True if all fields above were entered into the store.
     ready: bool,
 }
 
@@ -98,7 +98,7 @@ impl Analyzer {
         match (min.as_int(), extent.as_int()) {
             (Some(min), Some(extent)) => {
                 let max = min.checked_add(extent).and_then(|end| end.checked_sub(1));
-                // An empty range implies nothing: its loop is never executed.
+                // An empty range implies nothing, because its loop never runs.
                 let range = Bounds::EVERYTHING.intersect(Bounds::of(min, max.unwrap_or(Bounds::POS_INF)));
                 Arc::make_mut(&mut self.vars).insert(sym.id, (range, ModularSet::EVERYTHING));
             }
@@ -107,7 +107,7 @@ impl Analyzer {
         Arc::make_mut(&mut self.ranges).insert(sym.id, (sym, min.clone(), extent.clone()));
     }
 
-    /// Replaces the variable by a value wherever it occurs. Does nothing if the value mentions the variable itself.
+    /// Replaces every occurrence of the variable by a value. Does nothing if the value mentions the variable itself.
     ///
     /// ```
     /// # use plugin_api::{arith::Analyzer, prelude::*, scalar::PrimOp};
@@ -123,8 +123,8 @@ impl Analyzer {
         let simple = self.simplify(value);
         simple.vars(&mut |other| cyclic |= other.id == sym.id);
         if !cyclic {
-            // In a chain of values, earlier values are substituted once, here. Without this, products would keep their
-            // factors in the written order.
+            // In a chain of values, earlier values are substituted here, once. Otherwise, products would keep their factors in the written
+            // order.
             let value = if chained { simple } else { value.clone() };
             Arc::make_mut(&mut self.values).insert(sym.id, value);
             self.ready = false;
@@ -169,7 +169,7 @@ impl Analyzer {
         Analyzer { vars, values, ranges, open, assumed, store: Store::default(), ready: false }
     }
 
-    /// Prepares for a query: discards the analysed expressions if there are too many.
+    /// Prepares for a query: discards the stored expressions if there are too many.
     pub(super) fn refresh(&mut self) {
         self.ready &= self.store.nodes.len() <= MAX_NODES;
     }
@@ -206,7 +206,7 @@ impl Analyzer {
         self.store.simplify(id)
     }
 
-    /// Returns the canonical form: expressions that are provably equal as sums have the same form. Expressions that cannot be simplified are returned
+    /// Returns the canonical form: sums that are provably equal have the same form. Expressions that cannot be simplified are returned
     /// unchanged.
     ///
     /// ```
@@ -251,8 +251,8 @@ impl Analyzer {
         if a == b { a } else { self.simplify(&Dim::binary(op, a, b)) }
     }
 
-    /// Returns `Some(true)` if two expressions are equal for all values of their variables, `Some(false)` if they are equal for none, and `None` if
-    /// neither can be proved.
+    /// Returns `Some(true)` if two expressions are equal for all values of their variables, `Some(false)` if they are equal for no values,
+    /// and `None` if neither can be proved.
     ///
     /// ```
     /// # use plugin_api::{arith::Analyzer, prelude::*, scalar::PrimOp};
@@ -336,7 +336,7 @@ impl Analyzer {
         }
     }
 
-    /// Returns the remainders that the values of an integer expression can have.
+    /// Returns the possible remainders of an integer expression.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, ModularSet}, prelude::*, scalar::PrimOp};
@@ -354,7 +354,7 @@ impl Analyzer {
         let store = self.store();
         let simple = store.simplify(id);
         let (a, b) = (store.modular[id as usize], store.modular[simple as usize]);
-        // A coefficient of 0 means a single value; otherwise the larger distance is the stronger fact.
+        // A coefficient of 0 means a single value; otherwise the larger coefficient is the stronger fact.
         if a.coeff == 0 || b.coeff != 0 && a.coeff > b.coeff { a } else { b }
     }
 }

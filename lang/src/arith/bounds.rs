@@ -1,4 +1,4 @@
-//! Constant bounds of integers, and the bounds of operations on them.
+//! Constant bounds of integers, and the bounds of operations.
 
 use crate::ir::DType;
 use crate::ir::records::prim;
@@ -14,24 +14,24 @@ use crate::ir::records::prim;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The least value.
+    /// The lower bound.
     pub min: i64,
-    /// The greatest value.
+    /// The upper bound.
     pub max: i64,
 }
 
-/// Infinity during the computation of bounds. Even after division by any 64-bit number, it is beyond the 64-bit range.
+/// Infinity in the computation of bounds. It exceeds the 64-bit range even after division by any 64-bit number.
 const INF: i128 = 1 << 126;
 
 impl Bounds {
-    /// The least value if no lower bound is known.
+    /// Lower bound if no lower bound is known.
     pub const NEG_INF: i64 = i64::MIN;
-    /// The greatest value if no upper bound is known.
+    /// Upper bound if no upper bound is known.
     pub const POS_INF: i64 = i64::MAX;
-    /// The bounds of an integer about which nothing is known.
+    /// The bounds of an unknown integer.
     pub const EVERYTHING: Bounds = Bounds { min: Bounds::NEG_INF, max: Bounds::POS_INF };
 
-    /// Returns the bounds from the least to the greatest value, both included.
+    /// Returns the bounds `min..=max`.
     pub const fn of(min: i64, max: i64) -> Bounds {
         Bounds { min, max }
     }
@@ -67,7 +67,7 @@ impl Bounds {
         other.contains(self.min) && other.contains(self.max)
     }
 
-    /// Returns true if both ends are known.
+    /// Returns true if both bounds are known.
     pub fn is_finite(self) -> bool {
         self.min != Bounds::NEG_INF && self.max != Bounds::POS_INF
     }
@@ -77,7 +77,7 @@ impl Bounds {
         (self.min == self.max && self.is_finite()).then_some(self.min)
     }
 
-    /// Returns the intersection; `self` if the two are disjoint, since nothing follows from a contradiction.
+    /// Returns the intersection; `self` if the two are disjoint, because nothing follows from a contradiction.
     #[must_use]
     pub fn intersect(self, other: Bounds) -> Bounds {
         let both = Bounds::of(self.min.max(other.min), self.max.min(other.max));
@@ -96,8 +96,8 @@ impl Bounds {
         (min, max)
     }
 
-    /// Returns the 64-bit bounds that contain `min..=max`. A least value beyond 64 bits is rounded down, and a greatest
-    /// value up. A range that lies entirely beyond 64 bits wraps around, so its bounds are unknown.
+    /// Returns the 64-bit bounds that contain `min..=max`. A lower bound beyond 64 bits is rounded down, and an upper bound is rounded
+    /// up. A range entirely beyond 64 bits wraps around, so its bounds are unknown.
     fn narrow(min: i128, max: i128) -> Bounds {
         let (low, high) = (i128::from(i64::MIN), i128::from(i64::MAX));
         if max < low || min > high {
@@ -143,7 +143,7 @@ impl Bounds {
         min.abs().max(max.abs())
     }
 
-    /// Returns the bounds of quotients rounded down. A divisor is never 0.
+    /// Returns the bounds of quotients rounded down. Divisors are never 0.
     pub(super) fn floordiv(self, by: Bounds) -> Bounds {
         if by.min >= 0 {
             let by = Bounds { min: by.min.max(1), max: by.max.max(1) };

@@ -1,4 +1,4 @@
-//! Assumptions in the form in which the analyser uses them.
+//! Assumptions in the analyser's form.
 
 use super::bounds::Bounds;
 use super::modular::ModularSet;
@@ -20,7 +20,7 @@ pub(super) struct Facts {
     pub(super) atoms: Map<Id, Bounds>,
     /// Bounds of sums of several terms without a constant, with coprime coefficients.
     pub(super) linear: Vec<Linear>,
-    /// For each term, the positions in `linear` of the sums that contain it.
+    /// For each term, the positions in `linear` of the sums with that term.
     pub(super) with_term: Map<Id, Vec<usize>>,
     /// Conditions that are known to be true, or to be false.
     pub(super) truths: Map<Id, bool>,
@@ -37,12 +37,12 @@ impl Facts {
 pub(super) struct Linear {
     pub(super) terms: Sum,
     pub(super) bounds: Bounds,
-    /// The variable whose range implies the bounds. The range is only known to be nonempty where the variable is in scope.
+    /// The variable whose range implies the bounds. The range is known to be nonempty only where the variable is in scope.
     pub(super) of: Option<Id>,
 }
 
 impl Store {
-    /// Assumes that a canonical condition holds; `of` is the variable if the condition is one end of its range. Expressions that were analysed
+    /// Assumes that a canonical condition holds; `of` is the variable if the condition is one end of its range. Expressions analysed
     /// earlier are not updated until [`Store::know_again`] is called.
     pub(super) fn assume(&mut self, cond: Id, of: Option<Id>) {
         let mut work = vec![(cond, true)];

@@ -1,7 +1,7 @@
 //! Checks that a rewritten sum fits its data type wherever the original sums do.
 //!
-//! TIR's integers do not overflow. If an intermediate sum wraps around, the final sum is still correct, but a division or comparison of it is not:
-//! `(0 - a) % m` differs from `a * (m - 1) % m` where that product wraps around.
+//! TIR's integers do not overflow. If an intermediate sum wraps around, the final sum is still correct, but dividing or comparing it may
+//! not be: `(0 - a) % m` differs from `a * (m - 1) % m` where that product wraps around.
 
 use super::bounds::Bounds;
 use super::store::{Id, Store};
@@ -21,8 +21,8 @@ impl Store {
         self.fits_where_one(sum, [given], dtype)
     }
 
-    /// Returns true if a sum fits its data type for all values for which several others do. This holds if the sum is one of them or follows from one
-    /// ([`is_nearer_to_0`]), if it is an atom, or if its bounds lie within the type.
+    /// Returns true if a sum fits its data type whenever all given sums do. This holds if the sum is one of the given sums or follows from
+    /// one ([`is_nearer_to_0`]), if it is an atom, or if its bounds lie within the type.
     fn fits_where_one<'s>(&self, sum: &Sum, given: impl IntoIterator<Item = &'s Sum>, dtype: DType) -> bool {
         let follows = |given: &Sum| sum == given || is_nearer_to_0(sum, given);
         let is_atom = matches!(sum.terms[..], [] | [(_, 1)]) && sum.k == 0;
@@ -47,8 +47,8 @@ impl Store {
         bounds.is_finite() && bounds.is_within(Bounds::of_dtype(dtype))
     }
 
-    /// Returns true for small multiples of 64-bit symbolic variables. These are extents, which are far below the 64-bit
-    /// limit, whereas loaded values can be anything.
+    /// Returns true for small multiples of 64-bit symbolic variables. Such variables are extents, far below the 64-bit limit, whereas
+    /// loaded values are arbitrary.
     fn is_of_dimensions(&self, sum: &Sum, dtype: DType) -> bool {
         let is_small = |(id, c): &(Id, i64)| c.unsigned_abs() <= MAX_MULTIPLE && self.is_dimension(*id);
         dtype == DType::I64 && sum.k.unsigned_abs() < 1 << 61 && sum.terms.iter().all(is_small)
@@ -71,7 +71,7 @@ impl Store {
 fn is_nearer_to_0(sum: &Sum, given: &Sum) -> bool {
     let ([(atom, c)], [(of, was)]) = (&sum.terms[..], &given.terms[..]) else { return false };
     let towards_0 = |now: i64, was: i64| now.signum() * was.signum() >= 0 && now.unsigned_abs() <= was.unsigned_abs();
-    // The multiple without its constant may not fit, but at most half of it does.
+    // The multiple may not fit without its constant, but at most half of it does.
     let half = towards_0(*c, *was) && c.unsigned_abs() <= was.unsigned_abs() / 2;
     let multiple = if c == was { c.abs() == 1 || sum.k == given.k } else { half };
     atom == of && multiple && towards_0(sum.k, given.k)

@@ -15,8 +15,8 @@ use std::collections::{HashMap, HashSet};
 const IF_THEN_ELSE_OP: &str = "tirx.if_then_else";
 
 impl Analyzer {
-    /// Returns an analyser with the ranges of all loop variables, threads and block iterators of a PrimFunc. Each of these is in scope only in its
-    /// own loop or block, so its range is valid at every use. Loops with a step are not bound.
+    /// Returns an analyser with the ranges of all loop variables, threads and block iterators of a PrimFunc. Each variable is in scope only
+    /// in its own loop or block, so its range is valid at every use. Loops with a step are not bound.
     ///
     /// The example simplifies all indices of a function and checks that a store stays within its buffer:
     ///
@@ -63,8 +63,8 @@ impl Analyzer {
         analyzer
     }
 
-    /// Enters an expression: arithmetic and choices become nodes of the store, everything else becomes an atom. Uses no recursion, so deep
-    /// expressions do not need a deep stack.
+    /// Enters an expression: arithmetic and choices become nodes of the store, everything else becomes an atom. Not recursive, so
+    /// expressions may be deep.
     fn enter_value(&mut self, root: Value<'_>) -> Option<Id> {
         let (mut work, mut done) = (vec![(root, false)], Vec::new());
         while let Some((value, entered)) = work.pop() {
@@ -85,7 +85,7 @@ impl Analyzer {
         done.pop()
     }
 
-    /// Enters an expression in which choices are atoms, too. Equal atoms become one atom.
+    /// Enters an expression with choices as atoms. Equal atoms are merged.
     pub(super) fn enter_opaque(&mut self, root: Value<'_>) -> Option<Id> {
         let opened = |value| operation(value).filter(|(op, ..)| !matches!(*op, SELECT | IF_THEN_ELSE));
         if opened(root).is_none() {
@@ -130,10 +130,10 @@ impl Analyzer {
         Some(self.enter(&Dim::Var(sym)))
     }
 
-    /// Writes the simpler expression at the position of the rewriter. Returns `None` if it is not smaller than the original, which is then kept. Call
-    /// this from the hook of the user of the expression (a store, a load, a loop) and set the result as its operand with
-    /// [`Edit::set_operand`](crate::rewrite::Edit::set_operand); [`Analyzer::simplify_body`] does this for a whole function. Takes time proportional
-    /// to the size of the expression, where loads and other opaque operands count as one node.
+    /// Writes the simplified expression at the rewriter's position. Returns `None`, and keeps the original, if the result is not smaller.
+    /// Call this from the hook of the user of the expression (a store, a load, a loop) and set the result as its operand with
+    /// [`Edit::set_operand`](crate::rewrite::Edit::set_operand); [`Analyzer::simplify_body`] does this for a whole function. Takes time
+    /// proportional to the size of the expression, where loads and other opaque operands count as one node.
     pub fn simplify_index<'b>(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Option<V> {
         operation(value)?;
         self.refresh();
@@ -155,7 +155,7 @@ impl Analyzer {
         done.pop()
     }
 
-    /// Returns the nodes of an expression written as a tree, operands before their users.
+    /// Returns the nodes of an expression as a tree, operands before their users.
     fn written(&mut self, root: Id) -> Option<Vec<Id>> {
         let store = self.store();
         let (mut work, mut out) = (vec![root], Vec::with_capacity(store.size[root as usize] as usize));
@@ -167,7 +167,7 @@ impl Analyzer {
         Some(out)
     }
 
-    /// Returns true if each unnamed expression, such as a load, is used at most once, so that its place is unique.
+    /// Returns true if each unnamed expression, such as a load, is used at most once, so that its position is unique.
     fn atoms_once(&mut self, order: &[Id], body: &Body) -> bool {
         let mut seen = HashSet::new();
         order.iter().all(|id| {
@@ -180,8 +180,8 @@ impl Analyzer {
         })
     }
 
-    /// Simplifies all arithmetic of a function using the facts in the analyser; [`Analyzer::of_body`] provides the ranges of the function's loops.
-    /// Expressions that do not get smaller are kept; if nothing changes, the same handle is returned.
+    /// Simplifies all arithmetic of a function using the facts in the analyser; [`Analyzer::of_body`] provides the ranges of the function's
+    /// loops. Expressions that do not shrink are kept; an unchanged body keeps its handle.
     ///
     /// # Errors
     /// If the result is not valid.
@@ -201,19 +201,19 @@ impl Analyzer {
         })
     }
 
-    /// Returns the bounds of an expression of a body; see [`Analyzer::const_bounds`].
+    /// Returns the bounds of an expression in a body; see [`Analyzer::const_bounds`].
     pub fn index_bounds(&mut self, value: Value<'_>) -> Bounds {
         self.refresh();
         self.enter_value(value).map_or(Bounds::EVERYTHING, |id| self.bounds_of(id))
     }
 
-    /// Returns the remainders of an expression of a body; see [`Analyzer::modular_set`].
+    /// Returns the remainders of an expression in a body; see [`Analyzer::modular_set`].
     pub fn index_modular_set(&mut self, value: Value<'_>) -> ModularSet {
         self.refresh();
         self.enter_value(value).map_or(ModularSet::EVERYTHING, |id| self.remainders_of(id))
     }
 
-    /// Compares two expressions of one body; see [`Analyzer::prove_equal`]. Two loads are never provably equal.
+    /// Compares two expressions in the same body; see [`Analyzer::prove_equal`]. Two loads are never provably equal.
     pub fn prove_index_equal(&mut self, a: Value<'_>, b: Value<'_>) -> Option<bool> {
         self.refresh();
         let (a, b) = (self.enter_value(a)?, self.enter_value(b)?);
@@ -251,7 +251,7 @@ fn operation(value: Value<'_>) -> Option<(u16, DType, usize)> {
     }
 }
 
-/// Writes one expression; returns the existing value instead if there is one.
+/// Writes one expression; or returns the existing value.
 fn write<'b>(node: Node, mut kids: Vec<V>, rw: &mut Rewriter<'b>) -> V {
     let sym = Sym { id: node.a as u32, dtype: node.dtype };
     match node.op {

@@ -1,9 +1,9 @@
 //! Arithmetic on dimensions and indices: one analyser for Relax shapes and TIR index expressions.
 //!
-//! [`simplify`] and [`prove_equal`] use no facts about the variables; an [`Analyzer`] uses their bindings and assumed conditions. Both convert an
-//! expression to a sum of products of atoms with integer coefficients. An atom is a variable or an operation that does not distribute (`//`, `%`,
-//! `min`, `max`, a load, …) over simplified operands. Integers that do not fit their type, and sums of more than 512 terms, are left as they were
-//! written.
+//! [`simplify`] and [`prove_equal`] use no facts about the variables; an [`Analyzer`] uses their bindings and assumed conditions. Both
+//! convert an expression to a sum of products of atoms with integer coefficients. An atom is a variable or an operation that does not
+//! distribute (`//`, `%`, `min`, `max`, a load, …) over simplified operands. Integers that do not fit their type, and sums of more than 512
+//! terms, are left as written.
 //!
 //! `int32` and `int64` are integers that do not overflow, as in TIR, and no divisor is 0. Arithmetic of other types is kept, with simplified
 //! operands.
@@ -49,12 +49,11 @@ use crate::scalar::PrimOp;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Evaluates an operation on integers of a data type. Returns `None` if the result is undefined, or if an operand of type `uint64` exceeds the
-/// greatest `i64` and would appear negative.
+/// Evaluates an operation on integers of a data type. Returns `None` if the result is undefined, or if a `uint64` operand exceeds the
+/// greatest `i64`, because it would appear negative.
 pub fn fold_as(op: PrimOp, operands: DType, a: i64, b: i64) -> Option<i64> {
     match operands {
-        // Numbers above 2^63 are negative here, so the result of an operation on them, or of an operation that wraps
-        // around, would differ.
+        // Numbers above 2^63 appear negative, so results of operations on them, and wrapped results, would be wrong.
         DType::U64 if a < 0 || b < 0 => None,
         DType::U64 => op.fold(a, b).filter(|value| *value >= 0),
         _ => op.fold(a, b),
@@ -80,8 +79,8 @@ pub fn simplify(dim: &Dim) -> Dim {
     }
 }
 
-/// Returns `Some(true)` if two dimensions are equal for all values of their variables, `Some(false)` if they are equal for none, and `None` if
-/// neither can be proved.
+/// Returns `Some(true)` if two dimensions are equal for all values of their variables, `Some(false)` if they are equal for no values, and
+/// `None` if neither can be proved.
 pub fn prove_equal(a: &Dim, b: &Dim) -> Option<bool> {
     if a == b {
         return Some(true);
@@ -143,14 +142,14 @@ pub fn apply(op: PrimOp, a: &Dim, b: &Dim) -> Dim {
     }
 }
 
-/// Replaces variables in a dimension; those for which `with` returns `None` are kept.
+/// Replaces variables in a dimension; variables for which `with` returns `None` are kept.
 pub fn substitute(dim: &Dim, with: &impl Fn(Sym) -> Option<Dim>) -> Dim {
     let expr = match dim {
         Dim::Int(_) => return dim.clone(),
         Dim::Var(sym) => return with(*sym).unwrap_or_else(|| dim.clone()),
         Dim::Expr(expr) => expr,
     };
-    // Dimensions may be nested more deeply than the stack allows, so an expression is built after its operands, from a work list.
+    // Dimensions may be nested more deeply than the stack allows, so expressions are built from a work list, operands first.
     enum Todo<'d> {
         Operand(&'d Dim),
         Make(&'d Arc<DimExpr>),

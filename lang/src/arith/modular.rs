@@ -1,4 +1,4 @@
-//! Modular sets: the remainders that integers can have.
+//! Modular sets: the possible remainders of an integer.
 
 use super::store::fold;
 use crate::ir::records::prim;

@@ -7,10 +7,9 @@ use super::sum::Sum;
 use crate::ir::DType;
 use crate::ir::records::{NONE, prim};
 
-/// Maximum number of atoms that one proof replaces by their bounds, one after the other.
+/// Maximum number of atoms that one proof replaces by their bounds, in sequence.
 const MAX_STEPS: u32 = 3;
-/// Maximum number of terms of a sum for which such replacements are tried, because the work grows with a power of this
-/// number.
+/// Maximum number of terms of a sum for which such replacements are tried; the work is a power of this number.
 const MAX_TRIED: usize = 6;
 /// Maximum depth of nested rules at which `min` and `max` in comparisons are expanded, because the work doubles with
 /// each level.
@@ -23,12 +22,12 @@ struct Less {
 }
 
 impl Store {
-    /// Returns true if a sum is provably never negative.
+    /// Returns true if a sum is provably nonnegative.
     pub(super) fn at_least_0(&self, sum: &Sum) -> bool {
         self.least(sum, MAX_STEPS) >= 0
     }
 
-    /// Returns the bounds of a sum, taking into account bounds of the `min`, `max` and quotients in it.
+    /// Returns the bounds of a sum, using bounds of its `min`, `max` and quotient terms.
     pub(super) fn tight_bounds(&self, sum: &Sum) -> Bounds {
         let bounds = self.sum_bounds(sum);
         let max = |store: &Store| store.least(&sum.scale(-1)?, MAX_STEPS).checked_neg();
@@ -96,8 +95,7 @@ impl Store {
         self.extreme_of_rests(op, a, b, dtype)
     }
 
-    /// Moves the parts that both operands of `min(a, b)` share out of it: terms, the constant, the divisor and the
-    /// sign.
+    /// Factors out of `min(a, b)` the parts that both operands share: terms, the constant, the divisor and the sign.
     fn extreme_of_rests(&mut self, mut op: u16, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
         let common = common(a, b);
         let (mut x, mut y) = (self.plus(a, &common, -1)?, self.plus(b, &common, -1)?);
@@ -123,7 +121,7 @@ impl Store {
         self.plus(&common, &Sum::atom(atom), factor)
     }
 
-    /// Simplifies `min(min(p, q), b)` and `min(max(p, q), b)` if it is known whether `b` or one of `p` and `q` is less.
+    /// Simplifies `min(min(p, q), b)` and `min(max(p, q), b)` if `b` can be compared with `p` or `q`.
     fn extreme_of_nested(&mut self, op: u16, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
         let other = if op == prim::MIN { prim::MAX } else { prim::MIN };
         let [(atom, 1)] = a.terms[..] else { return None };
@@ -164,7 +162,7 @@ impl Store {
         self.known(id)
     }
 
-    /// Returns the truth value that a condition is assumed to have; otherwise, returns the condition.
+    /// Returns the assumed truth value of a condition; otherwise, returns the condition.
     pub(super) fn known(&mut self, id: Id) -> Id {
         match self.facts.truths.get(&id).copied() {
             Some(value) => self.truth(value),
@@ -172,7 +170,8 @@ impl Store {
         }
     }
 
-    /// Compares a difference with 0. Returns `None` if a side of the comparison may not fit its data type; the sums in `given` fit.
+    /// Compares a difference with 0. Returns `None` if a side of the comparison may not fit its data type, given that the sums in `given`
+    /// fit.
     fn compare_to_0(&mut self, op: u16, mut sum: Sum, given: &[Sum], dtype: DType) -> Option<Id> {
         if matches!(op, prim::EQ | prim::NE) {
             return self.equal_to_0(op, sum, given, dtype);
@@ -210,7 +209,7 @@ impl Store {
         Some(self.binary(op, DType::BOOL, left, right))
     }
 
-    /// Rewrites `x // c < u` as `x < c * u`, and `max(p, q) < u` as `p < u and q < u` if one of these two is known.
+    /// Rewrites `x // c < u` as `x < c * u`, and `max(p, q) < u` as `p < u and q < u` if one of the two conditions is known.
     fn compare_atom(&mut self, less: &Less, dtype: DType) -> Option<Id> {
         let [(atom, sign @ (1 | -1))] = less.terms.terms[..] else { return None };
         // Either `atom < u` or `atom >= u`.
@@ -255,7 +254,7 @@ impl Store {
                 let (by, modulus) = (self.int(d, dtype), self.int(m / d, dtype));
                 let quotient = self.floordiv(x, by, dtype);
                 let written = self.binary(prim::FLOORDIV, dtype, x, by);
-                // A quotient that does not become shorter is kept as written.
+                // Keep a quotient as written if it would not become shorter.
                 let part = if self.size[quotient as usize] < self.size[written as usize] {
                     self.floormod(quotient, modulus, dtype)
                 } else {
@@ -277,8 +276,8 @@ impl Store {
         Some(Less { terms, u: i64::try_from(u).ok()? })
     }
 
-    /// Returns whether a sum equals 0, as a condition. Overflow need not be checked, because sides that wrap around are
-    /// equal exactly where the given sides are.
+    /// Returns the comparison (`==` or `!=`) of a sum with 0. Overflow need not be checked, because sides that wrap around are equal
+    /// exactly if the given sides are.
     fn equal_to_0(&mut self, op: u16, sum: Sum, given: &[Sum], dtype: DType) -> Option<Id> {
         let bounds = self.tight_bounds(&sum);
         let g = sum.divisor().max(1);
@@ -286,8 +285,7 @@ impl Store {
         if never || bounds.constant() == Some(0) {
             return Some(self.truth(never == (op == prim::NE)));
         }
-        // A value that differs from the least value is greater than it, and a value that differs from the greatest
-        // value is less than it.
+        // A value other than the least is greater than the least; a value other than the greatest is less than the greatest.
         if op == prim::NE && bounds.min >= 0 {
             return self.compare_to_0(prim::LT, sum.scale(-1)?, given, dtype);
         }
@@ -323,7 +321,7 @@ impl Store {
                 _ => self.negation(id),
             };
             self.opposites[id as usize] = opposite;
-            // Many conditions have a constant as their negation, but a constant has only one negation.
+            // Many conditions have a constant negation, but a constant has only one negation.
             if self.as_int(opposite).is_none() && self.opposites[opposite as usize] == NONE {
                 self.opposites[opposite as usize] = id;
             }
@@ -342,7 +340,7 @@ impl Store {
     fn negation(&mut self, id: Id) -> Id {
         let node = self.at(id);
         let (a, b) = (node.a as Id, node.b);
-        // A comparison of floats and its opposite may both be false. A node that is not a comparison may lack operands.
+        // A comparison of floats and its opposite may both be false. Only comparisons are sure to have operands.
         let ints = matches!(node.op, prim::EQ..=prim::GE) && self.at(a).dtype.is_int();
         match node.op {
             prim::INT => self.truth(node.a == 0),
@@ -360,7 +358,7 @@ impl Store {
         }
     }
 
-    /// Returns the canonical `and` or `or` of two canonical conditions, which keep their order.
+    /// Returns the canonical `and` or `or` of two canonical conditions, in the given order.
     pub(super) fn logic(&mut self, op: u16, a: Id, b: Id) -> Id {
         let neutral = op == prim::AND;
         match (self.as_int(a).map(|v| v != 0), self.as_int(b).map(|v| v != 0)) {

@@ -1,4 +1,4 @@
-//! Computes the bounds of an expression in which some variables run over ranges, and the linear form of an expression.
+//! Bounds of an expression in which some variables take all values of their ranges, and its linear form.
 
 use super::analyzer::Analyzer;
 use super::store::{Id, Store, is_index};
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 /// Maximum depth to which nested variables and operations are expanded.
 const MAX_OPENED: u32 = 24;
 
-/// Bounds that may be symbolic; `None` where none was found.
+/// Bounds that may be symbolic; `None` if none was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IntSet {
     /// A lower bound.
@@ -30,8 +30,8 @@ pub struct LinearForm {
 }
 
 impl Analyzer {
-    /// Returns the bounds of an expression while some variables run over their bound ranges, in terms of the other variables, for example the region
-    /// of a buffer that a loop accesses. The bounds may be wider than necessary.
+    /// Returns the bounds of an expression when some variables take all values of their bound ranges, in terms of the other variables. An
+    /// example is the region of a buffer that a loop accesses. The bounds may be wider than necessary.
     ///
     /// ```
     /// # use plugin_api::{arith::Analyzer, prelude::*, scalar::PrimOp};
@@ -53,7 +53,7 @@ impl Analyzer {
         IntSet { min: end(false), max: end(true) }
     }
 
-    /// Returns the greatest or the least value, in terms of the variables that do not run over ranges.
+    /// Returns the greatest or the least value, in terms of the other variables.
     fn reach(&mut self, id: Id, over: &[Sym], upper: bool, depth: u32) -> Option<Id> {
         if !self.store().speaks_of(id, over) {
             return Some(id);
@@ -82,7 +82,7 @@ impl Analyzer {
         let [one] = running[..] else {
             return if running.is_empty() { Some(Sum::atom(term)) } else { self.constant_end(term, upper) };
         };
-        // A factor of known sign does not change which end is used.
+        // The sign of the factor decides which bound is used.
         let by = store.product(fixed, dtype)?;
         let bounds = store.bounds[by as usize];
         let upper = match (bounds.min >= 0, bounds.max <= 0) {
@@ -140,8 +140,8 @@ impl Analyzer {
         (end != i64::MIN && end != i64::MAX).then(|| Sum::int(end))
     }
 
-    /// Returns the expression as a sum of multiples of variables and a rest without them; `None` if it is not such a sum. Coefficients may be
-    /// symbolic, such as the strides of an access.
+    /// Returns the expression as a sum of multiples of variables and a rest without these variables; `None` if that is impossible.
+    /// Coefficients may be symbolic, such as the strides of an access.
     ///
     /// ```
     /// # use plugin_api::{arith::Analyzer, prelude::*, scalar::PrimOp};

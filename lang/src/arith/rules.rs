@@ -1,7 +1,8 @@
-//! Rules for division: multiples of the divisor are moved out of the dividend, and a rest known to be smaller than the divisor is dropped.
+//! Rules for division: multiples of the divisor are moved out of the dividend, and a rest that is known to be smaller than the divisor is
+//! dropped.
 //!
-//! A sum of integers that wraps around still has the correct value, but a division of it has a different one. The dividend that a rule writes must
-//! therefore fit its data type wherever the given dividend does. [`Store::fits_where`] checks this, for comparisons as well.
+//! A sum that wraps around is still correct modulo its type, but dividing it is not. The dividend that a rule writes must therefore fit its
+//! data type whenever the given dividend does. [`Store::fits_where`] checks this, for comparisons as well.
 
 use super::bounds::Bounds;
 use super::modular::gcd;
@@ -10,7 +11,7 @@ use super::sum::Sum;
 use crate::ir::DType;
 use crate::ir::records::prim;
 
-/// Maximum number of rules that are applied inside each other; deeper expressions are kept as they are.
+/// Maximum number of nested rule applications; deeper expressions are left unchanged.
 const MAX_RULES: u32 = 24;
 
 impl Store {
@@ -56,7 +57,7 @@ impl Store {
         }
     }
 
-    /// Returns the negated dividend, if it fits its data type whenever the dividend does.
+    /// Returns the negated dividend, if it fits its data type whenever the original does.
     fn negative(&self, a: &Sum, dtype: DType) -> Option<Sum> {
         a.scale(-1).filter(|negative| self.fits_where(negative, a, dtype))
     }
@@ -77,16 +78,15 @@ impl Store {
         all
     }
 
-    /// Splits a sum into the multiples of `g`, divided by `g`, and the rest. Returns `None` unless the rest lies within
-    /// `0..g`.
+    /// Splits a sum into a multiple of `g`, divided by `g`, and the rest. Returns `None` unless the rest lies within `0..g`.
     fn parts_by(&self, sum: &Sum, g: i64) -> Option<(Sum, Sum)> {
         let (whole, rest) = sum.split(g);
         let q = self.block(&rest, g)?;
         Some((whole.divide(g).shift(q)?, rest.shift(q.checked_mul(g)?.checked_neg()?)?))
     }
 
-    /// Splits a sum into the part moved out of a division by `c` and the rest. The constant of the rest lies within `0..c`, or is nearer to 0, or is
-    /// unchanged, so that the rest fits its data type.
+    /// Splits a sum into the part moved out of a division by `c` and the rest. The constant of the rest lies within `0..c`, moves towards
+    /// 0, or is unchanged, so that the rest fits its data type.
     fn take_out(&self, sum: &Sum, c: i64, dtype: DType) -> (Sum, Sum) {
         let (whole, rest) = sum.split(c);
         let whole = whole.divide(c);
@@ -165,7 +165,7 @@ impl Store {
         if let Some(out) = self.rem_of_parts(&rest, c, dtype) {
             return Some(out);
         }
-        // The coefficients of least magnitude are chosen, so that `x * 9` and `x` have the same remainder modulo 8.
+        // The coefficients of least magnitude are chosen so that `x * 9` and `x` have the same remainder modulo 8.
         let least = |v: i64| if v.rem_euclid(c) > c / 2 { v.rem_euclid(c) - c } else { v.rem_euclid(c) };
         let less = Sum { terms: rest.terms.iter().map(|(id, v)| (*id, least(*v))).collect(), k: rest.k };
         if less != rest
@@ -174,7 +174,7 @@ impl Store {
         {
             return Some(out);
         }
-        // As in TVM, several terms keep their coefficients.
+        // As in TVM, the coefficients of several terms are kept.
         let mut kept = rest.clone();
         if let [(_, v)] = &mut kept.terms[..] {
             *v = v.rem_euclid(c);
@@ -183,7 +183,7 @@ impl Store {
         self.opaque(prim::FLOORMOD, &kept, &Sum::int(c), dtype)
     }
 
-    /// Returns the remainder of a sum that lies in one block or shares a divisor with `c`, or whose parts do.
+    /// Returns the remainder of a sum that lies in one block or shares a divisor with `c`, or whose parts do so.
     fn rem_of_parts(&mut self, rest: &Sum, c: i64, dtype: DType) -> Option<Sum> {
         if let Some(q) = self.block(rest, c) {
             return rest.clone().shift(q.checked_mul(c)?.checked_neg()?);
@@ -212,7 +212,7 @@ impl Store {
                 None => self.plus(&out, &Sum::atom(*id), *k)?,
             };
         }
-        // If a remainder was removed, the sum has changed, and only its bounds can prove that it fits.
+        // If a remainder was removed, the sum is a different sum, and only its bounds can prove that it fits.
         let known = if self.fits_where(&out, sum, dtype) { &out } else { sum };
         Some(self.take_out(known, c, dtype).1)
     }
@@ -251,7 +251,7 @@ impl Store {
         a.terms.is_empty() && a.k == 0 || self.at_least_0(a) && below.is_some_and(|below| self.at_least_0(&below))
     }
 
-    /// Splits the terms into those that contain the product `by` as a factor, with that factor removed, and the others.
+    /// Splits the terms into those with the factor `by`, which is removed, and the others.
     fn take_factor(&mut self, a: &Sum, by: &Sum, dtype: DType) -> Option<(Sum, Sum)> {
         let (mut whole, mut rest) = (Sum::default(), Sum::int(a.k));
         let Some((product, k)) = by.as_term() else { return Some((whole, a.clone())) };
@@ -290,8 +290,7 @@ impl Store {
         out
     }
 
-    /// Returns the canonical form of a truncating operation. If the operands are nonnegative, that is the form of the
-    /// operation that rounds down.
+    /// Returns the canonical form of a truncating operation. For nonnegative operands, this is the form of the operation that rounds down.
     pub(super) fn truncated(&mut self, op: u16, a: Id, b: Id, dtype: DType) -> Id {
         let (x, y) = (self.sum_of(a), self.sum_of(b));
         if self.sum_bounds(&y).min > 0 && self.sum_bounds(&x).min >= 0 {

@@ -1,16 +1,15 @@
-//! The simplifier. It traverses the parts of an expression once, operands first.
+//! The simplifier. It visits each part of an expression once, operands first.
 
 use super::bounds::Bounds;
 use super::store::{IF_THEN_ELSE, Id, Node, SELECT, Store, fold, is_index};
 use crate::ir::DType;
 use crate::ir::records::{NONE, prim};
 
-/// Maximum number of times that a result is simplified again.
+/// Maximum number of times that a result is resimplified.
 const MAX_ROUNDS: usize = 4;
 
 impl Store {
-    /// Returns the canonical form. The time is proportional to the number of parts of the expression, as long as sums
-    /// stay short.
+    /// Returns the canonical form. The time is linear in the number of parts of the expression if sums are short.
     pub(super) fn simplify(&mut self, root: Id) -> Id {
         let mut id = root;
         for _ in 0..MAX_ROUNDS {
@@ -39,7 +38,7 @@ impl Store {
                 self.uses[kid as usize] += 1;
             }
         }
-        // A sum whose only user is another sum is added up as part of that sum.
+        // A sum used only by another sum is merged into that sum.
         let mut inner = std::collections::HashSet::with_hasher(foldhash::fast::FixedState::default());
         for id in &parts {
             if self.is_linear(*id) {
@@ -59,8 +58,8 @@ impl Store {
         self.simple[root as usize]
     }
 
-    /// Returns the value of an integer that can have only one, or else the expression. A number that does not fit the type is not a value. As in TVM,
-    /// a variable that a condition restricts to one value keeps its name, in sums as well.
+    /// Returns the only possible value of an integer, otherwise the expression. A number that does not fit the type is not a value. As in
+    /// TVM, a variable that a condition restricts to one value keeps its name, also in sums.
     fn only_value(&mut self, id: Id) -> Id {
         let node = self.at(id);
         let dtype = node.dtype;
@@ -126,8 +125,8 @@ impl Store {
         }
     }
 
-    /// Returns true if the first operand is known to be greater, and false if the second one is. Uses the bounds of the
-    /// operands as written, because multiplying out a product loses information about its bounds.
+    /// Returns true if the first operand is known to be greater, and false if the second operand is. Uses the bounds of the operands as
+    /// written, because multiplying out a product loses information about its bounds.
     fn greater_as_written(&self, node: Node) -> Option<bool> {
         let [a, b] = [node.a as usize, node.b as usize].map(|id| self.bounds[id]);
         let greater = |a: Bounds, b: Bounds| b.max != Bounds::POS_INF && a.min >= b.max;

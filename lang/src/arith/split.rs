@@ -1,5 +1,4 @@
-//! Joins split terms. With a constant `c`, `x // c` and `x % c` are the split terms of `x`, and `(x // c) * c + x % c`
-//! equals `x`.
+//! Joins split terms. The split terms of `x` for a constant `c` are `x // c` and `x % c`; `(x // c) * c + x % c` equals `x`.
 
 use super::store::{Id, Store, is_index};
 use super::sum::Sum;

@@ -1,5 +1,5 @@
-//! The store of expressions during analysis: each distinct expression once, with its bounds and its modular set. Operands precede their users, so
-//! nothing here recurses to the depth of an expression.
+//! The store of expressions during analysis, without duplicates, with their bounds and modular sets. Operands precede their users, so
+//! traversals need no recursion.
 
 use super::bounds::Bounds;
 use super::facts::Facts;
@@ -26,13 +26,13 @@ pub(super) fn fold(op: u16, a: i64, b: i64) -> Option<i64> {
     PrimOp::of_code(op)?.fold(a, b)
 }
 
-/// Maximum number of nodes of an expression whose parts are collected without a table.
+/// Maximum number of nodes of an expression whose parts are collected without a table of visited parts.
 const FEW: usize = 16;
 
 /// An expression. `a` holds the bits of a literal, the index of a variable, or the first operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Node {
-    /// A code of [`prim`] or of a choice. Besides operations, [`prim`] has codes for numbers and variables.
+    /// A code of [`prim`] or of a choice. [`prim`] also contains codes for numbers and variables.
     pub(super) op: u16,
     pub(super) dtype: DType,
     pub(super) a: u64,
@@ -71,16 +71,16 @@ pub(super) struct Store {
     hasher: foldhash::fast::FixedState,
     pub(super) bounds: Vec<Bounds>,
     pub(super) modular: Vec<ModularSet>,
-    /// For each expression, its number of nodes as a tree.
+    /// The number of nodes of each expression as a tree.
     pub(super) size: Vec<u32>,
     /// The canonical form of each expression; [`NONE`] until it is computed.
     pub(super) simple: Vec<Id>,
     /// The negation of each canonical condition; [`NONE`] until it is computed.
     pub(super) opposites: Vec<Id>,
-    /// The number of users of each expression in the expression being simplified.
+    /// The number of users of each expression within the expression being simplified.
     pub(super) uses: Vec<u32>,
     pub(super) facts: Facts,
-    /// Number of rules that are currently applied inside each other.
+    /// Number of nested rule applications.
     pub(super) depth: u32,
 }
 
@@ -116,8 +116,7 @@ impl Store {
             prim::INT if !int || range.contains(node.a as i64) => {
                 return (Bounds::exactly(node.a as i64), ModularSet::exactly(node.a as i64));
             }
-            // These literals do not have operands: a float of an integer type, or an integer that its type cannot
-            // represent.
+            // A float literal of an integer type, or an integer literal that its type cannot represent.
             prim::INT | prim::FLOAT => return all,
             _ if !int || node.dtype.lanes() != 1 => return all,
             prim::VAR => self.facts.of_var(node.a as u32).unwrap_or(all),
@@ -140,7 +139,7 @@ impl Store {
             op => {
                 let ((b, m), (c, n)) = (of(node.a as Id), of(node.b));
                 let bounds = Bounds::binary(op, b, c);
-                // A result that certainly does not fit its type wraps around.
+                // A result that never fits its type wraps around.
                 let wraps = is_index(node.dtype) && (bounds.max < range.min || bounds.min > range.max);
                 if wraps { all } else { (bounds, ModularSet::binary(op, m, n)) }
             }
@@ -152,7 +151,7 @@ impl Store {
         (tighten(bounds, modular), bounds.constant().map_or(modular, ModularSet::exactly))
     }
 
-    /// Recomputes all facts after an assumption was added.
+    /// Recomputes all facts after a new assumption.
     pub(super) fn know_again(&mut self) {
         for id in 0..self.nodes.len() {
             (self.bounds[id], self.modular[id]) = self.know(id as Id);
@@ -190,7 +189,7 @@ impl Store {
         (node.op == prim::INT).then_some(node.a as i64)
     }
 
-    /// Returns the operands of a binary operation `op`.
+    /// Returns the operands if `id` is the binary operation `op`.
     pub(super) fn is(&self, id: Id, op: u16) -> Option<(Id, Id)> {
         let node = self.at(id);
         (node.op == op).then_some((node.a as Id, node.b))
@@ -202,8 +201,7 @@ impl Store {
         Some((x, self.as_int(c).filter(|c| *c > 0)?))
     }
 
-    /// Orders expressions by structure, so that every store has the same order. Only follows one path, down to the
-    /// first difference.
+    /// Orders expressions by structure, so that the order is the same in every store. Follows a single path, down to the first difference.
     pub(super) fn compare(&self, mut a: Id, mut b: Id) -> Ordering {
         let rank = |op| match op {
             prim::INT => 1,
@@ -226,7 +224,7 @@ impl Store {
         Ordering::Equal
     }
 
-    /// Returns all parts of an expression, operands before their users. The expression itself comes last.
+    /// Returns all parts of an expression, operands before their users; the expression itself is last.
     pub(super) fn parts(&self, root: Id) -> Vec<Id> {
         let size = self.size[root as usize] as usize;
         if size <= FEW {
@@ -309,7 +307,7 @@ impl Store {
         done.pop().unwrap_or(0)
     }
 
-    /// Converts an expression to a dimension; `None` if it contains a node that dimensions do not have.
+    /// Converts an expression to a dimension; `None` if it contains a node that a dimension cannot contain.
     pub(super) fn leave(&self, root: Id) -> Option<Dim> {
         let parts = self.parts(root);
         let mut dims: Vec<Dim> = Vec::with_capacity(parts.len());
@@ -320,7 +318,7 @@ impl Store {
                 prim::INT => Dim::int(node.a as i64, node.dtype),
                 prim::FLOAT => Dim::Expr(Arc::new(DimExpr::Float(node.a, node.dtype))),
                 prim::VAR => Dim::Var(Sym { id: node.a as u32, dtype: node.dtype }),
-                // A dimension cannot be a choice between two values of a body.
+                // A dimension cannot be a choice.
                 op => match PrimOp::of_code(op)? {
                     op @ (PrimOp::Not | PrimOp::Cast) => {
                         Dim::Expr(Arc::new(DimExpr::Unary(op, node.dtype, of(node.a as Id)?)))
@@ -335,7 +333,7 @@ impl Store {
     }
 }
 
-/// Narrows bounds to the least and the greatest value within them that a modular set contains.
+/// Narrows bounds to the least and greatest contained member of a modular set.
 pub(super) fn tighten(bounds: Bounds, set: ModularSet) -> Bounds {
     if set.coeff <= 1 {
         return bounds;

@@ -1,5 +1,5 @@
-//! Canonical sums: products of atoms with integer coefficients, and a constant. An atom is a variable or an operation
-//! that does not distribute.
+//! Canonical sums: a constant plus products of atoms with integer coefficients. An atom is a variable or an operation that
+//! does not distribute.
 
 use super::bounds::Bounds;
 use super::facts::Linear;
@@ -10,7 +10,7 @@ use crate::ir::records::prim;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Maximum length of a sum in canonical form, and so its maximum depth as a dimension.
+/// Maximum length of a sum in canonical form, and therefore its maximum depth as a dimension.
 const MAX_SUM: usize = 512;
 /// Maximum length of a sum that is multiplied out.
 const MAX_TERMS: usize = 64;
@@ -61,8 +61,8 @@ impl Sum {
         Some(self)
     }
 
-    /// Returns true if each number of the sum, as written, fits a data type. Negative numbers are written as
-    /// subtractions, unless they stand alone.
+    /// Returns true if each number in the written sum fits a data type. Negative numbers are written as subtractions,
+    /// unless they stand alone.
     pub(super) fn fits(&self, dtype: DType) -> bool {
         let range = Bounds::of_dtype(dtype);
         let fits = |c: i64| range.contains(c) && c.checked_neg().is_some_and(|c| range.contains(c));
@@ -76,12 +76,12 @@ impl Sum {
         i64::try_from(all).unwrap_or(1)
     }
 
-    /// Divides the coefficients by a common divisor. Divides the constant as well, and rounds it down.
+    /// Divides the coefficients and the constant by a common divisor of the coefficients; the constant is rounded down.
     pub(super) fn divide(&self, by: i64) -> Sum {
         Sum { terms: self.terms.iter().map(|(id, c)| (*id, c / by)).collect(), k: self.k.div_euclid(by) }
     }
 
-    /// Splits the terms into those whose coefficients are multiples of `by`, and the others together with the constant.
+    /// Splits the terms into those whose coefficients are multiples of `by`, and the other terms with the constant.
     pub(super) fn split(&self, by: i64) -> (Sum, Sum) {
         let (whole, rest) = self.terms.iter().partition(|(_, c)| c % by == 0);
         (Sum { terms: whole, k: 0 }, Sum { terms: rest, k: self.k })
@@ -89,7 +89,7 @@ impl Sum {
 }
 
 impl Store {
-    /// Returns the canonical expression as a sum. If 64 bits do not suffice, that is a single atom.
+    /// Returns the canonical expression as a sum. If 64 bits do not suffice, the sum is a single atom.
     pub(super) fn sum_of(&self, id: Id) -> Sum {
         match self.as_int(id) {
             Some(k) if Bounds::of_dtype(self.at(id).dtype).contains(k) => Sum::int(k),
@@ -99,10 +99,10 @@ impl Store {
         }
     }
 
-    /// Adds up the sums and differences below `root`; `part` returns the replacement of an expression that is not expanded.
+    /// Adds up the sums and differences below `root`; `part` returns the replacement for expressions that are not expanded.
     pub(super) fn flatten(&self, root: Id, part: impl Fn(Id) -> Option<Id>) -> Option<Sum> {
         let (mut terms, mut k) = (Vec::new(), 0i64);
-        // A replacement is expanded without being replaced again.
+        // A replacement is expanded, but not replaced again.
         let mut work = vec![(root, 1i64, false)];
         while let Some((id, c, stands)) = work.pop() {
             if let Some(other) = part(id).filter(|_| !stands) {
@@ -206,8 +206,8 @@ impl Store {
         self.tidy(out)
     }
 
-    /// Builds the expression of a sum without applying rules: a positive term, if any, comes first, and the constant
-    /// last. Returns `None` if a number does not fit the type.
+    /// Builds the expression of a sum without applying rules: a positive term, if any, is first, and the constant is last.
+    /// Returns `None` if a number does not fit the type.
     pub(super) fn build(&mut self, sum: &Sum, dtype: DType) -> Option<Id> {
         if !sum.fits(dtype) {
             return None;
@@ -272,7 +272,7 @@ impl Store {
         self.binary(prim::MUL, dtype, id, by)
     }
 
-    /// Returns the bounds of a sum, derived from its terms and from assumptions about parts of it.
+    /// Returns the bounds of a sum, derived from its terms and from assumptions about partial sums.
     pub(super) fn sum_bounds(&self, sum: &Sum) -> Bounds {
         self.facts_bounds(sum, 2)
     }

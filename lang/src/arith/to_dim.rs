@@ -1,31 +1,31 @@
-//! Converts TIR index expressions to dimensions, so that one simplifier serves both TIR and Relax.
+//! Converts TIR index expressions to dimensions, so that TIR and Relax share one simplifier.
 
 use crate::ir::records::{MAX_DEPTH, kind, leaf, tykind};
 use crate::ir::{Body, DType, Dim, DimExpr, Sym, Value};
 use crate::scalar::PrimOp;
 use std::sync::Arc;
 
-/// Numbers from here on denote nodes instead of symbolic variables: `FIRST_ATOM + position`.
+/// Numbers from this one on denote nodes, not symbolic variables: `FIRST_ATOM + position`.
 pub const FIRST_ATOM: u32 = 1 << 31;
 
-/// Converts a TIR expression to a dimension. Leaves of dimensions and arithmetic nodes are converted as they are, and loop and iteration variables
-/// become atoms; [`atom_of`] returns the node of an atom. Returns `None` if the expression contains anything else, such as a load, or is nested more
-/// deeply than a dimension may be.
+/// Converts a TIR expression to a dimension. Dimension leaves and arithmetic nodes are converted directly; loop variables and block
+/// iterators become atoms; [`atom_of`] returns the node of an atom. Returns `None` if the expression contains anything else, such as a
+/// load, or is nested more deeply than a dimension may be.
 ///
-/// The result can be simplified, compared and bounded with [`crate::arith`] like any dimension. For deeper expressions, and those with loads, use an
-/// [`Analyzer`](crate::arith::Analyzer) directly.
+/// The result can be simplified, compared and bounded with [`crate::arith`] like any dimension. For deeper expressions, and for expressions
+/// with loads, use an [`Analyzer`](crate::arith::Analyzer) directly.
 pub fn index_to_dim(value: Value<'_>) -> Option<Dim> {
     opened(value, &|value| symbol_of(value))
 }
 
-/// Like [`index_to_dim`], but values that are not integer arithmetic, such as loads, become atoms as well.
+/// Like [`index_to_dim`], but values other than integer arithmetic, such as loads, become atoms as well.
 pub fn index_to_dim_of_atoms(value: Value<'_>) -> Option<Dim> {
     let atom = |value: Value<'_>| Sym { id: FIRST_ATOM | value.word(), dtype: dtype_of(value) };
     opened(value, &|value| Some(symbol_of(value).unwrap_or_else(|| atom(value))))
 }
 
 fn opened(value: Value<'_>, atom: &dyn Fn(Value<'_>) -> Option<Sym>) -> Option<Dim> {
-    // A work list in post-order visits operands before their user without recursion.
+    // A work list in post-order visits operands before their user, without recursion.
     enum Step<'a> {
         Enter(Value<'a>),
         Leave(Value<'a>),
@@ -68,8 +68,8 @@ pub fn atom_of(sym: Sym) -> Option<usize> {
     (sym.id >= FIRST_ATOM).then_some((sym.id & !FIRST_ATOM) as usize)
 }
 
-/// Returns a symbolic variable that occurs in no function, for use in a query. It can stand for a number whose digits
-/// are several iterators, for example. Use a different `n` for each of these variables in a query.
+/// Returns a symbolic variable that occurs in no function, for use in a query. For example, it can stand for a number whose digits are
+/// iterators. Use a different `n` for each variable in a query.
 ///
 /// ```
 /// use plugin_api::arith::unused_symbol;
@@ -93,7 +93,7 @@ pub fn value_of_atom(body: &Body, sym: Sym) -> Option<Value<'_>> {
 /// Returns the symbolic variable that the analyser uses for a loop variable, block iterator, parameter or other named scalar. Use it to bind facts
 /// about that scalar. Returns `None` for anything else.
 ///
-/// If shapes mention the variable, both use the same symbolic variable; otherwise it is an atom.
+/// If shapes mention the variable, this is the symbolic variable of the shapes; otherwise it is an atom.
 pub fn symbol_of(value: Value<'_>) -> Option<Sym> {
     if !is_variable(value) {
         return None;
@@ -110,7 +110,7 @@ fn is_variable(value: Value<'_>) -> bool {
     kinds.contains(&value.kind()) && value.ty().kind() != tykind::BUFFER
 }
 
-/// Returns true if an operand is a float. Nothing is known about the result, even if it is a number.
+/// Returns true if an operand is a float. Nothing is known about the result, even if it is an integer.
 fn is_of_floats(value: Value<'_>) -> bool {
     value.operands().any(|operand| operand.dim().map_or_else(|| operand.ty().dtype(), |dim| dim.dtype()).is_float())
 }

@@ -1,8 +1,8 @@
 //! Builds modules and functions by nested calls, as with TVM's `BlockBuilder`: `b.emit(b.add(b.add(x, y), z))`.
 //!
-//! Methods take `&self` and values are `Copy`, so calls can be nested. An expression that another one uses becomes a binding (`lv`, `lv1`… in
-//! dataflow blocks, `gv`, `gv1`… outside), so the result is in A-normal form; types are inferred during construction. No method fails immediately:
-//! the first error is kept and returned at the end.
+//! Methods take `&self` and values are `Copy`, so calls can be nested. An expression used by another expression becomes a binding (`lv`,
+//! `lv1`… in dataflow blocks, `gv`, `gv1`… outside), so the result is in A-normal form; types are inferred during construction. No method
+//! fails immediately: the first error is kept and returned at the end.
 
 use crate::PassError;
 use crate::ir::constant::AsElement;
@@ -28,17 +28,18 @@ pub struct BlockBuilder<'i> {
 }
 
 impl<'i> BlockBuilder<'i> {
-    /// Creates a builder with an empty module; types come from `infer`, such as the context of a pass.
+    /// Creates a builder with an empty module. Types come from `infer`, for example a pass context.
     pub fn new(infer: &'i dyn Infer) -> BlockBuilder<'i> {
         BlockBuilder::over(&Module::new(Vec::<(String, Body)>::new()), infer)
     }
 
-    /// Creates a builder that continues with an existing module.
+    /// Creates a builder that adds to an existing module.
     pub fn over(module: &Module, infer: &'i dyn Infer) -> BlockBuilder<'i> {
         BlockBuilder { infer, module: RefCell::new(module.edit()), error: RefCell::new(None) }
     }
 
-    /// Builds a function under exactly this name. `f` adds parameters and bindings, then sets the result with [`FunctionBuilder::emit_func_output`].
+    /// Builds a function with exactly this name. `f` adds parameters and bindings, then sets the result with
+    /// [`FunctionBuilder::emit_func_output`].
     pub fn function(&self, name: &str, f: impl FnOnce(&FunctionBuilder<'_, 'i>)) {
         if self.module.borrow().get(name).is_some() {
             return self
@@ -60,7 +61,7 @@ impl<'i> BlockBuilder<'i> {
         b.region(kind::FUNC, |b| f(b));
         let state = b.state.into_inner();
         if state.foreign && clean {
-            // Further errors in this function may only be consequences of this one.
+            // Later errors in this function may be consequences of this error.
             let message = "the value belongs to another function; pass it as an argument";
             *self.error.borrow_mut() = Some(PassError::new(message).in_function(name));
         }
@@ -129,7 +130,7 @@ impl<'i> BlockBuilder<'i> {
     }
 }
 
-/// Builds one function. Values belong to it; using a value of another function is an error.
+/// Builds one function. Its values cannot be used in other functions; that is an error.
 pub struct FunctionBuilder<'m, 'i> {
     outer: &'m BlockBuilder<'i>,
     state: RefCell<State>,
@@ -185,7 +186,7 @@ impl FunctionBuilder<'_, '_> {
         Dim::Var(self.state.borrow_mut().b.sym(name, DType::I64))
     }
 
-    /// Sets attributes of the function under construction.
+    /// Sets attributes of the function.
     pub fn func_attrs(&self, attrs: &[(&str, Attr)]) {
         let mut s = self.state.borrow_mut();
         let attrs = s.b.attrs(attrs.iter().cloned());
@@ -248,7 +249,7 @@ impl FunctionBuilder<'_, '_> {
                 s.b.ty(&ty.unwrap_or_else(Type::opaque_callable))
             }
             _ if !body.root().ty().is_known() => s.b.ty(&Type::opaque_callable()),
-            // The function has its own symbolic variables; here they get numbers of this body.
+            // The function has its own symbolic variables; here they get numbers in this body.
             _ => Importer::of(body).ty(&mut s.b, body.root().ty()),
         };
         let v = s.b.global_var(name, ty);
@@ -256,8 +257,8 @@ impl FunctionBuilder<'_, '_> {
         v
     }
 
-    /// Returns an external function by its symbol. It can be called, passed to operators such as
-    /// `relax.call_dps_packed`, or used as a value. Its type is that of an arbitrary function.
+    /// Returns an external function by its symbol. It can be called, passed to operators such as `relax.call_dps_packed`, or used as a
+    /// value. It has the type of an arbitrary function.
     pub fn extern_func(&self, symbol: &str) -> V {
         self.state.borrow_mut().b.extern_func(symbol, TypeId::NONE)
     }
@@ -330,7 +331,7 @@ impl FunctionBuilder<'_, '_> {
         }
     }
 
-    /// Adds a constant of any type, from its bytes; for element types without a Rust equivalent.
+    /// Adds a constant of any type, from its bytes. Use it for element types without a Rust equivalent.
     pub fn constant_of_bytes(&self, data: &Tensor, ty: &Type) -> V {
         self.state.borrow_mut().b.constant(data, ty)
     }
@@ -364,7 +365,7 @@ impl FunctionBuilder<'_, '_> {
         s.type_of(v)
     }
 
-    /// Binds an expression to a variable; a variable or leaf gets another name.
+    /// Binds an expression to a variable; a variable or leaf gets an additional name.
     pub fn emit(&self, v: V) -> V {
         let flows = self.flows();
         self.emit_as(v, flows)
@@ -378,8 +379,8 @@ impl FunctionBuilder<'_, '_> {
         self.emit_as(v, false)
     }
 
-    /// Binds an expression under a given name. `output` makes it visible after the open dataflow block, too. Returns false if nothing was
-    /// bound, because the expression already has a name or is a leaf.
+    /// Binds an expression under a given name. `output` makes it visible after the open dataflow block. Returns false, without binding
+    /// anything, if the expression already has a name or is a leaf.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -410,8 +411,8 @@ impl FunctionBuilder<'_, '_> {
         true
     }
 
-    /// Returns the first error so far, in any function of the module. A caller can add to the error a description of
-    /// the expression that it was building.
+    /// Returns the first error in any function of the module. Callers can extend it with a description of the expression under
+    /// construction.
     pub fn error(&self) -> Option<PassError> {
         self.outer.error.borrow().clone()
     }
@@ -448,7 +449,7 @@ impl FunctionBuilder<'_, '_> {
         v
     }
 
-    /// Binds a value with a wider type than its own.
+    /// Binds a value, with a wider type.
     pub fn emit_wider(&self, v: V, ty: &Type) -> V {
         let flows = self.flows();
         let mut s = self.state.borrow_mut();
@@ -490,7 +491,7 @@ impl FunctionBuilder<'_, '_> {
         }
     }
 
-    /// Builds a dataflow block: values that `f` emits are visible only inside it, its outputs also after it.
+    /// Builds a dataflow block: values that `f` emits are visible only inside it, and its outputs also after it.
     pub fn dataflow<R>(&self, f: impl FnOnce(&Self) -> R) -> R {
         if self.flows() {
             self.fail(PassError::new("a dataflow block cannot be inside another one"));
@@ -500,7 +501,7 @@ impl FunctionBuilder<'_, '_> {
         self.region(kind::DATAFLOW, f)
     }
 
-    /// Builds an If; each closure returns the result of its branch.
+    /// Builds an If from two closures, which return the results of the branches.
     pub fn if_(&self, cond: V, then: impl FnOnce(&Self) -> V, other: impl FnOnce(&Self) -> V) -> V {
         if self.flows() {
             self.fail(PassError::new("an If cannot be in a dataflow block; end the block before it"));
@@ -608,8 +609,7 @@ impl FunctionBuilder<'_, '_> {
         self.outer.fail(error);
     }
 
-    /// Rejects a type that is too large for a body, before it is written out: the size of nested tuples can double with
-    /// each call.
+    /// Rejects a type that is too large for a body before it is written out, because the size of nested tuples can double with each call.
     fn sized(&self, s: &mut State, v: V) {
         let ty = s.b.type_of(v);
         if let Err(message) = s.b.refuse_large(ty) {
@@ -617,7 +617,7 @@ impl FunctionBuilder<'_, '_> {
         }
     }
 
-    /// Keeps the error, and sets the type of the value to `Type::Object` so that construction can continue.
+    /// Keeps the error, and sets the type of the value to `Type::Object` to let construction continue.
     fn fail_in(&self, s: &mut State, v: V, error: PassError) {
         s.set_type(v, &Type::Object);
         self.fail(error);

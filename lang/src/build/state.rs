@@ -11,11 +11,11 @@ pub(super) struct Frame {
     pub(super) header: V,
     /// True if a binding block is open in a function or branch.
     pub(super) block: bool,
-    /// Expressions that are not bound and not used yet.
+    /// Expressions that are neither bound nor used yet.
     pub(super) pending: Vec<V>,
     pub(super) result: Option<V>,
     pub(super) effect: bool,
-    /// The number of symbolic variables defined before the region, including those of its parameters.
+    /// The number of symbolic variables defined before the region, including those in its parameter types.
     pub(super) outer: usize,
     pub(super) known: usize,
 }
@@ -23,10 +23,10 @@ pub(super) struct Frame {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) b: BodyBuilder,
-    /// True if a value of another function was used.
+    /// True if a value from another function was used.
     pub(super) foreign: bool,
     pub(super) frames: Vec<Frame>,
-    /// Tuples that are nested in the operands of their user, with true for those in a dataflow block.
+    /// Tuples nested in the operands of their user; the flag is true in a dataflow block.
     pub(super) inline: BTreeMap<u32, bool>,
     pub(super) counters: [u32; 2],
     /// Functions of the module that this function mentions.
@@ -114,8 +114,7 @@ impl State {
         v
     }
 
-    /// Like `operand`, for a value that is not an operand. An external function without a type gets the type of an
-    /// arbitrary callable.
+    /// Like `operand`, for other uses of a value. An external function without a type gets the type of an arbitrary callable.
     pub(super) fn item(&mut self, v: V) -> V {
         let v = self.own(v);
         let named = self.b.with(v, |value| match value.view() {
@@ -131,7 +130,7 @@ impl State {
         }
     }
 
-    /// Marks an expression as pending until it is used.
+    /// Marks an expression as pending until its first use.
     pub(super) fn wait(&mut self, v: V) -> V {
         if let Some(frame) = self.frames.last_mut() {
             frame.pending.push(v);
@@ -176,7 +175,7 @@ impl State {
         ty.each_defined(&mut |sym| self.defined.push(sym));
     }
 
-    /// Returns the result type of a function, without variables that are only known inside the function.
+    /// Returns the result type of a function, without variables that are known only inside the function.
     pub(super) fn ret_type(&mut self, result: V, known: usize) -> TypeId {
         let ty = self.b.type_of(result);
         if ty == TypeId::NONE {
@@ -189,8 +188,8 @@ impl State {
 }
 
 impl State {
-    /// Prepares the result of a function or branch. If the result is a tuple that was created last and has no other user, it is returned without a
-    /// name; this function then returns its elements.
+    /// Prepares the result of a function or branch. If the result is the most recent expression, a tuple without other users, it stays
+    /// unnamed, and its elements are returned.
     pub(super) fn returned(&mut self, v: V) -> Option<Vec<V>> {
         let last = v.word() as usize + 1 == self.b.pool.s.nodes.len() && v.word() & LEAF_BIT == 0;
         let frame = self.frames.last_mut()?;

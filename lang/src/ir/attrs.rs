@@ -7,7 +7,7 @@ use crate::ir::storage::tensor::Tensor;
 use crate::ir::types::{DType, Dim, Ty, Type, dim_at};
 use std::hash::{Hash, Hasher};
 
-/// The value of an attribute, owned.
+/// An owned attribute value.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Attr {
@@ -33,7 +33,7 @@ pub enum Attr {
     List(Parts<Attr>),
     /// Dict.
     Dict(Parts<(String, Attr)>),
-    /// Constructed object, such as `T.target({...})`: the name of the constructor, then arguments with their keywords.
+    /// Constructed object, such as `T.target({...})`: the name of the constructor, followed by arguments and their keywords.
     Object(String, Parts<(Option<String>, Attr)>),
 }
 
@@ -153,7 +153,7 @@ impl<'a> AttrView<'a> {
         self.rec.kind
     }
 
-    /// Returns the key of a dict entry, or the keyword of an attribute of an object.
+    /// Returns the key of a dict entry, or the keyword of an object's argument.
     pub fn key(self) -> Option<&'a str> {
         (self.rec.key != NONE).then(|| self.raw.str(self.rec.key))
     }
@@ -201,7 +201,7 @@ impl<'a> AttrView<'a> {
         self.rec.kind == attr::NONE
     }
 
-    /// Iterates over the entries of a list, or of an object without its name.
+    /// Iterates over the entries of a list, or over the arguments of an object.
     pub fn items(self) -> impl ExactSizeIterator<Item = AttrView<'a>> + 'a {
         let (off, len) = ((self.rec.val >> 32) as usize, self.rec.val as u32 as usize);
         let list = self.rec.flags == val::ATTR_LIST;
@@ -258,7 +258,7 @@ impl<'a> AttrView<'a> {
     }
 }
 
-/// A view of a dict; empty where there is none.
+/// A view of a dict; empty if there is none.
 #[derive(Clone, Copy)]
 pub struct Dict<'a> {
     pub(crate) raw: &'a RawView<'a>,
@@ -276,7 +276,7 @@ impl<'a> Dict<'a> {
         self.recs().is_empty()
     }
 
-    /// Iterates over the entries, sorted by key; for an operator that no plugin declares, in the order in which they were written.
+    /// Iterates over the entries, sorted by key; for an operator that no plugin declares, in source order.
     pub fn iter(self) -> impl ExactSizeIterator<Item = (&'a str, AttrView<'a>)> + 'a {
         self.recs().iter().map(move |rec| (self.raw.str(rec.key), AttrView { raw: self.raw, rec }))
     }
@@ -291,7 +291,7 @@ impl<'a> Dict<'a> {
         self.iter().map(|(key, value)| (key.to_string(), value.to_owned())).collect()
     }
 
-    /// Returns the id in the table of its body, or [`NONE`] without a dict.
+    /// Returns the id in the table of its body, or [`NONE`] for a missing dict.
     pub fn id(self) -> u32 {
         self.id
     }

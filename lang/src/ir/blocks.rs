@@ -4,7 +4,7 @@ use super::records::{flag, kind};
 use super::storage::body_handle::Body;
 use super::value::{Region, Value};
 
-/// A block of bindings: a dataflow block, or a plain one.
+/// A block of bindings: a dataflow block or a plain block.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -18,12 +18,12 @@ use super::value::{Region, Value};
 pub struct Block<'a>(Value<'a>);
 
 impl<'a> Block<'a> {
-    /// Returns the header of the block, which is a value of the body like any other.
+    /// Returns the header of the block, which is an ordinary value of the body.
     pub fn header(self) -> Value<'a> {
         self.0
     }
 
-    /// Returns true if it is a dataflow block.
+    /// Returns true for a dataflow block.
     pub fn is_dataflow(self) -> bool {
         self.0.kind() == kind::DATAFLOW
     }
@@ -33,14 +33,15 @@ impl<'a> Block<'a> {
         self.0.region().bindings()
     }
 
-    /// Iterates over the bindings that are visible after the block: in a dataflow block those that `R.output` lists, in a plain block all.
+    /// Iterates over the bindings that are visible after the block: the bindings listed in `R.output` in a dataflow block, all bindings in
+    /// a plain block.
     pub fn outputs(self) -> impl Iterator<Item = Value<'a>> + 'a {
         self.bindings().filter(|binding| !binding.is_dataflow_var())
     }
 }
 
 impl<'a> Value<'a> {
-    /// Returns the block whose header is this value; `None` if it is something else.
+    /// Returns the block whose header is this value; `None` for any other value.
     pub fn as_block(self) -> Option<Block<'a>> {
         matches!(self.kind(), kind::BLOCK | kind::DATAFLOW).then_some(Block(self))
     }
@@ -80,15 +81,15 @@ impl<'a> Region<'a> {
         self.position(value).is_some()
     }
 
-    /// Returns the number of nodes that precede a value in the region, including those of inner regions; `None` if the region does not contain the
-    /// value.
+    /// Returns the number of nodes that precede a value in the region, including nodes in inner regions; `None` if the region does not
+    /// contain the value.
     ///
     /// A position indexes a table with one entry for each node of [`Region::nodes`].
     pub fn position(self, value: Value<'_>) -> Option<usize> {
         value.index().filter(|at| self.range().contains(at)).map(|at| at - self.range().start)
     }
 
-    /// Iterates over all nodes in program order, including those of branches but not those of nested functions.
+    /// Iterates over all nodes in program order, including nodes in branches but not in nested functions.
     pub fn nodes_outside_functions(self) -> impl Iterator<Item = Value<'a>> + 'a {
         let mut function_end = 0;
         self.nodes().filter(move |value| {
@@ -102,17 +103,17 @@ impl<'a> Region<'a> {
 }
 
 impl Body {
-    /// Iterates over all blocks, including those of branches and nested functions, an outer one before those inside it.
+    /// Iterates over all blocks, including blocks in branches and nested functions, outer blocks first.
     pub fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
         self.values_of(|kind| matches!(kind, kind::BLOCK | kind::DATAFLOW)).filter_map(Value::as_block)
     }
 
-    /// Iterates over all dataflow blocks, an outer one before those inside it.
+    /// Iterates over all dataflow blocks, outer blocks first.
     pub fn dataflow_blocks(&self) -> impl Iterator<Item = Block<'_>> {
         self.values_of(|kind| kind == kind::DATAFLOW).filter_map(Value::as_block)
     }
 
-    /// Iterates over the sequences of blocks of the function, of nested functions and of branches, an outer one before those inside it.
+    /// Iterates over the sequences of blocks of the function, of nested functions and of branches, outer sequences first.
     pub fn sequences(&self) -> impl Iterator<Item = Region<'_>> {
         self.values_of(|kind| matches!(kind, kind::FUNC | kind::BRANCH)).filter_map(Value::as_sequence)
     }

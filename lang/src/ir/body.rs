@@ -17,11 +17,11 @@ pub enum BodyKind {
     Extern,
     /// Attributes of a module.
     Module,
-    /// A kind of body that this API does not support.
+    /// A kind of body unknown to this API.
     Other,
 }
 
-/// The number of uses of each value of a body, from [`Body::use_counts`].
+/// The number of uses of each value in a body, from [`Body::use_counts`].
 #[derive(Clone, Debug)]
 pub struct UseCounts(Vec<u32>);
 
@@ -44,7 +44,7 @@ impl Body {
         }
     }
 
-    /// Returns the root as a Relax function; `None` if it is something else.
+    /// Returns the root as a Relax function; `None` for any other root.
     pub fn function(&self) -> Option<Function<'_>> {
         self.root().as_function()
     }
@@ -74,12 +74,12 @@ impl Body {
         (0..self.len()).map(move |i| self.value_at(i))
     }
 
-    /// Iterates over all bindings in program order, including those of inner regions.
+    /// Iterates over all bindings in program order, including bindings in inner regions.
     pub fn bindings(&self) -> impl DoubleEndedIterator<Item = Value<'_>> {
         self.values().filter(|value| value.is_binding())
     }
 
-    /// Iterates over the values of some kinds, in program order. Faster than testing every value when few are a block or a function.
+    /// Iterates over the values of some kinds, in program order. Faster than testing every value if blocks and functions are rare.
     pub(crate) fn values_of(&self, wanted: impl Fn(u16) -> bool) -> impl Iterator<Item = Value<'_>> {
         let nodes = self.raw().nodes().iter().enumerate();
         nodes.filter(move |(_, node)| wanted(node.kind)).map(move |(at, _)| self.value_at(at))
@@ -90,13 +90,13 @@ impl Body {
         self.raw().nodes().iter().filter(|n| n.has(flag::BOUND) && n.kind != kind::PARAM).count()
     }
 
-    /// Returns true if a binding is a scalar variable, which types may mention.
+    /// Returns true if a binding defines a scalar variable, which types may mention.
     pub fn has_scalars(&self) -> bool {
         !self.raw().var_names().is_empty() && self.bindings().any(|value| value.symbol().is_some())
     }
 
-    /// Returns, for each node, the position of the header of the enclosing region; `u32::MAX` for the root. For the usual questions about nesting,
-    /// use [`Body::regions`].
+    /// Returns, for each node, the position of the header of the enclosing region; `u32::MAX` for the root. For most questions about
+    /// nesting, use [`Body::regions`].
     ///
     /// ```
     /// use plugin_api::prelude::*;

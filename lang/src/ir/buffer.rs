@@ -1,33 +1,33 @@
-//! Properties of a TIR buffer that follow from its type: its offset, and views of it.
+//! Properties of a TIR buffer derived from its type: its offset, and views of it.
 
 use crate::ir::{BufferType, DType, Dim};
 use crate::scalar::PrimOp;
 
 impl BufferType {
-    /// Returns the data type of an offset that is not given: the data type of the first extent, or a 64-bit integer for
-    /// a buffer without dimensions.
+    /// Returns the data type of an unspecified offset: the data type of the first extent, or a 64-bit integer for a
+    /// buffer without dimensions.
     pub fn default_offset_dtype(&self) -> DType {
         self.shape.first().map_or(DType::I64, Dim::dtype)
     }
 
-    /// Returns the offset of the first element; 0 if none is given.
+    /// Returns the offset of the first element; 0 if unspecified.
     pub fn offset(&self) -> Dim {
         self.elem_offset.clone().unwrap_or_else(|| Dim::int(0, self.default_offset_dtype()))
     }
 
-    /// Sets the offset in its only form: it is omitted if it equals the default that the shape implies.
+    /// Sets the offset in canonical form: an offset equal to the default implied by the shape is omitted.
     pub fn set_offset(&mut self, offset: Dim) {
         let meant = offset.as_int() == Some(0) && offset.dtype() == self.default_offset_dtype();
         self.elem_offset = Some(offset).filter(|_| !meant);
     }
 
-    /// Returns the declared strides; none if there are not as many strides as dimensions. TVM's schedules create
-    /// buffers with the wrong number of strides, and treat them as compact.
+    /// Returns the declared strides; none if the number of strides differs from the number of dimensions. TVM's
+    /// schedules create buffers with the wrong number of strides, and treat them as compact.
     pub fn declared_strides(&self) -> &[Dim] {
         if self.strides.len() == self.shape.len() { &self.strides } else { &[] }
     }
 
-    /// Returns a view with another shape. Strides and offset keep their values and data types.
+    /// Returns a view with a different shape. Strides and offset keep their values and data types.
     pub fn viewed(&self, shape: Vec<Dim>) -> BufferType {
         let mut view = BufferType { shape, ..self.clone() };
         view.set_offset(self.offset());
@@ -44,9 +44,9 @@ impl BufferType {
         }
     }
 
-    /// Returns a view of the same bytes as elements of another data type; the last dimension and the offset of the view
-    /// count elements of this type. Returns `None` if the bytes cannot be divided into whole elements of that type, or
-    /// if the buffer lacks dimensions.
+    /// Returns a view of the same bytes as elements of a different data type; the last dimension and the offset of the
+    /// view count elements of this type. Returns `None` if the bytes cannot be divided into whole elements of that
+    /// type, or if the buffer lacks dimensions.
     pub fn recast(&self, dtype: DType) -> Option<BufferType> {
         let (from, to) = (i64::from(self.dtype.bits()), i64::from(dtype.bits()));
         if from <= 0 || to <= 0 || from % to != 0 && to % from != 0 {

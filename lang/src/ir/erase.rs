@@ -1,4 +1,4 @@
-//! Removes from types the variables and values that are unknown outside the scope of the type.
+//! Removes from types variables and values that are unknown outside its scope.
 
 use super::types::{DTensorType, Dim, Sym, TensorType, Type};
 
@@ -32,7 +32,7 @@ pub(crate) fn hide(ty: &mut Type, values: bool, unknown: &dyn Fn(Sym) -> bool) {
         | Type::DTensor(DTensorType { tensor: TensorType { shape: dims, .. }, .. })
         | Type::Shape { dims, .. } => *dims = dims.take().filter(|dims| !dims.iter().any(uses_unknown)),
         Type::Callable { params, ret, .. } => {
-            // Variables that its parameters define are its own.
+            // Variables defined by the parameters are bound in the function type.
             let own = params.as_deref().map_or(Vec::new(), symbols_of);
             ret.edit(|ret| hide(ret, false, &|sym| !own.contains(&sym) && unknown(sym)));
         }

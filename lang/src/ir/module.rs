@@ -11,12 +11,12 @@ use crate::names::function_name;
 use std::collections::BTreeMap;
 
 impl Module {
-    /// Creates a module of functions. If two functions have the same name, the last one wins.
+    /// Creates a module of functions. If two functions have the same name, the last function wins.
     pub fn new<N: Into<String>>(functions: impl IntoIterator<Item = (N, Body)>) -> Module {
         Module::with_meta(functions.into_iter().map(|(name, body)| (name.into(), body)), None)
     }
 
-    /// Creates a module of functions, with the attributes of another module ([`Module::meta`]).
+    /// Creates a module of functions, with the attributes of an existing module ([`Module::meta`]).
     pub fn with_meta(functions: impl IntoIterator<Item = (String, Body)>, meta: Option<Body>) -> Module {
         let functions = functions.into_iter().collect();
         ModuleEdit { old: None, functions, meta, next: BTreeMap::new(), dirty: true }.finish()
@@ -59,7 +59,7 @@ impl Module {
         self.attrs()?.get(GLOBAL_INFOS)?.as_dict()
     }
 
-    /// Returns the number of bindings of all Relax functions.
+    /// Returns the number of bindings in all Relax functions.
     pub fn n_bindings(&self) -> usize {
         self.functions().filter(|(_, body)| body.kind() == BodyKind::Function).map(|(_, body)| body.n_bindings()).sum()
     }
@@ -79,7 +79,7 @@ impl Module {
     /// Replaces each function by the result of `f`. Returns the same handle if `f` returned every function unchanged.
     ///
     /// # Errors
-    /// The first error of `f`, or the error of a host that rejects the new functions.
+    /// The first error of `f`, or the error of a host that rejects a new function.
     pub fn map_functions<E>(&self, mut f: impl FnMut(&str, &Body) -> Result<Body, E>) -> Result<Module, E>
     where
         E: From<SealError>,
@@ -94,7 +94,7 @@ impl Module {
         Ok(self.with_bodies(changed)?)
     }
 
-    /// Returns true if both modules have equal functions under the same names, and equal attributes.
+    /// Returns true if both modules have the same function names, equal functions and equal attributes.
     pub fn structural_eq(&self, other: &Module) -> bool {
         let same = |a: Option<&Body>, b: Option<&Body>| match (a, b) {
             (None, None) => true,
@@ -164,7 +164,7 @@ impl ModuleEdit {
         name
     }
 
-    /// Returns a name that is not in use yet: `hint`, or the first free one of `hint_1`, `hint_2`….
+    /// Returns a name that is not in use yet: `hint`, or the first free name of `hint_1`, `hint_2`….
     pub fn fresh_name(&mut self, hint: &str) -> String {
         let hint = function_name(hint);
         if !self.functions.contains_key(&hint) {

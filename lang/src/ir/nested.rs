@@ -1,5 +1,5 @@
-//! The parts of values that contain values of their own kind. Depth and size are limited on construction, so every traversal of such a value,
-//! including its drop, needs a bounded stack and bounded time.
+//! The parts of recursive values. Depth and size are limited on construction, so every traversal, including drop, takes bounded stack and
+//! time.
 
 use crate::ir::records::MAX_DEPTH;
 use crate::ir::types::MAX_SIZE;
@@ -21,7 +21,7 @@ pub const TOO_DEEP: u32 = u32::MAX;
 /// The size of a value whose parts were omitted because it had more than [`MAX_SIZE`] of them.
 pub const TOO_LARGE: u32 = u32::MAX;
 
-/// A name or keyword is not counted.
+/// Names and keywords are not counted.
 impl<K, T: Nests> Nests for (K, T) {
     fn depth(&self) -> u32 {
         self.1.depth()
@@ -35,9 +35,9 @@ impl<K, T: Nests> Nests for (K, T) {
 /// The parts of a type, attribute or option value: a list that stores the nesting depth of its items. It can be read like a slice; create it with
 /// `vec.into()` or `collect()`, and change it with [`Parts::edit`].
 ///
-/// If the items are nested more than [`MAX_DEPTH`] deep, or contain more than [`MAX_SIZE`] values, they are omitted, and any value that contains them
-/// is rejected. The limit is necessary because copies do not share: a value that contains two copies of another, which contains two copies of a
-/// third, and so on, exceeds all memory after a few levels.
+/// If the items are nested more than [`MAX_DEPTH`] deep, or contain more than [`MAX_SIZE`] values, they are omitted, and any value that
+/// contains them is rejected. The limit is necessary because copies do not share memory: a value that contains two copies of a value that
+/// contains two copies, and so on, soon exceeds all memory.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Parts<T> {
     items: Vec<T>,

@@ -1,10 +1,10 @@
 //! The origins of the nodes of a body: one row for each node, stored next to its name. Like the name, it is not part of the program.
 //!
-//! A host that needs origins numbers all nodes before a pass. Copies keep the number, and new nodes record the numbers of their sources.
-//! After the pass, the host reads the origins and numbers the nodes again. A body without rows costs nothing: no rows are made for bodies derived
-//! from it.
+//! A host that needs origins numbers all nodes before a pass. Copies keep their number, and new nodes record the numbers of their sources.
+//! After the pass, the host reads the origins and renumbers the nodes. A body without rows costs nothing, because bodies derived from it
+//! have none either.
 //!
-//! In the same way, a host limits the number of rewrites to apply.
+//! A host limits the number of rewrites in the same way.
 
 use crate::ir::SealError;
 use crate::ir::records::{LEAF_BIT, NONE};
@@ -44,7 +44,7 @@ impl<'a> RawView<'a> {
         list.and_then(|(len, rest)| rest.get(..*len as usize)).unwrap_or(&[])
     }
 
-    /// Returns the numbers of a node: its own, or those of its sources.
+    /// Returns the number of a node, or the numbers of its sources.
     pub(crate) fn origin_numbers(&self, at: usize) -> &'a [u32] {
         match self.origin(at) {
             Origin::Unknown => &[],
@@ -131,7 +131,7 @@ impl Body {
         self.with_notes(raw.origins(), raw.origin_lists(), limit.as_ref().map_or(&[], |limit| limit.as_slice()))
     }
 
-    /// Returns the number of applied rewrites; `None` without a limit.
+    /// Returns the number of applied rewrites; `None` if there is no limit.
     pub fn rewrites(&self) -> Option<u32> {
         self.raw().limit().get(1).copied()
     }
@@ -144,13 +144,13 @@ impl Body {
     /// Returns the same body with the limit that an edit has updated.
     ///
     /// # Errors
-    /// This never fails on a valid body.
+    /// Never fails for a valid body.
     pub(crate) fn with_limit(&self, limit: &[u32]) -> Result<Body, SealError> {
         let raw = self.raw();
         crate::ir::storage::sealer::seal(&raw.with_notes(raw.origins(), raw.origin_lists(), limit))
     }
 
-    /// Returns the body with other origins and another limit. The host's copy of this crate always makes the body.
+    /// Returns the body with the given origins and limit. The body is always made by the host's copy of this crate.
     fn with_notes(&self, origins: &[u32], lists: &[u32], limit: &[u32]) -> Body {
         let noted = self.raw().with_notes(origins, lists, limit);
         // Only notes change, so the body is still valid.
@@ -194,8 +194,8 @@ impl Sections {
         }
     }
 
-    /// Sets the origins of nodes without a row, if other nodes have one: they are made from the origins of their first user, or otherwise of their
-    /// operands. `is_live` returns true for remaining nodes, and `resolved` maps an operand to its replacement.
+    /// Sets the origins of nodes without a row, if other nodes have rows: the node is made from the origins of its first user, otherwise of
+    /// its operands. `is_live` returns true for remaining nodes, and `resolved` maps an operand to its replacement.
     pub(crate) fn settle_origins(&mut self, is_live: impl Fn(usize) -> bool, resolved: impl Fn(u32) -> u32) {
         let n = self.nodes.len();
         if self.origins.is_empty() {
@@ -211,7 +211,7 @@ impl Sections {
         }
         for at in (0..n).rev().filter(|at| self.origins[*at] == NONE).collect::<Vec<_>>() {
             match self.origins.get(users[at] as usize).copied() {
-                // The node refers to the same list.
+                // Both nodes share the list.
                 Some(row) if row != NONE && row & MADE != 0 => self.origins[at] = row,
                 Some(row) if row != NONE => self.make_from(at, [row]),
                 _ => {}

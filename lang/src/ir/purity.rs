@@ -1,12 +1,12 @@
-//! Determines whether a TIR function has effects, which decides how Relax may call it.
+//! Determines whether a TIR function has effects, which determines how Relax may call it.
 
 use crate::ir::records::{buffer_of, kind};
 use crate::ir::{Body, BodyKind, Expr, Stmt, Type, Value};
 use crate::scalar::{Effect, Intrinsic};
 
 impl Body {
-    /// Returns true if a TIR function has no effects, by TVM's definition: it stores only to buffers that it allocates, under their own names, and
-    /// calls only operators without effects. Returns false if the body is not a TIR function.
+    /// Returns true if a TIR function has no effects, by TVM's definition: it stores only to buffers that it allocates, not through views,
+    /// and calls only operators without effects. Returns false if the body is not a TIR function.
     pub fn is_pure_prim_func(&self) -> bool {
         self.kind() == BodyKind::PrimFunc
             && self.values().all(|value| match value.kind() {
@@ -16,7 +16,7 @@ impl Body {
             })
     }
 
-    /// Returns the positions of the parameters of a TIR function whose buffers it stores to, or passes to an operation that may store to them.
+    /// Returns the positions of the parameters of a TIR function whose buffers it may store to, directly or through an operation.
     pub fn written_params(&self) -> Vec<usize> {
         let params: Vec<u32> =
             self.values().filter(|value| value.kind() == kind::PARAM).map(|param| param.word()).collect();
@@ -46,7 +46,7 @@ impl Body {
     }
 }
 
-/// Returns true if a statement of the function allocates a buffer; allocations by a block do not count.
+/// Returns true if a statement of the function allocates a buffer; block allocations do not count.
 fn is_allocated(buffer: Value<'_>) -> bool {
     buffer.kind() == kind::BUFFER && buffer.node().is_some_and(|node| node.a == buffer_of::ALLOC)
 }

@@ -503,12 +503,12 @@ impl NodeRec {
         self.ops as usize..(self.ops as usize).saturating_add(self.n_ops as usize)
     }
 
-    /// Returns the position after the node at `at` and its content. Before validation, the extent is arbitrary.
+    /// Returns the position after the node at `at` and its content. Before validation, the extent may have any value.
     pub(crate) fn end(&self, at: u32) -> u32 {
         at.saturating_add(1).saturating_add(if self.has(flag::REGION) { self.a } else { 0 })
     }
 
-    /// Returns the operands that exist. Before validation, the range may lie outside of the table.
+    /// Returns the operands that are inside the table. Before validation, the range may exceed it.
     pub(crate) fn ops<'o>(&self, operands: &'o [u32]) -> &'o [u32] {
         operands.get(self.op_range()).unwrap_or(&[])
     }

@@ -1,11 +1,11 @@
-//! The attribute `target` of a function, as a name or as JSON.
+//! The `target` attribute of a function, as a name or as JSON.
 
 use crate::ir::Body;
 use crate::ir::attrs::AttrView;
 use std::fmt::Write;
 
 impl Body {
-    /// Returns the attribute `target` of the function: the name of a target, or JSON.
+    /// Returns the `target` attribute of the function: the name of a target, or JSON.
     pub fn target(&self) -> Option<String> {
         let attr = self.root().attr("target")?;
         if let Some(name) = attr.as_str() {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub use crate::scalar::{DType, UnknownDType};
 pub use view::{Ty, dim_at};
 
-/// Maximum number of parts of a type, dimension or attribute as a tree; shared parts count once for each use.
+/// Maximum number of parts of a type, dimension or attribute as a tree, where shared parts count once per use.
 pub const MAX_SIZE: u32 = 1 << 20;
 
 /// A symbolic variable: its number in the body, and its data type.
@@ -26,8 +26,8 @@ pub struct Sym {
 /// A dimension, or another scalar expression over symbolic variables.
 #[derive(Clone)]
 pub enum Dim {
-    /// An `int64`. Numbers of other types, such as the `int32` of most TIR loops, use another variant: [`Dim::as_int`] returns the value of an
-    /// integer of any type.
+    /// An `int64`. Integers of other types, such as the `int32` of most TIR loops, use a different variant: [`Dim::as_int`] returns the
+    /// value of an integer of any type.
     Int(i64),
     /// A symbolic variable.
     Var(Sym),
@@ -150,7 +150,7 @@ impl Dim {
         Dim::Expr(Arc::new(DimExpr::Float(value.to_bits(), dtype)))
     }
 
-    /// Calls `f` with every symbolic variable, from left to right, once for each occurrence.
+    /// Calls `f` with every symbolic variable, from left to right, once per occurrence.
     pub fn vars(&self, f: &mut impl FnMut(Sym)) {
         self.each_part(|part| {
             if let Dim::Var(sym) = part {
@@ -206,12 +206,12 @@ pub enum Type {
     Buffer(BufferType),
     /// TIR pointer.
     Pointer {
-        /// The type of the memory to which it points; [`DType::VOID`] if unspecified.
+        /// The element type of the memory; [`DType::VOID`] if unspecified.
         dtype: DType,
         /// Memory scope; `global` for plain handles.
         scope: String,
     },
-    /// A type of a kind that this API does not support; the id is that of its original body.
+    /// A type of a kind that this API does not support; the id refers to its original body.
     Unknown(u16),
 }
 
@@ -256,7 +256,7 @@ pub struct TensorType {
 pub struct DTensorType {
     /// The whole tensor.
     pub tensor: TensorType,
-    /// The number of the mesh among the module's global infos with the key `mesh`.
+    /// The index of the mesh in the list `mesh` of the module's global infos.
     pub mesh: u32,
     /// For each axis of the mesh, the axis of the tensor that it divides; `None` means that each device holds the whole tensor.
     pub placement: Vec<Option<u32>>,
@@ -292,7 +292,7 @@ impl BufferType {
 }
 
 impl Type {
-    /// Returns the type of a function about which nothing is known: any parameters, any result, possibly with effects.
+    /// Returns the type of an unknown function: any parameters, any result, possibly with effects.
     pub fn opaque_callable() -> Type {
         Type::callable(None, Type::Object, false)
     }
@@ -302,7 +302,8 @@ impl Type {
         Type::callable(None, ret.unwrap_or(Type::tuple([])), false)
     }
 
-    /// Returns the type of a function with these parameters (`None` means any) and this result; `pure` is true for a function without effects.
+    /// Returns the type of a function with the given parameters (`None` means any) and result; `pure` is true for a function without
+    /// effects.
     pub fn callable(params: Option<Vec<Type>>, ret: Type, pure: bool) -> Type {
         Type::Callable { params: params.map(Into::into), ret: ret.into(), pure }
     }
@@ -362,7 +363,8 @@ impl Type {
         }
     }
 
-    /// Calls `f` with the symbolic variables that a parameter or match_cast of this type defines: those that stand alone as a dimension.
+    /// Calls `f` with the symbolic variables that a parameter or match_cast of this type defines: the variables that stand alone as a
+    /// dimension.
     pub fn each_defined(&self, f: &mut dyn FnMut(Sym)) {
         self.each_dim(false, &mut |dim| {
             if let Dim::Var(sym) = dim {

@@ -1,4 +1,4 @@
-//! Typed views of the flat body, which passes read: `Copy`, 16 bytes, no recursion.
+//! Typed views of the flat body for passes: `Copy`, 16 bytes, no recursion.
 
 use crate::ir::attrs::{AttrView, Dict};
 use crate::ir::records::*;
@@ -53,7 +53,7 @@ impl std::hash::Hash for Value<'_> {
 }
 
 impl PartialEq for Value<'_> {
-    /// Compares node or leaf, and body.
+    /// Compares the body and the operand word.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.raw, other.raw) && self.op == other.op
     }
@@ -81,13 +81,13 @@ impl<'a> Value<'a> {
         if self.op & LEAF_BIT == 0 { None } else { self.raw.leaves().get((self.op & !LEAF_BIT) as usize) }
     }
 
-    /// Returns the position in program order of a node.
+    /// Returns the position of a node in program order.
     #[inline]
     pub fn index(self) -> Option<usize> {
         (self.op & LEAF_BIT == 0).then_some(self.op as usize)
     }
 
-    /// Returns the operand word, which all uses of one value share.
+    /// Returns the operand word, which is the same for all uses of the value.
     #[inline]
     pub fn word(self) -> u32 {
         self.op
@@ -99,7 +99,7 @@ impl<'a> Value<'a> {
         self.node().map_or(0, |node| node.kind)
     }
 
-    /// Returns true for a leaf: an operator, a constant, a shape and the like.
+    /// Returns true for a leaf: an operator, constant, shape and so on.
     #[inline]
     pub fn is_leaf(self) -> bool {
         self.op & LEAF_BIT != 0
@@ -123,14 +123,14 @@ impl<'a> Value<'a> {
         self.node().is_some_and(crate::ir::make::validate::is_nested)
     }
 
-    /// Returns true if the value has an effect: an effectful call, a region that contains one, or a value with one nested in it.
+    /// Returns true if the value has an effect: an effectful call, or a region or expression that contains one.
     #[inline]
     pub fn has_effect(self) -> bool {
         let own = |value: Value<'a>| value.has(flag::IMPURE) && value.kind() != kind::FUNC;
         if own(self) {
             return true;
         }
-        // Each nested expression has one user, so their number is limited by that of the nodes. During an edit, however, they may form a cycle.
+        // Each nested expression has one user, so there are at most as many as nodes. During an edit, however, they may form a cycle.
         let mut work: Vec<Value<'a>> = self.nested().collect();
         let mut left = self.raw.nodes().len();
         while let Some(value) = work.pop() {
@@ -176,7 +176,7 @@ impl<'a> Value<'a> {
         crate::ir::body::sym_name(self.raw, sym.id)
     }
 
-    /// Returns the name in the text, as a hint; printing makes names unique.
+    /// Returns the printed name, as a hint; printing makes names unique.
     pub fn name(self) -> Option<&'a str> {
         self.raw.name_at(*self.raw.names().get(self.index()?)?)
     }
@@ -262,14 +262,14 @@ impl<'a> Value<'a> {
         Some((inner.next()?.region(), inner.next()?.region()))
     }
 
-    /// Returns the content of a region header; empty for other values.
+    /// Returns the content of a region header; an empty region for other values.
     pub fn region(self) -> Region<'a> {
         let (start, len) = match (self.index(), self.node()) {
             (Some(i), Some(node)) if node.has(flag::REGION) => (i + 1, node.a as usize),
             (Some(i), _) => (i + 1, 0),
             _ => (0, 0),
         };
-        // During an edit, an extent may be arbitrary.
+        // During an edit, the extent may have any value.
         Region { raw: self.raw, start, end: (start + len).min(self.raw.nodes().len()).max(start) }
     }
 
@@ -303,12 +303,12 @@ pub struct Region<'a> {
 }
 
 impl<'a> Region<'a> {
-    /// Iterates over all nodes in program order, including those of inner regions.
+    /// Iterates over all nodes in program order, including nodes in inner regions.
     pub fn nodes(self) -> impl DoubleEndedIterator<Item = Value<'a>> + ExactSizeIterator + 'a {
         (self.start..self.end).map(move |i| Value { raw: self.raw, op: i as u32 })
     }
 
-    /// Iterates over the nodes directly in the region, without those of inner regions.
+    /// Iterates over the nodes directly in the region, without nodes in inner regions.
     pub fn children(self) -> impl Iterator<Item = Value<'a>> + 'a {
         let mut at = self.start;
         std::iter::from_fn(move || {
@@ -365,13 +365,13 @@ impl<'a> Call<'a> {
         self.0.operand(0).unwrap_or(self.0)
     }
 
-    /// Returns the name of the operator, if an operator is called.
+    /// Returns the name of the operator, if the callee is an operator.
     pub fn op(self) -> Option<&'a str> {
         let leaf = self.callee().leaf()?;
         (leaf.kind == leaf::OP).then(|| self.0.raw.str(leaf.val as u32))
     }
 
-    /// Returns the name of the module's function, if one is called.
+    /// Returns the name of the callee, if it is a function of the module.
     pub fn global(self) -> Option<&'a str> {
         self.callee().as_global()
     }
@@ -394,7 +394,7 @@ impl<'a> Call<'a> {
         (value.leaf().is_none_or(|leaf| leaf.kind != leaf::TYPE)).then_some(value)
     }
 
-    /// Iterates over the type arguments (`out_ty` and the like).
+    /// Iterates over the type arguments (such as `out_ty`).
     pub fn type_args(self) -> impl ExactSizeIterator<Item = Ty<'a>> + 'a {
         let raw = self.0.raw;
         self.0.operands().skip(1 + self.n_args()).map(move |v| Ty { raw, id: v.leaf().map_or(NONE, |l| l.val as u32) })
@@ -416,7 +416,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A view of a function: the root of a body, or a function nested in another.
+/// A view of a function: the root of a body, or a function nested in another function.
 #[derive(Clone, Copy, Debug)]
 pub struct Function<'a>(pub(crate) Value<'a>);
 
@@ -478,7 +478,7 @@ impl<'a> Function<'a> {
         self.attr("Primitive").is_some_and(|attr| attr.as_int().is_some_and(|v| v != 0))
     }
 
-    /// Returns true if function passes skip this function.
+    /// Returns true if function passes skip the function.
     pub fn skips_optimization(self) -> bool {
         self.attr("SkipOptimization").is_some_and(|attr| attr.as_int().is_some_and(|v| v != 0))
     }

@@ -8,7 +8,7 @@ use crate::ir::types::{DType, Ty};
 use crate::ir::value::{Call, Function, Value};
 use crate::scalar::PrimOp;
 
-/// The form of a value, to match on; variants may be added.
+/// The form of a value, for `match`; variants may be added.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Expr<'a> {
@@ -30,13 +30,13 @@ pub enum Expr<'a> {
         /// The condition.
         cond: Value<'a>,
     },
-    /// An alias: the same value under another name or with a wider type.
+    /// An alias: the same value under a different name or with a wider type.
     Alias(Value<'a>),
     /// A match_cast: a value with a type that is checked at run time.
     MatchCast(Value<'a>),
-    /// A function: the root of the body, or nested in it.
+    /// A function: the root of the body, or a nested function.
     Function(Function<'a>),
-    /// Nested expression of blocks and a result.
+    /// Nested expression that consists of blocks and a result.
     Seq,
     /// Header of a binding block.
     Block,
@@ -89,7 +89,7 @@ pub enum Expr<'a> {
         /// The value otherwise.
         otherwise: Value<'a>,
     },
-    /// TIR: vector of `lanes` numbers from `base` in steps of `stride`.
+    /// TIR: vector of `lanes` numbers that start at `base` and increase by `stride`.
     Ramp {
         /// First element.
         base: Value<'a>,
@@ -105,7 +105,7 @@ pub enum Expr<'a> {
         /// Number of elements.
         lanes: Value<'a>,
     },
-    /// TIR: vector built from elements of vectors; the first `vectors` operands are the vectors, the others positions.
+    /// TIR: vector built from elements of vectors; the first `vectors` operands are vectors, the others are positions.
     Shuffle {
         /// The number of operands that are vectors.
         vectors: u32,
@@ -132,7 +132,7 @@ pub enum Expr<'a> {
     Buffer,
     /// TIR: a statement; see [`Value::stmt`].
     Stmt,
-    /// A kind that is not Relax or that this API does not support. Its operands and type can still be read.
+    /// A kind that is not Relax or that this API does not support. Its operands and type are still readable.
     Unknown(u16),
 }
 
@@ -146,8 +146,7 @@ pub enum Stmt<'a> {
         var: Value<'a>,
         /// The first value of the variable.
         min: Value<'a>,
-        /// The number of integers from `min` on. The loop has as many iterations, unless it has a step:
-        /// [`Value::loop_step`].
+        /// The length of the range from `min`. It is the trip count unless the loop has a step ([`Value::loop_step`]).
         extent: Value<'a>,
         /// One of [`loop_kind`]: `serial`, `parallel`, `vectorized`, `unroll` or `thread_binding`.
         kind: &'a str,
@@ -180,9 +179,9 @@ pub enum Stmt<'a> {
         /// Value of the attribute.
         value: Value<'a>,
     },
-    /// Content that threads execute.
+    /// Content executed by threads.
     Launch {
-        /// The kind of the threads, if it is given here.
+        /// The kind of the threads, if the statement specifies it.
         thread: Option<&'a str>,
         /// The number of threads.
         extent: Value<'a>,
@@ -293,7 +292,8 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Returns the step of a loop that does not count in steps of 1: `min`, `min + step` and so on, below `min + extent`.
+    /// Returns the step of a loop whose step is not 1. Its variable is `min`, `min + step` and so on, below `min +
+    /// extent`.
     pub fn loop_step(self) -> Option<Value<'a>> {
         if self.kind() == kind::FOR { self.operand(2) } else { None }
     }

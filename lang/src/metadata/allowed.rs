@@ -9,9 +9,9 @@ pub enum Allowed {
     /// All values.
     #[default]
     All,
-    /// Numbers from the first one up to the second one, inclusive; `None` leaves an end open.
+    /// Numbers between two bounds, inclusive; a bound of `None` is open.
     Range(Option<OptionValue>, Option<OptionValue>),
-    /// The listed values.
+    /// Only the listed values.
     OneOf(Vec<OptionValue>),
 }
 
@@ -32,7 +32,7 @@ impl Allowed {
         }
     }
 
-    /// Returns the text of the declaration; `None` if all values are allowed.
+    /// Returns the declaration as text; `None` if all values are allowed.
     pub fn text(&self) -> Option<String> {
         (*self != Allowed::All).then(|| self.to_string())
     }

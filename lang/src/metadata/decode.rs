@@ -16,7 +16,7 @@ pub enum MetaError {
         /// The bytes found instead.
         found: Vec<u8>,
     },
-    /// The byte format has another version.
+    /// The byte format has an unsupported version.
     #[error("its metadata has format {found}, but this host reads format {FORMAT}")]
     Format {
         /// The version found.
@@ -42,7 +42,7 @@ pub enum MetaError {
         /// The reason.
         why: String,
     },
-    /// A declaration is not valid in this version of the plugin API: it was compiled with an older one, or never compiled.
+    /// A declaration is not valid in this version of the plugin API. It was compiled with an older version, or not with the macros.
     #[error("its metadata is wrong: field `{field}` of {within} {why}")]
     Declared {
         /// The field.
@@ -52,7 +52,7 @@ pub enum MetaError {
         /// The reason.
         why: String,
     },
-    /// Two declarations have the same name, and could not be distinguished.
+    /// Two declarations have the same name.
     #[error("two of its {what} are called `{name}`")]
     Twice {
         /// The kind of declaration.
@@ -103,11 +103,11 @@ fn content(section: &[u8]) -> Result<(&[u8], usize), MetaError> {
 }
 
 impl PluginHead {
-    /// Reads the fields of a metadata section that are the same in every version of the plugin API. Check the version before reading the rest, which
-    /// depends on it.
+    /// Reads the fields of a metadata section that are the same in every version of the plugin API. Check the version first, because the
+    /// other fields depend on it.
     ///
     /// # Errors
-    /// The invalid field, and the reason.
+    /// An error that names the invalid field and the reason.
     pub fn decode(section: &[u8]) -> Result<PluginHead, MetaError> {
         head(&Record::plugin(content(section)?.0))
     }
@@ -117,14 +117,14 @@ impl PluginMeta {
     /// Reads all records of a metadata section.
     ///
     /// # Errors
-    /// The invalid field, and the reason.
+    /// An error that names the invalid field and the reason.
     pub fn decode(section: &[u8]) -> Result<PluginMeta, MetaError> {
         let (content, len) = content(section)?;
         Ok(PluginMeta { digest: xxh3_128(&section[..len]), ..plugin(content)? })
     }
 }
 
-/// The description of a record in messages, formatted only when a message needs it.
+/// The description of a record in messages, formatted on demand.
 #[derive(Clone)]
 enum Within<'a> {
     Plugin,
@@ -169,7 +169,7 @@ impl<'a> Record<'a> {
         MetaError::Declared { field, within: self.within.to_string(), why: why.into() }
     }
 
-    /// Builds the error for a number that only a newer host supports.
+    /// Builds the error for a number that only newer hosts support.
     fn unknown(&self, field: &'static str, number: u8) -> MetaError {
         self.wrong(field, format!("is {number}, which this host does not support"))
     }
@@ -179,7 +179,7 @@ impl<'a> Record<'a> {
         Ok(text.to_string())
     }
 
-    /// Returns the field, if the record has it.
+    /// Returns the field if it is present.
     fn find(&self, tag: u16) -> Result<Option<&'a [u8]>, MetaError> {
         for item in self.fields() {
             let (found, bytes) = item?;
@@ -227,12 +227,12 @@ impl<'a> Record<'a> {
         self.all(tag)?.into_iter().map(|bytes| self.str(field, bytes)).collect()
     }
 
-    /// Returns the field, if the record has it.
+    /// Returns the field if it is present.
     fn optional<const N: usize>(&self, tag: u16, field: &'static str) -> Result<Option<[u8; N]>, MetaError> {
         self.find(tag)?.map(|bytes| self.sized(field, bytes)).transpose()
     }
 
-    /// Returns the name of a declaration that has a namespace.
+    /// Returns the name of a declaration, which must contain a namespace.
     fn full_name(&self, right: &str) -> Result<String, MetaError> {
         let name = self.text(tag::NAME, "name")?;
         if is_full_name(&name) {
@@ -254,7 +254,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Returns a list of a contract; `all` is only accepted where the flag `all` is true.
+    /// Returns a list of a contract; the entry `all` is accepted only if the parameter `all` is true.
     fn names(&self, tag: u16, field: &'static str, all: bool) -> Result<Vec<String>, MetaError> {
         let names = self.texts(tag, field)?;
         match wrong_names(&names, all) {
@@ -263,7 +263,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Returns the default, if the record has one.
+    /// Returns the default value, if any.
     fn default(&self) -> Result<Option<AttrDefault>, MetaError> {
         let Some(bytes) = self.find(tag::DEFAULT)? else { return Ok(None) };
         let read = match bytes {
@@ -276,7 +276,7 @@ impl<'a> Record<'a> {
         read.map(Some).ok_or_else(|| self.wrong("default", "is not a value that this host can read"))
     }
 
-    /// Returns the records of one kind inside this one. Each has a unique name, which can be written before a `=`.
+    /// Returns the records of one kind inside this record. Each has a unique name that is valid in `name=value`.
     fn parts<T>(
         &self,
         tag: u16,
@@ -404,7 +404,7 @@ fn pass(record: Record<'_>) -> Result<PassInfo, MetaError> {
     })
 }
 
-/// Returns the tolerance of a pass; without one, values must stay the same.
+/// Returns the tolerance of a pass; without a tolerance, values must stay the same.
 fn tolerance(record: &Record<'_>) -> Result<Tolerance, MetaError> {
     let Some(bytes) = record.optional::<17>(tag::TOLERANCE, "tolerance")? else { return Ok(Tolerance::Exact) };
     let [number, limits @ ..] = bytes;
@@ -504,7 +504,7 @@ fn config(record: Record<'_>) -> Result<ConfigInfo, MetaError> {
     Ok(ConfigInfo { name, ty, default, allowed, doc })
 }
 
-/// Returns the allowed values of an option of a type.
+/// Returns the allowed values of an option with the given type.
 fn allowed(record: &Record<'_>, ty: OptionType) -> Result<Allowed, MetaError> {
     let end = |bytes: Option<[u8; 8]>, field| match (bytes, ty) {
         (None, _) => Ok(None),

@@ -1,7 +1,7 @@
 //! The metadata of a plugin: owned records, decoded from the metadata section of its file.
 //!
-//! The host lists, plans and checks with these records alone, without running code of a plugin. Plugin authors never build them: the export macro
-//! derives them from the declarations of the passes and operators.
+//! The host lists, plans and checks from these records alone, without running plugin code. Plugin authors never build them: the export
+//! macro derives them from the declarations of passes and operators.
 
 mod allowed;
 #[doc(hidden)]
@@ -26,15 +26,15 @@ pub struct PluginMeta {
     pub name: String,
     /// Version of the plugin.
     pub version: Version,
-    /// The version of the plugin API (the protocol) against which it was built.
+    /// The version of the plugin API (the protocol) that the plugin was built against.
     pub api: Version,
     /// The fingerprint of the layouts that cross the boundary.
     pub fingerprint: u64,
-    /// The hash of the metadata bytes; the code of the plugin holds the same hash.
+    /// The hash of the metadata bytes; the plugin's code contains the same hash.
     pub digest: u128,
     /// Target triple, or architecture and system, as known at compile time.
     pub target: String,
-    /// The compiler that built it; reported, never compared.
+    /// The compiler that built the plugin; reported, never compared.
     pub rustc: String,
     /// Passes in the order of their declaration.
     pub passes: Vec<PassInfo>,
@@ -81,7 +81,7 @@ pub enum Granularity {
     DataflowBlock = 2,
     /// Each TIR PrimFunc.
     PrimFunc = 3,
-    /// The objects of its members: a composite pass.
+    /// The objects that the members of a composite pass transform.
     Composite = 4,
 }
 
@@ -107,19 +107,19 @@ impl fmt::Display for Granularity {
 pub struct PassInfo {
     /// Full name, `namespace.Name`.
     pub name: String,
-    /// The lowest opt_level of the context at which the pass runs when it is not requested otherwise.
+    /// The lowest opt_level of the context at which the pass runs unless it is requested explicitly.
     pub opt_level: i32,
-    /// Passes whose effect must hold before it, in order.
+    /// Passes whose effect must hold before the pass runs, in order.
     pub required: Vec<Required>,
-    /// The flag of TVM, stored without effect.
+    /// TVM's flag `traceable`; stored, but without effect.
     pub traceable: bool,
-    /// True if the pass must not process two functions at the same time.
+    /// True if the pass must process one function at a time.
     pub sequential: bool,
-    /// The kind of IR object that it transforms.
+    /// The kind of IR object that the pass transforms.
     pub granularity: Granularity,
-    /// The properties that it requires, establishes and preserves.
+    /// The properties that the pass requires, establishes and preserves.
     pub contract: Contract,
-    /// The greatest change of computed values that it may cause.
+    /// The greatest change of computed values that the pass may cause.
     pub tolerance: Tolerance,
     /// Options of the pass with defaults.
     pub options: Vec<OptionInfo>,
@@ -154,7 +154,7 @@ impl PassInfo {
         summary(&self.doc)
     }
 
-    /// Returns the invalid field among `required` and the contract, and the reason. The name of the pass is checked elsewhere.
+    /// Returns the invalid field of `required` or the contract, with the reason. The name of the pass is checked elsewhere.
     pub fn wrong(&self) -> Option<(&'static str, String)> {
         let Contract { requires, establishes, preserves, invalidates } = &self.contract;
         let required = wrong_required(&self.name, &self.required).map(|why| ("required", why));
@@ -188,7 +188,7 @@ pub(crate) fn wrong_required(name: &str, required: &[Required]) -> Option<String
     })
 }
 
-/// Returns the error in a list of a contract; `all` is only accepted where the flag `all` is true.
+/// Returns the error in a list of a contract; the entry `all` is accepted only if the parameter `all` is true.
 pub(crate) fn wrong_names(names: &[String], all: bool) -> Option<String> {
     let wrong = names.iter().find(|name| !(is_full_name(name) || all && *name == ALL))?;
     Some(no_full_name(wrong, "relax.anf"))
@@ -224,15 +224,15 @@ impl InstrumentInfo {
 /// Facts of one reader or writer of a file format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FormatInfo {
-    /// Name of the format, as in `onnx`.
+    /// Name of the format, such as `onnx`.
     pub name: String,
     /// Extensions of its files, in lower case and without the dot.
     pub extensions: Vec<String>,
-    /// Bytes with which files of the format begin. A writer has none.
+    /// Byte sequences with which files of the format begin; empty for a writer.
     pub begins: Vec<Vec<u8>>,
     /// Options with defaults.
     pub options: Vec<OptionInfo>,
-    /// A command line as an example; empty without one.
+    /// An example command line, or empty.
     pub example: String,
     /// Documentation; the first sentence is the summary.
     pub doc: String,
@@ -244,7 +244,7 @@ impl FormatInfo {
         summary(&self.doc)
     }
 
-    /// Returns the first invalid field, the name or an extension, with the reason.
+    /// Returns the first invalid field (the name or an extension), with the reason.
     pub fn wrong(&self) -> Option<(&'static str, String)> {
         if !is_format_name(&self.name) {
             return Some((
@@ -278,7 +278,7 @@ pub fn doc_lines(doc: &str) -> impl Iterator<Item = &str> {
     text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end())
 }
 
-/// Returns the first sentence of a documentation, on one line, or the first paragraph if it does not contain a full stop.
+/// Returns the first sentence of a doc comment on one line, or the first paragraph if it does not contain a full stop.
 pub fn summary(doc: &str) -> String {
     let lines = doc.lines().map(str::trim).skip_while(|line| line.is_empty());
     let paragraph = lines.take_while(|line| !line.is_empty()).collect::<Vec<&str>>().join(" ");
@@ -286,14 +286,15 @@ pub fn summary(doc: &str) -> String {
     paragraph[..end].to_string()
 }
 
-/// The part of the metadata that decides whether the host and the plugin are compatible. Plugins of newer plugin APIs also have these fields.
+/// The part of the metadata that decides whether the host and the plugin are compatible. Plugins built against newer plugin APIs also have
+/// these fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginHead {
     /// Name of the plugin.
     pub name: String,
     /// Version of the plugin.
     pub version: Version,
-    /// The version of the plugin API (the protocol) against which it was built.
+    /// The version of the plugin API (the protocol) that the plugin was built against.
     pub api: Version,
     /// The fingerprint of the layouts that cross the boundary.
     pub fingerprint: u64,
@@ -309,10 +310,10 @@ pub struct Required {
 }
 
 impl Required {
-    /// Reads an entry: `relax.Normalize`, `relax.Normalize (>= 0.2)`.
+    /// Parses an entry: `relax.Normalize`, `relax.Normalize (>= 0.2)`.
     ///
     /// # Errors
-    /// The reason why the entry is not valid.
+    /// The reason why the entry is invalid.
     pub fn parse(text: &str) -> Result<Required, String> {
         let (name, version) = match text.split_once(" (") {
             None => (text, None),
@@ -342,13 +343,13 @@ impl fmt::Display for Required {
 /// The contract of a pass, as names of properties (`relax.anf`) and, where noted, of passes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contract {
-    /// Properties that must hold before it.
+    /// Properties that must hold before the pass.
     pub requires: Vec<String>,
-    /// Properties that hold after it.
+    /// Properties that hold after the pass.
     pub establishes: Vec<String>,
-    /// Properties or passes that stay valid when it changes the module; `all` for all of them.
+    /// Properties or passes that stay valid when the pass changes the module; `all` for all of them.
     pub preserves: Vec<String>,
-    /// Properties or passes that it invalidates although `preserves` would keep them.
+    /// Properties or passes that the pass invalidates even if `preserves` lists them.
     pub invalidates: Vec<String>,
 }
 
@@ -430,7 +431,7 @@ impl Nests for OptionValue {
 }
 
 impl OptionValue {
-    /// Converts the value to type `ty`: integers widen to float, everything else must match. Returns `None` if it does not.
+    /// Converts the value to type `ty`: integers widen to float, all other types must match. Returns `None` on a mismatch.
     pub fn coerce(self, ty: OptionType) -> Option<OptionValue> {
         let element = match ty {
             OptionType::BoolList => OptionType::Bool,
@@ -494,8 +495,8 @@ fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char('"')
 }
 
-/// Returns true if a string can appear in a pipeline without quotes: letters, digits, `_`, `.`, `-`, not starting like a number, and not `true` or
-/// `false`.
+/// Returns true if a string can appear in a pipeline without quotes: a word of letters, digits, `_`, `.` and `-` that does not start like a
+/// number, and is not `true` or `false`.
 pub fn is_plain_word(text: &str) -> bool {
     text.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))
@@ -506,13 +507,13 @@ pub fn is_plain_word(text: &str) -> bool {
 /// One operator: signature, attributes and purity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpInfo {
-    /// Full name, as in `relax.nn.conv2d`.
+    /// Full name, such as `relax.nn.conv2d`.
     pub name: String,
     /// Tensor, tuple or shape arguments, in order.
     pub args: Vec<ArgInfo>,
-    /// Attributes in printing order, with the types and defaults of TVM's text form.
+    /// Attributes in printing order, with the types and defaults of TVMScript.
     pub attrs: Vec<AttrInfo>,
-    /// True if it has no effects.
+    /// True if the operator has no effects.
     pub pure: bool,
     /// Documentation.
     pub doc: String,
@@ -525,7 +526,7 @@ pub struct ArgInfo {
     pub name: String,
     /// The required kind of value.
     pub kind: ArgKind,
-    /// True if the argument may be omitted (from the right).
+    /// True if the argument may be omitted; only trailing arguments may be.
     pub optional: bool,
 }
 
@@ -554,9 +555,9 @@ pub struct AttrInfo {
     pub name: String,
     /// The required type of its value.
     pub ty: AttrType,
-    /// The value if it is not written; `None` if it must be written.
+    /// The value of an omitted attribute; `None` if it must not be omitted.
     pub default: Option<AttrDefault>,
-    /// True if this attribute, and those after it, must be written with their names.
+    /// True if this attribute, and those after it, must be passed by name.
     pub by_name: bool,
 }
 
@@ -584,7 +585,8 @@ pub enum AttrType {
     Any = 8,
     /// String, or `None`.
     OptStr = 9,
-    /// A list of as many integers as the default has. A single integer, or a shorter list, is repeated: a `padding` of `[1, 2]` is `[1, 2, 1, 2]`.
+    /// A list of as many integers as in the default. A single integer or a shorter list is repeated: a `padding` of `[1, 2]` becomes `[1,
+    /// 2, 1, 2]`.
     RepeatedInts = 10,
 }
 
@@ -595,7 +597,7 @@ pub enum AttrDefault {
     None,
     /// A value.
     Value(OptionValue),
-    /// The value of another attribute of the call; `None` also has this meaning.
+    /// The value of another attribute of the call, also if the attribute is `None`.
     SameAs(String),
 }
 
@@ -606,7 +608,7 @@ pub struct ConfigInfo {
     pub name: String,
     /// Type of its value.
     pub ty: OptionType,
-    /// The value if it is not set; `None` without a default.
+    /// The default value, if any.
     pub default: Option<OptionValue>,
     /// The allowed values.
     pub allowed: Allowed,
@@ -617,9 +619,9 @@ pub struct ConfigInfo {
 /// One property of Relax functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PropertyInfo {
-    /// Full name, as in `relax.anf`.
+    /// Full name, such as `relax.anf`.
     pub name: String,
-    /// True if its plugin has a checker for it.
+    /// True if the plugin has a checker for the property.
     pub checked: bool,
     /// Documentation; the first sentence is the summary.
     pub doc: String,
@@ -630,9 +632,9 @@ pub struct PropertyInfo {
 pub struct CompositeInfo {
     /// Full name, `namespace.Name`.
     pub name: String,
-    /// The lowest opt_level of the context at which the pass runs when it is not requested otherwise.
+    /// The lowest opt_level of the context at which the pass runs unless it is requested explicitly.
     pub opt_level: i32,
-    /// Passes whose effect must hold before it, in order.
+    /// Passes whose effect must hold before the pass runs, in order.
     pub required: Vec<Required>,
     /// Members of the composite pass in order, each as written in a pipeline.
     pub members: Vec<String>,

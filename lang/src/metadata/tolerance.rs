@@ -3,11 +3,11 @@
 use super::wire::tolerance;
 use std::fmt;
 
-/// The number of roundings by which values of a float type narrower than 32 bits may differ, where a contract allows floats to differ at all. `rtol`
-/// and `atol` apply to `float32` and wider types.
+/// The number of roundings by which float types narrower than 32 bits may differ, if a contract allows floats to differ. `rtol` and `atol`
+/// apply to `float32` and wider types.
 pub const NARROW_ROUNDINGS: f64 = 8.0;
 
-/// The promise of a pass about the values that a module computes before and after it. `passhost validate` checks the promise.
+/// The promise of a pass about the values computed before and after it. `passhost validate` checks the promise.
 ///
 /// ```
 /// use plugin_api::prelude::Tolerance;
@@ -22,24 +22,24 @@ pub enum Tolerance {
     /// Every value has the same bits, except for the sign of a zero and the payload of a NaN.
     #[default]
     Exact,
-    /// Floats are computed in another order, or with fewer roundings. They differ by at most `atol`, plus `rtol` times the largest value of the
-    /// tensor. Values that a function computes in `float16` or `bfloat16` may also differ by 8 roundings of that type.
+    /// Floats are computed in a different order, or with fewer roundings. They differ by at most `atol`, plus `rtol` times the largest
+    /// value of the tensor. Values that a function computes in `float16` or `bfloat16` may also differ by 8 roundings of that type.
     Reassociated {
         /// The tolerance relative to the largest value of the tensor.
         rtol: f64,
         /// The absolute tolerance.
         atol: f64,
     },
-    /// Floats are computed in another data type. Results differ by at most `atol`, plus `rtol` times the largest value
-    /// of the tensor, and may have another float type.
+    /// Floats are computed in a different data type. Results differ by at most `atol`, plus `rtol` times the largest value of the tensor,
+    /// and may have a different float type.
     Precision {
         /// The tolerance relative to the largest value of the tensor.
         rtol: f64,
         /// The absolute tolerance.
         atol: f64,
     },
-    /// Like `Reassociated`, after the attribute `training` of every call is set to false: operators that compute differently during training get
-    /// their inference form.
+    /// Like `Reassociated`, after the attribute `training` of every call is set to false: operators that differ in training take their
+    /// inference form.
     Inference {
         /// The tolerance relative to the largest value of the tensor.
         rtol: f64,
@@ -53,12 +53,11 @@ pub enum Tolerance {
         /// The absolute tolerance.
         atol: f64,
     },
-    /// Functions get other parameters or results. A function whose parameters and results stay the same computes the same values.
+    /// Parameters or results of functions may change. A function with unchanged parameters and results computes the same values.
     Signature,
-    /// Functions accept only some of the previous inputs, for example those of one shape. They compute the same values
-    /// for accepted inputs, and reject all others.
+    /// Functions accept fewer inputs, for example only one shape. They compute the same values for accepted inputs, and reject all others.
     Specialized,
-    /// No promise, as for a pass that instruments or randomizes. Such a pass is not validated.
+    /// No promise, for example for a pass that instruments or randomizes. The pass is not validated.
     Unchecked,
 }
 

@@ -6,7 +6,7 @@ impl OptionValue {
     /// Parses a value: `true`, `3`, `0.5`, `word`, `"quoted"`, `[a, b]`.
     ///
     /// # Errors
-    /// The position in bytes, and the expected token.
+    /// The byte position, and the expected token.
     pub fn parse(text: &str) -> Result<OptionValue, (usize, &'static str)> {
         let mut at = 0;
         let value = OptionValue::parse_at(text, &mut at, 0)?;
@@ -14,10 +14,10 @@ impl OptionValue {
         if at < text.len() { Err((at, "the end of the value")) } else { Ok(value) }
     }
 
-    /// Parses a value that starts at `at` and moves `at` after it. Lists may be nested up to `16 - depth` levels.
+    /// Parses a value at `at`, and moves `at` past it. Lists may be nested up to `16 - depth` levels.
     ///
     /// # Errors
-    /// The position in bytes, and the expected token.
+    /// The byte position, and the expected token.
     pub fn parse_at(text: &str, at: &mut usize, depth: u32) -> Result<OptionValue, (usize, &'static str)> {
         skip_space(text, at);
         let rest = &text[*at..];
@@ -49,7 +49,7 @@ fn parse_list(text: &str, at: &mut usize, depth: u32) -> Result<OptionValue, (us
         if !items.is_empty() {
             match text[*at..].chars().next() {
                 Some(',') => {}
-                // A word ends before any other character.
+                // Any other character ends the word.
                 Some(c) if !(c.is_alphanumeric() || "()[]{}".contains(c)) => {
                     return Err((*at, "`,` or `]`, or quotes around the whole value, as in [\"n=16\"]"));
                 }

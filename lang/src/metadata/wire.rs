@@ -1,5 +1,5 @@
-//! The byte format of the metadata section and of options: tagged, length-prefixed records, so that a reader can skip unknown ones. Writing works in
-//! constants.
+//! The byte format of the metadata section and of options: tagged, length-prefixed records, so that a reader can skip unknown records.
+//! Writing works in constant evaluation.
 
 use crate::metadata::OptionValue;
 
@@ -67,7 +67,7 @@ pub mod tolerance {
     pub const SPECIALIZED: u8 = 7;
 }
 
-/// The first byte of a value, which determines the meaning of the others.
+/// The first byte of a value, which determines the meaning of the other bytes.
 pub mod value {
     #![allow(missing_docs, reason = "each is named like the variant of `OptionValue`, or of its items")]
     pub const NONE: u8 = 0;
@@ -81,15 +81,15 @@ pub mod value {
     pub const FLOATS: u8 = 6;
     /// One byte each.
     pub const BOOLS: u8 = 7;
-    /// A field `NAME` for each.
+    /// One field `NAME` per string.
     pub const STRS: u8 = 8;
-    /// A field `DEFAULT` with a value for each.
+    /// One field `DEFAULT` per item, with its value.
     pub const LIST: u8 = 9;
-    /// Not a value: the name of the attribute whose value is the default.
+    /// Not a value, but the name of the attribute whose value is the default.
     pub const SAME_AS: u8 = 10;
 }
 
-/// Writes fields; with `N` = 0 it only counts bytes.
+/// Writes fields; with `N` = 0, only counts bytes.
 pub struct Writer<const N: usize> {
     buf: [u8; N],
     at: usize,
@@ -115,7 +115,7 @@ impl<const N: usize> Writer<N> {
         self.at += 1;
     }
 
-    /// Writes bytes. Takes one step of the constant evaluator regardless of their number, because the evaluator limits steps.
+    /// Writes bytes. Takes one step of the constant evaluator, which limits steps, regardless of their number.
     pub const fn bytes(&mut self, bytes: &[u8]) {
         if N > 0 {
             let (_, rest) = self.buf.split_at_mut(self.at);
@@ -133,7 +133,7 @@ impl<const N: usize> Writer<N> {
         at
     }
 
-    /// Closes a field, whose length is now known.
+    /// Closes a field and stores its length.
     pub const fn close(&mut self, at: usize) {
         let len = ((self.at - at - 4) as u32).to_le_bytes();
         if N > 0 {
@@ -152,7 +152,7 @@ impl<const N: usize> Writer<N> {
         self.close(at);
     }
 
-    /// Returns the number of bytes so far.
+    /// Returns the number of bytes.
     pub const fn len(&self) -> usize {
         self.at
     }
@@ -235,7 +235,7 @@ pub fn value_bytes(value: &OptionValue) -> Vec<u8> {
 /// Maximum nesting depth of lists in a value.
 const DEEPEST: u32 = 16;
 
-/// Decodes a value; `None` if the bytes are not one.
+/// Decodes a value; `None` if the bytes are invalid.
 #[doc(hidden)]
 pub fn read_value(bytes: &[u8]) -> Option<OptionValue> {
     read_nested(bytes, 0)

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A set of used names that generates new ones: `hint`, or `hint1`, `hint2`…, as TVM numbers the functions that its passes create.
+/// A set of used names that generates unused names: `hint`, or `hint1`, `hint2`…, as TVM numbers the functions that its passes
+/// create.
 ///
 /// ```
 /// use plugin_api::names::FreshNames;
@@ -16,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default)]
 pub struct FreshNames {
     taken: BTreeSet<String>,
-    /// For each hint, the last number that was tried.
+    /// The last number tried for each hint.
     last: BTreeMap<String, usize>,
 }
 

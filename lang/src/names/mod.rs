@@ -1,4 +1,5 @@
-//! Suggestions for misspelt names in messages, and checks for valid Python names, since a module is printed as a Python class.
+//! Suggestions for misspelt names in messages, and checks for valid Python names, which are needed because a module is printed as a Python
+//! class.
 
 mod fresh;
 #[doc(hidden)]
@@ -16,14 +17,14 @@ use unicode_normalization::{UnicodeNormalization, is_nfkc};
 const LONGEST: usize = 200;
 /// The lowest score of a suggestion; lower scores are coincidence.
 const LEAST: f64 = 0.6;
-/// The greatest distance from the best score; worse names are noise, because a long common namespace alone makes names similar.
+/// The greatest distance from the best score; worse names are noise, because a long common namespace makes names similar.
 const SPREAD: f64 = 0.15;
 /// Maximum number of suggestions returned.
 const SHOWN: usize = 3;
-/// Maximum number of names compared letter by letter; those with the most letters in common are compared first.
+/// Maximum number of names compared letter by letter; names with the most letters in common are compared first.
 const COMPARED: usize = 2_000;
 
-/// The number of errors of one kind that are listed; further ones are only counted.
+/// The number of errors of one kind that are listed; the rest are only counted.
 pub const FEW: usize = 20;
 
 thread_local! {
@@ -37,7 +38,7 @@ pub fn few_suggestions<R>(f: impl FnOnce() -> R) -> R {
     suggestions(FEW, f)
 }
 
-/// Runs `f` with at most this many suggestions; use 0 if they will not be shown.
+/// Runs `f` with at most `at_most` suggestions; use 0 if they are not shown.
 pub fn suggestions<R>(at_most: usize, f: impl FnOnce() -> R) -> R {
     struct Restore(usize);
     impl Drop for Restore {
@@ -51,7 +52,7 @@ pub fn suggestions<R>(at_most: usize, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// A name in the form used for comparison: in lower case, with the number of occurrences of each letter.
+/// A name prepared for comparison: in lower case, with letter counts.
 struct Letters {
     text: String,
     len: usize,
@@ -70,8 +71,7 @@ impl Letters {
         Letters { text, len, counts }
     }
 
-    /// Returns an upper bound of the score of a candidate, based on the letters that occur in only one of the names and
-    /// must be edited.
+    /// Returns an upper bound of the score of a candidate, based on the letters that occur in only one of the two names.
     fn bound(&self, candidate: &str) -> f64 {
         let (mut rest, mut common, mut len) = (self.counts, 0, 0);
         for c in candidate.chars().flat_map(char::to_lowercase) {
@@ -82,7 +82,7 @@ impl Letters {
         }
         match self.len.max(len) {
             0 => 1.0,
-            // This is the formula of the score, so that rounding cannot push the bound below the score.
+            // The same formula as for the score, so that rounding cannot push the bound below the score.
             longest => 1.0 - (longest - common) as f64 / longest as f64,
         }
     }
@@ -92,7 +92,7 @@ impl Letters {
     }
 }
 
-/// Returns up to three of `known` that are close to `name`, nearest first. The same name in another namespace counts as close.
+/// Returns up to three of `known` that are close to `name`, nearest first. The same name in a different namespace counts as close.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     // A comparison takes time proportional to the product of both lengths.
     if name.len() > LONGEST || LEFT.get() == 0 {
@@ -125,7 +125,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
     best.into_iter().map(|(_, name)| name.to_string()).collect()
 }
 
-/// Joins texts with commas. If there are many, lists the first few and the number of the others.
+/// Joins strings with commas. If there are many, lists the first few and the number of the rest.
 pub fn listed(items: &[impl AsRef<str>]) -> String {
     let shown: Vec<&str> = items.iter().take(FEW).map(AsRef::as_ref).collect();
     match items.len().saturating_sub(FEW) {
@@ -134,7 +134,7 @@ pub fn listed(items: &[impl AsRef<str>]) -> String {
     }
 }
 
-/// Returns a number with a word, which gets an `s` unless the number is 1: `1 element`, `2 elements`.
+/// Returns a number and a noun, with a plural `s` unless the number is 1: `1 element`, `2 elements`.
 pub fn counted(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
@@ -149,7 +149,7 @@ pub fn did_you_mean(near: &[String]) -> String {
     }
 }
 
-/// Appends more to a message: after a semicolon, or if the message ends with a question, as a sentence of its own.
+/// Appends to a message: after a semicolon, or as a separate sentence if the message ends with a question.
 pub fn with_more(said: &str, more: &str) -> String {
     let mut letters = more.chars();
     match letters.next() {
@@ -174,12 +174,12 @@ const KEYWORDS: &[&str] = &[
 /// The imports of a module: its functions are written `@R.function`, `@T.prim_func`.
 const IMPORTED: &[&str] = &["R", "T", "I"];
 
-/// Normalizes a name as Python does: names with the same normal form are one name.
+/// Normalizes a name as Python does: names with the same normal form are the same name.
 pub fn as_python_sees(name: &str) -> Cow<'_, str> {
     if name.is_ascii() || is_nfkc(name) { Cow::Borrowed(name) } else { Cow::Owned(name.nfkc().collect()) }
 }
 
-/// Returns true if this is a Python identifier in normalized form.
+/// Returns true if `name` is a Python identifier in normalized form.
 pub fn is_identifier(name: &str) -> bool {
     let letters = if name.is_ascii() {
         let letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -192,7 +192,7 @@ pub fn is_identifier(name: &str) -> bool {
     letters && !is_keyword(name)
 }
 
-/// For each length, the first letters of the keywords of that length, as bits. This quick check rejects most names.
+/// For each length, the first letters of the keywords of that length, as bits. A quick check that rejects most names.
 const FIRST_LETTERS: [u32; 9] = {
     let (mut letters, mut i) = ([0; 9], 0);
     while i < KEYWORDS.len() {
@@ -227,7 +227,7 @@ pub fn function_name(hint: &str) -> String {
     if is_keyword(&name) || IMPORTED.contains(&name.as_str()) {
         name.push('_');
     }
-    // An inserted character can combine with the one after it.
+    // An inserted character can combine with the next character.
     if is_function_name(&name) { name } else { name.chars().map(|c| if c.is_ascii() { c } else { '_' }).collect() }
 }
 
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(did_you_mean(&nearest("something.else_entirely", known)), "");
     }
 
-    /// The candidates that the letter count excludes would not have been chosen anyway.
+    /// Candidates excluded by the letter count would not have been chosen anyway.
     #[test]
     fn letters_in_common_leave_out_no_near_name() {
         let parts = ["Fold", "Dead", "dead", "Normal", "ize", "Code", "relax", "tir", "nn", "1", "22", "ä", ""];

@@ -1,4 +1,4 @@
-//! The syntax of names: checked by the compiler for plugin authors, and by the host for all metadata that it reads.
+//! The syntax of names: checked by the compiler in plugins, and by the host in all metadata.
 
 /// The entry in `preserves` that covers every property and pass.
 #[doc(hidden)]
@@ -44,7 +44,7 @@ pub const fn is_option_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     let mut i = 0;
     while i < bytes.len() {
-        // Characters beyond ASCII are accepted here, and checked when metadata is read.
+        // Non-ASCII characters are accepted here; they are checked when the metadata is read.
         let letter = bytes[i].is_ascii_alphabetic() || bytes[i] == b'_' || !bytes[i].is_ascii();
         if !letter && (i == 0 || !bytes[i].is_ascii_digit()) {
             return false;
@@ -108,7 +108,7 @@ pub const fn is_required(entry: &str) -> bool {
     }
 }
 
-/// Returns true for a version requirement in cargo's syntax: `>= 0.2, < 0.4`. `semver`, which cannot run in a constant, accepts slightly more: an
+/// Returns true for a version requirement in cargo's syntax: `>= 0.2, < 0.4`. `semver`, which cannot run in a constant, also accepts an
 /// operator before `0.*`.
 const fn is_requirement(text: &[u8]) -> bool {
     let text = text.trim_ascii();
@@ -303,7 +303,7 @@ mod tests {
     }
 
     proptest! {
-        /// The host accepts every entry that the compiler accepts.
+        /// The host accepts all entries that the compiler accepts.
         #[test]
         fn entries_that_compile_are_read(entry in "a\\.B \\([<>=~^0-9a-c.*, +-]{0,12}\\)") {
             prop_assert!(!is_required(&entry) || Required::parse(&entry).is_ok(), "{entry}");

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Returns true if a character would affect a terminal or the order of the text around it, or is invisible because it lacks a
+/// Returns true if a character affects a terminal or the order of the text around it, or is invisible because it has no
 /// width.
 fn acts(c: char) -> bool {
     let bidirectional =
@@ -16,7 +16,7 @@ fn acts(c: char) -> bool {
     c.is_control() || bidirectional || without_width || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// Escapes such characters. Line ends and tabs are kept.
+/// Escapes characters that are unsafe to show. Line ends and tabs are kept.
 pub fn visible(text: &str) -> Cow<'_, str> {
     let acts = |c: char| acts(c) && !matches!(c, '\n' | '\t');
     if !text.contains(acts) {
@@ -27,7 +27,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Like `visible`, on one line.
+/// Like `visible`, but also escapes line ends and tabs.
 pub fn visible_line(text: &str) -> Cow<'_, str> {
     match visible(text) {
         shown if shown.contains(['\n', '\t']) => shown.replace('\n', "\\n").replace('\t', "\\t").into(),
@@ -35,7 +35,7 @@ pub fn visible_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Shortens a text to at most this many characters; a longer one ends with an ellipsis.
+/// Shortens a text to at most `most` characters; a shortened text ends with an ellipsis.
 pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
         None => Cow::Borrowed(text),
@@ -53,7 +53,7 @@ pub fn push_padded(out: &mut String, text: &str, width: usize) {
 mod tests {
     use super::*;
 
-    /// Texts from a plugin cannot affect a terminal.
+    /// Strings from a plugin cannot affect the terminal.
     #[test]
     fn texts_of_others_are_only_text() {
         let odd = "a\u{1b}[2J\u{7}\u{9b}m\u{202e}b\u{200f}\r\nc\td";

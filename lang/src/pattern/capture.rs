@@ -1,9 +1,9 @@
-//! Names of captures, untyped or with the kind of value that they capture.
+//! Names of captures, optionally with the kind of the captured value.
 
 use crate::ir::{Call, Constant, Value};
 use std::marker::PhantomData;
 
-/// The kind of value that a capture requires.
+/// The kind of value that a capture accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CaptureKind {
@@ -15,8 +15,8 @@ pub enum CaptureKind {
     Constant,
 }
 
-/// A typed handle of a capture. Patterns [`bind`](super::Pattern::bind) it, and [`Match::get`](super::Match::get) returns the captured value as a
-/// [`Call`] or [`Constant`], so that it need not be checked again. Two handles with the same name are the same capture.
+/// A typed handle of a capture. Patterns [`bind`](super::Pattern::bind) the handle, and [`Match::get`](super::Match::get) returns the
+/// captured value as a [`Call`] or [`Constant`], without a further check. Two handles with the same name are the same capture.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -43,7 +43,7 @@ impl<T> Clone for Capture<T> {
 impl<T> Copy for Capture<T> {}
 
 impl<T: Captured> Capture<T> {
-    /// Creates a capture with this name.
+    /// Creates a capture with a name.
     pub const fn new(name: &'static str) -> Capture<T> {
         Capture { name, kind: PhantomData }
     }

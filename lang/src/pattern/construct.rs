@@ -70,7 +70,7 @@ pub fn is_call_of_function(args: impl Into<Args>) -> Pattern {
     Pattern::of(Form::Call(Callee::Global(None), args.into()))
 }
 
-/// Matches a call of the Relax function with this name.
+/// Matches a call of the Relax function with the given name.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -81,7 +81,7 @@ pub fn is_call_to(name: &str, args: impl Into<Args>) -> Pattern {
     Pattern::of(Form::Call(Callee::Global(Some(name.to_string())), args.into()))
 }
 
-/// Matches a call of a PrimFunc of the module: `R.call_tir(cls.f, (…), …)`. The arguments are those of the PrimFunc.
+/// Matches a call of a PrimFunc of the module: `R.call_tir(cls.f, (…), …)`. The argument patterns apply to the arguments of the PrimFunc.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -93,7 +93,7 @@ pub fn is_call_tir(args: impl Into<Args>) -> Pattern {
     Pattern::of(Form::Call(Callee::Prim(None), args.into()))
 }
 
-/// Matches a call of the PrimFunc with this name.
+/// Matches a call of the PrimFunc with the given name.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -116,7 +116,7 @@ pub fn is_const() -> Pattern {
     Pattern::of(Form::Const)
 }
 
-/// Matches a constant with a single element, which has this value.
+/// Matches a constant with a single element equal to `value`.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -152,7 +152,7 @@ pub fn is_tuple(elements: impl Into<Args>) -> Pattern {
     Pattern::of(Form::Tuple(elements.into()))
 }
 
-/// Matches an element of a tuple, with its number counted from 0, or `..` for any.
+/// Matches a tuple element with the given index (from 0), or `..` for any.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -164,7 +164,7 @@ pub fn is_tuple_get(tuple: impl Into<Pattern>, index: impl Into<Index>) -> Patte
     Pattern::of(Form::TupleGet(tuple.into(), index.into().0))
 }
 
-/// The number of an element of a tuple, or `..` for any.
+/// The index of a tuple element, or `..` for any.
 pub struct Index(Option<u32>);
 
 impl From<RangeFull> for Index {
@@ -179,10 +179,10 @@ impl From<u32> for Index {
     }
 }
 
-/// Matches a chain of any length: `first`, followed by any number of steps. `step` receives the pattern of the chain so far, and returns the pattern
-/// of the value after it.
+/// Matches a chain of any length: `first`, followed by any number of steps. `step` receives the pattern of the chain so far, and returns
+/// the pattern of the next value.
 ///
-/// A step must use the chain in one argument or element only, which keeps the match linear.
+/// A step must use the chain in only one argument or element, so that the match stays linear.
 ///
 /// ```
 /// use plugin_api::prelude::*;

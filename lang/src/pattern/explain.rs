@@ -1,4 +1,4 @@
-//! Explains in words why a pattern does not match.
+//! Explains why a pattern does not match.
 
 use super::capture::CaptureKind;
 use super::facts::{Facts, callee};
@@ -12,11 +12,11 @@ use std::fmt;
 
 /// The reason why a value does not match.
 pub(super) enum Fault {
-    /// The value has another form.
+    /// The value has a different form.
     Form,
     /// A test does not hold.
     Test(usize),
-    /// The capture or dimension already has another value.
+    /// The capture or dimension already has a different value.
     Other(usize),
     NoArg(usize),
     OnlyUser,
@@ -32,9 +32,9 @@ pub(super) enum Fault {
 /// The progress of a search, recorded for the best explanation.
 #[derive(Default)]
 pub(super) struct Trace {
-    /// Rows that matched so far, with their values.
+    /// Matched rows with their values.
     pub(super) matched: Vec<(usize, u32)>,
-    /// True inside a negated pattern, where a failure is the desired result.
+    /// True inside a negated pattern, where failure is the desired result.
     pub(super) muted: bool,
     best: Option<Failure>,
 }
@@ -48,9 +48,9 @@ struct Failure {
     expected: Vec<String>,
 }
 
-/// The match that got furthest, and the reason why it failed; returned by [`Search::explain`](super::Search::explain).
+/// The longest partial match, and the reason why it failed; returned by [`Search::explain`](super::Search::explain).
 ///
-/// Format it with `{explanation}` to get the text.
+/// Format it with `{explanation}`.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -89,7 +89,7 @@ impl<'b> Explanation<'b> {
         &self.matched
     }
 
-    /// Adds that a part of the match cannot be computed at its root.
+    /// Adds that a part of the match cannot be computed at the root.
     pub(super) fn but_held(self, root: Value<'b>, part: Value<'b>) -> Explanation<'b> {
         let (at, root) = (name_of(part), name_of(root));
         let why =
@@ -110,7 +110,7 @@ impl Trace {
         self.best.is_none()
     }
 
-    /// Records a failure if it is the best one so far.
+    /// Records a failure if it outranks the recorded failure.
     pub(super) fn failed(
         &mut self,
         program: &Program,
@@ -122,7 +122,7 @@ impl Trace {
         if self.muted {
             return;
         }
-        // A value of the right kind ranks higher than a value of another kind.
+        // A value of the right kind ranks higher than a value of a different kind.
         let matters = |(row, _): &&(usize, u32)| !matches!(program.rows[*row].node().form, Form::Any | Form::Or(_));
         let node = program.rows[row].node();
         let of_a_kind =
@@ -189,7 +189,7 @@ fn one_of(expected: &[String]) -> String {
     }
 }
 
-/// Describes how a value was reached.
+/// Describes the way in which a value was reached.
 fn place(facts: &Facts<'_, '_>, role: Role) -> String {
     let callee = |word: u32| {
         let call = facts.value(word).as_call();
@@ -255,7 +255,7 @@ struct Words<'f, 'b> {
 }
 
 impl<'b> Words<'_, 'b> {
-    /// Returns the value found and the value expected, in words.
+    /// Describes the value found and the value expected.
     fn of<'s>(&self, node: &Node, fault: &Fault, slot: impl Fn(usize) -> (&'s str, u32)) -> (String, String) {
         match fault {
             Fault::Form => self.form(node),
@@ -411,7 +411,7 @@ impl<'b> Words<'_, 'b> {
     }
 }
 
-/// Returns the value of an attribute, as in TVMScript if that is short.
+/// Returns the value of an attribute in TVMScript, if that is short.
 fn attr_text(attr: &Attr) -> String {
     match attr {
         Attr::None => "None".to_string(),
@@ -440,7 +440,7 @@ fn called(callee: &Callee) -> String {
     }
 }
 
-/// The depth to which a pattern is written out.
+/// The depth to which a pattern is described.
 const DEEPEST: usize = 8;
 
 impl fmt::Display for Pattern {

@@ -12,7 +12,7 @@ use super::program::{CALL_TIR, Program};
 pub(super) struct Facts<'m, 'b> {
     pub(super) body: &'b Body,
     pub(super) module: Option<&'m Module>,
-    /// The aliased node of each alias, and each other node itself; empty without aliases.
+    /// For each alias, the aliased node; for other nodes, the node itself; empty without aliases.
     origins: Vec<u32>,
     users: OnceCell<Users>,
     regions: OnceCell<Regions<'b>>,
@@ -39,7 +39,7 @@ impl<'m, 'b> Facts<'m, 'b> {
         Value::of_word(self.body, word)
     }
 
-    /// Returns the positions of the users of a value and of its aliases, once for each use.
+    /// Returns the positions of the users of a value and of its aliases, once per use.
     pub(super) fn users(&self, word: u32) -> &[u32] {
         let users = self.users.get_or_init(|| match self.origins.is_empty() {
             true => self.body.users(),
@@ -48,18 +48,18 @@ impl<'m, 'b> Facts<'m, 'b> {
         if word & LEAF_BIT != 0 { &[] } else { users.at(word as usize) }
     }
 
-    /// Returns true if all of these nodes are directly in one region.
+    /// Returns true if all `nodes` are direct children of one region.
     pub(super) fn in_one_block(&self, nodes: &[u32]) -> bool {
         let regions = self.regions.get_or_init(|| self.body.regions());
         let around = |at: &u32| regions.around(self.value(*at));
         nodes.windows(2).all(|pair| around(&pair[0]) == around(&pair[1]))
     }
 
-    /// Returns the writes of calls of the function to their arguments.
+    /// Returns the arguments that calls in the function write to.
     pub(super) fn in_place(&self) -> &InPlace<'b> {
         self.in_place.get_or_init(|| {
             let alone = InPlace::of(self.body);
-            // Without the module, any called function may write. The module is only needed if a call may write at all.
+            // Without the module, any called function may write. The module is needed only if a call may write.
             match self.module.filter(|_| !alone.is_empty()) {
                 Some(module) => InPlace::in_module(self.body, &WrittenParams::of(module)),
                 None => alone,
@@ -67,14 +67,14 @@ impl<'m, 'b> Facts<'m, 'b> {
         })
     }
 
-    /// Returns an argument of a call; of the called PrimFunc if `prim` is true.
+    /// Returns an argument of a call; if `prim` is true, of the called PrimFunc.
     pub(super) fn arg(&self, value: Value<'b>, i: usize, prim: bool) -> Option<u32> {
         let call = value.as_call()?;
         let arg = if prim { self.prim_args(call)?.operand(i)? } else { call.arg(i)? };
         Some(self.origin(arg.word()))
     }
 
-    /// Returns the number of arguments of a call; `None` where it is unknown.
+    /// Returns the number of arguments of a call; `None` if unknown.
     pub(super) fn n_args(&self, value: Value<'b>, prim: bool) -> Option<usize> {
         let call = value.as_call()?;
         if prim { Some(self.prim_args(call)?.n_operands()) } else { Some(call.args().len()) }
@@ -87,12 +87,12 @@ impl<'m, 'b> Facts<'m, 'b> {
     }
 }
 
-/// Returns the function of the module that a call calls, directly or by `relax.call_tir`.
+/// Returns the module function that is called, directly or through `relax.call_tir`.
 pub(super) fn callee<'b>(call: Call<'b>) -> Option<&'b str> {
     if call.op() == Some(CALL_TIR) { call.arg(0)?.as_global() } else { call.global() }
 }
 
-/// Returns the aliased node of each alias, and each other node itself; empty without aliases.
+/// Returns, for each alias, the aliased node, and for other nodes, the node itself; empty without aliases.
 fn origins(body: &Body) -> Vec<u32> {
     if !body.values().any(|value| value.kind() == kind::ALIAS) {
         return Vec::new();
@@ -106,7 +106,7 @@ fn origins(body: &Body) -> Vec<u32> {
     origins
 }
 
-/// Maps each leaf of a body to the operator of a program. The body may have several leaves for one operator.
+/// Maps each leaf of a body to the operator of a program. The body may contain several leaves for one operator.
 pub(super) fn operators(body: &Body, program: &Program) -> Vec<u32> {
     let raw = body.raw();
     let of = |leaf: &LeafRec| {

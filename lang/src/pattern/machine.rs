@@ -1,9 +1,9 @@
-//! The search engine: remaining goals, and choices for backtracking. It does not recurse, so deep patterns do not need a deep stack.
+//! The search engine: remaining goals, and choices for backtracking. It is not recursive, so patterns may be deep.
 //!
-//! If each capture of a pattern occurs in one place only, the result of matching a value does not depend on the
-//! context. Its first match is then as good as any other, so its choices are dropped after the match, and the result is
-//! cached if it may be needed again. Each pair of pattern and value thus has constant cost, and a body linear cost.
-//! Choices stay open only where a capture is shared; their number is limited for each root.
+//! If each capture of a pattern occurs in only one place, the result of matching a value does not depend on the context. Its first match is
+//! then as good as any other, so its choices are dropped after the match, and the result is cached if it may be needed again. The cost of
+//! each pair of pattern and value is thus constant, and the cost of a body is linear. Choices stay open only for shared captures; their
+//! number is limited per root.
 
 use super::explain::{Fault, Trace};
 use super::facts::{Facts, callee, operators};
@@ -43,7 +43,7 @@ enum Goal {
         word: u32,
         role: Role,
     },
-    /// All parts of a row matched; `choices` and `trail` are the lengths before it.
+    /// All parts of a row matched; `choices` and `trail` are the lengths before the row.
     End {
         row: usize,
         word: u32,
@@ -67,7 +67,7 @@ enum Item {
     /// A slot and its content; true if the slot was empty before.
     Filled(usize, u32, bool),
     Inner(u32),
-    /// The items that another search found.
+    /// The items found by an earlier search.
     Known(usize),
 }
 
@@ -76,17 +76,17 @@ enum Item {
 enum Known {
     Searching,
     Failed,
-    /// The row matches, with these items.
+    /// The row matches, with the given items.
     Matched(usize),
 }
 
 #[derive(Clone, Copy)]
 enum Other {
-    /// The alternatives of a row, starting with this one.
+    /// The alternatives of a row, starting with the given one.
     Or(usize, Role),
-    /// The neighbours of a value, starting with this one.
+    /// The neighbours of a value, starting with the given one.
     Each(usize),
-    /// None: the row does not match the value.
+    /// No alternative: the row does not match the value.
     Memo,
     /// The negated pattern did not match.
     Not,
@@ -131,7 +131,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         Machine { program, facts, ops, known, found, goals, choices, trail, slots, retries: 0, steps: 0, trace: None }
     }
 
-    /// Returns true if the root of the pattern can match a value, judged by its operator alone.
+    /// Returns true if the root of the pattern can match a value, judging by its operator alone.
     pub(super) fn may_start(&self, value: Value<'_>) -> bool {
         let Some(ops) = &self.program.root_ops else { return true };
         self.operator(value).is_some_and(|called| ops.contains(&called))
@@ -274,7 +274,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         Some(next)
     }
 
-    /// Starts matching a neighbour of a value that matched.
+    /// Starts matching a neighbour of a matched value.
     fn part(&mut self, at: usize, part: usize, (word, role): (u32, Role), rest: u32) -> Option<u32> {
         let (which, row) = self.program.rows[at].parts[part];
         match which {
@@ -321,7 +321,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         let program = self.program;
         let (row, (choices, trail)) = (&program.rows[at], from);
         let remembers = row.memo;
-        // The choice that caches a failure is kept until a failure is no longer possible.
+        // The choice that caches a failure is kept as long as a failure is possible.
         self.choices.truncate(choices + usize::from(remembers));
         for check in row.checks() {
             let found = self.collect(&self.trail[trail..], word);
@@ -522,7 +522,8 @@ impl<'m, 'b> Machine<'m, 'b> {
         (matches, self.trace.take().unwrap_or_default())
     }
 
-    /// Records a failure of the whole pattern if no failure was recorded. This is the case if it occurred in a negated part, as in `!a & a`.
+    /// Records a failure of the whole pattern if no failure was recorded. This happens if the failure was in a negated part, as in `!a &
+    /// a`.
     fn fail_as_a_whole(&mut self, word: u32, matches: bool) {
         let silent = self.trace.as_mut().filter(|trace| !matches && trace.is_silent());
         if let Some(trace) = silent {
@@ -536,7 +537,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         self.collect(&self.trail, self.facts.origin(word))
     }
 
-    /// Returns true if `f` returns true for the position of every inner value; stops at the first false.
+    /// Returns true if `f` returns true for the positions of all inner values; stops at the first false.
     pub(super) fn all_inner(&self, mut f: impl FnMut(u32) -> bool) -> bool {
         self.each_item(&self.trail, |item| match item {
             Item::Inner(at) => f(*at),

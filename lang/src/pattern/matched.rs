@@ -23,13 +23,13 @@ use std::fmt;
 pub struct Match<'b> {
     pub(super) body: &'b Body,
     pub(super) root: Value<'b>,
-    /// The names of all captures of the pattern, and the captured values: operand words, numbers of dimensions, or [`NONE`].
+    /// The captures by name, with their values: operand words, dimension ids, or [`NONE`].
     pub(super) captured: Vec<(String, u32)>,
     /// The positions of nodes that were matched as calls, tuples and elements, in order.
     pub(super) inner: Vec<u32>,
 }
 
-/// The prefix of named dimensions among the captures, which distinguishes the two.
+/// The prefix that distinguishes named dimensions from captures.
 pub(super) const DIM: char = '#';
 
 impl<'b> Match<'b> {
@@ -38,7 +38,7 @@ impl<'b> Match<'b> {
         self.root
     }
 
-    /// Returns the captured value: a [`Value`] if the key is a name, otherwise the type of the [`Capture`](super::Capture).
+    /// Returns the captured value: as a [`Value`] if the key is a name, otherwise as the type of the [`Capture`](super::Capture).
     ///
     /// # Errors
     /// If the pattern lacks a capture of that name, or the capture is in a part that was not used in this match.
@@ -48,7 +48,7 @@ impl<'b> Match<'b> {
         key.of(Value::of_word(self.body, value)).ok_or_else(missing)
     }
 
-    /// Returns the captured value of a capture that may be unused, such as one in an alternative or in an optional part.
+    /// Returns the value of a capture that may be unused, such as one in an alternative or in an optional part.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -82,8 +82,8 @@ impl<'b> Match<'b> {
         Ok(dim_at(self.body.raw(), self.word(&format!("{DIM}{name}"))?))
     }
 
-    /// Returns the calls, tuples and elements of tuples that the pattern describes, in program order: the root, and the values between it and the
-    /// wildcards. Values that only a wildcard, a constant or a parameter matched are not included.
+    /// Returns the calls, tuples and elements of tuples that the pattern describes, in program order: the root, and the values between the
+    /// root and the wildcards. Values matched only by a wildcard, constant or parameter pattern are not included.
     pub fn inner(&self) -> Vec<Value<'b>> {
         self.inner.iter().map(|at| self.body.value_at(*at as usize)).collect()
     }

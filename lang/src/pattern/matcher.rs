@@ -15,29 +15,29 @@ use crate::rewrite::remove_unused::remove_all_unused;
 use crate::walk::value_map::{ValueMap, ValueSet};
 use std::sync::Arc;
 
-/// The reports about patterns that the user of a pass requested.
+/// The reports about patterns requested by the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// No reports.
     Nothing,
-    /// Every place where a pattern began to match and then failed.
+    /// Every partial match that failed.
     Missed,
-    /// The result of each pattern for the variable with this name.
+    /// The result of each pattern for the named variable.
     At(String),
 }
 
-/// Receives the reports of matchers about their patterns. A context implements it: `Ctx::matcher`.
+/// Receives reports from matchers about their patterns. `Ctx` implements this trait for `Ctx::matcher`.
 pub trait Reporter {
-    /// Returns the reports requested for a function; its name is empty for the function that the pass is working on.
+    /// Returns the reports requested for a function; the name is empty for the function that the pass transforms.
     fn wanted(&self, function: &str) -> Wanted;
 
     /// Reports an attempt to match a pattern at a value for which reports were requested.
     fn tried(&self, function: &str, at: Value<'_>, pattern: &Pattern, explanation: &Explanation<'_>);
 }
 
-/// A pattern compiled for search. A match must be computable at its root, so a call between its parts that writes to its argument
-/// ([`InPlace`](crate::walk::in_place::InPlace)) prevents the match. Passes obtain a matcher from `Ctx::matcher`, which also reports why a pattern
-/// did not match, if the user requests that.
+/// A pattern compiled for search. A match must be computable at its root, so a call between its parts that writes to an argument
+/// ([`InPlace`](crate::walk::in_place::InPlace)) prevents the match. Passes obtain a matcher from `Ctx::matcher`, which also reports failed
+/// matches on request.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -73,7 +73,7 @@ impl<'p> Matcher<'p> {
         Matcher { pattern: pattern.clone(), program, module: None, function: "", reporter: None, from_back: false }
     }
 
-    /// Sets the receiver of reports about why the pattern did not match.
+    /// Sets the receiver of reports about failed matches.
     pub fn reports_to(self, reporter: &'p dyn Reporter) -> Matcher<'p> {
         Matcher { reporter: Some(reporter), ..self }
     }
@@ -84,7 +84,7 @@ impl<'p> Matcher<'p> {
         self.program.ops.iter()
     }
 
-    /// Sets the module that contains the called functions, which [`callee_attr`](Pattern::callee_attr) inspects.
+    /// Sets the module with the called functions, whose attributes [`callee_attr`](Pattern::callee_attr) inspects.
     pub fn in_module(self, module: &'p Module) -> Matcher<'p> {
         Matcher { module: Some(module), ..self }
     }
@@ -117,12 +117,12 @@ impl<'p> Matcher<'p> {
     }
 
     /// Calls `f` with each match, and applies the action that it returns to the root of the match. Matches do not overlap: they share no
-    /// [inner](Match::inner) values. All are found before anything is changed, from the front or [from the back](Matcher::from_the_back), and passed
-    /// to `f` in program order, with the rewriter of [`Body::rewrite`]. At the end, values that became unused are removed ([`remove_all_unused`]). If
-    /// nothing was changed, the same handle is returned.
+    /// [inner](Match::inner) values. All matches are found before the first change, from the front or [from the
+    /// back](Matcher::from_the_back), and are passed to `f` in program order, with the rewriter of [`Body::rewrite`]. Finally, values that
+    /// became unused are removed ([`remove_all_unused`]). An unchanged body keeps its handle.
     ///
     /// # Errors
-    /// The first error of `f`, and those of [`Body::rewrite`].
+    /// The first error of `f`, or an error of [`Body::rewrite`].
     pub fn rewrite<'b>(
         &self,
         body: &'b Body,
@@ -140,7 +140,7 @@ impl<'p> Matcher<'p> {
     }
 }
 
-/// A search for a pattern in one function, which caches its results for each value.
+/// A search for a pattern in one function, which caches the result for each value.
 pub struct Search<'m, 'b> {
     matcher: &'m Matcher<'m>,
     machine: Machine<'m, 'b>,
@@ -149,7 +149,7 @@ pub struct Search<'m, 'b> {
 }
 
 impl<'m, 'b> Search<'m, 'b> {
-    /// Returns the match with this value as its root.
+    /// Returns the match with the given root.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -181,7 +181,7 @@ impl<'m, 'b> Search<'m, 'b> {
         matches
     }
 
-    /// Returns a part of the match that could not be computed at its root: a call between them writes to a value that it reads.
+    /// Returns a part of the match that cannot be computed at the root, because a call in between writes to a value that the part reads.
     fn held(&self, root: Value<'b>) -> Option<Value<'b>> {
         let (in_place, body) = (self.machine.facts.in_place(), self.body);
         let mut held = None;
@@ -202,11 +202,11 @@ impl<'m, 'b> Search<'m, 'b> {
         }
     }
 
-    /// Explains why the pattern does not match with this value as its root: the match that got furthest, and the reason why it failed.
+    /// Explains why the pattern does not match at a root: the longest partial match, and the reason why it failed.
     pub fn explain(&mut self, value: Value<'b>) -> Explanation<'b> {
         let (matches, trace) = self.machine.run_traced(value.word());
         let explanation = trace.explanation(&self.matcher.program, &self.machine.facts, matches);
-        // The traced search does not keep results, so the parts cannot be read from it.
+        // The traced search keeps no results, so the parts come from a second search.
         let held = if matches && self.machine.run(value.word()) { self.held(value) } else { None };
         match held {
             Some(part) => explanation.but_held(value, part),
@@ -245,9 +245,8 @@ impl<'m, 'b> Search<'m, 'b> {
         })
     }
 
-    /// Iterates over matches that do not overlap. Of several matches that share an [inner](Match::inner) value, it
-    /// returns the first, or [from the back](Matcher::from_the_back) the last. They are returned in the order in which
-    /// they are found.
+    /// Iterates over matches that do not overlap. Of several matches that share an [inner](Match::inner) value, only the first is returned
+    /// (or, [from the back](Matcher::from_the_back), the last). Matches are returned in the order in which they are found.
     pub fn disjoint(mut self) -> impl Iterator<Item = Match<'b>> + use<'m, 'b> {
         let (places, from_back) = (self.places(), self.matcher.from_back);
         let mut taken = ValueSet::new(self.body);
@@ -266,7 +265,7 @@ impl<'m, 'b> Search<'m, 'b> {
         })
     }
 
-    /// Returns the number of steps of the search so far, each of constant cost; for tests that count them.
+    /// Returns the number of search steps, each of constant cost; for tests.
     pub fn steps(&self) -> u64 {
         self.machine.steps
     }

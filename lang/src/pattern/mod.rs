@@ -1,4 +1,4 @@
-//! Patterns describe groups of values; passes match them and rewrite the matches.
+//! Patterns describe groups of values. Passes match them and rewrite the matches.
 //!
 //! ```
 //! use plugin_api::prelude::*;
@@ -26,7 +26,7 @@
 //! | a call of a function, of a PrimFunc, any call | [`is_call_of_function`], [`is_call_to`], [`is_call_tir`], [`is_call_tir_of`], [`is_call`] |
 //! | a constant, a scalar | [`is_const`], [`is_scalar`] |
 //! | a tuple, an element | [`is_tuple`], [`is_tuple_get`] |
-//! | one of two, both, not | `a \| b`, `a & b`, `!a` |
+//! | either, both, not | `a \| b`, `a & b`, `!a` |
 //! | any number of steps | [`is_chain`] |
 //! | attributes | [`attr`](Pattern::attr), [`attr_if`](Pattern::attr_if), [`callee_attr`](Pattern::callee_attr) |
 //! | types | [`ty`](Pattern::ty), [`dtype`](Pattern::dtype), [`rank`](Pattern::rank), [`shape`](Pattern::shape) |
@@ -35,14 +35,14 @@
 //! | captures | [`bind`](Pattern::bind), [`Capture`], [`Match::get`], [`Match::values`] |
 //! | other conditions | [`when`](Pattern::when), [`check`](Pattern::check), [`pure`](Pattern::pure), [`in_one_block`](Pattern::in_one_block) |
 //!
-//! A search looks through variables to their bindings, and through aliases of a value. It does not look through `match_cast`, nor from an element of
-//! a tuple into the tuple.
+//! A search looks through variables to their bindings, and through aliases, but not through `match_cast`, and not from a tuple element into
+//! the tuple.
 //!
 //! # Cost
 //!
-//! Searching a whole function for a pattern takes time proportional to the size of the function, no matter how the pattern's alternatives are nested
-//! or shared. The exception is a capture, or the name of a dimension, that occurs at several places of a match: the search then backtracks to
-//! alternatives that contain it until all places agree. It stops at a root after 10,000 such attempts, which an explanation reports.
+//! Searching a whole function for a pattern takes time proportional to the size of the function, no matter how the pattern's alternatives
+//! are nested or shared. The exception is a capture or named dimension that occurs at several places of a match: the search then backtracks
+//! over the alternatives that contain it until all places agree. It gives up on a root after 10,000 attempts, which an explanation reports.
 
 mod capture;
 mod construct;
@@ -71,8 +71,8 @@ pub use shape::{DimPattern, ShapePattern};
 use crate::ir::{AttrsId, Body, BodyBuilder, DType, Type, Value};
 use std::sync::OnceLock;
 
-/// Returns the function that the examples of this module search: `relu = R.nn.relu(x)`, `twice = R.add(relu, relu)`, `sum = R.add(relu, twice)`. It
-/// lives as long as the process.
+/// Returns the function used in the examples of this module: `relu = R.nn.relu(x)`, `twice = R.add(relu, relu)`, `sum = R.add(relu,
+/// twice)`. The function is never dropped.
 #[doc(hidden)]
 pub fn example() -> (&'static Body, [Value<'static>; 3]) {
     static BODY: OnceLock<Body> = OnceLock::new();

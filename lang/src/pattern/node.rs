@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 /// A description of a value of a function. [The module](crate::pattern) has an overview.
 ///
-/// A pattern is a value: it can be cloned, returned by a function, and be a part of several others. It does not belong to a function, so one pattern
-/// serves a whole module.
+/// A pattern is a value: it can be cloned, returned by a function, and shared by several larger patterns. It does not belong to a function,
+/// so one pattern serves a whole module.
 #[derive(Clone)]
 pub struct Pattern(pub(super) Arc<Node>);
 
-/// A single pattern, without the patterns that contain it.
+/// A single pattern, without the enclosing patterns.
 #[derive(Clone, Default)]
 pub(super) struct Node {
     pub(super) form: Form,
@@ -41,7 +41,7 @@ pub(super) enum Form {
     Or(Vec<Pattern>),
     And(Vec<Pattern>),
     Not(Pattern),
-    /// `first`, or `more`, in which the hole of this number is the chain itself.
+    /// `first`, or `more`, in which the hole with this number is the chain itself.
     Chain {
         hole: u64,
         first: Pattern,
@@ -57,7 +57,7 @@ pub(super) enum Callee {
     Op(Arc<str>),
     /// A function of the module.
     Global(Option<String>),
-    /// A PrimFunc, by `relax.call_tir`.
+    /// A PrimFunc, through `relax.call_tir`.
     Prim(Option<String>),
 }
 
@@ -94,13 +94,13 @@ pub(super) enum Check {
     Closure(Arc<dyn for<'m> Fn(&Match<'m>) -> Result<(), PassError> + Send + Sync>),
 }
 
-/// The patterns of the arguments of a call, or of the elements of a tuple: `[a, b]`, or `..` for any number of any values.
+/// The patterns of the arguments of a call, or of the elements of a tuple: `[a, b]`, or `..` for any values.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Args {
-    /// Any number of any values.
+    /// Any values.
     Any,
-    /// Exactly these, in this order.
+    /// Exactly these values, in this order.
     Each(Vec<Pattern>),
 }
 
@@ -135,7 +135,7 @@ impl From<&Pattern> for Pattern {
 }
 
 impl Node {
-    /// Moves its parts out of the node.
+    /// Moves the parts out of the node.
     fn take_parts(&mut self) -> Vec<Pattern> {
         let mut parts: Vec<Pattern> = std::mem::take(&mut self.parts).into_iter().map(|(_, part)| part).collect();
         match std::mem::take(&mut self.form) {
@@ -186,7 +186,7 @@ impl Pattern {
 
     /// Captures the value under a name, which is the key for [`Match::get`]. `name` is a string, or a typed [`Capture`](super::Capture).
     ///
-    /// A pattern that contains a capture twice matches only if both are the same value.
+    /// A pattern that contains a capture twice matches only if both occurrences are the same value.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -229,7 +229,7 @@ impl Pattern {
         self.part(Part::Arg(u32::try_from(i).unwrap_or(u32::MAX)), pattern)
     }
 
-    /// Requires that at least one argument matches. The first matching one is captured.
+    /// Requires that at least one argument matches. The first matching argument is captured.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -242,7 +242,7 @@ impl Pattern {
         self.part(Part::AnyArg, pattern)
     }
 
-    /// Requires that at least one user of the value matches. The first matching one is captured.
+    /// Requires that at least one user of the value matches. The first matching user is captured.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -257,8 +257,8 @@ impl Pattern {
         self.part(Part::User, user)
     }
 
-    /// Requires that the value has a single user, perhaps with several uses, and that this user matches. A result of a function or branch does not
-    /// match, because the return is another user.
+    /// Requires that the value has a single user, possibly with several uses, and that the user matches. The result of a function or branch
+    /// does not match, because the return is also a user.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -272,7 +272,7 @@ impl Pattern {
         self.part(Part::OnlyUser, user)
     }
 
-    /// Requires that the value is used exactly once and is not a result. A fusion needs this for every value but its last.
+    /// Requires that the value is used exactly once and is not a result. In a fusion, every value but the last needs this.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -297,7 +297,7 @@ impl Pattern {
         self.test(Test::Pure)
     }
 
-    /// Requires that the attribute `key` has this value.
+    /// Requires that the attribute `key` has the given value.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -329,7 +329,8 @@ impl Pattern {
         self.test(Test::AttrIf(key.to_string(), expected.to_string(), Arc::new(condition)))
     }
 
-    /// Requires that the called function has this attribute. The matcher needs the module: [`Matcher::in_module`](super::Matcher::in_module).
+    /// Requires that the called function has the given attribute. The matcher needs the module:
+    /// [`Matcher::in_module`](super::Matcher::in_module).
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -343,7 +344,7 @@ impl Pattern {
         self.test(Test::CalleeAttr(key.to_string(), value.into()))
     }
 
-    /// Requires this type. For shapes with symbolic dimensions use [`Pattern::shape`].
+    /// Requires the given type. For shapes with symbolic dimensions, use [`Pattern::shape`].
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -356,7 +357,7 @@ impl Pattern {
         self.test(Test::Type(ty))
     }
 
-    /// Requires this data type; for a tensor, that of its elements.
+    /// Requires the given data type or, for a tensor, element type.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -369,7 +370,7 @@ impl Pattern {
         self.test(Test::DType(dtype))
     }
 
-    /// Requires a tensor or shape with this number of dimensions.
+    /// Requires a tensor or shape with the given number of dimensions.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -381,9 +382,9 @@ impl Pattern {
         self.test(Test::Rank(rank))
     }
 
-    /// Requires a tensor or shape with these dimensions: an array of integers, or a tuple of integers and names. A name matches any dimension,
-    /// including a symbolic one. A name that appears twice must match the same dimension both times; `"_"` matches any dimension each time.
-    /// [`Match::dim`] returns the dimension that a name matched.
+    /// Requires a tensor or shape with these dimensions: an array of integers, or a tuple of integers and names. A name matches any
+    /// dimension, including a symbolic one. A repeated name must match the same dimension each time, except `"_"`, which always matches any
+    /// dimension. [`Match::dim`] returns the dimension that a name matched.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -413,8 +414,8 @@ impl Pattern {
         self.test(Test::When(expected.to_string(), Arc::new(condition)))
     }
 
-    /// Requires that `check` accepts the match of this pattern; its error is the reason for a rejection. It is called for the first way in which the
-    /// pattern matches here, with the captures of this pattern only.
+    /// Requires that `check` accepts the match of this pattern; its error is the reason for a rejection. `check` is called for the first
+    /// way in which the pattern matches, with only the captures of this pattern.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -433,7 +434,7 @@ impl Pattern {
         self.with(|node| node.checks.push(Check::Closure(Arc::new(check))))
     }
 
-    /// Requires that all calls, tuples and elements that this pattern matched are directly in one block, so that they can become a function.
+    /// Requires that all calls, tuples and elements matched by this pattern are directly in one block, so that they can become a function.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -446,13 +447,13 @@ impl Pattern {
         self.with(|node| node.checks.push(Check::OneBlock))
     }
 
-    /// Requires a constant with one element, which has this value.
+    /// Requires a constant with a single element equal to `value`.
     pub(super) fn scalar(self, value: f64) -> Pattern {
         self.test(Test::Scalar(value))
     }
 }
 
-/// `a | b`: matches the first pattern that matches.
+/// `a | b`: matches if one of the patterns matches; `a` is tried first.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -488,7 +489,7 @@ impl BitAnd for Pattern {
     }
 }
 
-/// `!a`: matches if the pattern does not. It captures nothing; captures in it refer to values captured before it.
+/// `!a`: matches if the pattern does not. It captures nothing; captures in it refer to values that were captured earlier.
 ///
 /// ```
 /// use plugin_api::prelude::*;

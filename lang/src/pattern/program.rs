@@ -1,4 +1,4 @@
-//! A pattern compiled for search: its parts in one table, with the parts that need backtracking.
+//! A pattern compiled for search: a table of its parts, with marks for those that need backtracking.
 
 use super::matched::DIM;
 use super::node::{Args, Callee, Check, Form, Node, Part, Pattern, Test};
@@ -11,11 +11,11 @@ pub(super) struct Program {
     pub(super) rows: Vec<Row>,
     /// Captures and named dimensions.
     pub(super) slots: Vec<String>,
-    /// For each slot, true if it is filled in at more than one place, so that the places must agree.
+    /// For each slot, true if it is filled at more than one place, and the places must agree.
     pub(super) shared: Vec<bool>,
     /// Operators that are compared.
     pub(super) ops: Vec<Arc<str>>,
-    /// The operators that the root can call, as positions in `ops`; `None` if it can match something else.
+    /// The operators that the root can call, as positions in `ops`; `None` if it can match other values.
     pub(super) root_ops: Option<Vec<usize>>,
 }
 
@@ -27,9 +27,10 @@ pub(super) struct Row {
     pub(super) captures: Vec<usize>,
     /// Slots of named dimensions, with the position of the dimension.
     pub(super) dims: Vec<(usize, usize)>,
-    /// True if it contains a slot that is also filled in elsewhere; its alternatives then stay open after a match.
+    /// True if the row contains a slot that is also filled elsewhere; its alternatives then stay open after a
+    /// match.
     pub(super) open: bool,
-    /// True if its result for each value is cached.
+    /// True if the result for each value is cached.
     pub(super) memo: bool,
 }
 
@@ -45,7 +46,7 @@ pub(super) enum Head {
     Or(Vec<usize>),
     And(Vec<usize>),
     Not(usize),
-    /// The row of a chain, from within its step.
+    /// The row of the enclosing chain, inside its step.
     Again(usize),
     /// A hole outside its chain.
     Nothing,
@@ -66,12 +67,12 @@ impl Row {
         head.into_iter().chain(self.parts.iter().map(|(_, part)| *part))
     }
 
-    /// Returns true if its own head or parts can match in more than one way.
+    /// Returns true if the head or the parts can match in more than one way.
     pub(super) fn has_choice(&self) -> bool {
         matches!(self.head, Head::Or(_)) || self.parts.iter().any(|(part, _)| matches!(part, Part::AnyArg | Part::User))
     }
 
-    /// Returns true if the row has work to do after all of its parts matched.
+    /// Returns true if the row has work left after all parts matched.
     pub(super) fn has_end(&self) -> bool {
         self.memo || !self.checks().is_empty() || self.has_choice() && !self.open
     }
@@ -141,7 +142,7 @@ impl Program {
         program
     }
 
-    /// Returns the operators of the calls that a row can match; `None` if it can match something else.
+    /// Returns the operators of the calls that a row can match; `None` if it can match other values.
     fn ops_of(&self, row: usize, deep: usize) -> Option<Vec<usize>> {
         let deep = deep.checked_sub(1)?;
         match &self.rows[row].head {
@@ -157,7 +158,7 @@ impl Program {
 }
 
 impl Builder {
-    /// Returns the row of a pattern; a new row is filled later.
+    /// Returns the row of a pattern; a new row is filled in later.
     fn row(&mut self, pattern: &Pattern) -> usize {
         let pointer = Arc::as_ptr(&pattern.0);
         if let Some(at) = self.known.get(&pointer) {
@@ -244,7 +245,7 @@ fn position<T: PartialEq>(all: &mut Vec<T>, one: T) -> usize {
     })
 }
 
-/// Returns for each row and slot how often one match of the row fills in the slot: 0, 1, or more (2).
+/// Returns, for each row and slot, how often one match of the row fills the slot: 0, 1, or more (2).
 fn filled(rows: &[Row], slots: usize) -> Vec<Vec<u8>> {
     let mut filled = vec![vec![0u8; slots]; rows.len()];
     loop {
@@ -264,7 +265,7 @@ fn filled(rows: &[Row], slots: usize) -> Vec<Vec<u8>> {
 fn filled_by(row: &Row, filled: &[Vec<u8>], slots: usize) -> Vec<u8> {
     let mut now = vec![0u8; slots];
     if let Head::Or(all) = &row.head {
-        // Only one alternative takes part in a match.
+        // Only one alternative is part of a match.
         for one in all {
             now.iter_mut().zip(&filled[*one]).for_each(|(now, more)| *now = (*now).max(*more));
         }

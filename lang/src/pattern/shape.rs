@@ -8,7 +8,7 @@ use crate::ir::Dim;
 pub enum DimPattern {
     /// Any dimension.
     Any,
-    /// This number.
+    /// The given number.
     Int(i64),
     /// Any dimension, but the same dimension everywhere in the pattern.
     Named(String),
@@ -33,7 +33,7 @@ impl From<&str> for DimPattern {
 }
 
 impl DimPattern {
-    /// Returns true if a dimension fits, ignoring names.
+    /// Returns true if a dimension matches; names match any dimension.
     pub(super) fn fits(&self, dim: &Dim) -> bool {
         match self {
             DimPattern::Int(n) => dim.as_int() == Some(*n),
@@ -52,7 +52,7 @@ impl std::fmt::Display for DimPattern {
     }
 }
 
-/// The argument of [`Pattern::shape`](super::Pattern::shape): an array or vector of numbers or of names, or a tuple of both.
+/// The argument of [`Pattern::shape`](super::Pattern::shape): an array or vector of numbers or names, or a tuple of both.
 pub trait ShapePattern {
     /// Returns the dimensions.
     fn dims(self) -> Vec<DimPattern>;

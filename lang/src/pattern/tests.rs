@@ -1,11 +1,12 @@
-//! Tests of the cost of a search, counted in steps, and of its results.
+//! Tests of search results, and of the search cost in steps.
 
 use super::*;
 use crate::ir::{Attr, Call, Constant, Dim, Module};
 use crate::rewrite::mutators::Action;
 use crate::{PassError, bail};
 
-/// Builds a function whose bindings `f` writes, given its builder, its parameter `x` and their type; returns the last one.
+/// Builds a function whose bindings `f` writes, given its builder, its parameter `x` and their type; returns the last
+/// binding.
 fn function(f: impl FnOnce(&mut Calls)) -> Body {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
@@ -48,7 +49,7 @@ fn cost(pattern: &Pattern, body: &Body) -> (u64, usize) {
     (search.steps(), found)
 }
 
-/// Builds a ladder of `n` rungs: each adds the one before to itself.
+/// Builds a ladder of `n` rungs: each adds the previous rung to itself.
 fn ladder(n: usize) -> Body {
     function(|calls| {
         for i in 0..n {
@@ -58,7 +59,7 @@ fn ladder(n: usize) -> Body {
     })
 }
 
-/// Checks that the steps at most double if the function does.
+/// Checks that doubling the function at most doubles the steps.
 fn assert_linear(pattern: &Pattern, body: impl Fn(usize) -> Body) {
     let (small, large) = (cost(pattern, &body(1000)), cost(pattern, &body(2000)));
     assert!(large.0 <= 2 * small.0 + small.0 / 20, "{small:?}, then {large:?}");
@@ -67,7 +68,7 @@ fn assert_linear(pattern: &Pattern, body: impl Fn(usize) -> Body) {
 
 #[test]
 fn alternatives_that_share_parts_cost_no_more_than_their_parts() {
-    // Each level has two alternatives, which both begin with the level below: as a tree, there are 2^40 ways.
+    // Each level has two alternatives, which both begin with the level below: there are 2^40 combinations.
     let mut pattern = is_op("relax.add", ..);
     for _ in 0..40 {
         let below = pattern.clone();
@@ -101,7 +102,7 @@ fn chains_and_users_are_looked_at_once() {
     let chain_of_adds = is_chain(is_param(), |inner| is_op("relax.add", ..).any_arg(inner));
     assert_linear(&chain_of_adds, ladder);
     assert_eq!(cost(&chain_of_adds, &ladder(500)).1, 500);
-    // Every value uses `x`, and each requires a user of `x` that does not exist.
+    // Every value uses `x`, and the pattern requires a user of `x` that does not exist.
     let star = |n: usize| {
         function(|calls| {
             for i in 0..n {
@@ -133,7 +134,7 @@ fn a_shared_capture_goes_back_to_alternatives() -> Result<(), PassError> {
 
 #[test]
 fn a_search_that_must_try_too_much_gives_up_and_says_so() {
-    // The thirty captures can be bound in 2^30 ways, but none fits.
+    // The thirty captures can be bound in 2^30 ways, but no way fits.
     let mut pattern = is_const();
     for i in 0..30 {
         let name = format!("c{i}");
@@ -308,7 +309,7 @@ fn dimensions_and_functions_are_matched() -> Result<(), PassError> {
     Ok(())
 }
 
-/// The negated pattern already failed when it was tried as a positive one.
+/// The negated pattern already failed when it was tried as a positive pattern.
 #[test]
 fn what_cannot_match_is_explained_although_it_was_looked_at_before() {
     let (body, [relu, ..]) = super::example();

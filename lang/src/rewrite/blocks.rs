@@ -5,7 +5,7 @@ use crate::ir::records::{flag, kind};
 use crate::ir::{Attr, Block, NodeSpec, V, Value};
 
 impl Edit<'_> {
-    /// Turns a dataflow block into a plain one; its variables are visible after it.
+    /// Turns a dataflow block into a plain block, so that its variables are visible after it.
     pub fn to_plain_block(&mut self, block: Block<'_>) {
         let header = self.v(block.header());
         self.update(header, |node| {
@@ -31,13 +31,13 @@ impl Edit<'_> {
         self.update(binding, |node| node.flags &= !flag::INNER);
     }
 
-    /// Makes an output of a dataflow block a variable that is visible only in the block.
+    /// Makes an output of a dataflow block visible only in the block.
     pub fn make_dataflow_var(&mut self, binding: impl Operand) {
         self.update(binding, |node| node.flags |= flag::INNER);
     }
 
-    /// Writes the bindings of a block in another order, each with its nested expressions; returns true if the order changed. A binding with a region,
-    /// such as a local function, cannot be moved.
+    /// Reorders the bindings of a block, each with its nested expressions; returns true if the order changed. A binding with a region, such
+    /// as a local function, cannot be moved.
     pub fn reorder(&mut self, block: Block<'_>, order: &[Value<'_>]) -> bool {
         if block.bindings().eq(order.iter().copied()) {
             return false;
@@ -47,7 +47,7 @@ impl Edit<'_> {
         true
     }
 
-    /// Sets one attribute of a value; the others are kept.
+    /// Sets one attribute of a value; keeps the others.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -78,7 +78,7 @@ impl Edit<'_> {
         self.set_attrs(v, attrs);
     }
 
-    /// Removes one attribute of a value; the others are kept.
+    /// Removes one attribute of a value; keeps the others.
     pub fn remove_attr(&mut self, value: impl Operand, key: &str) {
         let v = value.of(self);
         let attrs: Vec<(String, Attr)> = self.with(v, |value| value.attrs().to_owned());

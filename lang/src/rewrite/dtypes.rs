@@ -6,7 +6,7 @@ use crate::ir::storage::sections::Sections;
 use crate::ir::{Body, DType, SealError, Tensor, Value};
 
 impl Body {
-    /// Replaces each data type in types, buffers, expressions and attributes, and converts constants. Types are not inferred again.
+    /// Replaces each data type in types, buffers, expressions and attributes, and converts constants. Does not infer types again.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -23,7 +23,7 @@ impl Body {
     /// ```
     ///
     /// # Errors
-    /// If the data of a constant cannot be converted, or the function is not valid with the new types.
+    /// If the data of a constant cannot be converted, or the function is not valid with the new data types.
     pub fn with_dtypes(&self, to: &dyn Fn(DType) -> DType) -> Result<Body, SealError> {
         let mut s = Sections::copy_of(self.raw());
         let to = |dtype: u32| to(DType(dtype)).0;
@@ -53,7 +53,7 @@ impl Body {
     }
 }
 
-/// Converts the data of constants; their types are replaced with all others.
+/// Converts the data of constants; their types are replaced together with all other types.
 fn constants(body: &Body, s: &mut Sections, to: &dyn Fn(u32) -> u32) -> Result<(), SealError> {
     for leaf in 0..s.leaves.len() as u32 {
         let value = Value::leaf_of(body, leaf);
@@ -80,7 +80,7 @@ fn converted(constant: &Constant<'_>, dtype: DType) -> Option<Tensor> {
     Some(Tensor::new(array.view().bytes()))
 }
 
-/// Adds new strings for those of `ids` that name a data type to be replaced; returns pairs of old and new ids.
+/// Adds the replacements of the strings in `ids` that name a replaced data type; returns pairs of old and new ids.
 fn strings(s: &mut Sections, ids: &[u32], to: &dyn Fn(u32) -> u32) -> Vec<(u32, u32)> {
     let mut out: Vec<(u32, u32)> = Vec::new();
     for id in ids.iter().filter(|id| **id != NONE) {

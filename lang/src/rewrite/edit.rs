@@ -1,7 +1,7 @@
-//! Rewriting: a mutable copy of a body, changed in place. Insertions are collected separately, and one compaction at the end applies them.
+//! Rewriting: a mutable copy of a body, changed in place. Insertions are collected separately, and applied by one compaction at the end.
 //!
-//! Old values keep their ids while editing, so a pass reads `Value`s of the body and writes `V`s of the edit. `k` changes cost O(nodes + k log k) in
-//! total. An edit without changes returns the same handle.
+//! Old values keep their ids while editing, so a pass reads `Value`s of the body and writes `V`s. `k` changes cost O(nodes + k log k) in
+//! total. An edit without changes keeps the handle.
 
 mod compact;
 mod limit;
@@ -47,7 +47,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns the old position, and true for a position before the node there, or false for one after the previous node.
+    /// Returns the old position, and true for a position before the node there, or false for a position after the previous node.
     pub(crate) fn position(self) -> (u32, bool) {
         (self.at, self.before)
     }
@@ -64,8 +64,8 @@ enum Item {
 
 /// A body under modification.
 ///
-/// Values of the old body stay valid while it is edited. [`Edit::v`] converts one to a value of the edit, which can be an operand of new nodes.
-/// [`Edit::finish`] validates the result.
+/// Values of the old body stay valid while it is edited. [`Edit::v`] converts an old value to a value of the edit, which can be an operand
+/// of new nodes. [`Edit::finish`] validates the result.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -115,11 +115,11 @@ pub struct Edit<'b> {
     symbols: Option<HashMap<u32, u32>>,
     /// The function that completes the new body.
     complete: Option<fn(&Body) -> Result<Body, SealError>>,
-    /// State that [`Edit::outline`] keeps about the groups that it made before.
+    /// The groups created by earlier calls of [`Edit::outline`].
     pub(crate) groups: crate::rewrite::outline::Groups,
 }
 
-/// Returns the node to which `op` refers, following all replacements.
+/// Returns the node that `op` refers to after all replacements.
 fn resolved(forward: &[u32], mut op: u32) -> u32 {
     let mut steps = 0;
     while let Some(next) = forward.get(op as usize).copied().filter(|next| *next != NONE) {
@@ -180,7 +180,7 @@ impl Body {
         self.without(drop)
     }
 
-    /// Returns a Relax function without these bindings. Nothing is added, so no table is copied.
+    /// Returns a Relax function without the given bindings. Nothing is added, so no table is copied.
     fn without(&self, dropped: Vec<Value<'_>>) -> Result<Body, SealError> {
         let raw = self.raw();
         let mut state = vec![State::Keep; self.len()];
@@ -205,7 +205,7 @@ impl<'b> Edit<'b> {
         self.old
     }
 
-    /// Converts a value of the old body to one of this edit.
+    /// Converts a value of the old body to a value of this edit.
     pub fn v(&self, value: Value<'_>) -> V {
         debug_assert!(std::ptr::eq(value.raw, self.old.raw()), "the value belongs to another body; import it first");
         self.b.v(value.op)
@@ -221,7 +221,7 @@ impl<'b> Edit<'b> {
         self.b.with(v.of(self), f)
     }
 
-    /// Returns the number of nodes so far, old and new.
+    /// Returns the number of old and new nodes.
     pub(crate) fn n_nodes(&self) -> usize {
         self.b.pool.s.nodes.len()
     }
@@ -233,7 +233,7 @@ impl<'b> Edit<'b> {
         words.iter().filter(|op| **op & LEAF_BIT == 0).map(|op| self.b.v(*op)).collect()
     }
 
-    /// Returns true if anything was changed so far.
+    /// Returns true if the edit contains changes.
     pub fn is_dirty(&self) -> bool {
         self.dirty || self.attrs_changed
     }
@@ -261,15 +261,14 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// Redirects every use of `value` to `with`, and removes `value`. Its nested expressions are removed as well unless
-    /// new nodes use them. If `with` itself uses `value`, that use still refers to the old value, which is kept before
-    /// `with`.
+    /// Redirects every use of `value` to `with`, and removes `value`. Its nested expressions are also removed unless new nodes use them.
+    /// If `with` uses `value`, that use still refers to the old value, which is kept before `with`.
     pub fn replace(&mut self, value: Value<'_>, with: impl Operand) {
         self.forward_to(value, with);
         self.discard(value);
     }
 
-    /// Removes a node and its content. Expressions nested in its operands are also removed if nothing uses them in the end.
+    /// Removes a node and its content. Expressions nested in its operands are also removed if they are unused at the end.
     pub fn discard(&mut self, value: Value<'_>) {
         if let Some(state) = value.index().and_then(|i| self.state.get_mut(i)) {
             *state = State::Removed;
@@ -286,7 +285,7 @@ impl<'b> Edit<'b> {
         if self.forward.is_empty() {
             self.forward.resize(self.n_old as usize, NONE);
         }
-        // Only uses of nodes of the old body can be redirected.
+        // Only uses of old nodes can be redirected.
         let Some(forward) = self.forward.get_mut(from as usize) else { return };
         *forward = to;
         self.dirty = true;
@@ -303,7 +302,7 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// Returns true if two nodes are directly in one region; a new node is assumed to be in the right one.
+    /// Returns true if two nodes are directly in the same region; a new node is assumed to be in the right region.
     fn same_region(&mut self, a: u32, b: u32) -> bool {
         a >= self.n_old || b >= self.n_old || self.parents()[a as usize] == self.parents()[b as usize]
     }
@@ -315,7 +314,7 @@ impl<'b> Edit<'b> {
         &self.parents
     }
 
-    /// Returns the scalar of the old body for a symbolic variable.
+    /// Returns the old body's scalar for a symbolic variable.
     #[doc(hidden)]
     pub fn scalar_of(&mut self, sym: Sym) -> Option<Value<'b>> {
         let old = self.old;
@@ -326,7 +325,7 @@ impl<'b> Edit<'b> {
         symbols.get(&sym.id).map(|at| old.value_at(*at as usize))
     }
 
-    /// Returns true if a value of this edit is directly in the region of an old one, or is new.
+    /// Returns true if a value of this edit is new, or is directly in the same region as an old value.
     pub(crate) fn stands_with(&mut self, v: V, value: Value<'_>) -> bool {
         self.same_region(v.op, value.op)
     }
@@ -337,7 +336,7 @@ impl<'b> Edit<'b> {
         self.old.value_at(header as usize).kind()
     }
 
-    /// Wraps an old expression that got a name, and its nested expressions, in a block.
+    /// Wraps a newly named old expression and its nested expressions in a block.
     pub(crate) fn enclose_old(&mut self, value: Value<'_>) {
         let place = self.place;
         self.before(value).open(NodeSpec::new(kind::BLOCK), &[], None);
@@ -370,7 +369,7 @@ impl<'b> Edit<'b> {
         self.side.insert(first, (place, Item::Open(block.op)));
     }
 
-    /// Returns the value to which a use of `v` now refers.
+    /// Returns the value that uses of `v` now refer to.
     pub fn resolve(&self, v: impl Operand) -> V {
         self.b.v(self.resolve_word(v.of(self).op))
     }
@@ -379,17 +378,17 @@ impl<'b> Edit<'b> {
         resolved(&self.forward, op)
     }
 
-    /// Returns true if a value of the old body was removed.
+    /// Returns true if an old value was removed.
     pub fn is_removed(&self, value: Value<'_>) -> bool {
         value.index().is_some_and(|i| self.state.get(i).is_some_and(|state| *state == State::Removed))
     }
 
-    /// Returns true if the header of a region of the old body was removed while its content is kept.
+    /// Returns true if the header of an old region was removed, but its content kept.
     pub(crate) fn is_dissolved(&self, value: Value<'_>) -> bool {
         value.index().is_some_and(|i| self.state.get(i).is_some_and(|state| *state == State::Dissolved))
     }
 
-    /// Replaces one operand of a node, old or new.
+    /// Replaces one operand of an old or new node.
     pub fn set_operand(&mut self, v: impl Operand, i: usize, with: impl Operand) {
         let (op, with) = (self.b.word(v.of(self)), self.b.word(with.of(self)));
         let s = &mut self.b.pool.s;
@@ -456,13 +455,13 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// Moves the current place before `value` and the expressions nested in it.
+    /// Moves the current place before `value` and its nested expressions.
     pub fn before(&mut self, value: Value<'_>) -> &mut Self {
         self.place = Place { at: self.start_of(value), before: true, anchor: 0 };
         self
     }
 
-    /// Returns the position of the first of the nested expressions that directly precede a statement.
+    /// Returns the position of the first of the nested expressions directly before a statement.
     pub(crate) fn start_of(&self, value: Value<'_>) -> u32 {
         let raw = self.old.raw();
         let Some(mut at) = value.index() else { return self.n_old };
@@ -500,7 +499,7 @@ impl<'b> Edit<'b> {
         self.place = place;
     }
 
-    /// Returns the number of insertions so far; insertions at one place keep their order.
+    /// Returns the number of insertions; insertions at the same place keep their order.
     pub(crate) fn n_inserted(&self) -> u32 {
         self.side.len() as u32
     }
@@ -530,7 +529,7 @@ impl<'b> Edit<'b> {
     /// Moves the current place to the start of a region.
     pub fn at_start(&mut self, header: Value<'_>) -> &mut Self {
         let at = header.index().map_or(self.n_old, |i| i as u32 + 1);
-        // Inner regions may end here, but not this one, even if it is empty.
+        // Inner regions may end here, but this region does not, even if it is empty.
         self.place = Place { at, before: false, anchor: !header.op.saturating_add(1) };
         self
     }
@@ -554,7 +553,7 @@ impl<'b> Edit<'b> {
         self.insert(Item::Node(v.op));
     }
 
-    /// Opens a region at the current place; [`Edit::close`] ends it at the place current then.
+    /// Opens a region at the current place; [`Edit::close`] closes it at the current place of that call.
     pub fn open(&mut self, spec: NodeSpec, ops: &[V], name: Option<&str>) -> V {
         let v = self.b.node(spec.flags(flag::REGION), ops, name);
         self.insert(Item::Open(v.op));
@@ -580,7 +579,7 @@ impl<'b> Edit<'b> {
         self.side.push((self.place, item));
     }
 
-    /// Compacts, validates and makes the new body; returns the same handle if nothing was changed.
+    /// Compacts and validates the new body. An unchanged body keeps its handle.
     ///
     /// # Errors
     /// If a removed value is still used, or the result is not valid.
@@ -617,7 +616,7 @@ impl<'b> Edit<'b> {
         if !self.is_tir() {
             self.name_shared();
         }
-        // The sort is stable, so items at one place keep the order in which they were added.
+        // The sort is stable, so items at the same place keep their insertion order.
         self.side.sort_by_key(|(place, _)| *place);
         let old = std::mem::take(&mut self.b.pool.s);
         let changes = Changes { state: &self.state, side: &self.side, forward: &self.forward };
@@ -631,7 +630,7 @@ impl<'b> Edit<'b> {
         self.old.kind() == BodyKind::PrimFunc
     }
 
-    /// Counts how often the remaining nodes use each node.
+    /// Counts the uses of each node by remaining nodes.
     fn uses_left(&self) -> Vec<u32> {
         let s = &self.b.pool.s;
         let mut uses = vec![0u32; s.nodes.len()];

@@ -1,4 +1,4 @@
-//! Edits of functions as a whole: their names and visibility.
+//! Edits of whole functions: names and visibility.
 
 use crate::PassError;
 use crate::ir::records::flag;
@@ -8,7 +8,7 @@ use crate::rewrite::Edit;
 use std::collections::BTreeMap;
 
 impl Edit<'_> {
-    /// Makes the function public or, if `private` is true, callable only from functions of its module.
+    /// Makes the function public or, if `private` is true, callable only from its module.
     pub fn set_private(&mut self, private: bool) {
         let root = self.old().root();
         self.update(root, |node| match private {
@@ -17,7 +17,7 @@ impl Edit<'_> {
         });
     }
 
-    /// Renames the uses of each function of the module for which `rename` returns a new name.
+    /// Renames references to the module functions for which `rename` returns a new name.
     pub fn rename_globals(&mut self, rename: impl Fn(&str) -> Option<String>) {
         for value in self.old().values() {
             for (at, operand) in value.operands().enumerate() {
@@ -31,8 +31,8 @@ impl Edit<'_> {
 }
 
 impl Module {
-    /// Returns the name of each function outside of the module. For a public function, that is its `global_symbol` if
-    /// it has one. A private function whose name collides with one of these names gets another name.
+    /// Returns the name of each function outside of the module. For a public function, this is its `global_symbol`, if any. A private
+    /// function whose name collides with one of these names gets a new name.
     ///
     /// # Errors
     /// If two public functions have the same name.
@@ -54,8 +54,8 @@ impl Module {
         Ok(names)
     }
 
-    /// Renames functions and their uses in the module. `names` maps old names to new ones; functions that it does not contain keep their names.
-    /// Returns the same handle if no name changes.
+    /// Renames functions and the references to them. `names` maps old names to new names; other functions keep their names. The handle
+    /// stays the same if no name changes.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -76,7 +76,7 @@ impl Module {
     /// ```
     ///
     /// # Errors
-    /// If two functions would have the same name.
+    /// If two functions would get the same name.
     pub fn rename_functions(&self, names: &BTreeMap<String, String>) -> Result<Module, PassError> {
         let changed = |name: &str| names.get(name).filter(|new| *new != name).cloned();
         if !self.functions().any(|(name, _)| changed(name).is_some()) {

@@ -6,9 +6,9 @@ use crate::ir::{AttrsId, NodeSpec, TypeId, Value};
 use crate::rewrite::Edit;
 
 impl Edit<'_> {
-    /// Replaces an If by one of its branches (0: then, 1: else). The bindings of the branch take its place in its
-    /// block, and uses of the If refer to the result of the branch. If the If has a wider type than the result, the
-    /// result is bound again with the wider type.
+    /// Replaces an If by one of its branches (0: then, 1: else). The bindings of the branch replace the If in its
+    /// block, and uses of the If refer to the result of the branch. If the If has a wider type than that result,
+    /// the result is bound with the wider type.
     ///
     /// # Errors
     /// If the value is not an If, or the branch does not exist.

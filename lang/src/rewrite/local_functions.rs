@@ -61,8 +61,8 @@ impl Edit<'_> {
 }
 
 impl Body {
-    /// Returns a public function with the same parameters that contains this one as a local function and calls it. The local function lacks the
-    /// attributes named in `without`.
+    /// Returns a public function with the same parameters that contains this function as a local function and calls it. The local function
+    /// lacks the attributes named in `without`.
     ///
     /// ```
     /// use plugin_api::prelude::*;

@@ -1,8 +1,8 @@
-//! Rewriting value by value: `body.rewrite(|value, rw| …)`, and mutators with a hook for each kind: [`ExprMutator`] for Relax, [`ExprMutatorBase`]
-//! for Relax that need not be in A-normal form, [`StmtMutator`] for TIR.
+//! Rewriting value by value: `body.rewrite(|value, rw| …)`, and mutators with a hook per kind of value: [`ExprMutator`] for Relax,
+//! [`ExprMutatorBase`] for Relax outside A-normal form, [`StmtMutator`] for TIR.
 //!
-//! Each makes one forward pass over the old body. Nothing is copied before the first change, so a rewrite without changes costs one traversal and
-//! returns the same handle.
+//! Each makes one forward pass over the old body. Nothing is copied before the first change, so a rewrite without changes costs one
+//! traversal and keeps the handle.
 
 use crate::PassError;
 use crate::ir::records::{LEAF_BIT, flag, kind};
@@ -15,10 +15,10 @@ use crate::rewrite::Edit;
 pub enum Action {
     /// The value is kept.
     Keep,
-    /// Later uses of the value refer to this one instead. If the value is a binding and this is a new expression, it gets the name of the binding.
-    /// The new expression may use the value itself, so `exp(x)` can become `relu(exp(x))`.
+    /// Later uses of the value refer to the replacement. A new expression that replaces a binding gets its name. The replacement may use
+    /// the value, so `exp(x)` can become `relu(exp(x))`.
     Replace(V),
-    /// The value is removed; nothing may use it in the end.
+    /// The value is removed; it must be unused at the end.
     Remove,
 }
 
@@ -40,13 +40,13 @@ impl<'b> Rewriter<'b> {
         self.current
     }
 
-    /// Returns the underlying edit, with its place before the current value and after its nested expressions.
+    /// Returns the underlying edit, positioned before the current value and after its nested expressions.
     pub fn edit(&mut self) -> &mut Edit<'b> {
         let current = self.current;
         self.edit.get_or_insert_with(|| self.body.edit()).just_before(current)
     }
 
-    /// Returns the current state of a value of the body: the value itself, or its replacement.
+    /// Returns the current state of a value of the body: the value or its replacement.
     pub fn v(&mut self, value: Value<'b>) -> V {
         let edit = self.edit.get_or_insert_with(|| self.body.edit());
         let v = edit.v(value);
@@ -66,7 +66,7 @@ impl<'b> Rewriter<'b> {
         edit.call(callee, args, attrs, ty, false, None)
     }
 
-    /// Builds a call with the callee, attributes, type, type arguments and effect of an old one, and other arguments.
+    /// Builds a call with the callee, attributes, type, type arguments and effect of an old call, but different arguments.
     pub fn call_like(&mut self, call: Call<'b>, args: &[V]) -> V {
         let old = call.value();
         let callee = self.v(call.callee());
@@ -108,7 +108,7 @@ impl<'b> Rewriter<'b> {
         edit.set_type(v, ty);
     }
 
-    /// Returns the number of nodes so far, including those of the old body.
+    /// Returns the number of nodes, including those of the old body.
     fn n_nodes(&self) -> usize {
         self.edit.as_ref().map_or(self.body.len(), |edit| edit.n_nodes())
     }
@@ -144,8 +144,7 @@ impl<'b> Rewriter<'b> {
         self.edit.as_ref().map_or(0, Edit::n_inserted) as usize
     }
 
-    /// Wraps the bindings from `inserted` on in a block if the current value is not in a block, for example as a part of a
-    /// result.
+    /// Wraps the bindings from `inserted` on in a block if the current value is outside any block, for example in a result.
     fn enclose(&mut self, inserted: usize) {
         if self.n_inserted() > inserted
             && self.body.function().is_some()
@@ -173,7 +172,7 @@ impl<'b> Rewriter<'b> {
         // An old value may have been nested in the value that it replaces.
         let unnamed = v.op & LEAF_BIT == 0 && edit.with(v, |v| !v.is_bound() && (v.op >= n_old || v.is_nested()));
         if unnamed && value.is_bound() {
-            // The value may have been renamed before.
+            // The value may already have been renamed.
             let name = edit.with(edit.v(value), |value| value.name().unwrap_or("lv").to_string());
             edit.bind(v, &name);
             let inner = value.node().map_or(0, |node| node.flags & flag::INNER);
@@ -189,9 +188,9 @@ impl<'b> Rewriter<'b> {
 }
 
 impl Body {
-    /// Calls `f` with each value, in program order, and applies the action that it returns. The values are bindings and nested expressions, including
-    /// those of unknown kinds, but not parameters, blocks, branches and results. An If or a nested function comes before its content, which is
-    /// skipped if it is replaced or removed. Returns the same handle if nothing was changed.
+    /// Calls `f` with each value, in program order, and applies the action that it returns. The values are bindings and nested expressions,
+    /// including those of unknown kinds, but not parameters, blocks, branches and results. An If or nested function precedes its content,
+    /// which is skipped if the value is replaced or removed. An unchanged body keeps its handle.
     ///
     /// # Errors
     /// If a removed value is still used, or the result is not valid.
@@ -199,10 +198,10 @@ impl Body {
         self.try_rewrite(|value, rw| Ok(f(value, rw)))
     }
 
-    /// Like [`Body::rewrite`], for an `f` that may fail.
+    /// Like [`Body::rewrite`], for a fallible `f`.
     ///
     /// # Errors
-    /// The first error of `f`, and those of `rewrite`.
+    /// The first error of `f`, or an error of `rewrite`.
     pub fn try_rewrite<'b, E: From<SealError>>(
         &'b self,
         mut f: impl FnMut(Value<'b>, &mut Rewriter<'b>) -> Result<Action, E>,
@@ -226,7 +225,7 @@ fn rewrite_all<'b, E: From<SealError>>(
     while at < body.len() {
         let value = body.value_at(at);
         rw.current = value;
-        // A loop that was removed together with the enclosing loop.
+        // The loop was removed together with the enclosing loop.
         if rw.edit.as_ref().is_some_and(|edit| edit.is_dissolved(value)) {
             at += 1;
             continue;
@@ -240,7 +239,7 @@ fn rewrite_all<'b, E: From<SealError>>(
     Ok(rw.finish()?)
 }
 
-/// The processing of leaves and nodes; each kind of mutator implements it with its own hooks.
+/// The processing of leaves and nodes; each kind of mutator implements this trait with its hooks.
 trait Hooks<'b> {
     /// Visits a value that has a name.
     fn define(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError>;
@@ -251,7 +250,7 @@ trait Hooks<'b> {
 fn mutate<'b>(hooks: &mut impl Hooks<'b>, body: &'b Body) -> Result<Body, PassError> {
     let mut leaves: Vec<Option<Action>> = vec![None; body.raw().leaves().len()];
     rewrite_all(body, |value, rw| {
-        // The result of a function or branch is not passed to a hook, but its leaves are.
+        // The result of a function or branch has no hook, but its leaves are visited.
         visit_leaves(hooks, value, rw, &mut leaves)?;
         if value.is_bound() {
             hooks.define(value, rw)?;
@@ -265,7 +264,7 @@ macro_rules! mutator_trait {
         $(#[$doc])*
         #[allow(unused_variables, reason = "the defaults do nothing")]
         pub trait $name<'b> {
-            /// Rewrites a body; returns the same handle if nothing was changed.
+            /// Rewrites a body; an unchanged body keeps its handle.
             ///
             /// # Errors
             /// The first error of a hook, or the reason why the result is not valid.
@@ -292,8 +291,8 @@ macro_rules! mutator_trait {
                 Ok(Action::Keep)
             }
 
-            /// Visits a value that defines a name, before the hook of its kind: a parameter, including those of nested functions, or a binding; in
-            /// TIR also a variable, a buffer, a block. It can be renamed with [`Rewriter::rename`] or given another type with [`Rewriter::set_type`].
+            /// Visits a value that defines a name, before the hook of its kind: a parameter (also of a nested function) or a binding; in
+            /// TIR also a variable, buffer or block. [`Rewriter::rename`] changes its name, [`Rewriter::set_type`] its type.
             ///
             /// # Errors
             /// Any error that the pass returns.
@@ -301,8 +300,8 @@ macro_rules! mutator_trait {
                 Ok(())
             }
 
-            /// Visits a leaf (operator, constant, number, shape…) once, in the order of first use; a replacement applies to all its uses. Leaves can
-            /// only be replaced by leaves.
+            /// Visits a leaf (operator, constant, number, shape…) once, in the order of first use; a replacement applies to all its uses. A
+            /// leaf can be replaced only by a leaf.
             ///
             /// # Errors
             /// Any error that the pass returns.
@@ -345,15 +344,14 @@ macro_rules! expr_mutator {
 }
 
 expr_mutator! {
-    /// Rewrites with a hook for each kind, like TVM's mutators: override the relevant hooks and return the action for
-    /// the value. The input need not be in A-normal form: a nested expression is visited before its user and stays
-    /// nested. Expressions that a hook writes stay nested as well. [`ExprMutator`] names the expressions that it
-    /// writes.
+    /// Rewrites with a hook for each kind, like TVM's mutators: override the relevant hooks and return the action for the value. The input
+    /// need not be in A-normal form: a nested expression is visited before its user and stays nested. Expressions written by hooks also
+    /// stay nested, whereas [`ExprMutator`] names them.
     ///
     /// Types are kept. If new values change the types of their users, call [`infer_types`](crate::typing::infer_types::infer_types) to update them.
     ///
-    /// Hooks receive values of the old body. [`Rewriter::v`] returns the current state of an operand; it replaces TVM's memo, and is always complete,
-    /// because operands precede their users. Nothing is visited twice, and no recursion is used.
+    /// Hooks receive values of the old body. [`Rewriter::v`] returns the current state of an operand; it replaces TVM's memo, and is always
+    /// up to date, because operands precede their users. Each value is visited once, without recursion.
     ///
     /// The example removes two consecutive negations, including nested ones:
     ///
@@ -405,10 +403,10 @@ impl<'b, M: ExprMutatorBase<'b>> Hooks<'b> for BaseHooks<'_, M> {
 }
 
 expr_mutator! {
-    /// Like [`ExprMutatorBase`], but expressions that a hook writes are brought into A-normal form: the operands of a
-    /// new expression become bindings, so they may be used more than once. A block is created where needed.
+    /// Like [`ExprMutatorBase`], but brings expressions written by hooks into A-normal form: their operands become bindings, and may
+    /// therefore be used repeatedly. Blocks are created where needed.
     ///
-    /// The first example removes an If whose branches only return the same value:
+    /// The first example removes an If whose branches merely return the same value:
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -438,7 +436,7 @@ expr_mutator! {
     /// # Ok::<(), PassError>(())
     /// ```
     ///
-    /// The second one replaces elements of locally built tuples by the original values:
+    /// The second example replaces elements of locally built tuples by the original values:
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -468,8 +466,8 @@ expr_mutator! {
     /// # Ok::<(), PassError>(())
     /// ```
     ///
-    /// The third one merges two convolutions into one call if only the second uses the first; [`Users`](crate::walk::users::Users) finds the users of
-    /// each value:
+    /// The third example merges two convolutions into one call if the second is the only user of the first;
+    /// [`Users`](crate::walk::users::Users) finds the users of each value:
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -522,14 +520,14 @@ impl<'b, M: ExprMutator<'b>> Hooks<'b> for NormalHooks<'_, M> {
 }
 
 mutator_trait! {
-    /// Rewrites TIR with a hook for each kind of statement, and for expressions. Return [`Action::Remove`] to remove a statement; write new ones
-    /// before it with [`Rewriter::tir`]. An expression is replaced by another one, as with [`ExprMutatorBase`]. Hooks visit a statement before its
+    /// Rewrites TIR with a hook for each kind of statement, and for expressions. Return [`Action::Remove`] to remove a statement; write new
+    /// statements before it with [`Rewriter::tir`]. Expressions are replaced as in [`ExprMutatorBase`]. Hooks visit a statement before its
     /// content; the content of a removed statement is not visited.
     ///
     /// After [`Tir::loop_body`](crate::tir::Tir::loop_body) or [`Tir::content`](crate::tir::Tir::content), return [`Action::Keep`]: the call has
     /// already removed the statement and kept its content, which is visited next. [`Action::Remove`] would also remove the content.
     ///
-    /// The example replaces a loop of one iteration by its body:
+    /// The example replaces a single-iteration loop by its body:
     ///
     /// ```
     /// use plugin_api::prelude::*;

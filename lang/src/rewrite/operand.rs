@@ -1,11 +1,11 @@
-//! The arguments of methods of an edit: values of the old body, or new ones.
+//! The arguments of edit methods: old or new values.
 
 use super::Edit;
 use crate::ir::{Call, V, Value};
 
-/// A value of an edit: one of the old body ([`Value`], [`Call`]), or a new one ([`V`]).
+/// A value of an edit: an old value ([`Value`], [`Call`]) or a new value ([`V`]).
 pub trait Operand: Copy {
-    /// Converts the value to one of an edit.
+    /// Converts the value to a value of an edit.
     fn of(self, edit: &Edit<'_>) -> V;
 }
 

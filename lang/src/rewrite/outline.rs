@@ -11,10 +11,10 @@ use crate::walk::in_place::InPlace;
 use crate::walk::users::{Users, statement_in};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The position of a node while groups are made: old position, before (0), at (1) or after (2) it, order of insertion.
+/// The position of a node while groups are outlined: old position; before (0), at (1) or after (2) it; insertion order.
 type Key = (u32, u8, u32);
 
-/// State that an edit keeps between its groups, so that the cost of each depends only on its own size.
+/// State kept between the groups of an edit, so that the cost of each group depends only on its size.
 #[derive(Default)]
 pub(crate) struct Groups {
     facts: Option<Facts>,
@@ -52,17 +52,17 @@ impl Facts {
 }
 
 impl Edit<'_> {
-    /// Moves `values`, bindings of one block, into a new private function of `module`, and writes one call of it. The function is named `hint`, with
-    /// a number if that name is taken; its name is returned.
+    /// Moves `values`, bindings of one block, into a new private function of `module`, and calls it once. The function is named `hint`,
+    /// with a number if that name is taken. Returns the name.
     ///
     /// | part of the function | content |
     /// |---|---|
     /// | parameters | the values that the group uses and does not define, in the order of first use |
-    /// | last parameter | a shape with the symbolic variables that the types of the other parameters do not determine, if there are any |
-    /// | result | the values of the group that are used outside it: one, or a tuple of several |
+    /// | last parameter | if necessary, a shape with the symbolic variables that the other parameters' types do not determine |
+    /// | result | the values of the group that are used outside it: a single value or a tuple |
     ///
-    /// The call replaces the last binding of the group. An earlier binding that uses the group is moved after the call, or the call is moved up. Two
-    /// groups of one edit must not share bindings.
+    /// The call replaces the last binding of the group. An earlier binding that uses the group is moved after the call, or the call is
+    /// moved up. Groups of the same edit must not share bindings.
     ///
     /// `a = exp(x); b = relu(a)` becomes `b = fused(x)`:
     ///
@@ -190,7 +190,7 @@ impl Edit<'_> {
         if before { (at, 0, self.n_inserted()) } else { (at - 1, 2, self.n_inserted()) }
     }
 
-    /// Sets the place for the call of a group; returns the statements that must be moved after it.
+    /// Sets the place for the call of a group; returns the statements that must follow it.
     fn find_place(&mut self, group: &Group<'_>, facts: &Facts) -> Result<Vec<usize>, PassError> {
         let (body, users, parents) = (group.body, &facts.users, facts.parents.as_slice());
         let latest = group.inputs.iter().map(|at| (self.defined(body.value_at(*at)), *at)).max();
@@ -225,8 +225,8 @@ impl Edit<'_> {
         self.dependents(group, users, needy, at_last, &statement)
     }
 
-    /// Returns the statements before the last binding of the group that depend on the group. These bindings can also
-    /// come after the call, unless the group needs one of them.
+    /// Returns the statements before the last binding of the group that depend on the group. They can follow the call, unless the group
+    /// needs one of them.
     fn dependents(
         &self,
         group: &Group<'_>,
@@ -267,7 +267,7 @@ impl Edit<'_> {
         Ok(behind.into_iter().collect())
     }
 
-    /// Returns the earliest position that can use a value.
+    /// Returns the earliest position at which a value can be used.
     fn defined(&self, value: Value<'_>) -> Key {
         let at = value.index().unwrap_or(0);
         self.groups.moved.get(&at).map_or((value.end() as u32 - 1, 1, 0), |(key, _)| *key)
@@ -358,7 +358,7 @@ impl<'b> Group<'b> {
         })
     }
 
-    /// Finds the symbolic variables that must be passed. A match_cast defines those that no earlier type mentions.
+    /// Finds the symbolic variables that must be passed. A match_cast defines the variables that no earlier type mentions.
     fn find_symbols(&mut self, first_seen: &[usize]) -> Result<(), PassError> {
         if self.body.raw().var_names().is_empty() {
             return Ok(());
@@ -397,7 +397,7 @@ impl<'b> Group<'b> {
         Ok(())
     }
 
-    /// Checks that the values read by the group, and the statements moved after it, have the same meaning at the place of the call.
+    /// Checks that the values read by the group, and by the statements moved after it, are the same at the place of the call.
     fn stays_right(&self, place: usize, behind: &[usize]) -> Result<(), PassError> {
         let in_place = InPlace::of(self.body);
         for value in self.statements().chain(behind.iter().map(|at| self.body.value_at(*at))) {
@@ -424,7 +424,7 @@ impl<'b> Group<'b> {
         let mut importer = Importer::sparse(self.body);
         let attrs = b.attrs(attrs.iter().cloned());
         b.begin_function(flag::PRIVATE, attrs, None);
-        // This must precede the import of the parameter types, which may use these variables.
+        // This must precede the import of the parameter types, which may mention these variables.
         let mut dims = Vec::new();
         for sym in &self.extra {
             let new = b.sym(self.body.sym_name(sym.id).unwrap_or("n"), sym.dtype);
@@ -464,20 +464,20 @@ impl<'b> Group<'b> {
 }
 
 impl Value<'_> {
-    /// Calls `f` with each symbolic variable in the type, the attributes, and the shapes, scalars and types that the value uses, once for each
+    /// Calls `f` with each symbolic variable in the type, the attributes, and the shapes, scalars and types that the value uses, once per
     /// occurrence.
     pub fn each_symbol(self, f: &mut dyn FnMut(Sym)) {
         symbols_of(self, f);
     }
 }
 
-/// Calls `f` with the symbolic variables of a value: those in its type, its leaf operands and its attributes.
+/// Calls `f` with the symbolic variables of a value: in its type, leaf operands and attributes.
 pub(crate) fn symbols_of(value: Value<'_>, f: &mut dyn FnMut(Sym)) {
     each_symbol(value.ty(), false, f);
     symbols_of_operands(value, |_| true, f);
 }
 
-/// Calls `f` with the symbolic variables in the attributes of a value, and in the leaf operands for whose numbers `counts` returns true.
+/// Calls `f` with the symbolic variables in the attributes of a value, and in the leaf operands for whose indices `counts` returns true.
 pub(crate) fn symbols_of_operands(value: Value<'_>, counts: impl Fn(usize) -> bool, f: &mut dyn FnMut(Sym)) {
     let leaves = value.operands().enumerate().filter(|(at, operand)| operand.is_leaf() && counts(*at));
     for (_, operand) in leaves {
@@ -507,9 +507,8 @@ fn symbols_of_attr(attr: AttrView<'_>, f: &mut dyn FnMut(Sym)) {
     }
 }
 
-/// Calls `f` with the symbolic variables of a type. If `alone` is true, only includes variables that form a whole
-/// dimension, so that a value of the type determines them. Variables in the type of a function belong to that function
-/// and are skipped.
+/// Calls `f` with the symbolic variables of a type. If `alone` is true, includes only variables that form a whole dimension, so that a
+/// value of the type determines them. Variables in the type of a function belong to that function and are skipped.
 pub(crate) fn each_symbol(ty: Ty<'_>, alone: bool, f: &mut dyn FnMut(Sym)) {
     let mut work = vec![ty];
     while let Some(ty) = work.pop() {

@@ -1,4 +1,4 @@
-//! Maintains the visibility of variables of dataflow blocks while values become aliases of others.
+//! Maintains the visibility of dataflow variables when values become aliases.
 
 use crate::ir::records::kind;
 use crate::ir::{AttrsId, Expr, Type, Value};
@@ -7,13 +7,13 @@ use crate::walk::value_map::ValueSet;
 use std::collections::BTreeMap;
 
 impl<'b> Edit<'b> {
-    /// Returns the value of the old body that replaces `value`; `value` itself if it is not replaced, or is replaced by a new value.
+    /// Returns the old value that replaces `value`; `value` itself if it is not replaced, or is replaced by a new value.
     pub fn meaning(&self, value: Value<'b>) -> Value<'b> {
         let now = Value::of_word(self.old(), self.resolve(value).word());
         if now.node().is_some() || now.leaf().is_some() { now } else { value }
     }
 
-    /// Replaces those operands of a value for which `f` returns another value.
+    /// Replaces the operands of a value for which `f` returns a different value.
     pub fn map_operands(&mut self, value: Value<'b>, f: impl Fn(Value<'b>) -> Value<'b>) {
         for (i, operand) in value.operands().enumerate() {
             let with = f(operand);
@@ -29,10 +29,9 @@ impl<'b> Edit<'b> {
         self.update(value, |node| (node.kind, node.attrs, node.a) = (kind::ALIAS, AttrsId::NONE.number(), 0));
     }
 
-    /// Redirects every use of a binding to `source`, and removes the binding. If the binding was an output of a
-    /// dataflow block and `source` is a variable of that block, `source` becomes the output and is returned. `source`
-    /// takes the name of the binding, unless it was already an output. Values that are used after their block only
-    /// because of the merge are handled by [`Edit::promote_outputs`].
+    /// Redirects every use of a binding to `source`, and removes the binding. If the binding was an output of a dataflow block and `source`
+    /// is a variable of that block, `source` becomes the output and is returned. `source` takes the name of the binding, unless it was
+    /// already an output. If a merge makes other values visible after their block, call [`Edit::promote_outputs`].
     pub fn merge(&mut self, value: Value<'b>, source: Value<'b>) -> Option<Value<'b>> {
         let hidden = |edit: &Edit<'_>| edit.with(source, |source| source.is_dataflow_var());
         let was_hidden = hidden(self);
@@ -46,9 +45,9 @@ impl<'b> Edit<'b> {
         Some(source).filter(|source| !source.is_leaf())
     }
 
-    /// Turns outputs of dataflow blocks that are used only in their block, and not by a function in it, into variables of the block. Scalars stay
-    /// outputs, because types may mention them; so do outputs whose type would become more precise than the types of
-    /// their users. Returns the changed variables. Only uses in the old body count.
+    /// Turns outputs of dataflow blocks that are used only in their block, and not by a function in it, into variables of the block.
+    /// Scalars stay outputs, because types may mention them; so do outputs whose type would become more precise than the types of their
+    /// users. Returns the changed variables. Considers only uses in the old body.
     pub fn demote_outputs(&mut self) -> ValueSet<'b> {
         let (body, regions) = (self.old(), self.old().regions());
         let mut used_outside = ValueSet::new(body);
@@ -73,8 +72,8 @@ impl<'b> Edit<'b> {
         demoted
     }
 
-    /// Turns variables of dataflow blocks that are now used outside of their block, or by a function in it, into outputs. Considers only the
-    /// remaining values of the old body.
+    /// Turns variables of dataflow blocks that are now used outside their block, or by a function in it, into outputs. Considers only old
+    /// values that remain.
     pub fn promote_outputs(&mut self) {
         if !self.is_dirty() {
             return;
@@ -97,7 +96,7 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// Turns the scalars mentioned by the type of an output into outputs too.
+    /// Also turns the scalars mentioned by the type of an output into outputs.
     fn show_scalars(&mut self, output: Value<'b>, scalars: &BTreeMap<u32, Value<'b>>) {
         if scalars.is_empty() {
             return;
@@ -111,8 +110,8 @@ impl<'b> Edit<'b> {
     }
 }
 
-/// Returns true if the type of an alias, a tuple or an element differs from the one that its operands imply. This happens because the type of an
-/// output does not mention the scalars of its block.
+/// Returns true if the type of an alias, tuple or element differs from the type implied by its operands, because the type of an output does
+/// not mention the scalars of its block.
 fn hides_scalars(output: Value<'_>) -> bool {
     if output.symbol().is_some() || output.operands().any(|operand| !operand.ty().is_known()) {
         return false;

@@ -8,10 +8,10 @@ use crate::rewrite::outline::symbols_of;
 use crate::walk::in_place::{InPlace, WrittenParams};
 use std::collections::HashSet;
 
-/// Returns the body without unused bindings, including those in branches and nested functions, and without blocks that became empty. As in TVM's
-/// `remove_all_unused`, values with effects are kept; every match_cast is kept as well, because it checks and may define symbolic variables. A call
-/// that writes to its argument is kept if that memory is used later, or comes from outside. Takes linear time; returns the same handle if there is
-/// nothing to remove.
+/// Returns the body without unused bindings, including those in branches and nested functions, and without blocks that became empty. As in
+/// TVM's `remove_all_unused`, values with effects are kept; every match_cast is kept as well, because it checks and may define symbolic
+/// variables. A call that writes to its argument is kept if that memory is used later or comes from outside. Takes linear time. An
+/// unchanged body keeps its handle.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -42,7 +42,7 @@ pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {
     without_unused(body, InPlace::of(body))
 }
 
-/// Like [`remove_all_unused`], using the parameters to which the functions of the module write: calls that write to memory used later are kept.
+/// Like [`remove_all_unused`], but knows which parameters the module's functions write to, and keeps calls that write to memory used later.
 ///
 /// # Errors
 /// As for [`remove_all_unused`].
@@ -59,10 +59,11 @@ fn without_unused<'b>(body: &'b Body, in_place: InPlace<'b>) -> Result<Body, Sea
     let mut live = vec![false; nodes.len()];
     let mut regions = vec![None; nodes.len()];
     let mut symbols = Symbols::of(body);
-    // Backwards: users follow their operands. Users of a region also follow it, so whether the region is live is known before its content is visited.
+    // Backwards, because users follow their operands. Users of a region also follow it, so the liveness of the region is known before its
+    // content is visited.
     for (i, node) in nodes.iter().enumerate().rev() {
         let value = body.value_at(i);
-        // For unknown kinds, and in TIR, a named value can be needed without having a user.
+        // For unknown kinds, and in TIR, a named value can be live without users.
         let removable =
             value.is_bound() && (is_expression(node) || node.kind == kind::FUNC && i > 0) || value.is_nested();
         let wanted = live[i]
@@ -113,12 +114,12 @@ impl Symbols {
 /// Finds calls that write to memory used later.
 struct Updates<'b> {
     in_place: InPlace<'b>,
-    /// Memory used by later live values.
+    /// Memory used by live values after the current position.
     read: HashSet<u32>,
 }
 
 impl<'b> Updates<'b> {
-    /// Returns true if a value writes to memory that is used later, or that is visible outside of the function.
+    /// Returns true if a value writes to memory that is used later or is visible outside the function.
     fn are_seen(&self, value: Value<'_>) -> bool {
         if self.in_place.is_empty() {
             return false;
@@ -135,7 +136,7 @@ impl<'b> Updates<'b> {
     }
 }
 
-/// Returns for each node whether it has an effect, as defined by [`Value::has_effect`], or is or contains a match_cast. Takes one pass, whereas
+/// Returns, for each node, true if it has an effect ([`Value::has_effect`]), or is or contains a match_cast. Takes one pass, whereas
 /// `has_effect` visits nested values each time. Empty if no node has an effect.
 fn effects(body: &Body) -> Vec<bool> {
     let raw = body.raw();
@@ -156,8 +157,8 @@ fn effects(body: &Body) -> Vec<bool> {
     effects
 }
 
-/// Returns true if the content of a region is live: an unused If or function is dead, with all its content. Blocks and branches do not have users;
-/// the enclosing value decides.
+/// Returns true if the content of a region is live. An unused If or function is dead, with all its content. Blocks and branches have no
+/// users, so the enclosing value decides.
 fn region_lives(
     body: &Body,
     parents: &[u32],

@@ -5,7 +5,7 @@ use crate::ir::{Function, NodeSpec, Type, V, Value};
 use crate::rewrite::{Edit, Operand};
 
 impl<'b> Edit<'b> {
-    /// Adds a parameter after the others.
+    /// Adds a parameter after the existing parameters.
     pub fn add_param(&mut self, name: &str, ty: &Type) -> V {
         let function = self.old().root();
         match function.as_function().and_then(|function| function.params().last()) {
@@ -20,9 +20,9 @@ impl<'b> Edit<'b> {
         self.node(NodeSpec::new(kind::PARAM).ty(ty), &[], Some(name))
     }
 
-    /// Replaces each tuple parameter by one parameter for each of its elements, recursively. The new parameters are
-    /// named after it: `pair_0`, `pair_1`…. Uses of the old parameter refer to a tuple of the new parameters. Returns
-    /// the types of all parameters, in their new order; `None` if no parameter is a tuple.
+    /// Replaces each tuple parameter by one parameter per element, recursively. The new parameters are named after the old parameter:
+    /// `pair_0`, `pair_1`…. Uses of the old parameter refer to a tuple of the new parameters. Returns the types of all parameters, in their
+    /// new order; `None` if no parameter is a tuple.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -93,8 +93,8 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// Makes the function return only some elements of its result tuple: a single one directly, otherwise a tuple. Returns the type of the new
-    /// result. Returns `None`, without a change, if the result is not a tuple with as many elements as `keep`.
+    /// Makes the function return only some elements of its result tuple: a single element directly, several elements as a tuple. Returns
+    /// the type of the new result. Returns `None`, and changes nothing, if the result is not a tuple with as many elements as `keep`.
     pub fn keep_results(&mut self, keep: &[bool]) -> Option<Type> {
         let function = self.old().function()?;
         let fields: Vec<Type> = function.ret_ty().children().map(|ty| ty.to_owned()).collect();
@@ -122,13 +122,13 @@ impl<'b> Edit<'b> {
         Some(ty)
     }
 
-    /// Adds a binding of an element of a tuple, at the current place.
+    /// Binds a tuple element at the current place.
     fn element(&mut self, tuple: impl Operand, index: usize, ty: &Type) -> V {
         let (tuple, ty) = (tuple.of(self), self.builder().ty(ty));
         self.node(NodeSpec::new(kind::TUPLE_GET).ty(ty).a(index as u32), &[tuple], Some("gv"))
     }
 
-    /// Sets the type of the function from its parameters and its result. Its purity does not change.
+    /// Sets the type of the function from its parameters and its result. The purity does not change.
     pub fn set_signature(&mut self, params: Vec<Type>, ret: Type) {
         let function = self.old().root();
         let pure = function.ty().callable().is_none_or(|(_, pure)| pure);

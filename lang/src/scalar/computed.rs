@@ -1,12 +1,12 @@
-//! The data types that programs compute with.
+//! The data types of computations.
 
 use super::dtype::DType;
 use super::half::{Bf16, F16};
 
-/// A data type that programs compute with: the type of a register, or of an element in memory.
+/// A data type of computations: the type of a register, or of an element in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scalar {
-    /// Truth value: 0 or 1, one byte.
+    /// Boolean: 0 or 1, one byte.
     Bool,
     /// Signed integer of 8, 16, 32 or 64 bits.
     Int(u8),
@@ -23,16 +23,16 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Returns the scalar of a data type, or of one lane of it; `None` if programs do not compute with it.
+    /// Returns the scalar of a data type, or of one of its lanes; `None` if programs cannot compute with it.
     pub fn of(dtype: DType) -> Option<Scalar> {
-        // Older texts write `bool` as `uint1`.
+        // Older modules write `bool` as `uint1`.
         if (dtype.code(), dtype.bits()) == (1, 1) {
             return Some(Scalar::Bool);
         }
         dtype.info()?.scalar
     }
 
-    /// Returns true if it is a float.
+    /// Returns true if the type is a float.
     pub fn is_float(self) -> bool {
         matches!(self, Scalar::F16 | Scalar::Bf16 | Scalar::F32 | Scalar::F64)
     }
@@ -42,7 +42,7 @@ impl Scalar {
         matches!(self, Scalar::Int(_))
     }
 
-    /// Returns its size in memory, in bytes.
+    /// Returns the size in memory, in bytes.
     pub fn bytes(self) -> u64 {
         match self {
             Scalar::Bool => 1,
@@ -53,8 +53,8 @@ impl Scalar {
         }
     }
 
-    /// Wraps an integer to the width of this type, as a 64-bit register holds it. An unsigned 64-bit number is held as
-    /// the signed number with the same bits.
+    /// Wraps an integer to the width of this type and returns it as stored in a 64-bit register. An unsigned 64-bit
+    /// number is stored as the signed number with the same bits.
     pub fn wrap(self, value: i64) -> i64 {
         match self {
             Scalar::Bool => i64::from(value != 0),
@@ -68,7 +68,7 @@ impl Scalar {
         }
     }
 
-    /// Returns the least and the greatest integer, as 64 bits hold them.
+    /// Returns the least and greatest integer, as stored in 64 bits.
     pub fn range(self) -> (i64, i64) {
         match self {
             Scalar::Bool => (0, 1),
@@ -87,7 +87,7 @@ impl Scalar {
 
 /// Conversions between registers and the bits of elements.
 impl Scalar {
-    /// Returns the float that the lower bits of a word represent, for types that are computed in `float32`.
+    /// Returns the float represented by the lower bits of a word, for types that are computed in `float32`.
     #[inline]
     pub fn single_of_bits(self, bits: u32) -> f32 {
         match self {
@@ -148,7 +148,7 @@ pub struct LlvmTypes {
 }
 
 impl Scalar {
-    /// Returns its LLVM types.
+    /// Returns the LLVM types.
     pub fn llvm(self) -> LlvmTypes {
         let (register, memory) = match self {
             Scalar::Bool => ("i1", "i8"),

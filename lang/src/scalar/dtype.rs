@@ -1,4 +1,4 @@
-//! Data types, and the table of their facts.
+//! Data types, and the table of their properties.
 
 use super::computed::Scalar;
 use super::format::Format;
@@ -55,7 +55,7 @@ impl DType {
         (self.0 >> 8) as u8
     }
 
-    /// Returns the number of lanes. For scalable vectors it is the negated multiple (in two's complement) of the run-time vector length.
+    /// Returns the number of lanes. For scalable vectors it is the negated multiple of the run-time vector length, in two's complement.
     pub const fn lanes(self) -> u16 {
         (self.0 >> 16) as u16
     }
@@ -65,7 +65,7 @@ impl DType {
         self != DType::VOID
     }
 
-    /// Returns true if the data type has a name that can be read back from a text.
+    /// Returns true if the data type has a name that can be parsed.
     pub fn has_name(self) -> bool {
         let (bits, lanes) = (self.bits(), self.lanes() as i16);
         let known = match self.code() {
@@ -97,21 +97,21 @@ impl DType {
 pub struct DTypeInfo {
     /// The data type.
     pub dtype: DType,
-    /// Name of the data type in texts.
+    /// Name of the data type in TVMScript.
     pub name: &'static str,
-    /// The short name of TVM, as in `T.f32`; empty if there is none.
+    /// TVM's short name, as in `T.f32`; empty if there is none.
     pub short: &'static str,
-    /// Number of the data type in ONNX; 0 if ONNX does not have it.
+    /// Number of the data type in ONNX; 0 if ONNX lacks it.
     pub onnx: i32,
-    /// The type under which programs compute with it; `None` if they do not.
+    /// The type used in computations; `None` if programs cannot compute with the data type.
     pub scalar: Option<Scalar>,
     /// The format of a float.
     pub format: Option<Format>,
-    /// Greatest number of a float as TVM defines it. For `bfloat16`, it is that of `float32`, which rounds to infinity.
+    /// TVM's greatest number of a float type. TVM uses the limit of `float32` for `bfloat16`, where it rounds to infinity.
     pub limit: Option<f64>,
 }
 
-/// The data types with a fixed width and name. Integers and floats of other widths have names, too, but no other facts.
+/// The data types with a fixed width and name. Integers and floats of other widths have names but no other properties.
 static TABLE: &[DTypeInfo] = &[
     of_integers(DType::BOOL, "bool", "boolean", 9, Scalar::Bool),
     of_integers(DType::I8, "int8", "i8", 3, Scalar::Int(8)),
@@ -238,7 +238,7 @@ impl fmt::Display for DType {
             2 => write!(f, "float{}", self.bits())?,
             3 => f.write_str("handle")?,
             4 => write!(f, "bfloat{}", self.bits())?,
-            // Narrow floats of any width have the name of their code.
+            // Narrow floats of any width are named after their code.
             code => match TABLE.iter().find(|row| row.dtype.code() == code) {
                 Some(row) => f.write_str(row.name)?,
                 None => write!(f, "custom{code}_{}", self.bits())?,

@@ -21,7 +21,7 @@ pub enum Number {
     Int(i64),
     /// A value of an unsigned integer type.
     UInt(u64),
-    /// A value of a float type; a `float64` represents all of them exactly.
+    /// A value of a float type; `f64` represents all of these exactly.
     Float(f64),
 }
 
@@ -54,14 +54,14 @@ pub trait Element: Copy + sealed::Sealed {
     /// The data type.
     const DTYPE: DType;
 
-    /// Converts a number to this type as Rust's `as` does: floats are truncated towards 0 and saturate at the largest and smallest integer, integers
-    /// that are too wide lose their upper bits, and conversions to floats round to the nearest one. Converted to `bool`, everything but 0 is true.
+    /// Converts a number to this type as Rust's `as` does: floats are truncated towards 0 and saturate at the largest and smallest integer,
+    /// integers that are too wide lose their upper bits, and conversions to floats round to nearest. As `bool`, everything but 0 is true.
     fn of(number: Number) -> Self;
 
     /// Converts the element to a number.
     fn number(self) -> Number;
 
-    /// Returns the element that the lower bits of a word represent.
+    /// Returns the element represented by the lower bits of a word.
     #[doc(hidden)]
     fn of_word(word: u64) -> Self;
 
@@ -168,7 +168,7 @@ macro_rules! elements {
         }
 
         /// Replaces each element by the number that `f` returns for it, in order; `None` if Rust lacks a type for the elements. The type is
-        /// looked up once, which is much faster than [`number_of`] and [`word_of`] for each element.
+        /// looked up only once, which is much faster than [`number_of`] and [`word_of`] per element.
         pub fn map_elements(dtype: DType, bytes: &mut [u8], mut f: impl FnMut(Number) -> Number) -> Option<()> {
             match dtype {
                 $(DType::$dtype => {
@@ -182,7 +182,7 @@ macro_rules! elements {
             Some(())
         }
 
-        /// Returns a number as the lower bytes of a word, and how many bytes there are; `None` if Rust lacks a type for it.
+        /// Returns a number as the lower bytes of a word, and the number of bytes; `None` if Rust lacks a type for the number.
         pub fn word_of(dtype: DType, number: Number) -> Option<(u64, usize)> {
             let word = match dtype {
                 $(DType::$dtype => <$ty>::of(number).word(),)*
@@ -222,7 +222,7 @@ impl From<Bf16> for f64 {
 }
 
 impl DType {
-    /// Returns true if the type can hold this integer. A float type holds every integer, possibly rounded.
+    /// Returns true if the type can represent an integer. A float type represents every integer, possibly rounded.
     pub fn has_integer(self, value: i128) -> bool {
         match (self.code(), self.bits()) {
             (6, _) => matches!(value, 0 | 1),
@@ -237,7 +237,7 @@ impl DType {
 }
 
 impl DType {
-    /// Returns true for a float type whose greatest value is at least this large. Infinities and NaN fit every float type.
+    /// Returns true for a float type whose greatest value is at least this large. Infinities and NaN fit any float type.
     pub fn has_float(self, value: f64) -> bool {
         match self.info().filter(|info| info.scalar.is_some()).and_then(|info| info.limit) {
             Some(greatest) => !value.is_finite() || value.abs() <= greatest,

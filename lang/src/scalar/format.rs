@@ -1,4 +1,4 @@
-//! The formats of floats, and the conversion of numbers to narrow ones.
+//! The formats of floats, and conversion to narrow floats.
 
 use super::computed::Scalar;
 use super::dtype::DType;
@@ -8,14 +8,14 @@ use super::dtype::DType;
 pub struct Format {
     /// Number of bits of the fraction.
     pub fraction: u32,
-    /// Bias of the exponent. The least normal number has the exponent `1 - bias`, and the exponent of the greatest one is `bias` in the formats
-    /// of IEEE 754.
+    /// Bias of the exponent. The least normal number has the exponent `1 - bias`; in IEEE 754 formats, the greatest number has the exponent
+    /// `bias`.
     pub bias: i32,
     /// The greatest finite number.
     pub greatest: f64,
     /// The bits of infinity, or of NaN if the format cannot represent infinity.
     pub infinity: u64,
-    /// The bits of the NaN that NumPy writes.
+    /// The bits of NumPy's NaN.
     pub nan: u64,
 }
 
@@ -25,13 +25,13 @@ impl Format {
         1 - self.bias
     }
 
-    /// Returns the bits of the nearest float of a format of eight bits, ties to even, with the rounding of NumPy's `ml_dtypes`.
+    /// Returns the bits of the nearest float in an 8-bit format, ties to even, rounded as in NumPy's `ml_dtypes`.
     fn eight_bits(self, value: f64) -> u64 {
         let sign = if value.is_sign_negative() { 0x80 } else { 0 };
         if value.is_nan() {
             return sign | self.nan;
         }
-        // `exponent` is that of the number, or that of the least normal number if the latter is greater.
+        // `exponent` is the greater of the exponents of the number and of the least normal number.
         let (magnitude, least) = (value.abs(), self.least_exponent());
         let exponent = match magnitude {
             0.0 => least,
@@ -49,7 +49,7 @@ impl Format {
 }
 
 impl DType {
-    /// Returns the format of a float type; `None` for other types, and for floats whose numbers passhost does not read.
+    /// Returns the format of a float type; `None` for other types, and for floats whose numbers are not supported.
     pub fn format(self) -> Option<Format> {
         self.info()?.format
     }

@@ -1,7 +1,7 @@
 //! The 16-bit floats: `float16` and `bfloat16`.
 //!
-//! The crate `half` provides both, but every plugin would have to compile it, together with `zerocopy`, for two conversions. The tests cover each of
-//! the 65,536 bit patterns and both sides of every rounding boundary.
+//! The crate `half` provides both, but then every plugin would compile it and `zerocopy` for two conversions. The tests cover each of the
+//! 65,536 bit patterns and both sides of every rounding boundary.
 
 /// A number of data type `float16`: 5 bits of exponent, 10 of fraction.
 ///
@@ -34,7 +34,7 @@ pub struct Bf16(
 const SUBNORMAL: f64 = 1.0 / 16_777_216.0;
 
 impl F16 {
-    /// Rounds to the nearest number, ties to even; from 65520 on the result is infinite.
+    /// Rounds to the nearest number, ties to even; from 65520 on, the result is infinite.
     pub fn from_f32(value: f32) -> F16 {
         F16::from_f64(f64::from(value))
     }
@@ -46,10 +46,10 @@ impl F16 {
         F16(match size {
             _ if size.is_nan() => sign | 0x7e00,
             65520.0.. => sign | 0x7c00,
-            // Subnormal numbers are multiples of 2^-24; the first normal number is 1024 of them.
+            // Subnormal numbers are multiples of 2^-24; the least normal number is 1024 · 2^-24.
             ..6.103_515_625e-5 => sign | (size / SUBNORMAL).round_ties_even() as u16,
             _ => {
-                // Of the 52 bits of the fraction, 10 are left. Rounding up may carry into the exponent.
+                // Ten of the 52 fraction bits remain. Rounding up may carry into the exponent.
                 let bits = size.to_bits();
                 let rounded = (bits + ((1 << 41) - 1) + (bits >> 42 & 1)) >> 42;
                 sign | (rounded - ((1023 - 15) << 10)) as u16
@@ -57,7 +57,7 @@ impl F16 {
         })
     }
 
-    /// Rounds to the nearest `float16` as [`F16::from_f32`] does, but faster if the result is a normal number.
+    /// Rounds to the nearest `float16` as [`F16::from_f32`] does, but faster for normal results.
     #[doc(hidden)]
     #[inline]
     pub fn round(value: f32) -> f32 {
@@ -68,7 +68,7 @@ impl F16 {
         }
     }
 
-    /// Returns the value, exactly.
+    /// Returns the exact value.
     pub fn to_f32(self) -> f32 {
         let (sign, size) = (u32::from(self.0 >> 15) << 31, u32::from(self.0 & 0x7fff));
         let size = match size {
@@ -93,7 +93,7 @@ impl Bf16 {
         Bf16((bits.wrapping_add(round) >> 16) as u16)
     }
 
-    /// Returns the value, exactly.
+    /// Returns the exact value.
     pub fn to_f32(self) -> f32 {
         f32::from_bits(u32::from(self.0) << 16)
     }
@@ -116,8 +116,8 @@ mod tests {
         }
     }
 
-    /// A value between two neighbours rounds to the nearer one, and the midpoint rounds to the even one. Beyond the largest number, the upper
-    /// neighbour is the next power of two.
+    /// A value between two neighbours rounds to the nearer neighbour, and the midpoint to the even neighbour. Beyond the largest number,
+    /// the upper neighbour is the next power of two.
     #[test]
     fn both_sides_of_every_border_round_to_their_neighbour() {
         for bits in 0..0x7c00u16 {

@@ -1,11 +1,12 @@
-//! The intrinsics of TIR: their syntax, their result types, their effects, and what they compute.
+//! The intrinsics of TIR: their syntax, their result types, their effects, and their computations.
 //!
-//! This is the only list of them. Reading, printing, purity, lowering, vectorization and the Python package look up a row.
+//! This is the only list of intrinsics. Reading, printing, purity, lowering, vectorization and the Python package look up
+//! a row.
 
 use super::dtype::DType;
 use super::operation::{Binary, Math, Unary};
 
-/// The position of the result's data type among the arguments, where it is written.
+/// The position of the result's data type among the arguments, if it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DTypePlace {
     /// The data type is not written.
@@ -19,7 +20,7 @@ pub enum DTypePlace {
 /// The result type of a call without a data type argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultRule {
-    /// The type of this argument.
+    /// The type of the argument with this index.
     Argument(usize),
     /// This scalar type.
     Scalar(DType),
@@ -27,21 +28,21 @@ pub enum ResultRule {
     Bool,
     /// A pointer.
     Handle,
-    /// The arguments do not determine it.
+    /// Not determined by the arguments.
     Unknown,
-    /// Texts do not contain calls of this intrinsic.
+    /// TVMScript cannot contain calls of the intrinsic.
     Unwritten,
 }
 
 /// The effect of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It has no effect: a call whose result is unused can be removed.
+    /// No effect: an unused call can be removed.
     None,
-    /// It does not change any state, but cannot be removed: it leaves a loop, a function or a thread, affects later
-    /// code, or passes the address of an output to a call.
+    /// The call changes no state but cannot be removed: it leaves a loop, function or thread, affects later code, or
+    /// passes the address of an output to a call.
     Kept,
-    /// It changes or queries state outside the function.
+    /// The call changes or queries state outside the function.
     Changes,
 }
 
@@ -50,7 +51,7 @@ pub enum Effect {
 pub enum Computes {
     /// An operation on one number.
     One(Unary),
-    /// An operation on two numbers of one type.
+    /// An operation on two numbers of the same type.
     Two(Binary),
     /// `a * b + c`, rounded once.
     MulAdd,
@@ -58,7 +59,7 @@ pub enum Computes {
     Choice,
     /// The result is the first argument.
     Argument,
-    /// Nothing: it is a hint for a compiler.
+    /// Nothing: the call is a hint for a compiler.
     Hint,
 }
 
@@ -91,7 +92,7 @@ impl Intrinsic {
         TABLE
     }
 
-    /// Returns the function of one float that it computes.
+    /// Returns the unary float function that the intrinsic computes.
     pub fn math(&self) -> Option<Math> {
         match self.computes {
             Some(Computes::One(Unary::Math(math))) => Some(math),
@@ -99,13 +100,13 @@ impl Intrinsic {
         }
     }
 
-    /// Returns true if its arguments must be floats.
+    /// Returns true if the arguments must be floats.
     pub fn takes_floats(&self) -> bool {
         self.math().is_some() || matches!(self.computes, Some(Computes::Two(op)) if op.takes_floats())
     }
 
-    /// Returns true for a mathematical function that is written with its arguments only, and whose result has the type
-    /// of the first argument.
+    /// Returns true for a mathematical function that is written with only its arguments, and whose result has the type of
+    /// the first argument.
     pub fn is_plain(&self) -> bool {
         let is_math = match self.computes {
             Some(Computes::One(op)) => op == Unary::Abs || self.math().is_some(),
@@ -135,7 +136,7 @@ const fn like(name: &'static str, argument: usize) -> Intrinsic {
     row(name, DTypePlace::No, ResultRule::Argument(argument))
 }
 
-/// The result is a truth value.
+/// The result is a Boolean.
 const fn truth(name: &'static str) -> Intrinsic {
     row(name, DTypePlace::No, ResultRule::Bool)
 }
@@ -150,12 +151,12 @@ const fn int(name: &'static str) -> Intrinsic {
     row(name, DTypePlace::No, ResultRule::Scalar(DType::I32))
 }
 
-/// The call is evaluated for its effect, or the type of its result does not depend on arguments.
+/// The call is evaluated for its effect, or the result type does not depend on the arguments.
 const fn open(name: &'static str) -> Intrinsic {
     row(name, DTypePlace::No, ResultRule::Unknown)
 }
 
-/// Texts do not contain it.
+/// TVMScript cannot contain the intrinsic.
 const fn unwritten(name: &'static str) -> Intrinsic {
     row(name, DTypePlace::No, ResultRule::Unwritten)
 }

@@ -1,13 +1,13 @@
-//! Everything about numbers, once: data types, elements, operations and intrinsics.
+//! The single home of data types, elements, operations and intrinsics.
 //!
 //! | to add | edit |
 //! |---|---|
-//! | a data type | its row in `dtype`; to compute with it, also [`Scalar`] and its Rust type in `element` |
-//! | a function of one or two floats | `operation`, its row in `intrinsic`, and its mathematics in `runtime/src/math.rs` |
-//! | another intrinsic | its row in `intrinsic` |
+//! | a data type | its row in `dtype`; for computations, also [`Scalar`] and its Rust type in `element` |
+//! | a function of one or two floats | `operation`, its row in `intrinsic`, and its implementation in `runtime/src/math.rs` |
+//! | any other intrinsic | its row in `intrinsic` |
 //!
-//! Other crates look up rows. They may have a function for a row, but not a list of data types or intrinsics of their own
-//! (test `tests/tests/layering.rs::numbers_have_one_home`).
+//! Other crates look up rows. They may contain functions for rows, but no lists of data types or intrinsics (test
+//! `tests/tests/layering.rs::numbers_have_one_home`).
 
 mod computed;
 mod dtype;

@@ -85,14 +85,14 @@ operations! {
     BitOr = 31;
     /// Bitwise exclusive or.
     BitXor = 32;
-    /// One of two values: a condition, and an `Else` with both values. Only dimensions have it.
+    /// One of two values: a condition, and an `Else` with both values. Occurs only in dimensions.
     If = 33;
     /// The two values of an `If`, which is its only user.
     Else = 34;
 }
 
 impl PrimOp {
-    /// Returns its code in records.
+    /// Returns the code in records.
     pub const fn code(self) -> u16 {
         self as u16
     }
@@ -114,7 +114,7 @@ impl PrimOp {
         matches!(self, Eq | Ne | Lt | Le | Gt | Ge)
     }
 
-    /// Returns true for an operation on two operands whose result is a truth value.
+    /// Returns true for an operation on two operands whose result is a Boolean.
     pub fn is_truth(self) -> bool {
         self.is_comparison() || matches!(self, PrimOp::And | PrimOp::Or)
     }

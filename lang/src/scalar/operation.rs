@@ -1,6 +1,6 @@
-//! The operations of loop programs on numbers.
+//! The numeric operations of loop programs.
 
-/// An operation on two registers of one type. Comparisons and logical operations result in `bool`.
+/// An operation on two registers of the same type. Comparisons and logical operations result in `bool`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Binary {
     /// Sum.
@@ -11,7 +11,7 @@ pub enum Binary {
     Mul,
     /// Quotient of floats.
     Div,
-    /// Quotient of integers, rounded down; of floats, the floor of the quotient.
+    /// Quotient of integers, rounded down; for floats, the floor of the quotient.
     FloorDiv,
     /// Remainder of `FloorDiv`.
     FloorMod,
@@ -47,35 +47,35 @@ pub enum Binary {
     BitXor,
     /// Shift left by the lower bits of the second operand.
     Shl,
-    /// Shift right by the lower bits of the second operand; signed numbers keep their sign.
+    /// Shift right by the lower bits of the second operand; arithmetic for signed numbers.
     Shr,
     /// Power of floats.
     Pow,
     /// Angle of a point: `atan2(a, b)`.
     Atan2,
-    /// The first number with the sign of the second one.
+    /// The first number with the sign of the second.
     CopySign,
     /// `sqrt(a² + b²)`.
     Hypot,
-    /// The next number from `a` towards `b`.
+    /// The next representable number from `a` towards `b`.
     NextAfter,
     /// `a * 2^b`; `b` is a number of the same float type.
     Ldexp,
 }
 
 impl Binary {
-    /// Returns true if the result is a truth value.
+    /// Returns true if the result is a Boolean.
     pub fn is_truth(self) -> bool {
         use Binary::{And, Eq, Ge, Gt, Le, Lt, Ne, Or};
         matches!(self, Eq | Ne | Lt | Le | Gt | Ge | And | Or)
     }
 
-    /// Returns true if only floats have this operation. Remainders of floats are the function `fmod`.
+    /// Returns true if the operation is defined only for floats. Remainders of floats are the function `fmod`.
     pub fn takes_floats(self) -> bool {
         self == Binary::CopySign || Binary::CALLED.contains(&self)
     }
 
-    /// Returns true if only integers have this operation.
+    /// Returns true if the operation is defined only for integers.
     pub fn takes_bits(self) -> bool {
         matches!(self, Binary::BitAnd | Binary::BitOr | Binary::BitXor | Binary::Shl | Binary::Shr)
     }
@@ -93,10 +93,10 @@ pub enum Unary {
     Not,
     /// Bitwise not.
     BitNot,
-    /// Conversion to the type of the result. Floats are truncated towards 0 and clamped to the range of the
-    /// integer, and NaN becomes 0; integers lose their upper bits; for `bool`, everything but 0 is true.
+    /// Conversion to the type of the result. Floats are truncated towards 0 and clamped to the integer range, and NaN
+    /// becomes 0; integers lose their upper bits; for `bool`, everything but 0 is true.
     Cast,
-    /// Reinterpretation of the bits as a value of another type of the same size.
+    /// Reinterpretation of the bits as a value of a different type of the same size.
     Reinterpret,
     /// Absolute value, also of integers.
     Abs,
@@ -114,11 +114,11 @@ pub enum Unary {
     Math(Math),
 }
 
-/// Defines the functions of one float, each with its cost (an upper bound for one lane, in units of work), and the LLVM
-/// intrinsic that computes it exactly as IEEE 754 defines it.
+/// Defines the unary float functions, each with its cost (an upper bound per lane, in units of work), and the LLVM
+/// intrinsic that computes it exactly as IEEE 754 requires.
 macro_rules! functions_of_one {
     ($d:tt $($math:ident $cost:ident $llvm:expr;)*) => {
-        /// Functions of one float.
+        /// Unary float functions.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[expect(missing_docs, reason = "each is named as in C")]
         pub enum Math {
@@ -136,7 +136,7 @@ macro_rules! functions_of_one {
                 }
             }
 
-            /// Returns the name of the LLVM intrinsic with the same bits on every machine.
+            /// Returns the name of the LLVM intrinsic whose results are bit-identical on every machine.
             pub fn llvm(self) -> Option<&'static str> {
                 match self {
                     $(Math::$math => $llvm,)*
@@ -144,7 +144,7 @@ macro_rules! functions_of_one {
             }
         }
 
-        /// Calls a macro with some tokens, followed by the name of each function of one float.
+        /// Calls a macro with some tokens, followed by the name of each unary float function.
         #[doc(hidden)]
         #[macro_export]
         macro_rules! each_function_of_one {
@@ -155,13 +155,13 @@ macro_rules! functions_of_one {
     };
 }
 
-/// The cost of functions that are one instruction.
+/// The cost of single-instruction functions.
 const INSTRUCTION: u64 = 60;
 /// The cost of polynomials.
 const POLYNOMIAL: u64 = 100;
 /// The cost of the hyperbolic tangent.
 const TANH: u64 = 200;
-/// The cost for a very large angle, or beyond the range of the polynomials.
+/// The cost of a very large angle, or of an argument beyond the range of the polynomials.
 const LIBRARY: u64 = 3_000;
 
 functions_of_one! { $
@@ -198,7 +198,7 @@ functions_of_one! { $
 }
 
 impl Math {
-    /// Returns true if it rounds to an integer, so it does not change integers.
+    /// Returns true if the function rounds to an integer, and so leaves integers unchanged.
     pub fn is_rounding(self) -> bool {
         use Math::{Ceil, Floor, NearbyInt, Round, Trunc};
         matches!(self, Floor | Ceil | Trunc | Round | NearbyInt)

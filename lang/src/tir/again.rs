@@ -1,5 +1,5 @@
-//! Rewrites a PrimFunc statement by statement into a new body. Passes use this if they write some content several times, or need more
-//! context from loops and conditions than a hook for each kind provides.
+//! Rewrites a PrimFunc statement by statement into a new body. For passes that write some content several times, or need more context from
+//! loops and conditions than hooks provide.
 
 use super::Tir;
 use crate::PassError;
@@ -12,11 +12,10 @@ use crate::walk::users::Users;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Rewrites TIR by writing all of it again. Each method writes a statement or an expression. By default, it writes the
-/// original with its parts rewritten. A method may omit a statement, or write it several times with different values
-/// for its variables ([`Again::set`]).
+/// Rewrites TIR by writing all of it anew. Each method writes a statement or an expression; by default, the original with its parts
+/// rewritten. A method may omit a statement, or write it several times with different values for its variables ([`Again::set`]).
 ///
-/// The example unrolls loops that are marked for it:
+/// The example unrolls loops marked `unroll`:
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -47,7 +46,7 @@ use std::sync::Arc;
 /// # Ok::<(), PassError>(())
 /// ```
 pub trait TirRewrite<'b> {
-    /// Rewrites a body; returns the same handle if nothing but names was changed.
+    /// Rewrites a body; returns the same handle if at most names changed.
     ///
     /// # Errors
     /// The first error of a method, or the reason why the result is not valid.
@@ -66,7 +65,7 @@ pub trait TirRewrite<'b> {
         w.stmt(self, stmt)
     }
 
-    /// Writes an expression: a nested one, a leaf, or a use of a variable or buffer.
+    /// Writes an expression: a nested expression, a leaf, or a use of a variable or buffer.
     ///
     /// # Errors
     /// Any error that the pass returns.
@@ -75,21 +74,21 @@ pub trait TirRewrite<'b> {
     }
 }
 
-/// A body that is being rewritten. New nodes are appended after those written before.
+/// A body that is being rewritten. New nodes are appended to the written nodes.
 pub struct Again<'b> {
     edit: Edit<'b>,
     /// The current value of each variable, buffer and expression of the old body.
     now: HashMap<u32, V, foldhash::fast::FixedState>,
     /// The current definition of each symbolic variable.
     definers: HashMap<u32, u32, foldhash::fast::FixedState>,
-    /// Symbolic variables whose definition was written more than once, with their current replacements.
+    /// Replacements of the symbolic variables whose definition was written more than once.
     syms: HashMap<u32, Sym, foldhash::fast::FixedState>,
     /// The number of statements written.
     written: u64,
 }
 
 impl<'b> Again<'b> {
-    /// Starts to rewrite a body. At first it contains only the parameters.
+    /// Starts a rewrite; at first, the new body contains only the parameters.
     pub fn start(body: &'b Body) -> Again<'b> {
         let mut edit = body.edit();
         let root = body.root();
@@ -113,7 +112,7 @@ impl<'b> Again<'b> {
         Again { edit, now: HashMap::default(), definers, syms: HashMap::default(), written: 0 }
     }
 
-    /// Returns the rewritten body, without unused free variables; the old handle if only names differ.
+    /// Returns the rewritten body, without unused free variables; the old handle if at most names differ.
     ///
     /// # Errors
     /// The reason why the body is not valid.
@@ -138,7 +137,7 @@ impl<'b> Again<'b> {
         self.now.insert(old.word(), v);
     }
 
-    /// Resets an old value, so that later uses write it again.
+    /// Resets an old value, so that its next use writes it again.
     pub fn unset(&mut self, old: Value<'b>) {
         self.now.remove(&old.word());
     }
@@ -195,7 +194,7 @@ impl<'b> Again<'b> {
         self.renew_symbols(stmt);
         let (mut spec, name) = (self.spec(stmt), stmt.name());
         if let (kind::BIND, [value]) = (spec.kind, ops) {
-            // Binding a call has an effect, and the new value may no longer be a call.
+            // Binding a call has an effect, but the new value may no longer be a call.
             let call = self.with(*value, |value| value.as_call().is_some());
             spec.flags = spec.flags & !flag::IMPURE | if call { flag::IMPURE } else { 0 };
         }
@@ -211,8 +210,8 @@ impl<'b> Again<'b> {
         Ok(())
     }
 
-    /// Creates a new symbolic variable for a repeated definition, for the types and dimensions after it. A matched buffer defines the variables of
-    /// its type that are not defined before it.
+    /// Creates a new symbolic variable for a repeated definition, to be used in later types and dimensions. A matched buffer defines the
+    /// variables in its type that are not defined earlier.
     fn renew_symbols(&mut self, definition: Value<'b>) {
         let is_match =
             definition.kind() == kind::BUFFER && definition.node().is_some_and(|node| node.a == buffer_of::MATCH);
@@ -302,7 +301,7 @@ impl<'b> Again<'b> {
         value.operands().map(|operand| r.expr(operand, self)).collect()
     }
 
-    /// Writes an expression unchanged, except for its parts, which `r` writes. If [`Again::set`] was called for it, returns that value.
+    /// Writes an expression unchanged, except for its parts, which `r` writes. Returns the value set with [`Again::set`], if any.
     ///
     /// # Errors
     /// The errors of `r`.
@@ -334,12 +333,12 @@ impl<'b> Again<'b> {
         inner.map(|()| v)
     }
 
-    /// Writes the same expression with other operands.
+    /// Writes the same expression with different operands.
     pub fn expr_of(&mut self, expr: Value<'b>, ops: &[V]) -> V {
         self.edit.node(spec_of(expr), ops, None)
     }
 
-    /// Writes the same expression with other operands and another data type.
+    /// Writes the same expression with different operands and a different data type.
     pub fn expr_as(&mut self, expr: Value<'b>, ops: &[V], dtype: DType) -> V {
         let ty = self.scalar(dtype);
         self.edit.node(spec_of(expr).ty(ty), ops, None)
@@ -349,7 +348,7 @@ impl<'b> Again<'b> {
         self.edit.builder().ty(&Type::Prim { dtype, value: None })
     }
 
-    /// Writes with [`Tir`] at the current place; numbers without another operand have type `int32`.
+    /// Writes with [`Tir`] at the current place; numbers have type `int32` unless the other operand determines it.
     ///
     /// # Errors
     /// The first error of the written code.
@@ -362,12 +361,12 @@ impl<'b> Again<'b> {
         self.edit.builder().scalar(&Dim::int(value, dtype))
     }
 
-    /// Writes a floating-point number, which must fit the data type.
+    /// Writes a float, which must fit the data type.
     pub fn float(&mut self, value: f64, dtype: DType) -> V {
         self.edit.builder().scalar(&Dim::Expr(Arc::new(DimExpr::Float(value.to_bits(), dtype))))
     }
 
-    /// Writes a number, or an expression of symbolic variables.
+    /// Writes a number, or an expression in symbolic variables.
     pub fn dim(&mut self, dim: &Dim) -> V {
         self.edit.builder().scalar(dim)
     }
@@ -380,7 +379,7 @@ impl<'b> Again<'b> {
         self.edit.node(NodeSpec::new(kind::ARITH).a(op.into()).ty(ty), &[a, b], None)
     }
 
-    /// Writes a sum, with constants folded as TVM does when it builds an expression.
+    /// Writes a sum, with constants folded as in TVM.
     pub fn add(&mut self, a: V, b: V) -> V {
         match (self.as_int(a), self.as_int(b)) {
             (Some(x), Some(y)) if x.checked_add(y).is_some() => self.int(x.saturating_add(y), self.dtype(a)),
@@ -390,7 +389,7 @@ impl<'b> Again<'b> {
         }
     }
 
-    /// Writes a difference, with constants folded as TVM does when it builds an expression.
+    /// Writes a difference, with constants folded as in TVM.
     pub fn sub(&mut self, a: V, b: V) -> V {
         match (self.as_int(a), self.as_int(b)) {
             (Some(x), Some(y)) if x.checked_sub(y).is_some() => self.int(x.saturating_sub(y), self.dtype(a)),
@@ -399,7 +398,7 @@ impl<'b> Again<'b> {
         }
     }
 
-    /// Writes a product, with constants folded as TVM does when it builds an expression.
+    /// Writes a product, with constants folded as in TVM.
     pub fn mul(&mut self, a: V, b: V) -> V {
         match (self.as_int(a), self.as_int(b)) {
             (Some(x), Some(y)) if x.checked_mul(y).is_some() => self.int(x.saturating_mul(y), self.dtype(a)),
@@ -454,7 +453,7 @@ impl<'b> Again<'b> {
         self.edit.node(NodeSpec::new(kind::BROADCAST).ty(ty), &[value, lanes], None)
     }
 
-    /// Binds a value to a name, until the end of the current content.
+    /// Binds a value to a name until the end of the current content.
     pub fn bind(&mut self, name: &str, value: V) -> V {
         self.written += 1;
         let ty = self.scalar(self.dtype(value));
@@ -472,7 +471,7 @@ impl<'b> Again<'b> {
         v
     }
 
-    /// Like [`Again::bind`], but also returns a dimension by which types can mention the variable.
+    /// Like [`Again::bind`], but also returns a dimension through which types can mention the variable.
     pub fn bind_symbol(&mut self, name: &str, value: V) -> (V, Dim) {
         let v = self.bind(name, value);
         let dtype = self.dtype(value);
@@ -490,7 +489,7 @@ impl<'b> Again<'b> {
         v
     }
 
-    /// Turns a written buffer that is a view into an independent buffer, with the layout and offset of its type.
+    /// Turns a written view into an independent buffer, with the layout and offset of its type.
     pub fn no_view(&mut self, old: Value<'b>) {
         let v = self.v(old);
         self.edit.update(v, |node| {
@@ -526,7 +525,7 @@ impl<'b> Again<'b> {
         self.edit.node(NodeSpec::new(kind::EVALUATE).flags(flag::IMPURE), &[value], None);
     }
 
-    /// Writes an If; `branch` writes the statements executed if the condition holds.
+    /// Writes an If; `branch` writes the statements of the branch.
     ///
     /// # Errors
     /// The errors of `branch`.
@@ -544,7 +543,7 @@ impl<'b> Again<'b> {
         Ok(())
     }
 
-    /// Writes an If with two branches; `branch` is called with `true` for the first one, then with `false`.
+    /// Writes an If with two branches; `branch` is called with `true` for the first branch, then with `false`.
     ///
     /// # Errors
     /// The errors of `branch`.
@@ -564,8 +563,8 @@ impl<'b> Again<'b> {
         Ok(())
     }
 
-    /// Writes a loop with the kind, annotations and variable name of an old loop, but with a new variable. It has
-    /// `extent` iterations, from `min` on. `content` writes its content.
+    /// Writes a loop with the kind, annotations and variable name of an old loop, but with a new variable. Its variable runs from `min` for
+    /// `extent` iterations. `content` writes its content.
     ///
     /// # Errors
     /// The errors of `content`.
@@ -579,8 +578,8 @@ impl<'b> Again<'b> {
         self.loop_with(old, AttrsId(old.attrs().id()), &[min, extent], content)
     }
 
-    /// Writes an old loop with another kind from [`loop_kind`](crate::ir::loop_kind), and a new variable. Unlike
-    /// [`Again::loop_like`], this keeps the step of the loop.
+    /// Writes an old loop with a different kind from [`loop_kind`](crate::ir::loop_kind), and a new variable. Unlike [`Again::loop_like`],
+    /// this keeps the step of the loop.
     ///
     /// # Errors
     /// The errors of `content`.
@@ -641,7 +640,7 @@ impl<'b> Again<'b> {
     }
 }
 
-/// Rewrites nothing.
+/// Writes everything unchanged.
 struct AsWritten;
 
 impl TirRewrite<'_> for AsWritten {}
@@ -652,7 +651,7 @@ fn is_allocation_or_view(stmt: Value<'_>) -> bool {
     matches!(of, Some(buffer_of::ALLOC | buffer_of::DECL | buffer_of::VIEW))
 }
 
-/// Returns the data type of a comparison of values of a data type.
+/// Returns the result type of a comparison of values of a data type.
 fn truth_of(dtype: DType) -> DType {
     DType::new(DType::BOOL.code(), DType::BOOL.bits(), dtype.lanes())
 }
@@ -664,7 +663,7 @@ fn spec_of(value: Value<'_>) -> NodeSpec {
     NodeSpec { kind: node.kind, flags: node.flags & !flag::REGION, ty: TypeId(node.ty), attrs: AttrsId(node.attrs), a }
 }
 
-/// Removes variables that are neither defined nor used, such as that of a removed `T.Let`.
+/// Removes variables that are neither defined nor used, such as the variable of a removed `T.Let`.
 fn without_unused_variables(body: Body) -> Result<Body, PassError> {
     let free: Vec<Value<'_>> = body.values().filter(|value| value.is_free_var()).collect();
     if free.is_empty() {

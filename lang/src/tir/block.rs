@@ -14,8 +14,8 @@ pub(super) struct Open {
 }
 
 impl<'t, 'b> Tir<'t, 'b> {
-    /// Writes a schedulable block. `body` writes, in this order, its iteration variables, [`Tir::where_`], its reads and writes, [`Tir::init`], and
-    /// its statements. Reads or writes that are not declared are inferred at the end, as by [`complete_regions`].
+    /// Writes a schedulable block. `body` writes, in this order, its iteration variables, [`Tir::where_`], its reads and writes,
+    /// [`Tir::init`], and its statements. Undeclared reads or writes are inferred at the end, as in [`complete_regions`].
     pub fn block<R>(&self, name: &str, body: impl FnOnce() -> R) -> R {
         let spec = NodeSpec::new(kind::SBLOCK).flags(flag::BOUND);
         let header = self.edit.borrow_mut().open(spec, &[], Some(name));
@@ -50,12 +50,12 @@ impl<'t, 'b> Tir<'t, 'b> {
         PrimExpr { tir: self, v: self.scalar(spec, &[min, extent, value], dtype, name), dtype }
     }
 
-    /// Declares that the innermost block only has the declared reads and writes.
+    /// Declares that the innermost block has only the declared reads and writes.
     pub fn accesses_are_said(&self) {
         self.in_block("the accesses of a block", |open| (open.reads, open.writes) = (true, true));
     }
 
-    /// Declares that the innermost block reads a part of a buffer: start and extent in each dimension.
+    /// Declares that the innermost block reads a region of a buffer, given by start and extent in each dimension.
     pub fn reads<'a, 'c, A: Into<ExprArg<'a>>, E: Into<ExprArg<'c>>>(
         &self,
         buffer: Buffer,
@@ -65,7 +65,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.access(0, buffer, ranges);
     }
 
-    /// Declares that the innermost block writes a part of a buffer: start and extent in each dimension.
+    /// Declares that the innermost block writes a region of a buffer, given by start and extent in each dimension.
     pub fn writes<'a, 'c, A: Into<ExprArg<'a>>, E: Into<ExprArg<'c>>>(
         &self,
         buffer: Buffer,

@@ -5,7 +5,7 @@ use super::{ExprArg, PrimExpr, Tir};
 use crate::ir::records::{buffer_of, flag, kind};
 use crate::ir::{AttrsId, BufferType, DType, Dim, NodeSpec, Type, V};
 
-/// A buffer of the function being written or rewritten: from [`Tir::buffer`], a parameter or an allocation.
+/// A buffer of the function being written or rewritten: a parameter, an allocation, or a buffer from [`Tir::buffer`].
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -35,19 +35,19 @@ impl Buffer {
         self.v
     }
 
-    /// Returns the data type of its elements.
+    /// Returns the data type of the elements.
     pub fn dtype(self) -> DType {
         self.dtype
     }
 
-    /// Returns the number of its dimensions.
+    /// Returns the number of dimensions.
     pub fn ndim(self) -> usize {
         self.ndim
     }
 }
 
 impl<'t, 'b> Tir<'t, 'b> {
-    /// Returns a buffer of the body being rewritten, or one that was written before.
+    /// Returns a buffer of the body being rewritten, or a buffer that was already written.
     pub fn buffer<'a>(&self, value: impl Into<ExprArg<'a>>) -> Buffer {
         let (v, _) = self.operand(value.into(), DType::I32);
         let ty = self.edit.borrow().with(v, |value| value.ty().to_owned());
@@ -71,8 +71,8 @@ impl<'t, 'b> Tir<'t, 'b> {
         PrimExpr { tir: self, v, dtype }
     }
 
-    /// Allocates a buffer of known shape here, in a memory scope such as `global` or `shared`. Inside a block, the block allocates it; outside of
-    /// blocks, a statement does.
+    /// Allocates a buffer of known shape here, in a memory scope such as `global` or `shared`. Inside a block, this is a block allocation;
+    /// outside of blocks, a statement.
     pub fn alloc_buffer(&self, name: &str, shape: &[i64], dtype: DType, scope: &str) -> Buffer {
         let scope = if scope == "global" { "" } else { scope };
         self.alloc(name, BufferType { scope: scope.to_string(), ..self.buffer_type(shape, dtype) })
@@ -115,7 +115,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         PrimExpr { tir: self, v: Write::node(self, NodeSpec::new(kind::LOAD), &ops, buffer.dtype), dtype: buffer.dtype }
     }
 
-    /// Stores a value in an element of a buffer; a value of another data type is converted.
+    /// Stores a value in an element of a buffer, converted to the element type.
     pub fn store<'a, 'c, I: Into<ExprArg<'a>>>(
         &self,
         buffer: Buffer,

@@ -8,11 +8,11 @@ use crate::scalar::PrimOp;
 use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
-/// An expression written by a [`Tir`]. It may be used any number of times.
+/// An expression written by a [`Tir`]. May be used any number of times.
 ///
-/// `+`, `-` and `*` have the meaning of TVMScript. `/` and `%` of integers round down, like `//` and `%` in TVMScript. A number takes the data type
-/// of the other operand; of two data types, the result has the wider one. Constants are folded, and `x + 0`, `x * 1` and the like become `x`, as when
-/// TVM builds expressions.
+/// `+`, `-` and `*` mean the same as in TVMScript. `/` and `%` of integers round down, like `//` and `%` in TVMScript. A number takes the
+/// data type of the other operand; for two data types, the result has the wider type. Constants are folded, and `x + 0`, `x * 1` and the
+/// like become `x`, as in TVM.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -39,7 +39,7 @@ impl fmt::Debug for PrimExpr<'_> {
     }
 }
 
-/// The methods of [`Tir`] that expressions need.
+/// The methods of [`Tir`] used by expressions.
 pub(super) trait Write {
     fn node(&self, spec: NodeSpec, ops: &[V], dtype: DType) -> V;
     fn operand(&self, operand: ExprArg<'_>, like: DType) -> (V, DType);
@@ -127,7 +127,7 @@ impl<'t> PrimExpr<'t> {
         self.made(self.tir.node(NodeSpec::new(kind::ARITH).a(op.into()), &[a.v, b.v], result), result)
     }
 
-    /// Reports an error if the expression is not a truth value.
+    /// Reports an error if the expression is not Boolean.
     pub(super) fn is_condition(self) {
         if self.dtype != DType::BOOL {
             self.tir.fail(format!(
@@ -137,7 +137,7 @@ impl<'t> PrimExpr<'t> {
         }
     }
 
-    /// Converts both to vectors, if one of them is a vector.
+    /// Converts both operands to vectors if one of them is a vector.
     fn of_one_length(self, other: PrimExpr<'t>) -> (PrimExpr<'t>, PrimExpr<'t>) {
         let vector = |scalar: PrimExpr<'t>, of: PrimExpr<'t>| {
             let element = scalar.cast(DType::new(of.dtype.code(), of.dtype.bits(), 1));
@@ -152,7 +152,7 @@ impl<'t> PrimExpr<'t> {
         }
     }
 
-    /// Converts both to the type that can represent the values of both.
+    /// Converts both operands to the type that can represent the values of both.
     fn of_one_type(self, other: PrimExpr<'t>) -> (PrimExpr<'t>, PrimExpr<'t>) {
         let (a, b) = (self.dtype, other.dtype);
         let wider = match (a.is_float(), b.is_float()) {
@@ -221,7 +221,7 @@ impl<'t> PrimExpr<'t> {
         self.made(not, DType::BOOL)
     }
 
-    /// Returns `then` where the condition holds, otherwise `otherwise`; both are evaluated.
+    /// Returns `then` if the condition holds, otherwise `otherwise`; both are evaluated.
     pub fn select<'a, 'c>(self, then: impl Into<ExprArg<'a>>, otherwise: impl Into<ExprArg<'c>>) -> PrimExpr<'t> {
         self.is_condition();
         let (v, dtype) = self.tir.operand(then.into(), DType::I32);
@@ -231,12 +231,12 @@ impl<'t> PrimExpr<'t> {
     }
 }
 
-/// Returns the data type of the result of an operation on operands of a data type.
+/// Returns the data type of an operation's result, given the data type of its operands.
 fn result_type(op: PrimOp, operands: DType) -> DType {
     if op.is_truth() { DType::BOOL } else { operands }
 }
 
-/// Folds an operation as TVM does when it builds an expression.
+/// Folds an operation as in TVM.
 fn folded<'t>(op: PrimOp, a: PrimExpr<'t>, b: PrimExpr<'t>) -> Option<PrimExpr<'t>> {
     let dtype = result_type(op, a.dtype);
     let zero = || Some(a.made(a.tir.int(0, a.dtype), a.dtype));

@@ -1,4 +1,4 @@
-//! Writes statements in place of the declarations of a schedulable block: allocations, attributes, threads.
+//! Replaces the declarations of a schedulable block by statements: allocations, attributes, threads.
 
 use super::expr::Write;
 use super::{Buffer, ExprArg, PrimExpr, Tir};
@@ -9,7 +9,7 @@ use crate::rewrite::Edit;
 use crate::{PassError, pass_error};
 
 impl<'t, 'b> Tir<'t, 'b> {
-    /// Writes statements with an attribute; `about` is the value to which the attribute refers, if any.
+    /// Writes statements with an attribute; `about` is the subject of the attribute, if any.
     pub fn attr_stmt<R>(&self, key: &str, about: Option<V>, value: &Attr, body: impl FnOnce() -> R) -> R {
         let value = self.attr_value(key, value);
         let ops: Vec<V> = std::iter::once(value).chain(about).collect();
@@ -32,12 +32,13 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.edit.borrow_mut().builder().scalar(&number)
     }
 
-    /// Continues after the current statement, which is kept: statements written before precede or enclose it, and later ones follow it.
+    /// Keeps the current statement and continues after it: statements written earlier precede or enclose it, and later statements follow
+    /// it.
     pub fn keep(&self, stmt: Value<'b>) {
         self.edit.borrow_mut().after(stmt);
     }
 
-    /// Moves the buffers and statements of a schedulable block here, as by [`Tir::content`]; its other declarations are removed.
+    /// Moves the buffers and statements of a schedulable block here, like [`Tir::content`]; removes its other declarations.
     pub fn block_content(&self, block: Value<'b>) {
         self.content(block);
         let mut edit = self.edit.borrow_mut();
@@ -49,8 +50,8 @@ impl<'t, 'b> Tir<'t, 'b> {
             .for_each(|value| edit.discard(value));
     }
 
-    /// Writes a schedulable block that declares no reads and writes. Used as the outermost block of a function, it marks the single block inside it
-    /// as an inner block.
+    /// Writes a schedulable block that declares no reads and writes. As the outermost block of a function, it marks a single block inside
+    /// it as an inner block.
     pub fn root_block<R>(&self, body: impl FnOnce() -> R) -> R {
         let spec = NodeSpec::new(kind::SBLOCK).flags(flag::BOUND);
         self.edit.borrow_mut().open(spec, &[], Some("root"));
@@ -73,7 +74,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         PrimExpr { tir: self, v, dtype }
     }
 
-    /// Returns the type of a vector with a given element type and the length of another vector, and that length.
+    /// Returns the type of a vector with a given element type and as many lanes as `like`, and the number of lanes.
     fn lanes(&self, of: DType, like: Value<'_>) -> (DType, V) {
         let lanes = like.ty().dtype().lanes();
         let n = match (lanes as i16 > 0, length_of(like)) {
@@ -105,7 +106,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.edit.borrow_mut().before(stmt);
     }
 
-    /// Declares a buffer over the data of another one.
+    /// Declares a buffer over the data of another buffer.
     pub fn decl_buffer(&self, name: &str, ty: BufferType, data_of: Buffer) -> Buffer {
         let mut edit = self.edit.borrow_mut();
         let data = edit.data_of(data_of.v());
@@ -116,8 +117,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.buffer(v)
     }
 
-    /// Writes a dimension as an expression. Atoms become the values that [`index_to_dim_of_atoms`] had replaced by
-    /// them.
+    /// Writes a dimension as an expression. Atoms become the values that they stand for, as in [`index_to_dim_of_atoms`].
     ///
     /// [`index_to_dim_of_atoms`]: crate::arith::index_to_dim_of_atoms
     pub fn index<'s>(&'s self, dim: &Dim) -> PrimExpr<'s> {
@@ -140,7 +140,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.edit.borrow_mut().move_here(buffer);
     }
 
-    /// Wraps the statements of an existing block: `write` writes the wrapper, and calls its argument where the statements belong.
+    /// Wraps the statements of an existing block: `write` writes the wrapper, and calls its argument at the place of the statements.
     pub fn around_statements<R>(&self, block: Value<'b>, write: impl FnOnce(&dyn Fn()) -> R) {
         let Some(first) = block.statements().next() else { return };
         self.edit.borrow_mut().before(first);
@@ -175,14 +175,14 @@ impl Edit<'_> {
         self.set_operands(access, &ops);
     }
 
-    /// Changes the buffer and the ranges of a region that is read, written or matched.
+    /// Changes the buffer and the ranges of a declared or matched region.
     pub fn set_region(&mut self, access: Value<'_>, buffer: V, ranges: &[(V, V)]) {
         let ops: Vec<V> =
             std::iter::once(buffer).chain(ranges.iter().flat_map(|(min, extent)| [*min, *extent])).collect();
         self.set_operands(access, &ops);
     }
 
-    /// Changes the number of iterations of a loop, or the number of values of an iterator of a schedulable block.
+    /// Changes the extent of a loop or block iterator.
     pub fn set_extent(&mut self, of: Value<'_>, extent: i64) {
         if matches!(of.kind(), kind::FOR | kind::ITER_VAR)
             && let Some(old) = of.operand(1)
@@ -200,7 +200,7 @@ impl Edit<'_> {
         self.set_attrs(v, attrs);
     }
 
-    /// Turns a buffer allocated by a statement into one over the data of another buffer.
+    /// Turns an allocation statement into a declaration over the data of another buffer.
     pub fn to_declaration(&mut self, buffer: Value<'_>, data_of: V) {
         let data = self.just_before(buffer).data_of(data_of);
         let ops: Vec<V> = std::iter::once(data).chain(buffer.operands().map(|operand| self.v(operand))).collect();
@@ -228,7 +228,7 @@ impl Edit<'_> {
         Type::Pointer { dtype, scope: if scope.is_empty() { "global".to_string() } else { scope } }
     }
 
-    /// Turns a loop over threads into a launch of these threads. Other loops are not changed.
+    /// Turns a loop over threads into a thread launch. Other loops are not changed.
     pub fn to_launch(&mut self, stmt: Value<'_>) {
         let Some(Stmt::For { extent, kind: loop_kind::THREAD_BINDING, .. }) = stmt.stmt() else { return };
         let thread = stmt.attr("thread").map_or(Attr::from(""), |thread| thread.to_owned());
@@ -248,7 +248,7 @@ impl Edit<'_> {
         }
     }
 
-    /// Replaces a scalar variable by an expression, and removes it.
+    /// Replaces a scalar variable by an expression, and removes the variable.
     ///
     /// # Errors
     /// If types mention the variable.
@@ -262,7 +262,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Makes a loop variable refer to a variable that is declared before its loop.
+    /// Makes a loop define a variable that is declared before the loop.
     pub fn set_free_var(&mut self, var: Value<'_>, free: V) {
         let v = self.v(var);
         self.set_operands(v, &[free]);

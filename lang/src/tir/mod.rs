@@ -1,4 +1,4 @@
-//! Writes TIR: loops, blocks, stores, and expressions with Rust operators, without access to records.
+//! Writes TIR without access to records: loops, blocks, stores, and expressions with Rust operators.
 //!
 //! [`Rewriter::tir`] writes before the current statement; [`prim_func`] writes a new function. This example splits a loop:
 //!
@@ -101,8 +101,8 @@ use crate::rewrite::mutators::Rewriter;
 use expr::Write;
 use std::cell::{Cell, RefCell};
 
-/// Writes statements and expressions of TIR at one place of a body. Statements appear in the order in which they are written; closures write the
-/// content of regions. The first error is kept and returned at the end.
+/// Writes TIR statements and expressions at one place of a body. Statements appear in call order; closures write the content of regions.
+/// The first error is kept and returned at the end.
 ///
 /// The example writes a matrix product as a schedulable block:
 ///
@@ -129,7 +129,7 @@ use std::cell::{Cell, RefCell};
 pub struct Tir<'t, 'b> {
     edit: RefCell<&'t mut Edit<'b>>,
     error: RefCell<Option<PassError>>,
-    /// The data type of numbers without another operand.
+    /// The default data type of numbers.
     default: DType,
     /// True if the function consists of schedulable blocks.
     s_tir: bool,
@@ -156,7 +156,7 @@ pub struct Tir<'t, 'b> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum ExprArg<'a> {
-    /// A value that was written before.
+    /// A written value.
     New(V),
     /// A value of the body being rewritten.
     Old(Value<'a>),
@@ -164,7 +164,7 @@ pub enum ExprArg<'a> {
     Int(i64),
     /// A float; it takes the data type of the other operand.
     Float(f64),
-    /// A truth value.
+    /// A Boolean.
     Bool(bool),
 }
 
@@ -222,7 +222,7 @@ impl Write for Tir<'_, '_> {
 }
 
 impl<'t, 'b> Tir<'t, 'b> {
-    /// Runs `f` with a writer at the place of an edit.
+    /// Runs `f` with a writer at the current place of an edit.
     fn at<R>(edit: &'t mut Edit<'b>, default: DType, f: impl FnOnce(&Tir<'t, 'b>) -> R) -> Result<R, PassError> {
         let s_tir = edit.old().root().attr("s_tir").is_some();
         let (edit, error) = (RefCell::new(edit), RefCell::new(None));
@@ -259,8 +259,8 @@ impl<'t, 'b> Tir<'t, 'b> {
 }
 
 impl<'b> Rewriter<'b> {
-    /// Writes TIR before the current statement. Numbers without another operand have the data type of the current loop, or `int32` if the statement
-    /// is not a loop. The documentation of [`crate::tir`] has an example.
+    /// Writes TIR before the current statement. Numbers default to the data type of the current loop, or to `int32` outside loops. The
+    /// documentation of [`crate::tir`] has an example.
     ///
     /// # Errors
     /// The first error of the written code.

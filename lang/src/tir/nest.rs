@@ -1,4 +1,4 @@
-//! Reuses existing code: replaces loops around the same content, and substitutes values.
+//! Reuses existing code: replaces loops but keeps their content, and substitutes values.
 
 use super::expr::Write;
 use super::{ExprArg, PrimExpr, Tir};
@@ -6,12 +6,11 @@ use crate::PassError;
 use crate::ir::{DType, Stmt, Type, V, Value};
 
 impl<'t, 'b> Tir<'t, 'b> {
-    /// Moves the content of the current statement here, and removes the statement. Statements written before precede or enclose the content, and
-    /// later ones follow it. The content can be moved only once, and a mutator still visits it.
+    /// Moves the content of the current statement here, and removes the statement. Statements written earlier precede or enclose the
+    /// content, and later statements follow it. The content can be moved only once, and a mutator still visits it.
     ///
-    /// A `break` or `continue` in the content must still refer to the same loop. Therefore, the content of a loop for
-    /// which [`has_jumps`] is true is rejected. The content of any other statement with jumps is rejected inside a
-    /// newly written loop.
+    /// A `break` or `continue` in the content must still refer to the same loop. Therefore, the content of a loop for which [`has_jumps`]
+    /// is true is rejected, and so is other content with jumps inside a newly written loop.
     pub fn content(&self, stmt: Value<'b>) {
         if self.refuses_jumps(stmt) {
             return;
@@ -25,15 +24,15 @@ impl<'t, 'b> Tir<'t, 'b> {
         edit.after(stmt);
     }
 
-    /// Moves the content of a loop here, as by [`Tir::content`], with its variable replaced by `index`. A loop for which [`has_jumps`] is true is
-    /// rejected.
+    /// Moves the content of a loop here, like [`Tir::content`], and replaces the loop variable by `index`. A loop for which [`has_jumps`]
+    /// is true is rejected.
     pub fn loop_body<'a>(&self, stmt: Value<'b>, index: impl Into<ExprArg<'a>>) {
         let index = self.value(index);
         self.nest_body(&[(stmt, index)]);
     }
 
-    /// Moves the content of the innermost of the given loops here, as by [`Tir::content`]; each loop must be the entire content of the previous one.
-    /// The variable of each loop is replaced by the expression next to it.
+    /// Moves the content of the innermost of perfectly nested loops here, like [`Tir::content`], and replaces each loop variable by the
+    /// expression next to the loop.
     pub fn nest_body(&self, loops: &[(Value<'b>, PrimExpr<'_>)]) {
         let mut around: Option<(Value<'b>, Value<'b>)> = None;
         for (stmt, index) in loops {
@@ -58,8 +57,8 @@ impl<'t, 'b> Tir<'t, 'b> {
         }
     }
 
-    /// Replaces `from` by `with` in a statement or expression of the body being rewritten. A variable is replaced by an expression of its data type,
-    /// a buffer by a buffer of the same data type and number of dimensions.
+    /// Replaces `from` by `with` in a statement or expression of the body being rewritten. The replacement of a variable must have the same
+    /// data type; the replacement of a buffer must be a buffer of the same data type and rank.
     ///
     /// The example makes a loop read a copy of its input:
     ///
@@ -109,7 +108,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         }
     }
 
-    /// Reports content whose `break` or `continue` would refer to another loop than before.
+    /// Reports content whose `break` or `continue` would refer to a different loop.
     fn refuses_jumps(&self, stmt: Value<'b>) -> bool {
         let is_loop = is_loop(stmt);
         if !(is_loop || self.loops.get() > 0) {
@@ -154,12 +153,12 @@ impl<'t, 'b> Tir<'t, 'b> {
     }
 }
 
-/// Returns true if a statement is the entire content of a loop. Its nested expressions precede it.
+/// Returns true if a statement is the entire content of a loop. The nested expressions of the statement precede it.
 fn is_all_of(stmt: Value<'_>, around: Value<'_>, var: Value<'_>) -> bool {
     around.region().children().filter(|child| *child != var && !child.is_nested()).eq([stmt])
 }
 
-/// Returns true if the content of a statement has a `break` or `continue` of a loop that encloses the content, which may be the statement itself.
+/// Returns true if the content of a statement contains a `break` or `continue` for an enclosing loop, which may be the statement itself.
 /// Such content cannot be moved into other loops.
 ///
 /// ```
@@ -178,7 +177,7 @@ pub fn has_jumps(stmt: Value<'_>) -> bool {
     jumps(stmt).next().is_some()
 }
 
-/// Iterates over each `break` and `continue` in the body of `stmt` that leaves or continues a loop around that body.
+/// Iterates over each `break` and `continue` in the body of `stmt` that belongs to a loop around that body.
 fn jumps(stmt: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     let range = stmt.region().range();
     let mut at = range.start;
@@ -190,7 +189,7 @@ fn jumps(stmt: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     nodes.filter(|value| is_jump(*value))
 }
 
-/// Returns true for a statement or call that ends the innermost loop or its iteration.
+/// Returns true for a statement or call that ends the innermost loop or its current iteration.
 fn is_jump(value: Value<'_>) -> bool {
     let called =
         || matches!(value.as_call().and_then(|call| call.op()), Some("tirx.break_loop" | "tirx.continue_loop"));

@@ -4,7 +4,7 @@ use crate::ir::purity::can_be_left_out;
 use crate::ir::records::{axis, buffer_of, kind};
 use crate::ir::{Attr, BufferType, Stmt, Type, Value};
 
-/// A load from a buffer or a store to one.
+/// A buffer load or store.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -42,26 +42,26 @@ pub struct BlockIter<'a> {
     pub extent: Value<'a>,
     /// The value in the loops around the block.
     pub value: Value<'a>,
-    /// True if its values are independent of each other.
+    /// True if the values are independent of each other.
     pub is_spatial: bool,
-    /// True if the block reduces over it, in any order.
+    /// True if the block reduces over the iterator, in any order.
     pub is_reduction: bool,
 }
 
-/// A region of a buffer, which a block reads or writes, or a buffer matches.
+/// A region of a buffer that a block reads or writes, or that a buffer matches.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RegionAccess<'a> {
     /// The buffer.
     pub buffer: Value<'a>,
-    /// The start and the number of elements in each dimension.
+    /// The start and extent in each dimension.
     pub ranges: Vec<(Value<'a>, Value<'a>)>,
-    /// True if a block writes it; otherwise it is read or matched.
+    /// True for a write; false for a read or match.
     pub is_write: bool,
 }
 
 impl<'a> Value<'a> {
-    /// Returns the value as a load from a buffer or a store to one; `None` if it is something else.
+    /// Returns the value as a buffer load or store; `None` for any other value.
     pub fn as_element_access(self) -> Option<ElementAccess<'a>> {
         let first = match self.kind() {
             kind::LOAD => 1,
@@ -86,7 +86,7 @@ impl<'a> Value<'a> {
         Some(BlockIter { var: self, min, extent, value, is_spatial, is_reduction })
     }
 
-    /// Returns true for a variable that no loop, block or statement defines: a free one, or that of a `T.Let`.
+    /// Returns true for a variable that no loop, block or statement defines: a free variable, or the variable of a `T.Let`.
     pub fn is_free_var(self) -> bool {
         self.kind() == kind::VAR
     }
@@ -108,7 +108,7 @@ impl<'a> Value<'a> {
         false
     }
 
-    /// Returns the condition under which a schedulable block is executed; `None` if it always is.
+    /// Returns the condition under which a schedulable block is executed; `None` if it is unconditional.
     pub fn block_condition(self) -> Option<Value<'a>> {
         self.region().children().find(|value| value.kind() == kind::WHERE)?.operand(0)
     }
@@ -123,8 +123,8 @@ impl<'a> Value<'a> {
         self.region().children().filter(|value| value.is_block_buffer())
     }
 
-    /// Returns true if a schedulable block is the only content of a function besides the outermost block. Without iterators, the text needs an
-    /// enclosing block to express this: [`Tir::root_block`](super::Tir::root_block).
+    /// Returns true if a schedulable block is the only content of a function besides the outermost block. Without iterators, this can be
+    /// expressed only with an enclosing block: [`Tir::root_block`](super::Tir::root_block).
     pub fn needs_root_block(self, function: Value<'a>) -> bool {
         self.block_iters().next().is_some()
             && function.block_buffers().next().is_none()
@@ -136,8 +136,8 @@ impl<'a> Value<'a> {
         self.region().children().find(|value| value.is_init())
     }
 
-    /// Returns true for a parameter that is a buffer, or the buffer with which a parameter is matched; false for a buffer declared over the data of a
-    /// parameter.
+    /// Returns true for a parameter that is a buffer, or the buffer matched with a parameter; false for a buffer declared over the data of
+    /// a parameter.
     pub fn is_matched_param(self) -> bool {
         let is_declared = self.kind() == kind::BUFFER
             && self.node().is_some_and(|node| !matches!(node.a, buffer_of::PARAM | buffer_of::MATCH));
@@ -194,7 +194,7 @@ impl<'a> Value<'a> {
         Some(RegionAccess { buffer, ranges, is_write })
     }
 
-    /// Returns the region of another buffer with which a buffer of a schedulable block is matched.
+    /// Returns the region that a matched buffer of a schedulable block refers to.
     pub fn matched_region(self) -> Option<RegionAccess<'a>> {
         let is_match = self.kind() == kind::BUFFER && self.node()?.a == buffer_of::MATCH;
         self.operand(0).filter(|_| is_match)?.as_region_access()
@@ -216,18 +216,18 @@ impl<'a> Value<'a> {
         self.region().children().filter(|value| value.stmt().is_some())
     }
 
-    /// Iterates over the scopes of a TIR If: the first branch, then the second one if it exists.
+    /// Iterates over the scopes of a TIR If: the first branch, then the second branch if there is one.
     pub fn if_branches(self) -> impl Iterator<Item = Value<'a>> {
         let is_if = matches!(self.stmt(), Some(Stmt::If { .. }));
         self.region().children().filter(move |branch| is_if && !branch.is_nested())
     }
 
-    /// For a store of an element of the same buffer, returns pairs of the indices of the store and of the element. The
-    /// store has no effect where the two indices of each pair are equal.
+    /// For a store of an element loaded from the same buffer, returns the pairs of store and load indices. The store has no effect if the
+    /// indices of each pair are equal.
     pub fn stored_element_indices(self) -> Option<Vec<(Value<'a>, Value<'a>)>> {
         let Some(Stmt::Store { buffer, value }) = self.stmt() else { return None };
         let (to, from) = (self.as_element_access()?, value.as_element_access()?);
-        // A predicate of a load or store restricts the access in a way that the indices do not show.
+        // The indices do not reflect a predicate of the load or store.
         let all = self.n_operands() == to.indices.len() + 2 && value.n_operands() == from.indices.len() + 1;
         let same = all && from.buffer == buffer && to.indices.len() == from.indices.len();
         same.then(|| to.indices.into_iter().zip(from.indices).collect())

@@ -5,7 +5,7 @@ use super::{ExprArg, PrimExpr, Tir};
 use crate::ir::records::{flag, kind};
 use crate::ir::{Attr, NodeSpec, Type, V, loop_kind};
 
-/// The execution of the iterations of a loop.
+/// The execution mode of a loop.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -32,7 +32,7 @@ pub enum LoopKind<'a> {
     Serial,
     /// Iterations run on several threads.
     Parallel,
-    /// All iterations form one vector operation.
+    /// All iterations run as one vector operation.
     Vectorized,
     /// The loop is unrolled.
     Unroll,
@@ -56,7 +56,8 @@ impl LoopKind<'_> {
 }
 
 impl<'t, 'b> Tir<'t, 'b> {
-    /// Writes a loop from `min` for `extent` iterations; `body` receives its variable and writes its content.
+    /// Writes a loop from `min` for `extent` iterations; `body` receives the loop variable and writes the
+    /// content.
     pub fn loop_of<'s, 'a, 'c, R>(
         &'s self,
         kind: LoopKind<'_>,
@@ -110,7 +111,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.region(kind::COND, Vec::new(), &[cond], || self.region(kind::SCOPE, Vec::new(), &[], then))
     }
 
-    /// Writes two lists of statements: one is executed if a condition holds, the other if it does not.
+    /// Writes two lists of statements: the first is executed if a condition holds, the second otherwise.
     pub fn if_else<'a, R, S>(
         &self,
         cond: impl Into<ExprArg<'a>>,
@@ -138,7 +139,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.statement(kind::EVALUATE, &[value]);
     }
 
-    /// Returns from the function with a value. The result of the function has its data type.
+    /// Returns from the function with a value. The function returns the data type of the value.
     ///
     /// ```
     /// use plugin_api::prelude::*;

@@ -1,4 +1,4 @@
-//! New expressions in rewrites whose types follow from their parts.
+//! New expressions in rewrites with inferred types.
 
 use crate::PassError;
 use crate::ir::import::Importer;
@@ -15,11 +15,11 @@ impl Edit<'_> {
         self.update(call, |node| node.flags |= flag::IMPURE);
     }
 
-    /// Returns a function of the module as a value, by its name and its body, which provides the type.
+    /// Returns a function of the module as a value, given its name and its body, which provides the type.
     pub fn function_of(&mut self, name: &str, body: &Body) -> V {
         let ty = match body.prim_func_type() {
             Some(ty) => self.builder().ty(&ty),
-            // The function has its own symbolic variables; here they get numbers of this body.
+            // The function has its own symbolic variables; here they get numbers in this body.
             None => Importer::of(body).ty(self.builder(), body.root().ty()),
         };
         self.builder().global_var(name, ty)
@@ -35,7 +35,7 @@ impl Rewriter<'_> {
         edit.node(NodeSpec::new(kind::TUPLE).ty(ty), items, None)
     }
 
-    /// Builds an element of a tuple, with the type of the element if it is known.
+    /// Builds an element of a tuple, with the element type if known.
     pub fn tuple_get(&mut self, tuple: V, index: u32) -> V {
         let edit = self.edit();
         let element = edit.with(tuple, |tuple| tuple.ty().children().nth(index as usize).map(|ty| ty.to_owned()));
@@ -43,8 +43,8 @@ impl Rewriter<'_> {
         edit.node(NodeSpec::new(kind::TUPLE_GET).ty(ty).a(index), &[tuple], None)
     }
 
-    /// Builds a call of a function: one of the module, an external one, or a variable. Its type and effect follow from the type of the function.
-    /// Nothing is known about an external function; the call is an `R.call_packed`.
+    /// Builds a call of a function: a function of the module, an external function, or a variable. The type and effect of the call follow
+    /// from the function type. A call of an external function is an `R.call_packed`, about which nothing is known.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -113,8 +113,8 @@ impl Rewriter<'_> {
         Ok(self.emit(new, "gv"))
     }
 
-    /// Builds a call of a PrimFunc of the module (see [`Edit::function_of`]) with results of a type, as `R.call_tir`. If `in_place` is given, the
-    /// call is an `R.call_tir_inplace`; `in_place` lists for each result the argument that it overwrites, or -1.
+    /// Builds a call of a PrimFunc of the module (see [`Edit::function_of`]) with the given result type, as `R.call_tir`. If `in_place` is
+    /// given, the call is an `R.call_tir_inplace`; `in_place` lists, for each result, the argument that it overwrites, or -1.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -141,14 +141,14 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Returns a type as the argument of a call: `ty_args` in a text.
+    /// Returns a type as an argument of a call: `ty_args` in TVMScript.
     pub fn type_arg(&mut self, ty: &Type) -> V {
         let builder = self.edit().builder();
         let ty = builder.ty(ty);
         builder.type_arg(ty)
     }
 
-    /// Binds a match_cast of a value to a variable. It defines new symbolic variables of the type.
+    /// Binds a match_cast of a value to a variable. It defines the new symbolic variables in the type.
     pub fn match_cast(&mut self, v: V, ty: &Type) -> V {
         let ty = self.edit().builder().ty(ty);
         let cast = self.edit().node(NodeSpec::new(kind::MATCH_CAST).ty(ty), &[v], None);
@@ -165,16 +165,16 @@ impl Rewriter<'_> {
         self.edit().builder().extern_func(symbol, TypeId::NONE)
     }
 
-    /// Builds a call of a function of the module, by its name and its body; see [`Rewriter::call_value`].
+    /// Builds a call of a function of the module, given its name and its body; see [`Rewriter::call_value`].
     ///
     /// # Errors
-    /// If the arguments do not match its parameters.
+    /// If the arguments do not match the parameters.
     pub fn call_function(&mut self, name: &str, body: &Body, args: &[V]) -> Result<V, PassError> {
         let callee = self.edit().function_of(name, body);
         self.call_value(callee, args)
     }
 
-    /// Returns a symbolic variable as a value: its scalar variable or parameter if there is one, otherwise as in `R.prim_value(n)`.
+    /// Returns a symbolic variable as a value: the scalar variable or parameter if there is one, otherwise `R.prim_value(n)`.
     pub fn symbol(&mut self, sym: Sym) -> V {
         match self.edit().scalar_of(sym) {
             Some(scalar) => self.v(scalar),
@@ -182,7 +182,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Binds a scalar expression to a variable, which is also a symbolic variable, like all scalar variables.
+    /// Binds a scalar expression to a variable. Like all scalar variables, it is also a symbolic variable.
     pub fn emit_scalar(&mut self, v: V, name: &str) -> V {
         self.edit().builder().make_symbol(v, name);
         self.emit(v, name)

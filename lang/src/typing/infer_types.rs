@@ -1,4 +1,4 @@
-//! Infers the types of the values of a body from those of their operands.
+//! Infers the types of values from the types of their operands.
 
 use crate::PassError;
 use crate::ir::erase::{erase_unbound, seen_outside};
@@ -9,9 +9,8 @@ use crate::typing::operators::{Infer, InferError};
 use crate::typing::relations::{Relation, call_result, calls_are_pure, join, relation};
 use std::collections::HashMap;
 
-/// Infers all types again, for passes that changed the types of parameters, constants or operators and thus those of dependent values. Parameters,
-/// match_casts and calls of undeclared operators keep their types. The declared result type of a function is kept where it is still valid. Returns
-/// the same handle if nothing changes.
+/// Re-infers all types after a change to the types of parameters, constants or operators. Parameters, match_casts and calls of undeclared
+/// operators keep their types. The declared result type of a function is kept if it is still valid. An unchanged body keeps its handle.
 ///
 /// ```
 /// use plugin_api::typing::infer_types::infer_types;
@@ -46,7 +45,7 @@ pub fn infer_types(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
 enum Declared {
     /// They are kept.
     Kept,
-    /// They are narrowed to the inferred type of the result.
+    /// They are narrowed to the inferred result type.
     Narrowed,
 }
 
@@ -72,13 +71,12 @@ fn with_types(body: &Body, infer: &dyn Infer, declared: Declared) -> Result<Body
         let same = |ty: &Type| match (value.symbol(), ty) {
             // A scalar variable is a symbolic variable, regardless of its value.
             (Some(sym), Type::Prim { dtype, .. }) => sym.dtype == *dtype,
-            // `relation` would treat the symbolic variables of two functions as distinct, but here they are the same. A
-            // text does not contain the types of unnamed values, aliases and tuples: the reader infers them from their
-            // parts.
+            // `relation` would treat the symbolic variables of two functions as distinct, but here they are the same. Types of unnamed
+            // values, aliases and tuples are not printed; the parser infers them.
             _ if value.kind() == kind::FUNC || is_of_parts(value) => value.ty().to_owned() == *ty,
             _ => value.ty().is_known() && relation(&value.ty().to_owned(), ty) == Relation::Equal,
         };
-        // A binding of an unnamed value may declare a wider type than the inferred one.
+        // A binding of an unnamed value may declare a wider type than the inferred type.
         let says_less = |ty: &Type| match value.view() {
             Expr::Alias(source) if source.is_nested() => relation(&value.ty().to_owned(), ty) == Relation::Wider,
             _ => false,
@@ -99,7 +97,7 @@ fn is_of_parts(value: Value<'_>) -> bool {
     !value.is_bound() || matches!(value.kind(), kind::ALIAS | kind::TUPLE | kind::TUPLE_GET)
 }
 
-/// Returns the nested expression of a binding with another type.
+/// Returns the nested expression of a binding with a different type.
 fn value_of_binding(binding: Value<'_>) -> Option<Value<'_>> {
     match binding.view() {
         Expr::Alias(source) => Some(source).filter(|source| source.is_nested() && binding.symbol().is_none()),
@@ -107,7 +105,8 @@ fn value_of_binding(binding: Value<'_>) -> Option<Value<'_>> {
     }
 }
 
-/// Merges a binding with its nested expression if their types differed and are now the same: a text then has only one value.
+/// Merges a binding with its nested expression if their types were different and are now equal, because the printed form then has only one
+/// value.
 fn bind_at_own_type(edit: &mut Edit<'_>, binding: Value<'_>, source: Value<'_>) {
     let inner = binding.node().map_or(0, |node| node.flags & flag::INNER);
     edit.bind(source, binding.name().unwrap_or("gv"));
@@ -115,13 +114,13 @@ fn bind_at_own_type(edit: &mut Edit<'_>, binding: Value<'_>, source: Value<'_>) 
     edit.replace(binding, source);
 }
 
-/// Narrows the declared result type of each function to the inferred type of its result, as TVM does when it normalizes. The types of calls of
-/// functions in the body are updated. Returns the same handle if nothing changes.
+/// Narrows the declared result type of each function to the inferred type of its result, as in TVM's normalizer. Updates the types of calls
+/// to functions in the body. An unchanged body keeps its handle.
 ///
 /// # Errors
 /// If a call does not match its operator.
 pub fn narrow_results(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
-    // Most functions return the declared type; this check avoids writing out the types of many parameters.
+    // Most functions return the declared type, and this check is cheap.
     let as_declared = |function: Value<'_>| {
         let declared = function.ty().callable().map(|(declared, _)| declared);
         declared.zip(result_type(function)).is_none_or(|(declared, found)| declared.same(found))
@@ -136,7 +135,7 @@ pub fn narrow_results(body: &Body, infer: &dyn Infer) -> Result<Body, PassError>
     };
     let mut functions = body.values_of(|kind| kind == kind::FUNC).filter(|value| value.ty().is_known());
     let Some(outermost) = functions.next() else { return Ok(body.clone()) };
-    // The symbolic variables known in an inner function are ignored here: at worst, types are inferred unnecessarily.
+    // The symbolic variables known in an inner function are ignored here: at worst, inference runs unnecessarily.
     let wider = |function: Value<'_>| match (function.ty().to_owned(), result_type(function)) {
         (Type::Callable { ret, .. }, Some(found)) => relation(&ret, &found.to_owned()) == Relation::Wider,
         _ => false,
@@ -155,7 +154,7 @@ pub fn narrow_results(body: &Body, infer: &dyn Infer) -> Result<Body, PassError>
     Ok(edit.finish()?)
 }
 
-/// Returns the type of a result as seen outside of its function, if it is narrower than `said`.
+/// Returns the type of a result as seen outside its function, if it is narrower than `said`.
 fn narrower(said: &Type, found: &Type, known: &[Sym]) -> Option<Type> {
     let found = seen_outside(found.clone(), &|sym| !known.contains(&sym));
     Some(found).filter(|found| relation(said, found) == Relation::Wider)
@@ -181,7 +180,8 @@ pub(crate) fn add_missing(edit: &mut Edit<'_>, infer: &dyn Infer) -> Result<(), 
     })
 }
 
-/// Sets a type, unless it is too large for a body: types of nested tuples double in size with each level, and later steps would write them out.
+/// Sets a type, unless it is too large for a body. Types of nested tuples can double in size with each level, and later steps would expand
+/// them.
 fn set_type<'b>(edit: &mut Edit<'b>, value: Value<'b>, ty: &Type) -> Result<V, PassError> {
     let v = edit.v(value);
     edit.set_type(v, ty);
@@ -201,7 +201,7 @@ pub(crate) fn lacks_type(value: Value<'_>) -> bool {
 enum Step {
     /// The beginning of a function.
     Enter,
-    /// A value whose operands and content have been visited.
+    /// A value whose operands and content were visited.
     Leave,
 }
 
@@ -242,7 +242,7 @@ fn function_type<'b>(edit: &Edit<'b>, function: Value<'b>, known: &[Sym], declar
 /// Scalar variables that are visible only in their dataflow block. The types of the block's outputs do not mention them.
 #[derive(Default)]
 struct HiddenScalars {
-    /// The position of each, by the number of its symbolic variable.
+    /// The position of each scalar, by the number of its symbolic variable.
     places: HashMap<u32, usize>,
     /// The header of the region that contains each value; empty if the function lacks hidden scalars.
     parents: Vec<u32>,
@@ -260,7 +260,7 @@ impl HiddenScalars {
         HiddenScalars { places, parents }
     }
 
-    /// Removes scalars of its block from the type of an output; returns other types unchanged.
+    /// Removes the scalars of the block from the type of an output; returns other types unchanged.
     fn left_out(&self, value: Value<'_>, ty: Type) -> Type {
         let header = value.index().and_then(|at| self.parents.get(at)).map(|header| *header as usize);
         let header = header.filter(|header| value.sibling(*header).kind() == kind::DATAFLOW);
@@ -302,7 +302,7 @@ impl Symbols {
     }
 }
 
-/// Returns the type of a value inferred from the types of its operands in the edit; `None` where they do not determine it.
+/// Returns the type of a value inferred from the types of its operands in the edit; `None` if they do not determine it.
 fn inferred<'b>(edit: &mut Edit<'b>, value: Value<'b>, infer: &dyn Infer) -> Result<Option<Type>, PassError> {
     let known = |value: Option<Value<'b>>| type_now(edit, value?);
     Ok(match value.view() {

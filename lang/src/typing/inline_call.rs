@@ -9,13 +9,12 @@ use crate::typing::relations::bound_symbols;
 use std::collections::BTreeMap;
 
 impl Body {
-    /// Replaces calls by the content of the called functions. `callee` returns the functions to inline, by their names; calls nested in other
-    /// expressions are not inlined. Blocks of a callee keep their kind: a dataflow block is split around blocks that
-    /// are not dataflow blocks. Symbolic variables of a callee are replaced by the corresponding dimensions of the
-    /// arguments. Returns the same handle if no call was inlined.
+    /// Replaces calls by the content of the called functions. `callee` returns the functions to inline, by name. Calls nested in other
+    /// expressions are not inlined. Blocks of a callee keep their kind, so a dataflow block is split around other blocks. Symbolic
+    /// variables of a callee are replaced by the corresponding dimensions of the arguments. An unchanged body keeps its handle.
     ///
-    /// The types of the callee are kept: call [`infer_types`](crate::typing::infer_types::infer_types) to derive them from the arguments of this
-    /// call.
+    /// The types of the callee are kept. Call [`infer_types`](crate::typing::infer_types::infer_types) to derive them from the arguments of
+    /// this call.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -61,9 +60,9 @@ impl Body {
 }
 
 impl Edit<'_> {
-    /// Returns an importer for the content of a called function, with its parameters mapped to the arguments. The values of symbolic variables are
-    /// added to `symbols`; a match_cast defines those that the types of the arguments do not determine, and a binding those that are scalars. Afterwards,
-    /// the current place is the one for the content. `same` is true if the content stays in the block of the call.
+    /// Returns an importer for the content of a called function, with its parameters mapped to the arguments. Adds the values of symbolic
+    /// variables to `symbols`. A match_cast defines the variables that the argument types do not determine, and a binding defines scalars.
+    /// The current place is then the place for the content. `same` is true if the content stays in the block of the call.
     fn import_call<'m>(
         &mut self,
         call: Call<'_>,
@@ -89,7 +88,7 @@ impl Edit<'_> {
         }
         self.before(call.value());
         for (param, arg) in params.iter().zip(call.args()).filter(|(_, arg)| arg.is_nested()) {
-            // The argument is nested in the call, and the content may use it at several places.
+            // The argument is nested in the call, and the content may use it several times.
             self.bind(arg, param.name().unwrap_or("x"));
             if !same {
                 self.make_output(arg);
@@ -101,7 +100,7 @@ impl Edit<'_> {
             let mut unknown = false;
             ty.each_defined(&mut |sym| unknown |= !known.contains_key(&sym));
             if unknown {
-                // A scalar of the same type needs no check at run time: the variable is a new name for it.
+                // A scalar of the same type needs no check at run time: the variable is an alias.
                 let is_equal =
                     matches!((ty, given), (Type::Prim { dtype: a, .. }, Type::Prim { dtype: b, .. }) if a == b);
                 let ty = importer.ty(self.builder(), param.ty());

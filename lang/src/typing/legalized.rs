@@ -8,21 +8,21 @@ use crate::ir::{
 use crate::typing::operators::InferError;
 use std::cell::Cell;
 
-/// The replacement of an operator call: a PrimFunc with the data for `relax.call_tir`. Alternatively an argument, a constant, or a call of an
-/// external function, in the form of a Relax function that returns it.
+/// The replacement of an operator call: a PrimFunc with the data for `relax.call_tir`, or an argument, a constant or a call of an external
+/// function, each represented by a Relax function that returns it.
 ///
 /// `Te` creates the first form; [`Legalized::constant`], [`Legalized::argument`] and [`Legalized::packed`] create the others.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Legalized {
-    /// The name of the function, to which a number is added if it is taken.
+    /// The name of the function, with a number added if it is taken.
     pub name: String,
-    /// The PrimFunc: a buffer for each argument, a scalar for each symbol, a buffer for each result. Alternatively a Relax function with a parameter
-    /// for each argument, which returns one of them, a constant, or an external function.
+    /// The PrimFunc: a buffer for each argument, a scalar for each symbol, and a buffer for each result. Otherwise, a Relax function with a
+    /// parameter for each argument that returns one of these, a constant or an external function.
     pub function: Body,
     /// The arguments of the call, in order.
     pub args: Vec<LegalizedArg>,
-    /// Symbolic variables of the caller that are passed as scalars, because the shapes of the buffers do not determine them.
+    /// Symbolic variables of the caller that are passed as scalars, because the buffer shapes do not determine them.
     pub symbols: Vec<Sym>,
     /// Pairs of symbolic variables of the caller and of the PrimFunc.
     pub variables: Vec<(Sym, Sym)>,
@@ -37,7 +37,7 @@ pub enum Replacement<'l> {
     Argument(LegalizedArg),
     /// A constant.
     Constant(Array),
-    /// A call of this external function with all arguments of the call.
+    /// A call of the named external function with all arguments of the original call.
     Packed(String),
 }
 
@@ -85,7 +85,7 @@ impl Legalized {
         })
     }
 
-    /// Replaces a call by a call of an external function, by its name, with all arguments of the call.
+    /// Replaces a call by a call of the external function `name` with the same arguments.
     ///
     /// # Errors
     /// If the function that returns the external function is not valid.
@@ -108,7 +108,7 @@ impl Legalized {
         Ok(Legalized { name: String::new(), function, args, symbols: Vec::new(), variables: Vec::new() })
     }
 
-    /// Returns the type of the call of the PrimFunc: that of the operator call, with the shapes of the result buffers.
+    /// Returns the type of the PrimFunc call: the type of the operator call, with the shapes of the result buffers.
     pub fn result_type(&self, of_call: &Type) -> Type {
         let params = self
             .function
@@ -126,7 +126,7 @@ impl Legalized {
         }
     }
 
-    /// Returns the shape of a buffer, in variables of the caller; `None` if it mentions other variables.
+    /// Returns the shape of a buffer, in the caller's variables; `None` if it mentions other variables.
     fn shape_of(&self, buffer: Value<'_>) -> Option<Vec<Dim>> {
         let Type::Buffer(ty) = buffer.ty().to_owned() else { return None };
         let of_caller = |here: Sym| self.variables.iter().find(|(_, known)| known.id == here.id).map(|(sym, _)| *sym);
@@ -140,8 +140,8 @@ impl Legalized {
         known.get().then_some(shape)
     }
 
-    /// Translates the legalization of a call from a part of a body to the whole body, where `words` has pairs of operand words; `None` if an argument
-    /// is not among them.
+    /// Translates the legalization of a call from a part of a body to the whole body, where `words` contains the pairs of operand words;
+    /// `None` if an argument is missing from them.
     #[doc(hidden)]
     pub fn of_whole(mut self, words: &[(u32, u32)]) -> Option<Legalized> {
         for arg in &mut self.args {
@@ -189,7 +189,7 @@ impl Legalized {
         Ok(self)
     }
 
-    /// Returns the replacement of the call; `None` if the function is neither a PrimFunc nor one that returns a value.
+    /// Returns the replacement of the call; `None` if the function is neither a PrimFunc nor a Relax function that returns a value.
     pub fn replacement(&self) -> Option<Replacement<'_>> {
         if self.function.kind() == BodyKind::PrimFunc {
             return Some(Replacement::Function(&self.function));
@@ -225,14 +225,14 @@ impl LegalizedArg {
         LegalizedArg { word: tuple.word(), field: Some(index) }
     }
 
-    /// Returns the value in the body that contains the call, and the index of the element if it is a tuple.
+    /// Returns the value in the body that contains the call, and the index of the element if the value is a tuple.
     pub fn value(self, body: &Body) -> (Value<'_>, Option<u32>) {
         (Value::of_word(body, self.word), self.field)
     }
 }
 
 impl LegalizedArg {
-    /// Returns its type in the body of a call.
+    /// Returns the type of the argument in the body of a call.
     fn ty_for(self, call: Call<'_>) -> Type {
         let ty = Value { raw: call.value().raw, op: self.word }.ty().to_owned();
         match (self.field, ty) {
@@ -242,8 +242,8 @@ impl LegalizedArg {
     }
 }
 
-/// Encodes a legalization: the number of arguments, each as word and field; the number of symbols, each as number and data type; the number of
-/// variables, each as number and data type on both sides; the name.
+/// Encodes a legalization: three lists, each preceded by its length, then the name. The lists contain arguments as word and field, symbols
+/// as number and data type, and variables as number and data type on both sides.
 #[doc(hidden)]
 pub fn encode_legalized(answer: &Legalized) -> Vec<u8> {
     let mut words = vec![answer.args.len() as u32];
@@ -257,8 +257,8 @@ pub fn encode_legalized(answer: &Legalized) -> Vec<u8> {
     out
 }
 
-/// Decodes the bytes of [`encode_legalized`] for `call`; `None` if they are not valid, or mention values and variables that the body of the call does
-/// not have.
+/// Decodes the bytes of [`encode_legalized`] for `call`; `None` if they are not valid, or mention values or variables missing from the body
+/// of the call.
 #[doc(hidden)]
 pub fn decode_legalized(bytes: &[u8], function: Body, call: Call<'_>) -> Option<Legalized> {
     let mut rest = bytes;

@@ -1,4 +1,4 @@
-//! Lifts a nested function out of its enclosing function.
+//! Lifts nested functions out of their enclosing functions.
 
 use crate::PassError;
 use crate::ir::import::Importer;
@@ -6,22 +6,23 @@ use crate::ir::records::{flag, kind};
 use crate::ir::{Body, BodyBuilder, Dim, Function, Sym, Type, V, Value};
 use std::collections::BTreeSet;
 
-/// A lifted function, and the additional arguments of its calls.
+/// A lifted function, and the additional arguments for its calls.
 #[non_exhaustive]
 pub struct Lifted<'b> {
     /// The function.
     pub body: Body,
     /// The captured values, which become parameters after the function's own.
     pub captured: Vec<Value<'b>>,
-    /// Symbolic variables of the enclosing function that no parameter determines. If there are any, the last parameter is a shape of them.
+    /// Symbolic variables of the enclosing function that no parameter determines. If there are any, the last parameter is a shape that
+    /// contains them.
     pub symbols: Vec<Sym>,
 }
 
 impl Body {
-    /// Lifts a nested function into a private function of the module, named `name`. Captured values become parameters
-    /// after its own. The recursive calls in the function pass these arguments on.
+    /// Lifts a nested function into a private function of the module, named `name`. Captured values become additional parameters at the
+    /// end. Recursive calls pass them on.
     ///
-    /// `known` returns the name and the body of other functions that were nested and are now in the module: they are not captured.
+    /// `known` returns the name and body of functions that were already lifted; they are not captured.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -61,7 +62,7 @@ impl Body {
         let captured: Vec<Value<'b>> =
             value.region().free_vars().into_iter().filter(|free| *free != value && known(*free).is_none()).collect();
         let symbols = symbols_from_outside(function, &captured);
-        // This must precede the import of the parameter types, which may use these variables.
+        // This must precede the import of the parameter types, which may mention these variables.
         let dims: Vec<Dim> =
             symbols.iter().map(|sym| Dim::Var(same_symbol(self, *sym, &mut b, &mut importer))).collect();
         let lost = |at: Value<'b>| PassError::new("the function uses a value that is not visible to it").at(at);
@@ -99,15 +100,15 @@ impl Body {
     }
 }
 
-/// Maps a symbolic variable of a body to one of another body with the same name.
+/// Maps a symbolic variable of a body to a variable with the same name in another body.
 fn same_symbol(body: &Body, sym: Sym, b: &mut BodyBuilder, importer: &mut Importer<'_>) -> Sym {
     let new = b.sym(body.sym_name(sym.id).unwrap_or("n"), sym.dtype);
     importer.map_sym(sym.id, new.id);
     new
 }
 
-/// Returns the symbolic variables that a nested function uses and that are not determined by its parameters, by captured values, or by a match_cast
-/// or scalar of its own.
+/// Returns the symbolic variables that a nested function uses but that neither its parameters, nor captured values, nor its match_casts and
+/// scalars determine.
 fn symbols_from_outside(function: Function<'_>, captured: &[Value<'_>]) -> Vec<Sym> {
     let (mut defined, mut used) = (BTreeSet::new(), BTreeSet::new());
     let params = function.params().chain(captured.iter().copied());

@@ -1,4 +1,4 @@
-//! Types of Relax: declarations of operators and their rules, checks of calls, relations between types, inference and normalization.
+//! Relax types: declarations of operators and their rules, checks of calls, relations between types, inference and normalization.
 
 mod calls;
 pub mod infer_types;

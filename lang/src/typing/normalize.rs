@@ -7,17 +7,18 @@ use crate::rewrite::Edit;
 use crate::typing::infer_types;
 use crate::typing::operators::Infer;
 
-/// Returns the first value that is not in A-normal form: one computed inside another expression, or by blocks inside one. Tuples, constants and
-/// shapes may be nested in their users, and so may the operand of a match_cast. Returns `None` for a TIR function, whose expressions are nested.
+/// Returns the first value that is not in A-normal form: a value computed inside another expression, or by blocks in an expression. Tuples,
+/// constants and shapes may be nested in their users, and so may the operand of a match_cast. Returns `None` for a TIR function, whose
+/// expressions are nested.
 pub fn first_not_normal(body: &Body) -> Option<Value<'_>> {
     let mut values = body.function().into_iter().flat_map(|_| body.values());
     values.find(|value| value.kind() == kind::SEQ || needs_name(*value))
 }
 
-/// Returns the body in A-normal form, from any nesting: in branches and nested functions, and with blocks inside expressions. Keeps the order of
-/// evaluation, blocks, names and declared types; missing types are inferred if `infer` supports the operator. The declared result type of a function
-/// is narrowed to the inferred one, and each use of a variable whose only value is an empty tuple is replaced by an empty tuple. Returns the same
-/// handle if there is nothing to do.
+/// Returns the body in A-normal form, including branches, nested functions and blocks inside expressions. Keeps the order of evaluation,
+/// blocks, names and declared types; missing types are inferred if `infer` supports the operator. The declared result type of a function is
+/// narrowed to the inferred type, and each use of a variable whose only value is an empty tuple is replaced by an empty tuple. An unchanged
+/// body keeps its handle.
 ///
 /// ```
 /// use plugin_api::typing::normalize::normalize;
@@ -45,7 +46,7 @@ pub fn normalize(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
     infer_types::narrow_results(&without_void_uses(&named)?, infer)
 }
 
-/// Returns the body with a name for each value that needs one, and with types.
+/// Returns the body with types, and with a name for each value that needs one.
 fn in_normal_form(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
     let untyped = body.values().any(infer_types::lacks_type);
     if !untyped && first_not_normal(body).is_none() {
@@ -63,7 +64,8 @@ fn in_normal_form(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// Replaces uses of variables whose only value is an empty tuple by an empty tuple, as TVM does: these are the results of calls that return nothing.
+/// Replaces uses of variables whose only value is an empty tuple by an empty tuple, as in TVM. These variables are the results of calls
+/// that return nothing.
 fn without_void_uses(body: &Body) -> Result<Body, PassError> {
     let is_void = |ty: Ty<'_>| ty.is_tuple() && ty.children().len() == 0;
     let raw = body.raw();
@@ -88,7 +90,7 @@ fn without_void_uses(body: &Body) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// Returns, for each node, the header of its region after blocks inside expressions have been dissolved.
+/// Returns, for each node, the header of its region after blocks inside expressions are dissolved.
 fn regions_after(body: &Body) -> Vec<u32> {
     let mut around = body.parents();
     for at in 1..around.len() {
@@ -99,7 +101,8 @@ fn regions_after(body: &Body) -> Vec<u32> {
     around
 }
 
-/// Returns true for a region header to be dissolved: that of blocks inside an expression, or of a block directly inside another block.
+/// Returns true for a region header to be dissolved: the header of blocks inside an expression, or of a block directly inside another
+/// block.
 fn is_dissolved(body: &Body, header: usize, around: &[u32]) -> bool {
     let value = body.value_at(header);
     match value.kind() {
@@ -146,7 +149,7 @@ fn flatten(edit: &mut Edit<'_>, seq: Value<'_>, around: &[u32]) {
     edit.forward_to(seq, alias);
 }
 
-/// Names nested values. A value outside of any block is wrapped in one; adjacent blocks are merged.
+/// Names nested values. A value outside any block is wrapped in a block; adjacent blocks are merged.
 fn name_nested(edit: &mut Edit<'_>, body: &Body, around: &[u32]) {
     for value in body.values().filter(|value| needs_name(*value) && value.kind() != kind::SEQ) {
         let v = edit.v(value);
@@ -168,7 +171,7 @@ fn name_nested(edit: &mut Edit<'_>, body: &Body, around: &[u32]) {
     }
 }
 
-/// Names a nested value. A scalar variable is also a symbolic variable. A variable always has a type, even if the operator is undeclared.
+/// Names a nested value. A scalar variable is also a symbolic variable. A variable always gets a type, even if the operator is undeclared.
 fn named(edit: &mut Edit<'_>, v: V, name: &str) {
     if edit.with(v, |v| !v.ty().is_known()) {
         edit.set_type(v, &Type::Object);
@@ -177,13 +180,13 @@ fn named(edit: &mut Edit<'_>, v: V, name: &str) {
     edit.bind(v, name);
 }
 
-/// Returns true for a nested value that must have a name: any value except a tuple and the operand of a binding with another type.
+/// Returns true for a nested value that must have a name: any value except a tuple and the operand of a binding with a different type.
 fn needs_name(value: Value<'_>) -> bool {
     value.is_nested() && value.kind() != kind::TUPLE && !is_value_of_binding(value)
 }
 
-/// Returns true for the operand of a match_cast or of a binding with a wider type, which TVM leaves nested. Its user is
-/// the next node, since no node can come between them.
+/// Returns true for the operand of a match_cast or of a binding with a wider type, which TVM leaves nested. Its user is the next node,
+/// because nothing can come between them.
 fn is_value_of_binding(value: Value<'_>) -> bool {
     let next = value.sibling(value.end());
     matches!(next.kind(), kind::ALIAS | kind::MATCH_CAST) && next.operand(0) == Some(value)

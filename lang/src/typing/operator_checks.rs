@@ -7,7 +7,7 @@ use crate::rewrite::Edit;
 use crate::typing::operators::InferError;
 use std::collections::HashSet;
 
-/// Checks a call against the declaration of its operator, before its rule is called.
+/// Checks a call against the declaration of its operator, before the operator's rule runs.
 ///
 /// Attributes with a default may be omitted. Arguments of unknown type are accepted, and left to the rule.
 ///
@@ -18,7 +18,7 @@ pub fn check_call(info: &OpInfo, call: Call<'_>) -> Result<(), InferError> {
         .map_or(Ok(()), |fault| Err(InferError::wrong(format!("{fault}; the signature is {}", signature(info)))))
 }
 
-/// Returns the signature of an operator as in the text: `R.nn.relu(data)`.
+/// Returns the signature of an operator as in TVMScript: `R.nn.relu(data)`.
 pub fn signature(info: &OpInfo) -> String {
     let args = info.args.iter().map(|arg| if arg.optional { format!("[{}]", arg.name) } else { arg.name.clone() });
     let attr = |attr: &AttrInfo| match &attr.default {
@@ -28,7 +28,7 @@ pub fn signature(info: &OpInfo) -> String {
     let (positional, named) = info.attrs.split_at(n_positional(info));
     let named = named.first().map(|_| "*".to_string()).into_iter().chain(named.iter().map(attr));
     let parts: Vec<String> = args.chain(positional.iter().map(attr)).chain(named).collect();
-    // An operator of another namespace is written with that namespace: `R.acme.swish_glu`.
+    // An operator of a different namespace is written with the namespace: `R.acme.swish_glu`.
     format!("R.{}({})", info.name.strip_prefix("relax.").unwrap_or(&info.name), parts.join(", "))
 }
 
@@ -37,7 +37,7 @@ pub fn n_positional(info: &OpInfo) -> usize {
     info.attrs.iter().position(|attr| attr.by_name).unwrap_or(info.attrs.len())
 }
 
-/// Returns the default of an attribute as in a text: `None`, `True`, `"NCHW"`, `[1, 1]`.
+/// Returns the default of an attribute as in TVMScript: `None`, `True`, `"NCHW"`, `[1, 1]`.
 pub fn default_text(default: &AttrDefault) -> String {
     match default {
         AttrDefault::None => "None".to_string(),
@@ -121,8 +121,8 @@ fn type_kind(kind: u16) -> &'static str {
     }
 }
 
-/// Returns true if calls may have attributes that the operator does not declare. This holds for operators that call a
-/// function with any number of arguments and lack attributes of their own: the attributes belong to that function.
+/// Returns true if calls may have attributes that the operator does not declare. This holds for operators without attributes that call a
+/// function with any number of arguments; the attributes belong to that function.
 pub fn takes_any_attributes(info: &OpInfo) -> bool {
     info.attrs.is_empty() && info.args.last().is_some_and(|arg| arg.name.starts_with('*'))
 }
@@ -165,8 +165,8 @@ pub fn fits(ty: AttrType, value: AttrView<'_>) -> bool {
     }
 }
 
-/// Converts an attribute to the declared form: numbers of the declared type, a single integer to a list where a list is declared, data types to their
-/// usual names. Values that do not fit are returned unchanged.
+/// Converts an attribute to the declared form: numbers of the declared type, a single integer to a list if a list is declared, data types
+/// to their canonical names. Values that do not fit are returned unchanged.
 pub fn canonical_attr(info: &AttrInfo, value: Attr) -> Attr {
     match (info.ty, value) {
         (AttrType::IntList | AttrType::OptIntList, Attr::Int(v)) => Attr::list([Attr::Int(v)]),
@@ -181,14 +181,14 @@ pub fn canonical_attr(info: &AttrInfo, value: Attr) -> Attr {
     }
 }
 
-/// Returns the items, repeated to the length of the default if that is a multiple of their number.
+/// Returns the items, repeated to the length of the default if that is a multiple of the number of items.
 fn repeated(info: &AttrInfo, items: &[Attr]) -> Attr {
     let n = items.len();
     let wanted = declared_length(info).filter(|wanted| n > 0 && wanted % n == 0).unwrap_or(n);
     Attr::list(items.iter().cycle().take(wanted).cloned())
 }
 
-/// Returns the declared number of integers of an attribute whose values are repeated.
+/// Returns the declared number of integers for an attribute with repeated values.
 pub fn declared_length(info: &AttrInfo) -> Option<usize> {
     match (info.ty, &info.default) {
         (AttrType::RepeatedInts, Some(AttrDefault::Value(OptionValue::List(items)))) => Some(items.len()),
@@ -238,15 +238,15 @@ fn option_attr(value: &OptionValue) -> Attr {
     }
 }
 
-/// Returns the body with the attributes of all calls as a reader would produce them from its text: in the form that the operator declares, with
-/// defaults, sorted. `info` returns the declaration of an operator. Returns the same handle if nothing changes; this check visits each call.
+/// Returns the body with the attributes of all calls in the form that parsing the printed body would produce: as declared by the operator,
+/// with defaults, sorted. `info` returns the declaration of an operator. An unchanged body keeps its handle; the check visits each call.
 ///
 /// # Errors
-/// This never fails on a valid body, but the result is validated anyway.
+/// Never fails for a valid body, but the result is validated.
 pub fn with_declared_attributes<'i>(body: &Body, info: impl Fn(&str) -> Option<&'i OpInfo>) -> Result<Body, SealError> {
     let mut edit: Option<Edit<'_>> = None;
-    // For each operator, the attributes that were last found correct, because successive calls often share them; and
-    // the set of all attributes found correct.
+    // The attributes last found correct for each operator, because successive calls often share them, and the set of all attributes found
+    // correct.
     let mut last: Vec<Option<u32>> = vec![None; body.raw().leaves().len()];
     let mut right: HashSet<(u32, u32)> = HashSet::new();
     for call in body.values().filter_map(Value::as_call) {
@@ -270,11 +270,11 @@ pub fn with_declared_attributes<'i>(body: &Body, info: impl Fn(&str) -> Option<&
     edit.map_or_else(|| Ok(body.clone()), Edit::finish)
 }
 
-/// Sets the effects of calls of undeclared operators as a reader of the text would: such a call is effectful wherever effects are allowed. Returns
-/// the same handle if nothing changes.
+/// Sets the effects of calls of undeclared operators as the parser does: such calls are effectful wherever effects are allowed. An
+/// unchanged body keeps its handle.
 ///
 /// # Errors
-/// This never fails on a valid body, but the result is validated anyway.
+/// Never fails for a valid body, but the result is validated.
 pub fn with_effects_of_unknown<'i>(body: &Body, info: impl Fn(&str) -> Option<&'i OpInfo>) -> Result<Body, SealError> {
     let unknown = |leaf: &LeafRec| leaf.kind == leaf::OP && info(body.raw().str(leaf.val as u32)).is_none();
     let unknown: Vec<bool> = body.raw().leaves().iter().map(unknown).collect();
@@ -319,7 +319,7 @@ fn declared(info: &OpInfo, attrs: Dict<'_>) -> Option<Vec<(String, Attr)>> {
     (!sorted || entries != before).then_some(entries)
 }
 
-/// Returns the type of an attribute for a message.
+/// Returns the name of an attribute type for messages.
 pub fn type_name(ty: AttrType) -> &'static str {
     match ty {
         AttrType::Bool => "True or False",
@@ -356,7 +356,7 @@ mod tests {
         }
     }
 
-    /// Returns the message for a call with arguments of these types and these attributes.
+    /// Returns the message for a call with the given argument types and attributes.
     fn check(args: &[Type], attrs: &[(&str, Attr)]) -> Option<String> {
         let mut b = BodyBuilder::new();
         b.begin_function(0, AttrsId::NONE, Some("f"));

@@ -30,7 +30,7 @@ pub enum InferError {
 }
 
 impl InferError {
-    /// Creates the error of a call that does not match its operator; the message names the problem and the expectation.
+    /// Creates the error of a call that does not match its operator; the message names what was found and what was expected.
     pub fn wrong(message: impl Into<String>) -> InferError {
         InferError::Wrong(message.into())
     }
@@ -41,41 +41,42 @@ impl InferError {
 pub struct Inferred {
     /// Type of the result.
     pub ty: Type,
-    /// True if the call has no effect.
+    /// True if the call has no effects.
     pub pure: bool,
 }
 
 /// An implementation of type inference for calls: the host with its plugins, or a plugin through its host.
 pub trait Infer {
-    /// Returns type and purity of `call`, whose arguments have types.
+    /// Returns the type and purity of `call`, whose arguments have types.
     ///
     /// # Errors
     /// If the operator is unknown, or the call does not match it.
     fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError>;
 }
 
-/// The type rule of one operator: returns the type of a call from the types of its arguments and its attributes.
+/// The type rule of one operator: returns the type of a call, given the argument types and the attributes.
 ///
-/// Number and kinds of the arguments, and presence and types of the attributes, have already been checked against the declaration.
+/// The arguments (number and kinds) and attributes (presence and types) were already checked against the declaration.
 pub type InferFn = fn(Call<'_>) -> Result<Type, InferError>;
 
-/// The legalization of one operator: converts a call to a PrimFunc. An [`InferError::Wrong`] gives the reason why this call cannot be legalized; the
-/// call is then kept. The result may depend on the operator, its attributes, the types of its arguments, and arguments that are constants, shapes or
-/// tuples, but not on the bindings of its arguments, because calls with equal [forms](crate::walk::value_key::value_form) share their legalization.
+/// The legalization of one operator: converts a call to a PrimFunc. An [`InferError::Wrong`] is the reason why the call cannot be
+/// legalized; the call is then kept. The result may depend on the operator, its attributes, the argument types, and arguments that are
+/// constants, shapes or tuples, but not on the bindings of arguments, because calls with equal [forms](crate::walk::value_key::value_form)
+/// share their legalization.
 ///
-/// The arguments of the call have types; their number and kinds, and the attributes of the call, have already been checked.
+/// The arguments of the call have types; the arguments and attributes were already checked.
 pub type LegalizeFn = fn(Call<'_>) -> Result<Legalized, InferError>;
 
 /// The declaration of an operator, a constant in its plugin. Later versions may add fields, so take omitted fields from [`OpDecl::EMPTY`].
 #[derive(Clone, Copy, Debug)]
 pub struct OpDecl {
-    /// Full name, as in `relax.nn.conv2d`.
+    /// Full name, such as `relax.nn.conv2d`.
     pub name: &'static str,
     /// Arguments in order.
     pub args: &'static [ArgDecl],
     /// Attributes in printing order.
     pub attrs: &'static [AttrDecl],
-    /// True if it has no effect.
+    /// True if the operator has no effects.
     pub pure: bool,
     /// Documentation.
     pub doc: &'static str,
@@ -118,7 +119,7 @@ pub struct ArgDecl {
     pub name: &'static str,
     /// The required kind of value.
     pub kind: ArgKind,
-    /// True if it may be omitted (from the right).
+    /// True if the argument may be omitted; only trailing arguments may be.
     pub optional: bool,
 }
 
@@ -134,15 +135,14 @@ pub struct AttrDecl {
     pub name: &'static str,
     /// The required type of its value.
     pub ty: AttrType,
-    /// The value if it is not written.
+    /// The value of an omitted attribute.
     pub default: DefaultDecl,
-    /// True if this attribute, and those after it, must be written with their names; for operators whose attributes TVM prints in another order than
-    /// that of their parameters.
+    /// True if this and all later attributes must be passed by name; for operators whose attributes TVM does not print in parameter order.
     pub by_name: bool,
 }
 
 impl AttrDecl {
-    /// A required attribute of any type, which can be written by position or by name.
+    /// A required attribute of any type, which can be passed by position or by name.
     pub const EMPTY: AttrDecl =
         AttrDecl { name: "", ty: AttrType::Any, default: DefaultDecl::Required, by_name: false };
 }
@@ -151,7 +151,7 @@ impl AttrDecl {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum DefaultDecl {
-    /// The value must be written.
+    /// The value must not be omitted.
     Required,
     /// `None`.
     None,
@@ -196,7 +196,7 @@ impl DefaultDecl {
 }
 
 impl InferError {
-    /// Converts the error to one of a pass, with the called operator and the position of the call.
+    /// Converts the error to a pass error with the called operator and the position of the call.
     #[doc(hidden)]
     pub fn of_call(self, call: Call<'_>) -> PassError {
         let message = match (&self, call.op()) {

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 pub enum Relation {
     /// Both types are equal.
     Equal,
-    /// Every value of the inferred type is also one of the annotation, which is less precise.
+    /// Every value of the inferred type also belongs to the annotation, which is less precise.
     Wider,
-    /// Undecided: symbolic dimensions that may be equal, or an annotation that is more precise.
+    /// Undecided: symbolic dimensions that may be equal, or a more precise annotation.
     Unknown,
     /// No value can have both types, for the given reason.
     Contradicts(String),
@@ -43,7 +43,7 @@ pub fn relation(said: &Type, found: &Type) -> Relation {
             tensors(&a.tensor, &b.tensor)
         }
         (Type::DTensor(_), Type::DTensor(_)) => Relation::Contradicts("a different mesh or placement".into()),
-        // The distribution of an inferred tensor is unknown; a distributed tensor is a tensor.
+        // An inferred tensor may have any distribution, and a distributed tensor is a tensor.
         (Type::DTensor(a), Type::Tensor(b)) => tensors(&a.tensor, b).and(Relation::Unknown),
         (Type::Tensor(a), Type::DTensor(b)) => tensors(a, &b.tensor).and(Relation::Wider),
         (Type::Prim { dtype: a, value: x }, Type::Prim { dtype: b, value: y }) => {
@@ -156,16 +156,16 @@ fn dims_relation(said: &Dim, found: &Dim, what: &str) -> Relation {
     }
 }
 
-/// Returns true if calls of a value of this type are known to have no effect: only if it is a function type declared pure. Calls of an external
-/// function, an opaque `R.Callable` or `R.Any` may have any effect.
+/// Returns true if calls of a value of this type are known to have no effects, that is, if the type is a pure function type. Calls of an
+/// external function, an opaque `R.Callable` or `R.Any` may have any effect.
 ///
-/// This rule applies to all calls except those of operators, which declare their purity.
+/// Applies to all calls except operator calls, because operators declare their purity.
 pub fn calls_are_pure(callee: &Type) -> bool {
     matches!(callee, Type::Callable { pure: true, .. })
 }
 
-/// Returns the type of a call of `callee` with arguments of these types: symbolic variables of the parameters are replaced by the corresponding
-/// dimensions of the arguments.
+/// Returns the type of a call of `callee` with arguments of the given types. Symbolic variables of the parameters are replaced by the
+/// corresponding dimensions of the arguments.
 ///
 /// # Errors
 /// If the callee is not a function, or the arguments do not match.
@@ -200,8 +200,8 @@ pub fn call_result(callee: &Type, args: &[Type]) -> Result<Type, InferError> {
     Ok(result)
 }
 
-/// Returns the values of the symbolic variables of parameters, given the types of the arguments. Variables that no dimension of an argument
-/// determines are omitted.
+/// Returns the values of the symbolic variables of parameters, given the types of the arguments. Variables that no argument determines are
+/// omitted.
 pub fn bound_symbols(params: &[Type], args: &[Type]) -> BTreeMap<Sym, Dim> {
     let mut bound = BTreeMap::new();
     for (param, arg) in params.iter().zip(args) {
@@ -216,7 +216,7 @@ fn in_values(bound: &BTreeMap<Sym, Dim>, sym: Sym) -> bool {
     found
 }
 
-/// Binds variables that stand alone in a parameter to the dimension of the argument. Scalars bind nothing, as in TVM.
+/// Binds variables that stand alone in a parameter to the dimension of the argument. As in TVM, scalars bind nothing.
 fn bind(param: &Type, arg: &Type, bound: &mut BTreeMap<Sym, Dim>) {
     let mut pairs = |params: &[Dim], args: &[Dim]| {
         for (param, arg) in params.iter().zip(args) {
@@ -243,7 +243,7 @@ pub fn substitute_type(ty: &Type, with: &impl Fn(Sym) -> Option<Dim>) -> Type {
     ty.map_dims(false, &|dim| substitute_dim(dim, with))
 }
 
-/// Replaces variables in a dimension; simplifies it if that changes it.
+/// Replaces variables in a dimension; simplifies it if it changed.
 pub fn substitute_dim(dim: &Dim, with: &impl Fn(Sym) -> Option<Dim>) -> Dim {
     match substitute(dim, with) {
         same if same == *dim => same,
@@ -251,7 +251,7 @@ pub fn substitute_dim(dim: &Dim, with: &impl Fn(Sym) -> Option<Dim>) -> Dim {
     }
 }
 
-/// Returns the common type of two types, which is the type of an If whose branches have these two types.
+/// Returns the common type of two types, which is the type of an If with branches of these types.
 pub fn join(a: &Type, b: &Type) -> Type {
     match (relation(a, b), relation(b, a), a, b) {
         (Relation::Equal | Relation::Wider, ..) => a.clone(),

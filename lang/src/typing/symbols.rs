@@ -5,8 +5,8 @@ use crate::rewrite::Edit;
 use crate::typing::relations::substitute_dim;
 
 impl<'b> Edit<'b> {
-    /// Replaces symbolic variables by dimensions in the type and the attributes of a value, and in the shapes, scalars and types that it uses. `with`
-    /// returns the dimension for a variable; variables without one are kept. Changed dimensions are simplified.
+    /// Replaces symbolic variables by dimensions in the type and the attributes of a value, and in the shapes, scalars and types that it
+    /// uses. `with` returns the dimension for a variable; other variables are kept. Changed dimensions are simplified.
     pub fn substitute_symbols(&mut self, value: Value<'b>, with: &impl Fn(Sym) -> Option<Dim>) {
         if value.ty().is_known() {
             let ty = value.ty().to_owned();
@@ -49,8 +49,8 @@ impl<'b> Edit<'b> {
 }
 
 impl Body {
-    /// Replaces symbolic variables by dimensions. `with` returns the dimension for a variable; variables without one are kept. Returns the same
-    /// handle if nothing changes.
+    /// Replaces symbolic variables by dimensions. `with` returns the dimension for a variable; other variables are kept. An unchanged body
+    /// keeps its handle.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -90,7 +90,7 @@ fn mentions(ty: &Type, with: &impl Fn(Sym) -> Option<Dim>) -> bool {
     found
 }
 
-/// Replaces variables in a type, including the types of functions nested here.
+/// Replaces variables in a type, including nested function types.
 fn substituted(ty: &Type, with: &impl Fn(Sym) -> Option<Dim>) -> Type {
     ty.map_dims(true, &|dim| substitute_dim(dim, with))
 }

@@ -1,4 +1,4 @@
-//! Enums that may get new variants and cross the plugin boundary: a new variant is a compile error here. It needs an example in
+//! Enums that cross the plugin boundary and may get new variants. A new variant is a compile error here; it needs an example in
 //! `plugin-api/src/abi/version/tests/forms.rs`, which the test of the contract of each version uses.
 
 use crate::ir::{Attr, DimExpr, Type};

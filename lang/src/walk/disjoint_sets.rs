@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// A partition of the numbers from 0 on into sets. One number of each set is its root, under which facts about the set can be stored.
+/// A partition of the numbers from 0 on into sets. One number of each set is its root, and serves as the key for facts about the set.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// ```
 #[derive(Default)]
 pub struct DisjointSets {
-    /// For each number, the number into which it was merged; a root contains itself.
+    /// For each number, the number into which it was merged; for a root, the root.
     parents: Vec<usize>,
 }
 
@@ -39,7 +39,7 @@ impl DisjointSets {
         while self.parents[root] != root {
             root = self.parents[root];
         }
-        // Path compression: the next search from here takes one step.
+        // Path compression: the next search takes one step.
         let mut at = number;
         while self.parents[at] != root {
             at = std::mem::replace(&mut self.parents[at], root);
@@ -47,7 +47,8 @@ impl DisjointSets {
         root
     }
 
-    /// Merges the set of one number into that of another, whose root is kept. Returns both roots, or `None` if the numbers were already in one set.
+    /// Merges the set of `from` into the set of `into`, whose root is kept. Returns both roots, or `None` if both numbers are already in
+    /// the same set.
     ///
     /// # Panics
     /// If there is no such number.

@@ -1,4 +1,4 @@
-//! A text form of a flat body for tests and debugging: one node a line, in memory order. Users see TVMScript instead.
+//! A text form of flat bodies for tests and debugging: one node per line, in memory order. Users see TVMScript instead.
 
 use crate::ir::records::{flag, kind};
 use crate::ir::{Body, Expr, Value};
@@ -54,7 +54,8 @@ const KINDS: &[(u16, &str)] = &[
     (kind::COMBINER, "combiner"),
 ];
 
-/// Writes the nodes of a body, one a line, indented by region: `%position name: type = kind(operands) {attributes} flags`.
+/// Writes the nodes of a body, one per line, indented by region: `%position name: type = kind(operands) {attributes}
+/// flags`.
 pub fn dump(body: &Body) -> String {
     let mut out = String::new();
     let mut open: Vec<usize> = Vec::new();

@@ -1,6 +1,6 @@
-//! Computes a result for an expression from the results of its parts: [`ExprFunctor`] has extra arguments and a separate hook for each kind.
+//! Computes a result for an expression from the results of its parts: [`ExprFunctor`] has extra arguments and a hook for each kind.
 //!
-//! The parts are visited first, with an explicit stack, so an expression may be nested as deeply as a body allows; no hook calls another one.
+//! The parts are visited first, with an explicit stack, so nesting is limited only by the body; hooks do not call each other.
 
 use crate::ir::records::{flag, kind, leaf};
 use crate::ir::{Call, Function, Value};
@@ -14,13 +14,13 @@ macro_rules! functor {
         leaves: { $($(#[$leaf_doc:meta])* $leaf_hook:ident($leaf:pat);)* }
     ) => {
         /// Computes a result for an expression: each hook receives a value and the results of its parts. Override the relevant hooks;
-        /// [`ExprFunctor::visit_default`] handles everything else. To start, call [`ExprFunctor::visit_expr`].
+        /// [`ExprFunctor::visit_default`] handles all other values. Start with [`ExprFunctor::visit_expr`].
         ///
-        /// An expression ends at named values: a use of a parameter or binding is [`ExprFunctor::visit_var`], and the binding itself is another
-        /// expression, so no expression is visited twice. The trait serves both Relax and TIR. The content of regions (If, functions) is not visited;
-        /// a hook may traverse their bindings itself.
+        /// An expression ends at named values: a use of a parameter or binding calls [`ExprFunctor::visit_var`], and the binding is a
+        /// separate expression, so no expression is visited twice. The trait serves both Relax and TIR. The content of regions (If,
+        /// functions) is not visited; a hook may traverse their bindings itself.
         ///
-        /// The example computes the nesting depth of calls in an expression, and its text with parentheses only where they are needed, for which the
+        /// The example computes the nesting depth of calls in an expression, and its source with minimal parentheses, for which the
         /// enclosing operation is an extra argument:
         ///
         /// ```
@@ -79,7 +79,7 @@ macro_rules! functor {
             /// The argument that a value receives from its enclosing expression; `()` if there is none.
             type Args: Clone;
 
-            /// Computes the result of an expression: its parts first, then itself.
+            /// Computes the result of an expression, parts first.
             fn visit_expr(&mut self, value: Value<'a>, args: Self::Args) -> Self::Output
             where
                 Self: Sized,
@@ -87,14 +87,13 @@ macro_rules! functor {
                 visit(self, value, args)
             }
 
-            /// Selects the parts of a value that are visited before it, with their arguments. By default, these are all operands with the arguments
-            /// of the value.
+            /// Selects the parts of a value that are visited before it, and their arguments: by default all operands, with the arguments of
+            /// the value.
             fn operands(&mut self, value: Value<'a>, args: &Self::Args, visit: &mut Vec<(Value<'a>, Self::Args)>) {
                 visit.extend(value.operands().map(|operand| (operand, args.clone())));
             }
 
-            /// Visits any value whose hook is not overridden. A use of a named value is visited as a value of that
-            /// value's kind.
+            /// Visits any value whose hook is not overridden. A use of a named value is visited as a value of its kind.
             fn visit_default(
                 &mut self,
                 value: Value<'a>,
@@ -102,7 +101,7 @@ macro_rules! functor {
                 args: Self::Args,
             ) -> Self::Output;
 
-            /// Visits a use of a parameter, of a binding, or of another named value.
+            /// Visits a use of a parameter, binding or other named value.
             fn visit_var(&mut self, var: Value<'a>, args: Self::Args) -> Self::Output {
                 self.visit_default(var, Vec::new().drain(..), args)
             }
@@ -117,7 +116,7 @@ macro_rules! functor {
                 self.visit_default(call.value(), parts, args)
             }
 
-            /// Visits a function, nested or the root.
+            /// Visits the root function or a nested function.
             fn visit_function(
                 &mut self,
                 function: Function<'a>,
@@ -171,7 +170,7 @@ functor! {
         visit_if(kind::IF);
         /// Visits blocks with a result, as an expression.
         visit_seq(kind::SEQ);
-        /// Visits an alias: the same value under another name or with a wider type.
+        /// Visits an alias: the same value under a different name or with a wider type.
         visit_alias(kind::ALIAS);
         /// Visits a value with a type that is checked at run time.
         visit_match_cast(kind::MATCH_CAST);
@@ -218,14 +217,14 @@ functor! {
 fn visit<'a, F: ExprFunctor<'a>>(f: &mut F, root: Value<'a>, args: F::Args) -> F::Output {
     enum Step<'a, A> {
         Enter(Value<'a>, A),
-        /// A value to leave, with its arguments, and the number of results that existed before its parts were visited.
+        /// A value to leave, with its arguments, and the number of results before its parts.
         Leave(Value<'a>, A, usize),
     }
     if root.is_leaf() {
         return dispatch_leaf(f, root, args);
     }
     let (mut steps, mut done, mut next) = (Vec::new(), Vec::new(), Vec::new());
-    // A valid body is not nested deeper than its number of nodes; during an edit, nested expressions may form a cycle.
+    // The nesting of a valid body is at most its number of nodes; during an edit, nested expressions may form a cycle.
     let mut left = root.raw.nodes().len();
     f.operands(root, &args, &mut next);
     steps.extend(next.drain(..).rev().map(|(value, args)| Step::Enter(value, args)));

@@ -1,8 +1,9 @@
-//! The scopes around the current value of a traversal in program order.
+//! The enclosing scopes during a traversal in program order.
 
 use crate::ir::Value;
 
-/// The entries that a traversal recorded for the enclosing loops, branches and blocks. An entry is removed when the traversal leaves its header.
+/// The entries that a traversal recorded for the enclosing loops, branches and blocks. An entry is removed when the traversal leaves its
+/// scope.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -47,7 +48,7 @@ impl<T> OpenScopes<T> {
         while self.close_before(value).is_some() {}
     }
 
-    /// Closes the innermost scope if it does not contain a value, and returns its entry; this is one step of [`OpenScopes::go_to`].
+    /// Closes the innermost scope if it does not contain a value, and returns its entry; a single step of [`OpenScopes::go_to`].
     pub fn close_before(&mut self, value: Value<'_>) -> Option<T> {
         let at = value.index()?;
         self.open.pop_if(|(end, _)| *end <= at).map(|(_, entry)| entry)

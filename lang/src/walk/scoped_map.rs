@@ -1,10 +1,10 @@
-//! A map whose entries are removed when their scope ends, for uses such as common subexpression elimination.
+//! A map whose entries are removed when their scope ends, for example for common subexpression elimination.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, Hash};
 
-/// A map with scopes. An inner entry hides an outer one with the same key until its scope ends.
+/// A map with scopes. An inner entry hides an outer entry with the same key until its scope ends.
 pub struct ScopedMap<K, T> {
     /// The position of the slot of each key.
     index: HashTable<usize>,
@@ -14,11 +14,11 @@ pub struct ScopedMap<K, T> {
     scopes: Vec<Vec<usize>>,
 }
 
-/// The entries of a key, with their scopes. Most keys have one.
+/// The entries of a key, with their scopes. Most keys have only one entry.
 struct Slot<K, T> {
     key: K,
     outermost: Option<(usize, T)>,
-    /// The other entries, outer ones first.
+    /// The other entries, outer entries first.
     inner: Vec<(usize, T)>,
 }
 
@@ -77,7 +77,7 @@ impl<K: Hash + Eq, T> ScopedMap<K, T> {
         self.scopes.len()
     }
 
-    /// Returns the innermost entry of a key.
+    /// Returns the innermost entry for a key.
     pub fn get(&self, key: &K) -> Option<&T> {
         self.slot_of(key)?.innermost()
     }
@@ -93,8 +93,8 @@ impl<K: Hash + Eq, T> ScopedMap<K, T> {
         self.insert_into(slot, level, value);
     }
 
-    /// Adds an entry to the scope `level`, unless that scope or an enclosing one has an entry of the key. Returns the previous innermost entry of the
-    /// key.
+    /// Adds an entry to the scope `level`, unless that scope or an enclosing scope contains the key. Returns the previous innermost entry
+    /// for the key.
     pub fn insert_if_new(&mut self, level: usize, key: K, value: T) -> Option<T>
     where
         T: Clone,
@@ -118,7 +118,7 @@ impl<K: Hash + Eq, T> ScopedMap<K, T> {
         self.slots.get(*slot)
     }
 
-    /// Returns the position of the slot of a key, and creates an empty slot if there is none.
+    /// Returns the position of a key's slot, and creates an empty slot if necessary.
     fn slot(&mut self, key: K) -> usize {
         let (hash, new) = (self.hasher.hash_one(&key), self.slots.len());
         let hash_of = |slot: &usize| self.hasher.hash_one(&self.slots[*slot].key);

@@ -1,12 +1,12 @@
-//! Traverses functions, branches and blocks, with a call at the beginning and the end of each.
+//! Traverses functions, branches and blocks, with hooks at the start and end of each.
 
 use crate::ir::records::kind;
 use crate::ir::{Block, Body, Function, Region, Value};
 
-/// A region of values. Some of them may be hidden outside.
+/// A region of values, some of which may be hidden outside.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope<'b> {
-    /// A function: that of the body, or a nested one.
+    /// The root function or a nested function.
     Function(Function<'b>),
     /// A branch of an If.
     Branch(Region<'b>),
@@ -14,7 +14,8 @@ pub enum Scope<'b> {
     Block(Block<'b>),
 }
 
-/// Visits the values of a body in program order, and the beginning and end of each scope. Each scope ends exactly as often as it begins.
+/// Visits the values of a body in program order, and the beginning and end of each scope. Calls of `enter` and `leave` are always
+/// paired.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -57,7 +58,7 @@ pub trait ScopeVisitor<'b> {
 
 /// Visits a whole Relax function; for other bodies, visits only the values.
 pub fn visit_scopes<'b>(body: &'b Body, visitor: &mut impl ScopeVisitor<'b>) {
-    // Open scopes with the positions of their ends: an explicit stack, because deep nesting must not exhaust the thread's stack.
+    // Open scopes with the positions of their ends: an explicit stack, so that deep nesting does not exhaust the thread's stack.
     let mut open: Vec<(usize, Scope<'b>)> = Vec::new();
     for value in body.values() {
         while let Some((_, scope)) = open.pop_if(|(end, _)| value.index().is_some_and(|at| *end <= at)) {

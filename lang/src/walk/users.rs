@@ -3,8 +3,7 @@
 use crate::ir::records::{LEAF_BIT, NONE, flag, kind};
 use crate::ir::{Body, Region, Value};
 
-/// The users of each value of a body, in program order. They are computed in one traversal; afterwards, a query takes time proportional to the size
-/// of its result.
+/// The users of each value of a body, in program order. Computed in one traversal; a query then takes time proportional to its result.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -41,7 +40,7 @@ impl Users {
         Users::in_order(body.len(), nodes, |op| op)
     }
 
-    /// Computes the users of the nodes of a body, where an alias is not a user of its value, and users of an alias are users of the value. `origins`
+    /// Computes the users of the nodes of a body, where users of an alias count as users of its value, and the alias does not. `origins`
     /// maps each alias to its value, and any other node to itself.
     pub(crate) fn of_origins(body: &Body, origins: &[u32]) -> Users {
         let raw = body.raw();
@@ -74,7 +73,7 @@ impl Users {
         Users { starts, users }
     }
 
-    /// Returns the positions of the users of the node at a position; a user that uses it twice is listed twice.
+    /// Returns the positions of the users of the node at a position; a user with two uses is listed twice.
     pub fn at(&self, index: usize) -> &[u32] {
         match (self.starts.get(index), self.starts.get(index + 1)) {
             (Some(start), Some(end)) => &self.users[*start as usize..*end as usize],
@@ -82,7 +81,7 @@ impl Users {
         }
     }
 
-    /// Returns the only user of a value; `None` if it has none or several.
+    /// Returns the only user of a value; `None` if there is none or several.
     pub fn only<'a>(&self, value: Value<'a>) -> Option<Value<'a>> {
         match self.at(value.index()?) {
             [user] => Some(value.sibling(*user as usize)),
@@ -156,7 +155,7 @@ impl Body {
         Regions { body: self, parents: self.parents() }
     }
 
-    /// Computes the users of each value; see [`Body::use_counts`] where counts suffice.
+    /// Computes the users of each value; if counts suffice, see [`Body::use_counts`].
     pub fn users(&self) -> Users {
         Users::of(self)
     }
@@ -168,8 +167,8 @@ impl Body {
 }
 
 impl<'a> Region<'a> {
-    /// Returns the values that are used in a region and defined outside of it, in the order of their first use: the captured values of a nested
-    /// function, or the inputs of a branch or a group of statements.
+    /// Returns the values that are used in a region but defined outside it, in the order of first use: captured values of a nested
+    /// function, or inputs of a branch or statement group.
     pub fn free_vars(self) -> Vec<Value<'a>> {
         let range = self.range();
         let mut found: Vec<Value<'a>> = Vec::new();
@@ -188,8 +187,8 @@ impl<'a> Region<'a> {
     }
 }
 
-/// Returns the position of the statement of region `header` that contains the node at `at`: the node itself, the enclosing region statement, or the
-/// one in which it is nested. For a node outside of the region, returns the node.
+/// Returns the position of the statement of region `header` that contains the node at `at`: the node itself, the enclosing region
+/// statement, or the statement in which it is nested. Returns a node outside the region unchanged.
 pub(crate) fn statement_in(body: &Body, parents: &[u32], users: &Users, header: u32, mut at: usize) -> usize {
     let range = if header == NONE { 0..body.len() } else { body.value_at(header as usize).region().range() };
     if !range.contains(&at) {

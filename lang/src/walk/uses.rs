@@ -1,11 +1,10 @@
-//! The uses of other values by a value, including its nested expressions.
+//! The values that a value uses, including uses by its nested expressions.
 
 use crate::ir::Value;
 
 impl<'a> Value<'a> {
-    /// Calls `f` with each use that this value makes of another named value or of a leaf, in the order of the operands; uses by nested expressions
-    /// come at the position of the nested expression. `f` receives the user, the number of the operand, and the operand. For the content of a local
-    /// function or a branch, only uses of values outside of it are reported.
+    /// Calls `f` for each use of a named value or leaf by this value, in operand order, including uses by nested expressions. `f` receives
+    /// the user, the operand index, and the operand. In local functions and branches, only uses of outer values are reported.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -27,7 +26,7 @@ impl<'a> Value<'a> {
     /// # Ok::<(), SealError>(())
     /// ```
     pub fn each_use(self, mut f: impl FnMut(Value<'a>, usize, Value<'a>)) {
-        // The remaining operands, and those of the enclosing expressions.
+        // The remaining operands of this and the enclosing expressions.
         let (mut user, mut operands, mut around) = (self, self.operands().enumerate(), Vec::new());
         loop {
             match operands.next() {
@@ -50,7 +49,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the expressions nested in this value, each after those nested in it; the value itself is the last.
+    /// Returns the expressions nested in this value, operands first; the value itself comes last.
     pub fn with_nested(self) -> Vec<Value<'a>> {
         let (mut work, mut parts) = (vec![self], Vec::new());
         while let Some(value) = work.pop() {

@@ -6,10 +6,10 @@ use hashbrown::HashTable;
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 
-/// Returns a key of the computation of a value: values with equal keys are equal, if neither has an effect. The key contains kind, type, attributes,
-/// payload (such as the index of an element) and operands, including those of nested expressions, but no names.
+/// Returns a key of the computation of a value: values with equal keys are equal, unless one has an effect. The key contains kind, type,
+/// attributes, payload (such as an element index) and operands of the value and its nested expressions, but no names.
 ///
-/// `same` returns the representative of an operand: itself, or the first of the operands found equal to it.
+/// `same` returns the representative of an operand: the operand itself, or the first value found equal to it.
 pub fn value_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>) -> Vec<u32> {
     let mut key = Vec::with_capacity(4 + value.n_operands());
     add_key(value, same, &mut key);
@@ -18,15 +18,15 @@ pub fn value_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>) -
 
 fn add_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>, key: &mut Vec<u32>) {
     add_head(value, key);
-    // The remaining operands, and those of the enclosing expressions.
+    // The remaining operands of this and the enclosing expressions.
     let (mut operands, mut around) = (value.operands(), Vec::new());
-    // A valid body cannot exhaust this number; during an edit, nested expressions may form a cycle.
+    // A valid body cannot exceed this number; during an edit, nested expressions may form a cycle.
     let mut left = value.raw.nodes().len();
     loop {
         match operands.next() {
             Some(operand) if operand.is_nested() && left > 0 => {
                 left -= 1;
-                // This number is not a valid operand word, and the count marks the end of the nested expression.
+                // This number is not a valid operand word; the operand count delimits the nested expression.
                 key.extend([u32::MAX, operand.n_operands() as u32]);
                 add_head(operand, key);
                 around.push(std::mem::replace(&mut operands, operand.operands()));
@@ -40,7 +40,7 @@ fn add_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>, key: &m
     }
 }
 
-/// Value numbering: assigns numbers to the computations of the values of a body. Values with equal [keys](value_key) get the same number.
+/// Value numbering: assigns numbers to computations in a body. Values with equal [keys](value_key) get the same number.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -77,7 +77,7 @@ impl ValueNumbers {
         Self::default()
     }
 
-    /// Returns the number of the computation of a value: the next one (from 0) if no earlier value computes the same.
+    /// Returns the number of a value's computation: a new number (from 0) if no earlier value computes the same.
     ///
     /// `same` returns the representative of an operand, as in [`value_key`].
     pub fn of<'a>(&mut self, value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>) -> u32 {
@@ -104,14 +104,14 @@ impl ValueNumbers {
 /// The computation of a value, independent of the values that it uses.
 #[non_exhaustive]
 pub struct ValueForm<'a> {
-    /// The key of the computation. Values of one body with equal keys compute the same function of their [`values`](ValueForm::values). The key
-    /// contains kind, types, attributes, constants, shapes, payload, and which operands are the same value.
+    /// The key of the computation. Values of the same body with equal keys compute the same function of their
+    /// [`values`](ValueForm::values). The key contains kind, types, attributes, constants, shapes, payload, and the equality of operands.
     pub key: Vec<u32>,
-    /// The named values that it uses and its nested expressions, each once, in the order of their first use.
+    /// The distinct named values used by the value and its nested expressions, in the order of first use.
     pub values: Vec<Value<'a>>,
 }
 
-/// Returns the form of a value. A result found for one value is valid for all values of the same form, with their own `values` substituted.
+/// Returns the form of a value. A result for one value applies to all values of the same form, after substituting their `values`.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -137,14 +137,14 @@ pub fn value_form(value: Value<'_>) -> ValueForm<'_> {
     let mut known = BTreeMap::new();
     add_head(value, &mut form.key);
     let mut rest: Vec<Value<'_>> = value.operands().rev().collect();
-    // A valid body cannot exhaust this number; during an edit, nested expressions may form a cycle.
+    // A valid body cannot exceed this number; during an edit, nested expressions may form a cycle.
     let mut left = value.raw.nodes().len();
     while let Some(operand) = rest.pop() {
         if operand.is_leaf() {
             form.key.push(operand.word());
         } else if operand.is_nested() && left > 0 {
             left -= 1;
-            // Neither this number nor the one below it is a valid operand word, and the count marks the end of the nested expression.
+            // Neither this number nor the next lower number is a valid operand word; the operand count delimits the nested expression.
             form.key.extend([u32::MAX, operand.n_operands() as u32]);
             add_head(operand, &mut form.key);
             form.values.push(operand);

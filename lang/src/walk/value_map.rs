@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::marker::PhantomData;
 use std::ops::Index;
 
-/// A map from some values of one body to `T`. A look-up costs as much as one in a vector.
+/// A map from values of one body to `T`. A lookup is as fast as in a vector.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -23,7 +23,7 @@ use std::ops::Index;
 #[derive(Clone, Debug)]
 pub struct ValueMap<'b, T> {
     nodes: Vec<Option<T>>,
-    /// Entries of operators, constants and the like, which are few.
+    /// Entries of leaves, such as operators and constants, which are few.
     leaves: HashMap<u32, T, foldhash::fast::RandomState>,
     body: PhantomData<&'b Body>,
 }
@@ -87,7 +87,7 @@ impl<T> Index<Value<'_>> for ValueMap<'_, T> {
 #[derive(Clone, Debug)]
 pub struct ValueSet<'b> {
     nodes: Vec<bool>,
-    /// Operators, constants and the like, which are few.
+    /// Leaves, such as operators and constants, which are few.
     leaves: HashSet<u32, foldhash::fast::RandomState>,
     body: PhantomData<&'b Body>,
 }

@@ -1,11 +1,11 @@
-//! Visitors: one forward loop over the nodes, without recursion. Nested expressions precede their users, so program order is already post-order;
-//! region headers are visited both on entry and on exit.
+//! Visitors: one forward loop over the nodes, without recursion. Nested expressions precede their users, so program order is post-order;
+//! region headers are visited on entry and on exit.
 
 use crate::ir::records::{LEAF_BIT, flag, kind};
 use crate::ir::{Body, Call, Expr, Function, Stmt, Value};
 use crate::scalar::PrimOp;
 
-/// The choice whether to visit the content of a region.
+/// Whether to visit the content of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Walk {
@@ -15,10 +15,10 @@ pub enum Walk {
     Skip,
 }
 
-/// A visitor with a hook for each kind of node. All hooks have empty defaults; to start, call [`ExprVisitor::visit_body`].
+/// A visitor with a hook for each kind of node. All hooks have empty defaults; start with [`ExprVisitor::visit_body`].
 ///
-/// No hook calls another one: nodes are visited in program order, with nested expressions before their users, so deep nesting does not need a deep
-/// stack. To compute a result for each expression, use [`ExprFunctor`](crate::walk::functor::ExprFunctor); for TIR, use [`StmtVisitor`].
+/// Hooks do not call each other: nodes are visited in program order, with nested expressions before their users, so nesting may be deep. To
+/// compute a result for each expression, use [`ExprFunctor`](crate::walk::functor::ExprFunctor); for TIR, use [`StmtVisitor`].
 ///
 /// The example collects the called functions of a module, and prints one line for each binding, indented by branch:
 ///
@@ -123,13 +123,13 @@ pub trait ExprVisitor<'a> {
     /// Visits a value that defines a name, before the hook of its kind: a parameter or binding.
     fn visit_var_def(&mut self, var: Value<'a>) {}
 
-    /// Visits a use of a parameter or binding, before its user; once for each use.
+    /// Visits a use of a parameter or binding, before its user; once per use.
     fn visit_var(&mut self, var: Value<'a>, user: Value<'a>) {}
 
     /// Visits a binding, before the hook of its kind.
     fn visit_binding(&mut self, binding: Value<'a>) {}
 
-    /// Visits a leaf operand (operator, constant, shape…), before its user; once for each use.
+    /// Visits a leaf operand (operator, constant, shape…), before its user; once per use.
     fn visit_leaf(&mut self, leaf: Value<'a>, user: Value<'a>) {}
 
     /// Visits a parameter.
@@ -166,7 +166,7 @@ pub trait ExprVisitor<'a> {
     fn visit_other(&mut self, value: Value<'a>) {}
 }
 
-/// The events of a traversal of all nodes; each visitor implements them with its own hooks.
+/// The events of a traversal of all nodes; each kind of visitor implements them with its hooks.
 trait Steps<'a> {
     fn leaf(&mut self, leaf: Value<'a>, user: Value<'a>);
     fn node(&mut self, value: Value<'a>);
@@ -241,8 +241,8 @@ fn visit_node<'a, V: ExprVisitor<'a>>(visitor: &mut V, value: Value<'a>) {
     }
 }
 
-/// A visitor with a hook for each kind of TIR statement, and one for the expressions in them. All hooks have empty defaults; to start, call
-/// [`StmtVisitor::visit_body`]. As with [`ExprVisitor`], no hook calls another one.
+/// A visitor with hooks for each kind of TIR statement, and for their expressions. All hooks have empty defaults; start with
+/// [`StmtVisitor::visit_body`]. As in [`ExprVisitor`], hooks do not call each other.
 ///
 /// The example records the loop depth of each store:
 ///
@@ -312,7 +312,7 @@ pub trait StmtVisitor<'a> {
     /// Visits an If, before its scopes.
     fn visit_if_then_else(&mut self, stmt: Value<'a>, cond: Value<'a>) {}
 
-    /// Visits an attribute of statements, before these.
+    /// Visits an attribute of statements, before the statements.
     fn visit_attr_stmt(&mut self, stmt: Value<'a>, key: &'a str, value: Value<'a>) {}
 
     /// Visits an assertion.
@@ -381,7 +381,7 @@ pub trait StmtVisitor<'a> {
     /// Visits the data, the offset or a stride of a buffer.
     fn visit_buffer_part(&mut self, value: Value<'a>, buffer: Value<'a>) {}
 
-    /// Visits a leaf operand (number, symbolic variable, operator…), before its user; once for each use.
+    /// Visits a leaf operand (number, symbolic variable, operator…), before its user; once per use.
     fn visit_leaf(&mut self, leaf: Value<'a>, user: Value<'a>) {}
 
     /// Visits any other node: the function, a scope, a result, or a kind that this API does not support.
@@ -452,8 +452,8 @@ fn visit_tir_expr<'a, V: StmtVisitor<'a>>(visitor: &mut V, expr: Value<'a>) {
     }
 }
 
-/// Calls `f` with every value of a body after its parts: each leaf before its first user, each node after its operands and its content; the function
-/// itself comes last.
+/// Calls `f` with every value of a body, after its parts: leaves before their first user, nodes after their operands and content, and the
+/// function last.
 pub fn post_order_visit<'a>(body: &'a Body, mut f: impl FnMut(Value<'a>)) {
     let mut seen = vec![false; body.raw().leaves().len()];
     let mut open: Vec<Value<'a>> = Vec::new();
@@ -475,8 +475,8 @@ pub fn post_order_visit<'a>(body: &'a Body, mut f: impl FnMut(Value<'a>)) {
     }
 }
 
-/// Like [`post_order_visit`], for one value: visits its nested expressions, its content, then the value. Named values that it uses are not visited,
-/// because they are elsewhere; leaves are visited once for each use.
+/// Like [`post_order_visit`], for one value: visits its nested expressions, its content, then the value. Named operands are not visited,
+/// because they are separate values; leaves are visited once per use.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -500,9 +500,9 @@ pub fn post_order_visit<'a>(body: &'a Body, mut f: impl FnMut(Value<'a>)) {
 /// # Ok::<(), SealError>(())
 /// ```
 pub fn post_order_visit_value<'a>(root: Value<'a>, mut f: impl FnMut(Value<'a>)) {
-    // The flag is true if the parts of the value have been visited.
+    // The flag is true if the parts of the value were visited.
     let mut work = vec![(root, false)];
-    // A valid body cannot exhaust this number; during an edit, nested expressions may form a cycle.
+    // A valid body cannot exceed this number; during an edit, nested expressions may form a cycle.
     let mut left = root.raw.nodes().len();
     while let Some((value, entered)) = work.pop() {
         if entered || value.is_leaf() || left == 0 {
@@ -513,7 +513,7 @@ pub fn post_order_visit_value<'a>(root: Value<'a>, mut f: impl FnMut(Value<'a>))
         work.push((value, true));
         let first = work.len();
         work.extend(value.operands().filter(|operand| operand.is_leaf() || operand.is_nested()).map(|v| (v, false)));
-        // Expressions nested in a statement of the content are visited with their user.
+        // Nested expressions are visited with their user.
         work.extend(value.region().children().filter(|child| !child.is_nested()).map(|v| (v, false)));
         work[first..].reverse();
     }

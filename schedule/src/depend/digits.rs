@@ -1,11 +1,12 @@
-//! Determines the variables that an index identifies, by treating it as a number with digits: `i * 8 + j` with `j < 8` identifies both `i` and `j`.
+//! Determines the variables that an index identifies, by treating the index as a number with digits: `i * 8 + j` with `j < 8` identifies
+//! both `i` and `j`.
 
 use passhost_lang::arith::{Analyzer, substitute, unused_symbol};
 use passhost_lang::ir::{Dim, DimExpr, Sym};
 use passhost_lang::scalar::PrimOp;
 use std::collections::BTreeSet;
 
-/// A variable that counts from 0, and the number of its values if that is constant.
+/// A variable that starts at 0, and its number of values if constant.
 #[derive(Clone, Debug)]
 pub(crate) struct Runs {
     pub(crate) sym: Sym,
@@ -38,7 +39,7 @@ impl Digits {
         out
     }
 
-    /// Splits a variable into digits, and returns the variable as an expression of them.
+    /// Splits a variable into digits, and returns the variable as an expression in these digits.
     fn open(&mut self, at: usize, var: &Runs, dims: &[Dim]) -> Dim {
         let mut points = BTreeSet::new();
         dims.iter().for_each(|dim| breaks(dim, var.sym, &mut points));
@@ -104,8 +105,8 @@ impl Digits {
         (0..self.n_vars).map(|var| self.of.iter().zip(&told).all(|(of, told)| *of != var || *told)).collect()
     }
 
-    /// Returns true if a sum of these digits determines each digit: each factor exceeds the maximum of the sum of the
-    /// digits with smaller factors.
+    /// Returns true if a sum of these digits determines each digit, that is, if each factor exceeds the maximum of the terms with smaller
+    /// factors.
     fn apart(&self, terms: &[(usize, i64)]) -> bool {
         let mut most: Option<i64> = Some(0);
         for (at, by) in terms {

@@ -16,7 +16,7 @@ pub(crate) enum Effect {
     InPlace,
     /// The first instance for an element initializes the element, and every instance combines a value with it.
     Reduction,
-    /// All instances for an element combine a value with the element, after another block initialized it.
+    /// All instances for an element combine a value with it, after a different block initialized it.
     Update,
 }
 
@@ -70,7 +70,7 @@ impl Facts {
         self.touches.iter().any(|touch| touch.buffer == buffer && touch.write)
     }
 
-    /// Returns the indices at which an instance writes a buffer; an instance writes each buffer at one place only.
+    /// Returns the indices at which an instance writes a buffer; an instance writes each buffer at only one position.
     pub(crate) fn place(&self, buffer: Buf) -> Option<Vec<Dim>> {
         self.touches.iter().find(|touch| touch.buffer == buffer && touch.write)?.known()
     }
@@ -105,7 +105,7 @@ impl Tree {
         Ok(Facts { id, touches, effect, combines, writes_all, inner })
     }
 
-    /// Checks that the block uses the variables of enclosing loops only through its iterators.
+    /// Checks that the block uses outer loop variables only through its iterators.
     fn outer_loops_are_unused(&self, id: Id, block: &Block) -> Result<(), String> {
         let loops: Vec<_> = self.around(id).filter_map(|at| self.as_loop(at)).collect();
         let is_outer = |var: u32| loops.iter().find(|of| of.var.id == var);
@@ -268,7 +268,7 @@ impl Tree {
     }
 }
 
-/// Returns true if a store combines a value with the stored one, in any order.
+/// Returns true if a store combines a value with the stored value, in any order.
 fn combines(store: &Store) -> bool {
     let own = |ex: &Ex| ex.as_load().is_some_and(|(buffer, _)| buffer == store.buffer);
     let has_own = |ex: &Ex| {

@@ -1,4 +1,4 @@
-//! Determines whether the iterations of loops can run in another order, or concurrently.
+//! Determines whether the iterations of loops can be reordered, or concurrently.
 
 use super::digits::{Digits, Runs};
 use super::facts::{Effect, Facts};
@@ -11,13 +11,13 @@ use passhost_lang::ir::Dim;
 pub(crate) enum Wanted {
     /// Loops are reordered.
     Order,
-    /// Iterations run concurrently, each with its own copy of buffers that are not used elsewhere.
+    /// Iterations run concurrently, each with its own copy of buffers that are used only in the loops.
     AtOnce,
     /// Iterations run concurrently, in lockstep by statement.
     InLanes,
 }
 
-/// The loops to be changed, from the outermost loop to the innermost loop whose iterations are kept.
+/// The loops to be changed, down to the innermost loop whose iterations are kept in order.
 pub(crate) struct Moved<'a> {
     pub(crate) loops: &'a [Id],
     /// The innermost loop; its body is executed unchanged.
@@ -45,7 +45,7 @@ impl Tree {
         blocks.map(|id| self.facts(id)).collect()
     }
 
-    /// Checks that iterations do not depend on each other. The error names a block and a buffer.
+    /// Checks that iterations are independent. The error names a block and a buffer.
     pub(crate) fn are_independent(&self, moved: &Moved<'_>) -> Result<(), String> {
         let all = self.facts_in(moved.at)?;
         let mut written: Vec<Buf> = all.iter().flat_map(Facts::written).collect();
@@ -69,7 +69,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Checks that a block reads elements written in the loops only in the iteration that wrote them.
+    /// Checks that a block reads only elements that the same iteration of the loops wrote.
     fn read_is_of_this_iteration(
         &self,
         moved: &Moved<'_>,
@@ -91,8 +91,7 @@ impl Tree {
         ))
     }
 
-    /// Checks that if several blocks write a buffer, one of them writes, before the others, all elements that they
-    /// write in an iteration.
+    /// Checks that if several blocks write a buffer, the first of them writes all elements that any of them writes in an iteration.
     fn have_one_place(&self, moved: &Moved<'_>, writers: &[&Facts], buffer: Buf) -> Result<(), String> {
         let first = |first: &&Facts| {
             let mut others = writers.iter().filter(|other| other.id != first.id);
@@ -143,7 +142,7 @@ impl Tree {
         Digits::new(&place, &runs).told().into_iter().take(loops.len()).collect()
     }
 
-    /// Returns true if each iteration of a loop can have its own copy of a buffer: nothing outside of the loop uses it, and each iteration
+    /// Returns true if each iteration of a loop can have its own copy of a buffer: it is used only in the loop, and each iteration
     /// initializes what it reads.
     fn is_private(&self, writer: &Facts, buffer: Buf, of: Id) -> bool {
         let uses = self.users_of(buffer);
@@ -168,7 +167,7 @@ impl Tree {
         found
     }
 
-    /// Returns the text of a written element, such as `C[vi, vj]`.
+    /// Returns the source form of a written element, such as `C[vi, vj]`.
     pub(crate) fn place_text(&self, writer: &Facts, buffer: Buf) -> String {
         let names = |dim: &Dim| self.index_text(writer.id, dim);
         let place = writer.place(buffer).unwrap_or_default();
@@ -176,7 +175,7 @@ impl Tree {
         format!("{}[{}]", self.buffer(buffer).name, indices.join(", "))
     }
 
-    /// Returns the text of an index that is a number or an iterator.
+    /// Returns the source form of an index that is a number or an iterator.
     fn index_text(&self, block: Id, dim: &Dim) -> String {
         if let Some(value) = dim.as_int() {
             return value.to_string();
@@ -209,10 +208,10 @@ impl Tree {
 struct Sums<'t> {
     block: &'t Block,
     loops: Vec<Id>,
-    /// True if each iteration of the loops is a different instance of the block.
+    /// True if no two iterations of the loops run the same instance of the block.
     once: bool,
-    /// For each loop, true if a reduction iterator uses it. Likewise, `is_spatial` is true if a spatial iterator uses
-    /// it, and `told` is true if the spatial iterators determine its iteration.
+    /// For each loop, true if a reduction iterator uses it. `is_spatial` is the same for spatial iterators; `told` is true if the spatial
+    /// iterators determine the iteration of the loop.
     reduces: Vec<bool>,
     is_spatial: Vec<bool>,
     told: Vec<bool>,
@@ -256,8 +255,8 @@ impl<'t> Sums<'t> {
                 "`{a}` and `{b}` must keep their order, because block `{name}` executes several times per element"
             ));
         }
-        // The first instance for an element initializes it. It remains the first instance if no loop is used by both
-        // reduction iterators and spatial iterators.
+        // The first instance for an element initializes it. It remains the first instance if no loop is used by both a reduction iterator
+        // and a spatial iterator.
         let is_mixed = |at: usize| self.reduces[at] && self.is_spatial[at];
         let any_mixed = (0..self.loops.len()).any(is_mixed);
         let other = if self.reduces[x] { y } else { x };

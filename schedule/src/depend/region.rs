@@ -1,4 +1,4 @@
-//! The part of a buffer that is accessed while some loops run.
+//! The part of a buffer that is accessed during some loops.
 
 use super::digits::Digits;
 use super::facts::{Effect, Facts, Touch};
@@ -8,7 +8,7 @@ use passhost_lang::arith::Analyzer;
 use passhost_lang::ir::{Dim, Sym};
 use passhost_lang::scalar::PrimOp;
 
-/// The least and greatest index in each dimension, in terms of the variables that do not vary.
+/// The least and greatest index in each dimension, in terms of the loop-invariant variables.
 #[derive(Clone, Debug)]
 pub(crate) struct Hull(pub(crate) Vec<(Dim, Dim)>);
 
@@ -37,7 +37,7 @@ impl Tree {
         indices.iter().map(|index| bindings.dim(index)).collect()
     }
 
-    /// Returns the bounds of an access in an iteration of `at`.
+    /// Returns the hull of an access in an iteration of `at`.
     pub(crate) fn hull(&self, facts: &Facts, touch: &Touch, at: Id) -> Option<Hull> {
         let indices = self.in_loops(facts, &touch.known()?)?;
         let over: Vec<Sym> = self.running(facts, at).into_iter().filter_map(|id| Some(self.as_loop(id)?.var)).collect();
@@ -50,8 +50,8 @@ impl Tree {
         indices.iter().map(&mut ends).collect::<Option<Vec<_>>>().map(Hull)
     }
 
-    /// Returns true if a block writes its whole region of a buffer in an iteration of `at`, and if these values are
-    /// final at the end of the iteration.
+    /// Returns true if a block writes the whole hull of its accesses to a buffer in an iteration of `at`, and the values are final at the
+    /// end of the iteration.
     pub(crate) fn fills(&self, facts: &Facts, buffer: Buf, at: Id) -> bool {
         let Some(block) = self.as_block(facts.id) else { return false };
         if !(facts.writes_all && block.guards_domain_only && self.is_final(facts, at)) {
@@ -63,7 +63,7 @@ impl Tree {
             return false;
         }
         let running: Vec<_> = running.into_iter().filter_map(|id| self.runs(id)).collect();
-        // Loops that are only for a reduction do not occur in the indices.
+        // Loops used only by reduction iterators do not occur in the indices.
         Digits::new(&indices, &running).dense()
     }
 
@@ -127,7 +127,7 @@ impl Tree {
         })
     }
 
-    /// Returns true if a block precedes another one in the text.
+    /// Returns true if a block precedes another block in program order.
     pub(crate) fn comes_before(&self, a: Id, b: Id) -> bool {
         let blocks = self.blocks_in(Tree::ROOT);
         let at = |id: Id| blocks.iter().position(|block| *block == id);

@@ -13,7 +13,7 @@ fn var(at: usize) -> Sym {
     Sym { id: at as u32, dtype: DType::I32 }
 }
 
-/// Generates a sum of multiples of variables, and of quotients and remainders of them.
+/// Generates a sum of multiples of variables, their quotients and their remainders.
 fn index() -> impl Strategy<Value = Dim> {
     let term =
         (0..VARS, 0..4u8, prop::sample::select(vec![2i64, 3, 4, 6]), prop::sample::select(vec![1i64, 1, 2, 3, 4, 8]));

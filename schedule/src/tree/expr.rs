@@ -20,7 +20,7 @@ pub(crate) enum Ex {
     Dim(Dim),
     /// A use of a buffer.
     Buffer(Buf),
-    /// A leaf of the body that is not a number.
+    /// A leaf of the body other than a number.
     Leaf(u32),
     /// A node of the body that is neither a variable nor nested, such as a handle.
     Old(u32),
@@ -32,7 +32,7 @@ pub(crate) enum Ex {
 #[derive(Clone, Debug)]
 pub(crate) struct Op {
     pub(crate) spec: NodeSpec,
-    /// The data type, for a node that the schedule created; `None` for an old node, whose type is in `spec`.
+    /// The data type, for a node that the schedule created; `None` for an original node, whose type is in `spec`.
     pub(crate) dtype: Option<DType>,
     pub(crate) ops: Vec<Ex>,
 }
@@ -104,8 +104,8 @@ impl Ex {
         }
     }
 
-    /// Replaces each subexpression for which `f` returns another one, outer ones first. Unchanged subexpressions are
-    /// shared.
+    /// Replaces each subexpression for which `f` returns a replacement, outer ones first. Unchanged subexpressions
+    /// are shared.
     pub(crate) fn replaced(&self, f: &mut dyn FnMut(&Ex) -> Option<Ex>) -> Ex {
         if let Some(new) = f(self) {
             return new;
@@ -187,7 +187,7 @@ impl Meanings {
         }
     }
 
-    /// Converts a dimension to an expression, with variables replaced by values that are not dimensions.
+    /// Converts a dimension to an expression, and replaces its variables.
     fn opened(&self, dim: &Dim) -> Ex {
         if let Dim::Var(sym) = dim {
             return self.0.get(&sym.id).cloned().unwrap_or_else(|| Ex::Dim(dim.clone()));
@@ -218,7 +218,7 @@ pub(crate) fn arithmetic(op: PrimOp, dtype: DType, operands: Vec<Ex>) -> Ex {
 pub(crate) fn spec_of(value: Value<'_>) -> NodeSpec {
     use passhost_lang::ir::records::flag;
     let Some(node) = value.node() else { return NodeSpec::new(kind::VAR) };
-    // These flags are set when the region is opened and closed.
+    // These flags are set again when the region is opened and closed.
     let drop = if node.has(flag::REGION) { flag::REGION | flag::IMPURE } else { 0 };
     let a = if node.has(flag::REGION) { 0 } else { node.a };
     NodeSpec { kind: node.kind, flags: node.flags & !drop, ty: TypeId(node.ty), attrs: AttrsId(node.attrs), a }

@@ -25,7 +25,7 @@ pub(crate) struct Node {
     /// The statements in the node, in order.
     pub(crate) kids: Vec<Id>,
     pub(crate) what: What,
-    /// True if the node is still in the tree.
+    /// False for a node that was removed from the tree.
     pub(crate) live: bool,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Loop {
     pub(crate) old: Option<(NodeSpec, NodeSpec)>,
     /// The free variable that the loop defines, if any.
     pub(crate) var_of: Option<Ex>,
-    /// True if the iterations were proved safe to run concurrently; later primitives must keep them safe.
+    /// True if the iterations were proved safe to run concurrently; later primitives must preserve this.
     pub(crate) is_checked: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Block {
     pub(crate) iters: Vec<Iter>,
     pub(crate) condition: Option<Ex>,
     pub(crate) accesses: Vec<Access>,
-    /// True if the accesses of the block are recomputed at the end.
+    /// True if the accesses of the block are recomputed when the schedule is finished.
     pub(crate) found_again: bool,
     pub(crate) annotate: Option<(NodeSpec, Vec<Ex>)>,
     pub(crate) allocs: Vec<Buf>,
@@ -146,7 +146,7 @@ impl Iter {
     }
 }
 
-/// A declared access of a block to a region.
+/// A declared access to a region.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
     pub(crate) spec: NodeSpec,
@@ -225,7 +225,8 @@ impl Tree {
         Sym { id: self.next_var, dtype }
     }
 
-    /// Returns the statements directly in the function or in a block that allocate a buffer without further attributes.
+    /// Returns the statements that allocate a buffer without further attributes, and are direct children of the function or a
+    /// block.
     pub(crate) fn allocations(&self) -> Vec<(Id, Buf)> {
         let plain = |id: Id| {
             let What::Other(other) = &self.node(id).what else { return None };
@@ -287,7 +288,7 @@ impl Tree {
         }
     }
 
-    /// Replaces a node by others, which become children of its parent.
+    /// Replaces a node by other nodes, which become children of its parent.
     pub(crate) fn replace(&mut self, id: Id, with: &[Id]) {
         let Some(parent) = self.node(id).parent else { return };
         let Some(at) = self.node(parent).kids.iter().position(|kid| *kid == id) else { return };
@@ -330,8 +331,8 @@ impl Tree {
         }
     }
 
-    /// Returns a node and everything in it, in the order of the text: the declarations and the initialization of a
-    /// block precede its statements.
+    /// Returns a node and everything in it, in program order: the declarations and the initialization of a block precede its
+    /// statements.
     pub(crate) fn subtree(&self, id: Id) -> Vec<Id> {
         let (mut out, mut work) = (Vec::new(), vec![id]);
         while let Some(id) = work.pop() {
@@ -347,7 +348,7 @@ impl Tree {
         out
     }
 
-    /// Returns the blocks in a node, in the order of the text.
+    /// Returns the blocks in a node, in program order.
     pub(crate) fn blocks_in(&self, id: Id) -> Vec<Id> {
         self.subtree(id).into_iter().filter(|id| self.as_block(*id).is_some()).collect()
     }
@@ -374,7 +375,7 @@ impl Tree {
         loops
     }
 
-    /// Returns the loops around a node, from `outer` (included) inwards, the outermost first.
+    /// Returns the loops around a node, from `outer` (inclusive) inwards.
     pub(crate) fn loops_between(&self, outer: Id, id: Id) -> Vec<Id> {
         self.loops_around(id).into_iter().filter(|at| self.is_under(*at, outer)).collect()
     }

@@ -98,7 +98,7 @@ impl Read {
         }
     }
 
-    /// Returns true if a buffer over the data of another buffer is the only user of that other buffer.
+    /// Returns true if a view is the only user of the viewed buffer.
     fn is_alone(&self, view: Value<'_>) -> bool {
         let Some(data) = view.operand(0) else { return false };
         let Expr::BufferPart { buffer, part: 0 } = data.view() else { return false };

@@ -104,7 +104,7 @@ impl Write<'_, '_> {
         Ok(())
     }
 
-    /// Returns the attributes of a loop: the original ones, with the current kind.
+    /// Returns the attributes of a loop: the original attributes, with the current kind.
     fn loop_attrs(&mut self, of: &Loop) -> AttrsId {
         let old = of.old.map_or(AttrsId::NONE, |(header, _)| header.attrs);
         let body = self.edit.old();
@@ -142,7 +142,7 @@ impl Write<'_, '_> {
             self.edit.node(NodeSpec::new(kind::WHERE).flags(flag::IMPURE), &[condition], None);
         }
         let (free, head): (Vec<Id>, Vec<Id>) = of.head.iter().partition(|id| is_free_buffer(self.tree, **id));
-        // Regions may mention these buffers: TVM writes a buffer allocated in the block in this way.
+        // These buffers come first, because regions may mention them.
         self.all(&free)?;
         if !of.found_again {
             of.accesses.iter().try_for_each(|access| self.access(access))?;
@@ -247,7 +247,7 @@ impl Write<'_, '_> {
         Ok(self.edit.node(spec.ty(ty), &ops, None))
     }
 
-    /// Returns the variable for `sym`: that of a loop, block or statement written so far, or of the signature.
+    /// Returns the variable for `sym`, which a written loop, block or statement or the signature defines.
     fn var(&mut self, sym: Sym) -> Result<V, PassError> {
         if let Some(v) = self.vars.get(&sym.id) {
             return Ok(*v);

@@ -39,7 +39,7 @@ impl Analyzer {
 }
 
 impl Store {
-    /// Converts a condition to a conjunction of disjunctions, without disjunctions that follow from others.
+    /// Converts a condition to a conjunction of disjunctions, without redundant disjunctions.
     fn and_of_ors(&mut self, cond: Id) -> Id {
         let Some(parts) = self.conjunction(cond) else { return cond };
         let mut chunks: Vec<Vec<Id>> = Vec::new();
@@ -97,8 +97,7 @@ impl Store {
         }
     }
 
-    /// Returns two conditions that together are equivalent to `a` and `b`. If one condition is enough, it is the
-    /// second.
+    /// Returns two conditions that together are equivalent to `a` and `b`. If one condition suffices, it is the second.
     fn pair(&mut self, op: u16, a: Id, b: Id) -> (Id, Id) {
         let joint = self.logic(op, a, b);
         match self.is(joint, op) {
@@ -107,7 +106,7 @@ impl Store {
         }
     }
 
-    /// Simplifies two disjunctions using each other.
+    /// Simplifies two disjunctions, using each for the other.
     fn across(&mut self, chunks: &mut [Vec<Id>], i: usize, j: usize) {
         let (a, b) = (chunks[i].clone(), chunks[j].clone());
         let own_a: Vec<usize> = (0..a.len()).filter(|at| !b.contains(&a[*at])).collect();
@@ -120,7 +119,7 @@ impl Store {
         }
     }
 
-    /// Removes conditions that are known to hold or not to hold.
+    /// Removes conditions that are known to be true or false.
     fn tidy_chunks(&self, chunks: &mut Vec<Vec<Id>>) {
         for chunk in chunks.iter_mut() {
             if let Some(holds) = chunk.iter().copied().find(|part| self.as_int(*part).is_some_and(|truth| truth != 0)) {

@@ -1,6 +1,6 @@
 //! Expressions that are kept in their original form, although the canonical form would take them apart: `(x + 1) * (y +
-//! 1)`, and `max(x - 1, 0)`, whose canonical form is `max(x, 1) - 1`. As in TVM, they are only replaced where that
-//! makes a sum shorter.
+//! 1)`, and `max(x - 1, 0)`, whose canonical form is `max(x, 1) - 1`. As in TVM, they are replaced only if that
+//! shortens a sum.
 
 use super::{Form, Map};
 use crate::arith::store::{Id, Store, is_index};
@@ -9,7 +9,7 @@ use crate::ir::records::{NONE, prim};
 
 impl Form<'_> {
     /// Returns the terms of a sum, some of which are parts of the original expression. If a number in the sum does not
-    /// fit the data type, the whole sum is the only term.
+    /// fit the data type, the whole sum is one term.
     pub(super) fn sum_as_it_was(&self, id: Id) -> Sum {
         let sum = self.shortest_sum(id);
         if sum.fits(self.store.at(id).dtype) { sum } else { Sum::atom(id) }
@@ -55,7 +55,7 @@ impl Form<'_> {
 }
 
 impl Store {
-    /// Returns the conditions that a chain of `and` or `or` combines, from left to right.
+    /// Returns the conditions in a chain of `and` or `or`, from left to right.
     pub(super) fn sides(&self, id: Id) -> Vec<Id> {
         let (op, mut work, mut sides) = (self.at(id).op, vec![id], Vec::new());
         while let Some(side) = work.pop() {

@@ -1,5 +1,5 @@
-//! Writes simplified expressions in TVM's form: terms, factors and operands appear in the order of the original expression, as far as its parts still
-//! exist.
+//! Writes simplified expressions in TVM's form: terms, factors and operands appear in the order of the original expression, as far as
+//! possible.
 
 mod and_of_ors;
 mod kept;
@@ -16,32 +16,31 @@ use std::collections::HashMap;
 
 type Map<K, T> = HashMap<K, T, foldhash::fast::FixedState>;
 
-/// Pieces repeat a shared expression at each of its uses, so a chain of variables whose values each use the previous variable twice would produce an
-/// exponential number of pieces. The number of pieces is limited to this number or, if that is greater, to a fixed number for each part of the
-/// original expression.
+/// A shared expression is repeated at each use, so a chain of variables whose values each use the previous variable twice would produce
+/// exponentially many pieces. The limit is this number or, if greater, a fixed number of pieces per part of the original expression.
 const MAX_PIECES: usize = 4096;
 const MAX_COPIES: usize = 64;
 
-/// A piece of a simplified expression. The pieces of an operation's operands precede its own, as in reverse Polish notation.
+/// A piece of a simplified expression. The pieces of an operation's operands precede the operation, as in reverse Polish notation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
-    /// The position of an opaque value of the body: a variable, a load, a call and the like.
+    /// The position of an opaque value of the body: a variable, load, call and so on.
     Value(usize),
     /// A number or a symbolic variable.
     Leaf(Dim),
-    /// An operation on the preceding value, or on the two preceding values.
+    /// An operation on the preceding one or two values.
     Op(PrimOp, DType),
 }
 
-/// Returns the step that writes an operation. Returns `None` for a choice, because choices are opaque here.
+/// Returns the step that writes an operation; `None` for a choice, because choices are opaque here.
 fn out(op: u16, dtype: DType) -> Option<Todo> {
     PrimOp::of_code(op).map(|op| Todo::Out(Piece::Op(op, dtype)))
 }
 
 impl Analyzer {
-    /// Returns the simplified expression. Choices, loads and calls are opaque: each becomes one [`Piece::Value`], and
-    /// equal expressions become the same piece. Returns `None` if the value cannot be simplified or the result would be
-    /// too long. Takes time proportional to the size of the expression.
+    /// Returns the simplified expression. Choices, loads and calls are opaque: each becomes one [`Piece::Value`], and equal ones share a
+    /// piece. Returns `None` if the value is not arithmetic or the result is too long. Takes time proportional to the size of the
+    /// expression.
     ///
     /// ```
     /// use plugin_api::arith::{Analyzer, Piece};
@@ -67,7 +66,7 @@ impl Analyzer {
         self.pieces_of(id, simple)
     }
 
-    /// Returns the pieces of a simplified expression, in the order of the original one; `None` if there are too many.
+    /// Returns the pieces of a simplified expression, in the original order; `None` if there are too many.
     pub(super) fn pieces_of(&mut self, was: Id, simple: Id) -> Option<Vec<Piece>> {
         let store = self.store();
         if let Some(piece) = leaf(store.at(simple)) {
@@ -157,12 +156,12 @@ impl<'s> Ranks<'s> {
 }
 
 impl<'s> Form<'s> {
-    /// Returns the order of the parts of the original of an expression.
+    /// Returns the order of the parts of an expression's original.
     fn ranks(&self, id: Id) -> Ranks<'s> {
         Ranks::of(self.store, self.origin.get(&id).copied().unwrap_or(self.root))
     }
 
-    /// Writes an expression. Uses an explicit work list, so deep expressions do not need a deep stack.
+    /// Writes an expression. Uses an explicit work list, not the stack, so expressions may be deep.
     fn write(&mut self, root: Id) {
         let mut todo = vec![Todo::Expr(root)];
         while let Some(next) = todo.pop() {
@@ -205,7 +204,7 @@ impl<'s> Form<'s> {
                 Todo::Expr(x),
             ]),
             prim::AND | prim::OR => {
-                // From left to right, regardless of the original parentheses.
+                // Left to right, regardless of the original parentheses.
                 for (i, side) in self.store.sides(id).into_iter().enumerate().rev() {
                     todo.extend((i > 0).then(|| out(node.op, dtype)).flatten());
                     todo.push(Todo::Expr(side));
@@ -215,7 +214,7 @@ impl<'s> Form<'s> {
             SELECT | IF_THEN_ELSE => {}
             op => {
                 let mut kids: Vec<Id> = node.kids().collect();
-                // A number is the second operand of an equation; in `min` and `max` it keeps its place.
+                // Numbers are the second operand of equations; in `min` and `max` they keep their position.
                 let equal = matches!(op, prim::EQ | prim::NE);
                 if let (true, [a, b]) = (equal || matches!(op, prim::MIN | prim::MAX), &kids[..])
                     && !(equal && self.store.as_int(*b).is_some())
@@ -236,8 +235,8 @@ impl<'s> Form<'s> {
         todo.extend(kids.rev().map(Todo::Expr));
     }
 
-    /// Pushes an inequality. An inequality with a number is strict if the original was. It becomes an equation if one
-    /// side is never less than the other.
+    /// Pushes an inequality. An inequality with a number is strict if the original inequality was. It becomes an equation if one side is
+    /// never less than the other.
     fn order(&self, id: Id, todo: &mut Vec<Todo>) {
         let Node { op, dtype, a, b, .. } = self.store.at(id);
         let a = a as Id;
@@ -286,7 +285,7 @@ impl<'s> Form<'s> {
         if terms.is_empty() {
             todo.push(Todo::Out(Piece::Leaf(Dim::int(0, dtype))));
         }
-        // A sum whose numbers do not fit its data type is its own only term, and has no other form.
+        // A sum with numbers that do not fit its data type is its own only term, and is written unchanged.
         if let [(Some(term), 1)] = terms[..]
             && term == id
             && self.store.is_linear(id)

@@ -1,5 +1,4 @@
-//! Tests single rules. Also tests properties of random expressions by evaluating them for all values of their
-//! variables.
+//! Tests single rules, and tests random expressions by evaluating them for all values of their variables.
 
 use super::*;
 use crate::ir::DType;
@@ -66,7 +65,7 @@ fn dims() -> impl Strategy<Value = Dim> {
     })
 }
 
-/// Returns the value of an `int32` expression; `fit` brings each result into range.
+/// Returns the value of an `int32` expression; `fit` maps each result into range.
 fn value_of_32_bits(dim: &Dim, vars: &[i32], fit: fn(i64) -> Option<i64>) -> Option<i64> {
     match dim {
         Dim::Int(v) => fit(*v),
@@ -90,7 +89,7 @@ fn wrapped_to_32_bits(v: i64) -> Option<i64> {
     Some(i64::from(v as i32))
 }
 
-/// Generates `int32` integers and comparisons over three variables and numbers of any size.
+/// Generates `int32` arithmetic and comparisons over three variables and numbers of any size.
 fn dims_of_32_bits() -> impl Strategy<Value = Dim> {
     let number = |range: std::ops::Range<i64>| range.prop_map(|v| Dim::int(v, DType::I32));
     let extreme = proptest::sample::select(vec![i32::MIN, i32::MIN + 1, i32::MAX, 1 << 30, 1_000_003, 65_536, -65_536]);
@@ -139,12 +138,12 @@ fn conditions() -> impl Strategy<Value = Dim> {
     })
 }
 
-/// Generates the first value and the number of values of each variable.
+/// Generates the start and the extent of each variable's range.
 fn ranges() -> impl Strategy<Value = [(i64, i64); 3]> {
     proptest::array::uniform3((-6i64..7, 1i64..9))
 }
 
-/// Returns every combination of values of the three integers, with some value for each of the two conditions.
+/// Returns every combination of values of the three integers, with one value for each of the two conditions.
 fn points(ranges: &[(i64, i64); 3]) -> Vec<[i64; 5]> {
     let [a, b, c] = ranges.map(|(min, extent)| min..min + extent);
     let all = a.flat_map(|x| b.clone().map(move |y| (x, y)));
@@ -170,8 +169,8 @@ proptest! {
         }
     }
 
-    /// Simplifying an expression that does not overflow keeps its value. A sum that a rule writes may wrap around and still be correct in the end,
-    /// but not if it is divided or compared.
+    /// Simplifying an expression that does not overflow keeps its value. A sum that a rule writes may wrap around and still give the
+    /// correct result, unless it is divided or compared.
     #[test]
     fn what_does_not_overflow_has_the_same_value(dim in dims_of_32_bits(), vars in values_of_32_bits()) {
         if let Some(expected) = value_of_32_bits(&dim, &vars, within_32_bits) {
@@ -323,7 +322,7 @@ fn divisions() {
     becomes(op(TruncDiv, op(TruncDiv, m.clone(), 4), 3), op(TruncDiv, m.clone(), 12));
     becomes(op(TruncMod, op(TruncMod, m.clone(), 8), 4), op(TruncMod, m.clone(), 4));
     becomes(op(TruncMod, op(Mul, m.clone(), 6), 4), op(Mul, op(TruncMod, op(Mul, m.clone(), 3), 2), 2));
-    // A symbolic divisor.
+    // Case: a symbolic divisor.
     let rows = op(Add, op(Mul, m.clone(), n.clone()), 0);
     becomes(op(FloorDiv, rows.clone(), n.clone()), m.clone());
     becomes(op(FloorMod, rows, n), 0);
@@ -353,7 +352,7 @@ fn order_decides_min_max_and_comparisons() {
     becomes(op(And, op(Lt, m.clone(), 5), op(Gt, m.clone(), 5)), truth(false));
     becomes(op(Or, op(Lt, m.clone(), 5), op(Ge, m.clone(), 3)), truth(true));
     becomes(op(And, op(Lt, y, 8), op(Lt, m.clone(), 3)), op(Lt, m, 3));
-    // Quotients and extremes in comparisons.
+    // Case: quotients and extremes in comparisons.
     let m = var(3);
     becomes(op(Le, op(FloorDiv, m.clone(), 8), 4), op(Lt, m.clone(), 40));
     becomes(op(Ge, op(FloorDiv, m.clone(), 8), 4), op(Le, 32, m.clone()));
@@ -375,7 +374,7 @@ fn what_is_assumed_is_used() {
     assert!(!analyzer.can_prove(&op(Lt, a.clone(), op(Sub, c.clone(), 1))));
     let nonzero = analyzer.under(&op(Ne, a.clone(), 0)).can_prove(&op(Ne, a.clone(), 0));
     assert!(nonzero && !analyzer.can_prove(&op(Ne, a.clone(), 0)));
-    // Nothing follows from a contradiction, and it does not do harm.
+    // Nothing follows from a contradiction, but it does no harm.
     let mut never = analyzer.under(&op(Lt, c.clone(), a.clone())).under(&op(Lt, a.clone(), op(Sub, a.clone(), 3)));
     let _ = (never.simplify(&op(Min, a.clone(), c.clone())), never.const_bounds(&op(Sub, c, a.clone())));
     // A later binding replaces an earlier one.
@@ -437,7 +436,7 @@ fn other_types_stay() {
 
 #[test]
 fn shared_parts_cost_once() {
-    // As a tree, this has 2^200 nodes.
+    // Has 2^200 nodes as a tree.
     let shared = (0..200).fold(var(0), |x, i| op(Min, op(FloorDiv, x.clone(), 3), op(Add, x, i)));
     let _ = Analyzer::new().const_bounds(&shared);
     let doubled = (0..62).fold(var(0), |x, _| op(Add, x.clone(), x));
@@ -525,7 +524,7 @@ fn ends(dtype: DType) -> (i128, i128) {
     if dtype.code() == 0 { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// Generates integers of one type over three variables of that type, with numbers at the ends of its range.
+/// Generates integers of one type over three variables of that type, including its extreme values.
 fn typed_dims(dtype: DType) -> impl Strategy<Value = Dim> {
     let (min, max) = ends(dtype);
     let max = i64::try_from(max).unwrap_or(i64::MAX);
@@ -540,7 +539,7 @@ fn typed_dims(dtype: DType) -> impl Strategy<Value = Dim> {
     leaf.prop_recursive(4, 16, 2, |inner| (from(Add, Max), inner.clone(), inner).prop_map(|(o, a, b)| op(o, a, b)))
 }
 
-/// Generates a type, two expressions of this type, another type, and values of the variables.
+/// Generates a type, two expressions of this type, a second type, and values for the variables.
 fn typed() -> impl Strategy<Value = (Dim, Dim, DType, [i128; 3])> {
     (0..INTS.len(), 0..INTS.len()).prop_flat_map(|(at, other)| {
         let (min, max) = ends(INTS[at]);
@@ -552,8 +551,8 @@ fn typed() -> impl Strategy<Value = (Dim, Dim, DType, [i128; 3])> {
 proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 40_000, ..ProptestConfig::with_cases(4000) })]
 
-    /// Simplification keeps values, and every number in its result fits its type. This is tested for every data type,
-    /// with conversions and with numbers at the ends of its range.
+    /// Simplification preserves values, and every number in its result fits its type. Tested for every data type, with conversions and
+    /// extreme values.
     #[test]
     fn no_type_is_left((a, b, to, vars) in typed(), o in from(Eq, Ge), min in any::<bool>()) {
         let cast = |dim: &Dim| Dim::Expr(Arc::new(DimExpr::Unary(Cast, to, dim.clone())));
@@ -607,7 +606,7 @@ fn what_the_type_cannot_hold_stays() {
         all.push(op(Mul, Dim::int(max, dtype), Dim::int(2, dtype)));
         all.push(op(Sub, Dim::int(min, dtype), Dim::int(1, dtype)));
     }
-    // Unsigned, the largest 64-bit number is not less than 1.
+    // As an unsigned number, the largest 64-bit value is not less than 1.
     let wide = DType::new(1, 64, 1);
     all.push(op(Lt, Dim::int(-1, wide), Dim::int(1, wide)));
     all.push(op(Max, Dim::int(-1, wide), Dim::int(1, wide)));
@@ -643,8 +642,7 @@ fn shared_parts_are_not_written_without_end() {
     }
 }
 
-/// `x // 16 % 16` becomes `x % 256 // 16`, and `(x + a) + b` becomes one sum, but only if the numbers fit the data
-/// type.
+/// `x // 16 % 16` becomes `x % 256 // 16`, and `(x + a) + b` becomes one sum, but only if all numbers fit the data type.
 #[test]
 fn what_is_written_fits_its_type() {
     for dtype in INTS {

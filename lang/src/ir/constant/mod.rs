@@ -155,14 +155,13 @@ impl<'a> Constant<'a> {
     /// Iterates over the elements in row-major order, as numbers of any type.
     ///
     /// # Errors
-    /// If Rust lacks a type for the elements, such as the 8-bit floats.
+    /// If Rust lacks a type for the elements, such as 8-bit floats.
     pub fn numbers(&self) -> Result<impl ExactSizeIterator<Item = Number> + use<'a>, ConstantError> {
         let (get, _) = access(self.dtype).ok_or(ConstantError::NoType { found: self.dtype })?;
         Ok(self.bytes().chunks_exact(self.dtype.bytes().max(1)).map(get))
     }
 
-    /// Iterates over the elements in row-major order. `T` is the type of the elements or a wider one, which can represent every value of their data
-    /// type.
+    /// Iterates over the elements in row-major order. `T` is the element type, or a wider type that can represent all its values.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -192,7 +191,7 @@ impl<'a> Constant<'a> {
         Ok(self.values::<T>()?.collect())
     }
 
-    /// Iterates over the elements in row-major order, converted by [`Element::of`]: values that do not fit are changed.
+    /// Iterates over the elements in row-major order, converted by [`Element::of`], which changes values that do not fit.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -208,13 +207,13 @@ impl<'a> Constant<'a> {
         Ok(self.numbers()?.map(T::of))
     }
 
-    /// Returns the element of a constant with one element, read as by [`Constant::values`]. Returns `None` if the number of elements is not 1, or if
-    /// `T` cannot represent every value of the data type.
+    /// Returns the element of a constant with one element, read as in [`Constant::values`]. Returns `None` if the number of elements is not
+    /// 1, or if `T` cannot represent every value of the data type.
     pub fn scalar<T: Element>(&self) -> Option<T> {
         self.values().ok().filter(|values| values.len() == 1)?.next()
     }
 
-    /// Converts the constant to an array, which shares the data.
+    /// Converts the constant to an array, without copying the data.
     pub fn to_array(&self) -> Array {
         Array { tensor: self.tensor.clone(), dtype: self.dtype, shape: self.shape.clone() }
     }
@@ -222,8 +221,8 @@ impl<'a> Constant<'a> {
 
 /// A typed array that can become a constant of a body.
 ///
-/// Rewriters, edits and builders make a constant in one step, as in `rw.constant(&[2], [1.0f32, 2.0])`. Use an array for a constant that is built
-/// before its body exists, or that is converted:
+/// Rewriters, edits and builders make a constant in one step, as in `rw.constant(&[2], [1.0f32, 2.0])`. Use an array to build a constant
+/// before its body exists, or to convert it:
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -251,7 +250,7 @@ impl Array {
     pub fn new<T: AsElement>(shape: &[i64], values: impl IntoIterator<Item = T>) -> Result<Array, ConstantError> {
         let wanted = count(shape).ok_or_else(|| ConstantError::Shape { shape: shape.to_vec() })?;
         let mut bytes = Vec::new();
-        // Taking one element more than expected detects surplus elements, even from an infinite iterator.
+        // Taking one surplus element detects an excess, even from an infinite iterator.
         let found = values.into_iter().take(wanted.saturating_add(1)).map(|v| v.element().put(&mut bytes)).count();
         if found != wanted {
             return Err(ConstantError::Count { shape: shape.to_vec(), wanted, found });
@@ -259,7 +258,7 @@ impl Array {
         Ok(Array { tensor: Tensor::new(&bytes), dtype: T::Element::DTYPE, shape: shape.to_vec() })
     }
 
-    /// Builds an array from its data, which is not copied: elements in row-major order, each little-endian.
+    /// Builds an array from its data without a copy: elements in row-major order, each little-endian.
     ///
     /// # Errors
     /// If the length of the data does not match the shape.
@@ -282,7 +281,7 @@ impl Array {
         Constant { tensor: &self.tensor, dtype: self.dtype, shape: self.shape.clone() }
     }
 
-    /// Converts the array to another data type, which may only be known when the pass runs. Elements are converted by [`Element::of`].
+    /// Converts the array to a data type that may be known only at run time. Elements are converted by [`Element::of`].
     ///
     /// # Errors
     /// If Rust lacks a type for one of the two data types.
@@ -305,7 +304,8 @@ fn count(shape: &[i64]) -> Option<usize> {
 }
 
 impl<'a> Value<'a> {
-    /// Returns the value as a constant. Returns `None` for a variable, even if it is another name for a constant; patterns look through names.
+    /// Returns the value as a constant. Returns `None` for a variable, even if it is another name for a constant; patterns look through
+    /// such names.
     pub fn as_constant(self) -> Option<Constant<'a>> {
         match self.view() {
             Expr::Const(tensor) => Constant::of(tensor, self.ty()),
@@ -367,8 +367,7 @@ mod tests {
         read(&array, &[1i64, 0x0102_0304]);
     }
 
-    /// Checks the rule of `values` independently: small numbers of a type are unchanged by a conversion to any wide
-    /// enough type.
+    /// Tests the rule of `values` independently: small numbers survive conversion to any type that is wide enough.
     #[test]
     fn what_is_wide_enough_holds_every_value() {
         let all: [DType; 12] = [
@@ -412,7 +411,7 @@ mod tests {
         }
     }
 
-    /// Returns numbers at the limits of a type. Converting them to the type keeps the representable ones.
+    /// Returns numbers at the limits of a type. Converting them to the type preserves the representable ones.
     fn extremes(dtype: DType) -> Vec<f64> {
         let float =
             [0.0, 1.0, -1.0, 1.0 / 1024.0, 65504.0, f64::from(Bf16(0x7f7f).to_f32()), f64::from(Bf16(1).to_f32())];

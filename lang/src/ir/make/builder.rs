@@ -16,21 +16,21 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A value of a body under construction: a node or a leaf. It is valid only with the builder that created it.
+/// A value of a body under construction: a node or a leaf. Valid only with the builder that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct V {
     pub(crate) op: u32,
-    /// The number of the builder that made the value, which debug builds check.
+    /// The number of the builder that created the value; checked in debug builds.
     pub(crate) brand: u32,
 }
 
 impl V {
-    /// Returns the operand word; equal for equal values of one builder.
+    /// Returns the operand word; equal for equal values of the same builder.
     pub fn word(self) -> u32 {
         self.op
     }
 
-    /// Returns true for a leaf: an operator, a constant, a shape and the like.
+    /// Returns true for a leaf: an operator, constant, shape and so on.
     pub fn is_leaf(self) -> bool {
         self.op & LEAF_BIT != 0
     }
@@ -76,7 +76,7 @@ pub struct NodeSpec {
     pub ty: TypeId,
     /// Attributes.
     pub attrs: AttrsId,
-    /// Plain payload.
+    /// Payload; its meaning depends on the kind.
     pub a: u32,
 }
 
@@ -112,10 +112,10 @@ impl NodeSpec {
 }
 
 impl Body {
-    /// Validates sections from any source and makes a body from a copy, through the host where there is one.
+    /// Validates sections from any source and creates a body from a copy, through the host if there is one.
     ///
     /// # Errors
-    /// Names the invalid record, and the reason.
+    /// An error that names the invalid record and the reason.
     pub fn seal(sections: &Sections) -> Result<Body, SealError> {
         crate::ir::storage::sealer::seal(&sections.raw())
     }
@@ -162,14 +162,14 @@ impl BodyBuilder {
         BodyBuilder::with_capacity(64)
     }
 
-    /// Creates an empty body with room for a number of nodes and the entries that they usually refer to; it grows if that is not enough.
+    /// Creates an empty body with room for a number of nodes and the entries that they usually refer to; it grows beyond that if necessary.
     pub fn with_capacity(nodes: usize) -> BodyBuilder {
         BodyBuilder::over(Sections::with_capacity(nodes))
     }
 
     /// Continues with existing sections, in which all regions are closed.
     pub(crate) fn over(mut sections: Sections) -> BodyBuilder {
-        // A body may lack names, but in the builder every node has a row for a name.
+        // A body may lack names, but the builder keeps a name entry for every node.
         sections.names.resize(sections.nodes.len(), NONE);
         let brand = BRANDS.fetch_add(1, Ordering::Relaxed);
         BodyBuilder { pool: Pool::over(sections), open: Vec::new(), brand }
@@ -213,8 +213,8 @@ impl BodyBuilder {
         Ty { raw: &self.raw(), id: ty.0 }.to_owned()
     }
 
-    /// Returns the number of parts of a type when written out, and its depth. Records share parts, so a few records can describe a type too large for
-    /// memory; check the size before calling [`BodyBuilder::type_owned`]. Beyond [`MAX_SIZE`] parts or [`MAX_DEPTH`], `type_owned` omits the rest,
+    /// Returns the expanded size and the depth of a type. Records share parts, so a few records can describe a type too large for memory;
+    /// check the size before calling [`BodyBuilder::type_owned`]. Beyond [`MAX_SIZE`] parts or [`MAX_DEPTH`], `type_owned` omits the rest,
     /// and the body cannot be sealed.
     pub fn type_size(&mut self, ty: TypeId) -> (u32, u32) {
         let tree = self.pool.type_tree(ty.0);
@@ -243,8 +243,8 @@ impl BodyBuilder {
         AttrsId(self.pool.dict(entries))
     }
 
-    /// Like `attrs`, but keeps the given order of distinct keys; for operators that no plugin declares, because the order of their attributes is only
-    /// known from the text. Programs that differ only in that order are equal.
+    /// Like `attrs`, but keeps the given order of distinct keys; for operators that no plugin declares, because only the source shows the
+    /// order of their attributes. Programs that differ only in that order are equal.
     pub fn attrs_as_given<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> AttrsId {
         AttrsId(self.pool.dict_as_given(entries))
     }
@@ -254,7 +254,7 @@ impl BodyBuilder {
         self.pool.sym(name, dtype)
     }
 
-    /// Returns the number of symbolic variables so far.
+    /// Returns the number of symbolic variables.
     pub fn n_syms(&self) -> u32 {
         self.pool.s.var_names.len() as u32
     }
@@ -337,7 +337,7 @@ impl BodyBuilder {
         self.leaf(leaf::TYPE, val::TYPE, NONE, u64::from(ty.0))
     }
 
-    /// Adds a node that is not a region. A named node is bound.
+    /// Adds a node that is not a region. A named node is a binding.
     pub fn node(&mut self, spec: NodeSpec, ops: &[V], name: Option<&str>) -> V {
         let at = self.pool.s.operands.len() as u32;
         for v in ops {
@@ -388,7 +388,7 @@ impl BodyBuilder {
         v
     }
 
-    /// Closes the innermost region. An effect inside it also makes the enclosing If or block effectful.
+    /// Closes the innermost region. An effect in the region makes the enclosing If or block effectful.
     pub fn end(&mut self) {
         let Some(header) = self.open.pop() else { return };
         let nodes = &mut self.pool.s.nodes;
@@ -401,7 +401,7 @@ impl BodyBuilder {
         }
     }
 
-    /// Marks the enclosing regions that are open as effectful, up to the function.
+    /// Marks the open enclosing regions as effectful, up to the function.
     fn taint(&mut self) {
         for header in self.open.iter().rev() {
             let node = &mut self.pool.s.nodes[*header as usize];
@@ -442,7 +442,7 @@ impl BodyBuilder {
         self.ty(&Type::Prim { dtype: sym.dtype, value: Some(Dim::Var(sym)) })
     }
 
-    /// Makes a scalar variable of Relax a symbolic variable of the given name. Does nothing for other values.
+    /// Turns a Relax scalar variable into a symbolic variable with the given name. Does nothing for other values.
     pub fn make_symbol(&mut self, v: V, name: &str) -> Option<Sym> {
         let scalar = self.pool.s.types.get(self.type_of(v).0 as usize).filter(|ty| ty.kind == tykind::PRIM)?;
         let sym = self.sym(name, DType(scalar.dtype));
@@ -451,9 +451,9 @@ impl BodyBuilder {
         Some(sym)
     }
 
-    /// Changes the type of `v`, which is an output of the open dataflow block: removes each shape or value that uses a
-    /// scalar variable of the block, unless the variable is an output, too. `scalars` are the scalar variables of this
-    /// function and of the enclosing functions, each with the number of its symbolic variable.
+    /// Changes the type of `v`, which is an output of the open dataflow block: removes each shape or value that uses a scalar variable of
+    /// the block, unless the variable is also an output. `scalars` are the scalar variables of this function and of the enclosing
+    /// functions, each with the number of its symbolic variable.
     pub fn hide_inner(&mut self, v: V, scalars: impl Iterator<Item = (V, u32)>) {
         let block = self.open.iter().rev().find(|header| self.pool.s.nodes[**header as usize].kind == kind::DATAFLOW);
         let Some(block) = block.copied() else { return };
@@ -526,8 +526,7 @@ impl BodyBuilder {
         self.pool.type_rec(TypeRec { kind: tykind::TUPLE, flags: tyflag::TYPES, dtype: 0, ndim, off, len, aux: NONE })
     }
 
-    /// Adds element `index` of a tuple. Its type is any if the type of the tuple is any; otherwise it is the type of the element, if
-    /// known.
+    /// Adds element `index` of a tuple. Its type is the type of the element if known, or any if the type of the tuple is any.
     pub fn tuple_get(&mut self, tuple: V, index: u32, name: Option<&str>) -> V {
         let ty = {
             let raw = self.raw();
@@ -585,7 +584,7 @@ impl BodyBuilder {
         self.pool.s.nodes.get(op as usize).map_or(&[], |node| node.ops(&self.pool.s.operands))
     }
 
-    /// Marks a call as effectful, and the enclosing regions as well.
+    /// Marks a call and the enclosing regions as effectful.
     pub fn mark_effect(&mut self, v: V) {
         self.add_flags(v, flag::IMPURE);
         self.taint();
@@ -599,12 +598,12 @@ impl BodyBuilder {
         }
     }
 
-    /// Returns the number of the type of a value; equal for equal types of one builder.
+    /// Returns the number of the type of a value; equal for equal types of the same builder.
     pub fn type_number(&self, v: V) -> u32 {
         self.type_of(v).0
     }
 
-    /// Returns the number of the attributes of a node; equal for equal attributes of one builder.
+    /// Returns the number of a node's attributes; equal for equal attributes of the same builder.
     pub fn attrs_of(&self, v: V) -> u32 {
         let op = self.word(v);
         if op & LEAF_BIT == 0 { self.pool.s.nodes[op as usize].attrs } else { NONE }
@@ -630,7 +629,7 @@ impl BodyBuilder {
         }
     }
 
-    /// Returns true if the node before a value is a binding that ends before it.
+    /// Returns true if the node directly before a value is a complete binding.
     pub(crate) fn follows_binding(&self, v: V) -> bool {
         let before = (v.op & !LEAF_BIT).checked_sub(1).and_then(|at| self.pool.s.nodes.get(at as usize));
         before.is_some_and(|node| node.has(flag::BOUND) && !node.has(flag::REGION))
@@ -656,19 +655,18 @@ impl BodyBuilder {
         s.origins.truncate(n as usize);
     }
 
-    /// Returns the number of nodes so far.
+    /// Returns the number of nodes.
     pub fn n_nodes(&self) -> u32 {
         self.pool.s.nodes.len() as u32
     }
 
-    /// Moves nested expressions to their place in the text, after a later part of the text showed that they are needed
-    /// there. Each of `runs` is a range of nodes and the number of nodes before their new place. If two runs have the
-    /// same place, the later run is written first, because it encloses the other. The returned function maps each value
-    /// to its new position.
+    /// Moves nested expressions that a later part of the source showed to belong elsewhere. Each of `runs` is a range of nodes, and the
+    /// number of nodes before their new position. If two runs have the same new position, the later run is written first, because it
+    /// encloses the earlier run. The returned function maps each value to its new position.
     pub fn move_back(&mut self, runs: &[(Range<u32>, u32)]) -> impl Fn(V) -> V + use<> {
         let from = runs.iter().map(|(_, place)| *place).min().unwrap_or(u32::MAX);
         let s = &mut self.pool.s;
-        // The sort key of each node: its own number, unless a run moves it before another node.
+        // The sort key of each node: its position, or the new position of its run.
         let mut order: Vec<_> = (from..s.nodes.len() as u32).map(|at| (at, u32::MAX, at)).collect();
         for (number, (nodes, place)) in runs.iter().enumerate() {
             for at in nodes.clone() {
@@ -710,10 +708,10 @@ impl BodyBuilder {
         Importer::new(from)
     }
 
-    /// Validates the sections and makes the body, through the host where there is one.
+    /// Validates the sections and creates the body, through the host if there is one.
     ///
     /// # Errors
-    /// Names the invalid record, and the reason; an open region is an error.
+    /// An error that names the invalid record and the reason. An open region is an error.
     pub fn finish(mut self) -> Result<Body, SealError> {
         if !self.open.is_empty() {
             let why = "a region is still open; call `end` once for each `begin`";

@@ -20,13 +20,13 @@ pub struct Importer<'a> {
     dicts: Slots,
     syms: Slots,
     nodes: Slots,
-    /// Imported leaves that name a function of the module, by the word of the name.
+    /// Imported leaves that name a function of the module, by the operand word of the name.
     functions: HashMap<u64, Vec<u32>, foldhash::fast::RandomState>,
     with_names: bool,
     same_numbers: bool,
 }
 
-/// For each entry of one table, its new id; `NONE` if the entry has not been imported yet.
+/// The new id of each entry of one table; `NONE` until the entry is imported.
 #[derive(Clone)]
 enum Slots {
     /// One id per entry. The table is allocated when the first id is stored.
@@ -47,17 +47,18 @@ fn slot(map: &mut Slots, i: u32, len: usize) -> &mut u32 {
 }
 
 impl<'a> Importer<'a> {
-    /// Creates an importer of the values of a body.
+    /// Creates an importer for the values of a body.
     pub fn of(body: &'a crate::ir::Body) -> Importer<'a> {
         Importer::new(body.raw())
     }
 
-    /// Creates an importer of a few values of a body that may be large: the cost depends on the imported values, not on the size of the body.
+    /// Creates an importer for a few values of a body that may be large: the cost depends on the imported values, not on the size of the
+    /// body.
     pub fn sparse(body: &'a crate::ir::Body) -> Importer<'a> {
         Importer::of_few(body.raw())
     }
 
-    /// Like `sparse`, for sections.
+    /// Like `sparse`, but for sections.
     #[doc(hidden)]
     pub fn of_few(from: &'a RawView<'a>) -> Importer<'a> {
         Importer::with(from, &Slots::Sparse(HashMap::default()))
@@ -110,13 +111,13 @@ impl<'a> Importer<'a> {
         *slot
     }
 
-    /// Keeps the numbers that symbolic variables have in the other body.
+    /// Keeps the numbers of symbolic variables unchanged.
     #[doc(hidden)]
     pub fn keep_numbers_of_symbols(&mut self) {
         self.same_numbers = true;
     }
 
-    /// Returns the operand words here and in the other body, of all imported nodes and leaves.
+    /// Returns the pairs of new and old operand words of all imported nodes and leaves.
     #[doc(hidden)]
     pub fn words(&self) -> Vec<(u32, u32)> {
         let pairs = |slots: &Slots, bit: u32| -> Vec<(u32, u32)> {
@@ -294,8 +295,8 @@ impl<'a> Importer<'a> {
         new
     }
 
-    /// Returns an imported leaf that names the same function of the module and has the same type, up to the symbolic variables that belong to the
-    /// type itself. A text has one type for both.
+    /// Returns an imported leaf that names the same function of the module and has the same type, up to the symbolic variables that belong
+    /// to the type itself. The printed form gives both the same type.
     fn same_function(&mut self, id: u32, rec: &LeafRec) -> Option<u32> {
         if rec.kind != leaf::GLOBAL_VAR || rec.ty == NONE {
             return None;
@@ -336,7 +337,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// Returns the value of this body for a value of the other one: a leaf is imported, a node must have been copied or mapped.
+    /// Returns the value in this body for a value of the other body. A leaf is imported; a node must have been copied or mapped.
     pub fn value_of(&mut self, b: &mut BodyBuilder, value: Value<'_>) -> Option<V> {
         if value.op & LEAF_BIT != 0 {
             value.leaf()?;
@@ -348,12 +349,12 @@ impl<'a> Importer<'a> {
         (op != NONE).then(|| b.v(op))
     }
 
-    /// Copies one node, with its content if it is a region. Returns `None` if an operand was neither copied nor mapped.
+    /// Copies one node, including the content of a region. Returns `None` if an operand was neither copied nor mapped.
     pub fn copy(&mut self, b: &mut BodyBuilder, value: Value<'_>) -> Option<V> {
         self.copy_before(b, value, usize::MAX, MAX_DEPTH)
     }
 
-    /// Adds a node like `value`, with other operands; it must not be a region. Later uses of `value` refer to the new node.
+    /// Adds a node like `value`, with different operands; `value` must not be a region. Later uses of `value` refer to the new node.
     #[doc(hidden)]
     pub fn copy_with(&mut self, b: &mut BodyBuilder, value: Value<'_>, ops: &[V]) -> Option<V> {
         let node = *value.node().filter(|node| !node.has(flag::REGION))?;
@@ -363,8 +364,7 @@ impl<'a> Importer<'a> {
         Some(v)
     }
 
-    /// Like [`Importer::copy`], but copies nothing from position `end` on and nothing deeper than `depth`, because regions of a body under
-    /// construction may overlap.
+    /// Like [`Importer::copy`], but stops at position `end` and below `depth`, because regions of a body under construction may overlap.
     fn copy_before(&mut self, b: &mut BodyBuilder, value: Value<'_>, end: usize, depth: u32) -> Option<V> {
         let node = *value.node()?;
         let mut ops = Vec::with_capacity(value.operands().len());
@@ -414,7 +414,7 @@ pub(crate) fn canonical(from: &RawView<'_>) -> Sections {
     s
 }
 
-/// Returns the same body with tables in order of first use, and its values in the form in which sealed bodies store them.
+/// Returns the same body with tables in order of first use, and with values in the form of sealed bodies.
 pub(crate) fn rebuilt(from: &RawView<'_>) -> Sections {
     let mut s = brought(Importer::new(from), from);
     let mut pool = Pool::over(std::mem::take(&mut s));

@@ -1,4 +1,5 @@
-//! Makes bodies: builder, pool of interned records, importer, validation, and the canonical form that equal programs share.
+//! Construction of bodies: builder, pool of interned records, importer, validation, and the canonical form that equal
+//! programs share.
 
 pub(crate) mod builder;
 pub mod import;
@@ -11,10 +12,10 @@ use super::storage::body_handle::Body;
 use super::storage::sections::RawView;
 use validate::{SealError, validate};
 
-/// Copies, validates and makes a body in this library, in the canonical form that equal programs share.
+/// Copies and validates sections, and creates a body in this library, in the canonical form that equal programs share.
 ///
 /// # Errors
-/// Names the invalid record, and the reason.
+/// An error that names the invalid record and the reason.
 #[doc(hidden)]
 pub fn seal_here(raw: &RawView<'_>) -> Result<Body, SealError> {
     let mut unusual = usual_form::Unusual::default();
@@ -25,6 +26,6 @@ pub fn seal_here(raw: &RawView<'_>) -> Result<Body, SealError> {
     if !unusual.any() {
         return Ok(body);
     }
-    // Valid records remain valid in another order.
+    // Reordering keeps valid records valid.
     Body::seal_with(&usual_form::usual(body.raw(), unusual).raw(), |_| Ok(()))
 }

@@ -29,7 +29,7 @@ struct Indices {
     buffers: Index,
 }
 
-/// The size of a record as a tree in which shared parts are written out: number of parts, and depth.
+/// The size of a record as a tree without sharing: number of parts, and depth.
 #[derive(Clone, Copy)]
 pub(crate) struct Tree {
     pub(crate) size: u32,
@@ -77,9 +77,9 @@ pub(crate) struct Pool {
     hasher: foldhash::fast::FixedState,
     /// The depth, within its value, of the part that is being added.
     level: u32,
-    /// Shared expressions of the value that is being added, by address, so that each is added once.
+    /// Shared expressions of the value being added, by address, so that each is added only once.
     shared: HashMap<usize, u32, foldhash::fast::RandomState>,
-    /// The type that [`Pool::scalar_type`] returned last.
+    /// The last result of [`Pool::scalar_type`].
     last_scalar: Option<(DType, u32)>,
     /// The reason why the tables cannot be sealed: a value was too deep or too large, and part of it was omitted.
     refused: Option<SealError>,
@@ -132,7 +132,7 @@ impl Pool {
         added
     }
 
-    /// Records a value whose inner parts were omitted.
+    /// Records a value with omitted parts.
     fn whole(&mut self, what: &'static str, value: &impl Nests) {
         if value.depth() == TOO_DEEP {
             self.too_deep(what);
@@ -147,7 +147,7 @@ impl Pool {
             return;
         }
         let (h, s) = (&self.hasher, &self.s);
-        // Most functions have some of these; reserving space avoids rehashing all entries when a table grows.
+        // Most functions have some of these entries; reserving space avoids rehashing all entries when a table grows.
         let room = |entries: usize| Index::with_capacity(2 * entries + 16);
         let (types, prims, leaves) = (room(s.types.len()), room(s.prims.len()), room(s.leaves.len()));
         let mut idx = Box::new(Indices { types, prims, leaves, ..Indices::default() });
@@ -426,7 +426,7 @@ impl Pool {
         Sym { id: self.s.var_names.len() as u32 - 1, dtype }
     }
 
-    /// Adds a symbolic variable with the number `id`. Missing variables with lower numbers are added without names.
+    /// Adds a symbolic variable with the number `id`. Missing lower numbers are filled with unnamed variables.
     pub(crate) fn sym_at(&mut self, id: u32, name: &str) -> u32 {
         let off = self.name(name);
         let names = &mut self.s.var_names;
@@ -435,7 +435,7 @@ impl Pool {
         id
     }
 
-    /// Adds a constant. Equal data of the same type is stored once.
+    /// Adds a constant. Equal data of equal type is stored once.
     pub(crate) fn constant(&mut self, tensor: &Tensor, ty: u32) -> u32 {
         let (hash_lo, hash_hi) = tensor.hash128();
         let dtype = self.s.types.get(ty as usize).map_or(0, |t| t.dtype);
@@ -449,7 +449,7 @@ impl Pool {
         id
     }
 
-    /// Adds a run of attribute entries as a list.
+    /// Adds consecutive attribute entries as a list.
     pub(crate) fn attr_list(&mut self, entries: &[AttrRec]) -> (u32, u32) {
         if entries.is_empty() {
             return (0, 0);
@@ -537,7 +537,7 @@ impl Pool {
                 let id = self.str(v);
                 entry(attr::STR, val::STR, u64::from(id))
             }
-            // A text contains the name of a data type, so the name is stored.
+            // The printed form contains the name of a data type, so the name is stored.
             Attr::DType(v) => self.attr(&Attr::Str(v.to_string())),
             Attr::Type(v) => {
                 let id = self.ty(v);

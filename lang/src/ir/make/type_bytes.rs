@@ -6,7 +6,7 @@ use crate::ir::records::{NONE, PrimRec, prim};
 use crate::ir::storage::sections::{RawView, Sections, bytes_of, records_from};
 use crate::ir::types::{Ty, Type};
 
-/// Encodes a type as the three tables that it needs, each preceded by its length.
+/// Encodes a type as its three tables, each preceded by its length.
 #[doc(hidden)]
 pub fn encode_type(ty: &Type) -> Vec<u8> {
     let mut b = BodyBuilder::new();
@@ -34,7 +34,7 @@ pub fn decode_type(bytes: &[u8]) -> Option<Type> {
     let types = records_from(next()?)?;
     let lists = records_from(next()?)?;
     let prims = records_from(next()?)?;
-    // Only the number of names matters: the variables are those of the other body.
+    // Only the number of names matters, because the variables are those of the other body.
     let highest = highest_sym(&prims);
     let names = vec![NONE; highest];
     let s = Sections { types, lists, prims, var_names: names, ..Sections::default() };

@@ -33,19 +33,20 @@ pub(crate) fn usual(raw: &RawView<'_>, unusual: Unusual) -> Sections {
     s
 }
 
-/// Returns true for the bits of a NaN other than the canonical one.
+/// Returns true for the bits of a NaN other than the canonical NaN.
 pub(crate) fn is_unusual_float(bits: u64) -> bool {
     usual_float(bits) != bits
 }
 
-/// Maps every NaN to the canonical NaN, because a text has only one name for NaN.
+/// Maps every NaN to the canonical NaN, because the printed form has only one NaN.
 pub(crate) fn usual_float(bits: u64) -> u64 {
     if f64::from_bits(bits).is_nan() { f64::NAN.to_bits() } else { bits }
 }
 
-/// Moves nested expressions directly before their users, in the order of the operands, as in a text. Nested expressions are evaluated with their
-/// user, so a binding between them and their user comes first. Consecutive blocks of one kind are merged, and an empty plain block is removed.
-/// `Compact` in `compact.rs` writes the result of an edit by the same rule; the test `the_order_of_nested_expressions_is_one` checks both.
+/// Moves nested expressions directly before their users, in the order of the operands, as in the printed form. Nested expressions are
+/// evaluated with their user, so bindings between them and the user come first. Consecutive blocks of the same kind are merged, and an
+/// empty plain block is removed. `Compact` in `compact.rs` writes the result of an edit by the same rule; the test
+/// `the_order_of_nested_expressions_is_one` checks both.
 fn put_in_order(s: &mut Sections) {
     let Order { order, becomes, headers } = Order::of(s);
     for word in s.operands.iter_mut().filter(|word| **word & LEAF_BIT == 0) {

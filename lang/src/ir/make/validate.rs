@@ -1,9 +1,8 @@
 //! The validator used by `seal`: checks arbitrary records and reports the first error, so that all later code can rely on ids.
 //!
-//! It checks every id against its table, lists and strings against their bytes, depth of types, dimensions and
-//! attributes, nesting of regions, definition before use, scope, and the single user of each unbound node. It does not
-//! check types against inference and arity, because only the host has the operators, nor A-normal form, which is a
-//! property.
+//! It checks that ids lie within their tables, and lists and strings within their bytes; the depth of types, dimensions and
+//! attributes; the nesting of regions; definition before use, and scope; and that each unbound node has a single user. It
+//! checks neither types and arity, because only the host knows the operators, nor A-normal form, which is a property.
 
 mod error;
 mod nodes;
@@ -31,7 +30,7 @@ pub(crate) fn validate(raw: &RawView<'_>) -> Result<Unusual, SealError> {
     Ok(Unusual { order, values: unusual_values(raw) })
 }
 
-/// Returns true if an attribute or dimension has a form that texts cannot express.
+/// Returns true if an attribute or dimension has a form that cannot be printed.
 fn unusual_values(raw: &RawView<'_>) -> bool {
     let of_attr = |rec: &AttrRec| rec.kind == attr::DTYPE || rec.kind == attr::FLOAT && is_unusual_float(rec.val);
     let of_prim = |rec: &PrimRec| rec.op == prim::FLOAT && is_unusual_float(u64::from(rec.b) << 32 | u64::from(rec.a));
@@ -107,13 +106,13 @@ fn strings(raw: &RawView<'_>) -> Result<(), SealError> {
     Ok(())
 }
 
-/// Adds the size of a part of a record to that of the record.
+/// Adds the size of a part to the size of its record.
 fn add_size(what: &'static str, index: usize, sizes: &mut [u32], part: u32) -> Result<(), SealError> {
     sizes[index] = sizes[index].saturating_add(part);
     if sizes[index] > MAX_SIZE { Err(SealError::TooLarge { what, index }) } else { Ok(()) }
 }
 
-/// Checks that texts can name a data type.
+/// Checks that a data type has a printable name.
 fn named_dtype(what: &'static str, index: usize, dtype: u32) -> Result<(), SealError> {
     match DType(dtype).has_name() {
         true => Ok(()),
@@ -192,7 +191,7 @@ fn prim_list(raw: &RawView<'_>, what: &'static str, i: usize, off: u32, len: u32
     raw.list(off, len).iter().try_for_each(|p| whole_dim(raw, what, i, *p))
 }
 
-/// Checks that a dimension expression is complete on its own.
+/// Checks that a dimension expression is a complete expression, not a part of one.
 fn whole_dim(raw: &RawView<'_>, what: &'static str, i: usize, dim: u32) -> Result<(), SealError> {
     id(what, i, "dimension", dim, raw.prims().len())?;
     match raw.prims()[dim as usize].op {
@@ -216,7 +215,7 @@ fn buffers(raw: &RawView<'_>) -> Result<(), SealError> {
     Ok(())
 }
 
-/// Checks types; the lists in a type may only refer to earlier types.
+/// Checks types; the lists in a type may refer only to earlier types.
 fn types(raw: &RawView<'_>, prims: &[u32]) -> Result<(), SealError> {
     let mut depth = vec![0u16; raw.types().len()];
     let mut sizes = vec![1u32; raw.types().len()];
@@ -320,7 +319,7 @@ fn attributes(raw: &RawView<'_>) -> Result<(), SealError> {
             }
             _ => continue,
         };
-        // An empty list may begin anywhere.
+        // An empty list may start anywhere.
         if len == 0 {
             depth[i] = 1;
             continue;

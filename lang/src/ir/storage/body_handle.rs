@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Header of a sealed body. Only the host makes headers; plugins hold handles to them.
+/// Header of a sealed body. Only the host creates headers; plugins hold handles.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct BodyHdr {
@@ -55,7 +55,7 @@ impl Drop for Body {
 }
 
 extern "C" fn drop_body(hdr: *mut BodyHdr) {
-    // SAFETY: called once, by the last owner, on a header that `Body::seal_with` of this same library made.
+    // SAFETY: called once, by the last owner, on a header that `Body::seal_with` of this library made.
     unsafe {
         let hdr = BodyHdr::take(hdr);
         drop(Vec::from_raw_parts(hdr.buffer, hdr.units, hdr.units));
@@ -69,7 +69,8 @@ impl Body {
         unsafe { self.0.as_ref() }
     }
 
-    /// Returns the size of the body in bytes: its header and sections. Only the handles of constants are counted, because bodies share the data.
+    /// Returns the size of the body in bytes: its header and sections. Only the handles of constants are counted, because bodies share
+    /// their data.
     pub fn byte_size(&self) -> usize {
         let hdr = self.hdr();
         size_of::<BodyHdr>() + hdr.units * size_of::<u128>() + hdr.n_tensors * size_of::<Tensor>()
@@ -81,13 +82,13 @@ impl Body {
         &self.hdr().view
     }
 
-    /// Returns true if two handles refer to the same body, not merely to equal ones.
+    /// Returns true if two handles refer to the same body, not merely to equal bodies.
     #[inline]
     pub fn same(&self, other: &Body) -> bool {
         self.0 == other.0
     }
 
-    /// Returns a number that differs from those of all other live bodies.
+    /// Returns a number that is unique among live bodies.
     #[inline]
     pub fn addr(&self) -> usize {
         self.0.as_ptr() as usize
@@ -99,15 +100,15 @@ impl Body {
         self.hdr().rc.load(Ordering::Relaxed)
     }
 
-    /// Returns the cached structural hash; 0 if it has not been computed. Only available in the copy of the crate that made the body, because another
-    /// copy may hash differently.
+    /// Returns the cached structural hash; 0 if it has not been computed. Available only in the copy of the crate that made the body,
+    /// because other copies may hash differently.
     pub(crate) fn cached_hash(&self) -> Option<&AtomicU64> {
         let hdr = self.hdr();
         if !std::ptr::fn_addr_eq(hdr.drop_fn, drop_body as extern "C" fn(*mut BodyHdr)) {
             return None;
         }
-        // SAFETY: made here, by `seal_with`: after the sections the buffer has one more unit, aligned to 16 bytes, which nothing else accesses, and
-        // it lives as long as the header.
+        // SAFETY: `seal_with` of this copy made the buffer; its last unit is aligned to 16 bytes, is accessed only here, and lives as long
+        // as the header.
         Some(unsafe { AtomicU64::from_ptr(hdr.buffer.add(hdr.units - 1).cast()) })
     }
 
@@ -158,7 +159,8 @@ impl Body {
         Some(Body::clone(&borrowed))
     }
 
-    /// Returns a new handle of the body at a pointer whose owner keeps its own handle; `None` if this copy of the crate did not make the body.
+    /// Returns a new handle to the body at a pointer, whose owner keeps its own handle; `None` if this copy of the crate did not make the
+    /// body.
     #[doc(hidden)]
     #[expect(clippy::not_unsafe_ptr_arg_deref, reason = "a pointer that is not of a live handle is not followed")]
     pub fn borrowed(ptr: *const BodyHdr) -> Option<Body> {

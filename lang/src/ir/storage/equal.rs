@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use xxhash_rust::xxh3::Xxh3;
 
 impl Body {
-    /// Returns true if both are the same program, up to the names of variables and the order of their tables.
+    /// Returns true if both bodies are the same program, up to the names of variables and the order of the tables.
     pub fn structural_eq(&self, other: &Body) -> bool {
         if self.same(other) {
             return true;
@@ -34,7 +34,7 @@ impl Body {
     }
 }
 
-/// Returns the cached hash, if this copy of the crate made the body and has computed the hash; otherwise 0.
+/// Returns the cached hash, if this copy of the crate made the body and computed its hash; otherwise 0.
 fn known_hash(body: &Body) -> u64 {
     body.cached_hash().map_or(0, |hash| hash.load(Ordering::Relaxed))
 }

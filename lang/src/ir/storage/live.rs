@@ -1,5 +1,5 @@
-//! The headers that this copy of the crate made and has not dropped yet. A pointer from outside is looked up here before it is dereferenced, so an
-//! invalid or stale pointer is detected and does no harm.
+//! The live headers made by this copy of the crate. A pointer from outside is looked up here before it is dereferenced, so invalid and
+//! stale pointers are detected.
 
 use super::body_handle::BodyHdr;
 use super::module_handle::ModuleHdr;
@@ -8,8 +8,7 @@ use foldhash::fast::FixedState;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Number of locks per kind of header. With this many, threads that work on different functions seldom wait for each
-/// other.
+/// Number of locks per kind of header. With 64 locks, threads that work on different functions seldom contend.
 const SHARDS: usize = 64;
 
 type Addresses = HashSet<usize, FixedState>;
@@ -38,7 +37,7 @@ impl Live {
 /// A header whose handles cross the boundary.
 #[doc(hidden)]
 pub trait Header: Sized + 'static {
-    /// The live headers of this kind that this copy of the crate made.
+    /// The live headers of this kind, made by this copy of the crate.
     const LIVE: &'static Live;
 
     /// Moves the header to the heap and registers it.
@@ -51,7 +50,7 @@ pub trait Header: Sized + 'static {
     /// Takes a header back from the heap and unregisters it.
     ///
     /// # Safety
-    /// The pointer must come from [`Header::leak`], and this must be the only call for it.
+    /// The pointer must come from [`Header::leak`], and may be passed only once.
     unsafe fn take(header: *mut Self) -> Box<Self> {
         Self::LIVE.shard(header as usize).remove(&(header as usize));
         // SAFETY: guaranteed by the caller.
@@ -77,7 +76,7 @@ impl Header for ModuleHdr {
 impl Header for TensorHdr {
     const LIVE: &'static Live = &TENSORS;
 }
-/// The handles of a shared header are those of the tensor header at its beginning.
+/// A handle to a shared header is a handle to the tensor header at its beginning.
 impl Header for SharedHdr {
     const LIVE: &'static Live = &TENSORS;
 }

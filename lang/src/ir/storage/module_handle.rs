@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One function of a module: the address of its name, and its body.
+/// A function of a module: the address of its name, and its body.
 #[repr(C)]
 #[derive(StableAbi)]
 #[doc(hidden)]
@@ -102,7 +102,7 @@ impl Drop for Module {
 }
 
 extern "C" fn drop_module(hdr: *mut ModuleHdr) {
-    // SAFETY: called once, by the last owner, on a header that `Module::make` of this same library made.
+    // SAFETY: called once, by the last owner, on a header that `Module::make` of this library made.
     unsafe {
         let hdr = ModuleHdr::take(hdr);
         drop(Vec::from_raw_parts(hdr.entries, hdr.n_entries, hdr.n_entries));
@@ -133,7 +133,7 @@ impl Module {
         self.hdr().meta.as_ref()
     }
 
-    /// Returns true if two handles refer to the same module, not merely to equal ones.
+    /// Returns true if two handles refer to the same module, not merely to equal modules.
     #[inline]
     pub fn same(&self, other: &Module) -> bool {
         self.0 == other.0
@@ -145,12 +145,12 @@ impl Module {
         self.hdr().rc.load(Ordering::Relaxed)
     }
 
-    /// Returns a number that differs from those of all other live modules.
+    /// Returns a number that is unique among live modules.
     pub fn addr(&self) -> usize {
         self.0.as_ptr() as usize
     }
 
-    /// Makes a module from functions sorted by name; in a plugin, the host makes it.
+    /// Creates a module from functions sorted by name; in a plugin, the host creates it.
     pub(crate) fn from_parts(functions: Vec<(String, Body)>, meta: Option<Body>) -> Module {
         let by_host = sealer::host().and_then(|host| host.module(&functions, meta.as_ref()));
         by_host.unwrap_or_else(|| Module::from_parts_here(functions, meta))
@@ -187,8 +187,8 @@ impl Module {
         Module::make(entries, meta, names)
     }
 
-    /// Returns this module with some bodies replaced, in this library. Only for a module that this library made: other copies of the crate count the
-    /// owners of the names with their own functions.
+    /// Returns this module with some bodies replaced, in this library. Only for modules that this library made, because the reference count
+    /// of the names belongs to the library that made them.
     #[doc(hidden)]
     pub fn with_bodies_here(&self, changed: Vec<(usize, Body)>) -> Module {
         let mut changed = changed.into_iter().peekable();
@@ -239,7 +239,8 @@ impl Module {
         Some(Module::clone(&borrowed))
     }
 
-    /// Returns a new handle of the module at a pointer whose owner keeps its own handle; `None` if this copy of the crate did not make the module.
+    /// Returns a new handle to the module at a pointer, whose owner keeps its own handle; `None` if this copy of the crate did not make the
+    /// module.
     #[doc(hidden)]
     #[expect(clippy::not_unsafe_ptr_arg_deref, reason = "a pointer that is not of a live handle is not followed")]
     pub fn borrowed(ptr: *const ModuleHdr) -> Option<Module> {

@@ -1,4 +1,4 @@
-//! Memory that does not belong to the IR, such as a mapped file. A tensor can share bytes in such a region.
+//! Memory outside the IR, such as a mapped file, whose bytes tensors can share.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -9,14 +9,14 @@ use xxhash_rust::xxh3::xxh3_128;
 /// Memory that tensors can share.
 ///
 /// # Safety
-/// [`Region::bytes`] returns the same slice each time, for as long as the region lives, wherever the region is moved.
+/// [`Region::bytes`] returns the same slice each time, for as long as the region lives, even if the region is moved.
 #[doc(hidden)]
 pub unsafe trait Region: Any + Send + Sync {
     /// Returns the memory.
     fn bytes(&self) -> &[u8];
 
-    /// Returns the name under which another process with the same input can open the region. The name is empty for the
-    /// input itself, and otherwise that of a file beside it.
+    /// Returns the name under which a process with the same input can open the region: empty for the input itself,
+    /// otherwise the name of a file next to it.
     fn name(&self) -> Option<&str> {
         None
     }
@@ -60,13 +60,13 @@ impl Shared {
         self.0.bytes()
     }
 
-    /// Returns the region if it is of this type.
+    /// Returns the region if it has type `R`.
     pub fn region<R: Region>(&self) -> Option<&R> {
         let region: &dyn Any = &*self.0;
         region.downcast_ref()
     }
 
-    /// Returns the name of the region for another process, if it has one.
+    /// Returns the name under which a different process can open the region, if any.
     pub fn name(&self) -> Option<&str> {
         self.0.name()
     }

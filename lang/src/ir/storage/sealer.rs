@@ -1,5 +1,5 @@
-//! The only call from the IR to a higher layer: in a plugin, the host makes bodies, modules and tensors. The boundary layer, which is above the IR,
-//! sets the sealer.
+//! The only call from the IR to a higher layer: in a plugin, the host creates bodies, modules and tensors. The plugin boundary sets the
+//! sealer.
 
 use super::body_handle::Body;
 use super::module_handle::Module;
@@ -8,7 +8,7 @@ use super::tensor::Tensor;
 use crate::ir::SealError;
 use std::sync::OnceLock;
 
-/// Makes sealed objects on behalf of this copy of the crate, where another copy has to own them.
+/// Creates sealed objects on behalf of this copy of the crate, if a different copy has to own them.
 #[doc(hidden)]
 pub trait Sealer: Sync {
     /// Validates the sections and makes a body. Returns `None` if the caller must make it.
@@ -29,15 +29,15 @@ pub fn set(sealer: &'static dyn Sealer) {
     let _ = HOST.set(sealer);
 }
 
-/// Returns the sealer; `None` if this copy of the crate seals bodies itself.
+/// Returns the sealer; `None` if this copy of the crate creates sealed objects itself.
 pub(super) fn host() -> Option<&'static dyn Sealer> {
     HOST.get().copied()
 }
 
-/// Makes a body: in a plugin, the host does this, otherwise this copy of the crate.
+/// Creates a body: in the host if this is a plugin, otherwise in this copy of the crate.
 ///
 /// # Errors
-/// Names the invalid record, and the reason.
+/// An error that names the invalid record and the reason.
 pub(crate) fn seal(raw: &RawView<'_>) -> Result<Body, SealError> {
     host().and_then(|host| host.seal(raw)).unwrap_or_else(|| crate::ir::make::seal_here(raw))
 }

@@ -1,7 +1,7 @@
 //! Sections in memory.
 //!
-//! The process-local header holds pairs of pointer and length. All code that dereferences them is here, so that the rest of the crate is safe code
-//! over slices.
+//! The process-local header contains pairs of pointer and length. All code that dereferences these is here; the rest of the crate is safe
+//! code over slices.
 
 use super::layout::layout;
 use super::tensor::{Tensor, TensorHdr};
@@ -27,8 +27,7 @@ impl RawSlice {
         RawSlice { ptr: slice.as_ptr().cast(), len: slice.len() }
     }
 
-    /// Checks that `len` records of type `T` can exist at the address. An invalid slice must never be read, not even to
-    /// reject it.
+    /// Checks that `len` records of type `T` can exist at the address. Even creating an invalid slice is undefined behaviour.
     fn plausible<T>(self, section: &str) -> Result<(), String> {
         let found = |why: &str| Err(format!("section `{section}` has {} records, {why}", self.len));
         if self.len == 0 {
@@ -125,7 +124,7 @@ macro_rules! sections {
         impl<'a> RawView<'a> {
             $($(#[$doc])* #[inline]
             pub fn $name(&self) -> &'a [$ty] {
-                // SAFETY: a view is only made from slices of these types that live for 'a.
+                // SAFETY: a view is made only from slices of these types that live for 'a.
                 unsafe { self.slots[$slot].get::<$ty>() }
             })*
 
@@ -137,7 +136,7 @@ macro_rules! sections {
             /// Checks that every section has a plausible address and length, before any is read.
             ///
             /// # Errors
-            /// The first section that does not.
+            /// An error about the first section without one.
             #[doc(hidden)]
             pub fn plausible(&self) -> Result<(), String> {
                 $(self.slots[$slot].plausible::<$ty>(stringify!($name))?;)*
@@ -150,8 +149,8 @@ macro_rules! sections {
                 $(f(bytes_of(self.$name()));)*
             }
 
-            /// Creates a view of the sections that `next` returns, in the same order. The records in them may have any value. Returns `None` if a
-            /// section does not have a whole number of records.
+            /// Creates a view of the sections that `next` returns, in the same order. The records may have any value. Returns `None` if the
+            /// size of a section is not a multiple of the record size.
             #[doc(hidden)]
             pub fn of_sections(
                 mut next: impl FnMut() -> Option<&'a [u8]>,
@@ -172,7 +171,7 @@ macro_rules! sections {
                     let bytes = std::mem::size_of_val(source);
                     if bytes > 0 {
                         let room = &mut buffer[at..at + bytes.div_ceil(16)];
-                        // SAFETY: `room` has at least `bytes` bytes, the two do not overlap, and records are plain data.
+                        // SAFETY: `room` has at least `bytes` bytes, source and target do not overlap, and records are plain data.
                         unsafe {
                             std::ptr::copy_nonoverlapping(source.as_ptr().cast::<u8>(), room.as_mut_ptr().cast::<u8>(), bytes);
                         }
@@ -233,9 +232,10 @@ sections! {
     13 name_bytes: u8;
     /// Names of symbolic variables: one offset into `name_bytes` each, or `NONE`. Not semantic.
     14 var_names: u32;
-    /// Positions of the nodes in the source text, one each, or empty. Not semantic.
+    /// Positions of the nodes in the source text, one per node, or empty. Not semantic.
     15 spans: u32;
-    /// The origins of the nodes, one each, or empty unless the host requests them: see [`Origin`](crate::ir::origins::Origin). Not semantic.
+    /// The origins of the nodes, one per node, or empty unless the host requests them: see [`Origin`](crate::ir::origins::Origin). Not
+    /// semantic.
     16 origins: u32;
     /// The sources of nodes: lists of numbers, each preceded by its length. Not semantic.
     17 origin_lists: u32;
@@ -252,15 +252,15 @@ impl<'a> RawView<'a> {
     /// Returns the data of the constants.
     #[inline]
     pub fn tensors(&self) -> &'a [Tensor] {
-        // SAFETY: a view is only made from slices of tensors that live for 'a.
+        // SAFETY: a view is made only from slices of tensors that live for 'a.
         unsafe { self.tensors.get::<Tensor>() }
     }
 
-    /// Returns new handles of the data of all constants. Each address is read once, and must be a tensor of this copy of the crate. The sections must
-    /// be plausible.
+    /// Returns new handles to the data of all constants. Each address is read once, and must be a tensor of this copy of the crate. The
+    /// sections must be plausible.
     ///
     /// # Errors
-    /// The first address that is not.
+    /// An error about the first address that is not such a tensor.
     #[doc(hidden)]
     pub fn own_tensors(&self) -> Result<Vec<Tensor>, String> {
         // SAFETY: the list lives for 'a; a tensor is a transparent pointer, which may have any value as long as it is only read as a pointer.
@@ -277,7 +277,7 @@ impl<'a> RawView<'a> {
         RawView { tensors: RawSlice::of(tensors), ..self }
     }
 
-    /// Returns the same tables with other nodes, without positions in a text.
+    /// Returns the same tables with other nodes, without source positions.
     pub(crate) fn with_nodes<'b>(
         &'b self,
         nodes: &'b [NodeRec],
@@ -290,7 +290,7 @@ impl<'a> RawView<'a> {
         RawView { slots, tensors: self.tensors, life: PhantomData }
     }
 
-    /// Returns the same sections with other origins and another limit of rewrites.
+    /// Returns the same sections with the given origins and limit of rewrites.
     pub(crate) fn with_notes<'b>(&'b self, origins: &'b [u32], lists: &'b [u32], limit: &'b [u32]) -> RawView<'b> {
         let mut slots = self.slots;
         (slots[16], slots[17], slots[18]) = (RawSlice::of(origins), RawSlice::of(lists), RawSlice::of(limit));
@@ -336,7 +336,7 @@ pub fn records_from<T: Record>(bytes: &[u8]) -> Option<Vec<T>> {
     }
     let n = bytes.len() / size;
     let mut out: Vec<T> = Vec::with_capacity(n);
-    // SAFETY: room for `n` records was reserved, every bit pattern is a valid record, and the two do not overlap.
+    // SAFETY: room for `n` records was reserved, every bit pattern is a valid record, and source and target do not overlap.
     unsafe {
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr().cast::<u8>(), bytes.len());
         out.set_len(n);

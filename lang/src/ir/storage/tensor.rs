@@ -25,7 +25,7 @@ pub struct TensorHdr {
     bytes: usize,
 }
 
-/// Header of a tensor whose bytes are part of a region. Its handles are pointers to the first field.
+/// Header of a tensor whose bytes are part of a region. Handles point to the first field.
 #[doc(hidden)]
 #[repr(C)]
 pub struct SharedHdr {
@@ -34,12 +34,11 @@ pub struct SharedHdr {
     offset: usize,
 }
 
-/// Tensors of fewer bytes are copied out of regions, because a handle to the region costs more and keeps all of it
-/// alive.
+/// Smaller tensors are copied out of regions, because a handle to a region costs more and keeps the whole region alive.
 const LEAST: usize = 4096;
 
-/// The data of a constant: immutable, reference-counted, with its content hash. Data in memory of its own is 16-aligned; bytes that stay in a
-/// mapped file are at any address.
+/// The data of a constant: immutable, reference-counted, with its content hash. Data in its own memory is aligned to 16 bytes; data in a
+/// mapped file may be unaligned.
 #[repr(transparent)]
 #[derive(StableAbi)]
 pub struct Tensor(NonNull<TensorHdr>);
@@ -67,7 +66,7 @@ impl Drop for Tensor {
 }
 
 extern "C" fn drop_tensor(hdr: *mut TensorHdr) {
-    // SAFETY: called once, by the last owner, on a header that `Tensor::new` of this same library made.
+    // SAFETY: called once, by the last owner, on a header that `Tensor::new` of this library made.
     unsafe {
         let hdr = TensorHdr::take(hdr);
         drop(Vec::from_raw_parts(hdr.data, hdr.units, hdr.units));
@@ -75,18 +74,18 @@ extern "C" fn drop_tensor(hdr: *mut TensorHdr) {
 }
 
 extern "C" fn drop_shared(hdr: *mut TensorHdr) {
-    // SAFETY: called once, by the last owner, on a header that `Tensor::part` of this same library made as the first
-    // field of a `SharedHdr`.
+    // SAFETY: called once, by the last owner, on a header that `Tensor::part` of this library made as the first field of a `SharedHdr`.
     drop(unsafe { SharedHdr::take(hdr.cast()) });
 }
 
 impl Tensor {
-    /// Makes a tensor of these bytes, through the host where there is one. Bytes of a file that the host mapped stay there; others are copied.
+    /// Creates a tensor of these bytes, through the host if there is one. Bytes in a file mapped by the host are shared; other bytes are
+    /// copied.
     pub fn new(bytes: &[u8]) -> Tensor {
         sealer::host().and_then(|host| host.tensor(bytes)).unwrap_or_else(|| Tensor::new_here(bytes))
     }
 
-    /// Makes a tensor of each part, as [`Tensor::new`] does. Several threads share the work if the parts are large.
+    /// Creates a tensor of each part, like [`Tensor::new`]. Several threads share the work if the parts are large.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -96,7 +95,7 @@ impl Tensor {
     /// assert_eq!(tensors[0].hash128(), Tensor::new(&vec![0; 3 << 20]).hash128());
     /// ```
     pub fn of_parts<B: AsRef<[u8]> + Sync>(parts: &[B]) -> Vec<Tensor> {
-        /// Number of bytes for which starting a thread that hashes them is worth its cost.
+        /// Number of bytes from which hashing on an additional thread pays.
         const WORTH_A_THREAD: usize = 1 << 20;
 
         let bytes: usize = parts.iter().map(|part| part.as_ref().len()).sum();
@@ -110,7 +109,7 @@ impl Tensor {
         };
         thread::scope(|scope| {
             let cores = if helpers > 0 { thread::available_parallelism().map_or(1, usize::from) } else { 1 };
-            // Where no thread can be started, this one does all of the work.
+            // If no thread can be started, the current thread does all the work.
             let _ = (0..helpers.min(cores - 1))
                 .try_for_each(|_| thread::Builder::new().spawn_scoped(scope, work).map(drop));
             work();
@@ -126,8 +125,8 @@ impl Tensor {
         NonNull::new(ptr.cast_mut()).map(Tensor)
     }
 
-    /// Returns a new handle of a tensor whose owner keeps its own handle. Returns `None` if this copy of the crate did
-    /// not make the tensor.
+    /// Returns a new handle to a tensor, whose owner keeps its own handle. Returns `None` if this copy of the crate did not make the
+    /// tensor.
     pub(super) fn borrowed(ptr: *const TensorHdr) -> Option<Tensor> {
         if !TensorHdr::is_live(ptr) {
             return None;
@@ -146,7 +145,7 @@ impl Tensor {
         ptr
     }
 
-    /// Makes a tensor of this library: a handle to the region with these bytes, otherwise a copy.
+    /// Creates a tensor in this library: a handle to the region with these bytes, otherwise a copy.
     #[doc(hidden)]
     pub fn new_here(bytes: &[u8]) -> Tensor {
         let region = if bytes.len() >= LEAST { Shared::around(bytes) } else { None };
@@ -159,14 +158,14 @@ impl Tensor {
         }
     }
 
-    /// Makes a handle to all bytes of a region, without their hash. Such a tensor keeps the region alive; it is not a constant.
+    /// Creates a handle to all bytes of a region, without their hash. The tensor keeps the region alive; it is not a constant.
     #[doc(hidden)]
     pub fn whole(region: Arc<Shared>) -> Tensor {
         let bytes = region.bytes().len();
         Tensor::part(region, 0, bytes, 0)
     }
 
-    /// Makes a handle to bytes of a region. The hash of the bytes must be `hash`.
+    /// Creates a handle to bytes of a region; `hash` must be their hash.
     fn part(region: Arc<Shared>, offset: usize, bytes: usize, hash: u128) -> Tensor {
         let data = region.bytes()[offset..offset + bytes].as_ptr().cast_mut().cast();
         let (rc, drop_fn) = (AtomicU64::new(1), drop_shared as extern "C" fn(*mut TensorHdr));
@@ -177,7 +176,7 @@ impl Tensor {
         Tensor(unsafe { NonNull::new_unchecked(hdr.cast()) })
     }
 
-    /// Returns the region whose bytes these are, and their place in it. `None` for bytes in memory of their own.
+    /// Returns the region that contains the bytes, and their offset in it; `None` for bytes in their own memory.
     #[doc(hidden)]
     pub fn region(&self) -> Option<(&Arc<Shared>, usize)> {
         // A tensor whose header has bytes but no units is a handle to a region. Another copy of the crate may have made
@@ -189,7 +188,7 @@ impl Tensor {
         Some((&shared.region, shared.offset))
     }
 
-    /// Returns true if both have the same bytes. Bytes at the same place are not read.
+    /// Returns true if both tensors have equal bytes. Bytes at the same address are not read.
     pub(super) fn same_bytes(&self, other: &Tensor) -> bool {
         let (a, b) = (self.bytes(), other.bytes());
         std::ptr::eq(a, b) || a == b
@@ -199,7 +198,7 @@ impl Tensor {
     fn copied(bytes: &[u8]) -> Tensor {
         let hash = xxhash_rust::xxh3::xxh3_128(bytes);
         let mut data = vec![0u128; bytes.len().div_ceil(16)].into_boxed_slice();
-        // SAFETY: `data` has room for the bytes, and the two do not overlap.
+        // SAFETY: `data` has room for the bytes, and source and target do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data.as_mut_ptr().cast(), bytes.len()) };
         let units = data.len();
         let hdr = TensorHdr {
@@ -215,7 +214,7 @@ impl Tensor {
         Tensor(unsafe { NonNull::new_unchecked(hdr.leak()) })
     }
 
-    /// Returns a number that differs from those of all other live tensors.
+    /// Returns a number that is unique among live tensors.
     #[doc(hidden)]
     pub fn addr(&self) -> usize {
         self.0.as_ptr() as usize
@@ -229,7 +228,7 @@ impl Tensor {
     /// Returns the data.
     pub fn bytes(&self) -> &[u8] {
         let hdr = self.hdr();
-        // SAFETY: `data` has at least `bytes` bytes, of its own memory or of a region, and lives as long as the header.
+        // SAFETY: `data` has at least `bytes` bytes, in its own memory or in a region, and lives as long as the header.
         unsafe { std::slice::from_raw_parts(hdr.data.cast(), hdr.bytes) }
     }
 
@@ -254,7 +253,7 @@ mod tests {
 
     struct Held(Vec<u8>);
 
-    // SAFETY: the memory of a vector that does not change stays where it is.
+    // SAFETY: the memory of an unmodified vector does not move.
     unsafe impl Region for Held {
         fn bytes(&self) -> &[u8] {
             &self.0

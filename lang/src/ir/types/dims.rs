@@ -1,5 +1,5 @@
-//! Arithmetic, comparison, hash and text of dimensions. Dimensions may be nested deeper than the stack allows, and may share operands so heavily that
-//! visiting each use would take too long.
+//! Arithmetic, comparison, hashing and formatting of dimensions. Dimensions may be nested too deeply for recursion, and may share operands
+//! so heavily that visiting each use would take too long.
 
 use crate::ir::types::{DType, Dim, DimExpr, MAX_SIZE};
 use crate::scalar::PrimOp;
@@ -38,8 +38,8 @@ impl DimExpr {
 }
 
 impl Dim {
-    /// Calls `f` with this dimension and everything nested in it, from left to right, each before its operands. After
-    /// [`MAX_SIZE`] calls, shared operands are visited only once.
+    /// Calls `f` with this dimension and all its parts, from left to right, each before its operands. After [`MAX_SIZE`] calls, shared
+    /// operands are visited only once.
     pub(super) fn each_part<'d>(&'d self, mut f: impl FnMut(&'d Dim)) {
         let mut seen = Seen::default();
         let _ = self.walk(|dim| {
@@ -51,8 +51,7 @@ impl Dim {
         });
     }
 
-    /// Calls `f` with the first [`MAX_SIZE`] parts only. Equal dimensions have the same first parts, however they share
-    /// operands.
+    /// Calls `f` with only the first [`MAX_SIZE`] parts. Equal dimensions have the same first parts, regardless of sharing.
     fn each_of_the_first<'d>(&'d self, mut f: impl FnMut(&'d Dim)) {
         let mut left = MAX_SIZE;
         let _ = self.walk(|dim| {
@@ -81,7 +80,7 @@ impl Dim {
     }
 }
 
-/// The set of visited parts. It stays empty while visiting parts again is cheaper, because most dimensions are small.
+/// The set of visited parts. Stays empty while revisiting parts is cheaper, because most dimensions are small.
 struct Seen<T> {
     left: u32,
     seen: HashSet<T>,
@@ -156,8 +155,8 @@ impl Hash for DimExpr {
 }
 
 impl Dim {
-    /// Divides and rounds down. Together with `+`, `-` and `*` this is the arithmetic of dimensions: operations on numbers are evaluated, `n + 0` and
-    /// `n * 1` become `n`, as when a text is read, and a number takes the data type of the other operand.
+    /// Divides and rounds down. As in the operators `+`, `-` and `*`, operations on numbers are evaluated; `n + 0` and `n * 1` become `n`,
+    /// as in a parsed module; and a number takes the data type of the other operand.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -218,7 +217,7 @@ fn computed(op: PrimOp, a: Dim, b: Dim) -> Dim {
     }
 }
 
-/// A part of the text that has not been written yet.
+/// A part of the output that has not been written yet.
 enum Text<'d> {
     Dim(&'d Dim),
     Operands(&'d DimExpr),

@@ -1,4 +1,4 @@
-//! Names of the kinds of loops, as in [`Stmt::For`](crate::ir::Stmt::For).
+//! Names of the loop kinds, as in [`Stmt::For`](crate::ir::Stmt::For).
 //!
 //! ```
 //! use plugin_api::ir::loop_kind;
@@ -13,7 +13,7 @@
 pub const SERIAL: &str = "serial";
 /// Iterations run on several threads.
 pub const PARALLEL: &str = "parallel";
-/// All iterations are one vector operation.
+/// All iterations run as one vector operation.
 pub const VECTORIZED: &str = "vectorized";
 /// The loop is unrolled.
 pub const UNROLL: &str = "unroll";

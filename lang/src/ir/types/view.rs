@@ -16,7 +16,7 @@ pub struct Ty<'a> {
 }
 
 impl PartialEq for Ty<'_> {
-    /// Compares the body and the position in its table only. To compare types of two bodies, use [`Ty::to_owned`] or
+    /// Compares only the body and the position in its table. To compare types of two bodies, use [`Ty::to_owned`] or
     /// `same_type`.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.raw, other.raw) && self.id == other.id
@@ -71,7 +71,8 @@ impl<'a> Ty<'a> {
         known.then(|| self.list().iter().map(move |id| dim_at(self.raw, *id)))
     }
 
-    /// Returns the dimension expressions in its list: the dimensions of a tensor, shape or buffer, or the value of a scalar.
+    /// Returns the dimension expressions in the list of the type: the dimensions of a tensor, shape or buffer, or the value of
+    /// a scalar.
     pub fn prims(self) -> Vec<Dim> {
         let rec = self.rec().filter(|rec| rec.flags & tyflag::PRIMS != 0 || rec.kind == tykind::BUFFER);
         let ids = match rec.map(|rec| (rec.kind, self.raw.buffers().get(rec.aux as usize))) {
@@ -91,7 +92,8 @@ impl<'a> Ty<'a> {
         self.dims()?.map(|dim| dim.as_int()).collect()
     }
 
-    /// Iterates over the types in its list: the elements of a tuple, or the parameters of a function followed by its result.
+    /// Iterates over the types in the list of the type: the elements of a tuple, or the parameters of a function followed by
+    /// its result.
     pub fn children(self) -> impl ExactSizeIterator<Item = Ty<'a>> + 'a {
         let ids = if self.rec().is_some_and(|rec| rec.flags & tyflag::TYPES != 0) { self.list() } else { &[] };
         ids.iter().map(move |id| Ty { raw: self.raw, id: *id })
@@ -117,8 +119,8 @@ impl<'a> Ty<'a> {
         self.is_surely(other) || self.to_owned() == other.to_owned()
     }
 
-    /// Returns true if a comparison of the records shows that both are the same type. The result `false` is
-    /// inconclusive, because different records can describe the same type.
+    /// Returns true if the records show that both types are equal. `false` is inconclusive, because different records can
+    /// describe the same type.
     fn is_surely(self, other: Ty<'_>) -> bool {
         // Parts can be shared, so there may be far more parts than records.
         const MOST_PARTS: usize = 10_000;
@@ -182,7 +184,7 @@ impl<'a> Ty<'a> {
         self.within(&Left::new())
     }
 
-    /// Copies the type to an owned one of at most `left` parts.
+    /// Copies the type to an owned type of at most `left` parts.
     fn within(self, left: &Left) -> Type {
         left.part(Type::Object, || self.rec().map(|rec| self.part(rec, left)))
     }
@@ -240,7 +242,7 @@ impl<'a> Ty<'a> {
     }
 }
 
-/// Returns the dimension of an id; 0 if the id is out of range. The validator bounds the depth.
+/// Returns the dimension with an id; 0 if the id is out of range. The validator bounds the depth.
 pub fn dim_at(raw: &RawView<'_>, id: u32) -> Dim {
     dim_within(raw, id, &Left::new())
 }
@@ -261,14 +263,14 @@ fn dim_part(raw: &RawView<'_>, rec: &PrimRec, left: &Left) -> Dim {
         code => match PrimOp::of_code(code) {
             Some(op @ (PrimOp::Not | PrimOp::Cast)) => Dim::Expr(Arc::new(DimExpr::Unary(op, dtype, operand(rec.a)))),
             Some(op) => Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, operand(rec.a), operand(rec.b)))),
-            // Validation refuses unknown codes.
+            // Validation rejects unknown codes.
             None => Dim::Int(0),
         },
     }
 }
 
-/// Number of parts that may still be written out. The limit is needed because a few records of a body under
-/// construction, by sharing parts, can describe a tree that exceeds memory.
+/// Number of parts that may still be expanded. The limit is needed because a few records that share parts can describe a tree
+/// that exceeds memory.
 struct Left {
     parts: Cell<u32>,
     depth: Cell<u32>,

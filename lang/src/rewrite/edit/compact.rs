@@ -7,7 +7,7 @@ use crate::ir::storage::sections::RawView;
 use crate::rewrite::edit::{Item, Place, State, resolved};
 use std::collections::BTreeSet;
 
-/// The entry in the map of a [`Compact`] for a nested expression that has been reached, but will be written with its user.
+/// The entry in the map of a [`Compact`] for a nested expression that was reached but will be written with its user.
 const WAITS: u32 = NONE - 1;
 
 /// The changes to the nodes of a body.
@@ -17,7 +17,7 @@ pub(super) struct Changes<'e> {
     pub(super) state: &'e [State],
     /// The insertions, sorted by place.
     pub(super) side: &'e [(Place, Item)],
-    /// For each node, its replacement, or [`NONE`].
+    /// The replacement of each node, or [`NONE`].
     pub(super) forward: &'e [u32],
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Written {
 /// One forward pass that writes the new nodes. A nested expression is written directly before its user, regardless of its old position.
 pub(super) struct Compact<'e> {
     changes: Changes<'e>,
-    /// The nodes, old and new.
+    /// The old and new nodes.
     old: RawView<'e>,
     n_old: u32,
     map: Vec<u32>,
@@ -41,12 +41,12 @@ pub(super) struct Compact<'e> {
     names: Vec<u32>,
     /// The origins of the nodes; empty if the host does not request them.
     origins: Vec<u32>,
-    /// Open regions: new header, old end (`NONE` for those closed by an item), old header.
+    /// Open regions: new header, old end (`NONE` if an item closes the region), old header.
     open: Vec<(u32, u32, u32)>,
     next: usize,
     /// The block that was closed last; a block of the same kind directly after it is merged into it.
     closed_block: Option<u32>,
-    /// Reopened blocks, each with the position where it had ended; the effects before that position are already known.
+    /// Reopened blocks, each with its previous end; effects before that position are already known.
     joined: Vec<(u32, u32)>,
 }
 
@@ -115,7 +115,7 @@ impl<'e> Compact<'e> {
         }
     }
 
-    /// Ends a region: sets its extent, and the flag of an effect. An empty block is removed.
+    /// Ends a region: sets its extent and its effect flag. An empty block is removed.
     fn set_extent(&mut self, header: u32) {
         let extent = self.nodes.len() as u32 - header - 1;
         let node = self.nodes[header as usize];
@@ -137,7 +137,7 @@ impl<'e> Compact<'e> {
             Some((_, end)) => node.has(flag::IMPURE) || self.have_effect(end),
             None => self.have_effect(header + 1),
         };
-        // A region of an unknown kind may have an effect of its own.
+        // A region of an unknown kind may itself have an effect.
         let derived = matches!(
             node.kind,
             kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::IF | kind::SEQ | kind::FOR | kind::WHILE | kind::COND
@@ -146,7 +146,8 @@ impl<'e> Compact<'e> {
         self.nodes[header as usize].flags = flags | if effect { flag::IMPURE } else { 0 };
     }
 
-    /// Returns true if a node from here to the end has an effect. Inner regions have already ended; a nested function does not count as an effect.
+    /// Returns true if a node from here to the end has an effect. Inner regions are already closed; a nested function does not count as an
+    /// effect.
     fn have_effect(&self, mut at: u32) -> bool {
         let end = self.nodes.len() as u32;
         while at < end {
@@ -205,7 +206,7 @@ impl<'e> Compact<'e> {
         Ok(())
     }
 
-    /// Writes the postponed expressions of a user, operands first. Nesting can be deep, so a work list replaces recursion.
+    /// Writes the postponed expressions of a user, operands first. Uses a work list, because nesting can be deep.
     fn emit_waiting(&mut self, user: u32) -> Result<(), SealError> {
         let mut work = vec![(user, false)];
         while let Some((op, ready)) = work.pop() {
@@ -218,7 +219,7 @@ impl<'e> Compact<'e> {
                 if !self.waits(op) {
                     continue;
                 }
-                // This also prevents cycles: its own operands cannot depend on it.
+                // This also prevents cycles, because its operands cannot depend on it.
                 self.map[op as usize] = NONE;
                 work.push((op, true));
             }
@@ -263,14 +264,14 @@ impl<'e> Compact<'e> {
         }
     }
 
-    /// Writes the operands of a node; returns their start.
+    /// Writes the operands of a node; returns the start of the operands.
     fn emit_operands(&mut self, op: u32, node: &NodeRec) -> Result<u32, SealError> {
         let range = node.op_range();
         let (end, len) = (range.end as u64, self.old.operands().len());
         let Some(operands) = self.old.operands().get(range) else {
             return Err(SealError::Dangling { what: "node", index: op as usize, field: "operands", found: end, len });
         };
-        // Operands that refer to the old value of a node which this node replaces.
+        // Operands that refer to the old value of a node replaced by this node.
         let mut before: Vec<(usize, u32)> = Vec::new();
         'again: loop {
             let ops = self.operands.len() as u32;
@@ -297,19 +298,20 @@ impl<'e> Compact<'e> {
         }
     }
 
-    /// Writes the old value of an operand that `user` itself replaces, as where `f(x)` becomes `g(f(x))`. The old value then precedes the user.
+    /// Writes the old value of an operand that is replaced by `user`, as when `f(x)` becomes `g(f(x))`. The old value then precedes the
+    /// user.
     fn emit_replaced(&mut self, user: u32, operand: u32) -> Result<u32, SealError> {
         let mut node = match self.old.nodes().get(operand as usize) {
             Some(node) if self.takes_the_place(user, operand) => *node,
             _ => return Err(self.dangling(user, operand)),
         };
-        // A binding that is kept has already been written; a nested value is written for each of its users.
+        // A kept binding has already been written; a nested value is written once per user.
         let there = self.map[operand as usize];
         if there != NONE && node.has(flag::BOUND) {
             return Ok(there);
         }
         node.ops = self.emit_operands(operand, &node)?;
-        // The replacement takes over the visibility outside of a dataflow block.
+        // The replacement inherits visibility outside the dataflow block.
         let region = self.open.last().and_then(|(header, ..)| self.nodes.get(*header as usize));
         if node.has(flag::BOUND) && region.is_some_and(|region| region.has(flag::DATAFLOW)) {
             node.flags |= flag::INNER;
@@ -320,7 +322,7 @@ impl<'e> Compact<'e> {
         Ok(word)
     }
 
-    /// Returns true if an old value that is not a region was replaced by a new one that uses `user`.
+    /// Returns true if `operand`, an old value other than a region, was replaced by a new value that uses `user`.
     fn takes_the_place(&self, user: u32, operand: u32) -> bool {
         let (n_old, target) = (self.n_old, self.resolved(operand));
         let plain = |node: &NodeRec| is_expression(node) && !node.has(flag::REGION);

@@ -1,4 +1,4 @@
-//! Applies the rewrite limit of a body to an edit: only the first rewrites are kept. Changes that depend on each other form one rewrite, so a
+//! Applies the rewrite limit of a body to an edit: only rewrites within the limit are kept. Interdependent changes form one rewrite, so a
 //! partially applied edit is still valid.
 
 use super::{Edit, Item, Place, State};
@@ -9,11 +9,11 @@ use crate::walk::disjoint_sets::DisjointSets;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Edit<'_> {
-    /// Undoes rewrites beyond the limit of the body, if it has one, and counts the others. Returns the body if no rewrite is left: the same handle if
-    /// its counts are unchanged, so that code that edits until nothing changes terminates.
+    /// Undoes rewrites beyond the limit of the body, if any, and counts the rest. Returns the body if no rewrite is left. Its handle is the
+    /// same if its counts are unchanged, so that code that edits to a fixed point terminates.
     ///
     /// # Errors
-    /// This never fails on a valid body.
+    /// Never fails for a valid body.
     pub(super) fn limit(&mut self) -> Result<Option<Body>, SealError> {
         let &[left, done, next] = self.b.pool.s.limit.as_slice() else { return Ok(None) };
         self.side.sort_by_key(|(place, _)| *place);
@@ -53,14 +53,14 @@ impl Edit<'_> {
             || s.nodes[at].ops(&s.operands) != old.nodes()[at].ops(old.operands())
     }
 
-    /// Maps each new node that replaces an old one to that old node; a user of the new node could also use the old one.
+    /// Maps each new node that replaces an old node to the old node, which the users of the new node could also use.
     fn targets(&self) -> BTreeMap<u32, u32> {
         let replaced = self.forward.iter().enumerate().rev().filter(|(_, to)| **to != NONE && **to & LEAF_BIT == 0);
         replaced.filter(|(_, to)| **to >= self.n_old).map(|(from, to)| (*to, from as u32)).collect()
     }
 
-    /// Joins each new or changed node with the new nodes that it uses, except for those that replace an old node. Joins each replaced node with its
-    /// replacement.
+    /// Joins each new or changed node with the new nodes that it uses, except for replacements of old nodes. Joins each replaced node with
+    /// its replacement.
     fn join_by_use(&self, sets: &mut DisjointSets) {
         let (s, n_old, targets) = (&self.b.pool.s, self.n_old as usize, self.targets());
         let scalars = self.changed_scalars();
@@ -74,20 +74,20 @@ impl Edit<'_> {
                 continue;
             }
             let replaced = |op: u32| self.forward.get(op as usize).copied().filter(|to| *to != NONE);
-            // Nodes removed together with a user stay in its rewrite.
+            // Nodes removed together with a user belong to the same rewrite.
             for op in self.used_before(at, &scalars).into_iter().filter(|op| takes_part(*op) && replaced(*op).is_none())
             {
                 sets.merge(op as usize, at);
             }
-            // A replacement that was itself replaced is no longer the replacement of this node.
+            // A replacement that was itself replaced no longer counts.
             if let Some(to) = replaced(at as u32).filter(|to| takes_part(*to) && replaced(*to).is_none()) {
                 sets.merge(to as usize, at);
             }
         }
     }
 
-    /// Returns the old operands of an old node, those of its nested expressions, and those of its content if the region is removed. Scalars are also
-    /// used by types.
+    /// Returns the old operands of an old node, of its nested expressions, and of its content if the region is removed. Types also use
+    /// scalars.
     fn used_before(&self, at: usize, scalars: &BTreeMap<u32, u32>) -> Vec<u32> {
         let old = self.old.raw();
         let (mut used, mut work) = (Vec::new(), vec![at]);
@@ -107,7 +107,7 @@ impl Edit<'_> {
         used
     }
 
-    /// Maps the symbolic variables of changed scalars of the old body to these scalars.
+    /// Maps the symbolic variables of changed old scalars to these scalars.
     fn changed_scalars(&self) -> BTreeMap<u32, u32> {
         let scalars = self.old.values().filter_map(|value| Some((value.symbol()?.id, value.index()?)));
         scalars.filter(|(_, at)| self.is_changed(*at)).map(|(sym, at)| (sym, at as u32)).collect()
@@ -136,7 +136,8 @@ impl Edit<'_> {
         }
     }
 
-    /// Joins statements inserted at one place with each other, and with a changed statement there. Joins the content of a new region with the region.
+    /// Joins statements inserted at the same place with each other, and with a changed statement there. Joins the content of a new region
+    /// with the region.
     fn join_by_place(&self, sets: &mut DisjointSets) {
         let (mut open, mut last): (Vec<usize>, Option<(Place, usize)>) = (Vec::new(), None);
         for (place, item) in &self.side {
@@ -164,7 +165,7 @@ impl Edit<'_> {
         }
     }
 
-    /// Returns the statement whose nested expressions begin at a position.
+    /// Returns the statement whose nested expressions start at a position.
     fn statement_from(&self, at: u32) -> Option<usize> {
         let nodes = self.old.raw().nodes();
         (at as usize..nodes.len()).find(|at| !is_nested(&nodes[*at]))
@@ -186,13 +187,13 @@ impl Edit<'_> {
         all
     }
 
-    /// Returns the name of the first named value from a position on.
+    /// Returns the name of the first named value at or after a position.
     fn name_near(&self, at: usize) -> u32 {
         let raw = self.old.raw();
         raw.names().get(at..).and_then(|names| names.iter().find(|name| **name != NONE)).copied().unwrap_or(NONE)
     }
 
-    /// Restores all nodes of some sets to their old state.
+    /// Restores the old state of all nodes in some sets.
     fn undo(&mut self, sets: &mut DisjointSets, undone: &BTreeSet<usize>) {
         let (old, targets) = (*self.old.raw(), self.targets());
         for at in 0..self.n_old as usize {
@@ -232,7 +233,7 @@ impl Edit<'_> {
 }
 
 impl Item {
-    /// Returns the inserted node.
+    /// Returns the inserted node, if any.
     fn node(&self) -> Option<usize> {
         match self {
             Item::Node(op) | Item::Old(op) | Item::Open(op) => Some(*op as usize),

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 const MOST_SWALLOWED: usize = 256;
 
 impl Edit<'_> {
-    /// Records the origins of nodes. A changed node was made from itself, a replacement from the nodes that it replaces and those that only they
-    /// used, and any other new node from the origins of its users.
+    /// Records the origins of nodes. A changed node originates from itself, a replacement from the nodes that it replaces and the bindings
+    /// that only they used, and any other new node from the origins of its users.
     pub(super) fn note_origins(&mut self) {
         if self.b.pool.s.origins.is_empty() {
             return;
@@ -29,7 +29,7 @@ impl Edit<'_> {
         self.b.pool.s.settle_origins(is_left, |op| super::resolved(forward, op));
     }
 
-    /// Returns true if an old node has other operands or attributes, or another kind. A change of type, name or flags does not count.
+    /// Returns true if the operands, attributes or kind of an old node changed. A change of type, name or flags does not count.
     fn does_another_thing(&self, at: usize) -> bool {
         let (s, old) = (&self.b.pool.s, self.old.raw());
         let (now, before) = (&s.nodes[at], &old.nodes()[at]);
@@ -47,7 +47,7 @@ impl Edit<'_> {
         for from in (0..self.forward.len()).filter(|at| self.forward[*at] != NONE) {
             let to = self.resolve_word(from as u32);
             let is_new = to >= self.n_old && to & LEAF_BIT == 0;
-            // A copy of another value keeps the origin of that value.
+            // A copy keeps the origin of the copied value.
             if is_new && !matches!(self.b.pool.s.raw().origin(to as usize), Origin::Is(_)) {
                 self.swallowed(from, &uses, found.entry(to as usize).or_default());
             }
@@ -55,7 +55,7 @@ impl Edit<'_> {
         found
     }
 
-    /// Collects the numbers of a replaced node, and of the bindings that only it used.
+    /// Collects the numbers of a replaced node, and of bindings that only that node used.
     fn swallowed(&self, replaced: usize, uses: &[u32], numbers: &mut Vec<u32>) {
         let old = self.old.raw();
         let (mut work, mut looked_at) = (vec![replaced], 0);

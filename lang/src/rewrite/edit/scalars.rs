@@ -1,4 +1,4 @@
-//! The type of a TIR scalar names its symbolic variable only if another type mentions that variable.
+//! The type of a TIR scalar mentions its symbolic variable only if another type does so.
 
 use crate::ir::make::validate::SealError;
 use crate::ir::records::tykind;
@@ -8,8 +8,8 @@ use crate::ir::value::Value;
 use crate::rewrite::outline::{symbols_of, symbols_of_operands};
 use std::collections::HashSet;
 
-/// Sets a plain type for each scalar whose symbolic variable is no longer used by a type, leaf or attribute. A reader does not find such a variable
-/// in the text.
+/// Sets a plain type for each scalar whose symbolic variable is no longer used by a type, leaf or attribute. The printed form does not
+/// contain such variables.
 ///
 /// # Errors
 /// If the result is not valid.

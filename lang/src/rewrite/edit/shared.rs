@@ -1,11 +1,12 @@
-//! Turns nested Relax expressions that got more than one user into bindings.
+//! Turns nested Relax expressions with more than one user into bindings.
 
 use super::{Edit, Item, Place, State};
 use crate::ir::make::validate::is_nested;
 use crate::ir::records::{LEAF_BIT, flag, kind};
 
 impl Edit<'_> {
-    /// Names each nested expression that several values use, at its position: a pass may use an operand twice without checking whether it has a name.
+    /// Names each nested expression with several users, at its position. A pass may use an operand twice without checking whether it is
+    /// named.
     pub(super) fn name_shared(&mut self) {
         let nodes = &self.b.pool.s.nodes;
         if !nodes.iter().any(is_nested) {
@@ -36,7 +37,7 @@ impl Edit<'_> {
         }
     }
 
-    /// A new expression in a new region is not named, because the kind of that region is not yet known.
+    /// New expressions in a new region are not named, because the kind of the region is not yet known.
     fn name_new(&mut self, at: u32) {
         let is_it = |(_, item): &(Place, Item)| matches!(item, Item::Node(op) if *op == at);
         let Some((place, _)) = self.side.iter().copied().find(is_it) else { return };
@@ -64,7 +65,7 @@ impl Edit<'_> {
             let at = place.at as usize;
             return if at < self.old.len() { self.kind_around(self.old.value_at(at)) } else { kind::FUNC };
         }
-        // The place is either the start of a region, or follows a value.
+        // The place is either the start of a region or directly after a value.
         let follows = (!place.anchor) as usize;
         if follows > self.old.len() || follows == 0 && place.at == 0 {
             return kind::FUNC;
@@ -76,7 +77,7 @@ impl Edit<'_> {
         }
     }
 
-    /// Counts how often the nodes of the new body use each node.
+    /// Counts the uses of each node in the new body.
     fn uses_there(&self) -> Vec<u32> {
         let s = &self.b.pool.s;
         let mut uses = vec![0u32; s.nodes.len()];

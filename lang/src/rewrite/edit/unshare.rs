@@ -1,4 +1,4 @@
-//! TIR expressions are trees: an expression that is used several times is written once for each use.
+//! TIR expressions are trees: an expression with several uses is written once per use.
 
 use super::{Edit, Item, Place, State};
 use crate::ir::MAX_SIZE;
@@ -9,7 +9,7 @@ impl Edit<'_> {
     /// Gives each use of a nested expression after the first a separate copy.
     ///
     /// # Errors
-    /// If there would be too many nodes: a few expressions can share their parts so often that the tree exceeds memory.
+    /// If the result would have too many nodes, because a few expressions that share parts can expand to a huge tree.
     pub(super) fn unshare(&mut self) -> Result<(), SealError> {
         let mut used = vec![false; self.n_nodes()];
         let mut copies = Vec::new();
@@ -36,7 +36,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Processes the operands of one node; `copies` receives the necessary copies, in the order in which they are to be written.
+    /// Processes the operands of one node; `copies` receives the necessary copies, in output order.
     fn unshare_operands(&mut self, user: u32, used: &mut [bool], copies: &mut Vec<u32>) -> Result<(), SealError> {
         let range = self.b.pool.s.nodes[user as usize].op_range();
         let shared = |edit: &Self, word: u32| {
@@ -66,7 +66,7 @@ impl Edit<'_> {
         copies: &mut Vec<u32>,
         shared: &dyn Fn(&Self, u32) -> bool,
     ) -> Result<u32, SealError> {
-        // Operands first: each expression is entered, and left when its own operands have copies.
+        // Operands first: each expression is entered, and is left when its operands have copies.
         let (mut work, mut done) = (vec![(root, false)], Vec::new());
         // Each expression that is entered becomes a node. The limit also ends an infinite loop over a cycle.
         let mut nodes = self.b.pool.s.nodes.len();

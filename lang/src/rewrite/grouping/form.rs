@@ -1,4 +1,4 @@
-//! The content of a group's function as a key, so that the function is written once for all groups with equal keys.
+//! A key for the content of a group's function, so that the function is written only once for all groups with equal keys.
 
 use super::write::{Input, Outlined};
 use crate::ir::Value;
@@ -9,8 +9,9 @@ use std::collections::HashMap;
 type Numbers = HashMap<u32, u32, foldhash::fast::RandomState>;
 
 impl<'b> Outlined<'b, '_> {
-    /// Returns a key: groups of one function with equal keys have equal functions. The key contains types, attributes, constants, operators and the
-    /// use of values, but not names. Returns `None` if some part of the group lacks a number, such as the content of a region.
+    /// Returns a key. Groups with equal keys, within one outer function, become equal functions. The key contains types, attributes,
+    /// constants, operators and the use of values, but not names. Returns `None` if some part of the group lacks a number, such as the
+    /// content of a region.
     pub(super) fn form(&self) -> Option<Vec<u32>> {
         let counts = [self.group.attrs, self.inputs.all.len(), self.outputs.len()];
         let (mut form, mut numbers) = (Vec::from(counts.map(|count| count as u32)), Numbers::default());
@@ -46,7 +47,7 @@ impl<'b> Outlined<'b, '_> {
         for (at, used) in part.operands().enumerate() {
             form.push(match self.inputs.lifted(part, at) {
                 Some(input) => input as u32,
-                // Numbers of values never coincide with words of leaves.
+                // Numbers of values never coincide with operand words of leaves.
                 None if used.is_leaf() => used.word(),
                 None => *numbers.get(&used.word())?,
             });

@@ -1,5 +1,5 @@
-//! Turns groups of bindings into functions: the last step of operator fusion, fusion by patterns and merging of composite functions.
-//! [`Edit::outline`] does the same for a single group whose place and name the pass chooses.
+//! Turns groups of bindings into functions: the last step of operator fusion, pattern-based fusion and merging of composite functions.
+//! [`Edit::outline`] does the same for a single group, with a place and name chosen by the pass.
 
 mod form;
 mod order;
@@ -37,7 +37,7 @@ pub struct Groups<'b> {
 }
 
 struct Group<'b> {
-    /// The index of its function's attributes.
+    /// The index of the function's attributes.
     attrs: usize,
     /// The bindings, in program order.
     members: Vec<Value<'b>>,
@@ -83,10 +83,10 @@ impl<'b> Groups<'b> {
 ///
 /// | part of a function | content |
 /// |---|---|
-/// | name | `fused`, and the names of the callees of the group; a number follows if another function has that name |
-/// | parameters | the values that the group uses and does not define, in the order of first use; if only elements of a tuple are used, these elements instead of the tuple |
-/// | last parameter | a shape with the symbolic variables that the types of the other parameters do not determine, if there are any |
-/// | result | the values of the group that are used outside it: one, or a tuple of several |
+/// | name | `fused`, and the names of the callees of the group; followed by a number if the name is taken |
+/// | parameters | the values that the group uses and does not define, in the order of first use; if only elements of a tuple are used, the elements instead of the tuple |
+/// | last parameter | if necessary, a shape with the symbolic variables that the other parameters' types do not determine |
+/// | result | the values of the group that are used outside it: a single value or a tuple |
 ///
 /// Equal functions are merged. A call takes the place of the first binding of its group, after the values that it needs. A group whose values are
 /// unused is removed.
@@ -133,19 +133,19 @@ pub struct GroupedFunctions {
     written: WrittenParams,
     /// The functions, by their number of nodes; filled when the first function is made.
     known: HashMap<usize, Vec<Known>>,
-    /// For each name, the first number that may be free after it.
+    /// The first number that may be free after each name.
     numbers: HashMap<String, usize>,
-    /// The callees of groups of the current function, by their forms.
+    /// The callees of the current function's groups, by their forms.
     callees: HashMap<Vec<u32>, V, foldhash::fast::RandomState>,
-    /// The value that the current function uses for each callee. Each callee has only one value, because a type with
-    /// symbolic variables is a different type each time it is written.
+    /// The value that the current function uses for each callee. A callee must not be written twice, because a type with symbolic variables
+    /// would become a different type.
     named: HashMap<String, V, foldhash::fast::RandomState>,
 }
 
 /// A function that groups may share.
 struct Known {
     name: String,
-    /// Structural hash of the function, computed on demand because that takes longer than making a small function.
+    /// Structural hash of the function, computed on demand because hashing takes longer than writing a small function.
     hash: Option<u64>,
 }
 
@@ -166,7 +166,7 @@ impl GroupedFunctions {
     /// Turns the groups of the function `name` into functions, and calls them.
     ///
     /// # Errors
-    /// If two groups depend on each other, or a group has bindings of two blocks.
+    /// If two groups depend on each other, or a group contains bindings from two blocks.
     pub fn make(&mut self, name: &str, groups: &Groups<'_>) -> Result<(), PassError> {
         if groups.is_empty() {
             return Ok(());
@@ -185,7 +185,7 @@ impl GroupedFunctions {
         Ok(())
     }
 
-    /// Returns the module with the new functions; the same handle if there are none.
+    /// Returns the module with the new functions; the same handle if there are no new functions.
     pub fn finish(self) -> Module {
         self.functions.finish()
     }
@@ -228,7 +228,7 @@ impl GroupedFunctions {
         Ok(())
     }
 
-    /// Returns the function of a group. It is written only for the first group of each form.
+    /// Returns the function of a group. The function is written only for the first group of each form.
     fn callee(&mut self, outlined: &Outlined<'_, '_>, edit: &mut Edit<'_>) -> Result<V, PassError> {
         let form = outlined.form();
         if let Some(callee) = form.as_ref().and_then(|form| self.callees.get(form)) {
@@ -244,7 +244,7 @@ impl GroupedFunctions {
         Ok(callee)
     }
 
-    /// Adds a function, or finds an equal one; returns its name.
+    /// Adds a function or finds an equal function; returns its name.
     fn add(&mut self, function: &Body, hint: &str) -> String {
         if self.known.is_empty() {
             let all: Vec<String> = self.functions.names().map(str::to_string).collect();
@@ -254,7 +254,7 @@ impl GroupedFunctions {
                 }
             }
         }
-        // Few functions have the same number of nodes; only their hashes are computed.
+        // Only functions with the same number of nodes are hashed.
         let same = self.known.entry(function.len()).or_default();
         let hash = (!same.is_empty()).then(|| function.structural_hash());
         for known in same.iter_mut() {

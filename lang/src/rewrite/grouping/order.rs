@@ -1,4 +1,4 @@
-//! Orders the groups and single bindings of a block so that each comes after its dependencies.
+//! Orders the groups and single bindings of a block so that each item follows its dependencies.
 
 use super::Groups;
 use crate::PassError;
@@ -29,7 +29,7 @@ pub(super) struct Plans<'g, 'b> {
     items: Vec<Item<'b>>,
     item_of: ValueMap<'b, usize>,
     item_of_group: Vec<Option<usize>>,
-    /// For each group, the values used outside it: first those that leave the block, then the others in the order of use.
+    /// For each group, the values used outside it: first values that leave the block, then the others in the order of use.
     outputs: Vec<Vec<Value<'b>>>,
     is_output: ValueSet<'b>,
     in_place: InPlace<'b>,
@@ -53,18 +53,17 @@ impl<'g, 'b> Plans<'g, 'b> {
         }
     }
 
-    /// Returns the results of a group of a block that was planned.
+    /// Returns the results of a group in a planned block.
     pub(super) fn outputs(&self, group: usize) -> &[Value<'b>] {
         &self.outputs[group]
     }
 
-    /// Returns the items of a block, in order; empty if the block lacks groups. Reads stay on the same side of in-place
-    /// writes of a call. Groups that would need a value both from before and from after a write are not outlined.
-    /// Groups that write to memory that they did not create are not outlined either, because callers of their functions
-    /// could not see the write.
+    /// Returns the items of a block, in order; empty if the block lacks groups. Reads are not moved across in-place writes by calls. A
+    /// group is not outlined if it needs a value from both before and after a write, or if it writes to memory that it did not create,
+    /// because callers of its function could not see the write.
     ///
     /// # Errors
-    /// If two groups depend on each other, or a group also has bindings of another block.
+    /// If two groups depend on each other, or a group contains bindings from two blocks.
     pub(super) fn plan(&mut self, block: Block<'b>) -> Result<Vec<Item<'b>>, PassError> {
         if !block.bindings().any(|binding| self.groups.contains(binding)) {
             return Ok(Vec::new());
@@ -86,7 +85,7 @@ impl<'g, 'b> Plans<'g, 'b> {
         self.sorted(first, &needs)
     }
 
-    /// Adds the items of a block; returns for each its dependencies, numbered relative to `first`.
+    /// Adds the items of a block; returns the dependencies of each item, numbered relative to `first`.
     fn needs(&mut self, block: Block<'b>, first: usize) -> Result<Vec<Vec<usize>>, PassError> {
         for binding in block.bindings() {
             self.add_binding(binding, first)?;
@@ -113,7 +112,7 @@ impl<'g, 'b> Plans<'g, 'b> {
         Ok(needs)
     }
 
-    /// Keeps each read of memory on its side of the calls that write to the memory.
+    /// Keeps each read of memory before or after the calls that write to the memory.
     fn keep_order_of_writes(&self, block: Block<'b>, first: usize, needs: &mut [Vec<usize>]) {
         let bindings: Vec<Value<'b>> = block.bindings().collect();
         for (at, earlier) in self.in_place.order(&bindings).into_iter().enumerate() {
@@ -157,10 +156,10 @@ impl<'g, 'b> Plans<'g, 'b> {
         Ok(())
     }
 
-    /// Returns the items from `first` on, each after its dependencies, otherwise in their order.
+    /// Returns the items from `first` on, each after its dependencies, otherwise in the original order.
     fn sorted(&self, first: usize, needs: &[Vec<usize>]) -> Result<Vec<Item<'b>>, PassError> {
         let mut sorted = Vec::with_capacity(needs.len());
-        // For each item, true if its dependencies are being written, and true if it has been written.
+        // For each item, true if its dependencies are being written; and true if it has been written.
         let (mut begun, mut done) = (vec![false; needs.len()], vec![false; needs.len()]);
         let mut work = Vec::new();
         for root in 0..needs.len() {
@@ -196,8 +195,8 @@ impl<'g, 'b> Plans<'g, 'b> {
     }
 }
 
-/// Returns the bindings of a block that define symbolic variables, by the numbers of the variables: scalars, and casts of variables that are not
-/// mentioned earlier.
+/// Returns the bindings of a block that define symbolic variables, by the numbers of the variables: scalars, and match_casts that define
+/// variables.
 fn defined_by(block: Block<'_>) -> HashMap<u32, Value<'_>> {
     let (mut defined, mut mentioned) = (HashMap::new(), HashSet::new());
     if !block.bindings().any(|binding| binding.is_match_cast() || binding.symbol().is_some()) {
@@ -221,7 +220,7 @@ fn defined_by(block: Block<'_>) -> HashMap<u32, Value<'_>> {
     defined
 }
 
-/// Returns the items that depend on themselves, directly or indirectly, and the items that depend on those.
+/// Returns the items in dependency cycles, and the items that depend on them.
 fn stuck(needs: &[Vec<usize>]) -> Vec<usize> {
     let mut users = vec![Vec::new(); needs.len()];
     let mut missing: Vec<usize> = needs.iter().map(Vec::len).collect();

@@ -10,13 +10,13 @@ use std::collections::{HashMap, HashSet};
 
 /// The value that a parameter replaces.
 pub(super) enum Input<'b> {
-    /// A variable, a constant, a shape.
+    /// A variable, constant or shape.
     Value(Value<'b>),
     /// An element of a tuple, if the group uses only elements of that tuple.
     Element { tuple: Value<'b>, index: u32, ty: Ty<'b> },
 }
 
-/// A group whose function can be written, and the arguments of its call.
+/// A group ready to be written as a function, with the arguments of the call.
 pub(super) struct Outlined<'b, 'g> {
     body: &'b Body,
     attrs: &'g [(String, Attr)],
@@ -68,7 +68,7 @@ impl<'b, 'g> Outlined<'b, 'g> {
         hint
     }
 
-    /// Returns the bindings of the group that the function computes. The others are its parameters.
+    /// Returns the bindings of the group that the function computes. The other bindings become parameters.
     pub(super) fn computed(&self) -> impl Iterator<Item = Value<'b>> {
         self.group.members.iter().copied().filter(|member| !self.inputs.elements.contains_key(&member.word()))
     }
@@ -78,13 +78,13 @@ impl<'b, 'g> Outlined<'b, 'g> {
 pub(super) struct Inputs<'b> {
     constants: Constants,
     pub(super) all: Vec<Input<'b>>,
-    /// The input of a variable or a leaf, by its operand word.
+    /// The input for a variable or a leaf, by its operand word.
     known: Map<u32, usize>,
-    /// Tuples that are so far used only through elements, with the bindings of these elements.
+    /// Tuples that are used only through elements, with the bindings of these elements.
     partly: Map<usize, Vec<(Value<'b>, u32)>>,
     /// The input for a use of a leaf, by its user and the number of the operand.
     lifted: Map<(u32, usize), usize>,
-    /// Bindings of elements that are inputs themselves, by their operand words.
+    /// Bindings of tuple elements that are inputs, by their operand words.
     pub(super) elements: Map<u32, usize>,
 }
 
@@ -107,7 +107,7 @@ impl<'b> Inputs<'b> {
         if used.is_leaf() && !self.is_lifted(user, at, used) || known_shape(used).is_some() {
             return;
         }
-        // A scalar constant is written separately for each use.
+        // Scalar constants are written separately for each use.
         let scalar = used.as_constant().is_some() && used.ty().ndim() == 0;
         let known = self.known.get(&used.word()).copied().filter(|_| !scalar);
         let input = known.unwrap_or(self.all.len());
@@ -176,8 +176,7 @@ impl<'b> Inputs<'b> {
     }
 }
 
-/// Returns the shape or scalar that a variable is an alias for, if it is constant. The function of a group contains
-/// this value directly.
+/// Returns the shape or scalar that a variable is an alias for, if it is constant. The group's function contains the value directly.
 fn known_shape(variable: Value<'_>) -> Option<Value<'_>> {
     let mut value = variable;
     while let Expr::Alias(source) = value.view() {
@@ -282,7 +281,7 @@ impl<'w, 'b, 'g> Writer<'w, 'b, 'g> {
 
     fn params(&mut self) {
         let Outlined { body, inputs, symbols, .. } = self.outlined;
-        // This must precede the import of the parameter types, which may use these variables.
+        // This must precede the import of the parameter types, which may mention these variables.
         let mut dims = Vec::new();
         for sym in symbols {
             let new = self.b.sym(body.sym_name(sym.id).unwrap_or("n"), sym.dtype);
@@ -320,7 +319,7 @@ impl<'w, 'b, 'g> Writer<'w, 'b, 'g> {
             let copied = if part.has(flag::REGION) {
                 self.importer.copy(&mut self.b, part)
             } else if lifts && part.is_nested() && matches!(part.view(), Expr::Tuple(_)) {
-                // Its type consists of the types of the parameters.
+                // The type of the tuple consists of the parameter types.
                 let tuple = self.b.tuple(&ops, None);
                 self.importer.map(part, tuple);
                 Some(tuple)

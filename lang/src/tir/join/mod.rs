@@ -1,4 +1,4 @@
-//! Concatenates the contents of several PrimFuncs in a new one: the last step of fusion.
+//! Concatenates several PrimFuncs into a new PrimFunc: the last step of fusion.
 
 mod shapes;
 mod write;
@@ -15,12 +15,12 @@ use write::Writer;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JoinedBuffer(usize);
 
-/// The argument for a parameter of a function that is joined.
+/// The argument for a parameter of a joined function.
 #[derive(Clone, Debug)]
 pub enum JoinArg {
     /// A buffer.
     Buffer(JoinedBuffer),
-    /// A new buffer of this shape, with all other properties of the parameter's type.
+    /// A new buffer with the given shape and otherwise the parameter's type.
     New(Vec<Dim>),
     /// A scalar.
     Scalar(Dim),
@@ -35,7 +35,7 @@ pub enum JoinParam {
     Scalar(Sym),
 }
 
-/// A PrimFunc joined from others, which must consist of schedulable blocks. Dimensions of its buffers mention the symbolic variables of a function,
+/// A PrimFunc joined from PrimFuncs of schedulable blocks. Dimensions of its buffers mention the symbolic variables of the function
 /// `owner`.
 ///
 /// The example joins `B[i] = A[i] * 2` with itself, through an intermediate buffer:
@@ -75,11 +75,11 @@ struct Planned {
 /// A buffer that the function allocates, unless it becomes a parameter.
 enum Alloc<'m> {
     New(JoinedBuffer),
-    /// A buffer that a joined function allocates, with the number of that function's step.
+    /// A buffer allocated by a joined function, and the number of that function's step.
     Old(usize, Value<'m>),
 }
 
-/// A function that is joined, with the values of its parameters.
+/// A joined function, with the values of its parameters.
 struct Step<'m> {
     function: &'m Body,
     buffers: HashMap<u32, JoinedBuffer, RandomState>,
@@ -93,13 +93,14 @@ impl<'m> Join<'m> {
         Join { owner, buffers: Vec::new(), allocs: Vec::new(), steps: Vec::new(), named: HashMap::new() }
     }
 
-    /// Adds a buffer, to be used as a parameter.
+    /// Adds a buffer for use as a parameter.
     pub fn buffer(&mut self, name: &str, ty: BufferType) -> JoinedBuffer {
         self.buffers.push(Planned { name: name.to_string(), ty });
         JoinedBuffer(self.buffers.len() - 1)
     }
 
-    /// Appends the content of a function with these arguments; returns the new buffers among them. Its allocations move to the joined function.
+    /// Appends the content of a function with the given arguments; returns the new buffers among these. Its allocations move to the joined
+    /// function.
     ///
     /// # Errors
     /// If the function does not consist of schedulable blocks, or its parameters do not match the arguments.
@@ -166,7 +167,7 @@ impl<'m> Join<'m> {
         Ok(new)
     }
 
-    /// Returns the name of the intermediate result that is written to a parameter.
+    /// Returns a name for the intermediate result that is written to a parameter.
     fn name_of_new(&mut self, param: &str) -> String {
         let number = self.named.entry(param.to_string()).or_insert(0);
         *number += 1;
@@ -176,10 +177,10 @@ impl<'m> Join<'m> {
         }
     }
 
-    /// Writes the function, which is private. It allocates buffers that are not parameters, in the order in which they were added.
+    /// Writes the function, which is private. It allocates buffers that are not parameters, in the order of their creation.
     ///
     /// # Errors
-    /// If a joined function has a declaration that cannot be moved.
+    /// If a joined function contains a declaration that cannot be moved.
     pub fn finish(self, params: &[JoinParam]) -> Result<Body, PassError> {
         Writer::write(&self, params)
     }
@@ -217,7 +218,7 @@ fn is_number(dtype: DType) -> bool {
     dtype.is_int() || dtype.is_float() || dtype == DType::BOOL
 }
 
-/// Returns the block that is the entire content of a function, if the text has one explicitly.
+/// Returns the explicit outermost block of a function, if any.
 fn root_block(function: &Body) -> Option<Value<'_>> {
     let mut rest = function.root().statements();
     let root = rest.next().filter(|root| root.kind() == kind::SBLOCK && rest.next().is_none())?;

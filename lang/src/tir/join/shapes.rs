@@ -1,4 +1,4 @@
-//! The values of the symbolic variables of a joined function.
+//! The values of a joined function's symbolic variables.
 
 use crate::arith::{prove_equal, substitute};
 use crate::ir::{Dim, DimExpr, Sym};
@@ -28,8 +28,8 @@ impl Shapes {
         }
     }
 
-    /// Returns the difference if two shapes cannot be equal. Variables that do not stand alone as a dimension are bound by expressions of the same
-    /// form.
+    /// Returns the difference if two shapes cannot be equal. Variables inside larger dimensions are bound by matching expressions of the
+    /// same form.
     pub(super) fn check(&mut self, shape: &[Dim], other: &[Dim]) -> Result<(), String> {
         if shape.len() != other.len() {
             return Err(format!("{} dimensions and {}", shape.len(), other.len()));
@@ -40,7 +40,7 @@ impl Shapes {
         }
     }
 
-    /// Returns true if a dimension can be equal to another one, and binds its variables accordingly.
+    /// Returns true if two dimensions can be equal, and binds its variables accordingly.
     fn fits(&mut self, dim: &Dim, other: &Dim) -> bool {
         if self.knows_all(dim) {
             let meant = substitute(dim, &|sym| self.dims.get(&sym.id).cloned());

@@ -1,4 +1,4 @@
-//! Writes a function joined from others.
+//! Writes a joined function.
 
 use super::{Alloc, Join, JoinParam, Step, root_allocs, root_block};
 use crate::PassError;
@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 pub(super) struct Writer<'j, 'm> {
     join: &'j Join<'m>,
     b: BodyBuilder,
-    /// The symbolic variables of the owner in the new function.
+    /// The owner's symbolic variables, mapped to those of the new function.
     syms: HashMap<u32, Sym, RandomState>,
     /// The symbolic variables that are parameters.
     scalars: HashMap<u32, V, RandomState>,
@@ -71,7 +71,7 @@ impl<'j, 'm> Writer<'j, 'm> {
         }
     }
 
-    /// Makes scalar parameters that types mention symbolic variables.
+    /// Turns scalar parameters mentioned by types into symbolic variables.
     fn say_scalars(&mut self) {
         for (id, v) in &self.scalars {
             if let Some(sym) = self.syms.get(id).filter(|_| self.in_types.contains(id)) {
@@ -102,7 +102,7 @@ impl<'j, 'm> Writer<'j, 'm> {
         new
     }
 
-    /// Converts a dimension of the owner, for a type.
+    /// Converts an owner's dimension, for use in a type.
     fn owner_dim(&mut self, dim: &Dim) -> Dim {
         let mut known: HashMap<Sym, Dim, RandomState> = HashMap::default();
         dim.vars(&mut |sym| {
@@ -112,7 +112,7 @@ impl<'j, 'm> Writer<'j, 'm> {
         substitute(dim, &|sym| known.get(&sym).cloned())
     }
 
-    /// Converts a dimension of the owner to an expression.
+    /// Converts an owner's dimension to an expression.
     fn owner_expr(&mut self, dim: &Dim) -> V {
         self.expr(dim, &mut |writer, sym| match writer.scalars.get(&sym.id) {
             Some(param) => *param,
@@ -144,11 +144,11 @@ impl<'j, 'm> Writer<'j, 'm> {
 struct StepWriter<'j, 'm> {
     step: &'j Step<'m>,
     importer: Importer<'m>,
-    /// Its symbolic variables that its arguments do not determine.
+    /// The symbolic variables that the arguments do not determine.
     syms: HashMap<u32, Sym, RandomState>,
     /// Nodes that are not copied at their position.
     left_out: ValueSet<'m>,
-    /// The types in the new function, by their ids in the old one.
+    /// The types in the new function, by their ids in the old function.
     types: HashMap<u32, TypeId, RandomState>,
     /// The operands of the current node.
     ops: Vec<V>,
@@ -266,7 +266,7 @@ impl<'j, 'm> StepWriter<'j, 'm> {
         *self.syms.entry(sym.id).or_insert_with(|| w.b.sym(name, sym.dtype))
     }
 
-    /// Converts a dimension of the function, for a type.
+    /// Converts a dimension of the function, for use in a type.
     fn dim(&mut self, w: &mut Writer<'_, 'm>, dim: &Dim) -> Dim {
         let mut known: HashMap<Sym, Dim, RandomState> = HashMap::default();
         dim.vars(&mut |sym| {
@@ -317,7 +317,7 @@ struct BlockNames {
 }
 
 impl BlockNames {
-    /// Returns the name, with another number at its end if it is taken.
+    /// Returns the name, with a different final number if it is taken.
     fn unique(&mut self, name: &str) -> String {
         if self.taken.insert(name.to_string()) {
             return name.to_string();

@@ -5,14 +5,14 @@ use crate::ir::records::{buffer_of, kind};
 use crate::ir::{Body, BodyKind, DType, SealError, Stmt, Value};
 use crate::tir::Tir;
 
-/// Returns the function with the reads and writes of every schedulable block declared. Missing declarations are inferred as TVM's reader does. The
-/// outermost block of a function accesses nothing itself, and functions that do not consist of schedulable blocks are not changed.
+/// Returns the function with the reads and writes of every schedulable block declared. Missing declarations are inferred as in TVM's
+/// parser. The outermost block of a function gets no accesses, and functions without schedulable blocks are not changed.
 ///
 /// ```
 /// use plugin_api::prelude::*;
 /// use plugin_api::tir::prim_func;
 ///
-/// // A function that is built says it as well: B[vi] = A[vi + 1]
+/// // B[vi] = A[vi + 1]
 /// let body = prim_func(|t| {
 ///     let (a, b) = (t.buffer_param("A", &[9], DType::I32), t.buffer_param("B", &[8], DType::I32));
 ///     t.serial("i", 8, |i| {
@@ -42,7 +42,7 @@ pub fn complete_regions(body: &Body) -> Result<Body, SealError> {
         return Ok(body.clone());
     }
     let mut detector = Detector::new(body);
-    // The accesses of a block depend on those of the blocks inside it.
+    // The accesses of a block depend on the accesses of inner blocks.
     for (block, accessed) in unsaid.iter_mut().rev() {
         *accessed = detector.accessed_in(*block);
         if let Some(opaque) = accessed.opaque.first() {
@@ -84,15 +84,15 @@ fn say<'b>(t: &Tir<'_, 'b>, block: Value<'b>, accessed: &Accessed<'b>) {
     }
 }
 
-/// The place of a block's declared accesses.
+/// The place for the declared accesses of a block.
 enum Place<'b> {
     First,
     Before(Value<'b>),
     After(Value<'b>),
 }
 
-/// Returns the place after the iterators of a block and other declarations that precede the regions in a text. A free variable belongs to the node
-/// after it.
+/// Returns the place after the iterators of a block and the other declarations printed before the regions. A free variable belongs to the
+/// next node.
 fn after_head(block: Value<'_>) -> Place<'_> {
     let is_free = |value: Value<'_>| value.node().is_some_and(|node| node.a == buffer_of::FREE);
     let mut place = Place::First;

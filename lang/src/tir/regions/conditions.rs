@@ -1,20 +1,20 @@
-//! The conditions that hold at a value: those of Ifs, of choices that evaluate only one side, and of schedulable blocks.
+//! The conditions that hold at a value, from Ifs, from choices that evaluate only one side, and from schedulable blocks.
 
 use crate::ir::{Body, Expr, Stmt, Value};
 use crate::scalar::PrimOp;
 use crate::walk::open_scopes::OpenScopes;
 use crate::walk::value_map::ValueMap;
 
-/// A condition that is known to hold, or not to hold, at a place.
+/// A condition that is known to be true or false at a place.
 #[derive(Clone, Copy, Debug)]
 pub struct Condition<'b> {
     /// The condition.
     pub cond: Value<'b>,
-    /// True if it is known not to hold.
+    /// True if the condition is known to be false.
     pub negated: bool,
 }
 
-/// A change of the conditions after an operand of a choice that evaluates only one side.
+/// A change of the known conditions after an operand of a choice that evaluates only one side.
 #[derive(Clone, Copy)]
 enum Change<'b> {
     Begins(Condition<'b>),
@@ -25,7 +25,7 @@ enum Change<'b> {
 pub struct Conditions<'b> {
     /// The conditions of enclosing branches and blocks.
     scopes: OpenScopes<Condition<'b>>,
-    /// The conditions of enclosing sides of choices, which are inside those scopes.
+    /// The conditions of enclosing sides of choices, inside those scopes.
     choices: Vec<Condition<'b>>,
     /// The condition that holds in the content of a branch or block.
     inside: ValueMap<'b, Condition<'b>>,
@@ -60,8 +60,8 @@ impl<'b> Conditions<'b> {
         }
     }
 
-    /// Records that the condition holds after its evaluation until the end of the first side, and does not hold from there until the end of the
-    /// second side.
+    /// Records that the condition is true from its evaluation to the end of the first side, and false from there to the end of the second
+    /// side.
     fn note_choice(&mut self, value: Value<'b>) {
         let Some(call) = value.as_call_to("tirx.if_then_else") else { return };
         let args: Vec<Value<'b>> = call.args().collect();
@@ -108,15 +108,14 @@ impl<'b> Conditions<'b> {
         self.scopes.iter().chain(&self.choices)
     }
 
-    /// Iterates over the conditions without those of Ifs whose `else` branch contains the current place, because for indices, TVM uses only the
-    /// conditions of first branches and of choices.
+    /// Iterates over the conditions, except for Ifs whose `else` branch contains the current place, because TVM uses only the conditions of
+    /// first branches and choices for indices.
     pub fn of_taken_branches_and_choices(&self) -> impl Iterator<Item = &Condition<'b>> {
         self.scopes.iter().filter(|condition| !condition.negated).chain(&self.choices)
     }
 }
 
-/// Splits a condition that holds into the operands of `and`, which all hold as well, or a condition that does not hold
-/// into the operands of `or`.
+/// Splits a true condition into the operands of `and`, which are also true, or a false condition into the operands of `or`.
 pub fn parts_of(cond: Value<'_>, negated: bool) -> Vec<(Value<'_>, bool)> {
     let (mut work, mut parts) = (vec![(cond, negated)], Vec::new());
     while let Some((cond, negated)) = work.pop() {
@@ -134,7 +133,7 @@ pub fn parts_of(cond: Value<'_>, negated: bool) -> Vec<(Value<'_>, bool)> {
 /// Returns a comparison in the form `low + by <= high`; `None` for anything else.
 pub fn as_less_or_equal(cond: Value<'_>, negated: bool) -> Option<(Value<'_>, Value<'_>, i64)> {
     let Expr::Arith { op, a, b: Some(b) } = cond.view() else { return None };
-    // `a < b` is false exactly where `b <= a` is true.
+    // `a < b` is false if and only if `b <= a` is true.
     match (op, negated) {
         (PrimOp::Lt, false) | (PrimOp::Ge, true) => Some((a, b, 1)),
         (PrimOp::Le, false) | (PrimOp::Gt, true) => Some((a, b, 0)),

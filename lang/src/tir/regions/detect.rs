@@ -19,21 +19,21 @@ pub struct BufferRegion<'b> {
     pub ranges: Vec<Range>,
 }
 
-/// The reads and writes, with each buffer once, in the order of the first accesses.
+/// The reads and writes, one region per buffer, in the order of the first accesses.
 #[derive(Clone, Debug, Default)]
 pub struct Accessed<'b> {
     /// Regions that are read.
     pub reads: Vec<BufferRegion<'b>>,
     /// Regions that are written.
     pub writes: Vec<BufferRegion<'b>>,
-    /// Buffers whose data is used in a way that may read or write it.
+    /// Buffers whose data is used in a way that may read or write the buffer.
     pub opaque: Vec<BufferRegion<'b>>,
 }
 
 /// Infers the accesses of blocks and loops of a function to the buffers around them.
 ///
-/// Inner blocks are not analysed again: their declared accesses, or those inferred before, are used. This follows TVM's `GetSBlockAccessRegion`,
-/// except for values that the content itself defines: a region never mentions them.
+/// Inner blocks are not analysed again: their declared or previously inferred accesses are used. This follows TVM's
+/// `GetSBlockAccessRegion`, except that a region never mentions values defined in the content.
 pub struct Detector<'b> {
     body: &'b Body,
     analyzer: Analyzer,
@@ -56,7 +56,7 @@ impl<'b> Detector<'b> {
         content.walk();
         let [mut reads, writes, opaque] = content.regions;
         if header.block_init().is_some() {
-            // A reduction reads the elements that it initialized, but these do not count as reads.
+            // A reduction reads the elements that it initialized, but these reads do not count.
             reads.all.retain(|(buffer, _)| !writes.at.contains_key(&buffer.word()));
         }
         let [reads, writes, opaque] = [reads, writes, opaque].map(|regions| self.ranges(regions.all));
@@ -81,10 +81,10 @@ impl<'b> Detector<'b> {
     }
 }
 
-/// Returns the range with these bounds; the whole dimension if nothing is known.
+/// Returns the range with the given bounds; the whole dimension if nothing is known.
 fn range(analyzer: &mut Analyzer, bounds: Bounds, shape: Dim) -> Range {
     let (Some(min), Some(max)) = (bounds.min, bounds.max) else {
-        // TVM writes it like this, regardless of the data type of the shape.
+        // As in TVM, regardless of the data type of the shape.
         return Range { min: Dim::int(0, DType::I32), extent: shape };
     };
     let one = Dim::int(1, min.dtype());
@@ -95,8 +95,7 @@ fn range(analyzer: &mut Analyzer, bounds: Bounds, shape: Dim) -> Range {
     Range { min: analyzer.simplify(&min), extent: analyzer.simplify(&extent) }
 }
 
-/// The greatest number of variables in an end of a region. An end with more variables is treated as unknown, to keep
-/// the analysis linear.
+/// The greatest number of variables in a bound of a region. A bound with more variables is treated as unknown, to keep the analysis linear.
 const MOST_VARIABLES: usize = 64;
 
 const READ: usize = 0;
@@ -111,7 +110,7 @@ struct Regions<'b> {
     at: HashMap<u32, usize>,
 }
 
-/// The memory that an access of a buffer refers to.
+/// The memory that a buffer access refers to.
 enum Target<'b> {
     /// The buffer itself.
     Itself,
@@ -212,7 +211,7 @@ impl<'a, 'b> Content<'a, 'b> {
         }
     }
 
-    /// Adds the declared accesses of a block in the content, in terms of values outside the block.
+    /// Adds the declared accesses of a block in the content, in terms of values defined outside the block.
     fn block(&mut self, block: Value<'b>) {
         self.blocks.open(block, ());
         for iter in block.block_iters() {
@@ -339,7 +338,7 @@ impl<'a, 'b> Content<'a, 'b> {
         }
         for ((bounds, shape), (start, _)) in bounds.into_iter().zip(shape).zip(source.into_iter().skip(before)) {
             let Range { min, extent } = range(&mut self.of.analyzer, bounds, shape);
-            // TVM writes it like this: the start of the matched region first, without simplification.
+            // As in TVM, the start of the matched region comes first, without simplification.
             out.push(self.bounds_of_range(add(start, min), extent));
         }
         out
@@ -411,7 +410,7 @@ impl<'a, 'b> Content<'a, 'b> {
         Bounds { min: first.min, max: self.ends(&last).max }
     }
 
-    /// Returns the least and greatest value of an index, as far as they can be expressed outside of the content.
+    /// Returns the least and greatest value of an index, as far as they can be expressed outside the content.
     fn ends(&mut self, index: &Dim) -> Bounds {
         let running: Ends = self.loops.iter().cloned().collect();
         let mut runs = false;
@@ -432,7 +431,7 @@ impl<'a, 'b> Content<'a, 'b> {
         self.branches.iter().chain(&self.choices)
     }
 
-    /// Returns true if an end uses only scalars outside of the content, and no calls.
+    /// Returns true if a bound uses only scalars defined outside the content, and no calls.
     fn is_known(&self, end: &Dim) -> bool {
         let mut known = true;
         end.vars(&mut |sym| {
@@ -459,7 +458,7 @@ impl<'a, 'b> Content<'a, 'b> {
         true
     }
 
-    /// Returns an index in terms of values around the content, and of its loops; `None` if TVM cannot analyse its operations.
+    /// Returns an index in terms of outer values and of loops in the content; `None` if TVM cannot analyse its operations.
     fn dim(&self, value: Value<'b>) -> Option<Dim> {
         let dim = index_to_dim_of_atoms(value).filter(|dim| !has_bits(dim))?;
         Some(self.meant(&dim))
@@ -470,13 +469,13 @@ impl<'a, 'b> Content<'a, 'b> {
     }
 }
 
-/// Returns true if it contains a bit operation.
+/// Returns true if a dimension contains a bitwise operation.
 fn has_bits(dim: &Dim) -> bool {
     let mut work = vec![dim];
     while let Some(dim) = work.pop() {
         let Dim::Expr(expr) = dim else { continue };
         match &**expr {
-            // The results of bit operations have unknown bounds.
+            // Results of bitwise operations have unknown bounds.
             DimExpr::Binary(op, ..) if op.is_bitwise() => return true,
             DimExpr::Binary(_, _, a, b) => work.extend([a, b]),
             DimExpr::Unary(_, _, a) => work.push(a),
@@ -486,7 +485,7 @@ fn has_bits(dim: &Dim) -> bool {
     false
 }
 
-/// Widens bounds to contain other bounds as well.
+/// Widens bounds to include other bounds.
 fn join(analyzer: &mut Analyzer, known: &mut Bounds, new: Bounds) {
     let short = |end: &Dim| {
         let mut variables = 0;
@@ -497,7 +496,7 @@ fn join(analyzer: &mut Analyzer, known: &mut Bounds, new: Bounds) {
     known.max = known.max.take().zip(new.max).map(|(a, b)| analyzer.greatest(a, b)).filter(short);
 }
 
-/// Returns the comparisons of a condition, if all their variables run: TVM solves only these.
+/// Returns the comparisons of a condition, if they contain only running variables, because TVM solves only these.
 fn usable<'b>(condition: &Condition<'b>, running: &Ends) -> Vec<(Value<'b>, bool)> {
     let mut usable = Vec::new();
     for (part, negated) in parts_of(condition.cond, condition.negated) {
@@ -520,7 +519,7 @@ fn usable<'b>(condition: &Condition<'b>, running: &Ends) -> Vec<(Value<'b>, bool
     usable
 }
 
-/// Returns true for a buffer over the data of another one.
+/// Returns true for a buffer over the data of another buffer.
 fn is_view(buffer: Value<'_>) -> bool {
     let of = buffer.node().filter(|node| node.kind == kind::BUFFER).map(|node| node.a);
     matches!(of, Some(buffer_of::DECL | buffer_of::VIEW))

@@ -1,20 +1,19 @@
-//! Determines which indices keep their value after a place in a function.
+//! Determines which indices are invariant after a place in a function.
 
 use crate::arith::value_of_atom;
 use crate::ir::records::kind;
 use crate::ir::{Body, Dim, Sym, Value};
 use std::collections::{HashMap, HashSet};
 
-/// Determines whether an index has the same value wherever it is computed after a place. If it does, the region of a buffer that one iteration of a
-/// loop needs is the same for all iterations.
+/// Determines whether an index has the same value at every later position. If so, all iterations of a loop need the same region of a
+/// buffer.
 ///
-/// An index has a different value in each iteration if it mentions a loop variable, a name or a block iterator defined after the place, or an element
-/// of a buffer that is written.
+/// An index may vary if it mentions a loop variable, scalar or block iterator defined after the place, or an element of a written buffer.
 pub struct Lasting<'b> {
     body: &'b Body,
-    /// The position where the scalar of each symbolic variable is defined.
+    /// The defining position of the scalar of each symbolic variable.
     defined: HashMap<u32, usize>,
-    /// Buffers that are used other than by a load or a region.
+    /// Buffers with uses other than loads and regions.
     written: HashSet<u32>,
 }
 
@@ -41,7 +40,7 @@ impl<'b> Lasting<'b> {
         Lasting { body, defined, written }
     }
 
-    /// Returns true if everything that an index mentions is defined before a value of the body, and never changes.
+    /// Returns true if everything that an index mentions is defined before a value of the body and never changes.
     pub fn lasts_from(&self, index: &Dim, place: Value<'b>) -> bool {
         let mut lasts = true;
         index.vars(&mut |sym| lasts = lasts && self.variable_lasts(sym, place));
@@ -79,7 +78,7 @@ impl<'b> Lasting<'b> {
     }
 }
 
-/// Returns true if a value does not write the buffers that it uses: a load, or a declared region of a block.
+/// Returns true if a value only reads the buffers that it uses, as a load or a declared region of a block does.
 fn only_reads(value: Value<'_>) -> bool {
     match value.kind() {
         kind::LOAD => true,

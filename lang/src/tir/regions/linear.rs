@@ -9,14 +9,14 @@ use crate::scalar::PrimOp;
 /// A linear sum: `terms[i].1 * terms[i].0 + … + number`.
 #[derive(Clone, Debug, Default)]
 pub struct Linear {
-    /// Terms that are not sums, each once, with their coefficients.
+    /// Distinct terms, none of them a sum, with their coefficients.
     pub terms: Vec<(Dim, i128)>,
     /// The constant.
     pub number: i128,
 }
 
 impl Linear {
-    /// Converts an expression to a sum. Matching quotients and remainders are joined to the original expression.
+    /// Converts an expression to a sum. Matching quotients and remainders are joined into the original expression.
     pub fn of(dim: &Dim) -> Linear {
         Linear::and_whether_joined(dim).0
     }
@@ -141,7 +141,7 @@ impl Linear {
     }
 }
 
-/// Returns the expression that a quotient of `x` and a remainder add up to, and the ratio of the quotient's coefficient to the remainder's.
+/// Returns the expression that a quotient of `x` and a remainder join to, and the ratio of their coefficients.
 fn whole_of(x: &Dim, divisor: i64, remainder: &Dim) -> Option<(Dim, i64)> {
     let (PrimOp::FloorMod, of, modulus) = parts(remainder)? else { return None };
     let modulus = modulus.as_int()?;

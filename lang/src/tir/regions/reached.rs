@@ -1,4 +1,4 @@
-//! The bounds of an index while some loop variables run over their ranges, under conditions.
+//! The bounds of an index over the ranges of some loop variables, under conditions.
 
 use super::conditions::{Condition, as_less_or_equal, parts_of};
 use super::linear::{Linear, add, cast, parts, sub, widened};
@@ -25,7 +25,7 @@ pub struct Running<'b> {
 }
 
 impl<'b> Running<'b> {
-    /// Returns the variable that a statement iterates; `None` if it is not a loop over a range.
+    /// Returns the variable that a statement iterates; `None` if it does not iterate over a range.
     pub fn of(stmt: Value<'b>) -> Option<Running<'b>> {
         match stmt.stmt()? {
             Stmt::For { var, min, extent, .. } => Some(Running { var, min: Some(min), extent }),
@@ -56,7 +56,7 @@ fn ends_of(sym: Sym, min: Dim, extent: Dim) -> (Dim, Dim) {
 /// The facts known at the place of an index.
 pub struct Reached<'a> {
     analyzer: &'a mut Analyzer,
-    /// The variables that run.
+    /// The variables that run over their ranges.
     running: Ends,
     /// Sums that are at most 0.
     most: Vec<Linear>,
@@ -132,7 +132,7 @@ impl<'a> Reached<'a> {
         }
     }
 
-    /// Narrows the range of a variable that differs from the number at one of its ends.
+    /// Narrows the range of a variable that must differ from the number at one end of the range.
     fn assume_unequal(&mut self, cond: Value<'_>, negated: bool) {
         let (var, not) = match (cond.view(), negated) {
             (Expr::Arith { op: PrimOp::Ne, a, b: Some(b) }, false)
@@ -150,7 +150,7 @@ impl<'a> Reached<'a> {
         }
     }
 
-    /// Returns the least and greatest value of an index, in terms of variables that do not run; `None` where none was found.
+    /// Returns the least and greatest value of an index, in terms of the other variables; `None` if none was found.
     pub fn ends(&mut self, index: &Dim) -> (Option<Dim>, Option<Dim>) {
         let index = if self.runs(index) { self.analyzer.simplify(index) } else { index.clone() };
         (self.end(&index, false), self.end(&index, true))
@@ -176,7 +176,7 @@ impl<'a> Reached<'a> {
         if let Some(mut bounded) = bounded {
             let plain = self.plain_end(&mut sum, dim.dtype(), upper);
             let bounded = self.plain_end(&mut bounded, dim.dtype(), upper);
-            // TVM uses a condition only where it gives a tighter bound.
+            // TVM uses a condition only if it yields a tighter bound.
             return match (plain, bounded) {
                 (Some(plain), Some(bounded)) => {
                     let op = if upper { PrimOp::Min } else { PrimOp::Max };
@@ -189,8 +189,8 @@ impl<'a> Reached<'a> {
         self.plain_end(&mut sum, dim.dtype(), upper)
     }
 
-    /// Returns an upper bound of a sum from a known condition. The running terms of the sum must be a multiple of those
-    /// of the condition.
+    /// Returns an upper bound of a sum from a known condition. The running terms of the sum must be a multiple of the
+    /// condition's running terms.
     fn bounded_sum(&self, sum: &Linear) -> Option<Dim> {
         let running = |sum: &Linear| -> Vec<(Dim, i128)> {
             sum.terms.iter().filter(|(term, _)| self.runs(term)).cloned().collect()
@@ -213,7 +213,7 @@ impl<'a> Reached<'a> {
         })
     }
 
-    /// Replaces the running variables one by one by the value at their end.
+    /// Replaces the running variables one by one by their end value.
     fn plain_end(&mut self, sum: &mut Linear, dtype: DType, upper: bool) -> Option<Dim> {
         for _ in 0..MAX_REPLACED {
             let Some(at) = sum.terms.iter().position(|(term, by)| *by != 0 && self.runs(term)) else {
@@ -262,8 +262,8 @@ impl<'a> Reached<'a> {
         }
     }
 
-    /// Returns a number as the end of any term, from the numbers between which its running variables are. `None` if the
-    /// distance to the opposite number might not fit the data type.
+    /// Returns a constant bound of a term, from the constant bounds of its running variables. `None` if the distance to the
+    /// opposite bound might not fit the data type.
     fn const_end(&mut self, term: &Dim, upper: bool) -> Option<Dim> {
         let mut vars = Vec::new();
         term.vars(&mut |sym| vars.push(sym));
@@ -296,7 +296,7 @@ impl<'a> Reached<'a> {
         self.extreme(PrimOp::Min, a, b)
     }
 
-    /// Returns the maximum of a value and 0; the value itself if it is known not to be negative.
+    /// Returns the maximum of a value and 0; the value itself if it is known to be nonnegative.
     pub fn not_negative(&mut self, value: Dim) -> Dim {
         if let Some(number) = value.as_int() {
             return Dim::int(number.max(0), value.dtype());
@@ -307,7 +307,7 @@ impl<'a> Reached<'a> {
         }
     }
 
-    /// Returns true if an extent is known to be at most that of a shape, whose variables are assumed to be at least 1.
+    /// Returns true if an extent is known to be at most a shape's extent, assuming that its variables are at least 1.
     pub fn is_within(&mut self, extent: &Dim, shape: &Dim) -> bool {
         let difference = Dim::binary(PrimOp::Sub, extent.clone(), cast(shape.clone(), extent.dtype()));
         let least = shape.as_int().is_none().then(|| number_in(shape).abs());
@@ -339,7 +339,7 @@ impl<'a> Reached<'a> {
     }
 }
 
-/// Returns the product of the numbers in a product.
+/// Returns the product of the constant factors of a product.
 fn number_in(product: &Dim) -> i64 {
     match parts(product) {
         Some((PrimOp::Mul, a, b)) => number_in(a).saturating_mul(number_in(b)),

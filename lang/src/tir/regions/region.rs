@@ -1,9 +1,9 @@
-//! The parts of a buffer that are accessed.
+//! The accessed parts of a buffer.
 
 use super::reached::Reached;
 use crate::ir::{Dim, Value};
 
-/// The access in one dimension: its start and, if it is more than an element, its extent.
+/// The access in one dimension: its start and, unless it is a single element, its extent.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'b> {
     /// The start.
@@ -13,23 +13,23 @@ pub struct Part<'b> {
 }
 
 impl<'b> Part<'b> {
-    /// Returns the element at these indices.
+    /// Returns the element at the given indices.
     pub fn element(indices: &[Value<'b>]) -> Vec<Part<'b>> {
         indices.iter().map(|index| Part { min: *index, extent: None }).collect()
     }
 
-    /// Returns the region with these starts and extents.
+    /// Returns the region with the given starts and extents.
     pub fn region(ranges: &[(Value<'b>, Value<'b>)]) -> Vec<Part<'b>> {
         ranges.iter().map(|(min, extent)| Part { min: *min, extent: Some(*extent) }).collect()
     }
 }
 
-/// The least and greatest index in a dimension, where known.
+/// The least and greatest index in a dimension, if known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bounds {
-    /// The least one.
+    /// The least index.
     pub min: Option<Dim>,
-    /// The greatest one.
+    /// The greatest index.
     pub max: Option<Dim>,
 }
 
@@ -42,7 +42,7 @@ impl Bounds {
         [&self.min, &self.max].into_iter().flatten()
     }
 
-    /// Widens the bounds to contain other bounds as well.
+    /// Widens the bounds to include other bounds.
     pub fn join(&mut self, other: Bounds, reached: &mut Reached<'_>) {
         self.min = self.min.take().zip(other.min).map(|(a, b)| reached.least(a, b));
         self.max = self.max.take().zip(other.max).map(|(a, b)| reached.greatest(a, b));

@@ -16,18 +16,18 @@ const VIEWS: &[&str] = &[
     "relax.builtin.stop_lift_params",
 ];
 
-/// Maximum number of memories tracked for a value; if there are more, they are merged into one.
+/// Maximum number of memories tracked for a value; beyond it, they are merged into one.
 const MOST: usize = 16;
 const MOST_OF_TUPLE: usize = 256;
 
-/// The memory of values: each memory is identified by the first value that has it.
+/// The memory of values: each memory is identified by its first value.
 pub(super) struct Memory<'b> {
     body: &'b Body,
-    /// The memories of values that do not have only their own.
+    /// The memories of values that do not simply have their own memory.
     of: Map<Vec<u32>>,
-    /// Memories that were merged into an earlier one.
+    /// Memories that were merged into an earlier memory.
     joined: Map<u32>,
-    /// True if each parameter of the function is assumed to have its own memory, even if the function is private.
+    /// True if parameters are assumed to have separate memory, even in a private function.
     apart: bool,
 }
 
@@ -41,12 +41,13 @@ pub(super) fn add(roots: &mut Vec<u32>, more: &[u32]) {
 }
 
 impl<'b> Memory<'b> {
-    /// Returns the memory of a body in which each value has its own.
+    /// Returns the memory of a body in which each value has its own memory.
     pub(super) fn none(body: &'b Body) -> Memory<'b> {
         Memory { body, of: Map::default(), joined: Map::default(), apart: false }
     }
 
-    /// Returns the memory of the values of a function. If `apart` is true, parameters have separate memory even if a call may pass one value twice.
+    /// Returns the memory of the values of a function. If `apart` is true, parameters have separate memory even if a call may pass the same
+    /// value twice.
     pub(super) fn of(body: &'b Body, apart: bool) -> Memory<'b> {
         let mut memory = Memory { apart, ..Memory::none(body) };
         let owners = body.values().any(|value| value.has(flag::OWNER));
@@ -72,7 +73,7 @@ impl<'b> Memory<'b> {
         memory
     }
 
-    /// Returns the memories of a value. Operators, shapes, scalars and other values without tensors do not have memory.
+    /// Returns the memories of a value. Values without tensors, such as operators, shapes and scalars, do not have memory.
     pub(super) fn of_value(&self, value: Value<'b>) -> Vec<u32> {
         if value.is_leaf() && value.as_constant().is_none() || !may_have_memory(value.ty()) {
             return Vec::new();
@@ -88,7 +89,7 @@ impl<'b> Memory<'b> {
         }
     }
 
-    /// Returns the memory into which a memory was merged.
+    /// Returns the memory that a memory was merged into.
     fn first(&self, root: u32) -> u32 {
         let mut root = root;
         while let Some(earlier) = self.joined.get(&root) {
@@ -97,7 +98,7 @@ impl<'b> Memory<'b> {
         root
     }
 
-    /// Returns the memories. If there are too many, permanently merges them into the first, and returns only that.
+    /// Returns the memories. If there are too many, permanently merges them into the first, and returns only the first.
     fn limited(&mut self, roots: Vec<u32>, most: usize) -> Vec<u32> {
         let Some(first) = roots.iter().map(|root| self.first(*root)).min().filter(|_| roots.len() > most) else {
             return roots;
@@ -111,7 +112,7 @@ impl<'b> Memory<'b> {
         vec![first]
     }
 
-    /// Returns the memories of a value that does not have only its own.
+    /// Returns the memories of a value; `None` if it simply has its own memory.
     fn found(&self, value: Value<'b>) -> Option<Vec<u32>> {
         match value.view() {
             Expr::Param => self.of_param(value),
@@ -124,7 +125,7 @@ impl<'b> Memory<'b> {
         }
     }
 
-    /// A call of a private or local function may pass one value twice, so its parameters may share one memory.
+    /// A call of a private or local function may pass the same value twice, so its parameters may share memory.
     fn of_param(&self, param: Value<'b>) -> Option<Vec<u32>> {
         let root = self.body.function().filter(|function| self.apart || !function.is_private());
         let params = root.map(|function| function.params().any(|other| other == param));
@@ -170,7 +171,7 @@ impl<'b> Memory<'b> {
         roots
     }
 
-    /// Returns the memories of an element of a tuple; those of the whole tuple if its elements are unknown.
+    /// Returns the memories of an element of a tuple; the memories of the whole tuple if its elements are unknown.
     fn of_element(&self, tuple: Value<'b>, index: usize) -> Vec<u32> {
         let mut source = tuple;
         while let Expr::Alias(of) | Expr::MatchCast(of) = source.view() {
@@ -191,12 +192,12 @@ impl<'b> Memory<'b> {
     }
 }
 
-/// Iterates over the attribute of a call that lists the arguments to which it writes its results.
+/// Iterates over the indices of the arguments that a call overwrites, from its attribute.
 fn indices(call: Call<'_>) -> impl Iterator<Item = i64> {
     call.attr("inplace_indices").and_then(|indices| indices.as_ints()).unwrap_or_default().into_iter()
 }
 
-/// Returns the arguments to which those indices refer.
+/// Returns the arguments that those indices refer to.
 fn arguments<'b>(call: Call<'b>) -> Vec<Value<'b>> {
     if call.op() == Some("relax.call_inplace_packed") {
         return call.args().skip(1).collect();
@@ -211,7 +212,7 @@ fn arguments<'b>(call: Call<'b>) -> Vec<Value<'b>> {
     }
 }
 
-/// Returns the arguments that a call overwrites with results; returns all of them if a tuple hides which ones are overwritten.
+/// Returns the arguments that a call overwrites with results; returns all arguments if the overwritten ones are hidden in a tuple.
 pub(super) fn in_place_arguments<'b>(call: Call<'b>) -> Vec<Value<'b>> {
     let arguments = arguments(call);
     let places: Vec<usize> = indices(call).filter_map(|index| usize::try_from(index).ok()).collect();
@@ -221,7 +222,7 @@ pub(super) fn in_place_arguments<'b>(call: Call<'b>) -> Vec<Value<'b>> {
     }
 }
 
-/// Returns true if an operator calls a function that is its first argument.
+/// Returns true if an operator calls its first argument, a function.
 pub(super) fn calls_a_function(op: &str) -> bool {
     op.starts_with("relax.call_") || op.starts_with("relax.invoke_")
 }

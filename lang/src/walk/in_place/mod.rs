@@ -1,4 +1,4 @@
-//! Finds in-place writes of calls to their arguments, and their consequences for the order of bindings.
+//! Finds in-place writes of calls to their arguments, and the resulting order of bindings.
 
 mod memory;
 mod written_params;
@@ -14,32 +14,33 @@ use written_params::Certainty;
 type Map<T> = HashMap<u32, T, foldhash::fast::RandomState>;
 type Set = HashSet<u32, foldhash::fast::RandomState>;
 
-/// The values of a function whose memory a call writes to, as `R.call_tir_inplace` does.
+/// The values of a function whose memory is written to by a call, such as `R.call_tir_inplace`.
 ///
-/// A call that writes to its argument is not an effect in the sense of [`Value::has_effect`], but it orders every read and every write of that
-/// memory. Passes that move, merge, group or remove bindings must check it first:
+/// A call that writes to its argument is not an effect in the sense of [`Value::has_effect`], but it orders all reads and writes of that
+/// memory. Passes that move, merge, group or remove bindings must check for such calls first:
 ///
 /// | question | method |
 /// |---|---|
-/// | May this binding be computed elsewhere? | [`InPlace::may_move`] |
-/// | May these two bindings become one value? | [`InPlace::may_merge`] |
-/// | May these bindings become one call? | [`InPlace::may_group`] |
+/// | Can this binding be moved? | [`InPlace::may_move`] |
+/// | Can these two bindings be merged? | [`InPlace::may_merge`] |
+/// | Can these bindings become one call? | [`InPlace::may_group`] |
 /// | Which order must these bindings keep? | [`InPlace::order`] |
 /// | Is this memory ever written? | [`InPlace::is_written`] |
 ///
 /// [`Matcher`](crate::pattern::Matcher), [`GroupedFunctions`](crate::rewrite::grouping::GroupedFunctions),
-/// [`Edit::outline`](crate::rewrite::Edit::outline) and [`remove_all_unused`](crate::rewrite::remove_unused::remove_all_unused) check it themselves.
+/// [`Edit::outline`](crate::rewrite::Edit::outline) and [`remove_all_unused`](crate::rewrite::remove_unused::remove_all_unused) check this
+/// themselves.
 ///
-/// Several values can share memory: aliases of a value, a tuple and its elements, a reshape or a view, tensors of one storage, the result of a branch
-/// and of its If, an argument written in place and the result of its call, and any argument that a function may return. The parameters of a private
-/// function are assumed to share memory, because a call can pass one value twice.
+/// Several values can share memory: a value and its aliases, reshapes and views; a tuple and its elements; tensors in the same storage; an
+/// If and the results of its branches; an argument written in place and the result of the call; and a call and any argument that the
+/// function may return. The parameters of a private function are assumed to share memory, because a call can pass the same value twice.
 ///
 /// | call | writes to |
 /// |---|---|
 /// | `R.call_tir_inplace`, `R.call_inplace_packed` | the arguments listed in `inplace_indices` |
-/// | a function of the module, if the analysis has the module ([`InPlace::in_module`]) | the arguments that the function writes to |
+/// | a function of the module, if the module is analysed ([`InPlace::in_module`]) | the arguments that the function writes to |
 /// | a function of the module, otherwise; a local function | possibly all arguments |
-/// | anything else with an effect, except for printing, assertions and allocations | possibly all arguments |
+/// | other calls with effects, except printing, assertions and allocations | possibly all arguments |
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -53,7 +54,7 @@ pub struct InPlace<'b> {
     body: &'b Body,
     /// Empty if no call writes.
     memory: Memory<'b>,
-    /// The writes of calls, by the position of the call.
+    /// The writes by calls, by the position of the call.
     writes: BTreeMap<u32, Write>,
     /// The positions of the calls that write to each memory, in order.
     writers: Map<Vec<u32>>,
@@ -63,18 +64,18 @@ pub struct InPlace<'b> {
 
 /// The writes of a call.
 struct Write {
-    /// The written memories. Each is identified by the first value that has it.
+    /// The written memories. Each is identified by its first value.
     roots: Vec<u32>,
     certainty: Certainty,
 }
 
 impl<'b> InPlace<'b> {
-    /// Analyses the writes of the calls of a function, without information about the functions that it calls.
+    /// Analyses the writes by calls in a function, without information about the called functions.
     pub fn of(body: &'b Body) -> InPlace<'b> {
         InPlace::new(body, None, false)
     }
 
-    /// Analyses the writes of the calls of a function of a module.
+    /// Analyses the writes by calls in a function of a module.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -96,7 +97,7 @@ impl<'b> InPlace<'b> {
         InPlace::new(body, Some(written), false)
     }
 
-    /// Like `in_module`, but with separate memory for each parameter, to find those that the function itself writes to.
+    /// Like `in_module`, but with separate memory for each parameter, to find the parameters that the function writes to.
     fn of_params(body: &'b Body, written: &WrittenParams) -> InPlace<'b> {
         InPlace::new(body, Some(written), true)
     }
@@ -147,18 +148,18 @@ impl<'b> InPlace<'b> {
         let (arguments, certainty) = written_params::written_arguments(value, functions)?;
         let mut roots = Vec::new();
         for argument in arguments {
-            // The elements of a tuple written here are separate arguments.
+            // Elements of a tuple literal are separate arguments.
             add(&mut roots, &self.memory.of_value(argument));
         }
         (!roots.is_empty()).then_some(Write { roots, certainty })
     }
 
-    /// Returns true if no call writes, or may write, to an argument.
+    /// Returns true if certainly no call writes to an argument.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
 
-    /// Returns the first value that has the memory of a value; the value itself if it has several memories, as a tuple does.
+    /// Returns the first value with the same memory; the value itself if it has several memories, like a tuple.
     pub fn memory(&self, value: Value<'b>) -> Value<'b> {
         match self.memory.of_value(value).as_slice() {
             [root] => Value::of_word(self.body, *root),
@@ -172,7 +173,7 @@ impl<'b> InPlace<'b> {
         !self.written.is_empty() && self.memory.of_value(value).iter().any(|root| self.written.contains(root))
     }
 
-    /// Returns true if a call writes to the memory of a value, or may.
+    /// Returns true if a call may write to the memory of a value.
     pub fn may_be_written(&self, value: Value<'b>) -> bool {
         !self.is_empty() && self.memory.of_value(value).iter().any(|root| self.writers.contains_key(root))
     }
@@ -183,26 +184,26 @@ impl<'b> InPlace<'b> {
         !self.is_empty() && self.memory.of_value(a).iter().any(|root| other.contains(root))
     }
 
-    /// Returns the memory that a value certainly writes to, if it is a call that writes in place.
+    /// Returns the memory that a value certainly writes to, if it is an in-place call.
     pub fn writes(&self, value: Value<'b>) -> Vec<Value<'b>> {
         let write =
             self.writes.get(&value.word()).filter(|write| write.certainty == Certainty::Certain && !value.is_leaf());
         write.into_iter().flat_map(|write| &write.roots).map(|root| Value::of_word(self.body, *root)).collect()
     }
 
-    /// Returns true if a statement, including nested expressions and branches, writes or may write.
+    /// Returns true if a statement, including nested expressions and branches, may write.
     pub fn has_write(&self, statement: Value<'b>) -> bool {
         !self.is_empty() && !self.accesses(statement).1.is_empty()
     }
 
-    /// Returns true if a binding can be moved to the position of another value of its block: nothing between them writes to memory that it reads, or
-    /// uses memory that it writes. The visibility of its operands is not checked.
+    /// Returns true if a binding can be moved to the position of another value of its block: nothing in between writes to memory that the
+    /// binding reads, or uses memory that it writes. Does not check the visibility of its operands.
     pub fn may_move(&self, binding: Value<'b>, to: Value<'b>) -> bool {
         let (Some(from), Some(to)) = (binding.index(), to.index()) else { return true };
         self.may_move_to(binding, if from < to { from..to } else { to..from })
     }
 
-    /// Returns true if the binding can be moved past these positions.
+    /// Returns true if the binding can be moved past the given positions.
     pub(crate) fn may_move_to(&self, binding: Value<'b>, over: std::ops::Range<usize>) -> bool {
         if self.is_empty() {
             return true;
@@ -223,8 +224,8 @@ impl<'b> InPlace<'b> {
         reads.iter().chain(&writes).all(free) && (writes.is_empty() || untouched())
     }
 
-    /// Returns true if a binding that computes the same as an earlier one can become an alias of it: both read the same memory contents, and neither
-    /// result is ever written.
+    /// Returns true if a binding with the same computation as an earlier binding can become its alias: both read the same memory contents,
+    /// and neither result is ever written.
     pub fn may_merge(&self, first: Value<'b>, again: Value<'b>) -> bool {
         if self.is_empty() {
             return true;
@@ -234,9 +235,9 @@ impl<'b> InPlace<'b> {
         lasting(first) && lasting(again) && self.may_move_to(first, from..to) && self.may_move_to(again, from..to)
     }
 
-    /// Returns true if bindings of one block can become one call of a function, at the position of the last one: each of them may
-    /// [move](InPlace::may_move) there, and they write only to memory that they create. A function built from such a group therefore does not write
-    /// to its parameters.
+    /// Returns true if bindings of one block can become one function call at the position of the last binding: each binding can
+    /// [move](InPlace::may_move) there, and they write only to memory that they create. A function built from such a group therefore does
+    /// not write to its parameters.
     pub fn may_group(&self, bindings: &[Value<'b>]) -> bool {
         let Some(last) = bindings.iter().copied().max_by_key(|binding| binding.index()).filter(|_| !self.is_empty())
         else {
@@ -258,9 +259,8 @@ impl<'b> InPlace<'b> {
         })
     }
 
-    /// For each of the given statements in program order, returns the numbers of the earlier statements that must stay
-    /// before it because one of the two writes. An update comes after all earlier reads and updates, and a read comes
-    /// after the last update.
+    /// For each of the given statements in program order, returns the numbers of the earlier statements that must stay before it because of
+    /// a write. A write stays after all earlier reads and writes, and a read stays after the last write.
     pub fn order(&self, statements: &[Value<'b>]) -> Vec<Vec<usize>> {
         let mut after = vec![Vec::new(); statements.len()];
         if self.is_empty() {
@@ -296,8 +296,8 @@ impl<'b> InPlace<'b> {
         (reads, writes)
     }
 
-    /// Returns the memory that a statement writes to, for the removal of unused values: writes by functions of the module that were not analysed
-    /// count, those by packed and local functions do not.
+    /// Returns the memory that a statement writes to, for the removal of unused values. Writes by unanalysed functions of the module count;
+    /// writes by packed and local functions do not.
     pub(crate) fn kept_writes(&self, statement: Value<'b>) -> Vec<u32> {
         let mut roots = Vec::new();
         for part in statement.with_nested().into_iter().chain(statement.region().nodes()).filter(|part| !part.is_leaf())
@@ -313,12 +313,12 @@ impl<'b> InPlace<'b> {
         Value::of_word(self.body, value.word())
     }
 
-    /// Returns the memories of a value, each as the first value that has it.
+    /// Returns the memories of a value, each as its first value.
     pub(crate) fn roots(&self, value: Value<'b>) -> Vec<u32> {
         self.memory.of_value(value)
     }
 
-    /// Returns true if memory exists before the function begins: that of a parameter or constant.
+    /// Returns true for memory that exists before the function runs, that is, of a parameter or constant.
     pub(crate) fn is_from_outside(&self, root: u32) -> bool {
         let value = Value::of_word(self.body, root);
         value.is_leaf() || value.kind() == kind::PARAM

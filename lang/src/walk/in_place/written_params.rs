@@ -1,4 +1,4 @@
-//! Determines the arguments to which calls write.
+//! Determines the arguments that calls write to.
 
 use super::InPlace;
 use super::memory::{calls_a_function, in_place_arguments};
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 /// Operators with an effect that do not write to any argument.
 const WRITE_NOTHING: &[&str] = &["relax.print", "relax.assert_op"];
 
-/// The parameters to which the functions of a module write, determined from the stores of PrimFuncs and the calls of Relax functions. A call that
-/// passes one value twice writes to the value if the function writes to either parameter.
+/// The parameters that the functions of a module write to, determined from stores in PrimFuncs and calls in Relax functions. A call that
+/// passes the same value twice writes to it if the function writes to either parameter.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -33,7 +33,7 @@ pub struct WrittenParams {
 }
 
 impl WrittenParams {
-    /// Analyses the writes of the functions of a module, including those through functions that they call.
+    /// Analyses the writes by the functions of a module, including indirect writes by called functions.
     pub fn of(module: &Module) -> WrittenParams {
         // Nothing is known about external functions.
         let known = |(_, body): &(&str, &Body)| body.kind() == BodyKind::PrimFunc || body.function().is_some();
@@ -56,7 +56,7 @@ impl WrittenParams {
         written
     }
 
-    /// Returns the positions of the parameters to which a function writes, in order; empty if the function is not in the module.
+    /// Returns the positions of the parameters that a function writes to, in order; empty if the function is not in the module.
     pub fn of_function(&self, name: &str) -> &[usize] {
         self.functions.get(name).map_or(&[], Vec::as_slice)
     }
@@ -72,7 +72,7 @@ pub(super) enum Certainty {
     Perhaps,
 }
 
-/// Returns true if a node may be a call that writes to an argument. This check is fast.
+/// Returns true if a node may be a call that writes to an argument. A fast check.
 pub(super) fn may_write(value: Value<'_>, functions: Option<&WrittenParams>) -> bool {
     let Some(call) = value.as_call() else { return false };
     match call.op() {
@@ -83,7 +83,7 @@ pub(super) fn may_write(value: Value<'_>, functions: Option<&WrittenParams>) -> 
     }
 }
 
-/// Returns true if a node calls a function that is a variable, directly or by `R.invoke_closure` and the like.
+/// Returns true if a node calls a function value, directly or through an operator such as `R.invoke_closure`.
 pub(super) fn calls_a_value(value: Value<'_>) -> bool {
     value.as_call().is_some_and(|call| match call.op() {
         Some(op) => calls_a_function(op) && call.arg(0).is_some_and(|callee| !callee.is_leaf()),
@@ -91,7 +91,7 @@ pub(super) fn calls_a_value(value: Value<'_>) -> bool {
     })
 }
 
-/// Returns the arguments to which a call writes, and the certainty; `None` if it does not write.
+/// Returns the arguments that a call writes to, and the certainty; `None` if it does not write.
 pub(super) fn written_arguments<'b>(
     value: Value<'b>,
     functions: Option<&WrittenParams>,
@@ -113,7 +113,7 @@ pub(super) fn written_arguments<'b>(
     }
 }
 
-/// Returns the arguments to which a call of a function writes.
+/// Returns the arguments that a function call writes to.
 fn of_function<'b>(
     value: Value<'b>,
     callee: Value<'b>,
@@ -126,7 +126,7 @@ fn of_function<'b>(
             let written: Vec<Value<'b>> = written.iter().filter_map(|at| arguments.get(*at).copied()).collect();
             (!written.is_empty()).then_some((written, Certainty::Certain))
         }
-        // A packed function without an effect writes nothing, but a function of the module or a local one still may.
+        // A packed function without effects writes nothing, but a function of the module or a local function may write.
         None if callee.as_global().is_some() => Some((arguments, Certainty::Unknown)),
         None if is_local_without_writes(value, callee, functions) => None,
         None if value.has(flag::IMPURE) || !matches!(callee.view(), Expr::ExternFunc(_)) => {
@@ -143,7 +143,7 @@ fn is_local_without_writes(call: Value<'_>, callee: Value<'_>, functions: Option
         source = of;
     }
     let content = source.region();
-    // The writes of a recursive function are found at the calls outside of it.
+    // The writes by a recursive function are found at calls outside it.
     source.as_function().is_some()
         && (content.contains(call) || !content.nodes().any(|inside| may_write(inside, functions)))
 }

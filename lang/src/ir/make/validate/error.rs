@@ -17,7 +17,7 @@ pub enum SealError {
         /// Number of records in the table.
         len: usize,
     },
-    /// An id or range points outside its table.
+    /// An id or range is outside its table.
     #[error("{what} {index}: {field} is {found}, outside its table of {len}")]
     Dangling {
         /// The kind of record.
@@ -51,7 +51,7 @@ pub enum SealError {
         /// Maximum depth allowed.
         most: u32,
     },
-    /// A record that is small when stored is too large when its shared parts are written out.
+    /// A record is too large when its shared parts are expanded.
     #[error("{what} {index}: more than {MAX_SIZE} parts when written out; name inner parts")]
     TooLarge {
         /// The kind of record.
@@ -87,7 +87,7 @@ pub enum SealError {
         /// The name of the value.
         name: String,
     },
-    /// An operand refers to its own node or a later one.
+    /// An operand refers to its own node or a later node.
     #[error("node {index}{}: `{name}` is used here, before its definition; move the definition before its first use", named(.user))]
     UseBeforeDef {
         /// The node with the operand.

@@ -9,9 +9,9 @@ use crate::ir::storage::sections::RawView;
 struct Open {
     /// The position after the content of the region.
     end: u32,
-    /// The position at which values defined directly in the region stop being visible, unless they are INNER.
+    /// The end of the scope of values defined directly in the region, unless they are INNER.
     visible: u32,
-    /// Number of nested expressions directly in the region that do not have a user yet.
+    /// Number of nested expressions directly in the region that are still without a user.
     pending: i32,
     /// The kind of the last block directly in the region, if only nested expressions follow that block; otherwise 0.
     block: u16,
@@ -19,7 +19,7 @@ struct Open {
 
 impl Open {
     /// Adds a node directly in the region; the node uses `nested` pending expressions. Returns true for a block that
-    /// sealed bodies do not contain: an empty block, or one that follows a block of the same kind.
+    /// sealed bodies do not contain: an empty block, or a block that follows a block of the same kind.
     #[inline]
     fn take(&mut self, i: usize, node: &NodeRec, nested: i32) -> Result<bool, SealError> {
         self.pending -= nested;
@@ -45,17 +45,18 @@ impl Open {
             return Err(SealError::Malformed { what: "node", index: i, why });
         }
         let end = end as u32;
-        // The values that a block defines are visible after it; those of functions, branches and unknown regions are not.
+        // Values defined in a block are visible after it; values defined in functions, branches and unknown regions are
+        // not.
         let visible = if matches!(node.kind, kind::BLOCK | kind::DATAFLOW) { self.visible } else { end };
         Ok(Open { end, visible, pending: 0, block: 0 })
     }
 }
 
-/// Checks the nodes. Returns true if the order of the nodes, or their blocks, differ from the form of sealed bodies.
+/// Checks the nodes. Returns true if the order or the blocks differ from the canonical form.
 pub(super) fn nodes(raw: &RawView<'_>) -> Result<bool, SealError> {
     let nodes = raw.nodes();
     let n = nodes.len() as u32;
-    // For each node, the position where it stops being visible (bound), or its nesting depth (unbound).
+    // For each bound node, the end of its scope; for each unbound node, its nesting depth.
     let mut until = vec![0u32; nodes.len()];
     let mut uses: Vec<u8> = vec![0; nodes.len()];
     // For each nested expression, the position of its first part.
@@ -114,8 +115,8 @@ fn in_place(node: &NodeRec, i: usize, n: usize, end: u32) -> Result<(), SealErro
     Ok(())
 }
 
-/// Returns true if the nested expressions of a node directly precede it, in the order of the operands. Records where
-/// these expressions begin.
+/// Returns true if the nested expressions of a node directly precede it, in the order of the operands. Records the start
+/// of these expressions.
 fn directly_before(raw: &RawView<'_>, i: usize, node: &NodeRec, starts: &mut [u32]) -> bool {
     let (nodes, mut at) = (raw.nodes(), i as u32);
     for op in raw.operands()[node.op_range()].iter().rev() {
@@ -135,7 +136,7 @@ fn unbound_escapes(index: usize) -> SealError {
     SealError::Malformed { what: "node", index, why }
 }
 
-/// Checks the conditions that depend on all nodes.
+/// Checks the conditions that involve all nodes.
 fn finish(nodes: &[NodeRec], uses: &[u8]) -> Result<(), SealError> {
     let n = nodes.len();
     if nodes[0].has(flag::REGION) && nodes[0].a as usize + 1 != n {
@@ -158,8 +159,8 @@ fn finish(nodes: &[NodeRec], uses: &[u8]) -> Result<(), SealError> {
     Ok(())
 }
 
-/// Returns true for nodes that are values. Each of them is bound or has a single user, so that equal programs have
-/// equal nodes.
+/// Returns true for nodes that are values. Each value is bound or has a single user, so that equal programs have equal
+/// nodes.
 pub(crate) fn is_expression(node: &NodeRec) -> bool {
     matches!(
         node.kind,
@@ -188,8 +189,7 @@ pub(crate) fn is_nested(node: &NodeRec) -> bool {
     node.flags & (flag::BOUND | flag::TERM) == 0 && is_expression(node)
 }
 
-/// The payload of an ACCESS that is an operand of a buffer match or a call. Other ACCESSes belong to blocks and are
-/// statements.
+/// The payload of an ACCESS that is an operand of a buffer match or a call. Other ACCESSes are statements of blocks.
 const ACCESS_OF_OPERAND: u32 = 2;
 
 fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> {
@@ -218,7 +218,7 @@ fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> 
     if node.kind == kind::PARAM && !node.has(flag::BOUND | flag::INNER) {
         return wrong("a parameter must be bound and visible only in its function");
     }
-    // Between its parameters, a TIR function may contain the variables used by the types of buffers.
+    // Between its parameters, a TIR function may contain the variables in buffer types.
     let content = |before: &NodeRec| {
         let relax = matches!(before.kind, kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD);
         relax || is_expression(before) && before.has(flag::BOUND)
