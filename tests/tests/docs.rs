@@ -104,7 +104,7 @@ fn passes_are_documented_as_their_metadata_says() {
     let mut passes: Vec<_> = registry.passes().map(|(id, info)| (info, registry.pass_owner(id).name.clone())).collect();
     passes.sort_by(|a, b| a.0.name.cmp(&b.0.name));
     let mut text =
-        "# Passes of the standard plugins\n\nMade from their metadata; `BLESS=1 cargo test` writes this file.\n\n"
+        "# Passes of the standard plugins\n\nGenerated from their metadata; `BLESS=1 cargo test` writes this file.\n\n"
             .to_string();
     for (id, info) in registry.passes() {
         let part_of = |member: &registry::Stage| registry.find_full(&member.name).is_some();

@@ -47,8 +47,7 @@ declare_pass! {
         required: ["relax.Normalize", "relax.DeadCodeElimination"],
         preserves: [keeps_form],
         options: Options {
-            /// Operators that may be between the two; `relax.add` only with a bias, `relax.nn.batch_norm` only if
-            /// nothing but its first result is used.
+            /// Operators that may be between the two convolutions; `relax.add` only with a bias, `relax.nn.batch_norm` only if its other results are unused.
             through: Vec<String> = ["relax.add", "relax.nn.relu"],
         },
         run: group_convolutions,

@@ -28,20 +28,20 @@ export_plugin! { operators: declared::OPERATORS, readers: [ONNX] }
 declare_reader! {
     /// Reads ONNX models.
     ///
-    /// A model becomes the function `main`, whose parameters are the inputs of the model; weights are constants. The reader takes
-    /// versions 7 to 28 of the standard operators, many operators of `com.microsoft`, and the functions of a model. Shapes are
-    /// computed while reading, so that dimensions are numbers or symbolic. A data-dependent dimension becomes a symbolic variable
-    /// that is checked when the model runs.
+    /// A model becomes the function `main`, whose parameters are the inputs of the model; weights are constants. The reader
+    /// supports versions 7 to 28 of the standard operators, many `com.microsoft` operators, and functions in the model. Shapes
+    /// are computed during reading, so that dimensions are numbers or symbolic variables. A data-dependent dimension becomes a
+    /// symbolic variable that is checked when the model runs.
     ///
     /// Integers of less than 8 bits, and floats of 8 bits or less, are stored as bytes in the module: small integers as int8 or
-    /// uint8, small floats by their bits as uint8.
+    /// uint8, small floats as uint8 with the same bits.
     ///
-    /// Unsupported parts are errors that name the node, operator, domain and version: random numbers, strings, maps, sequences as
-    /// inputs, training operators, and operators of `ai.onnx.ml`. A result that is a sequence becomes a tuple of its elements.
-    /// External data must be in the folder of the model.
+    /// The error about an unsupported part names the node, operator, domain and version. Random numbers, strings, maps, sequences
+    /// as inputs, training operators, and `ai.onnx.ml` operators are not supported. A result that is a sequence becomes a tuple
+    /// of its elements. External data must be in the folder of the model.
     ///
     /// Two symbolic sizes with different names are assumed to be equal if a node broadcasts them to each other. The
-    /// reader reports the node, and the model checks it when it runs; `sizes` gives one of them the size 1.
+    /// reader reports the node, and the model checks it when it runs; `sizes` can give one of them the size 1.
     pub reader ONNX = "onnx" {
         extensions: ["onnx"],
         options: Options {

@@ -19,11 +19,11 @@ declare_config! {
 }
 
 declare_config! {
-    /// True if a pass that creates calls of operators legalizes them at once.
+    /// True if a pass that creates operator calls legalizes them immediately.
     pub APPLY_LEGALIZE_OPS: bool = "relax.transform.apply_legalize_ops" { default: true }
 }
 
 declare_config! {
-    /// True if a lifted function that transforms parameters releases each of them after its last use.
+    /// True if a lifted function that transforms parameters releases each parameter after its last use.
     pub CONSUME_PARAMS: bool = "relax.lift_transform_params.consume_params" { default: false }
 }

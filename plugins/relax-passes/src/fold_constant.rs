@@ -12,10 +12,10 @@ declare_pass! {
     ///
     /// Calls of PrimFuncs are folded everywhere; calls of operators only in dataflow blocks, through their
     /// legalizations. Arguments may be constants, shapes, numbers, variables with such values, tuples and their
-    /// elements. Expects any function, preferably after ConvertToDataflow. Keeps calls with side effects, with results
-    /// that may differ each time, or without arguments; calls of packed functions; values that another call may write
-    /// to; large tensors that an operator creates from a shape alone; and calls that fail when they are computed.
-    /// `passhost run --missed` reports the reasons. The constants of a function never grow beyond a budget.
+    /// elements. Expects any function, preferably after ConvertToDataflow. Keeps calls that have side effects, may
+    /// return different results each time, or have no arguments; calls of packed functions; values that another call
+    /// may write to; large tensors that an operator creates from a shape alone; and calls that fail when they are
+    /// computed. `passhost run --missed` reports the reasons. The constants of a function never grow beyond a budget.
     ///
     /// ```relax before
     /// @R.function
@@ -41,7 +41,7 @@ declare_pass! {
             /// The number of bytes by which the constants of a function may grow. Constants that become unused count as
             /// freed.
             max_growth: i64 in (0..) = 16_777_216,
-            /// Units of work for all evaluations of a function together. A second is about 15,000,000,000 units.
+            /// Units of work for all evaluations of a function together. One second is about 15,000,000,000 units.
             max_work: i64 in (0..) = 100_000_000_000,
             /// True to fold calls of operators outside dataflow blocks as well.
             outside_dataflow: bool = false,

@@ -16,7 +16,7 @@ declare_pass! {
     /// PrimFunc, unless their results are on virtual devices with different targets: then each target has its own PrimFunc,
     /// with the attribute `target`. Expects any module. Results never change.
     ///
-    /// Keeps the calls that legalizations consist of: `relax.call_*`, `relax.invoke_*`, `relax.make_closure`,
+    /// Keeps the calls from which legalizations are built: `relax.call_*`, `relax.invoke_*`, `relax.make_closure`,
     /// `relax.builtin.*`, `relax.memory.*` and `relax.vm.*`. Keeps `relax.cumprod`, `relax.cumsum` and
     /// `relax.ewise_fma`, which passes for a target replace. Keeps operators without a legalization, and calls with
     /// unknown shapes; a remark names each of them with the reason.

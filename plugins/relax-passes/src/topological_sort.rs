@@ -8,9 +8,9 @@ declare_pass! {
     /// graph.
     ///
     /// The search starts at the parameters, or at the results. Expects any function. Results do not change. Keeps all
-    /// bindings outside dataflow blocks, and the order of a call that writes to its argument and of the calls that read
-    /// it. A block does not change if it defines a local function, or if a symbolic variable would be used before the
-    /// match_cast that defines it.
+    /// bindings outside dataflow blocks, and the order of a call that writes to its argument relative to the calls that
+    /// read the argument. A block does not change if it defines a local function, or if a symbolic variable would be
+    /// used before the match_cast that defines it.
     ///
     /// ```relax before
     /// @R.function

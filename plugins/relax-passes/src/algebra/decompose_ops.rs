@@ -1,10 +1,10 @@
-//! Replaces operators by simpler ones, for inference.
+//! Replaces operators by simpler operators, for inference.
 
 use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::infer_types;
 
 declare_pass! {
-    /// Replaces operators by simpler ones, for inference.
+    /// Replaces operators by simpler operators, for inference.
     ///
     /// `batch_norm` becomes arithmetic with the moving mean and variance. `tensor_to_shape` becomes a call of a
     /// function of the virtual machine, and a shape of new symbolic variables. Expects functions in A-normal form.

@@ -1,10 +1,10 @@
-//! Replaces operators by simpler ones, for training.
+//! Replaces operators by simpler operators, for training.
 
 use super::decompose_ops::{decompose, divided_by_deviation, is_set, map_wanted, scalar};
 use plugin_api::prelude::*;
 
 declare_pass! {
-    /// Replaces operators by simpler ones, for training.
+    /// Replaces operators by simpler operators, for training.
     ///
     /// `batch_norm` normalizes by the mean and variance of its own input, and updates the moving mean and variance with
     /// them. `layer_norm` becomes arithmetic if it is over the last axes, along which scale and center are broadcast.

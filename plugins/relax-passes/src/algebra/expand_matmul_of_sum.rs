@@ -12,8 +12,8 @@ declare_pass! {
     /// if its terms are two parameters that are known before the function runs (those after the first `num_input`), or
     /// have different types, or if the data type of the product differs from that of the sum.
     ///
-    /// Also removes duplicate, renaming and unused bindings. If nothing matched, it does this only in functions with
-    /// bindings outside of dataflow blocks.
+    /// Also removes duplicate, renaming and unused bindings. If nothing matched, this cleanup is limited to
+    /// functions with bindings outside dataflow blocks.
     ///
     /// ```relax before
     /// @R.function

@@ -9,8 +9,8 @@ declare_pass! {
     /// Expects functions in A-normal form. Results do not change. Keeps a reshape whose shape has a 0 that refers to a
     /// dimension of its own argument. Functions marked `Primitive` are ignored.
     ///
-    /// Also removes duplicate, renaming and unused bindings. If nothing matched, it does this only in functions with
-    /// bindings outside of dataflow blocks.
+    /// Also removes duplicate, renaming and unused bindings. If nothing matched, this cleanup is limited to
+    /// functions with bindings outside dataflow blocks.
     ///
     /// ```relax before
     /// @R.function

@@ -10,8 +10,8 @@ declare_pass! {
     /// Weights that CombineParallelMatmul concatenated can then be concatenated before the function runs. Expects
     /// functions in A-normal form. Results do not change. Ignores tensors whose axes are permuted differently.
     ///
-    /// Also removes duplicate, renaming and unused bindings. If nothing matched, it does this only in functions with
-    /// bindings outside of dataflow blocks.
+    /// Also removes duplicate, renaming and unused bindings. If nothing matched, this cleanup is limited to
+    /// functions with bindings outside dataflow blocks.
     ///
     /// ```relax before
     /// @R.function

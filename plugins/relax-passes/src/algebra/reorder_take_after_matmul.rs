@@ -10,10 +10,10 @@ declare_pass! {
     /// `x @ take(table, i)` becomes `take(x @ table, i)`. This is for tables of weights that are known before the
     /// function runs, with indices that are not. A table with one matrix per element of a batch is multiplied as one
     /// wide matrix. Expects functions in A-normal form. Results do not change, up to rounding. Ignores a `take` along
-    /// another axis, or without an axis.
+    /// a different axis, or without an axis.
     ///
-    /// Also removes duplicate, renaming and unused bindings. If nothing matched, it does this only in functions with
-    /// bindings outside of dataflow blocks.
+    /// Also removes duplicate, renaming and unused bindings. If nothing matched, this cleanup is limited to
+    /// functions with bindings outside dataflow blocks.
     ///
     /// ```relax before
     /// @R.function

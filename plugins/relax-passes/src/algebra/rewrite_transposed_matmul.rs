@@ -7,9 +7,9 @@ declare_pass! {
     /// Multiplies by a transposed matrix without transposing it: `matmul(x, permute_dims(w))` becomes an `einsum` of `x` and `w`.
     ///
     /// Exporters write dense layers with a transpose, which copies all weights in each run. Expects functions in
-    /// A-normal form. Ignores products with other than two dimensions, or with several data types. The transpose is
-    /// kept; DeadCodeElimination removes it if it is unused. The order of sums does not change, so results have the
-    /// same bits.
+    /// A-normal form. Ignores products that are not two-dimensional, and products of different data types. The
+    /// transpose is kept; DeadCodeElimination removes it if it is unused. The order of sums does not change, so
+    /// results are bit-identical.
     ///
     /// ```relax before
     /// @R.function

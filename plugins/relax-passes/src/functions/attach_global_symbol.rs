@@ -6,7 +6,7 @@ declare_pass! {
     /// Makes every function visible outside its module, under its name.
     ///
     /// Expects any module. External functions do not change. If the module has the attribute `system_lib_prefix`, the
-    /// prefix is added to the names of PrimFuncs, and wherever they are used.
+    /// prefix is added to the names of PrimFuncs and to all references to them.
     ///
     /// ```relax before
     /// @R.function(private=True)

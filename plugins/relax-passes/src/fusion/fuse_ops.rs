@@ -9,8 +9,8 @@ use plugin_api::walk::in_place::WrittenParams;
 declare_pass! {
     /// Groups calls of PrimFuncs in dataflow blocks into private functions marked `Primitive`.
     ///
-    /// A call joins the group of the first later binding to which all its results lead, if the operator patterns of
-    /// both, and of the calls between them, allow that. The attribute `op_pattern` of a PrimFunc holds its pattern;
+    /// A call joins the group of its immediate post-dominator if the operator patterns of both, and of the calls
+    /// between them, allow fusion. The attribute `op_pattern` of a PrimFunc contains its pattern;
     /// AnnotateTIROpPattern sets it. Constants become parameters. The config option `relax.FuseOps.max_depth` limits
     /// the size of a group. Expects functions in A-normal form. Results do not change. Bindings outside dataflow
     /// blocks, and functions marked `Primitive` or `Codegen`, are never grouped. A call that writes to a value is

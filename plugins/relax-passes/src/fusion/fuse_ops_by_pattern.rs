@@ -5,7 +5,7 @@ use plugin_api::prelude::*;
 use std::collections::BTreeMap;
 
 declare_pass! {
-    /// Groups operators in dataflow blocks into private functions marked `Composite`, by patterns with names.
+    /// Groups operators in dataflow blocks into private functions marked `Composite`, by named patterns.
     ///
     /// The name of a pattern consists of a compiler, a `.`, and a group of operators such as `conv2d_bias_relu` or
     /// `matmul`. Patterns are tried in the order of the option; a binding belongs to the first group that matches it.
@@ -13,7 +13,7 @@ declare_pass! {
     ///
     /// Groups are `conv1d`, `conv2d`, `conv3d`, `conv2d_transpose` and `matmul`, each optionally followed by `_bias`
     /// (the sum with another value), and then by the name of an activation (`conv2d_bias_relu`, `matmul_gelu`).
-    /// Activations are `relu`, `gelu`, `silu`, `sigmoid` and `tanh`; each is also a group by itself. So are `add`,
+    /// Activations are `relu`, `gelu`, `silu`, `sigmoid` and `tanh`; each is also a separate group, and so are `add`,
     /// `multiply`, `subtract`, `divide`, `softmax`, `permute_dims`, `max_pool2d`, `avg_pool2d`, `concat` and `split`.
     ///
     /// Expects functions in A-normal form. Results do not change. Bindings outside dataflow blocks, and functions

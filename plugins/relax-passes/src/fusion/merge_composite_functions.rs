@@ -9,9 +9,9 @@ declare_pass! {
     /// Merges calls of composite functions of one compiler, in the dataflow blocks of `main`, into functions marked
     /// `Codegen`. Then eliminates dead code.
     ///
-    /// A function marked `Composite` belongs to the compiler that its mark names before the first `.`. A call is merged
-    /// into the group of its arguments unless two groups would then depend on each other. The composite functions
-    /// become local functions of the merged function, so that a compiler needs nothing else from the module.
+    /// A function marked `Composite` belongs to the compiler that is named in its mark before the first `.`. A call is
+    /// merged into the group of its arguments unless two groups would then depend on each other. The composite
+    /// functions become local functions of the merged function, so that a compiler needs nothing else from the module.
     ///
     /// Expects functions in A-normal form, with composite functions from FuseOpsByPattern. Results do not change, nor
     /// do functions other than `main`.

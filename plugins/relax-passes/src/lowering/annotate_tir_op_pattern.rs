@@ -9,8 +9,8 @@ declare_pass! {
     /// | `op_pattern` | each element of the result |
     /// |---|---|
     /// | 0 | comes from the elements at the same position |
-    /// | 1 | the same, of inputs that lack some of the dimensions |
-    /// | 2 | comes from one element at another position |
+    /// | 1 | comes from the elements at the same position of inputs that lack some of the dimensions |
+    /// | 2 | comes from one element at a different position |
     /// | 3 | combines many elements, as a sum does |
     /// | 4 | combines many elements, as a matrix product does, and an elementwise function can be fused to it |
     /// | 8 | anything else |

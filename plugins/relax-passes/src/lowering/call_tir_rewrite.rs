@@ -6,9 +6,9 @@ use plugin_api::prelude::*;
 declare_pass! {
     /// Allocates the tensors to which functions write their results, and calls the functions directly.
     ///
-    /// `R.call_tir`, `R.call_tir_inplace` and `R.call_dps_packed` become allocations of tensors, and a call with the
-    /// tensors as the last arguments. A result that is written in place of an argument is that argument. Expects
-    /// functions in A-normal form without dataflow blocks or purity checks. Results do not change.
+    /// `R.call_tir`, `R.call_tir_inplace` and `R.call_dps_packed` become tensor allocations, and a call with these
+    /// tensors as the last arguments. An in-place result is the argument itself. Expects functions in A-normal form
+    /// without dataflow blocks or purity checks. Results do not change.
     ///
     /// ```relax before
     /// @R.function

@@ -7,7 +7,7 @@ use plugin_api::typing::normalize::normalize;
 use std::collections::HashMap;
 
 declare_pass! {
-    /// Moves symbolic expressions that a function uses as values into new PrimFuncs, and calls these.
+    /// Moves symbolic expressions that a function uses as values into new PrimFuncs, and calls them.
     ///
     /// Numbers, symbolic variables and shapes do not change. Equal expressions share one PrimFunc. Expects functions in
     /// A-normal form. Results do not change.

@@ -4,7 +4,7 @@ use plugin_api::prelude::*;
 use plugin_api::walk::visitors::post_order_visit_value;
 
 declare_pass! {
-    /// Replaces iterators of blocks by their values in the loops around them.
+    /// Replaces block iterators by their values in terms of the surrounding loops.
     ///
     /// Expects blocks without an initialization; run s_tir.LowerInitBlock first. A condition of a block that uses an
     /// iterator of the same block is an error.

@@ -9,8 +9,8 @@ declare_pass! {
     /// Replaces blocks without iterators by their content, after which the function can no longer be scheduled.
     ///
     /// The condition of a block becomes an If, an allocated buffer becomes an allocation statement, a loop over threads
-    /// becomes a launch, and a pragma becomes an attribute. A loop with one iteration without annotations is replaced
-    /// by its content. Other annotations of blocks are removed.
+    /// becomes a launch, and a pragma becomes an attribute. An unannotated loop with one iteration is replaced by its
+    /// content. Other annotations of blocks are removed.
     ///
     /// Expects blocks without iterators; run s_tir.ConvertBlocksToOpaque first. Loops over threads must start at 0.
     ///

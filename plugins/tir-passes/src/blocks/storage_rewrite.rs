@@ -11,10 +11,10 @@ declare_pass! {
     /// Shares storage between allocations that are not alive at the same time, and allocates it at the start of the
     /// function, or at the start of the threads or the parallel loop that use it.
     ///
-    /// Expects flat buffers and no vectorized loops. Removes unused allocations, and the annotations of the others.
-    /// Shared storage is volatile if one of its allocations is. Allocations that fit into a register, or are in a
-    /// memory scope of one thread, do not share storage. An allocation whose shape depends on a loop or a name in the
-    /// function does not move.
+    /// Expects flat buffers and no vectorized loops. Removes unused allocations, and the annotations of all other
+    /// allocations. Shared storage is volatile if one of its allocations is. Allocations that fit into a register, or
+    /// are in a memory scope of one thread, do not share storage. An allocation whose shape depends on a loop or a
+    /// name in the function does not move.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)

@@ -11,7 +11,7 @@ declare_pass! {
     ///
     /// Processors execute this as one instruction, in the time of a multiplication. A sum of products is computed in
     /// the same order, but a little more precisely, so its last bits change, within the tolerance of the pass. If both
-    /// operands of a sum are products, the first one is fused.
+    /// operands of a sum are products, the first product is fused.
     ///
     /// Expects any PrimFunc. Integers and differences do not change.
     ///

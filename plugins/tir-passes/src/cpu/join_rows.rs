@@ -7,10 +7,10 @@ use plugin_api::scalar::PrimOp;
 declare_pass! {
     /// Joins rows into one long row, if a whole function processes them element by element.
     ///
-    /// A processor vector cannot cross the end of a row, so a row of 55 elements takes as long as one of 64. One row of
-    /// 55 * 55 elements has only one such end. A 1x1 convolution, and elementwise operations after it, can be computed
-    /// in this way; a 3x3 convolution cannot, because it reads neighbours in other rows. Parameters keep their types,
-    /// and are accessed through views.
+    /// A processor vector cannot cross the end of a row, so a row of 55 elements takes as long as a row of 64 elements.
+    /// One row of 55 * 55 elements has only one such end. A 1x1 convolution, and elementwise operations after it, can
+    /// be computed in this way; a 3x3 convolution cannot, because it reads neighbours in other rows. Parameters keep
+    /// their types, and are accessed through views.
     ///
     /// Expects a function that is a list of loop nests, each around one block. Other functions do not change. The order
     /// of operations for each element does not change.

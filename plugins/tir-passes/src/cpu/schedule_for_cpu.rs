@@ -16,14 +16,14 @@ declare_pass! {
     /// A reduction is computed in tiles whose sums stay in registers, and elementwise operations on its result are
     /// computed for each tile at once. The size of a tile minimizes the time per element in a simple model of registers
     /// and loads. Inputs that are computed for the reduction, such as an input padded with zeros, are computed in
-    /// parts. Each part is for a few tiles, and is computed in their thread. The same holds for the contiguous copy of
-    /// an input that is larger than a cache and read often. If the width of a convolution is not a multiple of a
-    /// vector, the lanes are channels, and the filter is copied so that its channels are contiguous. Other blocks get
-    /// vectors and threads. Each step is a primitive of the schedule library, which rejects steps that would change the
-    /// result; a block that does not match a rule does not change.
+    /// parts, each for a few tiles and in the thread of these tiles. The same holds for the contiguous copy of an input
+    /// that is larger than a cache and read often. If the width of a convolution is not a multiple of a vector, the
+    /// lanes are channels, and the filter is copied so that its channels are contiguous. Other blocks get vectors and
+    /// threads. Each step is a primitive of the schedule library, which rejects steps that would change the result; a
+    /// block that does not match a rule does not change.
     ///
     /// Expects PrimFuncs with blocks; run `s_tir.LowerInitBlock` to `s_tir.LowerOpaqueBlock` afterwards. The order of
-    /// sums does not change, so results have the same bits.
+    /// sums does not change, so results are bit-identical.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)

@@ -9,7 +9,7 @@ use plugin_api::scalar::PrimOp;
 use plugin_api::tir::{Again, TirRewrite};
 
 declare_pass! {
-    /// Lets each loop count from 0 in steps of 1, and computes the original value where it is used.
+    /// Makes each loop count from 0 in steps of 1, and computes the original value where it is used.
     ///
     /// Expects loops whose steps are positive constants. Run it before passes that unroll, vectorize or split loops.
     ///

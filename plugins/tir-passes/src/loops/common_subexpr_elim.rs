@@ -13,11 +13,11 @@ use plugin_api::tir::{Again, TirRewrite};
 use std::collections::HashMap;
 
 declare_pass! {
-    /// Names expressions that are computed twice, and computes them once.
+    /// Binds expressions that occur more than once to variables, and computes them once.
     ///
-    /// The name is defined before the first use, in the innermost scope that contains all uses. Expects any PrimFunc.
-    /// Keeps expressions that read memory, calls, conditions, vectors, and expressions in the head of a block. Keeps
-    /// divisions that may divide by zero if a condition or a loop decides whether they are computed.
+    /// The variable is defined before the first use, in the innermost scope that contains all uses. Expects any
+    /// PrimFunc. Keeps expressions that read memory, calls, conditions, vectors, and expressions in the head of a
+    /// block. Keeps divisions that may divide by zero if a condition or a loop decides whether they are computed.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)

@@ -18,7 +18,8 @@ pub(super) struct Simplify<'b> {
     effects: ValueSet<'b>,
     /// True if conditions are rewritten as conjunctions of disjunctions.
     conjunctions: bool,
-    /// True if each side of an `and` or `or` is simplified under the assumption of the other.
+    /// True if each side of an `and` or `or` is simplified under the assumption that the other side does not
+    /// decide the result.
     constraints: bool,
 }
 

@@ -11,8 +11,8 @@ declare_pass! {
     /// Simplifies expressions, and removes Ifs whose condition is known.
     ///
     /// The pass uses the ranges of loops and block iterators, the conditions around a statement, and the values of
-    /// names. Expects any PrimFunc. Keeps shapes of buffers, loops, and names of values. Calls with side effects, such
-    /// as `T.call_extern`, are executed as often as before: `f() + f()` does not change.
+    /// names. Expects any PrimFunc. Keeps loops, buffer shapes, and names of values. Calls with side effects, such as
+    /// `T.call_extern`, are executed as often as before: `f() + f()` does not change.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -37,7 +37,7 @@ declare_pass! {
     /// Simplifies expressions, and removes Ifs whose condition is known; this is `tirx.StmtSimplify` under another
     /// name.
     ///
-    /// Expects any PrimFunc. Keeps shapes of buffers, loops, and names of values.
+    /// Expects any PrimFunc. Keeps loops, buffer shapes, and names of values.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
@@ -58,7 +58,7 @@ declare_pass! {
 }
 
 declare_config! {
-    /// True if inequalities are proved from several others. This implementation always does so.
+    /// True if inequalities are proved from several other inequalities. This implementation always does so.
     pub TRANSITIVELY_PROVE_INEQUALITIES: bool = "tirx.StmtSimplify.transitively_prove_inequalities" { default: false }
 }
 
@@ -68,7 +68,8 @@ declare_config! {
 }
 
 declare_config! {
-    /// True if each side of an `and` or `or` is simplified under the assumption of the other.
+    /// True if each side of an `and` or `or` is simplified under the assumption that the other side does not
+    /// decide the result.
     pub APPLY_CONSTRAINTS: bool = "tirx.StmtSimplify.apply_constraints_to_boolean_branches" { default: false }
 }
 

@@ -14,8 +14,8 @@ declare_pass! {
     /// Unrolls loops marked as `unroll`, and short serial loops if the config enables it.
     ///
     /// With `tirx.UnrollLoop.explicit_unroll` set to 0, serial loops are only marked as `unroll`. Expects any PrimFunc.
-    /// Keeps serial loops with an unknown trip count, and loops with a `break` or `continue`; an `unroll` loop of that
-    /// kind is an error.
+    /// Keeps serial loops with an unknown trip count, and loops with a `break` or `continue`; such an `unroll` loop is
+    /// an error.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)

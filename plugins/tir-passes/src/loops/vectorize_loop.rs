@@ -20,8 +20,8 @@ declare_pass! {
     ///
     /// A statement without a vector form, such as an If whose condition differs between lanes, becomes a serial loop.
     /// So does a loop whose iterations each need their own copy of a buffer that the loop allocates. A `break` or
-    /// `continue` that would then apply to another loop is an error. With `enable_vectorize` false, all marked loops
-    /// become serial. Expects any PrimFunc.
+    /// `continue` that would then apply to a different loop is an error. With `enable_vectorize` false, all marked
+    /// loops become serial. Expects any PrimFunc.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 declare_pass! {
     /// Converts indices to a narrower integer type where their values fit into it.
     ///
-    /// Loop variables, threads and block iterators get `target_bits` if all expressions with them fit; so do numbers in
-    /// indices and shapes. Expects any PrimFunc. Keeps parameters.
+    /// Loop variables, thread variables and block iterators are narrowed to `target_bits` if all expressions that use
+    /// them fit; so are numbers in indices and shapes. Expects any PrimFunc. Keeps parameters.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
