@@ -1,5 +1,5 @@
-//! Tests of the command line as a user sees it. The messages, standard output and exit code of each case are a golden in `tests/goldens/cli`.
-//! `BLESS=1 cargo test` rewrites them.
+//! Tests of the command line as a user sees it. The messages, standard output and exit code of each case are recorded in a golden in
+//! `tests/goldens/cli`. `BLESS=1 cargo test` rewrites them.
 #![forbid(unsafe_code)]
 
 use std::io::Write;
@@ -138,8 +138,8 @@ class Module:
         return gv
 ";
 
-/// Builds the plugins that cases list, once for all tests, in the way passhost does. Commands that build nothing then find them, and no test
-/// rebuilds them while another one uses them. Returns the folder with passhost's records of these builds.
+/// Builds the plugins that cases list, once for all tests, in the same way as passhost. Commands that build nothing then find them, and no
+/// test rebuilds them while another test uses them. Returns the folder with passhost's records of these builds.
 fn build_standard_crates() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -180,8 +180,8 @@ impl Case {
         Case { name, folder: tempfile::tempdir().expect("a temporary folder") }
     }
 
-    /// Returns a copy of the program. Another process makes it: while this one has the file open, a child that another
-    /// test starts could keep it open for writing, and the copy could not be executed.
+    /// Returns a copy of the program. Another process makes the copy: while this process has the file open, a child that another test
+    /// starts could keep it open for writing, and the copy could not be executed.
     #[cfg(target_os = "linux")]
     fn program(&self, name: &str) -> PathBuf {
         let to = self.path(name);

@@ -1,6 +1,6 @@
-//! Tests with a malicious plugin in its own process: its attacks are refused, its effects on itself end within its limits, and nothing is
-//! left over. The plugin is `tests/bad-plugins/zoo/examples/zoo_attacks.rs`. The attacks that must fail on a machine follow from the output
-//! of `doctor`.
+//! Tests with a malicious plugin in its own process: its attacks are refused, its effects on itself end within its limits, and nothing
+//! remains. The plugin is `tests/bad-plugins/zoo/examples/zoo_attacks.rs`. The output of `doctor` determines which attacks must fail on a
+//! machine.
 
 use super::Case;
 use super::bad_plugins::example;
@@ -520,7 +520,7 @@ fn what_is_forged_costs_the_host_little() {
     }
 }
 
-/// A host with less memory than a message announces reads only what was written of it.
+/// A host with less memory than a message announces reads only the bytes that were written.
 #[test]
 fn a_message_with_holes_takes_no_memory() {
     let case = case("attacks_by_holes");

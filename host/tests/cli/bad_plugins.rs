@@ -1,5 +1,5 @@
-//! Tests of faulty plugins. `tests/bad-plugins/README.md` describes each of them, and `tests/goldens/plugins` has the messages and exit
-//! codes. Only on Linux, because the tests damage ELF files.
+//! Tests of faulty plugins. `tests/bad-plugins/README.md` describes each of them, and `tests/goldens/plugins` contains the messages and
+//! exit codes. Only on Linux, because the tests damage ELF files.
 
 use super::{Case, SMALL, compare, root, transcript};
 pub(super) use library::{Library, content, tag};
@@ -595,7 +595,7 @@ fn two_functions_of_one_name() {
     runs("two_functions_of_one_name", &[example("by_hand")], &["zoo.TwoOfOneName"]);
 }
 
-/// Texts of a plugin cannot control a terminal.
+/// Strings from a plugin cannot control a terminal.
 #[test]
 fn texts_for_terminals() {
     let damage = |good: Library| {
@@ -637,7 +637,7 @@ fn faulty_legalizations() {
     runs("faulty_legalizations", &[example("legalizes")], &passes.each_ref().map(String::as_str));
 }
 
-/// A borrowed handle that is returned without a new reference does not lose its own.
+/// Returning a borrowed handle without a new reference does not drop the reference of the host.
 #[test]
 fn handles_that_are_not_counted() {
     let twice = ["zoo.Uncounted,zoo.Uncounted,zoo.EqualCopy", "zoo.UncountedModule,zoo.UncountedModule,zoo.EqualCopy"];
@@ -758,7 +758,7 @@ fn all_plugins_are_opened_before_the_first_step() {
     let late = Library::read(&example("constructor")).entry(0, b"THGUORWO");
     let case = Case::new("late").file("libx.so", late.0).libraries(&[good(), "libx.so".into()]).operators();
     let both = ["run", "small.py", "--passes", "zoo.Notes,zoo.Constructed"];
-    // Its constructor runs when it is opened, before its table can be checked. The pass does not run.
+    // The constructor of a plugin runs when the plugin is opened, before its table can be checked. The pass does not run.
     assert_eq!(log_of(&case, &both), ("constructor ran\n".to_string(), 3));
 }
 

@@ -1,4 +1,5 @@
-//! Tests of `passhost bench`: its figures, its page, and its messages if another program is missing or has other results.
+//! Tests of `passhost bench`: its figures, its page, and its messages if the other program is missing or has different
+//! results.
 
 use super::{Case, transcript};
 use std::os::unix::fs::PermissionsExt;

@@ -34,8 +34,8 @@ fn case(name: &'static str) -> Case {
     Case::new(name).crates(&crates).file("m.py", MODULE)
 }
 
-/// Tests bindings of each kind: made by a pass from others, unchanged from the input, renamed, copied from a removed
-/// function, and made by two passes. Also tests names that do not exist.
+/// Tests bindings of each kind: made by a pass from other bindings, unchanged from the input, renamed, copied from a
+/// removed function, and made by two passes. Also tests names that do not exist.
 #[test]
 fn the_chain_of_each_kind_of_binding() {
     let case = case("blame");

@@ -212,7 +212,7 @@ fn signals_of_users_keep_their_meaning() {
     }
 }
 
-/// A signal that a plugin sends to its own process does not count as one from the user.
+/// A signal that a plugin sends to its own process does not count as a signal from the user.
 #[test]
 fn plugins_that_send_signals_of_users_are_named() {
     let case = case("plugins_that_send_signals_of_users_are_named");

@@ -45,7 +45,7 @@ macro_rules! called {
 }
 
 called! {
-    // The order of calls in each row of TVM's table. `tests/oracle/compat.py` compares more with TVM itself.
+    // The order of calls in each row of TVM's table. `tests/oracle/compat.py` compares further cases with TVM itself.
     tvm_compat_calls: [
         ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument", C],
         ["--tvm-compat", "--passes", "zoo.High", "--disable", "zoo.High", "--instrument", A],
@@ -93,7 +93,7 @@ called! {
         ["--passes", "Sequential(name=late,opt_level=9)[zoo.Second]", "--require", "late", "--print-before", "late"],
         ["--passes", "Sequential(name=late)[zoo.Second]", "--disable", "lato"],
     ];
-    // Each instrument gets the end of a failing pass, and the context is left.
+    // Each instrument is notified of the end of a failing pass, and the context is exited.
     instruments_see_a_pass_fail: [
         ["--passes", "zoo.First,zoo.Fails,zoo.Adds", "--instrument", A, "--instrument", C],
         ["--passes", "zoo.First,zoo.Fails,zoo.Adds", "--keep-going", "--instrument", A],
@@ -243,7 +243,7 @@ fn instruments_are_listed_without_loading() {
         "instruments_are_listed_without_loading",
         &lines.map(|line| format!("{line}\n")).collect::<String>(),
     );
-    // The list of the manifest comes before that of the command line.
+    // The instruments of the manifest come before those of the command line.
     let args = ["run", "small.py", "-o", "out.py", "--passes", "zoo.First", "--instrument", "Recorder{name=n}"];
     let mut command = case.command(&args);
     command.env("ZOO_LOG", case.path("log"));
@@ -331,7 +331,7 @@ fn timing_is_a_tree_also_of_a_failed_run() {
     let sum: f64 = parts.iter().map(|part| part["total_ms"].as_f64().unwrap_or(-1.0)).sum();
     let (total, own) = (json["total_ms"].as_f64().unwrap_or(-1.0), json["self_ms"].as_f64().unwrap_or(-1.0));
     assert!((total - own - sum).abs() < 1e-6 && own >= 0.0, "{json}");
-    // It is the last line, whether a pass, the plan or the output fails.
+    // The times are on the last line, whether a pass, the plan or the output fails.
     for args in
         [&["zoo.First,zoo.Fails", "-o", "out.py"], &["zoo.Frist", "-o", "out.py"], &["zoo.First", "-o", "/dev/full"]]
     {
@@ -356,7 +356,7 @@ fn diagnostics_are_told_when_their_pass_is_done() {
     assert_eq!(kinds, ["warning: ", "# after step", "warning: ", "# after step"], "{stderr}");
 }
 
-/// Everything on standard error is lines of JSON with `--message-format json`.
+/// With `--message-format json`, standard error consists of lines of JSON.
 #[test]
 fn messages_for_programs() {
     let commands: [&[&str]; 5] = [

@@ -21,7 +21,7 @@ fn opened_by(case: &Case, library: &str) -> Option<PathBuf> {
     workers(case).into_iter().find(|process| said_by(process, "maps").contains(library))
 }
 
-/// Reads a file about a process in `/proc`; empty if the process is gone.
+/// Reads a file about a process in `/proc`; empty if the process has exited.
 fn said_by(process: &Path, file: &str) -> String {
     std::fs::read_to_string(process.join(file)).unwrap_or_default()
 }

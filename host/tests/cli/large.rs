@@ -157,7 +157,7 @@ fn names_and_texts_of_any_length() {
     for args in commands {
         let (stdout, stderr, code) = run(&case, args);
         let longest = stdout.lines().chain(stderr.lines()).map(|line| line.chars().count()).max().unwrap_or(0);
-        // Commands that explain one item do not cut it.
+        // Commands that explain one item do not cut its text.
         let most = if args[0] == "explain" || args[0] == "plan" { usize::MAX } else { 3_000 };
         assert!(code == 0 && longest < most, "{:?}: {code}, {longest}\n{}", args[0], &stderr[..stderr.len().min(500)]);
         assert!(args[0] == "check" || (stdout + &stderr).contains('…'), "{}", args[0]);

@@ -100,7 +100,7 @@ fn locked_with_other_entries() {
     case.golden(&(fewer + &more));
 }
 
-/// A lockfile from another system has no hash for this one; the hash is then added.
+/// A lockfile from another system has no hash for this system; the hash is then added.
 #[test]
 fn a_lockfile_of_another_system() {
     let case = Case::new("a_lockfile_of_another_system").odd(&[]);
@@ -142,7 +142,7 @@ pub(super) fn mine(name: &'static str, source: &str) -> Case {
 }
 
 /// A command that builds crates in the target folder that such tests share. Settings of cargo in the environment of the
-/// tests would be locked as well, and change what a lockfile says.
+/// tests would be locked as well, and change the lockfile.
 pub(super) fn building(case: &Case, args: &[&str]) -> Command {
     let mut command = case.command(args);
     command.env("CARGO_TARGET_DIR", shared_target());

@@ -167,7 +167,7 @@ fn variables_that_a_build_reads_are_locked() {
         }
     }
     assert!(!lock.contains("ZZ_SET") && !lock.contains("CARGO_"), "{lock}");
-    // On another system other variables are read. Unset ones have no effect, and they are kept in the lockfile.
+    // On another system other variables are read. Unset variables have no effect, and they are kept in the lockfile.
     let other = lock.replace("ZZ_OF = \"unset\"\n", "ZZ_OTHER = \"unset\"\n");
     write(&case, "passes.lock", &other);
     fine(&case, &["list", "--locked"]);
@@ -271,7 +271,7 @@ fn a_library_that_was_written_over_is_built_again() {
     assert!(fine(&case, &["list", "--locked"]).contains("mine.Nothing"));
 }
 
-/// Several users of one target folder each get their own build, and none is mistaken for another.
+/// Several users of one target folder each get their own build, and no build is mistaken for another.
 #[test]
 fn several_build_the_same_library_again() {
     let case = mine("several", SOURCE);

@@ -66,7 +66,7 @@ fn events(case: &Case) -> Vec<Value> {
     events
 }
 
-/// Returns true if a span is inside another one.
+/// Returns true if a span is inside another.
 fn lies_in(inner: &Value, outer: &Value) -> bool {
     let times = |span: &Value| (span["ts"].as_f64().unwrap_or(-1.0), span["dur"].as_f64().unwrap_or(-1.0));
     let ((inner, short), (outer, long)) = (times(inner), times(outer));
@@ -101,7 +101,7 @@ fn trace_of_a_run() {
         let _ = writeln!(said);
         std::fs::remove_file(case.path("trace.json")).expect("can be removed");
     }
-    // Reported before anything runs, and together with the error that stopped the run.
+    // The output error is reported before anything runs, and together with the error that stopped the run.
     let args = run(&["--passes", "zoo.First", "--trace", "nowhere/trace.json"]);
     said += &case.shown(&args, case.command(&args), b"");
     assert!(!case.path("nowhere").exists());

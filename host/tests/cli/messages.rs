@@ -1,5 +1,5 @@
-//! Tests messages about requests that cannot be fulfilled. Each message names the value that was found, and says what
-//! to do. Each golden covers several commands.
+//! Tests messages about requests that cannot be fulfilled. Each message names the value that was found, and suggests
+//! a remedy. Each golden covers several commands.
 
 use super::{Case, transcript};
 

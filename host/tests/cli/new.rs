@@ -174,10 +174,9 @@ fn run(case: &Case, folder: &Path, (command, fails): (&str, bool), transcript: &
     format!("{stdout}{stderr}")
 }
 
-/// Removes the dependencies on other plugins. In a target folder shared with this workspace, building these
-/// dependencies would overwrite the libraries of the workspace's own plugins, which are other crates to cargo. The
-/// tests let the manifest build the plugins instead. The template, which is a crate of this workspace, is tested with
-/// its dependencies.
+/// Removes the dependencies on other plugins. In a target folder shared with this workspace, building these dependencies would overwrite
+/// the libraries of the workspace's own plugins, which cargo treats as different crates. The tests let the manifest build the plugins
+/// instead. The template, which is a crate of this workspace, is tested with its dependencies.
 fn without_other_plugins(manifest: &Path) {
     let text = std::fs::read_to_string(manifest).expect("the manifest of the crate");
     let (others, kept): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("passhost-relax-"));

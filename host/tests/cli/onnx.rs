@@ -1,5 +1,5 @@
-//! Tests ONNX models, which `plugins/onnx` reads. The tests encode models field by field, so that they only depend on
-//! the format.
+//! Tests ONNX models, which `plugins/onnx` reads. The tests encode models field by field, so that they depend only on the
+//! format.
 
 use super::Case;
 use super::exec::npz;
@@ -125,8 +125,8 @@ fn ints_attribute(name: &str, values: &[u8]) -> Vec<u8> {
     [field(1, name), values, vec![0xa0, 0x01, 7]].concat()
 }
 
-/// Calls of a model get the attributes that its nodes leave out, as calls in a text do: they are executed, legalized and changed
-/// by passes, with the same results as after a detour through text.
+/// Calls of a model get the attributes that its nodes omit, as calls in a text do. Executing, legalizing and changing them gives
+/// the same results as after printing and reading the module.
 #[test]
 fn attributes_that_nodes_leave_out_have_their_defaults() {
     let case = case("onnx_model_defaults").file("network.onnx", network());
@@ -203,8 +203,8 @@ fn a_size_that_is_one_is_expanded() {
     }
 }
 
-/// Builds a model from nodes with the result `got`, and compares that with the right result inside the model. The
-/// output of the model is a truth value for each element.
+/// Builds a model from nodes with the result `got`, and compares it with the correct result inside the model. The output of the
+/// model is a truth value for each element.
 fn compared(graph: &[Vec<u8>], dims: &[u8], want: &[f32], tolerance: f32) -> Vec<u8> {
     let comparing = [
         node("Sub", &["got", "want"], "apart", &[]),
@@ -261,7 +261,7 @@ fn cubic_samples_outside_of_an_image() {
     }
 }
 
-/// A region of no length has no samples, and no largest one.
+/// An empty region has no samples, and thus no largest sample.
 #[test]
 fn the_largest_sample_of_an_empty_region_is_zero() {
     let attributes =

@@ -6,7 +6,7 @@ use super::searches::case_of;
 use super::{Case, root};
 use serde_json::{Value, json};
 
-/// Returns functions with chains of operators. Every third operator is an `R.nn.relu`. In `second`, one has another shape.
+/// Returns functions with chains of operators. Every third operator is an `R.nn.relu`. In `second`, one operator has a different shape.
 fn chains(length: usize) -> String {
     let chain = |name: &str, dim: usize| {
         let ty = format!("R.Tensor(({dim}, 6), dtype=\"float32\")");
@@ -29,8 +29,8 @@ fn chains(length: usize) -> String {
     format!("@I.ir_module\nclass Module:\n{}{}{}", chain("first", 4), chain("main", 4), chain("second", 5))
 }
 
-/// A fault: the predicate, and the pass with its options. Also contains what `bisect` should find: the function, and
-/// either the rewrite with its place or the bindings.
+/// A fault: the predicate, and the pass with its options. Also contains the expected result of `bisect`: the function, and either the
+/// rewrite with its place or the bindings.
 struct Fault {
     until: &'static str,
     pass: String,
@@ -174,7 +174,7 @@ fn a_plugin_that_changed_between_two_locks() {
 #[ignore = "takes a minute"]
 fn twenty_planted_faults() {
     let case = case("twenty_planted_faults", 102);
-    // A pass that is wrong from the seventh rewrite on needs seven.
+    // A pass that is wrong from the seventh rewrite on needs seven rewrites.
     let mut faults = in_rewrites(&[
         ("ill-formed", "type", 1),
         ("ill-formed", "type", 7),

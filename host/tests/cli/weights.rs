@@ -1,5 +1,5 @@
-//! Tests constants that stay in files: those of a model, of a text and of `--params`. `tests/toy-format` has a model
-//! with weights beside it.
+//! Tests constants that stay in files: constants of a model, of a text and of `--params`. `tests/toy-format` contains
+//! a model with weights beside it.
 
 use super::Case;
 use std::process::Command;
@@ -147,7 +147,8 @@ fn weights_beside_a_model_are_in_its_folder() {
     }
 }
 
-/// A cache of models has links with the names of the files to a folder in which the files have other names.
+/// A model cache contains links with the expected file names. They lead to files with different names in another
+/// folder.
 #[test]
 fn weights_beside_a_model_may_be_in_the_folder_to_which_its_link_leads() {
     let case = case("weights_linked");
@@ -169,7 +170,8 @@ fn weights_beside_a_model_may_be_in_the_folder_to_which_its_link_leads() {
     assert!(said.contains("`w.bin`: it is not in the folder of the file that names it"), "{said}");
 }
 
-/// The file is shortened after the reader made constants from it, so that its pages are gone when the host reads them.
+/// The file is shortened after the reader made constants from it, so that its pages no longer exist when the host
+/// reads them.
 #[test]
 fn a_file_that_becomes_shorter_while_it_is_mapped_is_named() {
     let case = case("weights_shorter");

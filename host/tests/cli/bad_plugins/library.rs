@@ -1,4 +1,5 @@
-//! Creates libraries that must be refused: a valid one with some changed bytes, or files for other systems.
+//! Creates libraries that must be refused: a valid library with some changed bytes, or files for other
+//! systems.
 
 use object::{Object, ObjectSection};
 use std::ops::Range;

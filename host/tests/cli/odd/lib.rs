@@ -1,4 +1,5 @@
-//! A plugin for the tests of the host. The environment variable ODD selects what its constructor does.
+//! A plugin for the tests of the host. The environment variable ODD selects the action of its
+//! constructor.
 
 use plugin_api::prelude::*;
 
@@ -48,7 +49,7 @@ declare_pass! {
 }
 
 declare_pass! {
-    /// Gives an error.
+    /// Returns an error.
     pub function pass FAILS = "odd.Fails" { opt_level: 0, run: fails }
 }
 
@@ -57,14 +58,14 @@ fn fails(_: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Requires what fails, after something that does not.
+    /// Requires a pass that fails, after a pass that succeeds.
     pub function pass NEEDS_FAILS = "odd.NeedsFails" {
         opt_level: 0, required: ["odd.Quiet", "odd.Fails"], run: nothing
     }
 }
 
 declare_pass! {
-    /// Requires what requires it.
+    /// Requires a pass that requires a failing pass.
     pub function pass NEEDS_NEEDS = "odd.NeedsNeeds" { opt_level: 0, required: ["odd.NeedsFails"], run: nothing }
 }
 
@@ -82,7 +83,7 @@ fn writes(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Gives every function another name, in place.
+    /// Gives every function a different name, in place.
     pub module pass WRITES_NAMES = "odd.WritesNames" { opt_level: 0, run: writes_names }
 }
 
@@ -94,7 +95,7 @@ fn writes_names(module: &Module, _: &Ctx) -> Result<Module, PassError> {
 }
 
 declare_property! {
-    /// Its checker writes into what it looks at.
+    /// A property whose checker writes to its input.
     pub CHECKED = "odd.checked" { check: checked }
 }
 
@@ -103,7 +104,7 @@ fn checked(body: &Body, ctx: &Ctx) -> Result<(), PassError> {
 }
 
 declare_pass! {
-    /// Asks for a property whose checker writes.
+    /// Requires a property whose checker writes to its input.
     pub function pass NEEDS_CHECK = "odd.NeedsCheck" { opt_level: 0, requires: ["odd.checked"], run: nothing }
 }
 
@@ -118,7 +119,7 @@ fn catches(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Lets a panic of another thread go on, which no hook sees again.
+    /// Resumes a panic of another thread, which no hook observes again.
     pub function pass GOES_ON = "odd.GoesOn" { opt_level: 0, run: goes_on }
 }
 
@@ -128,7 +129,7 @@ fn goes_on(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Logs an event of each level, one of a target of its own, and one in a span.
+    /// Logs an event at each level, an event with its own target, and an event in a span.
     pub function pass LOGS = "odd.Logs" { opt_level: 0, run: logs }
 }
 
@@ -141,13 +142,13 @@ fn logs(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     tracing::warn!(target: "elsewhere", "a warning from elsewhere");
     let span = tracing::info_span!("within", nodes = body.len()).entered();
     tracing::warn!("a warning in a span");
-    // Left open, to test that it does not come before later messages.
+    // The span is left open, to test that it does not precede later messages.
     std::mem::forget(span);
     Ok(body.clone())
 }
 
 declare_pass! {
-    /// Gives an error that says nothing.
+    /// Returns an error without a message.
     pub function pass SILENT = "odd.Silent" { opt_level: 0, run: silent }
 }
 
@@ -156,7 +157,7 @@ fn silent(_: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Logs what acts on terminals, and what looks like events of others.
+    /// Logs terminal escapes, and text that imitates events of other sources.
     pub function pass LOGS_ODDLY = "odd.LogsOddly" { opt_level: 0, run: logs_oddly }
 }
 
@@ -168,7 +169,7 @@ fn logs_oddly(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Counts in an attribute of the function how often it ran.
+    /// Counts its runs in an attribute of the function.
     pub function pass GROWS = "odd.Grows" { opt_level: 0, run: grows }
 }
 
