@@ -244,7 +244,7 @@ fn instruments(c: &mut Criterion) {
     group.finish();
 }
 
-/// Measures passes over functions with one and two threads: a costly one, and one with nothing to do.
+/// Measures passes over functions with one and two threads: a costly pass, and a pass with nothing to do.
 fn threads(c: &mut Criterion) {
     let engine = engine();
     let module = script::read(&module_text(1_000, 100), engine).expect("a module");

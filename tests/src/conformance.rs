@@ -23,7 +23,7 @@ pub struct Outcome {
     pub id: String,
     /// The pass of the case; empty for modules.
     pub group: String,
-    /// The reason why it is not equal; `None` if it is.
+    /// The reason why the case is not equal; `None` if it is equal.
     pub failure: Option<Failure>,
     /// The difference between the printed and the given text; `None` if they are equal, or if there is no such text.
     pub text: Option<TextDifference>,
@@ -42,7 +42,7 @@ impl Outcome {
 /// The reason why a case is not equal.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The kind of failure: one of a few words.
+    /// The kind of failure, as a keyword.
     pub kind: &'static str,
     /// The message.
     pub why: String,

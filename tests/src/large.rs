@@ -1,4 +1,4 @@
-//! Creates plugins, manifests and modules of any size without a compiler: it gives a library a generated metadata
+//! Creates plugins, manifests and modules of any size without a compiler, by giving a library a generated metadata
 //! section.
 
 use std::fmt::Write;

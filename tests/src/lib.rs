@@ -34,7 +34,7 @@ pub fn shared_engine() -> &'static Arc<Engine> {
     })
 }
 
-/// Returns where the functions of two modules differ, node by node, for test messages.
+/// Describes the differences between the functions of two modules, node by node, for test messages.
 pub fn differing(a: &Module, b: &Module) -> String {
     let mut out = String::new();
     for (name, body) in a.functions() {

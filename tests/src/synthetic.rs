@@ -1,5 +1,5 @@
 //! Synthetic modules of any size: (8, 8) float32 tensors, one dataflow block per function; every ten bindings include a
-//! duplicate, a dead one and a trivial rebinding.
+//! duplicate, a dead binding and a trivial rebinding.
 
 use std::fmt::Write;
 

@@ -7,7 +7,7 @@ use registry::{Pipeline, Plan, Request};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Maximum bytes of tensors at a time.
+/// Maximum size of all tensors that exist at the same time, in bytes.
 const MEMORY: u64 = 1 << 30;
 /// Units of work for one function of one pass.
 const WORK: u64 = 5_000_000_000;

@@ -47,7 +47,7 @@ fn functions_that_only_caches_of_several_plugins_keep_are_forgotten() {
     engine.add_pass(create_function_pass(PassInfo::new("t.Probes"), probes)).expect("a new name");
     let text = module_text(1, 2_000).replace("@R.function", "@R.function(private=True)");
     let module = script::read(&text, &engine).expect("a module");
-    // This pass requests how often the parameters of private functions are used.
+    // This pass requests the number of uses of each parameter of a private function.
     let pipeline = vec!["relax.RemoveUnusedParameters,t.Probes"; ROUNDS].join(",");
     let request = Request { pipeline: Pipeline::parse(&pipeline).expect("a pipeline"), ..Request::default() };
     let plan = Plan::new(&request, engine.registry()).expect("a plan");

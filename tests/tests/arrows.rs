@@ -1,5 +1,5 @@
 //! Checks that folders within a crate depend on each other in one direction: each uses only folders that come before it
-//! in the table in ARCHITECTURE.md. Also checks that files do not use each other in circles.
+//! in the table in ARCHITECTURE.md. Also checks that files do not use each other in cycles.
 
 use passhost_tests::root;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use syn::{Attribute, Item, ItemMod, ItemUse, Macro, UseTree, Visibility};
 /// The path of a module or of an item from the root of its crate.
 type ModPath = Vec<String>;
 
-/// Folders whose files do not use each other in a circle, nor do those of the folders in them.
+/// Folders without cycles between their files, including the files of their subfolders.
 const WITHOUT_CIRCLES: [&str; 4] = ["host/src/cli", "host/src/run", "script/src/read", "python/src"];
 
 /// The node of a folder's own file, such as `mod.rs`, among those of its modules.
@@ -275,7 +275,7 @@ struct Graph {
 }
 
 impl Graph {
-    /// Reads the files of a crate, without its tests. A path through an imported name counts as one to its origin.
+    /// Reads the files of a crate, without its tests. A path through an imported name counts as a path to its origin.
     fn of(src: &Path) -> Graph {
         let files = files(src).into_iter().map(|file| (module_of(src, &file), file));
         let files: Vec<_> = files.filter(|(module, _)| !module.iter().any(|part| part == "tests")).collect();
@@ -287,7 +287,7 @@ impl Graph {
             used.insert(module, paths.found);
         }
         let origin = |mut path: ModPath| {
-            // Each step follows one import; a longer chain would be one of imports that lead to each other.
+            // Each step follows one import; a longer chain would be a cycle of imports.
             for _ in 0..imported.len() {
                 let found = (1..=path.len()).find_map(|n| Some((n, imported.get(&path[..n])?)));
                 let Some((n, target)) = found.filter(|(n, target)| path[..*n] != target[..]) else { break };
@@ -312,7 +312,7 @@ impl Graph {
         module.strip_prefix(folder).map(|rest| rest.first().map_or(OWN_FILE, String::as_str))
     }
 
-    /// Returns which parts of a folder use which.
+    /// Returns the dependencies between the parts of a folder.
     fn arrows(&self, folder: &[String]) -> BTreeMap<&str, BTreeSet<&str>> {
         let mut out: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (module, paths) in &self.used {
@@ -326,7 +326,7 @@ impl Graph {
         out
     }
 
-    /// Returns the parts of a folder that are in circles or between two circles, with those that each of them uses.
+    /// Returns the parts of a folder that are in cycles or between two cycles, each with the parts that it uses.
     fn circles(&self, folder: &[String]) -> BTreeMap<&str, BTreeSet<&str>> {
         let mut arrows = self.arrows(folder);
         loop {

@@ -52,7 +52,7 @@ fn refused(make: impl Fn(&Module) -> Result<Module, PassError> + Send + Sync + '
     }
 }
 
-/// Returns a module with another `main`.
+/// Returns a module with a different `main`.
 fn with_main(module: &Module, body: Body) -> Module {
     let mut edit = module.edit();
     edit.set("main", body);
@@ -216,7 +216,7 @@ fn attributes_that_read_otherwise_are_named() {
     assert_eq!(why, format!("{expected}{}", said("")));
 }
 
-/// TVM parses these function attributes as one kind only, and rejects a text with another kind.
+/// TVM parses these function attributes as one kind of value only, and rejects a text with any other kind.
 #[test]
 fn attributes_of_functions_are_of_their_kind() {
     let kinds = || {
@@ -352,7 +352,7 @@ fn names_are_those_of_python() {
     }
 }
 
-/// Names of variables are hints: names that Python would identify are made distinct.
+/// Names of variables are hints: names that Python treats as equal are made distinct.
 #[test]
 fn variables_that_python_takes_for_one_stay_two() {
     let report = run_of(
@@ -460,7 +460,7 @@ fn an_operator_that_nobody_declares_is_told_and_can_be_denied() {
     assert!(report.error.is_none() && report.diagnostics.is_empty(), "{report:?}");
 }
 
-/// A caller's text would have another type than the caller.
+/// A caller's text would have a different type from the caller.
 #[test]
 fn callers_of_a_function_that_changed_its_type_are_looked_at() {
     let engine = engine(Box::new(|module| {
@@ -549,7 +549,7 @@ fn whatever_verifies_reads_back_as_the_same_module() {
     assert!(counts.sealed > 4_000 && counts.verified > 2_000, "{counts:?}");
 }
 
-/// PrimFuncs of the usual form are not parsed again after a pass. This must be true even if the records of the
+/// PrimFuncs of the usual form are not parsed again after a pass. This must be correct even if the records of the
 /// functions were changed.
 #[test]
 fn prim_funcs_of_usual_form_read_back_as_the_same_function() {
@@ -605,8 +605,8 @@ fn findings_of_forge_stay_mended() {
     }
 }
 
-/// Types refer to virtual devices by position in a list, so another list changes the meaning of functions that did not
-/// change.
+/// Types refer to virtual devices by position in a list, so a different list changes the meaning of unchanged
+/// functions.
 #[test]
 fn virtual_devices_are_looked_at_in_functions_that_did_not_change() {
     let text = "@I.ir_module\nclass Module:\n    I.module_global_infos({\"vdevice\": [I.vdevice({\"kind\": \"llvm\"}, 0, \

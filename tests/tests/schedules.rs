@@ -116,7 +116,7 @@ fn schedules_of_legalized_functions_compute_the_same() {
     assert!(tally.same > 0 && ACCEPTED.load(Ordering::SeqCst) > 300, "{tally}");
 }
 
-/// Arguments of the kernel: two sequences of 21 and 7 places, in pages of 16.
+/// Arguments of the kernel: two sequences of 21 and 7 positions, in pages of 16.
 struct Paged {
     q: Tensor,
     pages: Tensor,

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Runs every standard pass on modules, and again on the modules that it reads back from their texts: no result may
-/// differ. Texts that the reader refuses are counted. Exit code 0: nothing differs; 1: something does; 2: a file cannot
-/// be read, or holds no module.
+/// differ. Texts that the reader refuses are counted. Exit code 0: nothing differs; 1: something differs; 2: a file
+/// cannot be read, or contains no module.
 #[derive(Parser)]
 struct Cli {
     /// A file with a JSON object with `text` on each line; `-` is standard input.

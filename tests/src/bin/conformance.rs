@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Holds passhost against recorded modules and pass runs of TVM. A case that cannot be tried counts as not equal, and so
-/// does a line that is not a case. The last line is `total: N of M`.
-/// Exit code 0: all are equal; 1: some are not; 2: the file cannot be read, or there is nothing to compare.
+/// Compares passhost with recorded modules and pass runs of TVM. A case that cannot be tried counts as not equal, and so
+/// does a line that is not a case. The last line is `total: N of M`. Exit code 0: all are equal; 1: some are not; 2: the
+/// file cannot be read, or there is nothing to compare.
 #[derive(Parser)]
 struct Cli {
     #[command(subcommand)]
@@ -37,7 +37,7 @@ enum What {
         #[arg(long, value_name = "PASS", requires = "texts")]
         after: Option<String>,
     },
-    /// Prints generated modules, one JSON object a line with `id` and `text`.
+    /// Prints generated modules: a JSON object on each line with `id` and `text`.
     Generate {
         /// Number of modules.
         count: u64,
@@ -61,7 +61,7 @@ enum What {
         /// Only the runs of this pass, named as in the file.
         #[arg(long)]
         pass: Option<String>,
-        /// The file has modules, over which several passes are run.
+        /// The file contains modules, over which several passes are run.
         #[arg(long)]
         modules: bool,
     },
@@ -89,11 +89,11 @@ struct Shown {
     /// Only the case with this id, with its text as passhost prints it.
     #[arg(long, value_name = "ID")]
     show: Option<String>,
-    /// Every id, not only the first few.
+    /// Shows every id, not only the first few.
     #[arg(long)]
     ids: bool,
-    /// Every case, as JSON: one object with `equal`, `total` and `cases` on the standard output. The line `total: N of
-    /// M` goes to standard error, so that it does not get into the JSON.
+    /// Shows every case as JSON: one object with `equal`, `total` and `cases` on the standard output. The line `total: N
+    /// of M` goes to standard error, so that it does not get into the JSON.
     #[arg(long)]
     json: bool,
 }

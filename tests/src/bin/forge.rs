@@ -118,7 +118,7 @@ fn forge_of(given: &[Module]) -> Forge<'static> {
     if given.is_empty() { Forge::new(engine()) } else { Forge::of(&script::NoOps, given.to_vec()) }
 }
 
-/// Returns the texts of modules: each file is one text, or has texts in the fields of its lines.
+/// Returns the texts of modules: each file is one text, or contains texts in the fields of its lines.
 fn texts(files: &[PathBuf]) -> Result<Vec<String>, String> {
     let mut out = Vec::new();
     for file in files {

@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// Minimum time for which each piece of work is repeated, and at least three times, because the system may still be
+/// Each piece of work is repeated for at least this time, and at least three times, because the system may still be
 /// allocating memory during the first run.
 const LONG_ENOUGH: Duration = Duration::from_millis(300);
 const LAPS: u32 = 3;

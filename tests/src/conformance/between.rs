@@ -150,8 +150,8 @@ impl<'e> Between<'e> {
         Ok(again)
     }
 
-    /// Checks that a pass returned the same for the module itself and for the module read back from its text. Positions
-    /// in error messages refer to the module that the pass received.
+    /// Checks that a pass returned the same result for the module itself and for the module read back from its text.
+    /// Positions in error messages refer to the module that the pass received.
     fn same(&self, what: &str, direct: &Made, read: &Made) -> Result<(), Failure> {
         let ((a, x), (b, y)) = match (direct, read) {
             (Ok(a), Ok(b)) => (a, b),

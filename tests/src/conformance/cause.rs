@@ -6,7 +6,7 @@ use std::borrow::Cow;
 /// The difference between a printed text and the given text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextDifference {
-    /// The cause: one of a few words.
+    /// The cause, as a keyword.
     pub cause: &'static str,
     /// The first line that differs, in both texts.
     pub lines: String,

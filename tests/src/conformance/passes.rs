@@ -1,5 +1,5 @@
 //! Repeats recorded pass runs: parses the module before the pass, runs the pass as recorded, and compares the result
-//! with the recorded one.
+//! with the recorded result.
 
 use super::modules::read;
 use super::{Failure, Outcome, guarded};
@@ -25,9 +25,9 @@ pub struct PassCase {
     pub kwargs: serde_json::Map<String, Value>,
     /// The context: opt_level, required_pass, disabled_pass, config, target.
     pub context: Value,
-    /// The module before.
+    /// The module before the pass.
     pub before: String,
-    /// The module after; `None` if the pass raised an error.
+    /// The module after the pass; `None` if the pass raised an error.
     pub after: Option<String>,
 }
 

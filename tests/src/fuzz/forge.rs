@@ -34,7 +34,7 @@ pub enum Outcome {
 pub enum Finding {
     /// The body cannot be printed, or its text cannot be parsed, for this reason.
     Unreadable(String),
-    /// The text parses to another module; the string has the difference.
+    /// The text parses to a different module; the string describes the difference.
     OtherModule(String),
     /// Some code panicked.
     Panic(String),
@@ -53,7 +53,7 @@ pub struct Counts {
     pub plain: u64,
     /// Number of bodies without a readable text.
     pub unreadable: u64,
-    /// Number of texts that parse to another module.
+    /// Number of texts that parse to a different module.
     pub other_module: u64,
     /// Number of panics.
     pub panics: u64,

@@ -3,7 +3,7 @@
 use super::SomeOps;
 use crate::generate::{Choices, bytes_of, module};
 
-/// Pieces of text with which others are replaced.
+/// Pieces of text that replace other pieces.
 const PIECES: &[&str] = &[
     "", "x", "n", "1", ", ", "R.", "T.", "()", "\n", "    ", "None", "\"m\"", "x, x", "-1", "π", "_", "[0]", ":",
     "0:4", "int64", "T.int64(", ")", "if ", "else:\n", "Module.", "metadata", "\\\n", "(", "return ", "True",

@@ -1,6 +1,5 @@
-//! Generates PrimFuncs that carry values from one loop iteration to the next, with loop ranges read from memory that
-//! the function may change. Each function can be executed: indices stay inside their buffers, and no element is read
-//! before it is written.
+//! Generates PrimFuncs with loop-carried values, and with loop ranges read from memory that the function may change.
+//! Each function can be executed: indices stay inside their buffers, and no element is read before it is written.
 
 use super::Choices;
 use std::fmt::Write;
@@ -12,7 +11,7 @@ pub const COUNTS: i64 = 4;
 /// Highest element of `N`.
 pub const MOST: i64 = 5;
 
-/// Returns the text of a module with one PrimFunc, `main(N, A, B)`: `N` has numbers of iterations, `A` and `B` have
+/// Returns the text of a module with one PrimFunc, `main(N, A, B)`: `N` contains trip counts, `A` and `B` contain
 /// arbitrary integers.
 pub fn carried_text(choices: &Choices<'_>) -> String {
     let (blocks, out) = (choices.coin(), String::new());
@@ -137,7 +136,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Returns a number of iterations up to 6, and the maximum value of this number.
+    /// Returns a trip count of at most 6, and its maximum value.
     fn extent(&mut self) -> Scalar {
         let count = self.count();
         match self.c.below(8) {

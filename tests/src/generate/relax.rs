@@ -297,7 +297,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         }
     }
 
-    /// Casts a tensor to a type with new symbolic variables, or to a less precise one.
+    /// Casts a tensor to a type with new symbolic variables, or to a less precise type.
     fn match_cast(&self, b: &F<'_, '_>) {
         let (x, ty) = self.tensor_like(b, &|ty| ty.ndim >= 0);
         let Type::Tensor(ty) = ty else { return };

@@ -62,7 +62,7 @@ pub(super) fn tensor(c: &Choices<'_>, shape: &[i64], dtype: DType) -> Tensor {
     Tensor::new(&(0..n).map(byte).collect::<Vec<u8>>())
 }
 
-/// Returns a text with characters that are hard to quote.
+/// Returns a string with characters that are hard to quote.
 pub(super) fn text(c: &Choices<'_>) -> String {
     let words = ["a", "name", "", "two words", "a \"quote\"", "back\\slash", "ünï", "x.y:z", "#", "{}", "tab\t"];
     c.of(&words).to_string()

@@ -1,5 +1,4 @@
-//! Tests that TIR passes preserve the values of functions that carry them from one iteration to the next
-//! (`tests/src/generate/carried.rs`).
+//! Tests that TIR passes preserve loop-carried values (`tests/src/generate/carried.rs`).
 
 use super::passes::report;
 use super::{cases, choices, shown};

@@ -105,7 +105,7 @@ fn each_fault_is_refused_by_its_name_and_place() {
     assert!(missed.is_empty(), "{}", missed.join("\n\n"));
 }
 
-/// Returns why a changed function is refused: by sealing, otherwise by the check of the module.
+/// Returns the reason why sealing, or else the check of the module, refuses a changed function.
 fn refusal(module: &Module, name: &str, sealed: Result<Body, SealError>) -> Option<String> {
     let body = match sealed {
         Ok(body) => body,

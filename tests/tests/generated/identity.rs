@@ -13,7 +13,7 @@ struct Keep;
 impl ExprMutator<'_> for Keep {}
 impl StmtMutator<'_> for Keep {}
 
-/// Replaces each call by an equal one.
+/// Replaces each call by an equal call.
 struct Again;
 impl<'b> ExprMutator<'b> for Again {
     fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
@@ -22,7 +22,7 @@ impl<'b> ExprMutator<'b> for Again {
     }
 }
 
-/// Replaces an operator by one of the same type.
+/// Replaces an operator by an operator of the same type.
 struct Swap;
 impl<'b> ExprMutator<'b> for Swap {
     fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {

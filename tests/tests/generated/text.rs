@@ -10,7 +10,7 @@ use proptest::prelude::*;
 /// Returns the body with every value and symbolic variable renamed to the same name.
 fn renamed(body: &Body) -> Body {
     let mut edit = body.edit();
-    // A variable named `_` is printed in another form.
+    // A variable named `_` is printed in a different form.
     let plain = |value: &Value<'_>| value.is_bound() && value.name() != Some("_");
     for value in body.values().filter(plain) {
         let v = edit.v(value);

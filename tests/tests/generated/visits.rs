@@ -137,7 +137,7 @@ impl Stmts {
 }
 
 impl Stmts {
-    /// The hook for a kind follows the one for any expression.
+    /// The hook for a kind follows the hook for any expression.
     fn of_kind(&mut self, value: Value<'_>, kind: u16) {
         assert_eq!(value.kind(), kind);
         assert_eq!(self.0.last(), Some(&Event::Node(value.index().expect("a node"))));

@@ -1,5 +1,6 @@
-//! Tests the systems that passhost re-creates, as the Relay and Relax documents describe them, with the real engine,
-//! and the rows of the planner that need one. The passes are created at run time, so no plugin is built.
+//! Tests, with the real engine, the systems that passhost re-creates, as the Relay and Relax documents describe
+//! them. Also tests the rows of the planner that need an engine. The passes are created at run time, so no plugin is
+//! built.
 #![forbid(unsafe_code)]
 
 mod system_1_pass_info;

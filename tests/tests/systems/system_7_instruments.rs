@@ -85,7 +85,7 @@ fn an_instrument_that_runs_a_pass_where_it_watches_fails() {
     assert_eq!(log.take(), "");
 }
 
-/// A failed run inside another run does not affect the outer one.
+/// A failed run inside another run does not affect the outer run.
 #[test]
 fn a_run_inside_another_leaves_its_ways() {
     let log = Log::default();
@@ -152,7 +152,7 @@ fn a_context_whose_instrument_cannot_be_entered_is_not_entered() {
     context.enter().map(|_| ()).expect_err("b fails");
     assert!(!PassContext::current().same(&context));
     assert_eq!(log.take(), "a.enter b.enter a.exit");
-    // Its list is empty now.
+    // Its list of instruments is now empty.
     pass(&engine, "t.X").run_in(&module(&engine, &["main"]), &context).expect("runs");
     assert_eq!(log.take(), "t.X");
 }

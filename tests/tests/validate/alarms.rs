@@ -1,5 +1,5 @@
 //! Tests that no standard pass is blamed on generated modules. `VALIDATE_MODULES=1000 cargo test -p passhost-tests
-//! --test validate` tests more of them, `VALIDATE_SEED=1000` others.
+//! --test validate` tests more modules, `VALIDATE_SEED=1000` different ones.
 
 use passhost::run::validate::Verdict;
 use passhost_tests::engine;
@@ -66,7 +66,7 @@ fn no_standard_pass_is_blamed() {
     assert!(tally.blamed.is_empty(), "{}", tally.blamed.join("\n"));
 }
 
-/// FuseTIR turns a kernel, which need not be private, into a PrimFunc with another signature.
+/// FuseTIR turns a kernel, which need not be private, into a PrimFunc with a different signature.
 const KERNEL: &str = r#"
 @I.ir_module
 class Module:

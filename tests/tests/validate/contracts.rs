@@ -173,7 +173,7 @@ fn a_function_of_which_only_attributes_changed_is_not_executed() {
     let (after, verdict) = validated("relax.AnnotateTIROpPattern", &module);
     assert!(!module.structural_eq(&after), "the pass adds attributes");
     assert_eq!(verdict, Verdict::Unchanged);
-    // If two functions differ, one is executed differently.
+    // If one kernel changes, only that function is executed.
     let executed = |old: &str, new: &str| {
         let verdict = with_other_text("s_tir.ConvertBlocksToOpaque", &module, &after, old, new);
         let Verdict::Same(same) = &verdict else { panic!("{verdict:?}") };
@@ -258,7 +258,7 @@ fn private_functions_that_nothing_calls_may_go() {
     assert!(matches!(&verdict, Verdict::Different(_)), "{verdict:?}");
 }
 
-/// One flag decides which branch is taken, another whether a block is written.
+/// One flag decides which branch is taken, and another decides whether a block is written.
 const BRANCHES: &str = r#"
 @I.ir_module
 class Module:
@@ -444,7 +444,7 @@ class Module:
     assert!(matches!(verdict, Verdict::Different(_)), "{verdict:?}");
 }
 
-/// The reduction of a tile starts from memory that nothing initializes, as TVM's own `blockize` and `cache_write` write it.
+/// The reduction of a tile starts from uninitialized memory, as TVM's own `blockize` and `cache_write` write it.
 #[test]
 fn no_pass_is_blamed_for_uninitialized_sums() {
     let module = read(

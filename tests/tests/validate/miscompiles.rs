@@ -28,7 +28,8 @@ fn engine() -> &'static Engine {
     &ENGINE.get_or_init(make).1
 }
 
-/// Tests a fault: returns whether the fault was detected, whether the reported place is right, and the message.
+/// Tests a fault: returns whether the fault was detected, whether the reported place is correct, and the
+/// message.
 fn tried(planted: &Planted) -> (bool, bool, String) {
     let pass = format!("wrong.{}", planted.pass);
     let module = match script::read(&planted.module, engine()) {
@@ -86,7 +87,7 @@ fn right_passes_over_the_same_modules_are_not_blamed() {
     }
 }
 
-/// The values differ by more than the contract allows, but those after the pass are the accurate ones.
+/// The values differ by more than the contract allows, but the values after the pass are the accurate ones.
 #[test]
 fn a_more_accurate_result_is_not_blamed() {
     let module = script::read(&more_accurate().module, engine()).expect("a module");

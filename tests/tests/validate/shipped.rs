@@ -1,5 +1,5 @@
-//! Tests that no standard pass is blamed on its author's examples: those of its documentation, its goldens, and the
-//! shipped pipelines on the shipped models. If a pass is blamed, the pass or its contract is wrong.
+//! Tests that no standard pass is blamed on its author's examples: the examples in its documentation, its goldens,
+//! and the shipped pipelines on the shipped models. If a pass is blamed, the pass or its contract is wrong.
 
 use passhost::run::validate::{ChangedSteps, ValidatedStep, Validation, Validator};
 use passhost::{Instrument, Manifest, Runner};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// Units of work for one function of one pass of an example.
 const WORK: u64 = 400_000_000;
-/// Maximum bytes of tensors.
+/// Maximum size of tensors, in bytes.
 const MEMORY: u64 = 1 << 30;
 
 /// An author's example: a pipeline and a module.

@@ -27,7 +27,7 @@ declare_reader! {
             function: String = "main",
             /// A fault of the reader, for the tests.
             fault: String in ["none", "panic", "loop", "abort", "ill-formed"] = "none",
-            /// Shortens this file, which is beside the model, after the model was read: a fault of another program, for the tests.
+            /// Truncates this file beside the model after the model was read, as another program could; for the tests.
             shortens: String = "",
         },
         example: "passhost run model.toy -o model.py",
@@ -140,11 +140,11 @@ fn ill_formed(module: &Module) -> Result<Module, PassError> {
 }
 
 declare_writer! {
-    /// Writes toy models: modules with one function, of the operators that the format has.
+    /// Writes toy models: modules with one function that calls only operators of the format.
     writer TOY_AGAIN = "toy" {
         extensions: ["toy"],
         options: WriteOptions {
-            /// A file beside the model that gets a line for each value; empty for no such file.
+            /// A file beside the model, to which a line for each value is written; empty for no such file.
             names: String = "",
         },
         example: "passhost run model.py --passes '' -o model.toy",

@@ -30,7 +30,7 @@ fn panics(_: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Gives an error at a place.
+    /// Returns an error at a binding.
     pub function pass FAILS = "bad.Fails" { opt_level: 0, run: fails }
 }
 
@@ -42,7 +42,7 @@ fn fails(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Gives the first binding a type that it cannot have.
+    /// Gives the first binding an impossible type.
     pub function pass WRONG_TYPE = "bad.WrongType" { opt_level: 0, run: wrong_type }
 }
 
@@ -102,22 +102,23 @@ fn divides(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Writes each `R.nn.relu` again. All values but one stay unchanged.
+    /// Rewrites each `R.nn.relu`. All calls but one keep their values.
     pub function pass REWRITES = "bad.Rewrites" {
         opt_level: 0,
         options: Wrong {
-            /// The fault of that one: nothing, type, value, operator, panic, or the mark of the library.
+            /// The fault of that call: nothing, type, value, operator, panic, or the mark of the
+            /// library.
             how: String = "nothing",
-            /// The number of that one, from 1.
+            /// The number of that call, from 1.
             at: i64 = 1,
-            /// Instead, each one with this first dimension.
+            /// If not 0, selects each call with this first dimension instead.
             dim: i64 = 0,
         },
         run: rewrites,
     }
 }
 
-/// A test overwrites the mark in a copy of the library, which makes it another plugin.
+/// A test overwrites the mark in a copy of the library, which makes it a different plugin.
 static MARK: [u8; 24] = *b"the mark of bad: nothing";
 
 struct Rewrites<'w> {

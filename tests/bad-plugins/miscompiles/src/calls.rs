@@ -159,7 +159,7 @@ pub(crate) fn scale_fold(body: &Body, twice: bool) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// Returns other fields of the result tuple.
+/// Returns different fields of the result tuple.
 pub(crate) fn outputs(body: &Body, order: [usize; 2]) -> Result<Body, PassError> {
     let mut edit = body.edit();
     if let Some(result) = body.function().and_then(|function| function.result())

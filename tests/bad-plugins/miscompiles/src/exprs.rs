@@ -38,7 +38,7 @@ pub(crate) fn loop_bounds(body: &Body, later: i64, earlier: i64) -> Result<Body,
     Ok(edit.finish()?)
 }
 
-/// Replaces the first operation of a kind by another one.
+/// Replaces the first operation of a kind by a different operation.
 pub(crate) fn operation(body: &Body, from: PrimOp, to: PrimOp) -> Result<Body, PassError> {
     let mut edit = body.edit();
     if let Some(value) = of_kind(body, kind::ARITH).find(|value| is_operation(*value, from)) {

@@ -1,5 +1,5 @@
-//! Passes that return well-formed modules with other results; each has one typical fault. `tests/tests/validate/` has a
-//! module for each, and the first binding whose value differs.
+//! Passes that return well-formed modules with different results; each has one typical fault. `tests/tests/validate/`
+//! contains a module for each, and the first binding whose value differs.
 #![forbid(unsafe_code)]
 
 mod calls;
@@ -91,11 +91,11 @@ miscompiles! {
     prim_func FIRST_INDEX = "wrong.FirstIndex": "Loads the first element always.", first_index;
 }
 
-/// The tolerance of a pass that computes floats in another order.
+/// The tolerance of a pass that computes floats in a different order.
 const SUMS: Tolerance = Tolerance::Reassociated { rtol: 1e-5, atol: 1e-6 };
 
 declare_pass! {
-    /// Replaces `(x + y) - x` by `y`: another value than that of float32, and the right one.
+    /// Replaces `(x + y) - x` by `y`, which differs from the float32 value and is more accurate.
     pub function pass CANCEL = "right.Cancel" {
         opt_level: 0,
         tolerance: SUMS,

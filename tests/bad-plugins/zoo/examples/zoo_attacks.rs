@@ -102,7 +102,7 @@ fn sockets() -> Vec<c_int> {
 
 fn option(file: c_int, name: c_int) -> Option<c_int> {
     let (mut value, mut len) = (0 as c_int, 4 as libc::socklen_t);
-    // SAFETY: the value and the length live during the call.
+    // SAFETY: the value and the length are valid during the call.
     let got =
         unsafe { libc::getsockopt(file, libc::SOL_SOCKET, name, (&raw mut value).cast::<c_void>(), &raw mut len) };
     (got == 0).then_some(value)
@@ -533,7 +533,7 @@ fn frame(kind: u32, far: u32, len: u64) -> Vec<u8> {
 }
 
 fn send(bytes: &[u8]) -> bool {
-    // SAFETY: the bytes live during the call.
+    // SAFETY: the bytes are valid during the call.
     sockets().into_iter().all(|socket| unsafe { libc::write(socket, bytes.as_ptr().cast(), bytes.len()) } > 0)
 }
 
@@ -588,7 +588,7 @@ fn forges(how: &str) {
 /// Sends an open file with an empty note.
 fn give_file() {
     let mut body = [&frame(3, 0, 2)[..], &[12, 0]].concat();
-    // SAFETY: zeros are a valid structure, and the data it points to lives during the call.
+    // SAFETY: zeros are a valid structure, and the data it points to is valid during the call.
     unsafe {
         let mut part = libc::iovec { iov_base: body.as_mut_ptr().cast(), iov_len: body.len() };
         let mut space = [0u64; 8];

@@ -187,7 +187,7 @@ extern "C" fn run_module(
     }
 }
 
-/// Returns the host's module that has the first function twice under one name.
+/// Returns a module of the host that contains the first function twice under one name.
 fn two_functions(module: *const c_void) -> *const c_void {
     // SAFETY: a module is a pointer; this one is lent for the call and is not dropped.
     let module = std::mem::ManuallyDrop::new(unsafe { std::mem::transmute::<*const c_void, Module>(module) });
@@ -232,7 +232,7 @@ declare_pass! {
 }
 
 declare_pass! {
-    /// Fails with a status that there is not.
+    /// Fails with a status that does not exist.
     function pass ENDS_ODDLY = "zoo.EndsOddly" { opt_level: 0, run: same }
 }
 
@@ -246,7 +246,7 @@ fn same(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Says neither that it failed nor that it did not.
+    /// Reports neither success nor failure.
     module pass MODULE_ENDS_ODDLY = "zoo.ModuleEndsOddly" { opt_level: 0, run: same_module }
 }
 
@@ -291,7 +291,7 @@ fn forges_module(_: &Module, _: &Ctx) -> Result<Module, PassError> {
 }
 
 declare_pass! {
-    /// Returns another body, although nothing changed.
+    /// Returns a different body, although nothing changed.
     function pass EQUAL_COPY = "zoo.EqualCopy" { opt_level: 0, run: equal_copy }
 }
 
@@ -311,7 +311,7 @@ struct Slice {
 /// Seals a body from sections, after changing their pointers and lengths.
 fn seal(sections: &Sections, change: impl FnOnce(&mut [Slice])) -> Result<Body, PassError> {
     extern "C" fn keep(data: *mut c_void, bytes: Bytes) {
-        // SAFETY: `data` is the text below, and the bytes live during the call.
+        // SAFETY: `data` is the text below, and the bytes are valid during the call.
         unsafe { (*data.cast::<Vec<u8>>()).extend_from_slice(std::slice::from_raw_parts(bytes.ptr, bytes.len)) }
     }
     let view = sections.raw();
@@ -331,7 +331,7 @@ fn seal(sections: &Sections, change: impl FnOnce(&mut [Slice])) -> Result<Body, 
 }
 
 declare_pass! {
-    /// Gives ids to the host that lead nowhere.
+    /// Passes invalid ids to the host.
     function pass DANGLES = "zoo.Dangles" {
         opt_level: 0,
         options: Dangling {
@@ -359,7 +359,7 @@ fn dangles(body: &Body, options: &Dangling, _: &Ctx) -> Result<Body, PassError> 
 }
 
 declare_pass! {
-    /// Tells the host wrong addresses and lengths of sections.
+    /// Passes wrong addresses and lengths of sections to the host.
     function pass LIES = "zoo.Lies" {
         opt_level: 0,
         options: Lie {
@@ -388,7 +388,7 @@ fn lies(body: &Body, options: &Lie, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Gives the host two functions of one name.
+    /// Returns two functions of one name to the host.
     module pass TWO_OF_ONE_NAME = "zoo.TwoOfOneName" { opt_level: 0, run: same_module }
 }
 

@@ -41,7 +41,7 @@ declare_pass! {
 }
 
 declare_pass! {
-    /// Claims it again.
+    /// Claims to establish the same property.
     pub function pass CLAIMS_AND_KEEPS = "claims.ClaimsAgain" {
         opt_level: 0,
         establishes: ["claims.plain"],
@@ -66,7 +66,7 @@ declare_pass! {
 }
 
 declare_pass! {
-    /// Goes to another folder.
+    /// Changes the current folder.
     pub module pass LEAVES = "claims.Leaves" { opt_level: 0, run: leaves }
 }
 

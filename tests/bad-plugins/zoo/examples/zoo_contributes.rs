@@ -15,29 +15,29 @@ export_plugin! {
 }
 
 declare_config! {
-    /// How many there may be.
+    /// Maximum number of items.
     ///
-    /// Of everything.
+    /// It applies to each kind of item.
     pub LIMIT: i64 = "zoo.limit" { default: 16, range: 0..=1024 }
 }
 
 declare_config! {
-    /// A part of one.
+    /// A fraction of a whole.
     pub RATE: f64 = "zoo.rate" { range: 0.0..=1.0 }
 }
 
 declare_config! {
-    /// Functions that are meant.
+    /// Names of the functions to change.
     pub NAMES: Vec<String> = "zoo.names" { default: ["main"] }
 }
 
 declare_config! {
-    /// How deep loops are unrolled.
+    /// Maximum nesting of unrolled loops.
     pub DEPTH: i64 = "zoo.unroll.depth" { default: 8, range: ..=64 }
 }
 
 declare_config! {
-    /// Whether unrolled loops are written out.
+    /// True if unrolled loops are written out.
     pub EXPLICIT: bool = "zoo.unroll.explicit" { default: true }
 }
 
@@ -92,7 +92,7 @@ fn unwraps(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Tells the config values that it sees.
+    /// Reports the config values that it sees.
     pub module pass ASKS = "zoo.Asks" { opt_level: 0, preserves: ["all"], run: asks }
 }
 
@@ -130,7 +130,7 @@ fn claims(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Breaks what it needs, and claims to keep it.
+    /// Breaks its required property, and claims to keep it.
     pub function pass MERGES = "zoo.Merges" {
         opt_level: 0,
         requires: ["zoo.two_used"],
@@ -149,12 +149,12 @@ declare_pass! {
 }
 
 declare_pass! {
-    /// Needs what cannot be checked.
+    /// Requires a property that cannot be checked.
     pub function pass NEEDS_PANIC = "zoo.NeedsPanic" { opt_level: 0, requires: ["zoo.panics"], run: nothing }
 }
 
 declare_pass! {
-    /// Needs what nobody knows.
+    /// Requires an unknown property.
     pub function pass NEEDS_NOBODY = "zoo.NeedsNobody" { opt_level: 0, requires: ["zoo.no_dataflows"], run: nothing }
 }
 
@@ -208,7 +208,7 @@ fn two_used(body: &Body, ctx: &Ctx) -> Result<(), PassError> {
 }
 
 declare_property! {
-    /// Nobody will ever know.
+    /// A property whose checker panics.
     pub PANICS = "zoo.panics" { check: panics }
 }
 
@@ -218,7 +218,7 @@ fn panics(_: &Body, _: &Ctx) -> Result<(), PassError> {
 }
 
 declare_property! {
-    /// What a pass says is believed.
+    /// A property without a checker, so that claims are trusted.
     pub UNCHECKED = "zoo.unchecked" {}
 }
 
@@ -234,7 +234,7 @@ declare_composite! {
 }
 
 declare_composite! {
-    /// Comes late.
+    /// Runs at opt_level 2 and above.
     pub LATE = "zoo.Late" { opt_level: 2, passes: ["zoo.Asks"] }
 }
 

@@ -334,7 +334,7 @@ fn ending(_: &Body, _: &Ctx) -> Result<(), PassError> {
 }
 
 declare_pass! {
-    /// Needs what cannot be checked.
+    /// Requires a property that cannot be checked.
     pub function pass CHECKED = "zoo.NeedsEnding" { opt_level: 0, requires: ["zoo.ending"], run: nothing }
 }
 

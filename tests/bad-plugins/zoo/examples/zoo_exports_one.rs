@@ -8,6 +8,6 @@ mod exports;
 const NUMBER: u32 = 1;
 
 export_plugin! {
-    /// Tells its number, 1.
+    /// Reports its number, 1.
     module pass "zoo.NumberOne" { opt_level: 0, run: exports::tell }
 }

@@ -8,6 +8,6 @@ mod exports;
 const NUMBER: u32 = 2;
 
 export_plugin! {
-    /// Tells its number, 2.
+    /// Reports its number, 2.
     module pass "zoo.NumberTwo" { opt_level: 0, run: exports::tell }
 }

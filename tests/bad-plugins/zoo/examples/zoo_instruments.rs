@@ -16,12 +16,12 @@ declare_pass! {
 }
 
 declare_pass! {
-    /// Needs the first one.
+    /// Requires `zoo.First`.
     pub function pass SECOND = "zoo.Second" { opt_level: 1, required: ["zoo.First (>= 0.1)"], run: second }
 }
 
 declare_pass! {
-    /// Needs the second one.
+    /// Requires `zoo.Second`.
     pub module pass THIRD = "zoo.Third" { opt_level: 2, required: ["zoo.Second"], run: third }
 }
 
@@ -74,20 +74,20 @@ fn fails(_: &Module, ctx: &Ctx) -> Result<Module, PassError> {
 }
 
 declare_instrument! {
-    /// Writes down how it is called.
+    /// Records its calls.
     ///
-    /// It fails, panics and vetoes where its options say so.
+    /// It fails, panics and vetoes as its options specify.
     pub RECORDER = "zoo.Recorder" {
         options: RecorderOptions {
-            /// How it calls itself.
+            /// The name that it records.
             name: String = "a",
-            /// The event that gives an error.
+            /// The event in which it returns an error.
             fails: String = "",
-            /// The event that panics; also `drop`.
+            /// The event in which it panics; also `drop`.
             panics: String = "",
             /// Passes that must not run.
             vetoes: Vec<String> = [],
-            /// Whether it reports what it sees.
+            /// True if it reports the events that it sees.
             talks: bool = false,
         },
         new: Recorder::new,
@@ -168,7 +168,7 @@ impl Drop for Recorder {
 }
 
 declare_instrument! {
-    /// Does nothing; what an instrument costs.
+    /// Does nothing, to measure the cost of an instrument.
     pub SILENT = "zoo.Silent" { new: silent }
 }
 

@@ -12,7 +12,7 @@ export_plugin! {
 }
 
 declare_pass! {
-    /// Calls an operator and asks for the legalization of the call.
+    /// Calls an operator and requests the legalization of the call.
     pub function pass LEGALIZES = "zoo.Legalizes" {
         opt_level: 0,
         options: Options {
@@ -56,7 +56,7 @@ fn panics(_: Call<'_>) -> Result<Legalized, InferError> {
     panic!("the legalization lost its way");
 }
 
-/// The result has another data type than the call.
+/// The data type of the result differs from that of the call.
 const OTHER_TYPE: OpDecl = OpDecl { name: "zoo.other_type", legalize: Some(other_type), ..PANICS };
 
 fn other_type(call: Call<'_>) -> Result<Legalized, InferError> {

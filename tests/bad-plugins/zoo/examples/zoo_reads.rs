@@ -1,4 +1,4 @@
-//! Has a reader for files that another plugin reads, too.
+//! A plugin with a reader for files that another plugin also reads.
 #![forbid(unsafe_code)]
 
 use plugin_api::prelude::*;

@@ -1,4 +1,4 @@
-//! Has a reader for files that another plugin reads, too, with the same name.
+//! A plugin with a reader for files that another plugin also reads, under the same name.
 #![forbid(unsafe_code)]
 
 use plugin_api::prelude::*;

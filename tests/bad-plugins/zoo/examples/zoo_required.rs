@@ -15,7 +15,7 @@ declare_pass! {
 }
 
 declare_pass! {
-    /// Needs one of a high opt_level.
+    /// Requires a pass with a high opt_level.
     pub module pass NEEDS_HIGH = "zoo.NeedsHigh" { opt_level: 0, required: ["zoo.High"], run: needs_high }
 }
 

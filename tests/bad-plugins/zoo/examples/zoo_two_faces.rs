@@ -8,7 +8,7 @@ use plugin_api::declare::declarations::{PassDecl, PluginDecl};
 use plugin_api::prelude::*;
 
 declare_pass! {
-    /// Stands in the file.
+    /// Described by the metadata in the file.
     pub function pass SHOWN = "zoo.Shown" { opt_level: 0, run: nothing }
 }
 

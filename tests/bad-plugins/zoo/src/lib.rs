@@ -43,7 +43,7 @@ fn notes(module: &Module, _: &Ctx) -> Result<Module, PassError> {
 }
 
 declare_pass! {
-    /// Panics with a text in the program.
+    /// Panics with a static string.
     pub function pass AS_TEXT = "zoo.PanicsAsText" { opt_level: 0, run: as_text }
 }
 
@@ -53,7 +53,7 @@ fn as_text(_: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Panics with a text that it makes.
+    /// Panics with a formatted string.
     pub function pass AS_STRING = "zoo.PanicsAsString" { opt_level: 0, run: as_string }
 }
 
@@ -63,7 +63,7 @@ fn as_string(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Panics with something that is not a text.
+    /// Panics with a value that is not a string.
     pub function pass AS_NUMBER = "zoo.PanicsAsNumber" { opt_level: 0, run: as_number }
 }
 
@@ -72,7 +72,7 @@ fn as_number(_: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Panics with something that panics again when it is dropped.
+    /// Panics with a value that panics again when it is dropped.
     pub module pass IN_DROP = "zoo.PanicsInDrop" { opt_level: 0, run: in_drop }
 }
 
@@ -93,7 +93,7 @@ fn in_drop(_: &Module, _: &Ctx) -> Result<Module, PassError> {
 static KEPT: Mutex<Option<(Sender<()>, JoinHandle<String>)>> = Mutex::new(None);
 
 declare_pass! {
-    /// Gives its context to a thread, which asks it at once, and again when `zoo.AsksLater` says so.
+    /// Passes its context to a thread, which queries it at once, and again when `zoo.AsksLater` runs.
     pub module pass KEEPS = "zoo.Keeps" { opt_level: 0, run: keeps }
 }
 
@@ -121,7 +121,7 @@ fn asked(ctx: &Ctx) -> String {
 }
 
 declare_pass! {
-    /// Lets the thread of `zoo.Keeps` ask once more.
+    /// Makes the thread of `zoo.Keeps` query its context again.
     pub module pass ASKS_LATER = "zoo.AsksLater" { opt_level: 0, run: asks_later }
 }
 
