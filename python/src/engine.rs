@@ -27,7 +27,7 @@ pub(crate) fn current(_: Python<'_>) -> PyResult<Arc<Engine>> {
     engine.clone().ok_or_else(not_loaded)
 }
 
-/// Changes the engine. Runs that have begun keep the one that they began with.
+/// Changes the engine. Runs that have begun keep the engine with which they began.
 pub(crate) fn change<R>(f: impl FnOnce(&mut Engine) -> PyResult<R>) -> PyResult<R> {
     let mut engine = ENGINE.write().unwrap_or_else(PoisonError::into_inner);
     f(Arc::make_mut(engine.as_mut().ok_or_else(not_loaded)?))
@@ -123,7 +123,7 @@ pub(crate) fn pass_facts<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py
     Ok(facts)
 }
 
-/// Describes the properties that pass options and context options share.
+/// Describes the properties shared by pass options and context options.
 fn described<'py>(
     py: Python<'py>,
     name: &str,

@@ -91,7 +91,7 @@ impl Array {
         to.copy_from_slice(py, self.0.bytes())
     }
 
-    /// Returns its memory, unless something else in the host uses it.
+    /// Returns the memory of the array, unless something else in the host uses it.
     fn memory(&self) -> Option<Memory> {
         Some(Memory { address: self.0.address()?, tensor: self.0.clone() })
     }

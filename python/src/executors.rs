@@ -24,7 +24,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Named {
 /// The executors of the process. Modules derive their own from them, so that a library is located once.
 static PROCESS: Mutex<Vec<(Backend, Executor)>> = Mutex::new(Vec::new());
 
-/// Returns an executor that shares its kernels with nothing.
+/// Returns an executor with its own kernels.
 pub(crate) fn fresh(Named(backend): Named) -> Result<Executor, Error> {
     let mut all = PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, executor)) = all.iter().find(|(known, _)| *known == backend) {

@@ -105,7 +105,7 @@ impl Module {
         hash_of(&self.0.addr())
     }
 
-    /// Returns the number of bindings in its functions, which are counted once.
+    /// Returns the number of bindings in the functions of the module, each function counted once.
     #[getter]
     fn n_bindings(&self) -> usize {
         *self.1.get_or_init(|| self.0.n_bindings())
@@ -146,7 +146,7 @@ pub(crate) fn read_module(
 }
 
 /// Reads a module from a file in any format. `format` determines the format; without it, the name or the content of the
-/// file does. `options` are those of the reader.
+/// file does. `options` are passed to the reader.
 #[pyfunction]
 #[pyo3(signature = (path, format = None, strict = false, options = Vec::new()))]
 pub(crate) fn load_model(
@@ -160,7 +160,7 @@ pub(crate) fn load_model(
     read_input(py, || Ok(Input::file_as(path, format)?.strict(strict).format_options(options)))
 }
 
-/// Reads a module from bytes in a format that a plugin reads. `options` are those of the reader.
+/// Reads a module from bytes in a format that a plugin reads. `options` are passed to the reader.
 #[pyfunction]
 pub(crate) fn load_bytes(
     py: Python<'_>,

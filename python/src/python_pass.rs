@@ -35,7 +35,7 @@ pub(crate) fn keep(py: Python<'_>, error: PyErr) -> PassError {
     PassError::new(message)
 }
 
-/// The result or exception of a pass that Python called itself, and its seconds.
+/// The result or exception of a pass that Python called itself, and the time in seconds.
 #[derive(FromPyObject)]
 pub(crate) struct Called(Outcome, f64);
 
@@ -46,7 +46,7 @@ enum Outcome {
 }
 
 impl Called {
-    /// Converts it to the form that a run takes; an exception is kept as if the run had called the pass.
+    /// Converts the result to the form that a run takes; an exception is kept as if the run had called the pass.
     pub(crate) fn result(self, py: Python<'_>) -> (Result<ir::Module, PassError>, Duration) {
         let result = match self.0 {
             Outcome::Returned(module) => Ok(module.get().0.clone()),
@@ -56,9 +56,10 @@ impl Called {
     }
 }
 
-/// Adds a module pass that is a Python function, and returns its full name: `name` if that has a namespace, and
-/// otherwise one in the namespace `python`. If the name is taken and has a namespace, with `strict`, the pass replaces
-/// an earlier pass from Python, and raises an error for the pass of a plugin; otherwise a number is added to the name.
+/// Adds a module pass that is a Python function, and returns its full name: `name` if it has a namespace, and
+/// otherwise a name in the namespace `python`. If the name is taken, a number is added to it. With `strict`, a name
+/// with a namespace stays: the pass then replaces an earlier pass from Python, and raises an error if the name belongs
+/// to a pass of a plugin.
 #[pyfunction]
 pub(crate) fn register(
     py: Python<'_>,
@@ -96,7 +97,7 @@ fn full_name(engine: &Engine, name: &str, strict: bool) -> String {
     (2..).map(|number| format!("{name}_{number}")).find(|name| !is_taken(name)).unwrap_or(name)
 }
 
-/// Creates a module pass: `function` takes a handle of a module and returns one.
+/// Creates a module pass: `function` takes a handle of a module and returns a handle.
 fn made(info: PassInfo, function: Py<PyAny>) -> MadePass {
     create_module_pass(PassInfo { sequential: true, ..info }, move |module, _| {
         Python::attach(|py| called(py, &function, module).map_err(|error| keep(py, error)))

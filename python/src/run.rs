@@ -115,7 +115,7 @@ pub(crate) fn ended(py: Python<'_>, engine: &Engine, report: Result<RunReport, E
     })
 }
 
-/// Strips the text of the Python exception from a host error, because the exception itself has it.
+/// Strips the text of the Python exception from a host error, because the exception itself contains it.
 fn place<'e>(error: &'e str, raised: &str) -> &'e str {
     error.split_once(raised).map_or(error, |(place, _)| place.trim_end_matches([':', ' ']))
 }

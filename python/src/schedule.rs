@@ -80,7 +80,8 @@ impl Schedule {
         })
     }
 
-    /// Returns the block with a name. Raises an error, which lists similar names, if there is none, or more than one.
+    /// Returns the block with the given name. If there is no such block, or more than one, raises an error that lists
+    /// similar names.
     fn get_block(&mut self, py: Python<'_>, name: &str) -> PyResult<ScheduleBlock> {
         let number = self.0.blocks().iter().filter(|block| block.name == name).count();
         self.with(py, |own| match number {
@@ -90,7 +91,7 @@ impl Schedule {
         .map(ScheduleBlock)
     }
 
-    /// Returns the names of the buffers that a block reads, and of those that it writes.
+    /// Returns the names of the buffers that a block reads, and of the buffers that it writes.
     fn buffers(&mut self, py: Python<'_>, block: &ScheduleBlock) -> PyResult<(Vec<String>, Vec<String>)> {
         let info = self.with(py, |own| own.block_info(block.0))?;
         let names = |of: &[BufferInfo]| of.iter().map(|buffer| buffer.name.clone()).collect();

@@ -1,4 +1,4 @@
-//! Instruments that are Python objects, and the one that checks for Ctrl-C between passes.
+//! Instruments that are Python objects, and the instrument that checks for Ctrl-C between passes.
 
 use crate::module::Module;
 use crate::python_pass::keep;

@@ -34,8 +34,8 @@ struct Expander<'a, 'py> {
 }
 
 /// Returns the parameters, the body, the result type and the purity of a Relax function. A variable with the name and
-/// type of one of `known`, a dict by name, becomes that object; `known` has the variables of the function that this
-/// function was made from.
+/// type of one of `known`, a dict by name, becomes that object; `known` contains the variables of the function that
+/// this function was made from.
 #[pyfunction]
 pub(crate) fn expand<'py>(
     py: Python<'py>,

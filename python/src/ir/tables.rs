@@ -46,7 +46,7 @@ impl Tables {
         Ok(var)
     }
 
-    /// Returns the known variable with a name, class and type, and removes it from the known ones.
+    /// Returns the known variable with a name, class and type, and removes it from the known variables.
     pub(crate) fn take_known<'py>(
         &mut self,
         py: Python<'py>,

@@ -378,7 +378,7 @@ impl<'a, 'py> Expander<'a, 'py> {
         value.attr(key).and_then(|attr| attr.as_str()).unwrap_or_default().to_string()
     }
 
-    /// Closes a region, which becomes a statement of the surrounding one.
+    /// Closes a region, which becomes a statement of the surrounding region.
     fn close(&mut self) -> PyResult<()> {
         let mut open = self.open.pop().ok_or_else(broken)?;
         let header = open.header;

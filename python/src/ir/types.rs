@@ -152,7 +152,7 @@ impl Draft {
         }))
     }
 
-    /// Converts a Python type; an unknown type becomes that of any value.
+    /// Converts a Python type; an unknown type becomes the type of any value.
     fn known_type(&mut self, ty: &Bound<'_, PyAny>, depth: usize) -> PyResult<Type> {
         Ok(self.owned_type(ty, depth)?.unwrap_or(Type::Object))
     }
