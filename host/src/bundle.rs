@@ -116,7 +116,7 @@ pub struct Bundle {
     pub failed: Failed,
     /// The messages of the run up to and including the failure, as JSON lines in the form of `--message-format json`.
     pub messages: Vec<Value>,
-    /// Outcomes of the passes before the one that failed.
+    /// Outcomes of the passes before the failed pass.
     pub past: Vec<Outcome>,
     /// Lockfile entries of the plugins.
     pub lock: String,

@@ -43,7 +43,7 @@ impl<'o> Vocabulary<'o> {
         self.ops.op_info(op).is_some_and(|info| info.attrs.iter().any(|known| known.name == attr))
     }
 
-    /// Returns the first operator of the list that is declared; if none is, the last one.
+    /// Returns the first operator of the list that is declared; if none is, the last operator.
     fn first<'n>(&self, names: &[&'n str]) -> &'n str {
         names.iter().copied().find(|name| self.has(name)).unwrap_or(names[names.len() - 1])
     }

@@ -77,7 +77,7 @@ pub fn compare(native: &Native, body: &Body, extent: i64, seed: u64) -> Verdict 
             Verdict::Same { interpreted, native, first }
         }
         (Ok(_), Ok(_), Ok(_)) => Verdict::Differs("other bits".to_string()),
-        // If several indices are out of bounds, the first one depends on the order of iterations.
+        // If several indices are out of bounds, the first such index depends on the order of iterations.
         (Err(expected), Err(found), Err(_)) if discriminant(&expected.kind) == discriminant(&found.kind) => {
             Verdict::Fault(found)
         }

@@ -252,7 +252,8 @@ fn a_string_is_no_statement() {
     refused(&module(X, "\"\"\"doc\"\"\"\nreturn x"), "a string is not a statement", "\"\"\"doc\"\"\"");
 }
 
-/// Variables are declared as TVM prints them: those of a signature above its function, those of a body in that body.
+/// Variables are declared as TVM prints them: variables of a signature above its function, variables of a body in that
+/// body.
 #[test]
 fn symbolic_variables_are_declared_where_they_come_in() {
     let body = "n = T.int64()\ny = R.match_cast(x, R.Tensor((n, 4)))\n@R.function\ndef one(a: R.Tensor((n, 4))):\n    \

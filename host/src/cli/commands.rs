@@ -117,7 +117,7 @@ pub(in crate::cli) enum Command {
     /// programs.
     ///
     /// Passes run first only if --passes or --pipeline is given. An LLVM library is needed; `passhost doctor` shows which
-    /// one is found. A shared library also needs a linker: `cc`, `clang`, `ld.lld`, or that of Rust.
+    /// one is found. A shared library also needs a linker: `cc`, `clang`, `ld.lld`, or Rust's linker.
     #[command(after_help = "Examples:
   passhost emit model.py --passes relax.LegalizeOps --kind asm
   passhost emit kernels.py --function matmul --kind llvm-ir -o matmul.ll

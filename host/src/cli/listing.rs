@@ -10,7 +10,7 @@ use crate::report::error::{Error, Problem};
 use crate::report::{Grade, Report};
 use std::path::PathBuf;
 
-/// Returns the path of the manifest: the given one, or the one that is found from the current folder.
+/// Returns the given path of the manifest; by default, the path of the manifest found from the current folder.
 pub(super) fn manifest_path(arg: Option<&PathBuf>) -> Result<PathBuf, Error> {
     let path = match arg {
         Some(path) => path.clone(),

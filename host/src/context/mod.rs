@@ -112,7 +112,7 @@ impl Default for Scope {
 /// The context of passes (TVM's `PassContext`): opt_level, required and disabled passes, config, target, instruments.
 ///
 /// It is created by [`PassContext::builder`], and entered by [`PassContext::enter`] or by a run. Clones are the same context. A context
-/// entered inside another one inherits nothing, unless it is built with [`inherit`](ContextBuilder::inherit).
+/// entered inside another context inherits nothing, unless it is built with [`inherit`](ContextBuilder::inherit).
 #[derive(Clone)]
 pub struct PassContext {
     settings: Arc<Settings>,

@@ -426,7 +426,7 @@ impl Engine {
     }
 
     /// Returns the owners that may be called while a plan runs: those of its passes and instruments, of checkers for properties that its
-    /// passes require or establish, and of all operators, because any pass may add those to a module.
+    /// passes require or establish, and of all operators, because any pass may add them to a module.
     pub(crate) fn needed(&self, plan: &Plan) -> BTreeSet<OwnerId> {
         let registry = &self.registry;
         let passes = plan.passes(registry);

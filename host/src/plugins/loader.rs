@@ -110,8 +110,8 @@ fn fits(file: &Path, plugin: &PluginHead, version: Option<&VersionReq>, api: Opt
     Ok(())
 }
 
-/// Opens a plugin: loads the library, compares its entry table with the metadata, checks layouts, and initializes it. Loads the file that was
-/// listed, even if its path now leads to another one.
+/// Opens a plugin: loads the library, compares its entry table with the metadata, checks layouts, and initializes it. Loads the file that
+/// was listed, even if its path now leads to a different library.
 ///
 /// # Errors
 /// The first step of the handshake that fails.
@@ -139,8 +139,7 @@ pub(crate) fn open_as(listed: &Listed, library: &Library) -> Result<OpenPlugin, 
         return Err(refuse(file, error.to_string(), error.help()));
     }
     type Symbol = unsafe extern "C" fn() -> *const c_void;
-    // SAFETY: the metadata section says that the library was made by `export_plugin!`, which defines the symbol with
-    // this signature.
+    // SAFETY: the metadata section states that the library was made by `export_plugin!`, which defines the symbol with this signature.
     let symbol = unsafe { library.get::<Symbol>(ENTRY_SYMBOL.as_bytes()) };
     let symbol = symbol.map_err(|_| {
         let message = format!("has metadata, but the symbol `{ENTRY_SYMBOL}` is missing");

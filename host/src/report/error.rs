@@ -389,7 +389,7 @@ impl Error {
     /// own error.
     ///
     /// # Errors
-    /// All of them as one.
+    /// All errors as one.
     pub(crate) fn unless_any<T>(errors: impl IntoIterator<Item = Error>, result: Result<T, Error>) -> Result<T, Error> {
         let each = |error| match error {
             Error::Several(errors) => errors,
@@ -448,8 +448,8 @@ impl Error {
         }
     }
 
-    /// Returns the reports to show: a single one, or one for each diagnostic of the input or problem of the manifest. If there are many,
-    /// returns the first ones, and the number of the others.
+    /// Returns the reports to show: a single report, or a report for each diagnostic of the input or problem of the manifest. If there
+    /// are many, returns the first reports, and the number of the others.
     pub fn reports(&self) -> Vec<Report> {
         match self {
             Error::Input { origin, text, error } => {

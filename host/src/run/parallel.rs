@@ -1,5 +1,5 @@
-//! Runs passes over functions and verifies them on several threads. Results, diagnostics and errors are those of one thread, in the same
-//! order.
+//! Runs passes over functions and verifies them on several threads. Results, diagnostics and errors are the same as on one thread, in
+//! the same order.
 
 use crate::verify::Affected;
 use passhost_lang::ir::Body;

@@ -1,4 +1,4 @@
-//! Checks contracts: the properties that a pass requires, and those that it claims to establish or preserve.
+//! Checks contracts: the properties that a pass requires, and the properties that it claims to establish or preserve.
 
 use super::calls::skips;
 use super::claims::Claimant;

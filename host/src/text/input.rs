@@ -166,7 +166,7 @@ impl Input {
         }
     }
 
-    /// Returns all bytes for a reader of a plugin, which are mapped if the input is a file.
+    /// Returns all bytes for a plugin's reader. If the input is a file, the bytes are mapped.
     pub(super) fn bytes(&self) -> Result<Bytes, Error> {
         match &self.contents {
             Contents::Text(text) => Ok(Bytes::from(Arc::<[u8]>::from(Arc::clone(text)))),

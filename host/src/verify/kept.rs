@@ -88,7 +88,7 @@ impl<'u> KeptParts<'u> {
     }
 }
 
-/// Returns true if the tables of a function begin with all entries of those of another function.
+/// Returns true if the tables of a function begin with all entries of the tables of another function.
 fn begins_with(new: &RawView<'_>, old: &RawView<'_>) -> bool {
     macro_rules! all {
         ($($table:ident),*) => { $(new.$table().starts_with(old.$table()))&&* };

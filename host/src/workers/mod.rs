@@ -49,7 +49,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use worker::Worker;
 
-/// The isolation of plugins: which ones run in their own processes, and how these processes are started.
+/// Settings for plugins that run in their own processes.
 #[derive(Clone, Debug, Default)]
 pub struct Isolation {
     /// The worker program: one that calls [`worker`] first, such as the command line.

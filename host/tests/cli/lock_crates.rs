@@ -114,7 +114,8 @@ fn files_of_settings_are_locked() {
     }
 }
 
-/// Build scripts run before the library exists, so those of path dependencies are checked before anything is built.
+/// Build scripts run before the library exists, so the build scripts of path dependencies are checked before anything
+/// is built.
 #[test]
 fn crates_by_path_are_locked_before_they_are_built() {
     let case = mine("by_path", SOURCE);

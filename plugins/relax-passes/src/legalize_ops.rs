@@ -314,7 +314,7 @@ struct PrimCall {
 }
 
 impl PrimCall {
-    /// Returns true if, among calls of one form, it differs only in the values of the form.
+    /// Returns true if the call differs from other calls of its form only in the values of the form.
     fn is_of_form(&self, body: &Body) -> bool {
         self.args.iter().all(|(arg, place)| place.is_some() || arg.value(body).0.is_leaf())
     }

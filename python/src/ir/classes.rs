@@ -15,7 +15,7 @@ macro_rules! classes {
             $(#[doc = $name] $kind,)*
         }
 
-        /// Classes of the package: those with objects that the host creates, and those that are only recognized.
+        /// Classes of the package: classes whose objects the host creates, and classes that are only recognized.
         #[allow(dead_code, reason = "some are only looked for")]
         pub(crate) struct Classes {
             $(pub(crate) $field: Py<PyType>,)*

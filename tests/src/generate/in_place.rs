@@ -69,7 +69,8 @@ struct Writer<'c> {
     n: usize,
 }
 
-/// Returns the text of a module whose function `main` updates values in place, in a dataflow block or outside of one.
+/// Returns the text of a module whose function `main` updates values in place, in a dataflow block or outside of a
+/// block.
 pub fn in_place_module(c: &Choices<'_>) -> String {
     let param = |(memory, name): (usize, &str)| Known { name: name.to_string(), memory };
     let tensors = ["x", "y"].into_iter().enumerate().map(param).collect();

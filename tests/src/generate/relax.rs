@@ -248,7 +248,7 @@ impl<'g, 'b> Relax<'g, 'b> {
             24 => self.literal(b),
             27 => b.prim_value(dim(self.c, &self.syms.borrow())),
             25 if ops.has("relax.concat") => self.concat(b),
-            // Nested calls: the builder names the inner ones.
+            // Nested calls: the builder names the inner calls.
             26 => {
                 let inner = self.unary(b);
                 b.call("relax.nn.relu", &[inner])

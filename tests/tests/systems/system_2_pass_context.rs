@@ -7,8 +7,8 @@ use plugin_api::declare::pass::Ctx;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// Returns a pass that records three contexts: the one that it receives, the current one, and the context of the
-/// program.
+/// Returns a pass that records three contexts: the context that it receives, the current context, and the
+/// context of the program.
 fn seeing(name: &str, log: &Log) -> MadePass {
     let log = log.clone();
     create_function_pass(info(name, 0, &[]), move |body, ctx| {

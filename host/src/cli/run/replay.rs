@@ -29,7 +29,8 @@ pub(in crate::cli) struct ReplayArgs {
     pub(in crate::cli) output: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) manifest: ManifestArg,
-    /// Runs the current plugins of the manifest. Default: plugins that differ from those of the bundle are refused.
+    /// Runs the current plugins of the manifest. Default: plugins that differ from the plugins in the bundle are
+    /// refused.
     #[arg(long)]
     pub(in crate::cli) with_current_plugins: bool,
     /// Runs only this pass.
@@ -147,7 +148,7 @@ pub(in crate::cli) fn replay(
     result
 }
 
-/// Remedy for plugins that differ from those of the bundle.
+/// Remedy for plugins that differ from the plugins in the bundle.
 const OTHERS: &str = "use the manifest and the plugins of the failed run, or --with-current-plugins";
 
 fn other_plugins(error: Error) -> Error {

@@ -27,7 +27,7 @@ pub(in crate::cli) struct BisectArgs {
     /// Finds the changed plugin, instead of the pass, that makes --until hold or changes the result.
     ///
     /// Each lockfile is next to its manifest (`old/passes.lock`, `old/passes.toml`), whose plugins must match the
-    /// lockfile. All other settings are those of the second manifest.
+    /// lockfile. All other settings come from the second manifest.
     #[arg(long, num_args = 2, value_names = ["OLD.lock", "NEW.lock"], conflicts_with_all = ["output", "manifest", "locked"])]
     between: Option<Vec<PathBuf>>,
     /// The file for the module before the found pass. `passhost reduce` can shrink it.

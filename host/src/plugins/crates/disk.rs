@@ -26,7 +26,7 @@ impl Fact {
     }
 }
 
-/// Caches what was found. A new one is created when files may have changed.
+/// Caches the results of inspections. A new cache is created when files may have changed.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     facts: HashMap<OsString, Option<Fact>>,
@@ -94,8 +94,8 @@ impl Disk {
         found
     }
 
-    /// Returns the workspace folder of a crate, found by cargo's rules: the crate itself, the one that it names, or the nearest workspace
-    /// above it that does not exclude it.
+    /// Returns the workspace folder of a crate, found by cargo's rules: the crate itself, the workspace that it names, or the nearest
+    /// workspace above it that does not exclude it.
     pub(super) fn workspace_root(&mut self, folder: &Path, own: &toml::Table) -> PathBuf {
         if own.contains_key("workspace") {
             return folder.to_path_buf();

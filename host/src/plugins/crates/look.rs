@@ -210,7 +210,7 @@ impl Look<'_> {
         Ok(Found { path, copy: None, stale: is_recorded || !plugin.is_fresh(), digests: None })
     }
 
-    /// Builds all crates of one workspace at once. If that fails, builds each separately, to find the ones at fault.
+    /// Builds all crates of one workspace at once. If that fails, builds each separately, to find the faulty crates.
     pub(super) fn build_all(
         &mut self,
         root: &Path,

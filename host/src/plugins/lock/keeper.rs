@@ -159,7 +159,7 @@ impl Keeper {
         Look { survey: &mut self.survey, hashes: &mut self.hashes }
     }
 
-    /// Opens a library. With [`Mode::Locked`], makes a private copy, so that the hashed file is the one that is loaded.
+    /// Opens a library. With [`Mode::Locked`], makes a private copy, so that the hashed file is the file that is loaded.
     ///
     /// # Errors
     /// If the file does not exist, or cannot be copied.

@@ -1,5 +1,5 @@
-//! Finds the functions that a pass changed, and selects those to execute for the change. Functions are compared by the parts that affect
-//! their values. Attributes that do not affect execution are ignored, such as the kind of operator that a pass recognized.
+//! Finds the functions that a pass changed, and selects the functions to execute for the change. Functions are compared by the parts
+//! that affect their values. Attributes that do not affect execution are ignored, such as the kind of operator that a pass recognized.
 
 use super::steps::ValidatedStep;
 use super::units::{PRIMITIVE, Unit, is_entry, reach};

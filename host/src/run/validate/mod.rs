@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `steps` | an instrument that keeps the modules before and after each pass |
 //! | `units` | a function to execute, and the functions that it calls |
-//! | `changed` | the functions that a pass changed, and those to execute for the change |
+//! | `changed` | the functions that a pass changed, and the functions to execute for the change |
 //! | `cases` | the inputs to execute them with, some of them around constants in the code |
 //! | `coverage` | the coverage of the inputs |
 //! | `modes` | both modules in inference or training mode, if the contract names one of these modes |

@@ -99,7 +99,7 @@ struct Resized {
     divisor: Option<i64>,
 }
 
-/// Resizes images and volumes. The last layout is the one without a channel axis.
+/// Resizes images and volumes. The last layout is the layout without a channel axis.
 fn resize(call: Call<'_>, name: &str, layouts: [(&str, &[usize]); 2]) -> Legal {
     let layout = text(call, "layout").unwrap_or(layouts[1].0);
     let Some((_, axes)) = layouts.into_iter().find(|(known, _)| *known == layout) else {

@@ -246,7 +246,7 @@ impl Backward {
         Some(Backward { kind, axes, sizes, spatial, with_padding: flag(call, "count_include_pad") })
     }
 
-    /// Returns the window `back` positions before the last one that contains the element, and a condition that it
+    /// Returns the window `back` positions before the last window that contains the element, and a condition that it
     /// exists and contains the element.
     fn window(&self, k: usize, at: &TeExpr, back: &TeExpr, windows: &Dim) -> (TeExpr, TeExpr) {
         let (before, stride) = (self.spatial.padding[k].0, self.spatial.strides[k]);

@@ -76,7 +76,8 @@ fn scatter_nd(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// Replaces the elements of a slice by those of another tensor. An index before the start of the slice is not replaced.
+/// Replaces the elements of a slice by the elements of another tensor. An index before the start of the slice is not
+/// replaced.
 fn slice_scatter(call: Call<'_>) -> Legal {
     let te = Te::new("slice_scatter", call);
     let (x, source) = (te.input(0)?, te.input(1)?);

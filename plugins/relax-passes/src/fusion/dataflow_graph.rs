@@ -66,8 +66,8 @@ struct Patterns<'m, 'b> {
 }
 
 impl<'b> Patterns<'_, 'b> {
-    /// Returns the pattern of a binding. Two kinds of bindings never join a group, so they are opaque: those that take
-    /// a weight out of a tuple, and those that write to a value that no call of a dataflow block creates.
+    /// Returns the pattern of a binding. Two kinds of bindings never join a group, so they are opaque: bindings that
+    /// take a weight out of a tuple, and bindings that write to a value that no call of a dataflow block creates.
     fn of(&self, binding: Value<'b>) -> Pattern {
         let made = |memory: Value<'b>| memory.is_dataflow_var() && memory.as_call().is_some();
         if !self.in_place.writes(binding).into_iter().all(made) {

@@ -163,7 +163,7 @@ fn largest(storage: &Storage<'_>, types: &[BufferType]) -> BufferType {
     let of = i64::from(storage.dtype.bits()) * i64::from(storage.dtype.lanes());
     let size = |extent: &Dim, bits| Dim::binary(PrimOp::Mul, extent.clone(), Dim::int(bits, extent.dtype()));
     let sizes = types.iter().flat_map(|ty| ty.shape.iter().map(move |extent| size(extent, bits(ty))));
-    // The division is exact: a buffer with another data type is never larger than one with the data type of the
+    // The division is exact: a buffer with another data type is never larger than a buffer with the data type of the
     // storage.
     let mut analyzer = Analyzer::new();
     let most = sizes.reduce(|a, b| analyzer.greatest(a, b)).unwrap_or_else(|| Dim::int(0, DType::I32));

@@ -214,7 +214,7 @@ fn one_row(ty: &BufferType, elements: i64) -> BufferType {
     BufferType { tiled: false, ..ty.viewed(shape) }
 }
 
-/// Drops an added iterator whose value can only be 0, such as one over the rows of a 1x1 filter.
+/// Drops an added iterator whose value can only be 0, such as an iterator over the rows of a 1x1 filter.
 fn without_nothing(index: Value<'_>) -> Value<'_> {
     let is_nothing = |of: Value<'_>| {
         of.as_block_iter().is_some_and(|iter| number(iter.min) == Some(0) && number(iter.extent) == Some(1))

@@ -7,7 +7,7 @@ use plugin_api::schedule::{Accessed, BlockRef, BufferInfo, IterKind, LoopRef, Sc
 
 /// The loops inside and around a tile.
 struct Nest {
-    /// The loops over parts of the result: first those that threads share, then the others.
+    /// The loops over parts of the result: first the loops that threads share, then the others.
     shared: Vec<LoopRef>,
     outer: Vec<LoopRef>,
     /// The loops of the reduction.

@@ -1,4 +1,5 @@
-//! Passes, in addition to those of `zoo_instruments`, whose `required` lists TVM and passhost interpret differently.
+//! Passes whose `required` lists TVM and passhost interpret differently, in addition to the passes of
+//! `zoo_instruments`.
 #![forbid(unsafe_code)]
 
 use plugin_api::prelude::*;

@@ -1,4 +1,4 @@
-//! Measures runs, alternating with those of another program, so that other load on the machine affects both.
+//! Measures runs, alternating with runs of another program, so that other load on the machine affects both.
 
 use super::against::Opponent;
 use super::progress::Progress;
@@ -34,7 +34,7 @@ pub(super) enum Stopped {
 }
 
 /// Measures the requested number of runs, by default as many as take about a second. Also returns the result of the
-/// last one.
+/// last run.
 pub(super) fn measured(
     run: &mut dyn FnMut() -> Result<Value, Failure>,
     times: &Times,

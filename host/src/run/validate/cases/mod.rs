@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// One input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Case {
-    /// Number of the input among those of the function.
+    /// Number of the input, among the inputs of the function.
     pub number: usize,
     /// Seed of its values.
     pub seed: u64,
@@ -58,7 +58,7 @@ pub(super) enum Integers {
     Any,
     /// Any integers, except that parameters that determine positions and extents are from 0 to this.
     Positions(i64),
-    /// All values from 0 to this one.
+    /// All values from 0 to this value.
     All(i64),
 }
 

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 #[derive(Default)]
 pub(super) struct InLanes<'b> {
     var: Option<Value<'b>>,
-    /// Lanes of the expressions and names that have more than one.
+    /// The number of lanes of each expression and name that has more than one lane.
     lanes: HashMap<Value<'b>, Lanes>,
     /// Expressions with a part that differs between lanes in a way that no vector operation supports.
     impossible: HashSet<Value<'b>>,
