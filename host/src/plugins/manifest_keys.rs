@@ -35,7 +35,7 @@ const OWN: &[Key] = &[
         name: "pipelines",
         ty: "table",
         default: "no pipeline",
-        doc: "Pipelines by name. Each is a string of passes, as for `--passes`, or a table (see below).",
+        doc: "Pipelines by name. Each pipeline is a string of passes, as for `--passes`, or a table (see below).",
         example: "[pipelines]\ndefault = \"relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}\"\n",
     },
     Key {
@@ -74,8 +74,7 @@ const SETTINGS: &[Key] = &[
         name: "instruments",
         ty: "list of strings",
         default: "`[]`",
-        doc: "Instruments of plugins, with options in braces. Those of the manifest come first, then those of the \
-              pipeline, then those of `--instrument`.",
+        doc: "Plugin instruments, with options in braces. Order: manifest, pipeline, `--instrument`.",
         example: "instruments = [\"acme.Counter{every=2}\"]\n",
     },
     Key {
@@ -98,7 +97,7 @@ const SETTINGS: &[Key] = &[
         ty: "table",
         default: "nothing",
         doc: "Expected values of counters. A key is the full name of a pass or instrument, a dot, and the name of the counter; a value is an \
-              integer, or a comparison with one (`>=`, `<=`, `==`, `!=`, `>`, `<`). The run fails with exit code 1 if a counter differs. \
+              integer, or a comparison with an integer (`>=`, `<=`, `==`, `!=`, `>`, `<`). The run fails with exit code 1 if a counter differs. \
               Expectations about passes and instruments outside the plan are not checked. Like `--expect`.",
         example: "[expect]\n\"acme.GroupConvolutions.groups formed\" = \">= 8\"\n",
     },
@@ -139,7 +138,7 @@ const PLUGIN_KEYS: &[Key] = &[
     Key {
         name: "api",
         ty: "string",
-        default: "any that this passhost loads",
+        default: "any version that this passhost loads",
         doc: "A requirement on the plugin API version with which the plugin was built.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\napi = \"1.0\"\n",
     },
@@ -171,7 +170,7 @@ const PLUGIN_KEYS: &[Key] = &[
         name: "cpu",
         ty: "string",
         default: "no limit",
-        doc: "Limit of the total processor time of each process of the plugin, in whole seconds. The lower of this and `--plugin-cpu` applies.",
+        doc: "Limit on the total processor time of each process of the plugin, in whole seconds. The lower of this and `--plugin-cpu` applies.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\ncpu = \"60 s\"\n",
     },
     Key {
@@ -179,14 +178,14 @@ const PLUGIN_KEYS: &[Key] = &[
         ty: "list of strings",
         default: "`[]`",
         doc: "Files and folders that the process of the plugin may read, relative to the folder of the manifest. See [Isolation](isolation.md) \
-              for files that it can always read.",
+              for the files that are always readable.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nread = [\"tables\"]\n",
     },
     Key {
         name: "write",
         ty: "list of strings",
         default: "`[]`",
-        doc: "Files and folders that the process of the plugin may read and write. It does not change their modes, owners and times.",
+        doc: "Files and folders that the process of the plugin may read and write. Modes, owners and times cannot be changed.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nwrite = [\"cache\"]\n",
     },
     Key {
@@ -200,8 +199,8 @@ const PLUGIN_KEYS: &[Key] = &[
         name: "env",
         ty: "list of strings",
         default: "`[]`",
-        doc: "Environment variables for the process of the plugin, besides the usual ones: a name, or a prefix of names followed by `*`. See \
-              [Isolation](isolation.md) for the usual ones.",
+        doc: "Environment variables for the process of the plugin, besides the default variables: a name, or a prefix followed by `*`. See \
+              [Isolation](isolation.md) for the default variables.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nenv = [\"ACME_*\"]\n",
     },
 ];
@@ -247,7 +246,7 @@ mod tests {
 
 `passes.toml` lists the plugins and the default settings of runs. passhost looks for it in the current folder, in
 the folders above it, and next to the program itself;
-`--manifest FILE` selects another one. It is a [TOML](https://toml.io) file. Unknown keys and values of a wrong type are
+`--manifest FILE` selects a different file. It is a [TOML](https://toml.io) file. Unknown keys and values of a wrong type are
 errors; `passhost check` shows all of them at once.
 
 This page is generated from the keys of the parser: `BLESS=1 cargo test -p passhost --lib manifest` rewrites it.
