@@ -110,7 +110,7 @@ impl<'b> InPlace<'b> {
             writers: Map::default(),
             written: Set::default(),
         };
-        if !body.values().any(|value| written_params::may_write(value, functions)) {
+        if !written_params::any_may_write(body, functions) {
             return found;
         }
         found.memory = Memory::of(body, apart);

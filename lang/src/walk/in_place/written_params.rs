@@ -2,8 +2,8 @@
 
 use super::InPlace;
 use super::memory::{calls_a_function, in_place_arguments};
-use crate::ir::records::flag;
-use crate::ir::{Body, BodyKind, Expr, Module, Value};
+use crate::ir::records::{LEAF_BIT, LeafRec, flag, leaf};
+use crate::ir::{Body, BodyKind, Call, Expr, Module, Value};
 use std::collections::BTreeMap;
 
 /// Operators with an effect that do not write to any argument.
@@ -72,8 +72,32 @@ pub(super) enum Certainty {
     Perhaps,
 }
 
-/// Returns true if a node may be a call that writes to an argument. A fast check.
-pub(super) fn may_write(value: Value<'_>, functions: Option<&WrittenParams>) -> bool {
+/// The operators of a body whose calls write only if they have an effect. Most calls are calls of such an operator, and are recognized without
+/// comparing names.
+struct ReadingOperators(Vec<bool>);
+
+impl ReadingOperators {
+    fn of(body: &Body) -> ReadingOperators {
+        let raw = body.raw();
+        let only_reads = |leaf: &LeafRec| leaf.kind == leaf::OP && !calls_a_function(raw.str(leaf.val as u32));
+        ReadingOperators(raw.leaves().iter().map(only_reads).collect())
+    }
+
+    /// Returns true for a node that calls one of them without an effect.
+    fn is_called_by(&self, node: Value<'_>) -> bool {
+        let callee = |call: Call<'_>| self.0.get((call.callee().word() ^ LEAF_BIT) as usize).copied().unwrap_or(false);
+        !node.has(flag::IMPURE) && node.as_call().is_some_and(callee)
+    }
+}
+
+/// Returns true if a call of a body may write to an argument. This check is fast.
+pub(super) fn any_may_write(body: &Body, functions: Option<&WrittenParams>) -> bool {
+    let reading = ReadingOperators::of(body);
+    body.values().any(|value| !reading.is_called_by(value) && may_write(value, functions))
+}
+
+/// Returns true if a node may be a call that writes to an argument.
+fn may_write(value: Value<'_>, functions: Option<&WrittenParams>) -> bool {
     let Some(call) = value.as_call() else { return false };
     match call.op() {
         Some("relax.call_tir_inplace" | "relax.call_inplace_packed") => true,
