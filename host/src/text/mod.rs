@@ -157,7 +157,9 @@ impl Engine {
             return Err(self.in_another_form(input, form));
         }
         let line_of = |bytes: &[u8], at: usize| bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-        if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
+        // `contains` is much faster than `position`.
+        if bytes.contains(&0) {
+            let at = bytes.iter().take_while(|byte| **byte != 0).count();
             return Err(wrong(format!("not a text: byte {at}, in line {}, is 0", line_of(&bytes, at))));
         }
         String::from_utf8(bytes).map(Arc::from).map_err(|error| {

@@ -449,7 +449,6 @@ impl<'b> Writer<'_, '_, 'b> {
             n += 1;
             self.type_args(true, &types);
         }
-        let info = op.and_then(|op| self.p.ops.op_info(op));
         let attrs = call.attrs();
         let by_place = op == Some("relax.hint_on_device");
         let syms = &self.names.syms;
