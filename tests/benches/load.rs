@@ -90,7 +90,7 @@ fn checks(c: &mut Criterion) {
 
 criterion_group!(benches, load, checks);
 
-/// Runs the benchmarks in a process with another cache folder, so that they do not use the user's cache.
+/// Runs the benchmarks in a process with a different cache folder, so that they do not use the user's cache.
 fn main() -> ExitCode {
     const CHILD: &str = "PASSHOST_BENCH_LOAD";
     if std::env::var_os(CHILD).is_some() {

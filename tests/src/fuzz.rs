@@ -46,7 +46,7 @@ pub fn manifest(text: &str) {
         match Pipeline::parse(&pipeline.passes) {
             Ok(parsed) => {
                 let text = parsed.to_string();
-                // Compare texts, because NaN is not equal to itself.
+                // Texts are compared, because NaN is not equal to itself.
                 assert_eq!(Pipeline::parse(&text).map(|again| again.to_string()), Ok(text));
             }
             Err(error) => assert!(!error.to_string().is_empty()),

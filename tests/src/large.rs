@@ -79,7 +79,8 @@ pub enum Kind {
     Options,
     /// Config options, properties, instruments and operators.
     Others,
-    /// One pass, config option, property, instrument and operator whose names, texts and defaults have many characters.
+    /// One pass, config option, property, instrument and operator whose names, descriptions and defaults have many
+    /// characters.
     Wide,
 }
 
@@ -110,7 +111,7 @@ pub fn metadata(library: &[u8], kind: Kind, n: usize) -> Vec<u8> {
     block
 }
 
-/// Returns one item of each kind whose names and texts have `n` characters.
+/// Returns one item of each kind whose names and descriptions have `n` characters.
 fn wide(n: usize) -> Fields {
     let named = |letter: &str| {
         let name = format!("many.{}", letter.repeat(n));

@@ -29,7 +29,7 @@ impl Drop for Probe {
     }
 }
 
-/// Requests an analysis, and returns another function.
+/// Requests an analysis, and returns a different function.
 fn probes(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     ctx.analysis::<Probe>(body);
     let round = body.root().attr("round").and_then(|round| round.as_int()).unwrap_or(0);

@@ -133,7 +133,7 @@ fn passes_use_no_records() {
     for folder in ["relax-passes", "tir-passes", "template", "conv-grouping"] {
         let text = sources(&root().join("plugins").join(folder).join("src"));
         assert!(text.contains("declare_pass!"), "{folder} does not contain a pass");
-        // The names of kinds of loops are not numbers of records.
+        // The names of loop kinds are not kinds of records.
         let text = text.replace("loop_kind::", "");
         for raw in ["records", "kind::", "flag::", ".index()", ".raw()", "value_at("] {
             assert!(!text.contains(raw), "a pass of {folder} uses `{raw}`");
@@ -165,7 +165,7 @@ fn sources(folder: &Path) -> String {
     out
 }
 
-/// Dependencies whose features alone are compared in `programs_plugins_and_tests_share_one_build`.
+/// Dependencies of which `programs_plugins_and_tests_share_one_build` compares only the features.
 const ONLY_FEATURES: [&str; 5] = ["getrandom", "regex-automata", "regex-syntax", "serde", "syn_3"];
 
 /// Returns the packages that crates depend on, with their features.

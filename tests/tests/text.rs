@@ -54,7 +54,7 @@ fn places_of_nodes_lie_in_the_text() {
     }
 }
 
-/// Deep texts are refused with their position; the stack is small on purpose.
+/// Deeply nested texts are refused, with a position. The stack is small on purpose.
 #[test]
 fn depth_is_refused_before_parsing() {
     let n = 100_000;

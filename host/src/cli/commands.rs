@@ -191,8 +191,8 @@ pub(in crate::cli) enum Command {
     Package(package::PackageArgs),
     /// Writes the lockfile: the current versions and hashes of the plugins.
     ///
-    /// The lockfile is next to the manifest and has its name: passes.lock. `passhost run` writes it when it first uses
-    /// the plugins, and reports plugins that changed later, except when the sources of a crate in or below the folder
+    /// The lockfile is next to the manifest and is named after it: passes.lock. `passhost run` writes it when it first
+    /// uses the plugins, and reports plugins that changed later, except when the sources of a crate in or below the folder
     /// of the manifest were edited. With --locked, changed plugins are refused.
     Lock(ManifestArg),
 }

@@ -90,7 +90,7 @@ pub(super) struct Seen {
     memory: Memory,
     /// The error that ended `--dump`.
     dump: RefCell<Option<Failure>>,
-    /// Functions of --print-function that occurred in a module, if the run prints functions.
+    /// Functions selected by --print-function that occurred in a module.
     met: RefCell<Option<Met>>,
     /// Verification time of each pass that ran.
     verify: RefCell<Vec<Duration>>,
@@ -230,7 +230,7 @@ impl LookArgs {
         Ok(out)
     }
 
-    /// Returns the functions of --print-function that did not occur in any module of the run.
+    /// Returns the functions selected by --print-function that did not occur in any module of the run.
     pub(super) fn not_printed(&self, seen: &Seen) -> Vec<&str> {
         let Some(met) = seen.met.take() else { return Vec::new() };
         let names = self.print_function.iter().map(String::as_str);

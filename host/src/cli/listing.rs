@@ -41,7 +41,7 @@ pub(super) fn listed(arg: &Plugins, messages: Messages) -> Result<Engine, Error>
 }
 
 /// Applies `look` to the plugins that can be listed, and warns of the others, such as crates that are not built. With
-/// `--locked`, all plugins must be listed.
+/// `--locked`, a plugin that cannot be listed is an error.
 pub(super) fn partly(
     arg: &Plugins,
     messages: Messages,

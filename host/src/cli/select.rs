@@ -30,8 +30,8 @@ pub(super) struct Written {
     pub(super) pipeline: Pipeline,
     origin: PathBuf,
     text: Arc<str>,
-    /// The position of the pipeline in the text; `None` if the text contains it in another form, such as a string with
-    /// escapes.
+    /// The position of the pipeline in the text; `None` if the text contains it in a different form, such as a string
+    /// with escapes.
     start: Option<usize>,
     /// The range of the whole pipeline in the text.
     whole: Range<usize>,

@@ -13,8 +13,8 @@ const WIDEST: usize = 120;
 /// Maximum length of a cell in the last column.
 const LONGEST: usize = 2_000;
 
-/// Renders rows as columns. The last column is not padded. Cells may contain texts of plugins, so control characters
-/// are escaped and long texts are cut.
+/// Renders rows as columns. The last column is not padded. Cells may contain strings from plugins, so control
+/// characters are escaped, and long strings are cut.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let cell = |last: bool, cell: &String| {
         let most = if last { LONGEST } else { WIDEST };

@@ -160,8 +160,7 @@ impl PassContext {
         PassContext::of(Settings { opt_level, ..Settings::default() }.with_config(not_asked_for(config)))
     }
 
-    /// Creates a context from names, which this function looks up, and values that were already checked. The pipeline
-    /// of `request` is empty.
+    /// Creates a context from checked values, and from names that this function looks up. The pipeline of `request` is empty.
     pub(crate) fn from_parts(
         engine: &Arc<Engine>,
         request: Request,
@@ -179,7 +178,7 @@ impl PassContext {
         Ok(PassContext::of(settings.with_config(config)))
     }
 
-    /// Returns this context at another opt_level. Returns the same context if it already has that level.
+    /// Returns this context with a different opt_level. Returns the same context if it already has that level.
     pub(crate) fn at_level(&self, opt_level: i32) -> PassContext {
         if self.settings.opt_level == opt_level {
             return self.clone();

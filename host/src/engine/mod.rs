@@ -243,7 +243,7 @@ impl Engine {
         Error::unless_any(self.providers.iter().flat_map(close).collect::<Vec<_>>(), Ok(()))
     }
 
-    /// Returns how to start the process of a plugin; `None` if the plugin is loaded into this process.
+    /// Returns the settings for starting the process of a plugin; `None` if the plugin is loaded into this process.
     fn start_of(&self, plugin: &Plugin) -> Result<Option<Start>, Error> {
         let isolation = self.isolation.get();
         if !plugin.isolated && !isolation.is_some_and(|isolation| isolation.all) {

@@ -25,7 +25,7 @@ pub enum Output {
         /// The resolved path.
         path: PathBuf,
     },
-    /// A destination that must not be replaced: a pipe, a device, or a file that has several names or another owner.
+    /// A destination that must not be replaced: a pipe, a device, or a file that has several names or a different owner.
     Through(PathBuf),
 }
 
@@ -466,7 +466,7 @@ fn temporary(path: &Path) -> io::Result<Temporary> {
     Ok(Temporary { file, noted })
 }
 
-/// Returns true if other users would not notice that a file is replaced.
+/// Returns true if replacing a file keeps its owner, and if the file has no other names.
 #[cfg(unix)]
 fn can_be_replaced(path: &Path, found: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;

@@ -14,7 +14,7 @@ mod at_start {
     #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
     static CONSTRUCTOR: extern "C" fn() = look;
 
-    /// Checks standard output before the standard library is initialized, and so only makes a system call.
+    /// Checks standard output. Runs before the standard library is initialized, so it only makes a system call.
     extern "C" fn look() {
         // SAFETY: the call takes only numbers, and does not change anything.
         let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };

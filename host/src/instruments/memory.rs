@@ -46,7 +46,7 @@ impl Memory {
         Memory::with_resident(Box::new(resident))
     }
 
-    /// Uses another source of the resident memory, for tests.
+    /// Uses a different source of the resident memory, for tests.
     pub fn with_resident(resident: Resident) -> Memory {
         Memory(Rc::new(RefCell::new(Kept { resident, rows: Vec::new(), open: Vec::new() })))
     }

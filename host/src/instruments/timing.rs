@@ -71,7 +71,7 @@ impl Timing {
         Timing::with_clock(Box::new(move || start.elapsed()))
     }
 
-    /// Uses another clock, for tests.
+    /// Uses a different clock, for tests.
     pub fn with_clock(clock: Box<dyn Fn() -> Duration>) -> Timing {
         let mut tree = Tree { clock, spans: Vec::new(), open: Vec::new() };
         tree.begin("total", false);

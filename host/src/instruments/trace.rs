@@ -69,7 +69,7 @@ impl Trace {
         Trace::with_clock(Box::new(move || start.elapsed()))
     }
 
-    /// Uses another clock, for tests.
+    /// Uses a different clock, for tests.
     pub fn with_clock(clock: Box<dyn Fn() -> Duration + Send + Sync>) -> Trace {
         Trace(Arc::new(Recorder { clock, events: Mutex::default() }))
     }

@@ -106,7 +106,7 @@ impl Given {
     }
 }
 
-/// Returns the message for something that ONNX or this writer does not support.
+/// Returns the message for a part that ONNX or this writer does not support.
 pub(super) fn no_counterpart(what: &str) -> String {
     format!("{what} cannot be written with the ONNX operators that passhost supports")
 }

@@ -213,8 +213,8 @@ fn matmul(writer: &mut Writer, call: Call<'_>) -> Result<Given, String> {
     Ok(Given::Tensor(writer.node("MatMul", input, Vec::new())))
 }
 
-/// Returns the first argument, and the axes as a second argument, which is omitted if the call does not name axes,
-/// because the operator then applies to all of them.
+/// Returns the first argument, and the axes as a second argument. If the call does not name axes, the second
+/// argument is omitted, and the operator applies to all axes.
 fn input_and_axes(writer: &mut Writer, call: Call<'_>) -> Result<Vec<String>, String> {
     let mut input = vec![writer.tensor(call, 0)?];
     match call.attr("axis") {

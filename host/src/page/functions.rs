@@ -34,7 +34,7 @@ pub(super) fn changes(before: &Module, after: &Module, printer: &Printer<'_>) ->
             _ => "changed",
         };
         let diff = unified(&old_text, &new_text);
-        // The first two lines only name the texts.
+        // The first two lines contain only names.
         let lines: Vec<&str> = diff.lines().skip(2).collect();
         let shown = &lines[..lines.len().min(MOST_LINES)];
         let count = |sign: char| lines.iter().filter(|line| line.starts_with(sign)).count();

@@ -86,7 +86,7 @@ pub fn data(engine: &Engine, about: &About<'_>, report: &RunReport, steps: &[Val
     }))
 }
 
-/// Returns a verdict and the texts that describe it in the table.
+/// Returns a verdict, with its description for the table.
 fn verdict(checked: &Checked) -> Value {
     let mut value = checked.value();
     (value["word"], value["what"]) = (checked.word().into(), checked.what().into());

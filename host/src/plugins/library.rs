@@ -117,7 +117,7 @@ impl Library {
     /// Returns a path at which the dynamic loader finds this file. On Linux, this is the path of its descriptor as seen from any process, so
     /// that debuggers find it, too. Elsewhere, it is the path of the copy, or the file's own.
     ///
-    /// A library that finds others relative to its location must be opened under its `own` path.
+    /// A library that finds other libraries relative to its location must be opened under its `own` path.
     ///
     /// # Errors
     /// If the file is no longer at its path.
@@ -232,7 +232,7 @@ fn open_now(path: &Path) -> io::Result<File> {
 /// A copy, its path if it has one, and the hash of its bytes.
 type Copied = (File, Option<tempfile::TempPath>, String);
 
-/// Copies into memory and seals it; if that is not possible, copies into a file in a private folder.
+/// Copies the file into memory and seals the copy; if that is not possible, copies it into a private folder.
 #[cfg(target_os = "linux")]
 fn copied(from: &File, shown: &Path) -> io::Result<Copied> {
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};

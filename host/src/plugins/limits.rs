@@ -12,7 +12,7 @@ pub struct Limits {
     pub memory: Option<u64>,
     /// Limit on the processor time of each process. Default: none.
     pub cpu: Option<Duration>,
-    /// Files and folders that it may read, in addition to those of the system and its library.
+    /// Files and folders that it may read, in addition to system files and its library.
     pub read: Vec<PathBuf>,
     /// Files and folders that it may read and write.
     pub write: Vec<PathBuf>,

@@ -11,7 +11,7 @@ const DEPTH: usize = 6;
 /// Maximum number of temporary files that exist at the same time.
 const FILES: usize = 8;
 
-/// A text of up to `8 * WORDS` bytes; longer texts are cut.
+/// A string of up to `8 * WORDS` bytes; longer strings are cut.
 pub(super) struct Text<const WORDS: usize> {
     len: AtomicU32,
     words: [AtomicU64; WORDS],

@@ -195,7 +195,7 @@ pub(super) fn watch() {
 pub(super) fn watch_worker() {
     WORKER.store(true, Ordering::Release);
     watch();
-    // Sent at its limit of processor time.
+    // Sent when the process reaches its limit of processor time.
     install(libc::SIGXCPU);
 }
 

@@ -318,7 +318,7 @@ impl FormatFailure {
     }
 }
 
-/// Why a step failed.
+/// The cause of a failed step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The step returned an error, or a result that passhost refuses.
@@ -426,7 +426,7 @@ impl Error {
         }
     }
 
-    /// Returns the same failure of a step with another cause.
+    /// Returns the same failure of a step with a different cause.
     pub(crate) fn caused_by(mut self, by: Cause) -> Error {
         if let Error::Step { cause, code, .. } = &mut self {
             *cause = by;

@@ -228,8 +228,8 @@ impl Report {
     }
 }
 
-/// Maximum number of bytes to show of a text. Plugins can report texts of any length, and the layout takes about a
-/// second for several MiB.
+/// Maximum number of bytes to show of a text. Plugins can report strings of any length, and the layout takes about a second for several
+/// MiB.
 const SHOWN: usize = 1 << 20;
 
 /// Returns the beginning of a text, and the number of remaining bytes.

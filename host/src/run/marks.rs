@@ -45,7 +45,7 @@ fn nodes(body: &Body) -> usize {
 }
 
 impl Marks {
-    /// Returns the number under which plugins cache analyses. Analyses with another number are dropped.
+    /// Returns the number under which plugins cache analyses. Analyses with a different number are dropped.
     pub(super) fn run(&self) -> u64 {
         self.run.load(Ordering::Relaxed)
     }

@@ -26,8 +26,8 @@ use std::time::{Duration, Instant};
 const LOG: &str = "passhost::run";
 
 impl<'r> Run<'r> {
-    /// Runs one pass between its instruments. Returns true if more than names changed in the module, and the cost of
-    /// the pass.
+    /// Runs one pass between its instruments. Returns the cost of the pass, and true if more than names changed in
+    /// the module.
     pub(super) fn pass(&mut self, job: &Job<'_>, held: &mut Facts) -> Result<(bool, Cost), Stop> {
         let (registry, pass, number) = (self.engine.registry(), job.pass, job.number);
         let info = registry.pass(pass);

@@ -79,7 +79,7 @@ impl Engine {
         if is_onnx && only_sizes && input.params.is_none() { input.path().map(Path::to_path_buf) } else { None }
     }
 
-    /// Returns the error for an input that looks like another format.
+    /// Returns the error for an input that looks like a different format.
     pub(super) fn in_another_form(&self, input: &Input, form: Foreign) -> Error {
         let registry = self.registry();
         let reader = form.format.and_then(|name| registry.format(Direction::Read, name));

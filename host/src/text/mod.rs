@@ -27,7 +27,7 @@ use passhost_lang::names::syntax::TVMSCRIPT_EXTENSION;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Returns true if a text is probably TVMScript, although another format was selected.
+/// Returns true if a text is probably TVMScript, although a different format was selected.
 pub(crate) fn looks_like_module(text: &str) -> bool {
     let decorated =
         |line: &str| ["@I.ir_module", "@R.function", "@T.prim_func"].iter().any(|start| line.starts_with(start));
@@ -117,7 +117,7 @@ impl Engine {
         matches!(self.chosen(input), Ok(Chosen::Text))
     }
 
-    /// Returns the text of an input. If the input has another format, it is read, and the module is printed.
+    /// Returns the text of an input. If the input has a different format, it is read, and the module is printed.
     ///
     /// # Errors
     /// If it is not a text, or cannot be read.

@@ -408,7 +408,7 @@ fn first_effect(function: Function<'_>) -> Option<String> {
 }
 
 fn operand_key(operand: Value<'_>, h: &mut impl Hasher) {
-    // Tuples may nest deeply. Without tuples, the stack does not allocate memory.
+    // Tuples may nest deeply. The stack allocates memory only if there are tuples.
     let (mut next, mut rest) = (Some(operand), Vec::new());
     while let Some(operand) = next {
         if operand.is_leaf() {

@@ -15,7 +15,7 @@ const STEPS: usize = 8;
 /// The nodes of a function that its previous version already had.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
-    /// For each node, its node in the previous version, or [`NONE`]; empty if no node is kept.
+    /// For each node, the matching node in the previous version, or [`NONE`]; empty if no node is kept.
     old: Vec<u32>,
 }
 

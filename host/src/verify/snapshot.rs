@@ -86,7 +86,7 @@ impl Content {
         Content { sections: Sections::copy_of(raw), places: sections!(places), data }
     }
 
-    /// Returns the part that changed. Slices that have another address or length are not compared.
+    /// Returns the part that changed. Slices that have a different address or length are not compared.
     fn difference(&self, now: &RawView<'_>) -> Option<&'static str> {
         let mut places = self.places.iter();
         macro_rules! compare {

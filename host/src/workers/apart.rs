@@ -87,7 +87,7 @@ fn cut(text: &mut String) {
     }
 }
 
-/// Reads the outcome of plugin code, with its texts cut to [`LONGEST`].
+/// Reads the outcome of plugin code, with its strings cut to [`LONGEST`].
 fn outcome(from: &mut Reader<'_>) -> Result<Result<(), RunFailure>, Forged> {
     let cut_failure = |mut failure: RunFailure| {
         match &mut failure {
@@ -106,7 +106,7 @@ fn outcome(from: &mut Reader<'_>) -> Result<Result<(), RunFailure>, Forged> {
     Ok(Outcome::take(from)?.map_err(cut_failure))
 }
 
-/// Shortens the texts in the error of a rule.
+/// Shortens the strings in the error of a rule.
 fn cut_answer(mut error: InferError) -> InferError {
     match &mut error {
         InferError::Wrong(text) | InferError::Panicked(text) | InferError::NoHost(text) => cut(text),
@@ -352,7 +352,7 @@ impl Apart {
         Ok(ApartInstrument { worker: Arc::clone(&turn.worker), number, panicked: false, closed: false })
     }
 
-    /// Shuts down all workers, and returns the error texts of those that did not end cleanly.
+    /// Shuts down all workers, and returns the error messages of the workers that did not end cleanly.
     pub(crate) fn close(&self) -> Vec<String> {
         let workers = std::mem::take(&mut *lock(&self.workers));
         let quit = |worker: Arc<Worker>| Turn::of(&worker).worker.quit().err();

@@ -45,7 +45,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Lists what the plugin can do without a grant in the manifest, because the system cannot prevent it.
+    /// Lists the operations that the plugin can perform without a grant in the manifest, because the system cannot prevent them.
     pub(super) fn missing(&self) -> Vec<String> {
         let files = (!self.files).then(|| "the system does not restrict files (Landlock)".to_string());
         let calls = self.calls.as_ref().err();

@@ -89,7 +89,7 @@ pub(super) struct NewSpan {
 }
 
 impl NewSpan {
-    /// Returns the total length of the texts of the span.
+    /// Returns the total length of the strings of the span.
     pub(super) fn bytes(&self) -> u64 {
         let LogSpan { name, target, file, fields, values, .. } = &self.span;
         let names: usize = fields.iter().map(String::len).sum();

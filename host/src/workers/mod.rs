@@ -218,7 +218,7 @@ impl Opened {
         }
     }
 
-    /// Shuts down the workers, and returns the error texts of those that did not end cleanly.
+    /// Shuts down the workers, and returns the error messages of the workers that did not end cleanly.
     pub(crate) fn close(&self) -> Vec<String> {
         match self {
             Opened::Here(_) => Vec::new(),

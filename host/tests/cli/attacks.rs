@@ -520,7 +520,7 @@ fn what_is_forged_costs_the_host_little() {
     }
 }
 
-/// A host with less memory than a message announces reads only the bytes that were written.
+/// If a message announces more bytes than the host has memory for, the host reads only the bytes that were written.
 #[test]
 fn a_message_with_holes_takes_no_memory() {
     let case = case("attacks_by_holes");

@@ -675,7 +675,7 @@ fn entry_with_null() {
     compare("plugins", case.name, &said);
 }
 
-/// Another handle with the same content is not a change.
+/// A different handle with the same content is not a change.
 #[test]
 fn unchanged_with_another_handle() {
     let out = runs("unchanged_with_another_handle", &[example("by_hand")], &["zoo.EqualCopy"]);

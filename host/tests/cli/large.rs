@@ -140,7 +140,7 @@ fn a_long_chain_is_run() {
     assert_eq!(run(&case, &["check"]).2, 0);
 }
 
-/// Tests names and texts that are longer than the maximum width to which the standard library can pad.
+/// Tests names and descriptions that are longer than the maximum width to which the standard library can pad.
 #[test]
 fn names_and_texts_of_any_length() {
     let case = case("wide", Kind::Wide, 100_000, "");

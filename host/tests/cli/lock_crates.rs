@@ -168,7 +168,7 @@ fn variables_that_a_build_reads_are_locked() {
         }
     }
     assert!(!lock.contains("ZZ_SET") && !lock.contains("CARGO_"), "{lock}");
-    // On another system other variables are read. Unset variables have no effect, and they are kept in the lockfile.
+    // Builds on another system read other variables. Unset variables have no effect, and they are kept in the lockfile.
     let other = lock.replace("ZZ_OF = \"unset\"\n", "ZZ_OTHER = \"unset\"\n");
     write(&case, "passes.lock", &other);
     fine(&case, &["list", "--locked"]);

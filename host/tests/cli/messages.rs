@@ -131,7 +131,7 @@ fn files_that_are_named_like_others() {
             assert!(!case.path(&file).exists(), "{args:?}");
         }
     }
-    // The right extension in capitals, an unknown extension, and no extension.
+    // Cases: the right extension in capitals, an unknown extension, and no extension.
     for file in ["out.PY", "out.txt", "out"] {
         let (_, said, code) = case.run(&[run, &["-o", file]].concat(), b"");
         assert_eq!(code, 0, "{file}: {said}");

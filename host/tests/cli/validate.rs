@@ -133,7 +133,7 @@ fn a_run_that_is_validated() {
     assert_eq!(code, 0, "{said}");
 }
 
-/// The operation that a pass drops only has an effect on negative numbers.
+/// The operation that a pass drops affects only negative numbers.
 const POSITIVE: &str = r#"
 @I.ir_module
 class Module:

@@ -207,7 +207,7 @@ fn moved(n: &Node<'_>, x: &[&Known], given: &[Option<Known>]) -> Option<Known> {
     }
 }
 
-/// Returns the shape of the result, for a node that only changes the shape.
+/// Returns the shape of the result, for a node that changes only the shape.
 fn reshaped(n: &Node<'_>, x: &Known, second: Option<&Known>) -> Option<Vec<i64>> {
     if n.op() == "Reshape" {
         let keeps_zero = n.int("allowzero", 0).ok()? == 1;

@@ -358,15 +358,15 @@ pub(crate) fn same_device(a: &TensorType, b: &TensorType) -> Result<Option<u32>,
     }
 }
 
-/// Returns a tensor type with the data type and device of `like` and another shape. With 0 dimensions it is a scalar,
-/// whose shape is known.
+/// Returns a tensor type with the data type and device of `like`, and a different shape. With 0 dimensions, it is a
+/// scalar, whose shape is known.
 pub(crate) fn with_shape(like: &TensorType, ndim: i32, shape: Option<Vec<Dim>>) -> Type {
     let shape = if ndim == 0 { Some(Vec::new()) } else { shape };
     let ndim = shape.as_ref().map_or(ndim, |dims| dims.len() as i32);
     Type::Tensor(TensorType { dtype: like.dtype, ndim, shape, vdevice: like.vdevice })
 }
 
-/// Returns the tensor type with another data type.
+/// Returns the tensor type with a different data type.
 pub(crate) fn with_dtype(like: TensorType, dtype: DType) -> Type {
     Type::Tensor(TensorType { dtype, ..like })
 }

@@ -52,7 +52,7 @@ fn lengths(params: &str) -> BTreeSet<String> {
     dims.filter(|dim| !dim.is_empty()).collect()
 }
 
-/// Returns the example at another data type and with other lengths.
+/// Returns the example with a different data type and different lengths.
 fn variants(example: &Example, dtype: &str) -> Vec<(String, String)> {
     let of =
         |text: &str| text.replace("\"float32\"", &format!("\"{dtype}\"")).replace("T.float32(", &format!("T.{dtype}("));

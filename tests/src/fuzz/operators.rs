@@ -7,7 +7,7 @@ use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use script::Operators;
 use std::sync::LazyLock;
 
-/// The operators `relax.add`, `relax.nn.relu`, `relax.concat`, `relax.sum` and `relax.print`. The type of each is that of its
+/// The operators `relax.add`, `relax.nn.relu`, `relax.concat`, `relax.sum` and `relax.print`. Each call has the type of its
 /// first argument.
 pub struct SomeOps;
 

@@ -18,7 +18,7 @@ type Change = fn(&Body) -> Option<Changed>;
 /// A changed function.
 struct Changed {
     sealed: Result<Body, SealError>,
-    /// A name, or another text that identifies the position.
+    /// A name, or a different string that identifies the position.
     names: String,
 }
 
@@ -72,7 +72,7 @@ const FAULTS: &[Fault] = &[
     fault("a shape that is a float", "must be integers", float_shape),
 ];
 
-/// Number of modules that are tried, and the minimum number that each change must fit.
+/// Number of modules to try, and the minimum number of modules to which each change must apply.
 const TRIED: u64 = 300;
 const LEAST: usize = 3;
 

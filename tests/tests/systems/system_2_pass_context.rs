@@ -47,7 +47,7 @@ fn a_pass_sees_the_context_in_which_it_runs() {
     assert_eq!(PassContext::current().opt_level(), 2);
 }
 
-/// Row 15 of the planner.
+/// Tests row 15 of the planner.
 #[test]
 fn row_15_nested_contexts_inherit_nothing_unless_they_say_so() {
     let log = Log::default();
@@ -81,7 +81,7 @@ fn row_15_nested_contexts_inherit_nothing_unless_they_say_so() {
     assert_eq!(log.take(), "outer.exit");
 }
 
-/// Row 16 of the planner.
+/// Tests row 16 of the planner.
 #[test]
 fn row_16_worker_threads_see_the_context_of_the_run() {
     let log = Log::default();

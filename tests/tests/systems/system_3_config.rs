@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Row 10 of the planner.
+/// Tests row 10 of the planner.
 #[test]
 fn row_10_config_that_does_not_fit_is_an_error() {
     let engine = engine([]);
@@ -27,6 +27,6 @@ fn all_that_is_wrong_is_told_at_once() {
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert!(errors[0].starts_with("the context: config option `t.limit` is `-1`"), "{errors:?}");
     assert_eq!(errors[1], "target `?` is neither a name nor a JSON object");
-    // Row 9 of the planner.
+    // Tests row 9 of the planner.
     assert_eq!(errors[2], "disabled of the context: unknown pass `t.Fodl`; did you mean `t.Fold`?");
 }

@@ -84,7 +84,7 @@ fn a_sequential_is_a_pass_and_nests() {
     assert!(error.contains("requires `t.Z`, which no listed plugin contributes"), "{error}");
 }
 
-/// Row 14 of the planner.
+/// Tests row 14 of the planner.
 #[test]
 fn row_14_a_function_of_another_kind_is_an_error() {
     let prim = prim_func();
@@ -96,7 +96,7 @@ fn row_14_a_function_of_another_kind_is_an_error() {
     assert!(text.contains("in function `main`"), "{text}");
 }
 
-/// Row 13 of the planner.
+/// Tests row 13 of the planner.
 #[test]
 fn row_13_an_ill_formed_result_is_stopped_at_the_pass() {
     use plugin_api::ir::{DType, Type};

@@ -3,7 +3,7 @@
 use super::*;
 use passhost::{Sequential, get_pass, register_pass};
 
-/// Row 2 of the planner.
+/// Tests row 2 of the planner.
 #[test]
 fn row_02_a_pass_alone_is_planned_like_a_sequential_of_one() {
     let log = Log::default();
@@ -27,7 +27,7 @@ fn row_02_a_pass_alone_is_planned_like_a_sequential_of_one() {
     assert_eq!(log.take(), "t.A t.B t.C");
 }
 
-/// Row 8 of the planner.
+/// Tests row 8 of the planner.
 #[test]
 fn row_08_a_pass_made_at_run_time_is_found_by_name() {
     let log = Log::default();
@@ -39,14 +39,14 @@ fn row_08_a_pass_made_at_run_time_is_found_by_name() {
     register_pass(noted("rt.Late", 0, &[], &log)).expect("a new name");
     get_pass("User").expect("it is registered").run(&module).expect("runs");
     assert_eq!(log.take(), "rt.Late rt.User");
-    // Row 11 of the planner, for passes without a file.
+    // Tests row 11 of the planner, for passes without a file.
     let error = register_pass(noted("rt.Late", 0, &[], &log)).expect_err("the name is taken").to_string();
     assert!(error.starts_with("two plugins have the pass `rt.Late`: `host` and `host`"), "{error}");
     let error = get_pass("rt.Usr").expect_err("it is misspelt").to_string();
     assert_eq!(error, "unknown pass `rt.Usr`; did you mean `rt.User`?");
 }
 
-/// Row 12 of the planner.
+/// Tests row 12 of the planner.
 #[test]
 #[allow(clippy::panic, reason = "the pass is there for it")]
 fn row_12_a_pass_that_fails_or_panics_is_named_and_the_module_unharmed() {

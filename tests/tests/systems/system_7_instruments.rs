@@ -114,7 +114,7 @@ impl PassInstrument for FailsAfter {
     }
 }
 
-/// Row 17 of the planner: the error names the failing instrument, and all entered instruments are exited.
+/// Tests row 17 of the planner: the error names the failing instrument, and all entered instruments are exited.
 #[test]
 fn row_17_a_failing_instrument_is_named() {
     let log = Log::default();

@@ -16,7 +16,7 @@ fn validated(passes: &str, module: &Module) -> (Module, Verdict) {
     (step.after.clone(), validation::verdict(engine(), step, 1))
 }
 
-/// Returns the verdict on a pass that turns the module of a text into that of another text, in which the first `old` is
+/// Returns the verdict on a pass that turns the module of one text into the module of another, in which the first `old` is
 /// replaced.
 fn of_other_text(pass: &str, text: &str, old: &str, new: &str) -> Verdict {
     let other = read(&text.replacen(old, new, 1));
@@ -302,8 +302,8 @@ class Module:
         return y
 "#;
 
-/// Code that no input reaches may be wrong, so a pass that changed it is not reported as the same. Code that two values
-/// of a flag reach counts as reached.
+/// Code that no input reaches may be wrong, so a pass that changed it is not reported as the same. Code that the two values of
+/// a flag reach counts as reached.
 #[test]
 fn what_no_input_reaches_is_not_called_the_same() {
     let verdict = |pass: &str, old: &str, new: &str| of_other_text(pass, BRANCHES, old, new);

@@ -107,7 +107,7 @@ fn judged(mutant: &Mutant, seed: u64) -> Result<Verdict, String> {
     Ok(validation::verdict(engine(), &step, seed))
 }
 
-/// `VALIDATE_SEED=7` selects another seed, `VALIDATE_KIND=race` one kind.
+/// `VALIDATE_SEED=7` selects a different seed, and `VALIDATE_KIND=race` selects one kind.
 #[test]
 fn mutants_of_each_kind_are_found() {
     let seed = std::env::var("VALIDATE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);

@@ -18,7 +18,7 @@ pub(super) struct Job {
     pub(super) names: Names,
 }
 
-/// The names of the passes that run, if only a part of the plan does.
+/// The names of the passes that run, if only a part of the plan runs.
 #[derive(Default)]
 pub(super) struct Names {
     pub(super) past: Vec<Outcome>,

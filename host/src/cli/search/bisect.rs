@@ -86,7 +86,7 @@ pub(in crate::cli) fn bisect(args: &BisectArgs, messages: Messages) -> Result<()
     to_stdout(&if args.json { found.json() } else { found.text(args.output.as_deref()) })
 }
 
-/// Runs the passes once, and dumps the module after each.
+/// Runs the passes once, and dumps the module after each pass.
 fn steps(prepared: &Prepared, first: &Path) -> Result<Vec<After>, Error> {
     let folder = prepared.folder.path().join("steps");
     let mut passes = prepared.passes.clone();

@@ -164,7 +164,7 @@ impl Survey {
         while let Some(path) = waiting.pop() {
             let known = inputs.entry(path.into_os_string());
             let known = known.or_insert_with_key(|path| self.input(&plugin.root, Path::new(path)));
-            // A build script may wait for a file that does not exist.
+            // A build script may depend on a file that does not exist.
             let Some(Input { path, name }) = known.as_ref() else { continue };
             if target.as_ref().is_some_and(|target| lies_in(path, target)) || files.contains_key(name) {
                 continue;

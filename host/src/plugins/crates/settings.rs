@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// The settings of one workspace.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
-    /// By name: texts, and files that they name.
+    /// By name: strings, and files that they name.
     pub(super) parts: Vec<(String, Part)>,
     /// Folders of crates that replace others by configuration.
     pub(super) crates: Vec<PathBuf>,

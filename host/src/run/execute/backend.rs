@@ -96,7 +96,7 @@ impl Executor {
         measured.inspect_err(|fault| tracing::debug!("peak performance is not measured: {fault}")).ok()
     }
 
-    /// Describes what executes PrimFuncs.
+    /// Describes the executor of PrimFuncs.
     pub fn described(&self) -> String {
         match self.native.as_ref().map(Native::llvm) {
             Some(Ok(llvm)) => format!("native code of LLVM {}", llvm.version()),

@@ -26,7 +26,7 @@ const BYTES: u64 = 128 << 20;
 /// Measures this machine with the threads of the current pool.
 ///
 /// # Errors
-/// If there is no LLVM library, or no memory.
+/// If there is no LLVM library, or not enough memory.
 pub(super) fn measured(native: &Native) -> Result<Peaks, Fault> {
     let llvm = native.llvm().map_err(|error| Fault::unsupported(error.to_string()))?;
     let parts = rayon::current_num_threads() as u64 * PARTS;

@@ -18,7 +18,7 @@ pub(super) struct Allowed {
     any_float: bool,
     /// The rounding error of the narrowest float type before the pass.
     roundings: f64,
-    /// True if the contract does not cover non-finite numbers, because floats may be computed in another order.
+    /// True if the contract does not cover non-finite numbers, because floats may be computed in a different order.
     only_finite: bool,
 }
 

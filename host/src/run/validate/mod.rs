@@ -405,8 +405,9 @@ struct Done {
     tells: bool,
     unusable: Option<String>,
     unknown: Option<String>,
-    /// True if the result of an ordinary input depends on uninitialized elements, and if an ordinary input was compared.
+    /// True if the result of an ordinary input depends on uninitialized elements.
     is_unwritten: bool,
+    /// True if an ordinary input was compared.
     is_ordinary: bool,
     unreached: Unreached,
     order: Order,

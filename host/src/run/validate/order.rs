@@ -15,9 +15,9 @@ use std::sync::Arc;
 /// Executions in the watching interpreter.
 pub(super) struct Order {
     kernels: Arc<Kernels>,
-    /// True if the function has code in which only executions in another order can find a fault.
+    /// True if the function has code in which only executions in a different order can find a fault.
     is_worth_it: bool,
-    /// Units of work left for them.
+    /// Units of work left for these executions.
     left: u64,
     /// Number of watched inputs.
     pub(super) watched: usize,

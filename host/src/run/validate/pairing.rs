@@ -104,7 +104,7 @@ pub(super) fn first_difference(
     let entry = &after[found];
     let partner = namesakes(&before, &after).remove(&found).map(|partner| &before[partner].value);
     let mismatch = partner.and_then(|old| outputs(old, &entry.value, allowed).worst).map(|(_, mismatch)| mismatch);
-    // A binding of the same name with another kind of value is unrelated.
+    // A binding of the same name with a different kind of value is unrelated.
     let mismatch = mismatch.filter(|mismatch| matches!(mismatch, Mismatch::Elements { .. }));
     Some(Divergence {
         function: entry.function.clone(),

@@ -114,7 +114,7 @@ pub struct Divergence {
     pub name: Option<String>,
     /// The text of the binding.
     pub text: String,
-    /// The difference from the binding of the same name before the pass; `None` if there is none, or its value is of another kind.
+    /// The difference from the binding of the same name before the pass; `None` if there is none, or its value is of a different kind.
     pub mismatch: Option<Mismatch>,
     /// The value: the element that differs most, or the kind of value.
     pub value: String,

@@ -118,7 +118,7 @@ fn plain_buffer(raw: &RawView<'_>, rec: &TypeRec, allowed: fn(DType) -> bool) ->
     let compact = (buffer.strides_len, buffer.elem_offset, buffer.offset_factor, buffer.reserved) == (0, NONE, 1, 0);
     let dtype = DType(buffer.dtype);
     (same && alone && compact && buffer.align > 0 && allowed(dtype)).then_some(())?;
-    // A scope that is written as the default would be read as another scope.
+    // An explicit global scope would be read as the default scope.
     (buffer.scope == NONE || !matches!(raw.str(buffer.scope), "" | "global")).then_some(())?;
     let shape = raw.list(buffer.shape_off, buffer.shape_len);
     let extents: Option<Vec<i64>> = shape.iter().map(|id| extent(raw, *id)).collect();

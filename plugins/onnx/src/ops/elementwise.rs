@@ -373,7 +373,7 @@ pub(super) fn swish(cx: &Cx<'_>, x: &T, alpha: f64) -> Res<T> {
     cx.mul(x, &gate)
 }
 
-/// Reads Dropout, which only has an effect in training.
+/// Reads Dropout, which has an effect only in training.
 fn dropout<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let x = n.input(0)?;
     n.ignore(&["seed", "ratio"]);

@@ -60,8 +60,8 @@ fn reduced<'a>(cx: &mut Cx<'a>, n: &Node<'a>, since: i64, f: fn(&Cx<'a>, &T, &Ov
     cx.cast(&result, given.dtype())
 }
 
-/// Computes the largest or smallest element. Infinities count. The result of an empty reduction is the least or greatest value
-/// of the type.
+/// Computes the largest or smallest element. Infinities are treated as numbers. The result of an empty reduction is the least
+/// or greatest value of the type.
 fn extreme(cx: &Cx<'_>, x: &T, over: &Over, op: &str) -> Res<T> {
     if over.empty && x.is_float() {
         let infinite = if op == "max" { f64::NEG_INFINITY } else { f64::INFINITY };

@@ -99,7 +99,7 @@ const VOLATILE: &str = "tirx.volatile";
 struct Rewrite<'b> {
     /// For each allocation without its own storage, the storage to which it refers.
     shared: ValueMap<'b, V>,
-    /// Allocations that are kept, possibly at another place or as a declaration.
+    /// Allocations that are kept, possibly at a different place or as a declaration.
     used: ValueSet<'b>,
 }
 
@@ -157,14 +157,14 @@ impl<'b> Rewrite<'b> {
     }
 }
 
-/// Returns a buffer that is as large as the largest one.
+/// Returns a buffer that is as large as the largest allocation.
 fn largest(storage: &Storage<'_>, types: &[BufferType]) -> BufferType {
     let bits = |ty: &BufferType| i64::from(ty.dtype.bits()) * i64::from(ty.dtype.lanes());
     let of = i64::from(storage.dtype.bits()) * i64::from(storage.dtype.lanes());
     let size = |extent: &Dim, bits| Dim::binary(PrimOp::Mul, extent.clone(), Dim::int(bits, extent.dtype()));
     let sizes = types.iter().flat_map(|ty| ty.shape.iter().map(move |extent| size(extent, bits(ty))));
-    // The division is exact: a buffer with another data type is never larger than a buffer with the data type of the
-    // storage.
+    // The division is exact: a buffer with a different data type is never larger than a buffer with the data type of
+    // the storage.
     let mut analyzer = Analyzer::new();
     let most = sizes.reduce(|a, b| analyzer.greatest(a, b)).unwrap_or_else(|| Dim::int(0, DType::I32));
     let of = Dim::int(of, most.dtype());

@@ -65,7 +65,7 @@ struct Rows<'b> {
 }
 
 impl<'b> Rows<'b> {
-    /// Finds the rows of a function; returns `None` if one of its blocks has another form.
+    /// Finds the rows of a function; returns `None` if one of its blocks has a different form.
     fn of(body: &'b Body) -> Option<Rows<'b>> {
         let (pairs, loops, buffers) = (Vec::new(), Vec::new(), Vec::new());
         let mut rows = Rows { pairs, loops, buffers, accesses: ValueSet::new(body) };

@@ -80,7 +80,7 @@ fn loop_partition(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     Ok(out)
 }
 
-/// Maximum number of nodes written as loop parts; each loop inside a split loop multiplies them.
+/// Maximum number of nodes written as loop parts; a split loop multiplies the nodes of the loops inside it.
 const MOST_COPIES: usize = 1 << 20;
 
 struct Partition<'b> {

@@ -131,7 +131,7 @@ fn selected(select: &Select) -> Result<(Select, String), Error> {
     Ok((Select { pipeline: Some(pipeline), ..select.clone() }, words))
 }
 
-/// The function to execute, and how.
+/// The function to execute, with its settings.
 struct Run<'r> {
     engine: &'r Engine,
     /// The module after the passes.

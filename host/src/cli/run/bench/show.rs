@@ -161,7 +161,8 @@ fn runs(bench: &Bench) -> String {
     out + &last
 }
 
-/// Returns passhost's time relative to the other program's: of the medians, and of the shortest runs.
+/// Returns the ratio of passhost's time to the other program's time: for the medians, and for the shortest
+/// runs.
 fn ratios(bench: &Bench) -> Option<(f64, f64)> {
     let turns = &bench.measured.turns;
     let (ours, theirs) = (least_and_median(&turns.ours)?, least_and_median(&turns.theirs)?);

@@ -118,7 +118,7 @@ fn limit(fault: &Fault) -> Option<&'static str> {
     }
 }
 
-/// Reads the arrays of a file. `dtypes` has the data types of raw bytes, by the names of the arrays.
+/// Reads the arrays of a file. `dtypes` contains the data types of raw bytes, by the names of the arrays.
 ///
 /// # Errors
 /// If the file cannot be read.

@@ -20,7 +20,8 @@ pub(in crate::cli::run) fn variables(body: &Body) -> Vec<&str> {
 /// Returns the function that has the variable, if exactly one of the functions does.
 ///
 /// # Errors
-/// If no function has the variable, or several do. `elsewhere` returns the help text if none does.
+/// If no function has the variable, or several do. `elsewhere` returns the help text if no function
+/// has it.
 pub(in crate::cli::run) fn function_with<'m>(
     named: &Named<'_>,
     all: &[(&'m str, &'m Body)],

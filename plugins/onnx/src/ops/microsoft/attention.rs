@@ -169,7 +169,7 @@ fn group_query<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     Ok(vec![joined_heads(cx, &result)?.into(), present_k.into(), present_v.into()])
 }
 
-/// Refuses forms of the cache that are not supported.
+/// Refuses unsupported forms of the cache.
 fn check_cache(n: &Node<'_>) -> Res<()> {
     n.ignore(&["qk_norm_epsilon", "q_norm_epsilon", "k_norm_epsilon"]);
     for name in ["k_quant_type", "v_quant_type"] {

@@ -169,8 +169,8 @@ impl<'b> Accesses<'b> {
         self.join(buffer, bounds);
     }
 
-    /// Returns the lowest index of an access as an expression with the same value for all accesses of the buffer;
-    /// otherwise, as a number.
+    /// Returns the lowest index of an access as an expression with the same value for all accesses of the buffer, or,
+    /// if there is none, as a number.
     fn least(&mut self, min: Dim, buffer: Value<'b>, unknown: &[Sym]) -> Option<Dim> {
         let mut runs = false;
         min.vars(&mut |sym| runs |= unknown.contains(&sym));
