@@ -53,7 +53,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.full",
         documented!(
             "A tensor of one value.",
-            "the given shape, with elements of `dtype`, or of the value without one",
+            "the given shape, with elements of `dtype`, by default of the value's data type",
             r#"value: R.Tensor((), "float32")"#,
             "R.full(R.shape([2, 3]), value)",
             r#"R.Tensor((2, 3), "float32")"#
@@ -65,7 +65,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.zeros_like",
         documented!(
-            "Zeros in the shape of another tensor.",
+            "Zeros in the shape of a given tensor.",
             LIKE,
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.zeros_like(x)",
@@ -78,7 +78,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.ones_like",
         documented!(
-            "Ones in the shape of another tensor.",
+            "Ones in the shape of a given tensor.",
             LIKE,
             r#"x: R.Tensor((2, 3), "float32")"#,
             r#"R.ones_like(x, dtype="int32")"#,
@@ -91,7 +91,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.full_like",
         documented!(
-            "One value in the shape of another tensor.",
+            "One value in the shape of a given tensor.",
             LIKE,
             r#"x: R.Tensor((2, 3), "float32"), value: R.Tensor((), "float32")"#,
             "R.full_like(x, value)",
@@ -104,8 +104,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.arange",
         documented!(
-            "Numbers in steps from a start up to, but without, an end.",
-            "one dimension, as long as the range has steps; elements of `dtype`",
+            "Numbers in steps from a start up to, but excluding, an end.",
+            "one dimension with an element for each step; elements of `dtype`",
             r#"R.arange(0, 10, 3, dtype="int64")"#,
             r#"R.Tensor((4,), "int64")"#
         ),
@@ -128,7 +128,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.eye_like",
         documented!(
-            "Ones on a diagonal and zeros elsewhere, in the shape of another matrix.",
+            "Ones on a diagonal and zeros elsewhere, in the shape of a given matrix.",
             LIKE,
             r#"x: R.Tensor((3, 4), "float32")"#,
             "R.eye_like(x, 0)",

@@ -37,8 +37,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.dist.redistribute",
         documented!(
-            "Redistributed to another device mesh or placement.",
-            "that of the tensor, with the given device mesh and placement",
+            "A tensor redistributed to a different device mesh or placement.",
+            "the type of the tensor, with the given device mesh and placement",
             r#"x: R.DTensor((8, 3), "float32", "mesh[0]", "R")"#,
             r#"R.dist.redistribute(x, device_mesh="mesh[0]", placement="S[0]")"#,
             r#"R.DTensor((8, 3), "float32", "mesh[0]", "S[0]")"#
@@ -64,7 +64,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.dist.redistribute_replica_to_shard",
         documented!(
             "The part of each worker along an axis.",
-            "that of the tensor, shorter by the number of workers along the axis, or along the axis that the placement of the mesh names",
+            "the type of the tensor, with the axis divided by the number of workers; a distributed tensor keeps its shape, and its placement is the axis",
             r#"input: R.Tensor((8, 3), "float32")"#,
             "R.dist.redistribute_replica_to_shard(input, num_workers=4, axis=0)",
             r#"R.Tensor((2, 3), "float32")"#
@@ -76,7 +76,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.layout_transform",
         documented!(
-            "Rearranged by an index map.",
+            "A tensor rearranged by an index map.",
             "the data type of `x`, in the shape that the map computes from its shape",
             r#"x: R.Tensor((8, 12), "float32")"#,
             "R.layout_transform(x, index_map=T.index_map(lambda i, j: (i, j // 4, j % 4)))",

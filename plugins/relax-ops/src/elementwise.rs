@@ -79,10 +79,16 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     binary!("relax.logical_xor", "Logical exclusive or, with broadcasting."),
     compare!("relax.equal", "True where elements are equal."),
     compare!("relax.not_equal", "True where elements differ."),
-    compare!("relax.less", "True where elements of the first tensor are less than those of the second."),
-    compare!("relax.less_equal", "True where elements of the first tensor are at most those of the second."),
-    compare!("relax.greater", "True where elements of the first tensor are greater than those of the second."),
-    compare!("relax.greater_equal", "True where elements of the first tensor are at least those of the second."),
+    compare!("relax.less", "True where elements of the first tensor are less than elements of the second."),
+    compare!(
+        "relax.less_equal",
+        "True where elements of the first tensor are at most equal to elements of the second."
+    ),
+    compare!("relax.greater", "True where elements of the first tensor are greater than elements of the second."),
+    compare!(
+        "relax.greater_equal",
+        "True where elements of the first tensor are at least equal to elements of the second."
+    ),
     unary!("relax.abs", "Absolute value."),
     unary!("relax.negative", "Elements negated."),
     unary!("relax.square", "Elements squared."),
@@ -153,7 +159,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.relu",
         documented!(
-            "Elements, with negative ones replaced by 0.",
+            "Elements, with negative elements replaced by 0.",
             SAME,
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.nn.relu(data)",
@@ -218,7 +224,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.leakyrelu",
         documented!(
-            "Elements, with negative ones multiplied by `alpha`.",
+            "Elements, with negative elements multiplied by `alpha`.",
             SAME_FLOAT,
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.nn.leakyrelu(data, alpha=0.2)",
@@ -247,8 +253,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.prelu",
         documented!(
-            "Elements, with negative ones multiplied by the element of `alpha` for their index along an axis.",
-            "that of `data`, which has the axis",
+            "Elements, with negative elements multiplied by the element of `alpha` for their index along an axis.",
+            "the type of `data`, which must have the axis",
             r#"data: R.Tensor((2, 3), "float32"), alpha: R.Tensor((3,), "float32")"#,
             "R.nn.prelu(data, alpha, axis=1)",
             r#"R.Tensor((2, 3), "float32")"#
@@ -326,7 +332,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.ewise_fma",
         documented!(
             "`x1 * x2 + x3`, element by element.",
-            "that of the three tensors, which have the same shape and data type",
+            "the type of the three tensors, which must have the same shape and data type",
             r#"x1: R.Tensor((2, 3), "float32"), x2: R.Tensor((2, 3), "float32"), x3: R.Tensor((2, 3), "float32")"#,
             "R.ewise_fma(x1, x2, x3)",
             r#"R.Tensor((2, 3), "float32")"#

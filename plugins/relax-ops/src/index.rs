@@ -49,7 +49,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.strided_slice",
         documented!(
             "A range along some axes, with a stride.",
-            "that of `x`, along each axis as long as its range",
+            "the type of `x`, with each axis as long as its range",
             r#"x: R.Tensor((8, 9), "float32")"#,
             "R.strided_slice(x, (1,), (0,), (9,), (2,))",
             r#"R.Tensor((8, 5), "float32")"#
@@ -101,7 +101,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.scatter_elements",
         documented!(
             "The data, with updates written at indices along an axis.",
-            "that of `data`",
+            "the type of `data`",
             r#"data: R.Tensor((4, 5), "float32"), indices: R.Tensor((2, 2), "int64"), updates: R.Tensor((2, 2), "float32")"#,
             "R.scatter_elements(data, indices, updates, axis=1)",
             r#"R.Tensor((4, 5), "float32")"#
@@ -114,7 +114,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.scatter_nd",
         documented!(
             "The data, with updates written at tuples of indices.",
-            "that of `data`",
+            "the type of `data`",
             r#"data: R.Tensor((8,), "float32"), indices: R.Tensor((4, 1), "int64"), updates: R.Tensor((4,), "float32")"#,
             "R.scatter_nd(data, indices, updates)",
             r#"R.Tensor((8,), "float32")"#
@@ -126,8 +126,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.one_hot",
         documented!(
-            "One value at the index, and another elsewhere, along a new axis.",
-            "the shape of `indices` with one more axis of length `depth`; elements as the two values",
+            "One value at the index, and a second value elsewhere, along a new axis.",
+            "the shape of `indices` with one more axis of length `depth`; elements of the data type of the two values",
             r#"indices: R.Tensor((3,), "int32")"#,
             "R.one_hot(indices, R.prim_value(T.float32(1.0)), R.prim_value(T.float32(0.0)), depth=10, axis=-1)",
             r#"R.Tensor((3, 10), "float32")"#

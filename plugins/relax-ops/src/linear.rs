@@ -11,8 +11,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.matmul",
         documented!(
-            "Matrix product of the last two axes, with broadcasting of the others; a tensor of one dimension is a vector.",
-            "the broadcast leading axes, then the rows of `x1` and the columns of `x2`; elements of `out_dtype`, else of the operands",
+            "Matrix product over the last two axes, with broadcasting of all other axes; a one-dimensional tensor is a vector.",
+            "the broadcast leading axes, then the rows of `x1` and the columns of `x2`; elements of `out_dtype`, by default of the operands' data type",
             r#"x1: R.Tensor((8, 2, 3), "float32"), x2: R.Tensor((3, 4), "float32")"#,
             "R.matmul(x1, x2)",
             r#"R.Tensor((8, 2, 4), "float32")"#
@@ -24,7 +24,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.outer",
         documented!(
-            "Products of each element of one vector with each element of another.",
+            "Products of each element of the first vector with each element of the second vector.",
             "the lengths of both vectors, with their data type",
             r#"x1: R.Tensor((4,), "float32"), x2: R.Tensor((5,), "float32")"#,
             "R.outer(x1, x2)",
@@ -38,7 +38,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.einsum",
         documented!(
             "Sum of products, with dimensions named by letters; `...` denotes the broadcast dimensions.",
-            "the dimensions of the letters after `->`; without it, those of `...`, then those of the letters that appear once, in order",
+            "the dimensions of the letters after `->`; without `->`, the dimensions of `...`, then the dimensions of the letters that appear once, in order",
             r#"a: R.Tensor((2, 3), "float32"), b: R.Tensor((3, 4), "float32")"#,
             r#"R.einsum((a, b), subscripts="ij,jk->ik")"#,
             r#"R.Tensor((2, 4), "float32")"#

@@ -19,7 +19,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.reshape",
         documented!(
-            "The same elements in another shape.",
+            "The same elements in a different shape.",
             "the data type of `x`, in the given shape; one dimension may be -1, which is inferred",
             r#"x: R.Tensor((2, 6), "float32")"#,
             "R.reshape(x, R.shape([3, 4]))",
@@ -46,7 +46,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.expand_dims",
         documented!(
             "A tensor with axes of length 1 inserted.",
-            "that of `x`, with an axis of length 1 at each of the given places of the result",
+            "the type of `x`, with an axis of length 1 at each given position of the result",
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.expand_dims(x, axis=[0, 2])",
             r#"R.Tensor((1, 2, 1, 3), "float32")"#
@@ -59,7 +59,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.squeeze",
         documented!(
             "A tensor with axes of length 1 removed.",
-            "that of `x` without the given axes, or without all axes of length 1",
+            "the type of `x` without the given axes, or without all axes of length 1",
             r#"x: R.Tensor((1, 2, 1, 3), "float32")"#,
             "R.squeeze(x, axis=[0])",
             r#"R.Tensor((2, 1, 3), "float32")"#
@@ -71,8 +71,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.permute_dims",
         documented!(
-            "A tensor with axes in another order, by default reversed.",
-            "that of `x`, with its axes in the given order",
+            "A tensor with its axes in a different order, by default reversed.",
+            "the type of `x`, with its axes in the given order",
             r#"x: R.Tensor((2, 3, 4), "float32")"#,
             "R.permute_dims(x, axes=[2, 0, 1])",
             r#"R.Tensor((4, 2, 3), "float32")"#
@@ -85,7 +85,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.concat",
         documented!(
             "Tensors concatenated along an axis.",
-            "that of the tensors, with the sum of their lengths along the axis",
+            "the type of the tensors, with the sum of their lengths along the axis",
             r#"a: R.Tensor((2, 3), "float32"), b: R.Tensor((2, 5), "float32")"#,
             "R.concat((a, b), axis=1)",
             r#"R.Tensor((2, 8), "float32")"#
@@ -98,7 +98,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.stack",
         documented!(
             "Tensors stacked along a new axis.",
-            "that of the tensors, with a new axis as long as the tuple",
+            "the type of the tensors, with a new axis as long as the tuple",
             r#"a: R.Tensor((2, 3), "float32"), b: R.Tensor((2, 3), "float32")"#,
             "R.stack((a, b), axis=1)",
             r#"R.Tensor((2, 2, 3), "float32")"#
@@ -110,7 +110,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.split",
         documented!(
-            "Parts along an axis: a number of equal parts, or a part between each two indices.",
+            "Parts along an axis: a number of equal parts, or the parts between successive indices.",
             "a tuple of tensors: as many as requested, or one more than there are indices",
             r#"x: R.Tensor((6, 4), "float32")"#,
             "R.split(x, indices_or_sections=[1, 4], axis=0)",
@@ -137,7 +137,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.nn.batch_flatten",
         documented!(
             "A tensor flattened to two dimensions, of which the first is unchanged.",
-            "the first dimension of `data`, and the product of all others",
+            "the first dimension of `data`, and the product of all other dimensions",
             r#"data: R.Tensor((2, 3, 4), "float32")"#,
             "R.nn.batch_flatten(data)",
             r#"R.Tensor((2, 12), "float32")"#
@@ -162,8 +162,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.collapse_sum_like",
         documented!(
-            "Sums over the axes that broadcasting would expand, for the shape of another tensor.",
-            "the data type of `data`, in the shape of the other tensor",
+            "Sums over the axes that broadcasting would expand, for the shape of a second tensor.",
+            "the data type of `data`, in the shape of the second tensor",
             r#"data: R.Tensor((4, 2, 3), "float32"), target: R.Tensor((2, 1), "float32")"#,
             "R.collapse_sum_like(data, target)",
             r#"R.Tensor((2, 1), "float32")"#
@@ -189,7 +189,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.repeat",
         documented!(
             "Each element repeated several times, along an axis or in the flattened tensor.",
-            "that of `data`, longer by the factor along the axis; without an axis, one dimension",
+            "the type of `data`, with the axis multiplied by the factor; without an axis, one dimension",
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.repeat(data, repeats=2, axis=1)",
             r#"R.Tensor((2, 6), "float32")"#
@@ -202,7 +202,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.tile",
         documented!(
             "The whole tensor repeated several times along axes.",
-            "that of `data`, longer by the factor of each axis, counted from the last",
+            "the type of `data`, with each axis multiplied by its factor, counted from the last axis",
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.tile(data, repeats=[2, 1, 3])",
             r#"R.Tensor((2, 2, 9), "float32")"#
@@ -215,7 +215,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.nn.pad",
         documented!(
             "A tensor padded before and after each axis.",
-            "that of `data`, longer by the padding of each axis",
+            "the type of `data`, with each axis extended by its padding",
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.nn.pad(data, pad_width=[0, 0, 1, 2])",
             r#"R.Tensor((2, 6), "float32")"#
@@ -232,7 +232,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.nn.pixel_shuffle",
         documented!(
             "Channels moved to the last two axes, which grow by a factor.",
-            "that of `data`, with fewer channels by the square of the factor, and the last two axes longer by the factor",
+            "the type of `data`, with the channels divided by the square of the factor, and the last two axes multiplied by the factor",
             r#"data: R.Tensor((1, 8, 3, 5), "float32")"#,
             "R.nn.pixel_shuffle(data, upscale_factor=2)",
             r#"R.Tensor((1, 2, 6, 10), "float32")"#

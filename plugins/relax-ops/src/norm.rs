@@ -25,7 +25,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.nn.batch_norm",
         documented!(
             "Normalization over all axes except one; returns the result, and the updated mean and variance.",
-            "a tuple: the type of `data`, then those of `moving_mean` and `moving_var`",
+            "a tuple: the type of `data`, then the types of `moving_mean` and `moving_var`",
             r#"data: R.Tensor((2, 3, 8, 8), "float32"), channels: R.Tensor((3,), "float32")"#,
             "R.nn.batch_norm(data, channels, channels, channels, channels, axis=1)",
             r#"R.Tuple(R.Tensor((2, 3, 8, 8), "float32"), R.Tensor((3,), "float32"), R.Tensor((3,), "float32"))"#

@@ -51,8 +51,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.median",
         documented!(
-            "The median over axes; over one axis, also its index.",
-            "as for `relax.max`; over one axis, a tuple of that and of the indices as int64",
+            "The median over axes; over one axis, also the index of the median.",
+            "as for `relax.max`; over one axis, a tuple of the medians and their int64 indices",
             r#"x: R.Tensor((2, 3, 4), "float32")"#,
             "R.median(x, axis=[1])",
             r#"R.Tuple(R.Tensor((2, 4), "float32"), R.Tensor((2, 4), "int64"))"#

@@ -60,7 +60,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.memory.alloc_storage",
         documented!(
-            "A piece of memory.",
+            "A storage object.",
             "a value of any type",
             r#"R.memory.alloc_storage(R.shape([24]), R.prim_value(0), R.str("global"), R.dtype("float32"))"#,
             "R.Object"
@@ -72,7 +72,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.memory.alloc_tensor",
         documented!(
-            "A tensor in a piece of memory.",
+            "A tensor in a storage object.",
             ALLOCATED,
             "storage: R.Object",
             r#"R.memory.alloc_tensor(storage, R.prim_value(0), R.shape([2, 3]), R.dtype("float32"))"#,
@@ -85,7 +85,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     impure(op(
         "relax.memory.kill_storage",
         documented!(
-            "Ends the lifetime of a piece of memory.",
+            "Ends the lifetime of a storage object.",
             NOTHING,
             "storage: R.Object",
             "R.memory.kill_storage(storage)",
@@ -111,7 +111,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.memory.ensure_zero_offset",
         documented!(
-            "The tensor, copied unless it starts at the beginning of its memory.",
+            "The tensor, copied unless it starts at the beginning of its storage.",
             SAME,
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.memory.ensure_zero_offset(x)",
@@ -124,8 +124,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.memory.view",
         documented!(
-            "The bytes of a tensor viewed as another tensor.",
-            "the given shape and data type, by default those of the tensor",
+            "A view of a tensor's bytes as a different tensor.",
+            "the given shape and data type, by default the tensor's",
             r#"x: R.Tensor((4, 3), "float32")"#,
             "R.memory.view(x, R.shape([2, 3]), R.tuple(), R.tuple())",
             r#"R.Tensor((2, 3), "float32")"#
@@ -137,7 +137,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.vm.alloc_storage",
         documented!(
-            "A piece of memory of the virtual machine.",
+            "A storage object of the virtual machine.",
             "a value of any type",
             r#"R.vm.alloc_storage(R.shape([24]), R.prim_value(0), R.dtype("uint8"))"#,
             "R.Object"
@@ -149,7 +149,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.vm.alloc_tensor",
         documented!(
-            "A tensor in a piece of memory of the virtual machine.",
+            "A tensor in a storage object of the virtual machine.",
             ALLOCATED,
             "storage: R.Object",
             r#"R.vm.alloc_tensor(storage, R.prim_value(0), R.shape([2, 3]), R.dtype("float32"))"#,
@@ -196,7 +196,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.to_vdevice",
         documented!(
             "A copy on a virtual device.",
-            "that of the tensor, on the other device",
+            "the type of the tensor, on the given device",
             r#"data: R.Tensor((2, 3), "float32")"#,
             r#"R.to_vdevice(data, dst_vdevice=I.vdevice("llvm"))"#,
             r#"R.Tensor((2, 3), "float32")"#
@@ -226,7 +226,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.wrap_param",
         documented!(
-            "A parameter converted to another data type.",
+            "A parameter converted to a different data type.",
             "the shape of the tensor, with elements of `dtype`",
             r#"data: R.Tensor((2, 3), "float16")"#,
             r#"R.wrap_param(data, dtype="float32")"#,

@@ -71,8 +71,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.slice_scatter",
         documented!(
-            "A tensor with another one written to a range along an axis.",
-            "that of the first tensor",
+            "The first tensor, with the second tensor written to a range along an axis.",
+            "the type of the first tensor",
             r#"x: R.Tensor((8, 9), "float32"), src: R.Tensor((3, 9), "float32")"#,
             "R.slice_scatter(x, src, 1, 4, 1, axis=0)",
             r#"R.Tensor((8, 9), "float32")"#

@@ -142,7 +142,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.ccl.allgather",
         documented!(
             "The tensors of all workers, concatenated.",
-            "that of `x`, longer by the number of workers along the first axis",
+            "the type of `x`, with the first axis multiplied by the number of workers",
             r#"x: R.Tensor((2, 3), "float32")"#,
             "R.ccl.allgather(x, num_workers=4)",
             r#"R.Tensor((8, 3), "float32")"#
@@ -168,7 +168,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.ccl.scatter_from_worker0",
         documented!(
             "The part of the first worker's tensor that belongs to this worker.",
-            "that of `x`, shorter by the number of workers along the axis",
+            "the type of `x`, with the axis divided by the number of workers",
             r#"x: R.Tensor((8, 3), "float32")"#,
             "R.ccl.scatter_from_worker0(x, num_workers=4, axis=0)",
             r#"R.Tensor((2, 3), "float32")"#

@@ -10,7 +10,7 @@ use plugin_api::typing::operators::{InferError, OpDecl};
 
 pub(super) const DEFORM_CONV: OpDecl = OpDecl {
     name: "onnx.deform_conv",
-    doc: "Convolution over two spatial axes, each of whose elements is taken at an offset of its own and weighted by a mask.\n\n \
+    doc: "Deformable convolution over two spatial axes: each input element is sampled at its own offset and weighted by a mask.\n\n \
           Type: batch of the tensor, channels of the kernel, spatial axes of the offsets",
     args: &[arg("x"), arg("weight"), arg("offset"), arg("mask")],
     attrs: &[
@@ -27,7 +27,7 @@ pub(super) const DEFORM_CONV: OpDecl = OpDecl {
 
 pub(super) const BIT_CAST: OpDecl = OpDecl {
     name: "onnx.bit_cast",
-    doc: "The same bits as elements of another data type of this width.\n\n Type: the shape of the tensor, with elements of `dtype`",
+    doc: "The same bits as elements of a different data type of equal width.\n\n Type: the shape of the tensor, with elements of `dtype`",
     args: &[arg("x")],
     attrs: &[attr("dtype", AttrType::DType)],
     infer: infer_bits,

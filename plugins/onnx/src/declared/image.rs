@@ -9,7 +9,7 @@ use plugin_api::typing::operators::{InferError, OpDecl};
 
 pub(super) const GRID_SAMPLE: OpDecl = OpDecl {
     name: "onnx.grid_sample",
-    doc: "Samples of a tensor at the places in a grid.\n\n Places go from -1 to 1 along each spatial axis; the last axis comes first.\n\n \
+    doc: "Samples of a tensor at the positions in a grid.\n\n Positions go from -1 to 1 along each spatial axis; the last axis comes first.\n\n \
           Type: batch and channels of the tensor, then the spatial axes of the grid",
     args: &[arg("x"), arg("grid")],
     attrs: &[attr("mode", AttrType::Str), attr("padding_mode", AttrType::Str), attr("align_corners", AttrType::Bool)],
@@ -20,7 +20,7 @@ pub(super) const GRID_SAMPLE: OpDecl = OpDecl {
 
 pub(super) const ROI_ALIGN: OpDecl = OpDecl {
     name: "onnx.roi_align",
-    doc: "Mean or largest of samples in the cells of regions.\n\n Type: number of regions, channels of the tensor, height and width of the result",
+    doc: "Mean or maximum of samples in the cells of regions.\n\n Type: number of regions, channels of the tensor, height and width of the result",
     args: &[arg("x"), arg("rois"), arg("batch")],
     attrs: &[
         attr("mode", AttrType::Str),

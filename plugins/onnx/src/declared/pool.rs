@@ -9,7 +9,7 @@ use plugin_api::typing::operators::{InferError, OpDecl};
 
 pub(super) const MAX_POOL_INDICES: OpDecl = OpDecl {
     name: "onnx.max_pool_indices",
-    doc: "Index in the whole tensor of the largest element of each window.\n\n With `storage_order` 1, the first spatial axis counts fastest.\n\n \
+    doc: "Index in the whole tensor of the largest element of each window.\n\n With `storage_order` 1, the first spatial axis varies fastest.\n\n \
           Type: int64, batch and channels of the tensor, then the number of windows along each axis",
     args: &[arg("x")],
     attrs: &[

@@ -9,11 +9,12 @@ use plugin_api::typing::operators::{AttrDecl, DefaultDecl, InferError, OpDecl};
 
 pub(super) const RECURRENT: OpDecl = OpDecl {
     name: "onnx.recurrent",
-    doc: "States of an LSTM, GRU or RNN after each step.\n\n `x` is the input times its weights, with biases; `r` are the weights of the state, \
-          `bias` those of a GRU's new state that the reset gate scales, `h` and `c` the first states, `p` the peepholes, and `lengths` \
-          the number of steps of each sample. The state of an LSTM is followed by its cell; with `coupled`, it forgets what it does not \
-          take in, and with `quantized`, each state is rounded to 256 numbers, from the least of all samples to the greatest, before it is \
-          multiplied. An activation is a name of ONNX with its parameters, as in `HardSigmoid:0.2:0.5`.\n\n Type: steps, batch, size of the state",
+    doc: "States of an LSTM, GRU or RNN after each step.\n\n `x` is the input times its weights, with biases; `r` are the weights of the \
+          state, `bias` is the bias of a GRU's new state that the reset gate scales, `h` and `c` are the initial states, `p` are the \
+          peepholes, and `lengths` is the number of steps of each sample. The state of an LSTM is followed by its cell; with `coupled`, \
+          the input and forget gates are coupled, and with `quantized`, each state is rounded to 256 numbers, from the least of all \
+          samples to the greatest, before it is multiplied. An activation is an ONNX name with its parameters, as in \
+          `HardSigmoid:0.2:0.5`.\n\n Type: steps, batch, size of the state",
     args: &[arg("x"), arg("r"), arg("bias"), arg("h"), arg("c"), arg("p"), arg("lengths")],
     attrs: &[
         attr("kind", AttrType::Str),

@@ -9,8 +9,9 @@ use plugin_api::typing::operators::{InferError, OpDecl};
 
 pub(super) const NON_MAX_SUPPRESSION: OpDecl = OpDecl {
     name: "onnx.non_max_suppression",
-    doc: "Boxes by falling score, without those that overlap a better one.\n\n Contains, for each batch and class, the numbers of at most `most` boxes, then -1. \
-          `thresholds` are that of the overlap and that of the score.\n\n Type: int64, batch, classes, `most`",
+    doc: "Boxes by descending score, without boxes that overlap a better box.\n\n \
+          Contains, for each batch and class, the numbers of at most `most` boxes, then -1. \
+          `thresholds` contains the threshold of the overlap and the threshold of the score.\n\n Type: int64, batch, classes, `most`",
     args: &[arg("boxes"), arg("scores"), arg("thresholds")],
     attrs: &[attr("most", AttrType::Int), attr("center", AttrType::Bool), attr("by_score", AttrType::Bool)],
     infer,

@@ -16,7 +16,7 @@ pub(crate) fn example(decl: &OpDecl) -> Result<Example, String> {
         return Err("begins with no sentence".to_string());
     }
     if !doc_lines(decl.doc).any(|line| line.starts_with("Type: ") && line.ends_with('.')) {
-        return Err("lacks a rule for the type: `Type: that of the tensor.`".to_string());
+        return Err("lacks a rule for the type: `Type: the type of the tensor.`".to_string());
     }
     let code: Vec<String> =
         doc_lines(decl.doc).filter_map(|line| Some(line.strip_prefix("    ")?.to_string())).collect();
