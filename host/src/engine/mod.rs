@@ -221,8 +221,8 @@ impl Engine {
         let _ = self.trial.set(Arc::new(trial));
     }
 
-    /// Sets which plugins run in their own processes, and how. Must be called before the first plugin is opened, and only the first call
-    /// has an effect. Without this call, plugins with `isolate = true` in the manifest are not opened.
+    /// Sets the plugins that run in their own processes, and the settings of these processes. Must be called before the first plugin is
+    /// opened, and only the first call has an effect. Without this call, plugins with `isolate = true` in the manifest are not opened.
     pub fn isolates(&self, isolation: Isolation) {
         let _ = self.isolation.set(isolation);
     }

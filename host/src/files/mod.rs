@@ -85,8 +85,8 @@ impl Output {
         Ok(Output::File { shown: shown.to_path_buf(), path })
     }
 
-    /// Returns true if both are standard output or lead to one file, so that one result would overwrite the other. Pipes and devices accept
-    /// several results.
+    /// Returns true if both are standard output or lead to the same file, so that one result would overwrite the other. Pipes and devices
+    /// accept several results.
     pub fn is_same(&self, other: &Output) -> bool {
         match (self, other) {
             (Output::Stdout, Output::Stdout) => true,

@@ -198,8 +198,7 @@ fn who_fails_in_a_run_that_goes_on_is_not_called_again() {
     assert_eq!(list.take_failures().len(), 2);
 }
 
-/// A panic is a failure like any other: instruments that were started are ended, and those that were entered are
-/// exited.
+/// A panic is a failure like any other: started instruments are ended, and entered instruments are exited.
 #[test]
 fn a_panic_of_an_instrument_is_its_failure() {
     let (mut panics, log) = list(&[("a", PLAIN), ("b", &["panic", "run_before"]), ("c", PLAIN)]);

@@ -127,7 +127,7 @@ impl Timing {
     }
 }
 
-/// Computes the own time of each span, which excludes the spans directly inside it.
+/// Computes the self time of each span, which excludes the spans directly inside it.
 fn own_times(spans: &mut [Span]) {
     let mut path: Vec<usize> = Vec::new();
     for at in 0..spans.len() {

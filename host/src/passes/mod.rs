@@ -97,7 +97,7 @@ impl fmt::Debug for Pass {
     }
 }
 
-/// Passes that run in order as one. It can be turned into a pass ([`Sequential::pass`]), so it can be nested.
+/// A sequence of passes that runs as one pass. It can be turned into a pass ([`Sequential::pass`]), so it can be nested.
 #[derive(Clone, Debug)]
 pub struct Sequential {
     members: Vec<Pass>,
@@ -132,7 +132,7 @@ impl Sequential {
         self
     }
 
-    /// Converts it to a pass of an engine. Members from an engine with fewer passes are looked up by name.
+    /// Converts the Sequential to a pass of an engine. Members from an engine with fewer passes are looked up by name.
     pub fn pass(self, engine: &Arc<Engine>) -> Pass {
         let form = Form::Sequential(self.members.into_iter().map(|member| member.stage).collect());
         let stage = Stage { name: registry::pipeline::SEQUENTIAL.to_string(), options: self.options, form, span: 0..0 };

@@ -1,5 +1,4 @@
-//! Parses numbers, times and sizes in manifests and arguments. Errors do not contain the key or option, which callers put in
-//! front.
+//! Parses numbers, times and sizes in manifests and arguments. Errors do not name the key or option; callers prepend it.
 
 use passhost_lang::names::{did_you_mean, nearest, with_more};
 use std::ops::RangeInclusive;
@@ -189,14 +188,13 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     SIZES.read(text)
 }
 
-/// The minimum memory of a worker: four times what opening one of passhost's own plugins needs. With less, reading the library
-/// fails, and the error would suggest that the library is damaged.
+/// The minimum memory of a worker: four times the memory needed to open one of passhost's own plugins. With less, reading the
+/// library fails, and the error would suggest that the library is damaged.
 const LEAST: u64 = 16 << 20;
 
 /// Parses the memory limit of a worker, and returns bytes.
 ///
 /// If the text is invalid, or the limit is too low to open a plugin.
-/// Why it is invalid, or that it is not enough to open a plugin.
 pub(crate) fn memory(text: &str) -> Result<u64, String> {
     let bytes = bytes(text)?;
     if bytes >= LEAST {

@@ -149,9 +149,9 @@ impl Library {
         }
     }
 
-    /// Returns the library to load for this one, which stays open for the rest of the process. The dynamic loader identifies a library by its
-    /// path, so another library must not reuse it. All libraries that are the same file, or private copies of the same content, share the
-    /// first one.
+    /// Returns the library to load in place of this one. It stays open for the rest of the process. The dynamic loader identifies a library
+    /// by its path, so another library must not reuse it. All libraries that are the same file, or private copies of the same content,
+    /// share the first one.
     ///
     /// # Errors
     /// If the file was written to since this process loaded it.

@@ -18,7 +18,7 @@ pub struct Limits {
     pub write: Vec<PathBuf>,
     /// True if it may use the network.
     pub network: bool,
-    /// Environment variables that it may read in addition to the usual ones: names, or prefixes followed by `*`.
+    /// Environment variables that it may read in addition to the usual variables: names, or prefixes followed by `*`.
     pub env: Vec<String>,
 }
 

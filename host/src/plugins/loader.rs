@@ -1,4 +1,4 @@
-//! The only module that loads libraries. A loaded plugin is never closed, so its functions stay valid as long as the process.
+//! The only module that loads libraries. A loaded plugin is never closed, so its functions stay valid until the process ends.
 #![allow(unsafe_code, reason = "dlopen and the entry symbol")]
 
 use crate::plugins::library::{Library, Seen};

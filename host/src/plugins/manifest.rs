@@ -97,7 +97,8 @@ pub enum Source {
 pub struct PluginEntry {
     /// The source of the plugin.
     pub source: Source,
-    /// The source in a form that is the same on every system: `path lib/liba.so`. It does not depend on how the manifest's path was given.
+    /// The source in a form that is the same on every system: `path lib/liba.so`. It does not depend on the given form of the manifest's
+    /// path.
     pub from: String,
     /// Place of the source in the manifest.
     pub span: Range<usize>,

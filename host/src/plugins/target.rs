@@ -64,7 +64,7 @@ impl Target {
 }
 
 /// Returns the kinds that are probably meant by an unknown name, or nothing if the name may be a kind that a plugin
-/// knows.
+/// defines.
 fn meant(name: &str) -> Vec<String> {
     // Tags contain a slash.
     if KINDS.contains(&name) || name.contains('/') {

@@ -1,12 +1,12 @@
-//! Records which plugin code runs on each thread, in memory of fixed size that can be shared with another process. It is read after the
-//! process that wrote it has ended, or by a signal handler, so it contains only atomics, without pointers or locks.
+//! Records which plugin code runs on each thread, in memory of fixed size that can be shared with another process. The memory is read
+//! after the process that wrote it has ended, or by a signal handler, so it contains only atomics, without pointers or locks.
 
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
 /// Maximum number of distinguished threads, including the thread of the run.
 pub(super) const THREADS: usize = 288;
-/// Maximum number of nested calls recorded per thread; deeper ones are only counted.
+/// Maximum number of nested calls recorded per thread; deeper calls are only counted.
 const DEPTH: usize = 6;
 /// Maximum number of temporary files that exist at the same time.
 const FILES: usize = 8;

@@ -198,7 +198,7 @@ pub(crate) fn ended(status: &std::process::ExitStatus, first: i32) -> String {
 const THREAD: &str = "a thread that a plugin started";
 
 /// Returns the exit code of a process whose child ended in this way. Reports the end if the run was not complete.
-/// Returns `Err` with the signal if both processes received one.
+/// Returns `Err` with the signal if both processes received it.
 pub(super) fn judge(board: &Board, end: End, tell: impl FnOnce(&Error)) -> Result<u8, i32> {
     match (board.finished(), end) {
         (_, End::Asked(signal)) => Err(signal),

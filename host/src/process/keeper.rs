@@ -104,7 +104,7 @@ fn divide(spaces: Spaces) -> Option<Side> {
     }
 }
 
-/// Runs the first process of a namespace, which adopts orphans. It ends when its keeper ends, which holds a pipe open.
+/// Runs the first process of a namespace, which adopts orphans. It ends when its keeper, which holds a pipe open, ends.
 fn be_first(end: c_int, kept: c_int) -> ! {
     let mut byte = 0u8;
     // SAFETY: the byte is valid during the calls, which are all allowed after a fork.
@@ -165,7 +165,7 @@ fn watch(worker: pid_t, kept: c_int) -> u8 {
             return if asked == 0 { exit::FAULT } else { die_of(asked) };
         }
         if ABORTED.swap(false, Ordering::Relaxed) {
-            // SAFETY: a call without pointers. The worker has not been waited for, so the number still belongs to it.
+            // SAFETY: a call without pointers. The worker has not been waited for, so the process id still belongs to it.
             unsafe { libc::kill(worker, libc::SIGABRT) };
         }
     }

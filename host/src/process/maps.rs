@@ -13,7 +13,7 @@ struct Entry {
     /// First address of the file; 0 while the entry is free.
     start: AtomicUsize,
     end: AtomicUsize,
-    /// The path of the file as bytes that are never freed, and their number.
+    /// The path of the file: the address of bytes that are never freed, and their number.
     path: AtomicPtr<u8>,
     length: AtomicUsize,
     next: Option<&'static Entry>,

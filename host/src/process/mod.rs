@@ -1,5 +1,5 @@
-//! Finds out which code ended the process. The command line runs passes in a child process, which records on a shared board which plugin code
-//! runs on which thread. However the child ends, the board shows whether the run was complete, and whose code ran.
+//! Finds out which code ended the process. The command line runs passes in a child process, which records, on a shared board, the plugin
+//! code that runs on each thread. However the child ends, the board shows whether the run was complete, and whose code ran.
 //! `docs/decisions/0007-who-ended-the-process.md` describes the guarantees.
 
 mod board;
@@ -167,9 +167,9 @@ fn remove(path: &[u8]) {
     let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
 }
 
-/// Makes this process report on standard error which pass, rule, checker or instrument of a plugin ended it, by a crash signal or by calling
-/// `exit`, and end with exit code 3. The command line does so by itself. A program that embeds passhost calls this before its first run. It
-/// replaces the handlers of those signals.
+/// Makes this process report on standard error which pass, rule, checker or instrument of a plugin ended it, by a crash signal or by
+/// calling `exit`, and end with exit code 3. The command line does this automatically. A program that embeds passhost calls this before its
+/// first run. This replaces the handlers of those signals.
 ///
 /// A plugin that calls `_exit` or `exec`, or is killed, still ends the process without a report, because only another process could notice.
 #[cfg(unix)]

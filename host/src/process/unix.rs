@@ -160,7 +160,7 @@ fn comes(signal: c_int) -> bool {
                 std::thread::sleep(PATIENCE);
             }
             let mut pending = set([]);
-            // SAFETY: the set is valid during the calls, and the number is that of a signal.
+            // SAFETY: the set is valid during the calls, and the number is a valid signal.
             unsafe { libc::sigpending(&raw mut pending) == 0 && libc::sigismember(&raw const pending, signal) == 1 }
         })
 }
@@ -259,8 +259,8 @@ extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
 /// Ends the process if the signal is about a mapped file that was truncated. In a worker, only records the name of the file.
 #[inline(never)]
 fn lose_file(board: &Board, info: *mut siginfo_t) {
-    // SAFETY: the system passes a valid description of the signal. If the code is above 0, an access to memory caused
-    // the signal, and the facts contain its address.
+    // SAFETY: the system passes a valid description of the signal. If the code is above 0, an access to memory caused the signal, and the
+    // description contains its address.
     let address = unsafe { (!info.is_null() && (*info).si_code > 0).then(|| (*info).si_addr().addr()) };
     let Some(path) = address.and_then(super::maps::path_at) else { return };
     board.lost.set(path);

@@ -198,7 +198,7 @@ pub enum Error {
         function: Option<String>,
         /// The error message.
         message: String,
-        /// Description of the text, the text, and the place in it.
+        /// The text with its description, and the place in it.
         place: Option<(String, Arc<str>, Range<usize>)>,
         /// The fate of the module before the step.
         kept: Kept,
@@ -240,7 +240,7 @@ pub enum Error {
     Execution {
         /// The error message.
         message: String,
-        /// Description of the text, the text, and the place in it.
+        /// The text with its description, and the place in it.
         place: Option<(String, Arc<str>, Range<usize>)>,
         /// Calls that led to the failure.
         notes: Vec<String>,
@@ -290,13 +290,13 @@ pub struct FormatFailure {
     pub origin: String,
     /// Name of the format.
     pub format: String,
-    /// The plugin that has the reader or writer.
+    /// The plugin that provides the reader or writer.
     pub owner: Owner,
     /// Function of the module, if known.
     pub function: Option<String>,
     /// The error message.
     pub message: String,
-    /// Description of the text, the text, and the place in it.
+    /// The text with its description, and the place in it.
     pub place: Option<(String, Arc<str>, Range<usize>)>,
     /// The exit code, which depends on the cause: an invalid input, a failed plugin, or an invalid option in the request.
     pub code: u8,

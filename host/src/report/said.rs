@@ -18,7 +18,7 @@ pub struct PassDiagnostic {
     pub function: Option<String>,
     /// The message.
     pub message: String,
-    /// Description of the text, the text, and the place in it.
+    /// The text with its description, and the place in it.
     pub place: Option<ShownPlace>,
     /// Other places in that text, with their labels.
     pub labels: Vec<(std::ops::Range<usize>, String)>,

@@ -144,7 +144,7 @@ impl<'r> Run<'r> {
                 self.stopped(stop, driver)?;
             }
         }
-        // After a failure, the rest need not have begun.
+        // After a failure, the rest may not have begun.
         if self.ledger.errors.is_empty() { self.rest.has_begun() } else { Ok(()) }
     }
 

@@ -1,6 +1,6 @@
 //! Recognizes models in formats other than TVMScript, and advises how to convert them if no plugin reads the format.
 
-/// The recognized format of an input, and what the user can do about it.
+/// The recognized format of an input, with advice for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Foreign {
     /// The format, with its article: `an ONNX model`.

@@ -1,4 +1,4 @@
-//! Computes a hash of what an inference rule can see of a call. Calls with the same hash have the same result.
+//! Computes a hash of everything that an inference rule can see of a call. Calls with the same hash have the same result.
 
 use passhost_lang::ir::records::{NONE, tykind};
 use passhost_lang::ir::{Call, Expr, Ty, Value};

@@ -65,7 +65,7 @@ pub(crate) struct Scopes<'a> {
 #[derive(Default)]
 pub(crate) struct Notes {
     others: Vec<String>,
-    /// The first node that assumes that two sizes of inputs are equal, and a description of what it does.
+    /// The first node that assumes that two sizes of inputs are equal, and a description of the node.
     equal: Option<String>,
     /// The number of nodes with such an assumption.
     n_equal: usize,

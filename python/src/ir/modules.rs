@@ -24,7 +24,7 @@ pub(crate) fn module_attrs<'py>(py: Python<'py>, module: &Module) -> PyResult<Bo
     Ok(found)
 }
 
-/// Returns the facts of a module to which types refer.
+/// Returns the global infos of a module, to which types refer.
 #[pyfunction]
 pub(crate) fn module_infos<'py>(py: Python<'py>, module: &Module) -> PyResult<Bound<'py, PyAny>> {
     Ok(meta(py, module)?.get_item(GLOBAL_INFOS)?.unwrap_or_else(|| PyDict::new(py).into_any()))

@@ -235,7 +235,7 @@ fn change(parts: &mut [Vec<u8>], part: usize, rng: &mut Rng) {
     }
 }
 
-/// Texts for places where the parser has requirements.
+/// Strings for places at which the parser requires a certain form.
 const TEXTS: &[&str] = &[
     "",
     "_",

@@ -44,7 +44,7 @@ fn scattered(body: &Body, choose: impl Fn(usize) -> usize) -> Sections {
 proptest! {
     #![proptest_config(cases(300))]
 
-    /// Equality, hash, the printer and Normalize are independent of where nested expressions are stored.
+    /// Equality, hash, the printer and Normalize do not depend on the positions of nested expressions.
     #[test]
     fn the_order_of_nested_expressions_is_one(bytes in choices(), mask in any::<u64>()) {
         let module = made(&bytes);

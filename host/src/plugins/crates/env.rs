@@ -1,8 +1,8 @@
 //! Collects the environment variables that a build reads: those in `env!` and `option_env!`, which rustc lists, and those that build scripts
 //! declare with `rerun-if-env-changed`. Like source files, they affect the result of the build.
 //!
-//! Cargo reports the crates that it built or found up to date, and rustc writes a list of inputs next to each. Since one call of cargo builds
-//! several plugins, only crates count that are dependencies of the plugin crate in Cargo.lock.
+//! Cargo reports the crates that it built or found up to date, and rustc writes a list of inputs next to each. Since one call of cargo
+//! builds several plugins, only dependencies of the plugin crate in Cargo.lock count.
 
 use crate::plugins::hashes::hex;
 use crate::plugins::lock::UNSET;

@@ -58,7 +58,7 @@ struct CrateFiles {
 
 impl Survey {
     /// Returns all inputs of a plugin crate that are known before it is built: the files next to the roots of its library and build script,
-    /// its Cargo.toml and that of the workspace, and Cargo.lock; the same for its path dependencies; and the cargo settings.
+    /// its Cargo.toml, the Cargo.toml of the workspace, and Cargo.lock; the same for its path dependencies; and the cargo settings.
     ///
     /// # Errors
     /// If a folder or file cannot be read.
@@ -206,7 +206,7 @@ impl Survey {
         compiled.iter().filter(|(_, part)| other(part)).cloned().collect()
     }
 
-    /// Returns the files and folders with these names, in the form of [`Survey::compiled`]. Missing ones are left out.
+    /// Returns the files and folders with these names, in the form of [`Survey::compiled`]. Missing files and folders are left out.
     pub(super) fn named<'n>(&self, plugin: &PluginCrate, names: impl Iterator<Item = &'n String>) -> Parts {
         let target = target_of(&plugin.library);
         let part = |name: &String| {

@@ -51,7 +51,8 @@ impl Look<'_> {
         self.digest(&plugin, &sources)
     }
 
-    /// Returns the digests of the files and folders with these names, in the form of [`CratePin::inputs`]. Missing ones are left out.
+    /// Returns the digests of the files and folders with these names, in the form of [`CratePin::inputs`]. Missing files and folders are
+    /// left out.
     ///
     /// # Errors
     /// If an input cannot be read.
@@ -253,7 +254,7 @@ impl Look<'_> {
         Ok(self.survey.stamps(&without_lock(&sources)) != before.stamps || compiled.iter().any(|(_, part)| later(part)))
     }
 
-    /// Compares what cargo reports as built with what is recorded.
+    /// Compares the builds that cargo reports with the records.
     fn ended(
         &mut self,
         plugin: &PluginCrate,

@@ -72,8 +72,8 @@ pub(crate) struct Look<'a> {
     pub(crate) hashes: &'a mut Hashes,
 }
 
-/// Returns the library of each plugin crate, in the order of `folders`. Missing and stale ones are built first, with one call of cargo per
-/// workspace. A faulty crate does not prevent others from being built.
+/// Returns the library of each plugin crate, in the order of `folders`. Missing and stale libraries are built first, with one call of cargo
+/// per workspace. A faulty crate does not prevent others from being built.
 pub(crate) fn libraries(folders: &[PathBuf], how: How<'_>, look: &mut Look<'_>) -> Vec<Result<Found, Error>> {
     let crates: Vec<Result<PluginCrate, Error>> = folders.iter().map(|folder| look.plugin(folder)).collect();
     let mut found: BTreeMap<PathBuf, Result<Found, Error>> = BTreeMap::new();

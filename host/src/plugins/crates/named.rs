@@ -145,8 +145,7 @@ fn searches(flag: &str) -> bool {
     !["-prefix", "incremental", "self-profile", "out-dir"].iter().any(|other| flag.contains(other))
 }
 
-/// Returns the whole text, and those of its parts that may be an argument. The value of `--remap-path-prefix` stays
-/// attached to it.
+/// Returns the whole text, and its parts that may be arguments. The value of `--remap-path-prefix` stays attached to it.
 fn arguments(text: &str) -> BTreeSet<&str> {
     let mut out: BTreeSet<&str> = text.split('\u{1f}').collect();
     out.insert(text);

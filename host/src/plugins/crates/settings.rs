@@ -1,7 +1,7 @@
 //! The settings that affect a cargo build beyond the crate's files: configuration files of cargo, the toolchain file, and environment
 //! variables. Each can name a program that cargo runs, so `--locked` covers them.
 //!
-//! Choices of the user are not covered: which `cargo` and `rustc` are on the PATH or selected by name with rustup, and other programs on the
+//! The user's choices are not covered: which `cargo` and `rustc` are on the PATH or selected by name with rustup, and other programs on the
 //! PATH such as the linker.
 
 use super::Place;

@@ -168,7 +168,7 @@ pub(super) fn other_reads<'a>(old: &'a CratePin, new: &'a CratePin) -> [Vec<Read
         None => format!("the sha256 of {}, which its build reads,", visible_line(name)),
     };
     let variable = |name: &str| format!("the sha256 of the variable {}, which its build reads,", visible_line(name));
-    // A variable that only builds on another system read has no effect while it is unset.
+    // A variable that is read only by builds on another system has no effect while it is unset.
     [changed(&old.inputs, &new.inputs, "none", file), changed(&old.env, &new.env, UNSET, variable)]
 }
 

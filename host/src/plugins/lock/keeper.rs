@@ -76,7 +76,7 @@ impl Keeper {
     /// Reads the lockfile of a manifest.
     ///
     /// # Errors
-    /// If it is damaged; with [`Mode::Locked`] also if it is missing, or contains plugins that the manifest does not.
+    /// If it is damaged; with [`Mode::Locked`] also if it is missing, or contains plugins that the manifest does not contain.
     pub fn open(manifest: &Manifest, mode: Mode) -> Result<Keeper, Error> {
         if mode == Mode::Off {
             return Ok(Keeper::off());
@@ -96,7 +96,7 @@ impl Keeper {
     /// the error.
     ///
     /// # Errors
-    /// If the text is damaged, or contains plugins that the manifest does not.
+    /// If the text is damaged, or contains plugins that the manifest does not contain.
     pub fn locked_to(manifest: &Manifest, (path, text): (&Path, &str), remedy: &'static str) -> Result<Keeper, Error> {
         let (old, remedy) = (Some(parse(path, text)?), Some(remedy));
         let keeper = Keeper { mode: Mode::Locked, path: path.to_path_buf(), old, remedy, ..Keeper::off() };
@@ -126,8 +126,8 @@ impl Keeper {
         }
     }
 
-    /// Disables building crates. A crate that changed since it was built is then in [`Compared::stale`], and one that was never built is an
-    /// error.
+    /// Disables building crates. A crate that changed since it was built is then in [`Compared::stale`], and a crate that was never built
+    /// is an error.
     pub fn builds_nothing(self) -> Keeper {
         Keeper { builds: false, ..self }
     }
@@ -259,7 +259,7 @@ impl Keeper {
                 match (&entry.source, digests) {
                     (Source::Crate(folder), Some(found)) => match &locked.pin {
                         Pin::Crate(locked) => {
-                            // Inputs that only builds on another system read were compared before this build.
+                            // Inputs that are read only by builds on another system were compared before this build.
                             let mut locked = locked.clone();
                             locked.inputs.retain(|name, _| found.inputs.contains_key(name));
                             self.same_reads(folder, &found, &locked)
@@ -297,7 +297,7 @@ impl Keeper {
         }
     }
 
-    /// Adds the hash of a library for this target to those for other targets, if they have the same version.
+    /// Adds the hash of a library for this target to the hashes for other targets, if they have the same version.
     fn with_other_targets(&self, from: &str, meta: &PluginMeta, hash: String) -> Pin {
         let old = self.old.as_ref().and_then(|old| old.get(from));
         let same = |entry: &&Entry| (&entry.name, &entry.version, &entry.api) == (&meta.name, &meta.version, &meta.api);
@@ -309,7 +309,7 @@ impl Keeper {
         Pin::Built(hashes)
     }
 
-    /// Keeps variables that only builds on other systems read, if the sources are the same.
+    /// Keeps variables that are read only by builds on other systems, if the sources are the same.
     fn with_other_variables(&self, from: &str, mut found: CratePin) -> CratePin {
         let old = self.old.as_ref().and_then(|old| old.get(from)).map(|entry| &entry.pin);
         if let Some(Pin::Crate(old)) = old

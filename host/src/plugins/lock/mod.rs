@@ -63,10 +63,10 @@ pub enum Pin {
 pub struct CratePin {
     /// Digest of the sources, the manifests and Cargo.lock of the crate.
     pub sources: String,
-    /// The sha256 of the other files that cargo built it from, by name relative to the workspace. A name that ends with `/` is a folder, with
-    /// the digest of the names in it.
+    /// The sha256 of the other files from which cargo built the crate, by name relative to the workspace. A name that ends with `/` is a
+    /// folder, with the digest of the names in it.
     pub inputs: BTreeMap<String, String>,
-    /// The environment variables that were read, with the sha256 of their values; [`UNSET`] for unset ones.
+    /// The environment variables that were read, with the sha256 of their values; [`UNSET`] for unset variables.
     pub env: BTreeMap<String, String>,
 }
 

@@ -1,4 +1,4 @@
-//! Chooses what executes the PrimFuncs of a module: native code where compiling it pays off, or the interpreter.
+//! Chooses the backend that executes the PrimFuncs of a module: native code where compiling it pays off, or the interpreter.
 
 use super::peak::{self, Peaks};
 use super::timed::Times;
@@ -27,7 +27,7 @@ impl Backend {
     /// All backends.
     pub const ALL: [Backend; 3] = [Backend::Auto, Backend::Llvm, Backend::Interpreter];
 
-    /// Returns its name in arguments, and its description in `--help`.
+    /// Returns the name of the backend in arguments, and its description in `--help`.
     pub fn named(self) -> (&'static str, &'static str) {
         match self {
             Backend::Auto => {

@@ -14,7 +14,7 @@ pub struct Peaks {
     pub bytes: f64,
 }
 
-/// Number of runs, of which the fastest one counts.
+/// Number of runs; the time of the fastest run is used.
 const RUNS: usize = 4;
 /// Iterations of the innermost loop per thread.
 const STEPS: u64 = 1 << 16;

@@ -11,7 +11,7 @@ use registry::{Outcome, Registry, StepRun, Why};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Rows by nesting depth. The rows of the steps inside a step come first; the row of the step then takes them.
+/// Rows by nesting depth. The rows of the steps inside a step come first; the row of the step then contains them.
 #[derive(Default)]
 pub(in crate::run) struct Rows(Vec<Vec<StepReport>>);
 
@@ -67,7 +67,7 @@ pub(in crate::run) struct Ledger<'r> {
     pub(in crate::run) cost: Option<Cost>,
     counted: Counted,
     warnings: Vec<String>,
-    /// The warnings as a set, to find repeated ones.
+    /// The warnings as a set, to find repeated warnings.
     warned: HashSet<String>,
     /// Failures after which the run continued.
     pub(in crate::run) errors: Vec<Error>,
@@ -178,7 +178,7 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// Records where the run first fails: the module before the step, and the outcomes of the passes before it.
+    /// Records the first failure of the run: the module before the step, and the outcomes of the passes before it.
     pub(in crate::run) fn fails_at(&mut self, before: Module, past: &[Outcome]) {
         self.failed_at.get_or_insert_with(|| Failure { before, past: past.to_vec() });
     }

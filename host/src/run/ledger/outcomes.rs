@@ -36,7 +36,7 @@ pub struct StepReport {
 }
 
 impl StepReport {
-    /// Returns its name with the given options.
+    /// Returns the name of the step, with the given options.
     pub fn text(&self, registry: &Registry) -> String {
         match &self.unit {
             Unit::Pass(pass) => {
@@ -218,7 +218,7 @@ impl Rest {
     }
 }
 
-/// The first failure of a run: what is needed to re-run the same step.
+/// The first failure of a run: the data needed to re-run the failed step.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The module before the step.

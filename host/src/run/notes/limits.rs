@@ -54,8 +54,8 @@ pub(in crate::run) fn limited(limits: &[Rewrites], module: &Module) -> Result<Mo
     })
 }
 
-/// Removes the limits from the result of a pass, and adds remarks on the number of rewrites applied in each function. `before` is the module
-/// before the pass without limits, `limited` the same module with limits.
+/// Removes the limits from the result of a pass, and adds remarks on the number of rewrites applied in each function. `before` is the
+/// module before the pass without limits, and `limited` is the same module with limits.
 pub(in crate::run) fn unlimited(
     pass: &str,
     (before, limited): (&Module, &Module),

@@ -408,7 +408,7 @@ pub(super) enum Dependence {
     Most,
 }
 
-/// Returns how much of the results differs between these runs of one function.
+/// Returns the extent to which the results of these runs of one function differ.
 pub(super) fn dependence(before: &Computed, again: &[Computed], args: &[Value]) -> Dependence {
     let written: BTreeSet<u32> = before.written.keys().copied().collect();
     let of = |computed| results(computed, args, &written);

@@ -77,7 +77,7 @@ impl<'e> Validator<'e> {
         Validator { engine, how: Arc::new(how), sides }
     }
 
-    /// Compares the modules before and after a pass. Calls `progress` with the name of what is being executed.
+    /// Compares the modules before and after a pass. Calls `progress` with the name of the function that is being executed.
     pub fn check(&mut self, step: &ValidatedStep, progress: &mut dyn FnMut(&str)) -> Verdict {
         if step.before.same(&step.after) || step.before.structural_eq(&step.after) {
             return Verdict::Unchanged;
@@ -324,8 +324,8 @@ impl<'e> Validator<'e> {
         Ok(What::Value { output, mismatch: mismatch.clone() })
     }
 
-    /// Returns how much of the results before the pass depends on unwritten memory. A function also depends on it if it
-    /// fails with every other content of that memory.
+    /// Returns the extent to which the results before the pass depend on unwritten memory. A function also depends on it if it fails with
+    /// every other content of that memory.
     fn dependence(&self, about: &About<'_>, (case, args): (&Case, &[Value]), before: &Computed) -> Dependence {
         if !before.is_doubtful {
             return Dependence::Nothing;
@@ -334,9 +334,8 @@ impl<'e> Validator<'e> {
         if again.is_empty() { Dependence::Most } else { compare::dependence(before, &again, args) }
     }
 
-    /// Runs the function before the pass again with other contents in unwritten memory: numbers of the other sign,
-    /// small numbers, and zeros. A single run is not enough: a sum of large floats may stay infinite, and a minimum or
-    /// a product may stay the same.
+    /// Runs the function before the pass again with different contents in unwritten memory: numbers of the opposite sign, small numbers,
+    /// and zeros. A single run is not enough: a sum of large floats may stay infinite, and a minimum or a product may stay the same.
     fn again(&self, about: &About<'_>, (case, args): (&Case, &[Value])) -> Vec<Computed> {
         let (module, kernels) = (&about.step.before, &self.sides.kernels);
         let of = |fresh| {
@@ -354,7 +353,7 @@ fn arguments_for(step: &ValidatedStep) -> &Module {
 
 /// The factor by which a pass may increase a small amount of work.
 const MUCH_MORE: u64 = 8;
-/// Maximum units of work for an input that is not one of the first.
+/// Maximum units of work for an input, except for the first few inputs.
 const OPTIONAL: u64 = 4 * cases::LITTLE;
 
 /// The function that is being validated.

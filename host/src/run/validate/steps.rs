@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// A pass that ran, with the modules before and after it. The two share what the pass did not change.
+/// A pass that ran, with the modules before and after it. The two modules share the parts that the pass did not change.
 #[derive(Clone, Debug)]
 pub struct ValidatedStep {
     /// Number of the step in the plan.

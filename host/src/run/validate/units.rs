@@ -41,8 +41,8 @@ impl Unit {
 /// The attribute that marks a Relax function as a kernel.
 pub(super) const PRIMITIVE: &str = "Primitive";
 
-/// Returns true if a function is an entry of the module: a public function that is not a kernel. A Relax function marked as a kernel becomes
-/// a PrimFunc with other parameters, so it is validated through its callers.
+/// Returns true if a function is an entry of the module: a public function that is not a kernel. A Relax function marked as a kernel
+/// becomes a PrimFunc with different parameters, so it is validated through its callers.
 pub(super) fn is_entry(body: &Body) -> bool {
     let mark = body.function().and_then(|function| function.attr(PRIMITIVE));
     let is_kernel = mark.is_some_and(|mark| mark.as_int() == Some(1) || mark.as_bool() == Some(true));

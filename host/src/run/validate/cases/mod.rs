@@ -56,7 +56,7 @@ pub enum Aim {
 pub(super) enum Integers {
     /// Any integers that the input's kind of values contains.
     Any,
-    /// Any integers, except that parameters that determine positions and extents are from 0 to this.
+    /// Any integers, except that parameters that determine positions and extents are from 0 to this value.
     Positions(i64),
     /// All values from 0 to this value.
     All(i64),
@@ -131,8 +131,8 @@ const LARGE: [i64; 3] = [67, 307, 1031];
 pub(super) const LITTLE: u64 = 400_000_000;
 const MUCH: u64 = 3_000_000_000;
 
-/// Returns the inputs of a function: several extents for each symbolic dimension, including 0, 1 and a prime. Functions that need little work
-/// or have branches that no input reaches get more.
+/// Returns the inputs of a function: several extents for each symbolic dimension, including 0, 1 and a prime. Functions that need little
+/// work or have branches that no input reaches get more inputs.
 pub(super) fn of(body: &Body, how: &Validation, source: &Source) -> Vec<Case> {
     let names = symbols(body);
     let free: Vec<&String> = names.iter().filter(|name| !how.dims.contains_key(*name)).collect();
@@ -194,7 +194,7 @@ fn prime(dimension: usize) -> i64 {
 }
 
 /// Returns extents for this number of dimensions, with the kind of values: around powers of two and constants in the code, extents that
-/// relate to each other, and large ones.
+/// relate to each other, and large extents.
 fn sizes(dimensions: usize, code: &Constants) -> Vec<(Vec<i64>, InputRange)> {
     let (usual, coarse) = (InputRange::Usual, InputRange::Coarse);
     let all = |extent: &dyn Fn(usize) -> i64| (0..dimensions).map(extent).collect::<Vec<i64>>();
@@ -395,7 +395,7 @@ fn prim_func_symbols(body: &Body) -> BTreeMap<u32, String> {
     out
 }
 
-/// Creates tensors for all buffers, including those that the function writes to, and integers.
+/// Creates integers, and tensors for all buffers, including buffers to which the function writes.
 fn prim_func_arguments(body: &Body, case: &Case, inputs: &Inputs, limits: &Limits) -> Result<Vec<Value>, String> {
     let root = body.root();
     let symbols = prim_func_symbols(body);

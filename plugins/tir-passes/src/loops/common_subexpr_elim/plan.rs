@@ -1,4 +1,4 @@
-//! Determines which expressions are named, and where.
+//! Determines the expressions to name, and the positions of the names.
 
 use plugin_api::ir::DimExpr;
 use plugin_api::prelude::*;

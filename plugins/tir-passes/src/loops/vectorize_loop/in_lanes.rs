@@ -1,4 +1,4 @@
-//! Determines which values differ between lanes in a vectorized loop, and why a loop cannot be vectorized.
+//! Determines which values differ between lanes in a vectorized loop, and the reason if a loop cannot be vectorized.
 
 use super::lanes::{Lanes, vectorizable};
 use plugin_api::prelude::*;
