@@ -17,8 +17,10 @@ pub(crate) const NORMALIZED: &str =
     "the type of `data`; the other tensors must have the lengths of the normalized axes, or of the channels";
 pub(crate) const ALONG: &str = "the type of the tensor, which must have the axis";
 pub(crate) const ATTENDED: &str = "the first three dimensions of `query` and the last dimension of `value`";
-pub(crate) const REDUCED: &str = "the type of `x` without the axes in `axis` (by default, all axes); with `keepdims`, these axes have length 1";
-pub(crate) const ARG_REDUCED: &str = "int64, in the shape of `x` without the axis (by default, all axes); with `keepdims`, these axes have length 1";
+pub(crate) const REDUCED: &str =
+    "the type of `x` without the axes in `axis` (by default, all axes); with `keepdims`, these axes have length 1";
+pub(crate) const ARG_REDUCED: &str =
+    "int64, in the shape of `x` without the axis (by default, all axes); with `keepdims`, these axes have length 1";
 pub(crate) const ACCUMULATED: &str =
     "the type of `data`, or one dimension if there is no axis; elements of `dtype` if given";
 pub(crate) const TAKEN: &str = "the type of `x`, with the shape of `indices` in place of the axis";
