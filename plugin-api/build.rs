@@ -1,4 +1,4 @@
-//! Passes the target and the compiler version to the crate; both are part of the metadata of plugins.
+//! Passes the target and the compiler version to the crate; both are part of the plugin metadata.
 use std::process::Command;
 
 fn main() {

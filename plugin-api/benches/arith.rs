@@ -1,4 +1,5 @@
-//! Measures simplification by the number of nodes: `cargo bench -p passhost-plugin-api --bench arith`.
+//! Measures the time of simplification by number of nodes: `cargo bench -p passhost-plugin-api --bench
+//! arith`.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use plugin_api::arith::simplify;
@@ -8,7 +9,7 @@ use plugin_api::scalar::PrimOp;
 use std::hint::black_box;
 use std::time::Duration;
 
-/// Builds a balanced dimension of `n` leaves over three variables; every fourth level divides.
+/// Builds a balanced dimension with `n` leaves over three variables; every fourth level divides.
 fn balanced(n: usize, level: usize) -> Dim {
     if n <= 1 {
         return Dim::Var(Sym { id: (level % 3) as u32, dtype: DType::I64 });
@@ -21,7 +22,7 @@ fn balanced(n: usize, level: usize) -> Dim {
     }
 }
 
-/// Builds `n / 4` indices of the kind in flattened loops; with `deep`, one of them is `n` nodes deep.
+/// Builds `n / 4` indices as in flattened loops; with `deep`, one of them is `n` nodes deep.
 fn body(n: usize, deep: bool) -> Body {
     let mut b = BodyBuilder::new();
     let int = b.ty(&Type::Prim { dtype: DType::I64, value: None });

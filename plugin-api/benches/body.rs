@@ -1,7 +1,7 @@
 //! Compares the flat body with a tree of reference-counted nodes, for decision 0001:
 //! `cargo bench -p passhost-plugin-api`.
 //!
-//! The tree has the shape of TVM's (variable, call and binding are three objects) with types and operators shared.
+//! As in TVM, variable, call and binding are separate objects of the tree; types and operators are shared.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use plugin_api::ir::Sections;
@@ -12,10 +12,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Functions and bindings in each.
+/// Numbers of functions, and of bindings in each.
 const SIZES: &[(usize, usize)] = &[(1, 1_000), (1, 10_000), (1, 100_000), (1, 1_000_000), (1_000, 20)];
 
-/// Returns true for one of ten bindings, which are dead.
+/// Returns true for dead bindings: one in ten.
 fn is_dead(i: usize) -> bool {
     i % 10 == 6
 }

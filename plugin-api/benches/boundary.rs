@@ -79,7 +79,7 @@ fn calls(c: &mut Criterion) {
     group.finish();
 }
 
-/// Events and spans in a run, enough that the run itself does not matter.
+/// Number of events and spans in a run; high enough to make the cost of the run negligible.
 const MANY: i64 = 10_000;
 
 fn logs(c: &mut Criterion) {
@@ -99,7 +99,7 @@ fn logs(c: &mut Criterion) {
                 b.iter(|| with_current(&Host::default(), 2, || plugin.run_module(0, &module, &options)).unwrap());
             });
         }
-        // The host's own, for comparison.
+        // Events of the host, for comparison.
         group.bench_function(BenchmarkId::new("event of the host", state), |b| {
             b.iter(|| (0..MANY).for_each(|_| tracing::debug!(target: "logs", n = 1, "an event")));
         });

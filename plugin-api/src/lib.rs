@@ -1,8 +1,8 @@
-//! The API for authors of passes: the one crate that a passhost plugin depends on.
+//! The API for pass authors: the only crate that a passhost plugin depends on.
 //!
 //! # The shape of a pass
 //!
-//! A pass is a declaration and a function. This is a whole plugin with one pass:
+//! A pass is a declaration and a function. This is a complete plugin with one pass:
 //!
 //! ```
 //! use plugin_api::prelude::*;
@@ -29,12 +29,12 @@
 //! }
 //! ```
 //!
-//! Import the [`prelude`]; it contains everything that most passes need. `passhost new my-passes` writes a crate
-//! with three passes and their tests, and `docs/writing-a-pass.md` in the repository of passhost is a guide.
+//! Import the [`prelude`]; it contains everything that most passes need. `passhost new my-passes` writes a crate with
+//! three passes and their tests, and `docs/writing-a-pass.md` in passhost's repository is a guide.
 //!
-//! The word before `pass` determines the arguments of the function; see the table of [`declare_pass!`]. The host
-//! runs the passes in `required` first, and verifies each function that the pass changed. A pass that changes
-//! nothing returns a clone of its argument, which costs one atomic addition.
+//! The word before `pass` determines the arguments of the function; see the table in [`declare_pass!`]. The host first
+//! runs the passes in `required`, and verifies each changed function. A pass that changes nothing returns a clone of
+//! its argument, which costs one atomic addition.
 //!
 //! # What a pass sees
 //!
@@ -43,8 +43,8 @@
 //! | [`Module`](prelude::Module) | an immutable map from names to functions |
 //! | [`Body`](prelude::Body) | one function, Relax or TIR; immutable |
 //! | [`Value`](prelude::Value) | a parameter, binding, nested expression, operator, constant… of a body; `Copy` |
-//! | [`Call`](prelude::Call), [`Function`](prelude::Function), [`Region`](prelude::Region) | values of one kind, with their own methods |
-//! | [`Expr`](prelude::Expr), [`Stmt`](prelude::Stmt) | what `value.view()` returns, for `match` |
+//! | [`Call`](prelude::Call), [`Function`](prelude::Function), [`Region`](prelude::Region) | values of a specific kind, with their methods |
+//! | [`Expr`](prelude::Expr), [`Stmt`](prelude::Stmt) | the result of `value.view()`, for `match` |
 //! | [`Ty`](prelude::Ty), [`Dim`](prelude::Dim) | the type of a value; a dimension of a shape |
 //! | [`Ctx`](prelude::Ctx) | the run: options, target, diagnostics, statistics, types of calls |
 //!
@@ -58,34 +58,34 @@
 //! | replace or remove values | [`Body::rewrite`](prelude::Body::rewrite), [`ExprMutator`](prelude::ExprMutator), [`StmtMutator`](prelude::StmtMutator) |
 //! | change a function step by step | [`Edit`](prelude::Edit) |
 //! | transform loops and blocks of a PrimFunc, each step checked | [`schedule`] |
-//! | build a function | [`BlockBuilder`](prelude::BlockBuilder); [`BodyBuilder`](prelude::BodyBuilder) without inference of types |
+//! | build a function | [`BlockBuilder`](prelude::BlockBuilder); [`BodyBuilder`](prelude::BodyBuilder), without type inference |
 //! | simplify and compare dimensions and indices | [`Analyzer`](prelude::Analyzer) |
 //! | report | [`Ctx::diagnostics`](prelude::Ctx::diagnostics), [`bail!`], [`pass_error!`] |
 //! | declare more than passes | [`declare_config!`], [`declare_property!`], [`declare_composite!`], [`declare_instrument!`], [`declare_reader!`], [`declare_writer!`], [`OpDecl`](prelude::OpDecl) |
-//! | export all of it | [`export_plugin!`] |
+//! | export everything | [`export_plugin!`] |
 //!
 //! # What the host promises
 //!
 //! - A function passed to a pass is well-formed, and all of its values have types.
 //! - Nothing changes during a pass, because modules and bodies are immutable.
-//! - A panic in a pass fails that pass only, and the message names it.
+//! - A panic in a pass fails only that pass, and the message names the pass.
 //!
 //! In return, a pass must not write to its input, keep a thread that uses the context, or print anything (use
 //! diagnostics, [`tracing`] or [`Ctx::show_module`](prelude::Ctx::show_module)).
 //!
 //! # Versions
 //!
-//! This crate follows Semantic Versioning. A plugin that is built against 1.x runs in every host of 1.y with y ≥ x,
-//! without a rebuild. Enums and structs that may grow are `#[non_exhaustive]`, or have a constant or default with
-//! which a literal can end ([`OpDecl::EMPTY`](prelude::OpDecl::EMPTY)). The modules [`abi`] and [`metadata`] are
+//! This crate follows Semantic Versioning. A plugin built against 1.x runs in every host of version 1.y with y ≥ x,
+//! without a rebuild. Enums and structs that may grow are `#[non_exhaustive]`, or have a constant or default for the
+//! remaining fields of a literal ([`OpDecl::EMPTY`](prelude::OpDecl::EMPTY)). The modules [`abi`] and [`metadata`] are
 //! for hosts. They are not covered, except for the items in the prelude, [`ArgKind`](metadata::ArgKind) and
-//! [`AttrType`](metadata::AttrType). `docs/decisions/0012-plugin-api-1.0.md` in the repository of passhost has the
+//! [`AttrType`](metadata::AttrType). `docs/decisions/0012-plugin-api-1.0.md` in passhost's repository contains the
 //! rules.
 //!
-//! Items of [`arith`], [`build`], [`ir`], [`names`], [`pattern`], [`rewrite`], [`scalar`], [`schedule`], [`te`], [`tir`],
-//! [`typing`] and [`walk`] that are not in the prelude belong to separate crates of version 0.x, whose minor
-//! versions may change them. A plugin that needs neither `schedule` nor `te` can omit them with
-//! `default-features = false`.
+//! Items of [`arith`], [`build`], [`ir`], [`names`], [`pattern`], [`rewrite`], [`scalar`], [`schedule`], [`te`],
+//! [`tir`], [`typing`] and [`walk`] that are not in the prelude belong to separate crates of version 0.x, and may
+//! change in their minor versions. A plugin that needs neither `schedule` nor `te` can omit them with `default-features
+//! = false`.
 
 pub mod abi;
 pub mod declare;

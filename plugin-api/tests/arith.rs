@@ -1,4 +1,4 @@
-//! Tests the analyzer on expressions of function bodies; `arith/tests/mod.rs` has the rules.
+//! Tests the analyzer on expressions of function bodies; `arith/tests/mod.rs` tests the rules.
 
 use plugin_api::arith::{Bounds, ModularSet};
 use plugin_api::ir::BufferType;
@@ -6,7 +6,7 @@ use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 
-/// A PrimFunc that stores into `A` at indices that a test writes.
+/// A PrimFunc that stores into `A` at indices written by a test.
 struct Tir {
     b: BodyBuilder,
     a: V,
@@ -144,7 +144,7 @@ fn choices_and_loads() {
     let (x, y) = (t.load(i), t.load(i));
     let difference = t.op(PrimOp::Sub, x, y);
     t.store(difference, i);
-    // A load may be used only once, but `(A[i] + 1) * A[i]…` would need it twice.
+    // A load may be used only once, but `(A[i] + 1) * A[i]…` uses it twice.
     let (x, y) = (t.load(i), t.load(i));
     let (a, b) = (t.by(PrimOp::Add, x, 1), t.by(PrimOp::Add, y, 1));
     let product = t.op(PrimOp::Mul, a, b);
@@ -198,7 +198,7 @@ fn depth_costs_no_stack() {
                     }
                     PrimOp::Add | PrimOp::Sub => t.by(op, deep, 1),
                     _ => {
-                        // None of the operands ends the simplification early.
+                        // No operand ends the simplification early.
                         let next = t.op(op, deep, i);
                         t.by(PrimOp::BitXor, next, 1)
                     }
@@ -239,8 +239,7 @@ fn a_function_of_many_loops_is_simplified_throughout() {
     assert_eq!(simple.len(), body.len() - 2 * n);
 }
 
-/// Logical operations on parameters, loads and calls: their values are unknown, and their content is not an
-/// operand.
+/// Logical operations on parameters, loads and calls, whose values are unknown, and whose content is not an operand.
 #[test]
 fn logic_of_variables_loads_and_calls() {
     let mut t = Tir::new(DType::I32);
@@ -318,7 +317,7 @@ fn what_the_type_cannot_hold_stays() {
     assert!(Analyzer::of_body(&body).simplify_body(&body).expect("valid").same(&body));
 }
 
-/// The range of a loop may be empty, so it implies nothing about the code around the loop.
+/// The range of a loop may be empty, so it implies nothing outside the loop.
 #[test]
 fn what_a_loop_knows_stays_in_it() {
     let mut t = Tir::new(DType::I64);
@@ -341,8 +340,7 @@ fn what_a_loop_knows_stays_in_it() {
     assert_eq!(values, ["1".into(), "i".into(), "i".into(), format!("{:?}(n, 0)", PrimOp::Gt)]);
 }
 
-/// Each value is that of the variable before it plus 1. If each value were recomputed from all values before it, this
-/// would take minutes.
+/// Each value is the previous variable plus 1. Recomputing each value from all earlier values would take minutes.
 #[test]
 fn a_chain_of_values_takes_time_in_proportion() {
     const N: u32 = 20_000;

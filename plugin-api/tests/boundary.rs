@@ -1,4 +1,4 @@
-//! Tests the plugins under `examples/`, read and opened as the host does it.
+//! Tests the plugins under `examples/`, read and opened as in the host.
 #![allow(clippy::unwrap_used, reason = "test helpers may panic, which fails the test")]
 
 mod opened;
@@ -48,12 +48,12 @@ fn host() -> Host {
     Host { pass: "example.Talk", target: Some("llvm"), config: Some(Box::new(config)), ..Host::default() }
 }
 
-/// Reads a file of this crate.
+/// Reads a file in this crate.
 fn source(path: &str) -> String {
     std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-/// Returns the words of a text that can be names of items.
+/// Returns the words of a text that can be item names.
 fn words(text: &str) -> std::collections::BTreeSet<&str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').collect()
 }
@@ -150,14 +150,14 @@ fn written(plugin: &OpenPlugin, host: &Host, module: &Module) {
     assert_eq!(write(1, None, &beside, 9).0, Err(RunFailure::Error(PassError::new("no path"))));
 }
 
-/// The version of a plugin is the lowest one that it needs, so that older hosts load it.
+/// The API version of a plugin is the lowest sufficient version, so that older hosts load it.
 #[test]
 fn only_a_plugin_with_a_reader_or_a_writer_is_one_of_1_1() {
     let versions = ["smallest", "every_kind", "api_1_0", "api_1_1"].map(|name| meta(name).api.to_string());
     assert_eq!(versions, ["1.0.0", "1.0.0", "1.0.0", "1.1.0"]);
 }
 
-/// Items that a later prelude adds are in a file of that version.
+/// Items added to a later prelude are used in the plugin of that version.
 #[test]
 fn each_item_of_the_prelude_is_used_by_a_plugin_of_its_version() {
     let prelude = source("src/prelude.rs");
@@ -344,7 +344,7 @@ fn a_pass_talks_with_its_host() {
     let RunFailure::Error(error) = failure else { panic!("{failure}") };
     assert_eq!(error.message, r#"target Some("llvm"), function None"#);
     assert_eq!(error.function.as_deref(), Some("bad"));
-    // Another test panics on a thread of a plugin, which also adds an event; the filter drops it.
+    // Another test panics on a plugin thread, which also adds an event; filter it out.
     let events: Vec<_> = EVENTS.lock().unwrap().iter().filter(|event| event.target == "every_kind").cloned().collect();
     let [event] = &events[..] else { panic!("{events:?}") };
     assert_eq!((event.level, event.target.as_str()), (tracing::Level::INFO, "every_kind"));

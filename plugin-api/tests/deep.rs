@@ -32,7 +32,7 @@ fn million<T>(inner: T, outer: impl Fn(T) -> T) -> T {
     (0..1_000_000).fold(inner, |inner, _| outer(inner))
 }
 
-/// Uses a value in all ways of the standard traits.
+/// Uses a value through all standard traits.
 fn use_value<T: Clone + PartialEq + std::fmt::Debug>(value: T) {
     let copy = value.clone();
     assert!(value == copy);
@@ -76,7 +76,7 @@ fn values_of_any_depth_cost_no_stack() {
     });
 }
 
-/// The greatest allowed depth is kept, even after a change in place.
+/// The greatest allowed depth is kept, even after an in-place change.
 #[test]
 fn parts_know_their_depth() {
     let nest = |depth: usize| (0..depth).fold(Type::Object, |ty, _| Type::tuple([ty]));
@@ -93,18 +93,18 @@ fn parts_know_their_depth() {
     assert_eq!((ret.depth(), ret.into_inner()), (3, Type::tuple([Type::Object, Type::tuple([Type::Object])])));
 }
 
-/// Builds a value that contains two copies of a value that contains two copies of another, and so on, so that its
-/// parts exceed any memory.
+/// Builds a value that contains two copies of a value that contains two copies, and so on, so that its parts exceed
+/// any memory.
 fn doubled<T: Clone>(inner: T, outer: impl Fn(T, T) -> T) -> T {
     (0..60).fold(inner, |inner, _| outer(inner.clone(), inner))
 }
 
-/// Runs `f`. The time must not be proportional to the number of parts of its values.
+/// Runs `f`. Fails if the time is proportional to the number of parts.
 fn in_time(f: impl FnOnce() + Send + 'static) {
     let (done, wait) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
         f();
-        // The receiver has gone if it took too long.
+        // If this took too long, the receiver was dropped.
         let _ = done.send(());
     });
     wait.recv_timeout(std::time::Duration::from_secs(100)).expect("it ends without a panic");
@@ -121,7 +121,7 @@ fn refusal(add: impl FnOnce(&mut BodyBuilder) -> (TypeId, AttrsId)) -> String {
     b.finish().expect_err("too large").to_string()
 }
 
-/// Types, attributes and option values that double are bounded from the start, so bodies cannot contain them.
+/// Types, attributes and option values that double are bounded on construction, so bodies cannot contain them.
 #[test]
 fn values_that_double_are_refused() {
     in_time(|| {
@@ -147,7 +147,7 @@ fn values_that_double_are_refused() {
     });
 }
 
-/// Dimensions share their operands, so they can be created; traversals make use of that.
+/// Dimensions share their operands, so they can be created; traversals exploit that.
 #[test]
 fn dimensions_that_double_are_refused() {
     in_time(|| {
@@ -170,7 +170,7 @@ fn dimensions_that_double_are_refused() {
     });
 }
 
-/// The greatest allowed number of parts is kept, even after a change in place.
+/// The greatest allowed number of parts is kept, even after an in-place change.
 #[test]
 fn parts_know_their_size() {
     let wide = |n: u32| Type::tuple((1..n).map(|_| Type::Object));

@@ -1,4 +1,4 @@
-//! Tests that sealing refuses sections that no builder writes, and that all other sections are handled without a crash.
+//! Tests that sealing rejects sections that no builder writes, and that all other sections are handled without a crash.
 
 mod common;
 
@@ -111,7 +111,7 @@ proptest! {
     }
 }
 
-/// Applies one possible operation of a pass to an edit.
+/// Applies one of the operations of passes to an edit.
 fn change<'b>(edit: &mut Edit<'b>, body: &'b Body, what: usize, at: usize, field: usize, value: u32) {
     let nth = |at: usize| body.values().nth(at % body.len()).expect("a node");
     let (node, other) = (nth(at), nth(value as usize));
@@ -155,7 +155,7 @@ fn look(value: Value<'_>) {
     assert!(!value_key(value, &|operand| operand).is_empty());
 }
 
-/// Fails if `f` does not end.
+/// Fails if `f` does not terminate.
 fn in_time<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
     let (done, end) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || drop(done.send(f())));
@@ -203,7 +203,7 @@ fn a_region_without_end_ends() {
     }
 }
 
-/// Nested expressions are their own operands in the middle of an edit.
+/// During an edit, nested expressions are their own operands.
 #[test]
 fn cycles_of_nested_expressions_end() {
     in_time(|| {
@@ -229,7 +229,7 @@ fn cycles_of_nested_expressions_end() {
     });
 }
 
-/// Regions that overlap are copied once.
+/// Overlapping regions are copied once.
 #[test]
 fn regions_across_each_other_are_copied_in_linear_time() {
     in_time(|| {

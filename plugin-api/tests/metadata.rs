@@ -1,4 +1,4 @@
-//! Tests the metadata section: written metadata is read back, and any other bytes cause an error with their
+//! Tests the metadata section: written metadata is read back, and any other bytes cause an error with a
 //! position.
 #![allow(clippy::unwrap_used, reason = "test helpers may panic, which fails the test")]
 
@@ -162,7 +162,7 @@ fn field(tag: u16, content: &[u8]) -> Vec<u8> {
     [&tag.to_le_bytes()[..], &(content.len() as u32).to_le_bytes(), content].concat()
 }
 
-/// Returns the block with other content.
+/// Returns the block with the given content.
 fn block(content: &[u8]) -> Vec<u8> {
     let length = (content.len() as u32).to_le_bytes();
     [&BLOCK[..HEAD - 4], &length, content].concat()
@@ -172,7 +172,7 @@ fn error(bytes: &[u8]) -> String {
     PluginMeta::decode(bytes).unwrap_err().to_string()
 }
 
-/// Returns the block with the first occurrence of `from` replaced by as many bytes.
+/// Returns the block with the first occurrence of `from` replaced by equally many bytes.
 fn replaced(from: &[u8], to: &[u8]) -> Vec<u8> {
     let at = BLOCK.windows(from.len()).position(|window| window == from).unwrap();
     let mut bytes = BLOCK.to_vec();
@@ -196,7 +196,7 @@ fn instruments_are_read() {
     );
 }
 
-/// Plugins of an older API lack data about instruments.
+/// Plugins with an older API lack instrument data.
 #[test]
 fn metadata_without_instruments_has_none() {
     const OLDER: PluginDecl = PluginDecl { more: Contributions::NONE, ..PLUGIN };
@@ -264,7 +264,7 @@ fn plugins_without_contributions_are_read() {
         rest = &content[len..];
     }
     let (meta, all) = (PluginMeta::decode(&block(&without)).unwrap(), PluginMeta::decode(&BLOCK).unwrap());
-    // Other bytes have another digest.
+    // Different bytes have a different digest.
     let digest = meta.digest;
     assert_ne!(digest, all.digest);
     let (config, properties, composites, readers, writers) = Default::default();
@@ -280,7 +280,7 @@ fn readers_and_writers_come_over_whole() {
     assert_eq!((reader.options[0].name.as_str(), reader.example.as_str()), ("most", "passhost run model.rd"));
     let [writer] = meta.writers.as_slice() else { panic!("{:?}", meta.writers) };
     assert_eq!((writer.name.as_str(), writer.extensions.len(), writer.begins.len()), ("writes", 1, 0));
-    // Declarations that a compiler would refuse.
+    // Declarations that the compiler would reject.
     let whole = [field(1, b"x"), field(32, b" d")].concat();
     for (content, expected) in [
         (field(22, &[field(1, b"a.b"), field(32, b"d")].concat()), "field `name` of reader `a.b` is `a.b`; it must be"),
@@ -370,7 +370,7 @@ fn pass_with(tag: u16, content: &[u8]) -> Vec<u8> {
     block(&out)
 }
 
-/// The error is in the plugin's source, so building it again unchanged would not help.
+/// The error is in the plugin's source, so rebuilding it unchanged would not help.
 #[test]
 fn declarations_that_do_not_compile_are_refused() {
     let refused = |bytes: &[u8]| {
@@ -430,7 +430,7 @@ fn two_of_one_name_are_refused() {
     assert_eq!(said, expected);
 }
 
-/// At least this much of a plugin with a newer API can be read.
+/// The head of a plugin with a newer API can always be read.
 #[test]
 fn the_head_is_read_whatever_the_rest_is() {
     let granularity = replaced(&field(36, &[0]), &field(36, &[99]));

@@ -1,4 +1,5 @@
-//! Tests A-normal form for any nesting (branches, nested functions, blocks inside expressions), and missing types.
+//! Tests A-normal form for any nesting (branches, nested functions, blocks inside expressions) and with missing
+//! types.
 
 mod common;
 
@@ -54,7 +55,7 @@ impl Parts {
     }
 }
 
-/// Formats kind, name and operators, one line for each node.
+/// Formats kind, name and operators, one line per node.
 fn shape(body: &Body) -> String {
     let line = |value: Value<'_>| match (value.kind(), value.as_call().and_then(Call::op)) {
         (_, Some(op)) => format!("{}={op}", value.name().unwrap_or("_")),
@@ -111,7 +112,7 @@ fn what_a_nested_function_returns() {
 
 #[test]
 fn blocks_inside_an_expression_stand_before_it() {
-    // In a dataflow block, as the value of a binding, with a dataflow block inside.
+    // Case: in a dataflow block, as the value of a binding, with an inner dataflow block.
     let mut p = Parts::new();
     let x = p.x;
     p.begin(kind::DATAFLOW, &[]);
@@ -195,7 +196,7 @@ fn missing_types_are_inferred_and_said_ones_kept() {
     assert_eq!((ty("first"), ty("either")), (Some(tensor()), Some(tensor())));
 }
 
-/// An expression of any nesting.
+/// An arbitrarily nested expression.
 #[derive(Clone, Debug)]
 enum Tree {
     X,

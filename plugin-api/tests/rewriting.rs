@@ -1,4 +1,4 @@
-//! Tests rewriting: same handle where nothing changes, closures, mutators, removal of unused values, outlining, the
+//! Tests rewriting: same handle if nothing changes, closures, mutators, removal of unused values, outlining, the
 //! block builder.
 
 mod common;
@@ -21,7 +21,7 @@ fn what_changes_nothing_gives_the_same_handle() {
     assert!(body.edit().finish().expect("valid").same(&body));
     // Replacing a value or a leaf by itself is not a change.
     assert!(body.rewrite(|value, rw| Action::Replace(rw.v(value))).expect("valid").same(&body));
-    // Setting the type that a value already has is not a change either.
+    // Setting a value's current type is not a change either.
     let retyped = body.rewrite(|value, rw| {
         rw.set_type(value, &value.ty().to_owned());
         Action::Keep
@@ -29,7 +29,7 @@ fn what_changes_nothing_gives_the_same_handle() {
     assert!(retyped.expect("valid").same(&body));
 }
 
-/// Replaces `relu(x)` by `maximum(exp(x), x)`, and every operator `add` by another one.
+/// Replaces `relu(x)` by `maximum(exp(x), x)`, and every operator `add` by `subtract`.
 struct Swap;
 
 impl<'b> ExprMutator<'b> for Swap {
@@ -63,7 +63,7 @@ fn a_mutator_replaces_calls_and_leaves() {
     );
 }
 
-/// Replaces every call `f(x)` by `abs(f(x))`, once with the call twice.
+/// Replaces every call `f(x)` by `abs(f(x))`, in one case with two uses of the call.
 struct Wrap {
     twice: bool,
 }
@@ -108,7 +108,7 @@ fn a_value_can_be_wrapped() {
         assert_eq!(outputs, [Some(outer)], "{}", dump(&new));
     }
 
-    // The same for nested expressions, which are written for each use.
+    // The same for nested expressions, which are written once per use.
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
     let ty = b.ty(&tensor());
@@ -209,8 +209,8 @@ fn visitors_meet_everything_once_and_in_order() {
 
 #[test]
 fn unused_bindings_go_as_in_tvm() {
-    // Compared by hand with TVM 0.27: a match_cast is kept if a used value needs it, effects are kept, empty blocks
-    // are removed.
+    // Verified by hand against TVM 0.27: a match_cast is kept if a used value needs it, effects are kept, empty
+    // blocks are removed.
     let body = build(|b| {
         let (x, c) = (b.param("x", tensor()), b.param("c", cond()));
         b.dataflow(|b| {
@@ -322,7 +322,7 @@ fn a_group_that_something_lies_between_is_refused() {
     let body = chain();
     let error = outlined(&body, &[&["lv", "gv"]]).expect_err("lv1 needs lv, gv needs lv1");
     assert!(error.message.contains("`lv1` needs the group, and the group needs `lv1`"), "{error}");
-    // Two groups, each valid alone, that depend on each other.
+    // Case: two groups that depend on each other, each valid alone.
     let body = build(|b| {
         let x = b.param("x", tensor());
         let out = b.dataflow(|b| {
@@ -336,7 +336,7 @@ fn a_group_that_something_lies_between_is_refused() {
     });
     assert!(outlined(&body, &[&["lv", "lv2"]]).is_ok() && outlined(&body, &[&["lv1", "lv3"]]).is_ok());
     assert!(outlined(&body, &[&["lv", "lv2"], &["lv1", "lv3"]]).is_err());
-    // Two groups that follow each other.
+    // Case: two consecutive groups.
     let (module, main) = outlined(&body, &[&["lv", "lv3"], &["lv1", "lv2"]]).expect("outlines");
     assert_eq!((module.len(), main.n_bindings()), (3, 3), "{}", dump(&main));
     assert!(module.get("fused_1").is_some());
@@ -458,7 +458,7 @@ fn the_first_error_of_a_builder_comes_out_at_the_end() {
     assert_eq!(bb.get().expect("valid").len(), 2);
 }
 
-/// Leaves that are used only as a result: of a function, a branch, a nested function.
+/// Leaves that are used only as the result of a function, branch or nested function.
 #[test]
 fn a_leaf_that_is_only_returned_is_asked_for() {
     struct More(Vec<i64>);
@@ -520,7 +520,7 @@ impl<'b> ExprMutator<'b> for NoDoubles {
     }
 }
 
-/// A nested expression that replaces its binding takes the name of the binding, in all places.
+/// A nested expression that replaces its binding takes the name of the binding, wherever it is.
 #[test]
 fn a_nested_expression_takes_the_name_of_what_it_replaces() {
     let nested = |b: &mut BodyBuilder, x: V, name: Option<&str>| {
@@ -550,7 +550,7 @@ fn a_nested_expression_takes_the_name_of_what_it_replaces() {
         let new = NoDoubles.mutate(&b.finish().expect("valid")).expect("valid");
         assert_eq!(ops(&new), ["y=relax.exp", "z=relax.add"]);
         assert_eq!(named(&new, "y").has(flag::INNER), flow);
-        // As an output, and as the result of the function.
+        // Case: an output that is also the result of the function.
         let mut b = BodyBuilder::new();
         b.begin_function(0, AttrsId::NONE, None);
         let ty = b.ty(&tensor());
@@ -563,7 +563,7 @@ fn a_nested_expression_takes_the_name_of_what_it_replaces() {
         assert_eq!(ops(&new), ["y=relax.exp"]);
         assert!(!named(&new, "y").has(flag::INNER));
     }
-    // The same is tested outside of a block.
+    // Case: the same outside a block.
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
     let ty = b.ty(&tensor());
@@ -574,7 +574,8 @@ fn a_nested_expression_takes_the_name_of_what_it_replaces() {
     assert_eq!(ops(&new), ["_=relax.exp"]);
 }
 
-/// New code for an expression outside of blocks gets a block, together with the nested expressions that it uses.
+/// New code for an expression outside blocks is wrapped in a block, together with the nested expressions that it
+/// uses.
 #[test]
 fn what_is_written_outside_of_blocks_gets_one() {
     struct Sigmoid;
@@ -603,7 +604,7 @@ fn what_is_written_outside_of_blocks_gets_one() {
     assert_eq!(body.bindings().count(), 3);
 }
 
-/// A rewrite that binds parts of a result, with a block before it or without one.
+/// A rewrite binds parts of a result, with or without a preceding block.
 #[test]
 fn what_is_bound_in_a_result_gets_a_block() {
     for first in [false, true] {
@@ -632,7 +633,7 @@ fn what_is_bound_in_a_result_gets_a_block() {
     }
 }
 
-/// A pass that renames parameters and variables and changes their types, including those of nested functions.
+/// A pass renames parameters and variables and changes their types, also in nested functions.
 #[test]
 fn a_mutator_renames_and_retypes() {
     struct Half;
@@ -660,7 +661,7 @@ fn a_mutator_renames_and_retypes() {
     }
 }
 
-/// Each kind of statement and expression of TIR has its hook.
+/// Each kind of TIR statement and expression has a hook.
 #[test]
 fn a_mutator_of_statements_meets_variables() {
     struct Rename;

@@ -39,7 +39,7 @@ fn set_filter(filter: &str) {
     handle.reload(EnvFilter::new(filter)).unwrap();
 }
 
-/// Serializes the tests, because the log belongs to the process.
+/// Serializes the tests, because the log is shared by the process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +80,7 @@ fn log(what: &str) {
     tracing::info_span!("pass", name = what).in_scope(|| try_log(&Host::default(), what, 1).unwrap());
 }
 
-/// Removes the lines of the host's own spans.
+/// Removes the lines of host spans.
 fn of_the_plugin(lines: Vec<String>) -> Vec<String> {
     let own = |line: &String| !line.contains(": spans: ");
     lines.into_iter().filter(own).collect()
@@ -150,7 +150,7 @@ fn spans_know_where_they_are_from() {
     assert_eq!(SEEN.lock().unwrap().take().unwrap(), r#"INFO own outer logs.rs ["name", "late"]"#);
 }
 
-/// Spans cross the boundary in both directions, for one opened plugin, between two runs.
+/// The filter changes in both directions between runs of one opened plugin.
 #[test]
 fn a_filter_that_changes_applies() {
     let _alone = alone();
@@ -170,7 +170,7 @@ fn a_filter_that_changes_applies() {
         assert_eq!(run("debug,logs=warn"), [""; 0]);
         assert_eq!(run("off"), [""; 0]);
         assert_eq!(max_level(), tracing::level_filters::LevelFilter::OFF);
-        // A span that the filter enables anywhere, with everything in it.
+        // The filter enables a span anywhere, with everything in it.
         let found = run("[a_span]=debug");
         assert!(found.len() == 5 && found[2] == "DEBUG a_span: logs: after", "{found:?}");
     }
@@ -201,7 +201,7 @@ fn what_is_left_open_is_left_at_the_end_of_the_call() {
         let found = lines();
         assert_eq!(here(&found), ["INFO "], "{found:?}");
     }
-    // The guard of the previous run is dropped in this run, and does not leave a span of the host.
+    // The guard of the previous run is dropped in this run, but does not leave a host span.
     tracing::info_span!("pass").in_scope(|| {
         try_log(&Host::default(), "drop", 1).unwrap();
         try_log(&Host::default(), "nothing", 1).unwrap();
@@ -213,7 +213,7 @@ fn what_is_left_open_is_left_at_the_end_of_the_call() {
     assert!(found.iter().any(|line| line == "INFO pass: logs: nothing"), "{found:?}");
 }
 
-/// Logs the current spans of the host; each entered span was left once.
+/// Logs the current spans of the host; each entered span was left exactly once.
 fn host() {
     tracing::info!(target: "host", "here");
 }
@@ -329,7 +329,7 @@ fn what_a_thread_leaves_open_is_left_when_it_ends() {
     let place = r#"INFO pass{name="thread"}:of_the_run:of_the_thread: logs:"#;
     assert!(found.contains(&format!("{place} on a thread")), "{found:?}");
     assert!(found.contains(&format!("{place} exit")), "{found:?}");
-    // A new thread may get the number of the old one.
+    // A new thread may reuse the number of an old thread.
     for _ in 0..4 {
         std::thread::spawn(|| tracing::info!(target: "host", "here")).join().unwrap();
     }

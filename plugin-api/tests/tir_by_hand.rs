@@ -1,5 +1,5 @@
-//! Builds PrimFuncs by hand to test that TIR fits the format: a symbolic shape, a match_buffer with strides, the
-//! fusion of two functions, and one simplifier for dimensions and index expressions.
+//! Builds PrimFuncs by hand to test that the format can represent TIR: a symbolic shape, a match_buffer with strides,
+//! the fusion of two functions, and one simplifier for dimensions and index expressions.
 
 use plugin_api::arith;
 use plugin_api::arith::{atom_of, index_to_dim};
@@ -37,7 +37,7 @@ impl Tir {
         self.buffer(name, ty, &[param])
     }
 
-    /// Adds a buffer. The identity of a buffer is this node; two buffers with the same record are different.
+    /// Adds a buffer. The node is the identity of the buffer; two buffers may share a record.
     fn buffer(&mut self, name: &str, ty: &BufferType, of: &[V]) -> V {
         let ty = self.b.ty(&Type::Buffer(ty.clone()));
         self.b.node(NodeSpec::new(kind::BUFFER).ty(ty).flags(flag::INNER), of, Some(name))
@@ -116,7 +116,7 @@ fn a_prim_func_with_a_symbolic_shape() {
     assert_eq!(a.kind(), BodyKind::PrimFunc);
     assert!(a.structural_eq(&b), "up to the names of symbolic variables");
     assert_eq!(a.structural_hash(), b.structural_hash());
-    // A walk finds everything without TIR-specific code. An edit without changes returns the same handle. An edit with
+    // A traversal finds everything without TIR-specific code. An edit without changes keeps the handle. An edit with
     // changes keeps statements without users in place.
     let mut statements = 0;
     post_order_visit(&a, |value| statements += usize::from(value.kind() == kind::STORE));
@@ -165,7 +165,7 @@ fn a_match_buffer_with_strides() {
     let Type::Buffer(ty) = row.ty().to_owned() else { panic!("a buffer") };
     assert!(matches!((&ty.strides[0], &ty.elem_offset), (Dim::Var(_), Some(Dim::Var(_)))));
     assert_eq!(ty.shape, [Dim::Int(2), Dim::Int(16)]);
-    // Buffers that share a record remain different, because their identity is their node.
+    // Buffers that share a record remain distinct, because the node is the identity.
     let again = Body::seal(&Sections::copy_of(body.raw())).expect("valid");
     assert!(again.structural_eq(&body));
     let region = row.operand(0).expect("what it matches");
@@ -189,7 +189,7 @@ fn square() -> Body {
 
 #[test]
 fn two_prim_funcs_are_fused_by_import() {
-    // In square(square(A)), the fused function allocates the buffer between the two.
+    // In square(square(A)), the fused function allocates the intermediate buffer.
     let (first, second) = (square(), square());
     let mut t = Tir::new();
     let n = t.b.sym("n", DType::I64);
@@ -246,7 +246,7 @@ fn one_simplifier_serves_dimensions_and_indices() {
     assert!(loads.values().filter(|value| value.kind() == kind::LOAD).all(|load| index_to_dim(load).is_none()));
 }
 
-/// An expression that is its own operand, and is used elsewhere, could be copied endlessly.
+/// An expression that is its own operand and is used elsewhere could be copied endlessly.
 #[test]
 fn a_cycle_of_expressions_is_refused() {
     let body = symbolic("n");

@@ -1,4 +1,4 @@
-//! Tests the traps of a flat body, one test each.
+//! Tests the pitfalls of flat bodies, one test each.
 
 mod common;
 
@@ -79,7 +79,7 @@ fn an_effect_marks_the_regions_around_it() {
     assert!(header.has_effect());
     assert!(!body.function().expect("function").is_pure());
     assert!(remove_all_unused(&body).expect("valid").values().any(|value| value.kind() == kind::IF));
-    // Without the effect it is removed, together with its block, which contained nothing else.
+    // Without the effect, the If is removed, together with its block, which contains nothing else.
     let pure = remove_all_unused(&if_that_prints(false)).expect("valid");
     assert_eq!(pure.len(), 4, "{}", dump(&pure));
 }
@@ -111,7 +111,7 @@ fn equal_values_of_two_branches_are_not_merged() {
         let y = b.emit(b.if_(c, |b| b.emit(b.relu(x)), |b| b.emit(b.relu(x))));
         b.emit_func_output(b.relu(y));
     });
-    // As an author writes it: scopes open and close with regions.
+    // As in a pass: scopes open and close with regions.
     let mut seen: ScopedMap<Vec<u32>, usize> = ScopedMap::new();
     let mut open: Vec<usize> = Vec::new();
     let mut repeated = 0;
@@ -131,7 +131,7 @@ fn equal_values_of_two_branches_are_not_merged() {
         }
     }
     assert_eq!(repeated, 0);
-    // A replacement that does not dominate its use is refused.
+    // A replacement that does not dominate its use is rejected.
     let calls: Vec<Value<'_>> = body.bindings().filter(|value| value.as_call_to("relax.nn.relu").is_some()).collect();
     let mut edit = body.edit();
     let first = edit.v(calls[0]);
@@ -188,7 +188,7 @@ fn a_nested_function_knows_what_it_captures() {
     assert_eq!(captured, ["y", "x"]);
     let cleaned = remove_all_unused(&body).expect("valid");
     assert_eq!(cleaned.n_bindings(), body.n_bindings() - 1, "inside of the nested function too: {}", dump(&cleaned));
-    // It is never called, so it is removed with all its content.
+    // The function is never called, so it is removed with all its content.
     let uncalled = build(|b| {
         let x = b.param("x", tensor());
         b.local_function("f", |b| {
@@ -272,7 +272,7 @@ fn many_edits_cost_no_more_than_one_pass() {
     }
     let new = edit.finish().expect("valid");
     assert_eq!(new.n_bindings(), n + n / 5);
-    // One compaction for each edit would take minutes.
+    // One compaction per edit would take minutes.
     assert!(start.elapsed().as_secs() < 10);
 }
 
@@ -376,7 +376,7 @@ fn depth_is_limited_and_the_limit_is_safe() {
 
 #[test]
 fn doubling_tables_cannot_explode() {
-    // Each entry uses the previous entry twice: it takes little memory, but has 2^64 parts when written out.
+    // Each entry uses the previous entry twice: they take little memory, but expand to 2^64 parts.
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
     let n = Dim::Var(b.sym("n", DType::I64));
@@ -498,7 +498,7 @@ fn equality_is_up_to_names_and_the_order_of_tables() {
     let renamed = renamed.expect("valid");
     assert!(!renamed.same(&body) && renamed.structural_eq(&body));
     assert_eq!(renamed.structural_hash(), body.structural_hash());
-    // The same program over tables in another order, with unused entries.
+    // The same program with tables in a different order and unused entries.
     let mut b = BodyBuilder::new();
     b.op("relax.unused");
     b.ty(&Type::tensor_ndim(3, DType::F16));

@@ -1,6 +1,6 @@
-//! Tests the compiler's messages for macros that are used wrongly. `BLESS=1 cargo test -p passhost-plugin-api --test ui`
-//! rewrites the `.stderr` files. The cases use the library that the tests are linked with, so that only their few lines are
-//! compiled.
+//! Tests the compiler's messages for macros that are used wrongly. `BLESS=1 cargo test -p passhost-plugin-api --test
+//! ui` rewrites the `.stderr` files. The cases use the library that the tests are linked with, so that only the cases
+//! are compiled.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsStr;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-/// The messages are those of one compiler; the wording of others differs.
+/// The messages are those of one compiler version; the wording varies between versions.
 const COMPILER: &str = "rustc 1.95.";
 
 fn rustc() -> Command {
@@ -44,7 +44,8 @@ fn wrong_declarations_say_what_would_be_right() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Returns the difference between the compiler's message about a case and the expected one, or `None` if they are equal.
+/// Returns the difference between the compiler's message about a case and the expected message, or `None` if they are
+/// equal.
 fn compared(case: &Path) -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in a workspace");
     let out = tempfile::tempdir().expect("a temporary folder");
@@ -105,8 +106,8 @@ fn plugin(source: &Path, kind: &str, out: &Path) -> Command {
     command
 }
 
-/// Returns the newest build of this crate in this workspace, and the folder of its dependencies. Copies of the workspace that
-/// other tests build share the folder, and their sources have absolute paths.
+/// Returns the newest build of this crate in this workspace, and the folder of its dependencies. Copies of the
+/// workspace built by other tests share the folder, and their sources have absolute paths.
 fn built() -> (PathBuf, PathBuf) {
     let exe = std::env::current_exe().expect("the path of the test program");
     let folder = exe.parent().expect("the folder of the test program").to_path_buf();

@@ -1,4 +1,4 @@
-//! The entry table of a plugin, and its shims, which catch panics on the plugin's side.
+//! The entry table of a plugin, and its shims, which catch panics in the plugin.
 
 use crate::PassError;
 use crate::abi::layout::fingerprint_of_plugin;
@@ -31,13 +31,13 @@ pub const ENTRY_SYMBOL: &str = "passhost_plugin_entry_v1";
 pub(crate) const OK: u32 = 0;
 pub(crate) const FAILED: u32 = 1;
 pub(crate) const PANICKED: u32 = 2;
-/// Status of `should_run` when the pass must not run.
+/// Status of `should_run` if the pass must not run.
 pub(super) const VETOED: u32 = 3;
-/// Status of a pass that refuses the value of an option. An error follows, as for `FAILED`.
+/// Status of a pass that rejects an option value. An error follows, as for `FAILED`.
 pub(crate) const REFUSED_OPTION: u32 = 4;
 
-/// The entry table. The types of its functions are written out, because the comparison of layouts does not resolve
-/// aliases. Fields are only added at the end; `decl` is for the plugin's own shims.
+/// The entry table. Its function types are written out, because the layout comparison does not resolve aliases. Fields
+/// may be added only at the end. `decl` is for the plugin's own shims.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct Entry {
@@ -48,7 +48,7 @@ pub struct Entry {
     pub(crate) n_operators: u32,
     pub(crate) fingerprint: u64,
     pub(crate) api: RawBytes,
-    /// The metadata block in memory, which must be the same as in the file. The reference also keeps linkers from
+    /// The metadata block in memory, which must equal the block in the file. The reference also prevents linkers from
     /// dropping the section.
     pub(crate) metadata: RawBytes,
     pub(crate) init: extern "C" fn(*const Services, Sink) -> u32,
@@ -56,7 +56,7 @@ pub struct Entry {
     /// Parameters: table, pass, module, options, context, error.
     pub(crate) run_module:
         extern "C" fn(*const Entry, u32, *const ModuleHdr, RawBytes, *const CtxRecord, Sink) -> RunResult,
-    /// Parameters: table, pass, functions, room for as many results, their number, options, context, errors.
+    /// Parameters: table, pass, functions, room for the results, number of functions, options, context, errors.
     pub(crate) run_functions: extern "C" fn(
         *const Entry,
         u32,
@@ -73,7 +73,7 @@ pub struct Entry {
     decl: *const PluginDecl,
     /// Parameters: table, instrument, options, place for the state, error.
     pub(crate) make_instrument: extern "C" fn(*const Entry, u32, RawBytes, *mut *mut u8, Sink) -> u32,
-    /// Parameters: state, event, module or null, facts of the pass, error.
+    /// Parameters: state, event, module or null, properties of the pass, error.
     pub(crate) call_instrument: extern "C" fn(*mut u8, u32, *const ModuleHdr, RawBytes, Sink) -> u32,
     /// Parameters: state, error.
     pub(crate) drop_instrument: extern "C" fn(*mut u8, Sink) -> u32,
@@ -84,16 +84,16 @@ pub struct Entry {
         extern "C" fn(*const Entry, u32, *const RawView<'static>, u32, *mut *const BodyHdr, Sink) -> u32,
 }
 
-/// The entry table of version 1.1: the table of 1.0, followed by further functions. The size field shows which of the two a
-/// plugin has.
+/// The entry table of version 1.1: the table of 1.0, followed by further functions. The size field distinguishes the
+/// two.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct EntryOf1_1 {
     pub(crate) first: Entry,
-    /// Parameters: table, reader, facts of the file, its bytes, options, context, files that it may open, error.
+    /// Parameters: table, reader, properties of the file, its bytes, options, context, files that may be opened, error.
     pub(crate) read:
         extern "C" fn(*const Entry, u32, RawBytes, RawBytes, RawBytes, *const CtxRecord, Sources, Sink) -> RunResult,
-    /// Parameters: table, writer, module, facts of the file, options, context, receiver of the bytes, error.
+    /// Parameters: table, writer, module, properties of the file, options, context, receiver of the bytes, error.
     pub(crate) write:
         extern "C" fn(*const Entry, u32, *const ModuleHdr, RawBytes, RawBytes, *const CtxRecord, Files, Sink) -> u32,
 }
@@ -132,7 +132,7 @@ layout!(Entry {
 
 layout!(EntryOf1_1 { first, read, write });
 
-// SAFETY: everything in it is immutable and lives as long as the library.
+// SAFETY: the table is immutable and lives as long as the library.
 unsafe impl Sync for Entry {}
 // SAFETY: as above.
 unsafe impl Send for Entry {}
@@ -142,20 +142,19 @@ macro_rules! places {
     ($Table:ident: $($field:ident),* $(,)?) => { &[$((stringify!($field), std::mem::offset_of!($Table, $field))),*] };
 }
 
-/// Returns a copy of a record, which is read from bytes of a plugin.
+/// Returns a copy of a record in plugin memory.
 ///
 /// # Errors
-/// The name of a field that contains null instead of an address.
+/// The name of a field that contains null, not an address.
 ///
 /// # Safety
-/// `table` points to at least as many bytes as a `T` has. Any value of these bytes is a valid `T`, except for null at
-/// `addresses`.
+/// `table` points to at least `size_of::<T>()` bytes. Any bytes are a valid `T`, except for null at `addresses`.
 unsafe fn copied<T>(table: *const Entry, addresses: &[(&'static str, usize)]) -> Result<T, &'static str> {
     let mut whole = std::mem::MaybeUninit::<T>::uninit();
-    // SAFETY: both sides have that many bytes, and bytes can be copied.
+    // SAFETY: source and target are large enough, and bytes can be copied.
     unsafe { std::ptr::copy_nonoverlapping(table.cast::<u8>(), whole.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
     let address = |at: usize| {
-        // SAFETY: all of the copy is initialized, and each of these fields begins with an address.
+        // SAFETY: the whole copy is initialized, and each of these fields starts with an address.
         unsafe { whole.as_ptr().cast::<u8>().add(at).cast::<usize>().read_unaligned() }
     };
     match addresses.iter().find(|(_, at)| address(*at) == 0) {
@@ -166,8 +165,8 @@ unsafe fn copied<T>(table: *const Entry, addresses: &[(&'static str, usize)]) ->
 }
 
 impl Entry {
-    /// All fields that must not be null, except `decl`, which is for the plugin's own shims, and `api`, which is
-    /// not read.
+    /// All fields that must not be null except `decl`, which is for the plugin's own shims, and `api`, which is not
+    /// read.
     const ADDRESSES: &[(&str, usize)] = places!(
         Entry: metadata,
         init,
@@ -207,7 +206,7 @@ impl Entry {
         }
     }
 
-    /// Returns the plugin's declarations; only on its own side.
+    /// Returns the plugin's declarations; callable only in the plugin.
     pub(super) fn decl(&self) -> &'static PluginDecl {
         // SAFETY: `new` stored a reference in it.
         unsafe { &*self.decl }
@@ -216,10 +215,10 @@ impl Entry {
     /// Copies and checks the table of a plugin.
     ///
     /// # Errors
-    /// Returns the name of a required function or block of bytes that is null.
+    /// The name of the required function or byte block that is null.
     ///
     /// # Safety
-    /// `table` points to as many bytes as a table has.
+    /// `table` points to a whole table.
     pub(super) unsafe fn checked(table: *const Entry) -> Result<Entry, &'static str> {
         // SAFETY: the caller guarantees the bytes. Function addresses are checked; every other field accepts any value.
         unsafe { copied(table, Entry::ADDRESSES) }
@@ -229,7 +228,7 @@ impl Entry {
 impl EntryOf1_1 {
     const ADDRESSES: &[(&str, usize)] = places!(EntryOf1_1: read, write);
 
-    /// Creates the table of a plugin. If the plugin uses nothing of 1.1, the size field is that of 1.0.
+    /// Creates the table of a plugin. If the plugin uses no feature of 1.1, the size field is the size in 1.0.
     pub const fn new(decl: &'static PluginDecl, metadata: &'static [u8]) -> EntryOf1_1 {
         let mut first = Entry::new(decl, metadata);
         if decl.more.has_formats() {
@@ -238,25 +237,25 @@ impl EntryOf1_1 {
         EntryOf1_1 { first, read: formats::read, write: formats::write }
     }
 
-    /// Returns the table in the form that the host reads.
+    /// Returns the table as the host reads it.
     pub const fn table(&'static self) -> *const Entry {
         std::ptr::from_ref(self).cast()
     }
 
-    /// Returns the number of bytes of the table of a plugin for this minor version of the API.
+    /// Returns the size in bytes of the table in a minor version of the API.
     pub(super) const fn size_in(minor: u64) -> usize {
         if minor == 0 { size_of::<Entry>() } else { size_of::<EntryOf1_1>() }
     }
 
-    /// Copies the table of a plugin.
+    /// Copies and checks the table of a plugin.
     ///
     /// # Errors
     /// As for [`Entry::checked`].
     ///
     /// # Safety
-    /// `table` points to as many bytes as this table has.
+    /// `table` points to a whole table of this version.
     pub(super) unsafe fn checked(table: *const Entry) -> Result<EntryOf1_1, &'static str> {
-        // SAFETY: the table begins with a table of 1.0.
+        // SAFETY: the table starts with a table of 1.0.
         unsafe { Entry::checked(table) }?;
         // SAFETY: the caller guarantees the bytes, and the fields of 1.0 were checked above.
         unsafe { copied(table, EntryOf1_1::ADDRESSES) }
@@ -266,12 +265,12 @@ impl EntryOf1_1 {
 thread_local! {
     /// True while a shim on this thread catches panics.
     static IN_SHIM: Cell<bool> = const { Cell::new(false) };
-    /// Message and place of the last panic on this thread, which may already have been caught elsewhere.
+    /// Message and location of the last panic on this thread, which may already have been caught elsewhere.
     static PANIC: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
 }
 
-/// The panic hook of this copy of the standard library. The hook stores message and place for the shim. Panics of
-/// threads that the plugin itself started are logged.
+/// The panic hook of this copy of the standard library. The hook stores message and location for the shim. Panics on
+/// threads started by the plugin are logged.
 fn hook(info: &std::panic::PanicHookInfo<'_>) {
     let (file, line) = info.location().map_or(("", 0), |at| (at.file(), at.line()));
     let message = info.payload_as_str().unwrap_or(NO_TEXT);
@@ -285,9 +284,9 @@ fn hook(info: &std::panic::PanicHookInfo<'_>) {
 /// The message used for a panic whose payload is neither `&str` nor `String`.
 const NO_TEXT: &str = "a payload that is not text";
 
-/// Returns the payload's text, with the place if the hook ran for this panic. A panic propagated from another thread
-/// does not run the hook, so the stored place may belong to another panic. Leaks the payload, whose destructor could
-/// panic again.
+/// Returns the payload's text, with the location if the hook ran for this panic. A panic propagated from another thread
+/// does not run the hook, so the stored location may belong to a different panic. Leaks the payload, because its
+/// destructor could panic.
 fn panic_text(payload: Box<dyn Any + Send>) -> String {
     let hooked = PANIC.try_with(|panic| panic.borrow_mut().take()).ok().flatten();
     let text = payload.downcast_ref::<&str>().copied();
@@ -300,7 +299,7 @@ fn panic_text(payload: Box<dyn Any + Send>) -> String {
     text
 }
 
-/// Runs the work of a shim. Catches a panic, and returns it as text.
+/// Runs the work of a shim, catches panics, and returns them as text.
 pub(super) fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     let outer = IN_SHIM.replace(true);
     let _ = PANIC.try_with(|panic| panic.borrow_mut().take());
@@ -372,7 +371,7 @@ pub(crate) fn option_bytes(values: &[OptionValue]) -> Vec<u8> {
 }
 
 /// # Safety
-/// The bytes live during the call.
+/// The bytes are alive during the call.
 pub(super) unsafe fn read_options(bytes: RawBytes) -> Result<Vec<OptionValue>, PassError> {
     // SAFETY: guaranteed by the caller.
     let fields = Fields::new(unsafe { bytes.get() });
@@ -429,7 +428,7 @@ extern "C" fn run_module(
     RunResult { status, reserved: 0, handle }
 }
 
-/// Encodes one failure of a batch as bytes: position (u32), status (u32), length (u32), text or error.
+/// Encodes a failure in a batch as bytes: position (u32), status (u32), length (u32), text or error.
 pub(super) fn put_failure(errors: Sink, at: usize, status: u32, bytes: &[u8]) {
     [at as u32, status, bytes.len() as u32].iter().for_each(|word| errors.put(&word.to_le_bytes()));
     errors.put(bytes);

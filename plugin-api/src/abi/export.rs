@@ -30,7 +30,7 @@ pub const fn encode<const N: usize>(plugin: &PluginDecl) -> [u8; N] {
     w.finish()
 }
 
-/// Makes a library a plugin. The plugin has the name and version of its crate.
+/// Turns a library into a plugin with the name and version of its crate.
 ///
 /// ```ignore
 /// export_plugin! {
@@ -40,9 +40,9 @@ pub const fn encode<const N: usize>(plugin: &PluginDecl) -> [u8; N] {
 /// ```
 ///
 /// Each list can be omitted; `operators: &OPERATORS` takes a constant array. `config`, `properties`, `composites`,
-/// `instruments`, `readers` and `writers` are also lists of declarations ([`contributions`](crate::declare::contributions)). A
-/// plugin with a single pass can declare it in place, as with [`declare_pass!`](crate::declare_pass), but without a name for
-/// the constant:
+/// `instruments`, `readers` and `writers` are also lists of declarations
+/// ([`contributions`](crate::declare::contributions)). A plugin with a single pass can declare it in place, as in
+/// [`declare_pass!`](crate::declare_pass), but without a constant:
 ///
 /// ```ignore
 /// export_plugin! {
@@ -67,8 +67,8 @@ macro_rules! export_plugin {
     };
 }
 
-/// Implementation of [`export_plugin!`]. `@lists` sorts the lists into slots: passes, operators, config, properties, composites,
-/// instruments, readers, writers.
+/// Implementation of [`export_plugin!`]. `@lists` assigns the lists to slots: passes, operators, config, properties,
+/// composites, instruments, readers, writers.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export {

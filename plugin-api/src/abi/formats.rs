@@ -1,6 +1,6 @@
-//! Readers and writers across the boundary: the shims of the plugin, and the functions that the host calls.
+//! Readers and writers across the boundary: the shims of the plugin, and the calls in the host.
 //!
-//! The properties of a file are tagged fields, so that later versions can add more.
+//! The properties of a file are tagged fields, so that later versions can add fields.
 
 use crate::PassError;
 use crate::abi::entry::{
@@ -34,7 +34,7 @@ pub(super) fn file_bytes(name: &str, path: Option<&Path>) -> Vec<u8> {
     out
 }
 
-/// Decodes the facts that [`file_bytes`] wrote.
+/// Decodes the bytes of [`file_bytes`].
 pub(super) fn read_file(bytes: &[u8]) -> (&str, Option<&Path>) {
     let (mut name, mut path) = ("", None);
     for (tag, content) in Fields::new(bytes).flatten() {
@@ -57,7 +57,8 @@ fn os_str(bytes: &[u8]) -> Option<&OsStr> {
     std::str::from_utf8(bytes).ok().map(OsStr::new)
 }
 
-/// The shim of a reader. Parameters: table, reader, facts of the file, its bytes, options, context, files that it may open, error.
+/// The shim of a reader. Parameters: table, reader, properties of the file, its bytes, options, context, files that may
+/// be opened, error.
 pub(super) extern "C" fn read(
     entry: *const Entry,
     at: u32,
@@ -84,7 +85,8 @@ pub(super) extern "C" fn read(
     RunResult { status, reserved: 0, handle }
 }
 
-/// The shim of a writer. Parameters: table, writer, module, facts of the file, options, context, receiver of the bytes, error.
+/// The shim of a writer. Parameters: table, writer, module, properties of the file, options, context, receiver of the
+/// bytes, error.
 pub(super) extern "C" fn write(
     entry: *const Entry,
     at: u32,
@@ -128,7 +130,7 @@ fn answered<T>(result: Result<Result<T, PassError>, String>, error: Sink) -> Res
     }
 }
 
-/// The functions that version 1.1 adds, as addresses for the host.
+/// The functions added in version 1.1, as addresses for the host.
 #[derive(Clone, Copy)]
 pub(super) struct Formats {
     pub(super) read: ReadCall,
@@ -143,7 +145,7 @@ type WriteCall =
 /// Checks that the functions in both tables have the same types.
 const _: fn(EntryOf1_1) -> Formats = |entry| Formats { read: entry.read, write: entry.write };
 
-/// The properties of a file to read or write, which a plugin receives from the host.
+/// The properties of a file to read or write, as the host passes them to a plugin.
 #[derive(Clone, Copy, Debug)]
 pub struct FileFacts<'a> {
     /// The name of the file in messages.
@@ -157,12 +159,12 @@ impl OpenPlugin {
         self.formats.ok_or_else(|| RunFailure::Protocol("lacks readers and writers".to_string()))
     }
 
-    /// Reads a file, with the values of all options of the reader, in the order of their declaration. `open` opens the file
-    /// itself, whose name is empty, and files beside it. A context must be current
+    /// Reads a file, given the values of all options of the reader in declaration order. `open` opens the file itself
+    /// (by an empty name), and files beside it. A context must be current
     /// ([`with_current`](crate::abi::host::with_current)).
     ///
     /// # Errors
-    /// The reason of the failure.
+    /// The reason for the failure.
     pub fn read(
         &self,
         reader: usize,
@@ -180,12 +182,12 @@ impl OpenPlugin {
         Sources::to(open, |sources| made_module(None, |sink| read(sources, sink)))
     }
 
-    /// Writes a module, with the values of all options of the writer, in the order of their declaration. `take` receives the
-    /// next bytes of the output, whose name is empty, or of a file beside it. If it returns false, the writer gets an error. A
+    /// Writes a module, given the values of all options of the writer in declaration order. `take` receives the next
+    /// bytes of the output (by an empty name) or of a file beside it. If it returns false, the writer gets an error. A
     /// context must be current ([`with_current`](crate::abi::host::with_current)).
     ///
     /// # Errors
-    /// The reason of the failure.
+    /// The reason for the failure.
     pub fn write(
         &self,
         writer: usize,

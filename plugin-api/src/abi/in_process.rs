@@ -1,5 +1,5 @@
-//! Runs passes of this process, without the boundary: those of an embedding program, and those of a plugin that is
-//! linked into a test which compares both ways.
+//! Runs passes in this process without the boundary: passes of an embedding program, and of plugins linked into
+//! tests that compare both ways.
 
 use crate::PassError;
 use crate::abi::host::{NOTHING_DONE, RunFailure, with_batch};
@@ -15,8 +15,7 @@ use crate::services;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Returns the current context ([`with_current`](crate::abi::host::with_current)) as the passes of this process see
-/// it.
+/// Returns the current context ([`with_current`](crate::abi::host::with_current)) for passes of this process.
 fn context() -> Ctx {
     services::install(&crate::abi::host::table::SERVICES);
     Ctx::current()
@@ -25,15 +24,15 @@ fn context() -> Ctx {
 fn panicked(payload: Box<dyn Any + Send>) -> RunFailure {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_string());
     let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-    // Its destructor could panic again.
+    // The payload's destructor could panic again.
     std::mem::forget(payload);
     RunFailure::Panic(text.unwrap_or_else(|| "a payload that is not text".to_string()))
 }
 
-/// Calls code of this program; a panic is a failure.
+/// Calls code of this program; turns a panic into a failure.
 ///
 /// # Errors
-/// Returns the panic.
+/// The panic.
 pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, RunFailure> {
     catch_unwind(AssertUnwindSafe(work)).map_err(panicked)
 }
@@ -45,7 +44,7 @@ fn other_granularity() -> RunFailure {
 /// Runs a module pass of this program. A context must be current.
 ///
 /// # Errors
-/// Returns the failure.
+/// The failure.
 pub fn call_module(
     module: &Module,
     run: impl FnOnce(&Module, &Ctx) -> Result<Module, PassError>,
@@ -54,7 +53,7 @@ pub fn call_module(
     caught(|| run(module, &ctx))?.map_err(RunFailure::Error)
 }
 
-/// Runs a pass of this program over functions; there is one result for each. A context must be current.
+/// Runs a pass of this program over functions, with one result per function. A context must be current.
 pub fn call_functions(
     functions: &[(&str, &Body)],
     run: impl FnMut(&Body, &Ctx) -> Result<Body, PassError>,
@@ -72,7 +71,7 @@ pub fn call_functions(
 /// Runs a module pass with the values of all its options. A context must be current.
 ///
 /// # Errors
-/// Returns the failure.
+/// The failure.
 pub fn run_module(pass: &PassDecl, module: &Module, options: &[OptionValue]) -> Result<Module, RunFailure> {
     let RunFn::Module(run) = pass.run else { return Err(other_granularity()) };
     let ctx = context();
@@ -83,7 +82,7 @@ pub fn run_module(pass: &PassDecl, module: &Module, options: &[OptionValue]) -> 
 /// Reads a file with the values of all options of the reader. A context must be current.
 ///
 /// # Errors
-/// The reason of the failure.
+/// The reason for the failure.
 pub fn read(reader: &ReaderDecl, source: &Source<'_>, options: &[OptionValue]) -> Result<Module, RunFailure> {
     let ctx = context();
     caught(|| (reader.read)(source, options, &ctx))?.map_err(RunFailure::Error)
@@ -92,7 +91,7 @@ pub fn read(reader: &ReaderDecl, source: &Source<'_>, options: &[OptionValue]) -
 /// Writes a module with the values of all options of the writer. A context must be current.
 ///
 /// # Errors
-/// The reason of the failure.
+/// The reason for the failure.
 pub fn write(
     writer: &WriterDecl,
     module: &Module,
@@ -106,8 +105,7 @@ pub fn write(
 /// Runs the checker of a property on a function. A context must be current.
 ///
 /// # Errors
-/// Returns the reason why the function does not have the property ([`RunFailure::Error`]), or the failure of the
-/// checker.
+/// The reason why the function lacks the property ([`RunFailure::Error`]), or the failure of the checker.
 pub fn check_property(property: &PropertyDecl, function: (&str, &Body)) -> Result<(), RunFailure> {
     let Some(check) = property.check else {
         return Err(RunFailure::Protocol(format!("lacks a checker of `{}`", property.name)));
@@ -126,7 +124,7 @@ pub fn check_property(property: &PropertyDecl, function: (&str, &Body)) -> Resul
 /// Creates an instrument with the values of all its options. A context must be current.
 ///
 /// # Errors
-/// Returns the failure.
+/// The failure.
 pub fn make_instrument(
     instrument: &InstrumentDecl,
     options: &[OptionValue],
@@ -135,7 +133,7 @@ pub fn make_instrument(
     caught(|| (instrument.new)(options, &ctx))?.map_err(RunFailure::Error)
 }
 
-/// Runs a function, PrimFunc or dataflow-block pass on each function; there is one result for each. A context must
+/// Runs a function, PrimFunc or dataflow-block pass on each function, with one result per function. A context must
 /// be current.
 pub fn run_functions(
     pass: &PassDecl,

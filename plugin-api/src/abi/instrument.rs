@@ -1,7 +1,7 @@
 //! Instruments across the boundary: the shims on the plugin's side, and the host's handle of an instrument.
 //!
 //! The state of an instrument belongs to the plugin; the host keeps an opaque pointer. The properties of a pass cross
-//! as tagged fields, so that later versions can add to them.
+//! as tagged fields, so that later versions can add fields.
 
 use crate::PassError;
 use crate::abi::entry::{Entry, FAILED, OK, PANICKED, VETOED, caught, error_bytes, read_error, read_options};
@@ -57,7 +57,7 @@ pub(super) fn facts_bytes(pass: &PassFacts<'_>) -> Vec<u8> {
     out
 }
 
-/// Decodes the bytes of [`facts_bytes`], and the message after them.
+/// Decodes the bytes of [`facts_bytes`] and the message after them.
 pub(super) fn with_facts<R>(bytes: &[u8], f: impl FnOnce(&PassFacts<'_>, &str) -> R) -> R {
     let mut required: Vec<Required> = Vec::new();
     let granularity = Granularity::Module;
@@ -127,7 +127,7 @@ fn answer<T>(result: Result<Result<T, PassError>, String>, error: Sink, fine: im
     }
 }
 
-/// Parameters: state, event, module or null, facts of the pass, error.
+/// Parameters: state, event, module or null, properties of the pass, error.
 pub(super) extern "C" fn call(
     state: *mut u8,
     what: u32,
@@ -148,7 +148,7 @@ pub(super) extern "C" fn call(
             event::RUN_BEFORE => instrument.run_before(module()?, pass).map(|()| true),
             event::RUN_AFTER => instrument.run_after(module()?, pass).map(|()| true),
             event::RUN_FAILED => instrument.run_failed(module()?, pass, message).map(|()| true),
-            // An event of a later version.
+            // The event was added in a later version.
             _ => Ok(true),
         })
     };
@@ -163,11 +163,11 @@ pub(super) extern "C" fn drop_state(state: *mut u8, error: Sink) -> u32 {
 }
 
 impl OpenPlugin {
-    /// Creates an instrument with the values of all its options, in the order of their declaration. A context must
-    /// be current ([`with_current`](crate::abi::host::with_current)).
+    /// Creates an instrument given the values of all its options in declaration order. A context must be current
+    /// ([`with_current`](crate::abi::host::with_current)).
     ///
     /// # Errors
-    /// Returns the failure.
+    /// The failure.
     pub fn make_instrument(&self, at: usize, options: &[OptionValue]) -> Result<PluginInstrument, RunFailure> {
         let options = crate::abi::entry::option_bytes(options);
         let mut state = std::ptr::null_mut();
@@ -188,10 +188,10 @@ impl OpenPlugin {
 /// An instrument of a plugin. It is not called again after a panic.
 pub struct PluginInstrument {
     entry: &'static Entry,
-    /// The state of the instrument; null after it was released.
+    /// The state of the instrument; null after release.
     state: *mut u8,
     panicked: bool,
-    /// Spans that the instrument entered in an event whose matching event is still to come: `enter` and `run_before`.
+    /// Spans that the instrument entered in `enter` or `run_before`, whose matching event is still to come.
     kept: Vec<spans::Kept>,
 }
 
@@ -206,7 +206,7 @@ impl PluginInstrument {
         }
     }
 
-    /// Leaves the spans of events whose matching event will not come.
+    /// Leaves the spans of events that will not get a matching event.
     fn leave_spans(&mut self) {
         while let Some(kept) = self.kept.pop() {
             drop(spans::Call::resume(kept));
@@ -240,15 +240,15 @@ impl PluginInstrument {
         }
     }
 
-    /// Returns true if it panicked.
+    /// Returns true if the instrument panicked.
     pub fn panicked(&self) -> bool {
         self.panicked
     }
 
-    /// Releases it to its plugin.
+    /// Returns the instrument to its plugin, which drops it.
     ///
     /// # Errors
-    /// Fails if its destructor panicked.
+    /// If the destructor panicked.
     pub fn close(mut self) -> Result<(), RunFailure> {
         self.give_back()
     }

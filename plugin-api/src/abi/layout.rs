@@ -1,6 +1,6 @@
-//! Checks the layout of records that cross the boundary in two ways: by a hash over them, which is in the metadata;
-//! and by abi_stable's comparison of all fields, when a plugin is opened. The hash is quick and works without
-//! loading; the comparison finds the difference.
+//! Checks the layout of records that cross the boundary in two ways: by a hash in the metadata; and, when a plugin is
+//! opened, by abi_stable's comparison of all fields. The hash is fast and needs no loading; the comparison finds the
+//! difference.
 
 use crate::abi::entry::{Entry, RunResult};
 use crate::declare::declarations::PluginDecl;
@@ -17,8 +17,8 @@ use abi_stable::abi_stability::abi_checking::{
 };
 use abi_stable::type_layout::{TLFieldOrFunction, TypeLayout};
 
-/// Calls `then` with every record of version 1.0 that crosses. They do not change until 2.0, so a plugin of any version
-/// 1.x has the same records. A longer table is a new record that starts with the old one.
+/// Calls `then` with every boundary record of version 1.0. These records do not change before 2.0, so plugins of all
+/// versions 1.x share them. A longer table is a new record that starts with the old record.
 macro_rules! records {
     ($then:ident) => {
         $then! {
@@ -54,7 +54,7 @@ pub(super) use records;
 
 macro_rules! boundary {
     ($($field:ident: $ty:ty),* $(,)?) => {
-        /// Contains every record that crosses, for the comparison of layouts.
+        /// Contains every boundary record, for the layout comparison.
         #[repr(C)]
         #[derive(StableAbi)]
         struct Boundary {
@@ -64,7 +64,7 @@ macro_rules! boundary {
 }
 macro_rules! fingerprint {
     ($($field:ident: $ty:ty),* $(,)?) => {
-        /// Hash over all of them.
+        /// Hash over all boundary records.
         pub(super) const RECORDS: u64 = {
             let hash = mix(0xcbf2_9ce4_8422_2325, std::mem::size_of::<TypeLayout>() as u64);
             $(let hash = mix(hash, <$ty as Layout>::HASH);)*
@@ -76,8 +76,8 @@ macro_rules! fingerprint {
 records!(boundary);
 records!(fingerprint);
 
-/// Returns the fingerprint of a version with this contract. The records alone would not show that the meaning of a
-/// number changed.
+/// Returns the fingerprint of a version with this contract. The records alone do not reveal a changed meaning of a
+/// number.
 pub(super) const fn fingerprint_of(contract: &str) -> u64 {
     let (mut hash, mut bytes) = (RECORDS, contract.as_bytes());
     while let Some((eight, rest)) = bytes.split_first_chunk::<8>() {
@@ -91,7 +91,7 @@ pub(super) const fn fingerprint_of(contract: &str) -> u64 {
     hash
 }
 
-/// Calls `then` with every record that version 1.1 adds. The contract describes them, so the fingerprint covers them.
+/// Calls `then` with every record added in version 1.1. The contract describes them, so the fingerprint covers them.
 #[cfg(test)]
 macro_rules! records_of_1_1 {
     ($then:ident) => {
@@ -105,11 +105,11 @@ macro_rules! records_of_1_1 {
 #[cfg(test)]
 pub(super) use records_of_1_1;
 
-/// The contracts of the minor versions of 1, from 1.0 on. The last one is that of this version.
+/// The contracts of the versions 1.x, from 1.0 on. The last contract is for this version.
 pub(super) const CONTRACTS: [&str; 2] =
     [include_str!("../../tests/api/1.0.txt"), include_str!("../../tests/api/1.1.txt")];
 
-/// The fingerprints of these versions. A plugin is opened only if it has the one of its version.
+/// The fingerprints of these versions. A plugin is opened only if its fingerprint is that of its version.
 pub(super) const FINGERPRINTS: [u64; CONTRACTS.len()] = {
     let (mut fingerprints, mut minor) = ([0; CONTRACTS.len()], 0);
     while minor < CONTRACTS.len() {
@@ -122,7 +122,7 @@ pub(super) const FINGERPRINTS: [u64; CONTRACTS.len()] = {
 /// Hash over the records and the contract of this version.
 pub const FINGERPRINT: u64 = FINGERPRINTS[CONTRACTS.len() - 1];
 
-/// Returns the fingerprint of the lowest version with everything that a plugin uses.
+/// Returns the fingerprint of the lowest version that supports everything a plugin uses.
 pub(super) const fn fingerprint_of_plugin(plugin: &PluginDecl) -> u64 {
     if plugin.more.has_formats() { FINGERPRINT } else { FINGERPRINTS[0] }
 }
@@ -137,7 +137,7 @@ pub(crate) extern "C" fn layout_here() -> *const u8 {
     std::ptr::from_ref(layout_of_boundary()).cast()
 }
 
-/// Compares layouts. The error is one line; the whole report, thousands of lines, is logged at debug level.
+/// Compares layouts. The error is one line; the full report has thousands of lines, and is logged at debug level.
 pub(super) fn compare(ours: &'static TypeLayout, theirs: &'static TypeLayout) -> Result<(), String> {
     let Err(errors) = check_layout_compatibility(ours, theirs) else { return Ok(()) };
     match first_difference(&errors) {
@@ -149,10 +149,9 @@ pub(super) fn compare(ours: &'static TypeLayout, theirs: &'static TypeLayout) ->
     }
 }
 
-/// Returns the type, and the difference in it. In a chain of nested records, this is the innermost record, because the
-/// outer records differ only because of it. The name and the version of the crate that defines a record do not matter:
-/// the API has its own version, and a record may move to another crate. The contents of the record are covered by the
-/// fingerprint.
+/// Returns the differing type, and the difference. In a chain of nested records, this is the innermost record, which is
+/// why the outer records differ. The name and version of the crate that defines a record do not matter, because the API
+/// has its own version, and a record may move to a different crate. The fingerprint covers the contents of records.
 fn first_difference(errors: &AbiInstabilityErrors) -> Option<String> {
     let counts =
         |error: &&AbiInstability| !matches!(error, AbiInstability::Package(_) | AbiInstability::PackageVersion(_));
@@ -165,7 +164,7 @@ fn first_difference(errors: &AbiInstabilityErrors) -> Option<String> {
         culprit = Some(site);
     }
     let culprit = culprit?;
-    // Size and alignment follow from the fields.
+    // Size and alignment are determined by the fields.
     let follows = |error: &&AbiInstability| matches!(error, AbiInstability::Size(_) | AbiInstability::Alignment(_));
     let all = || culprit.errs.iter().filter(counts);
     let error = all().find(|error| !follows(error)).or_else(|| all().next())?;
@@ -199,8 +198,7 @@ fn describe(error: &AbiInstability) -> String {
         }
         AbiInstability::Name(at) => format!("is `{}` there, `{}` here", at.found, at.expected),
         AbiInstability::MismatchedPrimitive(at) => format!("is {:?} there, {:?} here", at.found, at.expected),
-        // The other differences cannot occur in records with plain fields. Their names are returned, and the rest is
-        // logged.
+        // The other differences cannot occur in records with plain fields. Return their names, and log the rest.
         other => {
             let text = format!("{other:?}");
             let kind = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();

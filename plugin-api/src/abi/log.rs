@@ -1,6 +1,6 @@
-//! Forwards `tracing` events and spans of a plugin to the host. A plugin has its own copy of `tracing`, and passing
-//! a dispatcher to it would silently drop everything, so events and spans are sent as text. Only the host tracks
-//! the current span; it also leaves spans that a plugin forgets.
+//! Forwards `tracing` events and spans of a plugin to the host. A plugin has its own copy of `tracing`, and a
+//! dispatcher passed to it would silently drop everything, so events and spans are sent as text. Only the host
+//! tracks the current span; it also leaves forgotten spans.
 
 use crate::abi::host::log::number;
 use crate::metadata::wire::{put_field, tag};
@@ -24,16 +24,16 @@ struct Forward {
     open: Mutex<HashMap<u64, Open>>,
 }
 
-/// The number of a span that the host did not want.
+/// The number of a span that the host does not want.
 const UNWANTED: u64 = u64::MAX;
 
-/// Makes the host the subscriber of this copy of `tracing`.
+/// Makes the host the subscriber for this copy of `tracing`.
 pub(crate) fn forward() {
-    // On a second call, the subscriber of the first one, which does the same, is already set.
+    // On a second call, an equivalent subscriber is already set.
     let _ = tracing::subscriber::set_global_default(Forward::default());
 }
 
-/// The values of an event or span, in the form in which they cross.
+/// The values of an event or span, in their boundary form.
 #[derive(Default)]
 pub(super) struct Text {
     /// True for an event, whose field `message` is special.
@@ -64,7 +64,7 @@ impl Text {
     }
 }
 
-/// Calls `f` with a span that has these values.
+/// Calls `f` with a span with these values.
 pub(super) fn describe<R>(
     metadata: &Metadata<'_>,
     parent: u64,
@@ -143,7 +143,7 @@ impl Subscriber for Forward {
         match event.parent() {
             None => log(),
             Some(parent) => {
-                // The parent of an event is the span that is current when it reaches the host.
+                // The parent of an event is the current span when it reaches the host.
                 self.enter(parent);
                 log();
                 self.exit(parent);
@@ -175,7 +175,7 @@ impl Subscriber for Forward {
             return false;
         }
         all.remove(&id);
-        // The host may take long to handle it.
+        // The host may take long to handle the event.
         drop(all);
         services::span(id, SpanOp::Close, 0);
         true

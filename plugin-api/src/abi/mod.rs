@@ -1,4 +1,4 @@
-//! The code that crosses the plugin boundary, and the only unsafe code of this crate.
+//! The plugin boundary. Contains all unsafe code of this crate.
 
 pub mod entry;
 pub mod export;

@@ -1,15 +1,15 @@
 //! The versions of the plugin API that a host accepts.
 //!
-//! `docs/decisions/0012-plugin-api-1.0.md` defines what a version fixes; the tests here check it.
+//! `docs/decisions/0012-plugin-api-1.0.md` defines the guarantees of a version; the tests here check them.
 
 use crate::abi::layout::FINGERPRINTS;
 use crate::declare::declarations::API_VERSION;
 use semver::Version;
 
-/// The reason why a host cannot load a plugin of another API version, and which of the two to upgrade.
+/// The reason why a host cannot load a plugin with a different API version, and which of the two to upgrade.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApiMismatch {
-    /// The plugin requires a newer API than this host has.
+    /// The plugin requires a newer API than this host provides.
     #[error("was built against plugin API {found}, but this host has {API_VERSION}")]
     NewerPlugin {
         /// Version of the plugin's API.
@@ -33,11 +33,11 @@ impl ApiMismatch {
     }
 }
 
-/// Returns the fingerprint of a plugin of that API version, if this host can load it. It loads every version of its
-/// own major version up to its own; the patch number is ignored.
+/// Returns the fingerprint of plugins of an API version, if this host can load them. A host loads all versions with
+/// its major version up to its own version; the patch number is ignored.
 ///
 /// # Errors
-/// Returns which side is too old.
+/// The side that is too old.
 pub fn fingerprint(api: &Version) -> Result<u64, ApiMismatch> {
     let own = Version::parse(API_VERSION).map_or(0, |own| own.major);
     if api.major < own {

@@ -1,4 +1,4 @@
-//! Analyses of bodies for passes. Bodies are immutable, so each is analyzed only once.
+//! Analyses of bodies for passes. Bodies are immutable, so each body is analyzed only once.
 
 use crate::declare::pass::Ctx;
 use crate::ir::{Body, UseCounts};
@@ -7,7 +7,7 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Facts about one body that several passes can use. [`Ctx::analysis`] computes them once for each body.
+/// Facts about one body that several passes can use. [`Ctx::analysis`] computes them once per body.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -58,15 +58,15 @@ impl Analysis for UseCounts {
     }
 }
 
-/// Analyses of the last run. As with the table of services, each copy of this crate has its own, because types of
-/// different plugins cannot be exchanged.
+/// Analyses of the last run. As with the service table, each copy of this crate has its own cache, because plugins
+/// cannot exchange types.
 static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
 
 struct Kept {
     run: u64,
-    /// Facts by the address of the body, which is not reused while the entry has a handle of it.
+    /// Facts by the address of the body, which is not reused while the entry holds a handle.
     found: HashMap<(usize, TypeId), Found>,
-    /// Number of entries at which entries are removed if their body is otherwise unused.
+    /// Number of entries from which entries with otherwise unused bodies are removed.
     full: usize,
 }
 
@@ -75,7 +75,7 @@ struct Found {
     facts: Arc<dyn Any + Send + Sync>,
 }
 
-/// Least number of entries that are scanned.
+/// Minimum number of entries for a scan.
 const FEW: usize = 8;
 
 impl Kept {
@@ -96,8 +96,8 @@ impl Kept {
         self.found.insert((body.addr(), TypeId::of::<A>()), Found { body: body.clone(), facts });
     }
 
-    /// Removes entries whose body is otherwise unused. It scans all entries, so it runs each time their number has
-    /// doubled.
+    /// Removes entries whose body is otherwise unused. Scans all entries, and therefore runs each time their number
+    /// has doubled.
     fn forget_unused(&mut self) {
         let mut handles: HashMap<usize, u64> = HashMap::new();
         self.found.keys().for_each(|(addr, _)| *handles.entry(*addr).or_default() += 1);
@@ -107,10 +107,9 @@ impl Kept {
 }
 
 impl Ctx {
-    /// Returns facts about a body, which are usually computed once in each run. They are computed again if a pass ran
-    /// another pipeline, in a newer run, or once passes have replaced functions of several times the size of the
-    /// module. They are kept until the next run requests facts. `--statistics` shows how often they were computed and
-    /// reused.
+    /// Returns facts about a body, usually computed once per run. They are recomputed in a new run, after a pass ran
+    /// a nested pipeline, and after passes replaced several times the size of the module. They are kept until the
+    /// next run requests facts. `--statistics` shows how often they were computed and reused.
     pub fn analysis<A: Analysis>(&self, body: &Body) -> Arc<A> {
         let Some(run) = self.run() else { return Arc::new(A::compute(body)) };
         let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,7 +121,7 @@ impl Ctx {
         self.statistic(&format!("analysis `{}`: computed", A::NAME), 1);
         let facts = Arc::new(A::compute(body));
         let mut kept = kept();
-        // Run numbers increase; an earlier run that still continues computes its own facts.
+        // Run numbers increase; an older run that is still active computes its own facts.
         match &mut *kept {
             Some(kept) if kept.run > run => {}
             Some(kept) if kept.run == run => kept.put(body, &facts),

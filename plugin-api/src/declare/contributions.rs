@@ -44,7 +44,7 @@ impl Contributions {
     }
 }
 
-/// A config option whose value is a `T`, or an `Option` without a default; created by
+/// A config option whose value is a `T`, or an `Option` if there is no default; created by
 /// [`declare_config!`](crate::declare_config).
 #[derive(Clone, Copy)]
 pub struct Config<T> {
@@ -56,19 +56,19 @@ pub struct Config<T> {
 /// The declaration of a config option.
 #[derive(Clone, Copy)]
 pub struct ConfigDecl {
-    /// Key, `namespace.key`; with more dots it is a field of a record.
+    /// Key, `namespace.key`; further dots address fields of a record.
     pub name: &'static str,
     /// Documentation; the first line is the summary.
     pub doc: &'static str,
-    /// Type of its value.
+    /// Type of the value.
     pub ty: OptionType,
-    /// Default value; `Required` and `None` mean that it is not set by default.
+    /// Default value; `Required` and `None` mean that there is no default.
     pub default: DefaultDecl,
     /// Allowed values.
     pub range: RangeDecl,
 }
 
-/// The checker of a property. It returns an error if a function does not have the property.
+/// The checker of a property. It returns an error if a function lacks the property.
 pub type CheckFn = fn(&Body, &Ctx) -> Result<(), PassError>;
 
 /// One property of Relax functions.
@@ -89,7 +89,7 @@ pub struct CompositeDecl {
     pub name: &'static str,
     /// Documentation; the first line is the summary.
     pub doc: &'static str,
-    /// Lowest opt_level at which it runs without being required.
+    /// Lowest opt_level at which the pass runs without being required.
     pub opt_level: i32,
     /// Full names of passes, each optionally followed by a version requirement, as in
     /// [`PassDecl`](crate::declare::declarations::PassDecl).
@@ -107,12 +107,12 @@ pub struct InstrumentDecl {
     pub doc: &'static str,
     /// Options.
     pub options: &'static [OptionDecl],
-    /// Creates one for a run.
+    /// Creates an instrument for a run.
     pub new: NewInstrument,
 }
 
 impl<T> Config<T> {
-    /// Creates an option; called by `declare_config!`, which contains the type of the value once.
+    /// Creates an option; called by `declare_config!`.
     #[doc(hidden)]
     pub const fn new(decl: ConfigDecl) -> Config<T> {
         Config { decl, value: PhantomData }
@@ -125,10 +125,10 @@ impl<T> Config<T> {
 }
 
 impl<T: OptionField> Config<T> {
-    /// Returns the value in a context: as set by the user, otherwise the default.
+    /// Returns the value in a context: the user's value, otherwise the default.
     ///
     /// # Panics
-    /// Panics if the host passes a value of another type, which it excludes before a run.
+    /// If the host passes a value of a different type, which it rules out before a run.
     pub fn get(&self, ctx: &Ctx) -> T {
         let value = ctx.config(self.name()).or_else(|| self.decl.default.value());
         value.as_ref().and_then(T::from_value).unwrap_or_else(|| self.mistyped(value.as_ref()))
@@ -136,10 +136,10 @@ impl<T: OptionField> Config<T> {
 }
 
 impl<T: OptionField> Config<Option<T>> {
-    /// Returns the value in a context as set by the user; `None` if it is not set.
+    /// Returns the user's value in a context; `None` if it is not set.
     ///
     /// # Panics
-    /// Panics if the host passes a value of another type, which it excludes before a run.
+    /// If the host passes a value of a different type, which it rules out before a run.
     pub fn get(&self, ctx: &Ctx) -> Option<T> {
         let value = ctx.config(self.name())?;
         Some(T::from_value(&value).unwrap_or_else(|| self.mistyped(Some(&value))))
@@ -155,7 +155,7 @@ impl<T> Config<T> {
 }
 
 impl ConfigDecl {
-    /// Returns this declaration after checking its name, texts and numbers.
+    /// Returns this declaration after checking its name, strings and numbers.
     pub const fn checked(self) -> ConfigDecl {
         let name = self.name;
         if !is_full_name(name) {
@@ -170,7 +170,7 @@ impl ConfigDecl {
 }
 
 impl PropertyDecl {
-    /// Returns this declaration after checking its name and text.
+    /// Returns this declaration after checking its name and documentation.
     pub const fn checked(self) -> PropertyDecl {
         let name = self.name;
         if !is_full_name(name) {
@@ -184,7 +184,7 @@ impl PropertyDecl {
 }
 
 impl CompositeDecl {
-    /// Returns this declaration after checking its names and texts.
+    /// Returns this declaration after checking its names and strings.
     pub const fn checked(self) -> CompositeDecl {
         let name = self.name;
         if !is_full_name(name) {
@@ -233,7 +233,7 @@ const fn is_member(entry: &str) -> bool {
     is_full_name(name) && (name.len() == entry.len() || bytes[bytes.len() - 1] == b'}')
 }
 
-/// Checks all declarations together at compile time. Passes are given by name.
+/// Checks all declarations together at compile time. `passes` lists the passes of the plugin.
 pub(crate) const fn check(more: &Contributions, passes: &[&crate::declare::declarations::PassDecl]) {
     let mut i = 0;
     while i < more.config.len() {

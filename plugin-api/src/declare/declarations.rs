@@ -1,5 +1,4 @@
-//! Declarations of a plugin as constants, and their encoding in the metadata section. They are created by the
-//! macros.
+//! Declarations of a plugin as constants, and their encoding in the metadata section. Created by the macros.
 
 use crate::PassError;
 use crate::declare::contributions::Contributions;
@@ -13,12 +12,12 @@ use crate::names::syntax::{ALL, is_option_name, is_plugin_name, is_required, req
 use crate::rewrite::Edit;
 use crate::typing::operators::{DefaultDecl, OpDecl};
 
-/// Version of the plugin API, that is, the version of this crate that last changed the interface between host and plugins. A
-/// host loads plugins of this version and of earlier ones. The metadata of a plugin contains the lowest version with everything
-/// that the plugin uses ([`api_of`]), so that older hosts can load it, too.
+/// Version of the plugin API, that is, the version of this crate in which the interface between host and plugins last
+/// changed. A host loads plugins of this and earlier versions. The metadata of a plugin contains the lowest version
+/// that supports everything it uses ([`api_of`]), so that older hosts can also load it.
 pub const API_VERSION: &str = "1.1.0";
 
-/// Returns the lowest version of the plugin API with everything that a plugin uses. Readers and writers need 1.1.
+/// Returns the lowest version of the plugin API that supports everything a plugin uses. Readers and writers need 1.1.
 pub const fn api_of(plugin: &PluginDecl) -> &'static str {
     if plugin.more.has_formats() { API_VERSION } else { "1.0.0" }
 }
@@ -26,9 +25,9 @@ pub const fn api_of(plugin: &PluginDecl) -> &'static str {
 /// Everything that a plugin contributes.
 #[derive(Clone, Copy)]
 pub struct PluginDecl {
-    /// Name, which is that of the crate.
+    /// Name of the crate and the plugin.
     pub name: &'static str,
-    /// Version, which is that of the crate.
+    /// Version of the crate and the plugin.
     pub version: &'static str,
     /// Passes.
     pub passes: &'static [&'static PassDecl],
@@ -51,23 +50,23 @@ pub struct PassDecl {
     pub name: &'static str,
     /// Documentation; the first line is the summary.
     pub doc: &'static str,
-    /// Lowest opt_level at which it runs without being required.
+    /// Lowest opt_level at which the pass runs without being required.
     pub opt_level: i32,
-    /// Stored as in TVM, without effect.
+    /// As in TVM; stored, but without effect.
     pub traceable: bool,
-    /// True if it must not process two functions at a time.
+    /// True if the pass must process one function at a time.
     pub sequential: bool,
     /// Full names of passes, each optionally followed by a version requirement: `relax.Normalize (>= 0.2)`.
     pub required: &'static [&'static str],
-    /// Properties that it requires.
+    /// Required properties.
     pub requires: &'static [&'static str],
-    /// Properties that it establishes.
+    /// Established properties.
     pub establishes: &'static [&'static str],
-    /// Properties and passes that it preserves.
+    /// Preserved properties and passes.
     pub preserves: &'static [&'static str],
-    /// Properties and passes that it invalidates.
+    /// Invalidated properties and passes.
     pub invalidates: &'static [&'static str],
-    /// The extent to which it may change computed values.
+    /// The permitted change of computed values.
     pub tolerance: Tolerance,
     /// Options.
     pub options: &'static [OptionDecl],
@@ -90,7 +89,7 @@ pub struct OptionDecl {
     pub doc: &'static str,
 }
 
-/// Body of a pass, by granularity. Options come in the order of their declaration.
+/// Body of a pass, by granularity. Options are in declaration order.
 #[derive(Clone, Copy)]
 pub enum RunFn {
     /// Whole module.
@@ -115,7 +114,7 @@ impl RunFn {
     }
 }
 
-/// Runs a dataflow-block pass on every dataflow block of one function, outer ones first.
+/// Runs a dataflow-block pass on every dataflow block of one function, outer blocks first.
 pub fn each_dataflow_block(
     body: &Body,
     mut run: impl FnMut(&mut Edit<'_>, Value<'_>) -> Result<(), PassError>,
@@ -191,7 +190,7 @@ const fn write_pass<const N: usize>(w: &mut Writer<N>, pass: &PassDecl) {
     w.close(at);
 }
 
-/// Writes nothing for an exact pass. Passes declared before tolerances existed have the same form.
+/// Writes nothing for an exact pass, like plugins from before tolerances existed.
 const fn write_tolerance<const N: usize>(w: &mut Writer<N>, tolerance: Tolerance) {
     if matches!(tolerance, Tolerance::Exact) {
         return;
@@ -307,14 +306,14 @@ pub(crate) const fn write_value<const N: usize>(w: &mut Writer<N>, field: u16, v
             w.byte(value::STRS);
             write_strs(w, tag::NAME, items);
         }
-        // This is evaluated while the plugin is compiled, so the panic becomes an error of its build.
+        // Evaluated at compile time, so the panic becomes a compile error of the plugin.
         _ => panic!("the metadata of a plugin cannot contain this kind of default"),
     }
     w.close(at);
 }
 
 impl PassDecl {
-    /// Returns this declaration after checking its names and texts. Errors in a single pass are reported at its
+    /// Returns this declaration after checking its names and strings. Errors in a single pass are reported at its
     /// declaration.
     pub const fn checked(self) -> PassDecl {
         let name = self.name;
@@ -337,7 +336,7 @@ impl PassDecl {
     }
 }
 
-/// Checks that `required` of a pass or a composite pass has full names of others, each once.
+/// Checks that `required` of a pass or composite pass lists full names of other passes, without duplicates.
 pub(crate) const fn check_required(what: &str, name: &str, required: &[&str]) {
     let mut i = 0;
     while i < required.len() {
@@ -362,7 +361,7 @@ pub(crate) const fn check_required(what: &str, name: &str, required: &[&str]) {
     }
 }
 
-/// Checks that a list in the contract of a pass has full names, or `all` where that is allowed.
+/// Checks that a list in the contract of a pass contains full names, or `all` if that is allowed.
 const fn check_contract(name: &str, list: &str, items: &[&str], all: bool) {
     let mut i = 0;
     while i < items.len() {
@@ -378,7 +377,7 @@ const fn check_contract(name: &str, list: &str, items: &[&str], all: bool) {
     }
 }
 
-/// Checks that the options of a pass or an instrument have names that a pipeline can contain, each once, and
+/// Checks that the options of a pass or an instrument have distinct names that a pipeline can contain, and
 /// documentation.
 pub(crate) const fn check_options(what: &str, name: &str, options: &[OptionDecl]) {
     let mut i = 0;
@@ -441,7 +440,7 @@ pub(crate) const fn check(plugin: &PluginDecl) {
     crate::declare::contributions::check(&plugin.more, plugin.passes);
 }
 
-/// Stops compilation with a message. Constant code cannot format text, so the parts are joined here.
+/// Stops compilation with a message. Constant code cannot format strings, so the parts are joined here.
 pub(crate) const fn fail(parts: &[&str]) -> ! {
     let mut text = [0; 512];
     let mut len = 0;

@@ -7,8 +7,8 @@ use crate::pattern::Wanted;
 pub use crate::services::Severity;
 
 /// Reports errors, warnings and remarks of a pass; returned by [`Ctx::diagnostics`]. The host shows them as
-/// underlined TVMScript with pass, plugin and function, in the order in which one thread would report them. After
-/// an error the pass continues, and fails when it returns.
+/// underlined TVMScript with pass, plugin and function, in the order of a single-threaded run. After an error, the
+/// pass continues, and fails when it returns.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -29,8 +29,8 @@ pub struct Diagnostics<'a> {
 }
 
 impl<'a> Diagnostics<'a> {
-    /// Sets the function of the module that contains the values. Only a module pass needs this; for other passes,
-    /// the host tracks the current function.
+    /// Sets the function that contains the values. Needed only in module passes; for other passes, the host tracks
+    /// the current function.
     pub fn in_function(self, name: &'a str) -> Diagnostics<'a> {
         Diagnostics { function: name, ..self }
     }
@@ -50,19 +50,19 @@ impl<'a> Diagnostics<'a> {
         self.report(Severity::Remark, Some(at), message);
     }
 
-    /// Reports an optimization that the pass could not apply at a value, and the reason. It is shown only if the user
-    /// requests it (`passhost run --missed`), so a pass may report it often; see [`Diagnostics::wants_missed`].
+    /// Reports an optimization that the pass could not apply at a value, and the reason. Such reports are shown only
+    /// on request (`passhost run --missed`), so a pass may make many; see [`Diagnostics::wants_missed`].
     pub fn missed(self, at: Value<'_>, message: &str) {
         self.report(Severity::Missed, Some(at), message);
     }
 
-    /// Returns true if the user requested reports of missed opportunities; use it where finding the reason is
+    /// Returns true if the user requested reports of missed opportunities; use this if finding the reason is
     /// expensive.
     pub fn wants_missed(self) -> bool {
         self.ctx.wants_missed(self.function) != Wanted::Nothing
     }
 
-    /// Adds places to the last diagnostic, each with its label.
+    /// Adds labelled places to the last diagnostic.
     pub fn labels<'v>(self, labels: impl IntoIterator<Item = (Value<'v>, impl AsRef<str>)>) {
         for (at, text) in labels {
             self.ctx.label(self.function, at, text.as_ref());

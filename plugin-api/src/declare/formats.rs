@@ -18,7 +18,7 @@ pub struct ReaderDecl {
     pub format: FormatDecl,
     /// Bytes with which files of the format begin.
     pub begins: &'static [&'static [u8]],
-    /// The function that reads.
+    /// The function that reads files.
     pub read: ReadFn,
 }
 
@@ -27,14 +27,14 @@ pub struct ReaderDecl {
 pub struct WriterDecl {
     /// Name, documentation, extensions and options.
     pub format: FormatDecl,
-    /// The function that writes.
+    /// The function that writes files.
     pub write: WriteFn,
 }
 
-/// The properties that readers and writers share.
+/// The properties common to readers and writers.
 #[derive(Clone, Copy)]
 pub struct FormatDecl {
-    /// Name of the format, as in `onnx`.
+    /// Name of the format, such as `onnx`.
     pub name: &'static str,
     /// Documentation; the first line is the summary.
     pub doc: &'static str,
@@ -42,14 +42,14 @@ pub struct FormatDecl {
     pub extensions: &'static [&'static str],
     /// Options.
     pub options: &'static [OptionDecl],
-    /// An example of a command line; empty without one.
+    /// An example command line, or empty.
     pub example: &'static str,
 }
 
-/// Body of a reader. Options come in the order of their declaration.
+/// Body of a reader. Options are in declaration order.
 pub type ReadFn = fn(&Source<'_>, &[OptionValue], &Ctx) -> Result<Module, PassError>;
 
-/// Body of a writer. Options come in the order of their declaration.
+/// Body of a writer. Options are in declaration order.
 pub type WriteFn = fn(&Module, &mut Output<'_>, &[OptionValue], &Ctx) -> Result<(), PassError>;
 
 /// The file that a reader converts.
@@ -65,7 +65,7 @@ pub struct Source<'a> {
     name: &'a str,
     path: Option<&'a Path>,
     bytes: &'a [u8],
-    /// Opens files in the host; `None` without a host.
+    /// Opens files through the host; `None` without a host.
     open: Option<&'a Open<'a>>,
 }
 
@@ -75,7 +75,7 @@ impl<'a> Source<'a> {
         Source { name, path, bytes, open: None }
     }
 
-    /// Creates a source whose files a host opens.
+    /// Creates a source whose files are opened by a host.
     pub(crate) fn opened_by(name: &'a str, path: Option<&'a Path>, bytes: &'a [u8], open: &'a Open<'a>) -> Source<'a> {
         Source { name, path, bytes, open: Some(open) }
     }
@@ -85,20 +85,21 @@ impl<'a> Source<'a> {
         self.name
     }
 
-    /// Returns the absolute path of the file, or `None` if the bytes come from elsewhere, such as standard input. To open
-    /// further files that belong to this one, use [`Source::beside`]. An isolated plugin may read the folder of the file.
+    /// Returns the absolute path of the file, or `None` if the bytes come from elsewhere, such as standard input. To
+    /// open further files that belong to this file, use [`Source::beside`]. An isolated plugin may read the folder of
+    /// the file.
     pub fn path(&self) -> Option<&'a Path> {
         self.path
     }
 
-    /// Returns the bytes of the whole file. The host maps the file, so bytes that the reader does not access take no memory.
-    /// A [`Tensor`] that is made of a part of them is a handle to this part, not a copy.
+    /// Returns the bytes of the whole file. The host maps the file, so bytes that are never accessed take no memory. A
+    /// [`Tensor`] made from a part of the bytes is a handle, not a copy.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Returns the bytes of the whole file, for code that needs to own them, such as a decoder that shares parts. They are not
-    /// copied.
+    /// Returns the bytes of the whole file, without a copy, for code that needs ownership, such as a decoder that
+    /// shares parts.
     ///
     /// # Errors
     /// If the host cannot provide them.
@@ -109,8 +110,9 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Opens another file: in the folder of this one, or in a folder within it. `name` is its path from there. The host maps the
-    /// file, so bytes that are not read take no memory, and a [`Tensor`] that is made of a part of them is a handle to this part.
+    /// Opens another file in the folder of this file or a subfolder. `name` is the path relative to this folder. The
+    /// host maps the file, so bytes that are never accessed take no memory, and a [`Tensor`] made from a part of the
+    /// bytes is a handle.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -122,8 +124,8 @@ impl<'a> Source<'a> {
     /// ```
     ///
     /// # Errors
-    /// If this source is no file; if `name` is absolute or leads out of the folder, by `..` or by a link; or if there is no
-    /// regular file that can be read. The error contains the name.
+    /// If this source is not a file; if `name` is absolute or leads out of the folder, through `..` or a link; or if
+    /// there is no readable regular file. The error contains the name.
     pub fn beside(&self, name: &str) -> Result<FileBytes, PassError> {
         let opened = match self.open {
             Some(open) if !name.is_empty() => open(name),
@@ -138,7 +140,7 @@ impl<'a> Source<'a> {
     /// Returns the whole file as text.
     ///
     /// # Errors
-    /// If it is not UTF-8; the error contains the line.
+    /// If the file is not UTF-8; the error contains the line.
     pub fn text(&self) -> Result<&'a str, PassError> {
         std::str::from_utf8(self.bytes).map_err(|error| {
             let at = error.valid_up_to();
@@ -148,8 +150,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The bytes of a file that a reader opened. They stay available, and mapped, until the last clone and the last tensor of them is
-/// dropped. If another program shortens the file meanwhile, the run ends with an error that names the file.
+/// The bytes of a file that a reader opened. They stay mapped until the last clone and the last tensor made from them
+/// are dropped. If another program truncates the file meanwhile, the run ends with an error that names the file.
 #[derive(Clone)]
 pub struct FileBytes(Tensor);
 
@@ -172,8 +174,8 @@ impl std::fmt::Debug for FileBytes {
     }
 }
 
-/// The file that a writer writes, and files beside it. Each call passes its bytes to the host, so the writer does not need a
-/// copy of the whole file. The host replaces existing files only after the writer returned without an error.
+/// The file that a writer writes, and files beside it. Each call passes its bytes to the host, so the writer need not
+/// hold the whole file in memory. The host replaces existing files only after the writer succeeded.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -196,8 +198,8 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Creates an output without a host, for tests. `take` receives the next bytes of the output, whose name is empty, or of a
-    /// file beside it.
+    /// Creates an output without a host, for tests. `take` receives the next bytes of the output (by an empty name) or
+    /// of a file beside it.
     pub fn to(name: &'a str, path: Option<&'a Path>, take: &'a mut dyn FnMut(&str, &[u8]) -> bool) -> Output<'a> {
         Output { name, path, take }
     }
@@ -215,12 +217,13 @@ impl<'a> Output<'a> {
     /// Appends bytes to the file.
     ///
     /// # Errors
-    /// If the host rejects them, for example because the disk is full. The host reports the reason.
+    /// If the host rejects the bytes, for example because the disk is full. The host reports the reason.
     pub fn put(&mut self, bytes: &[u8]) -> Result<(), PassError> {
         self.hand("", bytes)
     }
 
-    /// Appends bytes to another file in the same folder, which the first call creates. `name` is a file name without a folder.
+    /// Appends bytes to another file in the same folder. The first call creates the file. `name` is a file name without
+    /// a folder.
     ///
     /// # Errors
     /// As for [`Output::put`], or if the output is not a file in a folder.
@@ -247,7 +250,7 @@ impl io::Write for Output<'_> {
 }
 
 impl ReaderDecl {
-    /// Checks the names and texts of the declaration.
+    /// Checks the names and strings of the declaration.
     pub const fn checked(self) -> ReaderDecl {
         self.format.check("reader");
         self
@@ -255,7 +258,7 @@ impl ReaderDecl {
 }
 
 impl WriterDecl {
-    /// Checks the names and texts of the declaration.
+    /// Checks the names and strings of the declaration.
     pub const fn checked(self) -> WriterDecl {
         self.format.check("writer");
         self
@@ -310,7 +313,7 @@ impl FormatDecl {
     }
 }
 
-/// Checks that the readers and the writers of a plugin have different names.
+/// Checks that the readers and the writers of a plugin have distinct names.
 pub(crate) const fn check(readers: &[&ReaderDecl], writers: &[&WriterDecl]) {
     let mut i = 0;
     while i < readers.len() {
@@ -361,7 +364,7 @@ pub(crate) const fn write<const N: usize>(w: &mut Writer<N>, readers: &[&ReaderD
     }
 }
 
-/// Declares a reader: a file format, and the function that makes a module of a file.
+/// Declares a reader: a file format, and the function that converts a file to a module.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -406,13 +409,13 @@ pub(crate) const fn write<const N: usize>(w: &mut Writer<N>, readers: &[&ReaderD
 ///
 /// | fact | what |
 /// |---|---|
-/// | `extensions` | list of extensions of the files that this reader reads, without the dot |
-/// | `begins` | optional list of byte strings, `[b"SIZES"]`: also selects files that begin with one of them, if their extension is unknown |
+/// | `extensions` | list of file extensions, without the dot |
+/// | `begins` | optional list of byte strings, `[b"SIZES"]`: files with an unknown extension are also selected if they begin with one of these |
 /// | `options` | as in [`declare_pass!`](crate::declare_pass); users write `--from 'sizes{most=3}'` |
 /// | `example` | optional command line for `passhost explain` |
 /// | `run` | a `fn(&Source, &Options, &Ctx) -> Result<Module, PassError>`; without `options`, that argument is omitted |
 ///
-/// The host verifies the module. It puts the name of the file before errors and warnings, so their messages name only the place
+/// The host verifies the module. It prefixes errors and warnings with the file name, so messages need only the location
 /// in the file. The declaration needs documentation, and goes into the list `readers` of
 /// [`export_plugin!`](crate::export_plugin).
 #[macro_export]
@@ -443,9 +446,9 @@ macro_rules! declare_reader {
 /// # let _ = (NAMES, write);
 /// ```
 ///
-/// `extensions`, `options` and `example` are those of [`declare_reader!`]. `run` is a `fn(&Module, &mut Output, &Options, &Ctx)
-/// -> Result<(), PassError>`; without `options`, that argument is omitted. The declaration needs documentation, and goes into
-/// the list `writers` of [`export_plugin!`](crate::export_plugin).
+/// `extensions`, `options` and `example` are as in [`declare_reader!`]. `run` is a `fn(&Module, &mut Output, &Options,
+/// &Ctx) -> Result<(), PassError>`; without `options`, that argument is omitted. The declaration needs documentation,
+/// and goes into the list `writers` of [`export_plugin!`](crate::export_plugin).
 #[macro_export]
 macro_rules! declare_writer {
     ($(#[doc = $doc:literal])* $vis:vis writer $NAME:ident = $name:literal { $($facts:tt)* }) => {
@@ -458,8 +461,8 @@ macro_rules! declare_writer {
     };
 }
 
-/// Parts of [`declare_reader!`] and [`declare_writer!`]; not for direct use. `@facts` sorts the facts into slots: extensions,
-/// begins, options, example, run.
+/// Parts of [`declare_reader!`] and [`declare_writer!`]; not for direct use. `@facts` assigns the facts to slots:
+/// extensions, begins, options, example, run.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __format {
@@ -479,7 +482,7 @@ macro_rules! __format {
         $crate::__format! { @facts $k $h { $x $b $o $e [$v] } $($rest)* }
     };
     (@facts $k:ident $h:tt $slots:tt $(,)?) => { $crate::__format! { @declare $k $h $slots } };
-    // A key that no arm above accepted: it is unknown, occurs twice, or its value is of another kind.
+    // A key that no arm above accepted: it is unknown or repeated, or its value has the wrong kind.
     (@facts $k:ident $h:tt $slots:tt extensions $($rest:tt)*) => {
         $crate::__format! { @once $k "extensions" "extensions: [\"onnx\"]" }
     };

@@ -16,18 +16,18 @@ pub struct PassFacts<'a> {
     pub name: &'a str,
     /// Lowest opt_level at which the pass runs without being required.
     pub opt_level: i32,
-    /// The unit that it processes.
+    /// The unit that the pass processes.
     pub granularity: Granularity,
-    /// Passes whose effect holds before it.
+    /// Passes whose effect holds before the pass.
     pub required: &'a [Required],
     /// Plugin of the pass.
     pub plugin: &'a str,
-    /// Number of the step, from 1, as `passhost plan` shows it.
+    /// Number of the step, from 1, as in `passhost plan`.
     pub position: usize,
 }
 
 impl<'a> PassFacts<'a> {
-    /// Creates the facts, for callers of instruments such as tests.
+    /// Creates the facts, for callers of instruments, such as tests.
     pub fn new(
         name: &'a str,
         plugin: &'a str,
@@ -40,15 +40,15 @@ impl<'a> PassFacts<'a> {
     }
 }
 
-/// Observes every pass of a run. An instrument is called on one thread; the context of the run is [`Ctx::current`],
-/// which also prints functions. It cannot change the module.
+/// Observes every pass of a run. An instrument is called on a single thread, and cannot change the module. The context
+/// of the run is [`Ctx::current`], which also prints functions.
 ///
-/// Each method that returns an error stops the run. An instrument whose `run_before` succeeded gets exactly one
-/// `run_after` or `run_failed` for that pass.
+/// An error from any method stops the run. An instrument whose `run_before` succeeded gets exactly one `run_after` or
+/// `run_failed` for that pass.
 ///
-/// A `tracing` span that is entered in `run_before` may be left in `run_after` or `run_failed`, and one that is
-/// entered in `enter` may be left in `exit`. Spans that are still entered at the end of these are left
-/// automatically, as are spans that any other method entered, at its own end.
+/// A `tracing` span entered in `run_before` may be left in `run_after` or `run_failed`, and a span entered in `enter`
+/// may be left in `exit`. Spans that are still entered at the end of these methods are left automatically, and spans
+/// entered in any other method are left at its end.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an instrument: it does not implement `PassInstrument`",
     label = "`new` of an instrument must return one",
@@ -58,7 +58,7 @@ pub trait PassInstrument {
     /// Called when the context of the run is entered.
     ///
     /// # Errors
-    /// Fails if the run must not start. Instruments that were already entered are exited.
+    /// If the run must not start. Instruments already entered are exited.
     fn enter(&mut self) -> Result<(), PassError> {
         Ok(())
     }
@@ -66,16 +66,16 @@ pub trait PassInstrument {
     /// Called when the context of the run is left, even after a failure.
     ///
     /// # Errors
-    /// Fails if something is wrong; the remaining instruments are not exited.
+    /// If something is wrong; the remaining instruments are not exited.
     fn exit(&mut self) -> Result<(), PassError> {
         Ok(())
     }
 
-    /// Returns true if a pass may run. All instruments are called, and all must agree. They are not called for
-    /// passes that the context requires to run.
+    /// Returns true if a pass may run. All instruments are called, and all must agree. Not called for passes that the
+    /// context requires.
     ///
     /// # Errors
-    /// Fails if the run must stop.
+    /// If the run must stop.
     fn should_run(&mut self, _module: &Module, _pass: &PassFacts<'_>) -> Result<bool, PassError> {
         Ok(true)
     }
@@ -83,7 +83,7 @@ pub trait PassInstrument {
     /// Called before a pass runs.
     ///
     /// # Errors
-    /// Fails if the pass must not run and the run must stop.
+    /// If the pass must not run and the run must stop.
     fn run_before(&mut self, _module: &Module, _pass: &PassFacts<'_>) -> Result<(), PassError> {
         Ok(())
     }
@@ -91,22 +91,22 @@ pub trait PassInstrument {
     /// Called after a pass ran; `module` is its verified result.
     ///
     /// # Errors
-    /// Fails if the run must stop.
+    /// If the run must stop.
     fn run_after(&mut self, _module: &Module, _pass: &PassFacts<'_>) -> Result<(), PassError> {
         Ok(())
     }
 
-    /// Called after a pass failed, or could not start because another instrument failed. `module` is the one before
-    /// it.
+    /// Called after a pass failed, or could not start because another instrument failed. `module` is the module before
+    /// the pass.
     ///
     /// # Errors
-    /// Fails if something is wrong; this is reported together with the first failure.
+    /// If something is wrong; reported together with the first failure.
     fn run_failed(&mut self, _module: &Module, _pass: &PassFacts<'_>, _message: &str) -> Result<(), PassError> {
         Ok(())
     }
 }
 
-/// A function that creates an instrument. Options come in the order of their declaration.
+/// A function that creates an instrument. Options are in declaration order.
 pub type NewInstrument = fn(&[OptionValue], &Ctx) -> Result<Box<dyn PassInstrument>, PassError>;
 
 /// Boxes the result of an instrument's `new`.
@@ -116,7 +116,7 @@ pub fn boxed<I: PassInstrument + 'static>(made: Result<I, PassError>) -> Result<
 }
 
 impl InstrumentDecl {
-    /// Returns this declaration after checking its names and texts.
+    /// Returns this declaration after checking its names and strings.
     pub const fn checked(self) -> InstrumentDecl {
         let name = self.name;
         if !is_full_name(name) {
@@ -160,7 +160,7 @@ pub(crate) const fn write<const N: usize>(w: &mut Writer<N>, instruments: &[&Ins
     }
 }
 
-/// Declares an instrument: its name, its options, and the function that creates one for a run.
+/// Declares an instrument: its name, its options, and the function that creates an instrument for a run.
 ///
 /// ```
 /// use plugin_api::declare::instrument::{PassFacts, PassInstrument};
@@ -199,9 +199,9 @@ pub(crate) const fn write<const N: usize>(w: &mut Writer<N>, instruments: &[&Ins
 /// # let _ = (COUNTER, Counter::new(&CounterOptions::default(), &Ctx::detached()).map(|counter| counter.left));
 /// ```
 ///
-/// `new` is a `fn(&Options, &Ctx) -> Result<impl PassInstrument, PassError>`; without `options` it has no such argument.
-/// Options are those of [`declare_pass!`](crate::declare_pass). The declaration goes into the list `instruments` of
-/// [`export_plugin!`](crate::export_plugin).
+/// `new` is a `fn(&Options, &Ctx) -> Result<impl PassInstrument, PassError>`; without `options`, that argument is
+/// omitted. Options are as in [`declare_pass!`](crate::declare_pass). The declaration goes into the list `instruments`
+/// of [`export_plugin!`](crate::export_plugin).
 #[macro_export]
 macro_rules! declare_instrument {
     ($(#[doc = $doc:literal])* $vis:vis $NAME:ident = $name:literal { $($facts:tt)* }) => {
@@ -214,8 +214,7 @@ macro_rules! declare_instrument {
     };
 }
 
-/// Implementation of [`declare_instrument!`]; not for direct use. `@facts` sorts the facts into slots: options,
-/// new.
+/// Implementation of [`declare_instrument!`]; not for direct use. `@facts` assigns the facts to slots: options, new.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __instrument {
@@ -226,7 +225,7 @@ macro_rules! __instrument {
         $crate::__instrument! { @facts $h { $o [$v] } $($rest)* }
     };
     (@facts $h:tt $slots:tt $(,)?) => { $crate::__instrument! { @declare $h $slots } };
-    // A key that did not match any arm above: it is unknown, occurs twice, or its value has the wrong kind.
+    // A key that did not match any arm above: it is unknown or repeated, or its value has the wrong kind.
     (@facts $h:tt $slots:tt options $($rest:tt)*) => {
         compile_error!(
             "`options` may appear once in an instrument, as `options: Options { /// How often.\n times: i64 = 1 }`"

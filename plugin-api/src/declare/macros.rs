@@ -1,6 +1,6 @@
-//! The macros for writing a plugin.
+//! Macros for writing plugins.
 
-/// Declares a pass: its facts, and the function that is its body.
+/// Declares a pass: its facts, and the function that implements it.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -39,19 +39,20 @@
 /// |---|---|
 /// | `module pass` | `fn(&Module, &Options, &Ctx) -> Result<Module, PassError>` |
 /// | `function pass`, `prim_func pass` | `fn(&Body, &Options, &Ctx) -> Result<Body, PassError>` |
-/// | `dataflow pass` | `fn(&mut Edit<'_>, Value<'_>, &Options, &Ctx) -> Result<(), PassError>`, once for each block |
+/// | `dataflow pass` | `fn(&mut Edit<'_>, Value<'_>, &Options, &Ctx) -> Result<(), PassError>`, once per block |
 ///
-/// Without `options` the body does not have that argument. The facts `opt_level` and `run` are mandatory. Optional
-/// are `required`, `requires`, `establishes`, `preserves`, `invalidates` (lists of strings), `traceable`,
-/// `sequential` (the host never runs it on two functions at a time), `tolerance` (the extent to which it may change
-/// computed values, a [`Tolerance`](crate::metadata::Tolerance)) and `options`. Their order is free. An option is a
-/// `bool`, `i64`, `f64` or `String`, or a `Vec` of one of these. A number may have a range, ends included:
-/// `in (0..)` or `in (0..=9)`; an `i64` or `String` may be one of a list: `in [8, 16]`. The host refuses other
-/// types and values before anything runs.
+/// Without `options`, that argument is omitted. The facts `opt_level` and `run` are mandatory. The others are optional:
+/// `required`, `requires`, `establishes`, `preserves`, `invalidates` (lists of strings), `traceable`, `sequential` (the
+/// host never runs it on two functions at a time), `tolerance` (the permitted change of computed values, a
+/// [`Tolerance`](crate::metadata::Tolerance)) and `options`. The order of facts is free. An option is a `bool`, `i64`,
+/// `f64` or `String`, or a `Vec` of one of these. A number may have an inclusive range: `in (0..)` or `in (0..=9)`; an
+/// `i64` or `String` may be restricted to a list: `in [8, 16]`. The host rejects other types and values before the run
+/// starts.
 ///
-/// A pass whose result has the form of its input, as most do, declares `preserves: [keeps_form]`. In `preserves`, the word is an
-/// abbreviation of `relax.Normalize`, `relax.anf` and `relax.no_dataflow`: normalized functions stay normalized, and the pass does not
-/// create dataflow blocks. It comes first, and names of passes and properties may follow: `[keeps_form, "acme.sorted"]`.
+/// A pass whose result has the same form as its input, as most do, declares `preserves: [keeps_form]`, which is short
+/// for `relax.Normalize`, `relax.anf` and `relax.no_dataflow`: normalized functions stay normalized, and the pass does
+/// not create dataflow blocks. `keeps_form` comes first; names of passes and properties may follow: `[keeps_form,
+/// "acme.sorted"]`.
 ///
 /// The name of an option consists of letters, digits and `_`, and must be unique. The pass and each option must
 /// have documentation. A pair of blocks in the documentation of the pass, ````
@@ -74,7 +75,7 @@ macro_rules! declare_pass {
     };
 }
 
-/// Implementation of [`declare_pass!`]; not for direct use. `@facts` sorts the facts into slots: level, traceable,
+/// Implementation of [`declare_pass!`]; not for direct use. `@facts` assigns the facts to slots: level, traceable,
 /// required, requires, establishes, preserves, invalidates, options, run, sequential, tolerance.
 #[doc(hidden)]
 #[macro_export]
@@ -120,7 +121,7 @@ macro_rules! __pass {
         ));
     };
 
-    // A key that did not match any arm above: it is unknown, occurs twice, or its value has the wrong kind.
+    // A key that did not match any arm above: it is unknown or repeated, or its value has the wrong kind.
     (@wrong opt_level $($rest:tt)*) => { $crate::__pass! { @once opt_level "opt_level: 0" } };
     (@wrong traceable $($rest:tt)*) => { $crate::__pass! { @once traceable "traceable: true" } };
     (@wrong required $($rest:tt)*) => { $crate::__pass! { @once required "required: [\"relax.Normalize\"]" } };

@@ -1,4 +1,4 @@
-//! The macros for contributions of a plugin besides passes and operators.
+//! Macros for contributions other than passes and operators.
 
 /// Declares a config option: a value that users set for a run, and passes read.
 ///
@@ -18,7 +18,7 @@
 ///     let names: Option<Vec<String>> = LEFT_ALONE.get(ctx);
 ///     names.is_some_and(|names| names.iter().any(|other| other == name))
 /// }
-/// // Without a host, nothing is set.
+/// // Without a host, no option is set.
 /// let limit: i64 = LIMIT.get(&Ctx::detached());
 /// assert_eq!(limit, 16);
 /// assert!(!is_left_alone("main", &Ctx::detached()));
@@ -138,8 +138,9 @@ macro_rules! __config {
 /// ```
 ///
 /// The checker is a `fn(&Body, &Ctx) -> Result<(), PassError>`. It runs on single functions: before a pass that
-/// requires the property, if nothing has established it; and after passes that claim to establish or preserve it.
-/// Without `check` the property cannot be checked, so claims are trusted. The property must have documentation.
+/// requires the property, unless an earlier step established it; and after passes that claim to establish or
+/// preserve it. Without `check`, the property cannot be checked, so claims are trusted. The property must have
+/// documentation.
 #[macro_export]
 macro_rules! declare_property {
     ($(#[doc = $doc:literal])* $vis:vis $NAME:ident = $name:literal { $(check: $check:expr $(,)?)? }) => {
@@ -161,7 +162,7 @@ macro_rules! declare_property {
     };
 }
 
-/// Declares a composite pass: several passes that run one after the other under one name.
+/// Declares a composite pass: several passes that run in sequence under one name.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -177,8 +178,8 @@ macro_rules! declare_property {
 /// ```
 ///
 /// `opt_level` and `passes` are mandatory, `required` is optional. Members are passes of any plugin, including
-/// composite ones, by their full names, with options as in a pipeline. `--disable acme.Cleanup` omits the composite
-/// pass as a whole; `--disable relax.CanonicalizeBindings` omits this member, and any other step that runs this
+/// composite passes, given by full name, with options as in a pipeline. `--disable acme.Cleanup` skips the whole
+/// composite pass; `--disable relax.CanonicalizeBindings` skips this member and any other step that runs the same
 /// pass. The composite pass must have documentation.
 #[macro_export]
 macro_rules! declare_composite {

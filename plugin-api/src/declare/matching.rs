@@ -1,4 +1,4 @@
-//! Pattern matchers of a pass, which report through its context.
+//! Pattern matchers of passes, which report through the context.
 
 use crate::declare::diagnostics::Severity;
 use crate::declare::pass::Ctx;
@@ -12,14 +12,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 thread_local! {
-    /// Operators in patterns that are known to be declared by plugins.
+    /// Operators in patterns that are known to be declared.
     static DECLARED: RefCell<HashSet<Arc<str>>> = RefCell::default();
 }
 
 impl Ctx {
-    /// Returns a matcher for a pattern. It reports why the pattern did not match, if the user requests that:
-    /// `passhost run --missed` shows each place at which a pattern began to match, and `passhost explain-match` one
-    /// place.
+    /// Returns a matcher for a pattern. The matcher reports failed matches on request: `passhost run --missed`
+    /// shows every partial match, and `passhost explain-match` the result at one place.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -57,8 +56,8 @@ impl Ctx {
     }
 }
 
-/// Returns the declared operators with names similar to `name`. Returns `None` if `name` is declared, or if the
-/// declared operators are unknown.
+/// Returns the declared operators with names similar to `name`; `None` if `name` is declared, or if the declared
+/// operators are unknown.
 fn near_operators(name: &str) -> Option<Vec<String>> {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
@@ -85,7 +84,7 @@ impl Reporter for Ctx {
             None => diagnostics.report(Severity::Matched, Some(at), &format!("{name} matches {pattern}")),
             Some(failed) => {
                 let message = format!("{name} does not match {pattern}: {explanation}");
-                // A value without a place is shown at the root.
+                // A value without a position is shown at the root.
                 diagnostics.missed(if failed.index().is_some() { failed } else { at }, &message);
             }
         }

@@ -1,15 +1,15 @@
-//! Options of passes: the field types, and their values as text.
+//! Options of passes: the field types, and values as text.
 
 use crate::PassError;
 use crate::declare::declarations::OptionDecl;
 use crate::metadata::{OptionType, OptionValue};
 
-/// A type of options.
+/// The Rust type of an option.
 pub trait OptionField: Sized {
-    /// Its name in the manifest and on the command line.
+    /// The option type in the metadata.
     const TYPE: OptionType;
 
-    /// Converts a value; `None` if it has another type.
+    /// Converts a value; `None` if it has a different type.
     fn from_value(value: &OptionValue) -> Option<Self>;
 
     /// Converts to a value.
@@ -52,7 +52,7 @@ pub struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// Creates a reader for the values of these options.
+    /// Creates a reader for the values of the given options.
     pub fn new(decls: &'a [OptionDecl], values: &'a [OptionValue]) -> Values<'a> {
         Values { decls: decls.iter(), values, given: values.len() }
     }
@@ -60,7 +60,7 @@ impl<'a> Values<'a> {
     /// Reads the next value.
     ///
     /// # Errors
-    /// Fails if the value is missing or has another type; the host checks both before a run.
+    /// If the value is missing or has a different type; the host checks both before a run.
     #[expect(clippy::should_implement_trait, reason = "not an iterator, because each value has its own type")]
     pub fn next<T: OptionField>(&mut self) -> Result<T, PassError> {
         let name = self.decls.next().map_or("", |decl| decl.name);
@@ -75,7 +75,7 @@ impl<'a> Values<'a> {
     /// Checks that no value is left.
     ///
     /// # Errors
-    /// Fails if the host passed more values than there are options.
+    /// If the host passed more values than there are options.
     pub fn end(self) -> Result<(), PassError> {
         let n = self.given - self.values.len();
         let extra =

@@ -16,8 +16,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Marks that the current function is unknown.
 const NO_FUNCTION: u32 = u32::MAX;
 
-/// The context of a run, as a pass sees it. On another thread than that of the pass, and after the run, it does not
-/// provide anything.
+/// The context of a run, as a pass sees it. It provides nothing on threads other than that of the pass, and nothing
+/// after the run.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -55,12 +55,12 @@ impl Ctx {
         Ctx::new(0, 2)
     }
 
-    /// Returns the current context of this thread, as TVM's `PassContext.current()`.
+    /// Returns the current context of this thread, like TVM's `PassContext.current()`.
     pub fn current() -> Ctx {
         Ctx::of(services::current())
     }
 
-    /// Creates a context from that of the host; detached if there is none.
+    /// Creates a context from the host's context; detached if there is none.
     pub(crate) fn of(current: Option<Current>) -> Ctx {
         current.map_or_else(Ctx::detached, |current| Ctx::new(current.run, current.opt_level))
     }
@@ -76,7 +76,7 @@ impl Ctx {
         self.opt_level
     }
 
-    /// Returns the value of a config key; `None` if it is neither set nor has a default.
+    /// Returns the value of a config key; `None` if it is not set and has no default.
     pub fn config(&self, key: &str) -> Option<OptionValue> {
         read_value(&services::query(self.run, Query::Config, key.as_bytes())?)
     }
@@ -86,8 +86,8 @@ impl Ctx {
         self.text(Query::PassName, "".as_bytes()).unwrap_or_default()
     }
 
-    /// Returns the compilation target, as a name or as JSON: the attribute `target` of the current function if it
-    /// has one, otherwise that of the run.
+    /// Returns the compilation target, as a name or as JSON: the `target` attribute of the current function if
+    /// present, otherwise the target of the run.
     pub fn target(&self) -> Option<String> {
         match self.function.get() {
             NO_FUNCTION => self.text(Query::Target, "".as_bytes()),
@@ -113,7 +113,7 @@ impl Ctx {
         services::diagnose(self.run, severity, place, message);
     }
 
-    /// Reports a warning that does not concern a function. The host shows it once.
+    /// Reports a warning that does not concern a particular function. The host shows it once.
     pub(crate) fn warn_of_all(&self, message: &str) {
         let place = Place { index: NO_FUNCTION, name: "", node: None };
         services::diagnose(self.run, Severity::Warning, place, message);
@@ -145,7 +145,7 @@ impl Ctx {
     /// Checks that a plugin declares an operator. Use it for names that come from options.
     ///
     /// # Errors
-    /// Fails, with similar names, if it is undeclared. Without a host this is unknown, and the check succeeds.
+    /// If the operator is undeclared; the error lists similar names. Without a host, the check succeeds.
     pub fn check_operator(&self, name: &str) -> Result<(), PassError> {
         let mut b = BodyBuilder::new();
         let callee = b.op(name);
@@ -156,11 +156,11 @@ impl Ctx {
         }
     }
 
-    /// Infers type and purity of a call, whose arguments already have types. The error names the operator and the
-    /// call; as [`Infer`], the context returns an [`InferError`] for callers that handle it.
+    /// Infers the type and purity of a call whose arguments already have types. The error names the operator and
+    /// the call. For an [`InferError`], call the method of [`Infer`].
     ///
     /// # Errors
-    /// Fails if the operator is unknown, or the call does not fit it.
+    /// If the operator is unknown, or the call does not match it.
     pub fn infer(&self, call: Call<'_>) -> Result<Inferred, PassError> {
         Infer::infer(self, call).map_err(|error| error.of_call(call))
     }
@@ -169,18 +169,18 @@ impl Ctx {
     /// legalization.
     ///
     /// # Errors
-    /// Fails if the operator is unknown, or this call cannot be legalized; the error contains the reason.
+    /// If the operator is unknown, or the call cannot be legalized; the error contains the reason.
     pub fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
         services::legalize(call)
     }
 
     /// Executes a Relax function without parameters, and returns its result. It may call functions and PrimFuncs of
-    /// the module as it was before the pass, and operators that have a legalization. Effects and packed functions
-    /// are refused. The same function is executed only once during a step, however often passes request it.
+    /// the module before the pass, and operators with a legalization. Effects and packed functions are rejected.
+    /// Within a step, the same function is executed only once.
     ///
     /// # Errors
-    /// Returns the reason of the failure, also as data in [`EvaluationError::reason`]. Errors include a kernel
-    /// that fails or does not end, and an evaluation that exceeds the limits.
+    /// The reason for the failure, also as data in [`EvaluationError::reason`]. Errors include a kernel that fails
+    /// or does not terminate, and an evaluation that exceeds the limits.
     pub fn evaluate(&self, function: &Body, limits: EvaluationLimits) -> Result<Evaluated, EvaluationError> {
         services::evaluate(self.run, function, limits)
     }
@@ -214,16 +214,16 @@ impl Ctx {
         self.evaluate(&closed(call, &mut known)?, limits)
     }
 
-    /// Adds to a counter of the running pass, which `passhost run --statistics` shows: the number of things found
-    /// or changed, under a name like `bindings removed`. Counts of a pass that fails are dropped.
+    /// Adds to a counter of the running pass, which `passhost run --statistics` shows, such as `bindings removed`.
+    /// Counts of a failed pass are dropped.
     pub fn statistic(&self, name: &str, n: usize) {
         services::statistic(self.run, name, n as u64);
     }
 
-    /// Shows a module as text to the user at once; `header` identifies it.
+    /// Immediately shows a module to the user as text; `header` identifies it.
     ///
     /// # Errors
-    /// Fails without a host that supports it.
+    /// If there is no host that supports it.
     pub fn show_module(&self, module: &Module, header: &str) -> Result<(), PassError> {
         if services::show_module(self.run, module, header) {
             return Ok(());
@@ -234,7 +234,7 @@ impl Ctx {
     /// Prints the function as TVMScript.
     ///
     /// # Errors
-    /// Fails without a host.
+    /// If there is no host.
     pub fn print(&self, body: &Body) -> Result<String, PassError> {
         services::print(body).ok_or_else(|| PassError::new("printing needs a host"))
     }
@@ -246,7 +246,7 @@ impl Infer for Ctx {
     }
 }
 
-/// The functions of a function pass. Each result is sent to the host at once.
+/// The functions of a function pass. Each result is sent to the host immediately.
 pub struct Batch<'a> {
     bodies: &'a [Body],
     ctx: &'a Ctx,
@@ -262,7 +262,7 @@ impl<'a> Batch<'a> {
         Batch { bodies, ctx, done }
     }
 
-    /// Runs `f` on every function, in order, even after a failure, because all errors are wanted.
+    /// Runs `f` on every function, in order; continues after a failure to collect all errors.
     pub fn each(&mut self, mut f: impl FnMut(&Body, &Ctx) -> Result<Body, PassError>) {
         for (i, body) in self.bodies.iter().enumerate() {
             self.ctx.function.set(i as u32);

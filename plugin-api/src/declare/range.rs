@@ -4,22 +4,22 @@ use crate::declare::declarations::{fail, same, write_value};
 use crate::metadata::wire::{Writer, tag};
 use crate::typing::operators::DefaultDecl;
 
-/// Allowed values of an option, both ends included.
+/// Allowed values of an option, inclusive.
 #[derive(Clone, Copy)]
 pub enum RangeDecl {
     /// Every value.
     Any,
-    /// Integers from the first to the second bound.
+    /// Integers between two bounds.
     Int(Option<i64>, Option<i64>),
-    /// Floats from the first to the second bound.
+    /// Floats between two bounds.
     Float(Option<f64>, Option<f64>),
-    /// One of these integers or strings.
+    /// The listed integers or strings.
     OneOf(DefaultDecl),
 }
 
 impl RangeDecl {
-    /// Stops compilation if no value is allowed, or the default is not an allowed value. Messages call the option
-    /// `what` and `name`.
+    /// Stops compilation if no value is allowed, or the default is not allowed. Messages call the option `what`
+    /// `name`.
     pub(crate) const fn check(&self, default: &DefaultDecl, what: &str, name: &str) {
         let (empty, outside) = match self {
             RangeDecl::Any => (false, false),

@@ -1,4 +1,4 @@
-//! Constant values, and the encoding of the host's answer to an evaluation.
+//! Constant values, and the encoding of evaluation answers.
 
 use crate::ir::constant::Array;
 use crate::ir::make::import::Importer;
@@ -7,7 +7,7 @@ use crate::ir::{AttrsId, Body, BodyBuilder, Call, Dim, Expr, NodeSpec, Type, V, 
 use crate::rewrite::Edit;
 use std::fmt;
 
-/// A value that is known before the module runs.
+/// A compile-time value.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ConstantValue {
@@ -54,7 +54,7 @@ impl ConstantValue {
         }
     }
 
-    /// Writes the value as an expression at the current place of an edit; a tuple is unnamed.
+    /// Writes the value as an expression at the current place of an edit; a tuple stays unnamed.
     pub fn write(&self, edit: &mut Edit<'_>) -> V {
         match self {
             ConstantValue::Tuple(fields) => {
@@ -79,7 +79,7 @@ impl ConstantValue {
         }
     }
 
-    /// Returns its type.
+    /// Returns the type.
     pub fn ty(&self) -> Type {
         match self {
             ConstantValue::Tensor(array) => array.ty(),
@@ -92,7 +92,7 @@ impl ConstantValue {
         }
     }
 
-    /// Returns the size of its tensors in bytes.
+    /// Returns the size of the tensors in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             ConstantValue::Tensor(array) => array.view().bytes().len() as u64,
@@ -108,13 +108,13 @@ fn has_no_variable(dim: &Dim) -> bool {
     none
 }
 
-/// The resources of an evaluation. The host has limits of its own, which a larger number does not raise.
+/// The resources of an evaluation. A larger number does not raise the host's own limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvaluationLimits {
-    /// Bytes of tensors in use at a time, without the constants of the function.
+    /// Peak bytes of tensors, without the constants of the function.
     pub memory: u64,
-    /// Units of work. A unit is less than a tenth of a nanosecond: an operation on a single number takes about 200,
-    /// and one element of a vectorized operation takes one.
+    /// Units of work. A unit is less than a tenth of a nanosecond: a scalar operation takes about 200 units, and a
+    /// vectorized operation one unit per element.
     pub work: u64,
 }
 
@@ -131,12 +131,12 @@ impl Default for EvaluationLimits {
 pub struct Evaluated {
     /// A function without parameters that returns the result.
     pub function: Body,
-    /// Units of work that it took. A cached result counts as if it had been computed.
+    /// Units of work spent. A cached result counts as if it had been computed.
     pub work: u64,
 }
 
 impl Evaluated {
-    /// Creates a result with the work that it took.
+    /// Creates a result with the work spent on it.
     pub fn new(function: Body, work: u64) -> Evaluated {
         Evaluated { function, work }
     }
@@ -152,25 +152,25 @@ impl Evaluated {
 #[repr(u32)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The host is missing, or does not evaluate.
+    /// The host is missing, or does not support evaluation.
     NoHost = 1,
-    /// Something necessary is unknown: an argument, a parameter, a symbolic variable.
+    /// A necessary value is unknown: an argument, parameter or symbolic variable.
     NotKnown = 2,
     /// The evaluated code has an effect.
     Effect = 3,
-    /// An operator without a legalization, a packed function, or something else that the runtime does not execute.
+    /// The runtime cannot execute the code: an operator without a legalization, a packed function, and so on.
     NotExecuted = 4,
     /// An integer is divided by zero.
     DivisionByZero = 5,
-    /// An index is outside of a buffer.
+    /// An index is out of bounds.
     OutOfBounds = 6,
     /// An assertion does not hold.
     Assertion = 7,
-    /// It needs more work than the limit allows, or never ends.
+    /// The evaluation exceeds the work limit, or never terminates.
     Work = 8,
-    /// It needs more memory than the limit allows.
+    /// The evaluation exceeds the memory limit.
     Memory = 9,
-    /// The module is inconsistent: types that do not fit, a missing function.
+    /// The module is inconsistent: types do not match, or a function is missing.
     Wrong = 10,
 }
 
@@ -195,15 +195,15 @@ impl Reason {
     }
 }
 
-/// The reason why an evaluation failed, and the place.
+/// The reason why an evaluation failed, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EvaluationError {
     /// The reason.
     pub reason: Reason,
-    /// The reason as a detailed message for readers.
+    /// The reason as a detailed message for users.
     pub message: String,
-    /// Function of the module, or operator, in which it happened, if one was entered.
+    /// The module function or operator in which the evaluation failed, if any was entered.
     pub function: Option<String>,
     /// Statement of that function.
     pub statement: Option<String>,
@@ -230,8 +230,8 @@ impl fmt::Display for EvaluationError {
 
 impl std::error::Error for EvaluationError {}
 
-/// Turns a call into a function without parameters that returns its value. `known` returns the values of arguments
-/// that are not leaves.
+/// Turns a call into a parameterless function that returns its value. `known` returns the values of arguments that
+/// are not leaves.
 pub(crate) fn closed<'v>(
     call: Call<'v>,
     known: &mut dyn FnMut(Value<'v>) -> Option<ConstantValue>,
@@ -256,7 +256,7 @@ pub(crate) fn closed<'v>(
     let wrong = |why: &dyn fmt::Display| EvaluationError::new(Reason::Wrong, format!("the call is invalid: {why}"));
     let v = importer.copy_with(&mut b, value, &operands).ok_or_else(|| wrong(&"the value is not a call"))?;
     b.bind(v, value.name().unwrap_or("y"));
-    // The variable may be internal to a dataflow block, which this block is not.
+    // The variable may be internal to a dataflow block, but this is a plain block.
     b.clear_flags(v, flag::INNER);
     b.end();
     let ty = b.type_of(v);
@@ -264,11 +264,11 @@ pub(crate) fn closed<'v>(
     b.finish().map_err(|why| wrong(&why))
 }
 
-/// Status of an answer with a result; others are those of [`Reason`].
+/// Status of an answer with a result; the other statuses are those of [`Reason`].
 pub(crate) const EVALUATED: u32 = 0;
 
-/// Encodes an answer as status and bytes: the work, and for an error three texts, each after its length; a missing
-/// text has the length `u32::MAX`.
+/// Encodes an answer as status and bytes: the work, and for an error three strings, each preceded by its length; a
+/// missing string has the length `u32::MAX`.
 pub(crate) fn encode_evaluation(answer: &Result<Evaluated, EvaluationError>) -> (u32, Vec<u8>) {
     let error = match answer {
         Ok(evaluated) => return (EVALUATED, evaluated.work.to_le_bytes().to_vec()),

@@ -1,4 +1,4 @@
-//! The files of readers and writers: the receiver of the bytes that a writer writes, and the files that a reader opens.
+//! The files of readers and writers: the receiver of a writer's bytes, and the files opened by a reader.
 
 use crate::ir::storage::layout::layout;
 use crate::ir::storage::tensor::{Tensor, TensorHdr};
@@ -6,13 +6,13 @@ use crate::services::{RawBytes, Sink};
 use std::ffi::c_void;
 use std::path::{Component, Path, PathBuf};
 
-/// The replies of the host to bytes.
+/// The host's replies to bytes.
 pub(crate) mod taken {
     pub(crate) const YES: u32 = 0;
     pub(crate) const NO: u32 = 1;
 }
 
-/// Passes the bytes of files to the host. If the host rejects them, it reports the reason itself; the plugin only gets a
+/// Passes the bytes of files to the host. If the host rejects them, the host reports the reason; the plugin gets only a
 /// failure.
 #[repr(C)]
 #[derive(Clone, Copy, abi_stable::StableAbi)]
@@ -25,7 +25,7 @@ pub(crate) struct Files {
 
 layout!(Files { put, data });
 
-/// Receives the next bytes of the output, whose name is empty, or of a file beside it. Returns false if it rejects them.
+/// Receives the next bytes of the output (by an empty name) or of a file beside it. Returns false to reject them.
 pub(crate) type Take<'a> = dyn FnMut(&str, &[u8]) -> bool + 'a;
 
 extern "C" fn put(data: *mut c_void, name: RawBytes, bytes: RawBytes) -> u32 {
@@ -42,13 +42,13 @@ impl Files {
         f(Files { put, data: (&raw mut take).cast() })
     }
 
-    /// Passes bytes on. Returns false if the receiver rejects them.
+    /// Forwards bytes. Returns false if the receiver rejects them.
     pub(crate) fn put(self, name: &str, bytes: &[u8]) -> bool {
         (self.put)(self.data, RawBytes::of(name.as_bytes()), RawBytes::of(bytes)) == taken::YES
     }
 }
 
-/// Opens files for a reader: its input file, whose name is empty, and other files in the same folder.
+/// Opens files for a reader: its input file (by an empty name), and other files in the same folder.
 #[repr(C)]
 #[derive(Clone, Copy, abi_stable::StableAbi)]
 pub(crate) struct Sources {
@@ -60,7 +60,7 @@ pub(crate) struct Sources {
 
 layout!(Sources { open, data });
 
-/// Returns all bytes of the source, whose name is empty, or of a file in its folder, as a tensor without a hash.
+/// Returns all bytes of the source (by an empty name) or of a file in its folder, as a tensor without a hash.
 pub type Open<'a> = dyn Fn(&str) -> Result<Tensor, String> + 'a;
 
 extern "C" fn open(data: *mut c_void, name: RawBytes, error: Sink) -> *const TensorHdr {
@@ -94,12 +94,12 @@ impl Sources {
     }
 }
 
-/// Returns the path of a file in the folder of another one, or in a folder within it. Links must not lead out of that
-/// folder, except to the folder in which the other file really is. A cache of models, for example, has a folder of
-/// links to files with other names in another folder.
+/// Returns the path of a file in the folder of another file, or in a subfolder. Links must not lead out of that folder,
+/// except to the real folder of the other file. For example, a model cache contains a folder of links to differently
+/// named files in a different folder.
 ///
 /// # Errors
-/// If `path` is `None`, or the name leads elsewhere or does not name a regular file.
+/// If `path` is `None`, or the name leads elsewhere or is not a regular file.
 pub fn place_beside(path: Option<&Path>, name: &str) -> Result<PathBuf, String> {
     let Some((path, folder)) = path.and_then(|path| Some((path, path.parent()?))) else {
         return Err(

@@ -1,5 +1,4 @@
-//! Encodes types as bytes, for the answer of an inference. Symbolic variables keep their numbers from the body in
-//! question.
+//! Encodes types as bytes, for inference answers. Symbolic variables keep their numbers in the body.
 
 use crate::ir::make::type_bytes::{decode_type, encode_type};
 use crate::typing::operators::{InferError, Inferred};
@@ -29,7 +28,7 @@ pub(crate) fn encode_inferred(answer: &Result<Inferred, InferError>) -> (u32, Ve
         }
         Err(InferError::Panicked(message)) => (RULE_PANICKED, message.clone().into_bytes()),
         Err(InferError::NoHost(name)) => (NO_HOST, name.clone().into_bytes()),
-        // A kind of error without a number at the boundary.
+        // An error kind without a number at the boundary.
         Err(error) => (WRONG, error.to_string().into_bytes()),
     }
 }

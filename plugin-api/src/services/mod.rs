@@ -1,8 +1,8 @@
-//! The services of the host for a plugin: one table of functions, and safe calls of them.
+//! The services of the host for a plugin: a table of functions, with safe wrappers.
 //!
 //! Each cdylib contains its own copy of this crate, so the table is a static of the copy, set when the plugin is
-//! initialized. Without a host (a plugin's unit tests, and the host itself), sealing works locally, and everything
-//! else reports that the host is missing.
+//! initialized. Without a host (in a plugin's unit tests, and in the host itself), sealing works locally, and all other
+//! services report that the host is missing.
 
 pub mod evaluation;
 pub(crate) mod files;
@@ -36,7 +36,7 @@ impl RawBytes {
     }
 
     /// # Safety
-    /// The bytes live and do not change during `'a`.
+    /// The bytes are alive and unchanged during `'a`.
     pub(crate) unsafe fn get<'a>(self) -> &'a [u8] {
         if self.len == 0 {
             return &[];
@@ -57,13 +57,13 @@ pub enum Severity {
     Warning = 2,
     /// Useful information.
     Remark = 3,
-    /// A missed opportunity with its reason; shown if the user requests it.
+    /// A missed opportunity with its reason; shown on request.
     Missed = 4,
-    /// A match of a pattern; shown if the user requests it.
+    /// A match of a pattern; shown on request.
     Matched = 5,
 }
 
-/// Not a diagnostic, but another place of the preceding one, with its label.
+/// Not a diagnostic, but a further labelled place of the preceding diagnostic.
 pub(crate) const LABEL: u32 = 16;
 
 /// The output of a callee. The caller allocates it, so memory is never transferred.
@@ -88,7 +88,7 @@ impl Sink {
         (result, out)
     }
 
-    /// Creates a sink that fills this vector, which must live as long as the sink is used.
+    /// Creates a sink that fills this vector, which must outlive the uses of the sink.
     pub(crate) fn filling(out: *mut Vec<u8>) -> Sink {
         Sink { write: append, data: out.cast() }
     }
@@ -98,7 +98,7 @@ impl Sink {
     }
 }
 
-/// The context of a run, as it crosses the boundary.
+/// The context of a run, in its boundary form.
 #[repr(C)]
 #[derive(abi_stable::StableAbi)]
 pub struct CtxRecord {
@@ -110,7 +110,7 @@ pub struct CtxRecord {
     pub(crate) run: u64,
 }
 
-/// A query of a plugin to a context.
+/// A plugin's query to a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Query {
@@ -118,13 +118,12 @@ pub enum Query {
     Config = 1,
     /// Name of the running pass.
     PassName = 2,
-    /// Target. The key is the position (u32) of a function in the batch, whose own attribute takes precedence; or it is
-    /// empty.
+    /// Target. The key is empty, or the position (u32) of a function in the batch, whose attribute takes precedence.
     Target = 3,
     /// Name of a function of the batch; the key is its position (u32).
     FunctionName = 4,
     /// The requested reports of missed opportunities: `*` for all, or `@` and the name of a variable. The key has the
-    /// same form as for a target, followed by the name of the function if the pass specifies one.
+    /// same form as for `Target`, followed by the name of the function if the pass specifies it.
     Missed = 5,
     /// The number under which analyses are cached during the call (u64).
     Run = 6,
@@ -136,13 +135,13 @@ pub(crate) mod answer {
     pub(crate) const NONE: u32 = 1;
 }
 
-/// Results of the query whether a log event or a span is wanted.
+/// Answers to whether a log event or span is wanted.
 pub(crate) mod wanted {
     pub(crate) const NO: u32 = 0;
     pub(crate) const YES: u32 = 1;
 }
 
-/// Levels of log events and spans; as a highest level, 0 means none.
+/// Levels of log events and spans; as the highest level, 0 means none.
 pub(crate) mod level {
     pub(crate) const NONE: u32 = 0;
     pub(crate) const ERROR: u32 = 1;
@@ -152,9 +151,9 @@ pub(crate) mod level {
     pub(crate) const TRACE: u32 = 5;
 }
 
-/// Node of a diagnostic or an error without a node.
+/// Marks a diagnostic or error without a node.
 pub(crate) const NO_NODE: u64 = u64::MAX;
-/// Number that means no span.
+/// The number for no span.
 pub(crate) const NO_SPAN: u64 = 0;
 
 /// A log event.
@@ -187,7 +186,7 @@ pub struct SpanRecord {
     pub(crate) fields: RawBytes,
 }
 
-/// Parents of spans that are not spans of the plugin.
+/// Parents that are not spans of the plugin.
 pub mod parent {
     /// The current span of the thread.
     pub const CURRENT: u64 = 0;
@@ -199,13 +198,13 @@ pub mod parent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum SpanOp {
-    /// Enters it on this thread.
+    /// Enters the span on this thread.
     Enter = 1,
-    /// Leaves it.
+    /// Leaves the span.
     Exit = 2,
-    /// Drops its last handle.
+    /// Drops the last handle of the span.
     Close = 3,
-    /// Records that it follows from the other span.
+    /// Records that the span follows from the other span.
     Follows = 4,
     /// Returns the current span of the plugin on this thread, or `NO_SPAN`.
     Current = 5,
@@ -246,7 +245,7 @@ pub struct Services {
     pub(crate) diagnose: extern "C" fn(u64, *const DiagnosticRecord),
     pub(crate) log_enabled: extern "C" fn(u32, RawBytes) -> u32,
     pub(crate) log: extern "C" fn(*const LogRecord),
-    /// Returns whether a span like this is [`wanted`].
+    /// Returns one of [`wanted`] for a span.
     pub(crate) span_wanted: extern "C" fn(*const SpanRecord) -> u32,
     /// Creates a span, or returns [`NO_SPAN`].
     pub(crate) span_new: extern "C" fn(*const SpanRecord) -> u64,
@@ -298,7 +297,7 @@ layout!(Services {
 
 static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Sets the table of this copy of the crate. Returns false if it is shorter than in this version of the API.
+/// Sets the table for this copy of the crate. Returns false if the table is shorter than in this API version.
 pub(crate) fn install(table: *const Services) -> bool {
     // SAFETY: null, or the host's table, which is a static that starts with its size.
     let fits = !table.is_null() && is_long_enough(unsafe { (&raw const (*table).size).read() });
@@ -307,8 +306,7 @@ pub(crate) fn install(table: *const Services) -> bool {
     fits
 }
 
-/// Returns true if a table of this size has every function of this version. The table of a later version has more
-/// functions after them.
+/// Returns true if a table of this size contains every function of this version. Tables of later versions are longer.
 fn is_long_enough(size: u32) -> bool {
     size as usize >= size_of::<Services>()
 }
@@ -321,7 +319,7 @@ fn table() -> Option<&'static Services> {
 /// The table for the host's own process, while a context is current on this thread.
 static OWN: OnceLock<fn() -> Option<&'static Services>> = OnceLock::new();
 
-/// Sets the table for a process without an installed one: in the host's own process, passes and instruments of an
+/// Sets the table for a process without an installed table: in the host's process, passes and instruments of an
 /// embedder use the host's table directly.
 pub(crate) fn answer_here(own: fn() -> Option<&'static Services>) {
     let _ = OWN.set(own);
@@ -332,7 +330,7 @@ fn context_table() -> Option<&'static Services> {
     table().or_else(|| OWN.get()?())
 }
 
-/// Imports handles from the host for objects passed to it by this copy of the crate.
+/// Creates objects through the host, and imports their handles.
 struct ByHost;
 
 impl Sealer for ByHost {
@@ -371,7 +369,7 @@ impl Sealer for ByHost {
     }
 }
 
-/// Infers the type of a call with the host.
+/// Infers the type of a call through the host.
 pub(crate) fn infer(call: Call<'_>) -> Result<Inferred, InferError> {
     let value = call.value();
     let name = call.op().unwrap_or("a call").to_string();
@@ -381,7 +379,7 @@ pub(crate) fn infer(call: Call<'_>) -> Result<Inferred, InferError> {
     inferred::decode_inferred(status, &bytes)
 }
 
-/// Legalizes a call with the host; `None` if its operator lacks a legalization.
+/// Legalizes a call through the host; `None` if the operator lacks a legalization.
 pub(crate) fn legalize(call: Call<'_>) -> Result<Option<Legalized>, InferError> {
     let value = call.value();
     let name = call.op().unwrap_or("a call").to_string();
@@ -427,7 +425,7 @@ pub(crate) fn legalized_answer(answer: Result<Option<Legalized>, InferError>) ->
     }
 }
 
-/// Executes a function without parameters in the host.
+/// Executes a parameterless function in the host.
 pub(crate) fn evaluate(run: u64, function: &Body, limits: EvaluationLimits) -> Result<Evaluated, EvaluationError> {
     let Some(table) = context_table() else { return Err(EvaluationError::no_host()) };
     let mut result = std::ptr::null();
@@ -456,13 +454,13 @@ pub(crate) struct Current {
 /// Returns the current context of this thread.
 pub(crate) fn current() -> Option<Current> {
     let record = context_table().map_or(std::ptr::null(), |table| (table.current)());
-    // SAFETY: a context that is current on this thread is alive, because it ends by returning to the code that made
-    // it current.
+    // SAFETY: the current context of this thread is alive, because it ends only when control returns to the code that
+    // made it current.
     unsafe { context(record) }
 }
 
 /// # Safety
-/// The record is null, or alive at the time of the call. It may be dropped later, because only its values are kept.
+/// The record is null, or alive at the time of the call. It may be dropped later, because its values are copied.
 pub(crate) unsafe fn context(record: *const CtxRecord) -> Option<Current> {
     // SAFETY: as above.
     unsafe { record.as_ref() }.map(|record| Current { run: record.run, opt_level: record.opt_level })
@@ -485,7 +483,7 @@ pub(crate) fn read_function_key(key: &[u8]) -> Option<usize> {
     Some(u32::from_le_bytes(key.try_into().ok()?) as usize)
 }
 
-/// Returns the requested reports of missed opportunities in a function of the batch, or in one given by name.
+/// Returns the requested reports of missed opportunities in a function of the batch, or in a function given by name.
 pub(crate) fn missed_wanted(run: u64, index: u32, function: &str) -> Option<Vec<u8>> {
     query(run, Query::Missed, &[&function_key(index)[..], function.as_bytes()].concat())
 }
@@ -530,7 +528,7 @@ pub(crate) fn statistic(run: u64, name: &str, n: u64) {
     }
 }
 
-/// Shows a module. Returns false without a host that supports it.
+/// Shows a module. Returns false if there is no host that supports it.
 pub(crate) fn show_module(run: u64, module: &Module, header: &str) -> bool {
     let show = |table: &Services| (table.show_module)(run, module.as_ptr(), RawBytes::of(header.as_bytes()));
     context_table().is_some_and(|table| show(table) == answer::GIVEN)

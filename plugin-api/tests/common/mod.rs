@@ -6,7 +6,7 @@ use plugin_api::ir::{SealError, Sections};
 use plugin_api::prelude::*;
 use plugin_api::walk::dump::dump;
 
-/// Infers every operator as element-wise, except that `relax.print` has side effects and `relax.shape_of` returns a
+/// Infers every operator as element-wise, except that `relax.print` has effects and `relax.shape_of` returns a
 /// shape.
 pub(crate) struct Elementwise;
 

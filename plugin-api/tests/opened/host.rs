@@ -1,4 +1,4 @@
-//! A host for passes that tests call directly. Its answers are set in advance, and it records what passes report.
+//! A host for passes that tests call directly. Its answers are set in advance, and it records reports of passes.
 #![allow(dead_code, reason = "each test file uses only a part of this module")]
 
 use plugin_api::abi::host::{Diagnostic, HostServices};
@@ -14,7 +14,7 @@ pub(crate) type Told = (Option<String>, Option<usize>, String);
 /// Returns config values.
 type Config = Box<dyn Fn(&str) -> Option<OptionValue>>;
 
-/// The host. The passes of these tests do not infer types.
+/// The host. The passes in these tests do not infer types.
 #[derive(Default)]
 pub(crate) struct Host {
     pub(crate) pass: &'static str,

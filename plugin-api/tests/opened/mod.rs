@@ -1,4 +1,4 @@
-//! Opens the plugins under `examples/` as the host does it.
+//! Opens the plugins under `examples/` as in the host.
 #![allow(dead_code, reason = "each test file uses only a part of this module")]
 
 pub(crate) mod host;
@@ -20,7 +20,8 @@ pub(crate) fn library(name: &str) -> PathBuf {
         let exe = std::env::current_exe().unwrap();
         let folder = exe.parent().and_then(Path::parent).unwrap();
         let release = folder.file_name().is_some_and(|name| name == "release");
-        // With the features of the whole workspace, as `cargo test --workspace` has already built them.
+        // Uses the features of the whole workspace, because `cargo test --workspace` has already built
+        // that.
         let args = ["build", "--offline", "--workspace", "--examples", "--quiet"];
         let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
         cargo.args(args).args(release.then_some("--release")).env("CARGO_TARGET_DIR", folder.parent().unwrap());

@@ -1,4 +1,4 @@
-//! Receives log events and spans of plugins, and passes them to a sink of the host.
+//! Receives log events and spans from plugins, and passes them to a host sink.
 
 pub use crate::abi::host::tracing_sink::TracingSink;
 use crate::metadata::wire::{Fields, tag};
@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
-/// An event of a plugin.
+/// A log event from a plugin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogEvent {
     /// Level.
     pub level: Level,
-    /// Target; by default, the module of origin.
+    /// Target; the module of origin by default.
     pub target: String,
     /// Source file.
     pub file: String,
-    /// Line in it.
+    /// Line in the source file.
     pub line: u32,
     /// Message.
     pub message: String,
@@ -26,24 +26,24 @@ pub struct LogEvent {
     pub fields: Vec<(String, String)>,
 }
 
-/// A new span of a plugin.
+/// A new span from a plugin.
 #[derive(Clone, Debug)]
 pub struct LogSpan {
     /// Level.
     pub level: Level,
     /// Name.
     pub name: String,
-    /// Target; by default, the module of origin.
+    /// Target; the module of origin by default.
     pub target: String,
     /// Source file.
     pub file: String,
-    /// Line in it.
+    /// Line in the source file.
     pub line: u32,
     /// The enclosing span.
     pub parent: Parent,
     /// Names of all fields.
     pub fields: Vec<String>,
-    /// Names and values of the fields with values.
+    /// Names and values of the fields that have values.
     pub values: Vec<(String, String)>,
 }
 
@@ -54,17 +54,17 @@ pub enum Parent {
     Current,
     /// No parent.
     None,
-    /// Another span of the same plugin.
+    /// A span of the same plugin.
     Span(tracing::Span),
 }
 
-/// Receives log events and spans of plugins.
+/// Receives log events and spans from plugins.
 pub trait LogSink: Send + Sync {
     /// Returns true if events of this level and target are wanted.
     fn enabled(&self, level: Level, target: &str) -> bool;
     /// Logs an event.
     fn log(&self, event: &LogEvent);
-    /// Returns true if spans like this one are wanted, whatever their parent and values.
+    /// Returns true if spans like this are wanted, regardless of parent and values.
     fn span_enabled(&self, _: &LogSpan) -> bool {
         false
     }
@@ -75,23 +75,22 @@ pub trait LogSink: Send + Sync {
 }
 
 static SINK: OnceLock<Box<dyn LogSink>> = OnceLock::new();
-/// Highest wanted level; plugins check it before they call.
+/// Highest wanted level; plugins check it before each call.
 pub(crate) static MAX_LEVEL: AtomicUsize = AtomicUsize::new(level::NONE as usize);
 
-/// Sets the sink for log events of plugins, and the highest wanted level. The first sink is kept; the level can be
-/// changed with [`set_max_level`].
+/// Sets the sink for log events from plugins, and the highest wanted level. Later calls do not replace the sink;
+/// change the level with [`set_max_level`].
 pub fn set_log_sink(sink: Box<dyn LogSink>, max_level: LevelFilter) {
     let _ = SINK.set(sink);
     set_max_level(max_level);
 }
 
-/// Sets the highest wanted level. It must be called whenever the host's filter changes.
+/// Sets the highest wanted level. Call this whenever the host's filter changes.
 pub fn set_max_level(level: LevelFilter) {
     MAX_LEVEL.store(level.into_level().map_or(level::NONE, number) as usize, Ordering::Relaxed);
 }
 
-/// Returns the highest level that plugins send. Just after a change of the filter, it can be higher than the wanted
-/// level.
+/// Returns the highest level that plugins send. Directly after a filter change, it may exceed the wanted level.
 pub fn max_level() -> LevelFilter {
     match MAX_LEVEL.load(Ordering::Relaxed) as u32 {
         level::NONE => LevelFilter::OFF,
@@ -127,8 +126,7 @@ unsafe fn text(bytes: RawBytes) -> String {
     lossy(unsafe { bytes.get() })
 }
 
-/// Converts a text of an event or span to one line without control characters, because a log has a line for each
-/// event.
+/// Converts a string of an event or span to a single line without control characters, because logs are line-based.
 fn lossy(bytes: &[u8]) -> String {
     visible_line(&String::from_utf8_lossy(bytes)).into_owned()
 }
@@ -146,7 +144,7 @@ pub(in crate::abi) fn fields(bytes: &[u8]) -> (Vec<(String, String)>, Vec<String
     (values, names)
 }
 
-/// Returns the sink for log events of plugins.
+/// Returns the sink for log events from plugins.
 pub fn log_sink() -> Option<&'static dyn LogSink> {
     sink()
 }
@@ -164,7 +162,7 @@ pub(crate) unsafe fn wanted(number: u32, target: RawBytes) -> bool {
 }
 
 /// # Safety
-/// The record and its texts live during the call.
+/// The record and its strings are alive during the call.
 pub(crate) unsafe fn take(record: *const LogRecord) {
     let Some(sink) = sink() else { return };
     // SAFETY: guaranteed by the caller.
@@ -183,7 +181,7 @@ pub(crate) unsafe fn take(record: *const LogRecord) {
 }
 
 /// # Safety
-/// The record and its texts live during the call.
+/// The record and its strings are alive during the call.
 pub(in crate::abi) unsafe fn span(record: *const SpanRecord, parent: impl FnOnce(u64) -> Parent) -> LogSpan {
     // SAFETY: guaranteed by the caller.
     unsafe {

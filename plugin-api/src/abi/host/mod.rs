@@ -39,26 +39,25 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// The services of the host for plugins. There is one for each run context; calls come on the thread that runs the
-/// pass.
+/// The services of the host for plugins. One per run context, called on the thread that runs the pass.
 pub trait HostServices {
-    /// Infers the type and purity of a call, using the plugin that has the operator.
+    /// Infers the type and purity of a call, using the plugin that declares the operator.
     ///
     /// # Errors
-    /// Fails if the operator is unknown, or the call does not fit it.
+    /// If the operator is unknown, or the call does not match it.
     fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError>;
-    /// Legalizes a call, using the plugin that has the operator; `None` if it lacks a legalization. The default
-    /// refuses all calls.
+    /// Legalizes a call, using the plugin that declares the operator; `None` if the operator lacks a legalization. The
+    /// default rejects all calls.
     ///
     /// # Errors
-    /// Fails if the operator is unknown, or this call cannot be legalized.
+    /// If the operator is unknown, or the call cannot be legalized.
     fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
         Err(InferError::NoHost(call.op().unwrap_or("a call").to_string()))
     }
-    /// Executes a function without parameters. By default, this fails.
+    /// Executes a function without parameters. Fails by default.
     ///
     /// # Errors
-    /// The reason of the failure.
+    /// The reason for the failure.
     fn evaluate(&self, _function: &Body, _limits: EvaluationLimits) -> Result<Evaluated, EvaluationError> {
         Err(EvaluationError::no_host())
     }
@@ -66,15 +65,15 @@ pub trait HostServices {
     fn print(&self, body: &Body) -> String;
     /// Returns the value of a config key, or its default if it is not set.
     fn config(&self, key: &str) -> Option<OptionValue>;
-    /// Receives the next bytes of the output of a writer, whose name is empty, or of a file beside it. Returns false if it
-    /// rejects them, which the default does.
+    /// Receives the next bytes of a writer's output (by an empty name) or of a file beside it. Returns false to reject
+    /// them, as the default does.
     fn put(&self, _name: &str, _bytes: &[u8]) -> bool {
         false
     }
     /// Returns the name of the running pass.
     fn pass_name(&self) -> String;
-    /// Returns the number under which plugins cache analyses. It is never reused: each run has a new one, and
-    /// within a run, it changes whenever the cache must be dropped. `None` if analyses are not cached.
+    /// Returns the number under which plugins cache analyses; `None` if analyses are not cached. Numbers are never
+    /// reused: each run has a new number, which changes within the run whenever the cache must be dropped.
     fn run(&self) -> Option<u64> {
         None
     }
@@ -82,15 +81,15 @@ pub trait HostServices {
     fn target(&self) -> Option<String>;
     /// Reports a diagnostic.
     fn diagnose(&self, diagnostic: &Diagnostic<'_>);
-    /// Adds a place to the last diagnostic; the message is its label. By default, this does nothing.
+    /// Adds a place, labelled by the message, to the last diagnostic. Does nothing by default.
     fn label(&self, _label: &Diagnostic<'_>) {}
-    /// Returns which missed opportunities of the running pass in a function are to be reported. By default, none.
+    /// Returns which missed opportunities of the running pass are to be reported in a function; none by default.
     fn wanted(&self, _function: Option<&str>) -> Wanted {
         Wanted::Nothing
     }
-    /// Adds to a counter of the running pass. By default, this does nothing.
+    /// Adds to a counter of the running pass. Does nothing by default.
     fn statistic(&self, _name: &str, _n: u64) {}
-    /// Shows a module as text, with a header that identifies it. By default, this does nothing.
+    /// Shows a module as text, with an identifying header. Does nothing by default.
     fn show_module(&self, _module: &Module, _header: &str) {}
 }
 
@@ -99,15 +98,15 @@ pub trait HostServices {
 pub struct Diagnostic<'a> {
     /// Severity of the diagnostic.
     pub severity: Severity,
-    /// The function in question.
+    /// The affected function.
     pub function: Option<&'a str>,
-    /// The node of that function.
+    /// The affected node of the function.
     pub node: Option<usize>,
-    /// Description of what was found, and what is expected.
+    /// What was found and what was expected.
     pub message: &'a str,
 }
 
-/// The current context. The host's data remains here; plugins see only the record.
+/// The current context. The host's data stays here; plugins see only the record.
 struct Current<'a> {
     record: &'a CtxRecord,
     run: u64,
@@ -118,8 +117,7 @@ pub(in crate::abi) const NOTHING_DONE: (*const *const BodyHdr, *const Vec<u8>) =
 
 thread_local! {
     static CURRENT: Cell<*const Current<'static>> = const { Cell::new(std::ptr::null()) };
-    /// The reason why the host refused to build a module for the running pass, because the service itself can only
-    /// return null.
+    /// The reason why the host refused to build a module for the running pass; the service itself can only return null.
     static NO_MODULE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -128,7 +126,7 @@ pub(in crate::abi) fn no_module(why: String) {
     NO_MODULE.set(Some(why));
 }
 
-/// A function to which a pass is applied, with its name.
+/// A function that a pass is applied to, with its name.
 type Named<'a> = (&'a str, &'a Body);
 
 /// The host's data of a context.
@@ -136,7 +134,7 @@ pub(in crate::abi) struct Frame<'a> {
     pub(in crate::abi) services: &'a dyn HostServices,
     /// Functions of the current batch.
     batch: Cell<(*const Named<'static>, usize)>,
-    /// Results of that batch, and its failures so far; null if unknown.
+    /// Results and failures of the batch so far; null if unknown.
     done: Cell<(*const *const BodyHdr, *const Vec<u8>)>,
 }
 
@@ -155,8 +153,8 @@ impl Frame<'_> {
         (index < n).then(|| unsafe { (*functions.add(index)).1 })
     }
 
-    /// Returns the position of the function that the plugin is processing. Passes visit functions in order, and each
-    /// visit adds a result or a failure.
+    /// Returns the position of the function that the plugin is processing. Functions are processed in order, and each
+    /// adds a result or a failure.
     fn at_work(&self) -> Option<usize> {
         let ((_, n), (results, failures)) = (self.batch.get(), self.done.get());
         if results.is_null() {
@@ -168,8 +166,8 @@ impl Frame<'_> {
     }
 }
 
-/// Passes the name of the function that a plugin is processing in this thread to `f`, if there is one. It can be
-/// called from a signal handler, because it does not lock or allocate.
+/// Passes to `f` the name of the function that a plugin is processing on this thread, if any. Neither locks nor
+/// allocates, so it can be called in a signal handler.
 pub fn function_at_work(f: impl FnOnce(&str)) {
     with_frame(|frame| {
         if let Some(name) = frame.at_work().and_then(|at| frame.function(at)) {
@@ -202,10 +200,10 @@ pub fn with_current<R>(host: &dyn HostServices, opt_level: i32, f: impl FnOnce()
     })
 }
 
-/// Runs `f` with the current context of this thread, if there is one.
+/// Runs `f` with the current context of this thread, if any.
 fn with_own<R>(f: impl FnOnce(&Current<'_>) -> R) -> Option<R> {
-    // SAFETY: `with_current` keeps it, and what it borrows, alive while it is current on this thread; `f` cannot
-    // keep any of it.
+    // SAFETY: `with_current` keeps the context and its borrows alive while it is current on this thread, and `f` cannot
+    // keep references to it.
     unsafe { CURRENT.with(Cell::get).as_ref() }.map(f)
 }
 
@@ -214,23 +212,23 @@ pub(in crate::abi) extern "C" fn current() -> *const CtxRecord {
     with_own(|current| std::ptr::from_ref(current.record)).unwrap_or(std::ptr::null())
 }
 
-/// Runs `f` with the host's data of the current context, if there is one.
+/// Runs `f` with the host's data of the current context, if any.
 pub(in crate::abi) fn with_frame<R>(f: impl FnOnce(&Frame<'_>) -> R) -> Option<R> {
     with_own(|current| f(current.frame))
 }
 
-/// Runs `f` with the services of the current context of this thread, if there is one.
+/// Runs `f` with the services of the current context of this thread, if any.
 pub fn with_services<R>(f: impl FnOnce(&dyn HostServices) -> R) -> Option<R> {
     with_frame(|frame| f(frame.services))
 }
 
-/// Returns the opt_level of the current context of this thread, if there is one.
+/// Returns the opt_level of the current context of this thread, if any.
 pub fn current_opt_level() -> Option<i32> {
     with_own(|current| current.record.opt_level)
 }
 
-/// Runs `f` with the host's data if the current context is the one of this run. Otherwise returns `None`, because a
-/// plugin can keep a context beyond its run, or take it to another thread.
+/// Runs `f` with the host's data if the current context belongs to this run. Returns `None` if a plugin kept the
+/// context beyond its run or took it to another thread.
 pub(in crate::abi) fn with_run<R>(run: u64, f: impl FnOnce(&Frame<'_>) -> R) -> Option<R> {
     with_own(|current| (current.run == run).then(|| f(current.frame))).flatten()
 }
@@ -247,7 +245,7 @@ pub enum OpenError {
         /// The first bytes of the table.
         found: u64,
     },
-    /// The size of the table differs.
+    /// The table has an unexpected size.
     #[error("its entry table has {found} bytes, but this host needs {needed}")]
     Size {
         /// The size stored in the table, in bytes.
@@ -264,14 +262,14 @@ pub enum OpenError {
     /// Table and metadata contradict each other.
     #[error("its code and its metadata section disagree on {what}: {entry} and {meta}")]
     Mismatch {
-        /// The contradicting fact.
+        /// The contradicting property.
         what: &'static str,
         /// Value of the field in the code.
         entry: String,
         /// Value of the field in the section.
         meta: String,
     },
-    /// Code and metadata differ in more than one value.
+    /// Code and metadata differ in more than a single value.
     #[error("its code and its metadata section differ in {what}")]
     Differs {
         /// The differing part.
@@ -304,18 +302,18 @@ impl OpenError {
     }
 }
 
-/// The failure of a plugin's pass.
+/// The failure of plugin code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunFailure {
     /// The code returned an error.
     Error(PassError),
-    /// The code panicked; the text contains the message and the place.
+    /// The code panicked; the string contains message and location.
     Panic(String),
     /// The code returned an invalid result.
     Protocol(String),
-    /// The process of the plugin ended, or was ended, before it returned a result.
+    /// The plugin process ended, or was killed, before it returned a result.
     Ended {
-        /// Description of the end of the process.
+        /// The way in which the process ended.
         message: String,
         /// The function that the code was processing, if known.
         function: Option<String>,
@@ -360,12 +358,11 @@ unsafe impl Send for OpenPlugin {}
 unsafe impl Sync for OpenPlugin {}
 
 impl OpenPlugin {
-    /// Checks the entry table returned by `symbol` against the metadata of the file, compares layouts, and
-    /// initializes the plugin. The host must already have compared API version and fingerprint of `meta` with its
-    /// own.
+    /// Checks the entry table returned by `symbol` against the metadata of the file, compares layouts, and initializes
+    /// the plugin. The host must already have checked the API version and fingerprint in `meta`.
     ///
     /// # Errors
-    /// Returns the first failed step.
+    /// The first failed step.
     ///
     /// # Safety
     /// `symbol` is the entry function ([`ENTRY_SYMBOL`](crate::abi::entry::ENTRY_SYMBOL)) of a library that is
@@ -374,8 +371,8 @@ impl OpenPlugin {
         symbol: unsafe extern "C" fn() -> *const c_void,
         meta: &PluginMeta,
     ) -> Result<OpenPlugin, OpenError> {
-        // SAFETY: guaranteed by the caller. Start and size are checked before anything else, through pointers to
-        // fields whose offsets never change.
+        // SAFETY: guaranteed by the caller. Magic and size are checked first, through pointers to fields with fixed
+        // offsets.
         let (own, entry, formats) = unsafe {
             let own = symbol().cast::<Entry>();
             if own.is_null() {
@@ -407,7 +404,7 @@ impl OpenPlugin {
         let _call = spans::Call::begin();
         let (status, text) = Sink::to(|sink| (entry.init)(&crate::abi::host::table::SERVICES, sink));
         match status {
-            // One table for each plugin of the process.
+            // One leaked table per plugin.
             OK => Ok(OpenPlugin { own, entry: Box::leak(Box::new(entry)), formats }),
             FAILED => Err(OpenError::Init(String::from_utf8_lossy(&text).into_owned())),
             PANICKED => Err(OpenError::InitPanic(String::from_utf8_lossy(&text).into_owned())),
@@ -415,11 +412,11 @@ impl OpenPlugin {
         }
     }
 
-    /// Runs a module pass with the values of all its options, in the order of their declaration. A context must be
-    /// current ([`with_current`]).
+    /// Runs a module pass, given the values of all its options in declaration order. A context must be current
+    /// ([`with_current`]).
     ///
     /// # Errors
-    /// Returns the failure; the module is unchanged.
+    /// The failure; the module is unchanged.
     pub fn run_module(&self, pass: usize, module: &Module, options: &[OptionValue]) -> Result<Module, RunFailure> {
         let options = option_bytes(options);
         let options = RawBytes::of(&options);
@@ -429,9 +426,9 @@ impl OpenPlugin {
         made_module(Some(module), run)
     }
 
-    /// Runs a function, PrimFunc or dataflow-block pass on each function, with the values of all its options, in
-    /// the order of their declaration. A context must be current ([`with_current`]). All functions are visited,
-    /// even after a failure; there is one result for each. The functions are unchanged.
+    /// Runs a function, PrimFunc or dataflow-block pass on each function, given the values of all its options in
+    /// declaration order. A context must be current ([`with_current`]). All functions are processed, even after a
+    /// failure; there is one result per function. The functions are unchanged.
     pub fn run_functions(
         &self,
         pass: usize,
@@ -464,8 +461,7 @@ impl OpenPlugin {
     /// Runs the checker of a property on a function. A context must be current ([`with_current`]).
     ///
     /// # Errors
-    /// Returns the reason why the function does not have the property ([`RunFailure::Error`]), or the failure of
-    /// the checker.
+    /// The reason why the function lacks the property ([`RunFailure::Error`]), or the failure of the checker.
     pub fn check_property(&self, property: usize, function: (&str, &Body)) -> Result<(), RunFailure> {
         let (body, ctx) = (function.1.as_ptr(), current());
         let run = |sink| (self.entry.check_property)(self.own, property as u32, body, ctx, sink);
@@ -479,7 +475,7 @@ impl OpenPlugin {
     /// Infers the type of a call with the rule of an operator of this plugin.
     ///
     /// # Errors
-    /// Fails if the call does not fit the operator.
+    /// If the call does not match the operator.
     pub fn infer(&self, operator: usize, call: Call<'_>) -> Result<Inferred, InferError> {
         let value = call.value();
         let node = value.index().ok_or_else(|| InferError::wrong("not a call"))?;
@@ -490,10 +486,10 @@ impl OpenPlugin {
         decode_inferred(status, &bytes)
     }
 
-    /// Legalizes a call with the rule of an operator of this plugin; `None` if it lacks a legalization.
+    /// Legalizes a call with the rule of an operator of this plugin; `None` if the operator lacks a legalization.
     ///
     /// # Errors
-    /// Fails if this call cannot be legalized, or the answer is not a function that this host sealed.
+    /// If the call cannot be legalized, or the answer is not a function sealed by this host.
     pub fn legalize(&self, operator: usize, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
         let value = call.value();
         let node = value.index().ok_or_else(|| InferError::wrong("not a call"))?;
@@ -514,7 +510,7 @@ impl OpenPlugin {
     }
 }
 
-/// Takes ownership of the module that plugin code returned, which may be the module that was passed to it.
+/// Takes ownership of the module returned by plugin code, which may be its input module.
 pub(in crate::abi) fn made_module(
     lent: Option<&Module>,
     run: impl FnOnce(Sink) -> RunResult,
@@ -533,11 +529,11 @@ pub(in crate::abi) fn made_module(
     if let Some(lent) = lent.filter(|lent| lent.as_ptr() == result.handle && Some(lent.owners()) <= owners) {
         return Ok(lent.clone());
     }
-    // SAFETY: the handle is null, or the plugin passes ownership of it, and its module is alive.
+    // SAFETY: the handle is null, or refers to a live module and the plugin passes ownership.
     unsafe { Module::from_ptr(result.handle) }.ok_or_else(|| protocol("did not return a module"))
 }
 
-/// Makes the functions and their current results available in the current context while `f` processes them.
+/// Makes the functions and their results available in the current context while `f` processes them.
 pub(in crate::abi) fn with_batch<R>(
     functions: &[Named<'_>],
     done: (*const *const BodyHdr, *const Vec<u8>),
@@ -557,15 +553,15 @@ pub(in crate::abi) fn with_batch<R>(
     }
 }
 
-/// Functions that are lent to a plugin for a call, each with its number of owners before.
+/// Functions lent to a plugin for a call, each with its number of owners before the call.
 ///
-/// A plugin that returns a function it was lent should add one owner. If it did not, the host would count an owner
-/// too many, and the function would be freed while it is in use. So a lent function whose owners did not increase
-/// gets a new owner here; at worst, that one is never released.
+/// A plugin that returns a lent function should add an owner. Otherwise, the count would be too low, and the function
+/// would be freed while in use. Therefore, a lent function whose owners did not increase gets a new owner here; at
+/// worst, that owner is never released.
 struct Lent<'a> {
     functions: &'a [Named<'a>],
     owners: Vec<u64>,
-    /// The position of each function; built for the first result that is not the function at its own position.
+    /// The position of each function; built for the first result that is not the function at the same position.
     places: OnceCell<HashMap<*const BodyHdr, usize, FixedState>>,
 }
 
@@ -588,7 +584,7 @@ impl<'a> Lent<'a> {
         unsafe { Body::from_ptr(handle) }.ok_or_else(|| RunFailure::Protocol("did not return a function".into()))
     }
 
-    /// Returns the function of a handle that was lent, if the number of its owners did not increase.
+    /// Returns the lent function of a handle, if its number of owners did not increase.
     fn uncounted(&self, at: usize, handle: *const BodyHdr) -> Option<&'a Body> {
         let place = match self.functions.get(at) {
             Some((_, body)) if body.as_ptr() == handle => at,
@@ -605,7 +601,7 @@ impl<'a> Lent<'a> {
     }
 }
 
-/// Compares the code of a plugin with the metadata of its file. The plugin's own copy of the metadata is in memory.
+/// Compares the metadata in a plugin's memory with the metadata in its file.
 fn compare(entry: &Entry, meta: &PluginMeta) -> Result<(), OpenError> {
     // SAFETY: not null ([`Entry::completed`]), and a static of the plugin, whose length is in the table.
     let block = unsafe { entry.metadata.get() };
@@ -613,7 +609,7 @@ fn compare(entry: &Entry, meta: &PluginMeta) -> Result<(), OpenError> {
     if counts && entry.fingerprint == meta.fingerprint && xxh3_128(block) == meta.digest {
         return Ok(());
     }
-    // The bytes differ, so this finds the difference.
+    // The bytes differ; find the difference.
     let own = PluginMeta::decode(block);
     let own = own.map_err(|error| OpenError::Differs { what: format!("the copy in memory: {error}") })?;
     fn joined<'a>(names: impl Iterator<Item = &'a String>) -> String {

@@ -1,8 +1,8 @@
-//! Tracks spans of plugins: which are open, and which are entered on each thread.
+//! Tracks the open spans of plugins, and the entered spans of each thread.
 //!
-//! A plugin can forget to leave a span, or keep a guard for later. The host's `tracing` would then show that span for
-//! everything that follows. So spans are left here at the end of the call or thread in which they were entered. A guard
-//! that is dropped later has no effect. A plugin refers to its spans by numbers, which are looked up.
+//! A plugin can forget to leave a span, or keep a guard for later. The host's `tracing` would then attribute all later
+//! events to that span. Therefore, spans are left here at the end of the call or thread in which they were entered; a
+//! guard dropped later has no effect. Plugins refer to spans by number.
 
 use crate::abi::host::log::{Parent, fields, sink, span};
 use crate::services::{NO_SPAN, RawBytes, SpanOp, SpanRecord, parent};
@@ -14,7 +14,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use tracing::Span;
 use tracing::field::display;
 
-/// Maximum number of open spans of plugins. A plugin that never closes its spans cannot open more than this.
+/// Maximum number of open spans of all plugins, in case a plugin never closes its spans.
 const MOST_OPEN: usize = 1 << 16;
 
 static OPEN: LazyLock<Mutex<HashMap<u64, Span>>> = LazyLock::new(Mutex::default);
@@ -27,7 +27,7 @@ fn find(id: u64) -> Option<Span> {
     open().get(&id).cloned()
 }
 
-/// The entered spans of a thread, in the order in which they were entered.
+/// The entered spans of a thread, in order of entry.
 struct Entered {
     spans: Vec<(u64, Span)>,
     /// Spans before this index belong to outer calls.
@@ -47,11 +47,11 @@ impl Drop for AtEnd {
 
 thread_local! {
     static ENTERED: RefCell<Entered> = const { RefCell::new(Entered { spans: Vec::new(), base: 0 }) };
-    /// Must be initialized after the subscriber's own thread-locals, so that it is dropped before them.
+    /// Must be initialized after the subscriber's thread-locals, so that it is dropped first.
     static AT_END: AtEnd = const { AtEnd };
 }
 
-/// Leaves the span that was entered last, if there are more than `base` spans. Returns true if it left one.
+/// Leaves the span that was entered last, if there are more than `base` spans. Returns true if a span was left.
 fn leave_last(base: usize) -> bool {
     let pop = |entered: &mut Entered| if entered.spans.len() > base { entered.spans.pop() } else { None };
     with_entered(pop).flatten().map(|(_, span)| span.with_subscriber(|(id, subscriber)| subscriber.exit(id))).is_some()
@@ -62,8 +62,8 @@ pub(in crate::abi) struct Call {
     outer: usize,
 }
 
-/// Spans that remain entered after their call, from one event of an instrument to the matching one. They belong to
-/// one thread.
+/// Spans that stay entered after their call, between two matching events of an instrument. They belong to a single
+/// thread.
 #[derive(Default)]
 pub(in crate::abi) struct Kept(Vec<(u64, Span)>);
 
@@ -72,7 +72,7 @@ impl Call {
         Call::resume(Kept::default())
     }
 
-    /// Starts a call that continues where another one ended.
+    /// Starts a call that continues an earlier call.
     pub(in crate::abi) fn resume(kept: Kept) -> Call {
         let begin = |entered: &mut Entered| {
             let outer = std::mem::replace(&mut entered.base, entered.spans.len());
@@ -96,20 +96,20 @@ impl Drop for Call {
     }
 }
 
-/// Returns `None` while the thread ends, because an instrument can be dropped as late as that.
+/// Returns `None` while the thread ends, because an instrument may be dropped that late.
 fn with_entered<R>(f: impl FnOnce(&mut Entered) -> R) -> Option<R> {
     ENTERED.try_with(|entered| f(&mut entered.borrow_mut())).ok()
 }
 
 /// # Safety
-/// The record and its texts live during the call.
+/// The record and its strings are alive during the call.
 pub(in crate::abi) unsafe fn wanted(record: *const SpanRecord) -> bool {
     // SAFETY: guaranteed by the caller.
     sink().is_some_and(|sink| sink.span_enabled(&unsafe { span(record, |_| Parent::Current) }))
 }
 
 /// # Safety
-/// The record and its texts live during the call.
+/// The record and its strings are alive during the call.
 pub(in crate::abi) unsafe fn new(record: *const SpanRecord) -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let Some(sink) = sink().filter(|_| open().len() < MOST_OPEN) else { return NO_SPAN };
@@ -144,7 +144,7 @@ pub(in crate::abi) fn happens(id: u64, what: u32, other: u64) -> u64 {
         what if what == SpanOp::Enter as u32 => enter(id),
         what if what == SpanOp::Exit as u32 => exit(id),
         what if what == SpanOp::Close as u32 => {
-            // Dropped after the lock is released, because a subscriber may do anything.
+            // Dropped after the lock is released, because the subscriber runs arbitrary code.
             let closed = open().remove(&id);
             drop(closed);
         }
@@ -216,7 +216,7 @@ mod tests {
             assert_eq!(happens(0, SpanOp::Current as u32, 0), first);
             {
                 let _call = Call::begin();
-                // Another plugin leaves only spans that it entered itself.
+                // A plugin leaves only spans that it entered itself.
                 assert_eq!(happens(0, SpanOp::Current as u32, 0), 0);
                 happens(first, SpanOp::Exit as u32, 0);
             }

@@ -1,4 +1,4 @@
-//! The services in the host's table. Each checks its arguments from a plugin, and catches panics of the host.
+//! The services in the host's table. Each service checks the arguments from the plugin, and catches host panics.
 
 use crate::abi::host::spans;
 use crate::abi::host::{Diagnostic, Wanted, with_frame, with_run};
@@ -17,10 +17,10 @@ use crate::services::{
 };
 use crate::typing::operators::InferError;
 
-/// Catches a panic of a service, because the panic must not unwind into the plugin.
+/// Catches a panic of a service, so that it does not unwind into the plugin.
 fn guarded<R>(fallback: R, f: impl FnOnce() -> R) -> R {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or_else(|payload| {
-        // Its destructor could panic again.
+        // The payload's destructor could panic again.
         std::mem::forget(payload);
         fallback
     })
@@ -51,11 +51,11 @@ pub(crate) static SERVICES: Services = Services {
     evaluate: host_evaluate,
 };
 
-/// Copies the table of sections passed by a plugin, so that the checked table is the one that is used, even if the
-/// plugin writes to its own meanwhile. Checks that addresses and lengths can be those of sections.
+/// Copies the section table passed by a plugin, so that the plugin cannot change the table after the check. Checks
+/// that addresses and lengths are plausible.
 ///
 /// # Safety
-/// The table is null, or can be read. The memory it points to is not accessed here.
+/// The table is null or readable. The memory that it points to is not accessed here.
 unsafe fn own_table<'a>(table: *const RawView<'a>) -> Result<RawView<'a>, String> {
     if table.is_null() {
         return Err("the address of the table of sections is null".to_string());
@@ -67,7 +67,7 @@ unsafe fn own_table<'a>(table: *const RawView<'a>) -> Result<RawView<'a>, String
 
 extern "C" fn host_seal(raw: *const RawView<'static>, error: Sink) -> *const BodyHdr {
     guarded(std::ptr::null(), || {
-        // SAFETY: the plugin passes a table of sections, and sections that live and do not change during the call.
+        // SAFETY: the plugin passes a table of sections, and sections that are alive and unchanged during the call.
         let raw = unsafe { own_table(raw) };
         let body = raw.and_then(|raw| {
             let tensors = raw.own_tensors()?;
@@ -89,7 +89,7 @@ extern "C" fn host_module(
     n: usize,
     meta: *const BodyHdr,
 ) -> *const ModuleHdr {
-    // Modules have fewer functions than this. A larger number is an error of the plugin that the host cannot handle.
+    // Maximum number of functions in a module. A larger number is a plugin bug that the host cannot handle.
     const MOST_FUNCTIONS: usize = 1 << 24;
     guarded(std::ptr::null(), || {
         if n > MOST_FUNCTIONS {
@@ -156,7 +156,7 @@ extern "C" fn host_tensor(bytes: RawBytes) -> *const TensorHdr {
 
 extern "C" fn host_infer(raw: *const RawView<'static>, node: u32, out: Sink) -> u32 {
     guarded(crate::services::inferred::NO_HOST, || {
-        // SAFETY: the plugin passes a table of sections, and sections that live and do not change during the call.
+        // SAFETY: the plugin passes a table of sections, and sections that are alive and unchanged during the call.
         let raw = match unsafe { own_table(raw) } {
             Ok(raw) => raw,
             Err(why) => {
@@ -176,7 +176,7 @@ extern "C" fn host_infer(raw: *const RawView<'static>, node: u32, out: Sink) -> 
 
 extern "C" fn host_legalize(raw: *const RawView<'static>, node: u32, function: *mut *const BodyHdr, out: Sink) -> u32 {
     guarded(crate::services::inferred::NO_HOST, || {
-        // SAFETY: the plugin passes a table of sections, and sections that live and do not change during the call.
+        // SAFETY: the plugin passes a table of sections, and sections that are alive and unchanged during the call.
         let answer = match unsafe { own_table(raw) } {
             Ok(raw) => {
                 let call = Call(Value { raw: &raw, op: node });
@@ -275,7 +275,7 @@ extern "C" fn host_query(run: u64, what: u32, key: RawBytes, out: Sink) -> u32 {
 
 extern "C" fn host_diagnose(run: u64, record: *const DiagnosticRecord) {
     guarded((), || {
-        // SAFETY: the record and its texts live during the call.
+        // SAFETY: the record and its strings are alive during the call.
         let (record, name, message) = unsafe { (&*record, (*record).function.get(), (*record).message.get()) };
         let (name, message) = (String::from_utf8_lossy(name), String::from_utf8_lossy(message));
         let severity = match record.severity {
@@ -305,18 +305,18 @@ extern "C" fn host_log_enabled(level: u32, target: RawBytes) -> u32 {
 }
 
 extern "C" fn host_log(record: *const LogRecord) {
-    // SAFETY: the record and its texts live during the call.
+    // SAFETY: the record and its strings are alive during the call.
     guarded((), || unsafe { crate::abi::host::log::take(record) });
 }
 
 extern "C" fn host_span_wanted(record: *const SpanRecord) -> u32 {
-    // SAFETY: the record and its texts live during the call.
+    // SAFETY: the record and its strings are alive during the call.
     let is_wanted = || unsafe { spans::wanted(record) };
     guarded(wanted::NO, || if is_wanted() { wanted::YES } else { wanted::NO })
 }
 
 extern "C" fn host_span_new(record: *const SpanRecord) -> u64 {
-    // SAFETY: the record and its texts live during the call.
+    // SAFETY: the record and its strings are alive during the call.
     guarded(NO_SPAN, || unsafe { spans::new(record) })
 }
 

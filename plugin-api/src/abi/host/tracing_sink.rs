@@ -1,4 +1,4 @@
-//! Forwards events and spans of plugins to the host's own `tracing`.
+//! Forwards plugin events and spans to the host's `tracing`.
 
 use crate::abi::host::log::{LogEvent, LogSink, LogSpan, Parent, set_max_level};
 use std::cell::Cell;
@@ -11,9 +11,10 @@ use tracing::metadata::Kind;
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Span, callsite};
 
-/// Forwards events and spans to the host's own `tracing`, and keeps the highest wanted level up to date.
+/// Forwards events and spans to the host's `tracing`, and keeps the highest wanted level up to date.
 ///
-/// A callsite of `tracing` lives as long as the process, so one is leaked for each place in a plugin that logs.
+/// A callsite of `tracing` lives as long as the process, so one callsite is leaked per logging place in a
+/// plugin.
 pub struct TracingSink {
     places: Mutex<HashMap<PlaceKey, &'static Place>>,
 }
@@ -26,7 +27,7 @@ impl Default for TracingSink {
     }
 }
 
-/// A callsite without events. It is notified like other callsites when the filter changes.
+/// A callsite without events. Like any callsite, it is notified of filter changes.
 struct Watch;
 
 static WATCH: Watch = Watch;
@@ -53,7 +54,7 @@ impl callsite::Callsite for Watch {
         if SETTING.get() {
             return;
         }
-        // `tracing` has not set its own highest level yet. Until `follow_filter` runs, plugins send everything.
+        // `tracing` has not updated its highest level yet. Until `follow_filter` runs, plugins send everything.
         CHANGED.store(true, Ordering::SeqCst);
         set_max_level(LevelFilter::TRACE);
     }
@@ -67,7 +68,7 @@ impl callsite::Callsite for Watch {
 fn follow_filter() {
     if CHANGED.load(Ordering::Relaxed) && CHANGED.swap(false, Ordering::SeqCst) {
         SETTING.set(true);
-        // The thread that changed the filter may not have set the highest level yet, so it is set here.
+        // The thread that changed the filter may not have set the highest level yet, so set it here.
         callsite::rebuild_interest_cache();
         SETTING.set(false);
         set_max_level(LevelFilter::current());
@@ -81,7 +82,7 @@ fn follow_filter() {
 /// Name of a span, level, target, file, line, names of the fields.
 type PlaceKey = (Option<String>, Level, String, String, u32, Vec<String>);
 
-/// Maximum number of fields. `tracing` takes values as an array, so its length is fixed.
+/// Maximum number of fields. `tracing` takes values as an array of fixed length.
 const MOST_FIELDS: usize = 32;
 
 struct Place {
@@ -125,7 +126,7 @@ impl Place {
         tracing::dispatcher::get_default(|current| current.enabled(self.metadata()))
     }
 
-    /// Calls `f` with fields and their values, as `tracing` takes them. Without fields, the values are ignored.
+    /// Calls `f` with fields and their values in `tracing`'s form. Without fields, the values are ignored.
     fn with_values<R>(&'static self, values: &[(&str, &str)], f: impl FnOnce(&tracing::field::ValueSet<'_>) -> R) -> R {
         let fields = self.metadata().fields();
         let own: Vec<Field> = fields.iter().collect();
@@ -144,7 +145,7 @@ impl TracingSink {
         places.entry(key).or_insert_with_key(Place::new)
     }
 
-    /// Returns the place of a span. Fields beyond the greatest number are omitted.
+    /// Returns the place of a span. Fields beyond the maximum are omitted.
     fn span_place(&self, span: &LogSpan) -> &'static Place {
         let names = span.fields.iter().take(MOST_FIELDS).cloned().collect();
         let name = Some(span.name.clone());
@@ -194,7 +195,7 @@ mod tests {
     use tracing::field::{Field, Visit};
     use tracing::span::{Attributes, Id, Record};
 
-    /// Records events. Wants all events except those of the target `quiet`.
+    /// Records events. Accepts all events except those with target `quiet`.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<String>>>);
 

@@ -1,4 +1,4 @@
-//! Encodes options, errors and the answers of rules, in the same bytes that cross the boundary within a process.
+//! Encodes options, errors and rule answers as bytes, in the same form as at the boundary within a process.
 
 use super::bytes::{Forged, Reader, Writer};
 use super::known::Known;
@@ -14,16 +14,16 @@ use crate::services::read_legalized;
 use crate::typing::legalized::{Legalized, encode_legalized};
 use crate::typing::operators::{InferError, Inferred};
 
-/// Writes values of options; a missing one is empty.
+/// Writes option values; a missing value is empty.
 pub fn put_values(out: &mut Writer, values: &[OptionValue]) {
     out.number(values.len() as u64);
     values.iter().for_each(|value| out.block(&value_bytes(value)));
 }
 
-/// Reads the values.
+/// Reads option values.
 ///
 /// # Errors
-/// Fails if one is invalid.
+/// If a value is invalid.
 pub fn take_values(from: &mut Reader<'_>) -> Result<Vec<OptionValue>, Forged> {
     let value = |from: &mut Reader<'_>| {
         read_value(from.block()?).ok_or_else(|| Forged::new("the value of an option cannot be read"))
@@ -31,7 +31,7 @@ pub fn take_values(from: &mut Reader<'_>) -> Result<Vec<OptionValue>, Forged> {
     (0..from.count()?).map(|_| value(from)).collect()
 }
 
-/// The outcome of a plugin's code.
+/// The outcome of plugin code.
 pub struct Outcome;
 
 impl Outcome {
@@ -52,7 +52,7 @@ impl Outcome {
     /// Reads an outcome.
     ///
     /// # Errors
-    /// Fails if it is invalid.
+    /// If the outcome is invalid.
     pub fn take(from: &mut Reader<'_>) -> Result<Result<(), RunFailure>, Forged> {
         let (status, bytes) = (u32::from(from.byte()?), from.block()?);
         Ok(match status {
@@ -85,7 +85,7 @@ pub fn put_inferred(out: &mut Writer, answer: &Result<Inferred, InferError>) {
 /// Reads the answer of a type rule.
 ///
 /// # Errors
-/// Fails if it is invalid.
+/// If the answer is invalid.
 pub fn take_inferred(from: &mut Reader<'_>) -> Result<Result<Inferred, InferError>, Forged> {
     Ok(decode_inferred(from.number()? as u32, from.block()?))
 }
@@ -104,7 +104,7 @@ pub fn put_legalized(known: &mut Known, out: &mut Writer, answer: &Result<Option
     }
 }
 
-/// Returns the status, bytes and function of an answer from a legalization.
+/// Returns the status, bytes and function of a legalization answer.
 pub(super) fn legalized_parts(
     known: &mut Known,
     from: &mut Reader<'_>,
@@ -137,7 +137,7 @@ pub fn put_evaluated(known: &mut Known, out: &mut Writer, answer: &Result<Evalua
 /// Reads the answer of an evaluation.
 ///
 /// # Errors
-/// Fails if it is invalid.
+/// If the answer is invalid.
 pub fn take_evaluated(known: &mut Known, from: &mut Reader<'_>) -> Result<Result<Evaluated, EvaluationError>, Forged> {
     let (status, bytes) = (from.number()? as u32, from.block()?);
     let function = if status == crate::services::evaluation::EVALUATED { Some(known.take_body(from)?) } else { None };

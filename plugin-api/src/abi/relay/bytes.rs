@@ -1,7 +1,7 @@
-//! Reads and writes messages of numbers, texts and sections.
+//! Reads and writes messages that consist of numbers, strings and sections.
 #![allow(unsafe_code, reason = "a buffer is aligned for records")]
 
-/// Another process sent an invalid message.
+/// The error of an invalid message from another process.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Forged(pub String);
@@ -46,7 +46,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates a message that starts with the number of its kind.
+    /// Creates a message of a kind, whose number is the first byte.
     pub fn of(what: u8) -> Writer {
         let mut writer = Writer::default();
         writer.byte(what);
@@ -68,18 +68,18 @@ impl Writer {
         self.out.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// Writes bytes, preceded by their number.
+    /// Writes bytes, preceded by their length.
     pub fn block(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.out.extend_from_slice(bytes);
     }
 
-    /// Writes a text.
+    /// Writes a string.
     pub fn text(&mut self, text: &str) {
         self.block(text.as_bytes());
     }
 
-    /// Writes an optional text.
+    /// Writes an optional string.
     pub fn maybe_text(&mut self, text: Option<&str>) {
         self.byte(u8::from(text.is_some()));
         if let Some(text) = text {
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
     /// Reads one byte.
     ///
     /// # Errors
-    /// Fails at the end of the message.
+    /// At the end of the message.
     pub fn byte(&mut self) -> Result<u8, Forged> {
         Ok(self.take(1)?[0])
     }
@@ -128,15 +128,15 @@ impl<'a> Reader<'a> {
     /// Reads a number.
     ///
     /// # Errors
-    /// Fails at the end of the message.
+    /// At the end of the message.
     pub fn number(&mut self) -> Result<u64, Forged> {
         Ok(self.take(8)?.try_into().map_or(0, u64::from_le_bytes))
     }
 
-    /// Reads the number of following items, which have at least one byte each.
+    /// Reads the number of the following items, each of at least one byte.
     ///
     /// # Errors
-    /// Fails if the rest of the message is too short for them.
+    /// If the rest of the message is too short for the items.
     pub fn count(&mut self) -> Result<usize, Forged> {
         let count = self.number()?;
         let room = (self.all.len() - self.at) as u64;
@@ -146,27 +146,27 @@ impl<'a> Reader<'a> {
         Ok(count as usize)
     }
 
-    /// Reads bytes, preceded by their number.
+    /// Reads bytes that are preceded by their length.
     ///
     /// # Errors
-    /// Fails if there are fewer bytes.
+    /// If the message contains fewer bytes.
     pub fn block(&mut self) -> Result<&'a [u8], Forged> {
         let len = self.count()?;
         self.take(len)
     }
 
-    /// Reads a text.
+    /// Reads a string.
     ///
     /// # Errors
-    /// Fails if it is invalid.
+    /// If the string is invalid.
     pub fn text(&mut self) -> Result<&'a str, Forged> {
         std::str::from_utf8(self.block()?).map_err(|_| Forged::new("a string is not UTF-8"))
     }
 
-    /// Reads an optional text.
+    /// Reads an optional string.
     ///
     /// # Errors
-    /// Fails if it is invalid.
+    /// If the string is invalid.
     pub fn maybe_text(&mut self) -> Result<Option<&'a str>, Forged> {
         if self.byte()? == 0 { Ok(None) } else { self.text().map(Some) }
     }
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
     /// Checks that the message ends here.
     ///
     /// # Errors
-    /// Fails if it does not.
+    /// If the message continues.
     pub fn end(&self) -> Result<(), Forged> {
         let more = self.all.len() - self.at;
         if more == 0 { Ok(()) } else { Err(Forged::new(format!("a message is {more} bytes too long"))) }

@@ -1,5 +1,5 @@
-//! Sends calls of operators with only the parts of a body that a rule examines, so that the cost does not depend on
-//! the body.
+//! Sends operator calls with only the parts of a body that a rule examines, so that the cost is independent of the
+//! body size.
 
 use super::answers::{legalized_parts, take_legalized};
 use super::bytes::{Forged, Reader, Writer};
@@ -10,9 +10,9 @@ use crate::ir::{AttrsId, Body, BodyBuilder, Call, Type, V, Value};
 use crate::typing::legalized::Legalized;
 use crate::typing::operators::InferError;
 
-/// A call and its arguments, cut out of a body. Arguments become parameters if their types contain everything that
-/// a rule examines; nested expressions and aliases are copied with their operands. Symbolic variables keep their
-/// numbers.
+/// A call and its arguments, cut out of a body. An argument becomes a parameter if its type contains everything
+/// that a rule examines; nested expressions and aliases are copied with their operands. Symbolic variables keep
+/// their numbers.
 pub struct CallPart {
     body: Body,
     words: Vec<(u32, u32)>,
@@ -28,7 +28,7 @@ impl CallPart {
     /// Cuts out a call.
     ///
     /// # Errors
-    /// Fails if the call is not part of a valid body.
+    /// If the call is not part of a valid body.
     pub fn of(call: Call<'_>) -> Result<CallPart, InferError> {
         let wrong =
             |what: &str| InferError::wrong(format!("the call cannot be sent to the process of its plugin: {what}"));
@@ -60,15 +60,15 @@ impl CallPart {
         Ok(CallPart { body, words })
     }
 
-    /// Writes it.
+    /// Writes the call.
     pub fn put(&self, known: &mut Known, out: &mut Writer) {
         known.put_sections(out, self.body.raw());
     }
 
-    /// Reads the legalization that another process returned for it; `call` is the original call.
+    /// Reads the legalization returned by the other process; `call` is the original call.
     ///
     /// # Errors
-    /// Fails if it is invalid, or the operator refused the call.
+    /// If the legalization is invalid, or the operator rejected the call.
     pub fn take_legalized(
         &self,
         known: &mut Known,
@@ -126,7 +126,7 @@ fn last_call(body: &Body) -> Option<Call<'_>> {
 /// Reads a call.
 ///
 /// # Errors
-/// Fails if it is invalid.
+/// If the call is invalid.
 pub fn take_call(known: &mut Known, from: &mut Reader<'_>) -> Result<PartOf, Forged> {
     let part = PartOf(known.take_sections(from)?);
     last_call(&part.0).map(|_| ()).ok_or_else(|| Forged::new("a request about a call does not contain a call"))?;

@@ -1,12 +1,11 @@
-//! Bodies, tensors and modules shared by two processes. Each is sent once, and referred to by its number
-//! afterwards.
+//! Bodies, tensors and modules shared by two processes. Each object is sent once, and then referred to by number.
 
 use super::bytes::{Forged, Reader, Writer};
 use crate::ir::storage::sections::RawView;
 use crate::ir::{Body, Module, Tensor};
 use std::collections::HashMap;
 
-/// Something that can be referred to by a number.
+/// An object that can be referred to by number.
 trait Numbered: Clone {
     const WHAT: &'static str;
     /// Returns an address that is unique among the live objects.
@@ -94,7 +93,8 @@ impl<T: Numbered> Table<T> {
         }
     }
 
-    /// Returns the numbers of the least recently used entries to forget, so that the rest takes at most `most` bytes.
+    /// Returns the numbers of the least recently used entries that must be dropped so that the rest takes at most
+    /// `most` bytes.
     fn beyond(&self, most: usize, call: u64) -> Vec<u64> {
         if self.bytes <= most {
             return Vec::new();
@@ -114,13 +114,13 @@ impl<T: Numbered> Table<T> {
     }
 }
 
-/// Number of bytes beyond which entries are forgotten, except those that the last two calls used.
+/// Number of bytes beyond which entries are dropped, except those used by the last two calls.
 const MOST: usize = 64 << 20;
 
-/// Opens the input of a reader, whose name is empty, or a file beside it, and returns all of its bytes.
+/// Opens the input of a reader (by an empty name) or a file beside it, and returns all its bytes.
 pub type Opens = Box<dyn FnMut(&str) -> Result<Tensor, String> + Send>;
 
-/// The objects shared by this process and another one.
+/// The objects that this process shares with another process.
 pub struct Known {
     /// Parity of the numbers assigned by this process.
     parity: u64,
@@ -129,9 +129,9 @@ pub struct Known {
     bodies: Table<Body>,
     tensors: Table<Tensor>,
     modules: Table<Module>,
-    /// True if tensors in named regions are sent as places in these regions.
+    /// True if tensors in named regions are sent by reference to the region.
     refers: bool,
-    /// Opens the regions that the other process names.
+    /// Opens regions named by the other process.
     opens: Option<Opens>,
 }
 
@@ -143,12 +143,13 @@ impl Known {
         Known { parity, next: 2 + parity, call: 0, bodies, tensors, modules, refers: false, opens: None }
     }
 
-    /// Sets whether the tensors of named regions are sent as places in these regions, which the other process opens itself.
+    /// Sets whether tensors in named regions are sent by reference to the region, which the other process then opens.
     pub fn refer(&mut self, refers: bool) {
         self.refers = refers;
     }
 
-    /// Sets how to open the regions that the other process names. Without it, tensors in named regions are refused.
+    /// Sets the function that opens regions named by the other process. Without it, tensors in named regions are
+    /// rejected.
     pub fn open_with(&mut self, opens: Option<Opens>) {
         self.opens = opens;
     }
@@ -158,8 +159,8 @@ impl Known {
         self.next
     }
 
-    /// Starts a call: writes the numbers to forget. A nested call keeps all entries, because the outer call may still
-    /// refer to them.
+    /// Starts a call: writes the numbers of the entries to drop. A nested call keeps all entries, because the outer
+    /// call may still refer to them.
     pub fn put_forgotten(&mut self, out: &mut Writer, within: bool) {
         out.byte(u8::from(within));
         if within {
@@ -177,10 +178,10 @@ impl Known {
         numbers.iter().for_each(|number| self.forget(*number));
     }
 
-    /// Starts a call: forgets the numbers in the message.
+    /// Starts a call: drops the entries listed in the message.
     ///
     /// # Errors
-    /// Fails if the message is invalid.
+    /// If the message is invalid.
     pub fn take_forgotten(&mut self, from: &mut Reader<'_>) -> Result<(), Forged> {
         if from.byte()? != 0 {
             return Ok(());
@@ -247,7 +248,7 @@ impl Known {
         Ok(tensor)
     }
 
-    /// Reads a tensor that is a place in a region. The other process is not trusted: this process opens the region by
+    /// Reads a tensor that refers to a region. The other process is not trusted, so this process opens the region by
     /// its own rules.
     fn take_place(&mut self, from: &mut Reader<'_>) -> Result<Tensor, Forged> {
         let (name, at, length) = (from.text()?, from.number()?, from.number()?);
@@ -277,7 +278,7 @@ impl Known {
         crate::ir::make::seal_here(&view).map_err(|why| Forged::new(why.to_string()))
     }
 
-    /// Writes a body: its number, and the sections if the other process does not have it.
+    /// Writes a body: its number, and its sections unless the other process has the body.
     pub fn put_body(&mut self, out: &mut Writer, body: &Body) {
         if let Some(number) = self.bodies.number(body, self.call) {
             out.byte(0);
@@ -298,7 +299,7 @@ impl Known {
     /// Reads a body.
     ///
     /// # Errors
-    /// Fails if it is invalid.
+    /// If the body is invalid.
     pub fn take_body(&mut self, from: &mut Reader<'_>) -> Result<Body, Forged> {
         let new = from.byte()? != 0;
         let number = from.number()?;
@@ -336,7 +337,7 @@ impl Known {
     /// Reads a module.
     ///
     /// # Errors
-    /// Fails if it is invalid.
+    /// If the module is invalid.
     pub fn take_module(&mut self, from: &mut Reader<'_>) -> Result<Module, Forged> {
         let new = from.byte()? != 0;
         let number = from.number()?;

@@ -1,8 +1,8 @@
-//! The plugin boundary between processes: bodies, modules and tensors by number or as their sections, calls of
-//! operators as parts of bodies, and answers. Both processes run this code.
+//! The plugin boundary between processes: bodies, modules and tensors (by number or as sections), operator
+//! calls (as parts of bodies), and answers. Both processes run this code.
 //!
-//! Any message may be forged. Sections become a body only as those of a plugin in the same process do: they are
-//! copied and validated. Everything else is a number that is looked up, or an error.
+//! Messages are not trusted. As for in-process plugins, sections are copied and validated before they become a
+//! body. Everything else is a number that is looked up, or an error.
 
 mod answers;
 mod bytes;

@@ -1,4 +1,4 @@
-//! Checks the parts that a version of the API fixes, with the records and numbers as text.
+//! Checks the fixed parts of an API version, with records and numbers as text.
 
 mod contract;
 mod forms;
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Fingerprints of the released minor versions, from 1.0 on, which never change. The plugin in `tests/evolution`
-/// has the first.
+/// has the first fingerprint.
 #[cfg(target_pointer_width = "64")]
 const RELEASED: &[u64] = &[0x5810_9a20_4573_7621];
 
@@ -19,14 +19,14 @@ fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api").join(format!("{minor}.txt"))
 }
 
-/// Writes a file beside its final place and renames it, so that a reader sees either the old or the new one
-/// completely.
+/// Writes a temporary file and renames it, so that readers see either the complete old file or the complete new
+/// file.
 fn write(file: &Path, text: &str) {
     let beside = file.with_extension(format!("{}.new", std::process::id()));
     std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, file)).expect("can be written");
 }
 
-// Offsets of pointers differ on other platforms.
+// Offsets of pointers depend on the platform.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn the_contract_is_that_of_this_version() {
@@ -53,13 +53,13 @@ fn released_versions_do_not_change() {
     assert_eq!(found, released, "the files in tests/api and the records of released versions stay as they are");
 }
 
-/// Returns a fact of an older contract that is missing in the newer one.
+/// Returns a line of an older contract that is missing from the newer contract.
 fn broken<'a>(older: &'a str, newer: &str) -> Option<&'a str> {
     let newer: BTreeSet<&str> = newer.lines().collect();
     older.lines().find(|line| !newer.contains(line))
 }
 
-// As above.
+// Offsets of pointers depend on the platform.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn each_version_keeps_what_the_ones_before_it_have() {
@@ -76,7 +76,7 @@ fn each_version_keeps_what_the_ones_before_it_have() {
     }
 }
 
-/// A number that is used twice would have another meaning for an older plugin.
+/// A reused number would have a different meaning in older plugins.
 #[test]
 fn no_number_has_two_meanings() {
     let contract = contract();
@@ -90,8 +90,7 @@ fn no_number_has_two_meanings() {
     assert!(meanings.len() > 250, "the numbers are read");
 }
 
-/// Each of these tests changes the code in a way that layouts do not show. The change shows in the contract, and
-/// therefore in the fingerprint.
+/// Each case is a change that layouts do not show, but that changes the contract and therefore the fingerprint.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn what_no_layout_shows_changes_the_fingerprint() {
@@ -119,7 +118,7 @@ fn what_no_layout_shows_changes_the_fingerprint() {
     }
 }
 
-/// The compiled contract equals the file, and there is one for each minor version.
+/// The compiled contract equals the file, and each minor version has one.
 #[test]
 fn plugins_of_this_version_have_its_fingerprint() {
     let own = Version::parse(API_VERSION).expect("a version");
@@ -132,7 +131,7 @@ fn plugins_of_this_version_have_its_fingerprint() {
     assert_eq!(fingerprint_of(&text), FINGERPRINT);
 }
 
-/// The version of the API is the version of the crate when the API last changed.
+/// The API version is the crate version in which the API last changed.
 #[test]
 fn no_api_is_newer_than_the_crate() {
     let crate_version = Version::parse(env!("CARGO_PKG_VERSION")).expect("a version");

@@ -1,4 +1,4 @@
-//! The contract of the present code, as text: a line for each fact that both sides must agree on.
+//! The contract of the current code as text, with one line per fact that both sides must agree on.
 
 use super::super::super::entry::{Entry, EntryOf1_1, RunResult};
 use super::super::super::layout::{RECORDS, records, records_of_1_1};
@@ -15,24 +15,24 @@ use abi_stable::type_layout::TLField;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Numbers in `src/abi` that the other side never sees.
+/// Constants in `src/abi` that the other side never sees.
 const INNER: [&str; 6] = [
     // A hash over this text.
     "layout.FINGERPRINT",
-    // Number of spans that the host keeps for plugins before it refuses more.
+    // Maximum number of spans that the host keeps for plugins.
     "spans.MOST_OPEN",
     // A word in a message.
     "entry.NO_TEXT",
     // Locks of the host's list of headers.
     "live.SHARDS",
-    // Length of the shortest data that the host leaves in a mapped file.
+    // Minimum length of data that the host leaves in a mapped file.
     "tensor.LEAST",
-    // Number of fields that the host shows separately; the others are shown in the message.
+    // Number of fields that the host shows separately; further fields are shown in the message.
     "tracing_sink.MOST_FIELDS",
 ];
 
-/// Collects every record with offsets and types of its fields, every section, every number that has a meaning on
-/// both sides, and an example of everything that crosses as bytes.
+/// Collects all records with offsets and types of their fields, all sections, all numbers with a meaning on both
+/// sides, and examples of everything that crosses as bytes.
 pub(super) fn contract() -> String {
     let mut text = format!("hash of the records: {RECORDS:016x}\n");
     let mut types = String::new();
@@ -64,7 +64,7 @@ fn type_of(field: &TLField) -> String {
     }
 }
 
-/// Returns `fn(u32, Sink) -> u32` for abi_stable's `fn(,: u32, param_1: Sink)->u32`, which lists its lifetimes in
+/// Returns `fn(u32, Sink) -> u32` for abi_stable's `fn(,: u32, param_1: Sink)->u32`, which lists its lifetimes on
 /// further lines.
 fn signature(text: &str) -> String {
     let parts = text.lines().next().and_then(|line| line.strip_prefix("fn(")?.rsplit_once(")->"));
@@ -74,12 +74,12 @@ fn signature(text: &str) -> String {
     format!("fn({}) -> {}", params.join(", "), result.trim())
 }
 
-/// Folders with numbers that cross, so that a new file is not forgotten; and single files of other folders.
+/// Folders whose files contain numbers with a meaning on both sides, and single files of other folders.
 const FOLDERS: &[&str] = &["abi", "abi/host", "ir/storage", "metadata", "services"];
 const FILES: &[&str] = &["ir/module.rs", "ir/records.rs", "declare/diagnostics.rs", "declare/pass.rs"];
 
-/// Returns those files by their path in a crate, which is their order in the contract. Some are of this crate, some
-/// of the language.
+/// Returns these files by their path in the crate, which is their order in the contract. Some belong to this crate,
+/// some to `lang`.
 fn sources() -> BTreeMap<PathBuf, PathBuf> {
     let own = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let mut out = BTreeMap::new();
@@ -97,7 +97,7 @@ fn sources() -> BTreeMap<PathBuf, PathBuf> {
     out
 }
 
-/// Adds the constants of a source file, those of its modules, and the enums with numbers.
+/// Adds the constants of a source file and its modules, and the enums with numbers.
 fn numbers(text: &mut String, path: &Path) {
     let source = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let file = path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| *stem != "mod");
@@ -113,7 +113,7 @@ fn numbers(text: &mut String, path: &Path) {
         } else if let Some(name) = opened(item) {
             within = Some(name);
         } else if within == Some("tests") || (within.is_none() && line.starts_with(' ')) {
-            // Tests, or lines inside another item.
+            // Tests, or lines inside other items.
         } else if let Some((name, value)) = constant(without_visibility(line.trim_start())) {
             let name = format!("{}.{name}", within.unwrap_or(file));
             if !INNER.contains(&name.as_str()) {
@@ -140,11 +140,11 @@ fn opened(item: &str) -> Option<&str> {
     ["mod ", "enum "].iter().find_map(|start| item.strip_prefix(start))?.strip_suffix(" {")
 }
 
-/// Returns name, and type with value, of a constant that can cross.
+/// Returns the name, and the type with value, of a constant that can cross the boundary.
 fn constant(item: &str) -> Option<(&str, &str)> {
     let (name, value) = item.strip_prefix("const ")?.strip_suffix(';')?.split_once(": ")?;
     let ty = value.split_once(" = ")?.0;
     let crosses = ["u8", "u16", "u32", "u64", "usize", "i32", "i64", "&str"].contains(&ty) || ty.starts_with("[u8; ");
-    // The offset of a field is a fact of its record.
+    // The offset of a field is listed with its record.
     (crosses && !value.contains("offset_of!")).then_some((name, value))
 }

@@ -1,4 +1,4 @@
-//! An example of everything that crosses as bytes, written by the real encoders. Tagged data may grow at the end
+//! Examples of everything that crosses as bytes, written by the real encoders. Tagged data may grow at the end
 //! (`form`); all other data must not change (`bytes`).
 
 use crate::PassError;
@@ -39,8 +39,8 @@ pub(super) fn all(text: &mut String) {
     tables(text);
 }
 
-/// A new variant is a compile error here, because it needs an example below. `lang/src/typing/variants.rs` has the
-/// types that may grow.
+/// A new variant is a compile error here, because it needs an example below. `lang/src/typing/variants.rs` lists
+/// the types that may grow.
 const _: fn(&OptionValue) = |value| match value {
     OptionValue::Bool(_) | OptionValue::Int(_) | OptionValue::Float(_) | OptionValue::Str(_) => {}
     OptionValue::List(_) => {}
@@ -54,7 +54,8 @@ fn bytes(text: &mut String, name: &str, bytes: &[u8]) {
     text.push_str(&format!("bytes {name} = {}\n", hex(bytes)));
 }
 
-/// Writes the fields of a record in order, followed by those of nested records under their own names.
+/// Writes the fields of a record in order, followed by the fields of nested records under the names of these
+/// records.
 fn form(text: &mut String, name: &str, bytes: &[u8], inside: fn(u16) -> Option<&'static str>) {
     let mut rest: Vec<(String, &[u8])> = Vec::new();
     for (at, field) in Fields::new(bytes).enumerate() {
@@ -478,7 +479,7 @@ fn sections(text: &mut String, name: &str, b: &BodyBuilder) {
 }
 
 /// Writes the layout of types, dimensions, attributes, leaves and names in the tables of a body. Each is in a
-/// separate body, so that the order in which a builder encounters them does not matter.
+/// separate body, so that their order does not matter.
 fn tables(text: &mut String) {
     for name in ["void", "bool", "handle", "int8", "uint16", "float32", "bfloat16", "float16x4", "int32xvscalex4"] {
         let dtype: DType = name.parse().expect("a data type");
