@@ -1,6 +1,6 @@
-//! Runs each PrimFunc of a module on random tensors, and prints its time:
-//! `kernels MODULE.py [--only NAME] [--write FOLDER]`. With `--write`, the arguments before and after the run are
-//! written to files, which `tests/oracle/kernels.py` compares with TVM.
+//! Runs each PrimFunc of a module on random tensors, and prints the time: `kernels MODULE.py [--only NAME]
+//! [--write FOLDER]`. With `--write`, the arguments before and after the run are written to files, which
+//! `tests/oracle/kernels.py` compares with TVM.
 
 #![expect(clippy::print_stdout, reason = "the program prints its results")]
 
@@ -11,7 +11,8 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-/// Creates a tensor for each parameter. Shape variables are 3, weights are small, and variances are positive.
+/// Creates a tensor for each parameter. Shape variables are set to 3, weights are small, and variances are
+/// positive.
 fn arguments(program: &Program, limits: &Limits) -> Result<Vec<Tensor>, Box<dyn Error>> {
     let mut out = Vec::new();
     for (seed, param) in program.params.iter().enumerate() {

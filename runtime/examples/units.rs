@@ -1,6 +1,6 @@
-//! Measures how long a unit of work takes. Runs endless PrimFuncs until a small limit, and prints for each how long
-//! it would take to reach the usual limit. The weights in `src/interpret/cost.rs` are right if that is about two
-//! minutes at most: `cargo run --release --example units [NAME]`.
+//! Measures the time of a unit of work. Runs endless PrimFuncs up to a small limit, and prints the extrapolated
+//! time to the default limit. The weights in `src/interpret/cost.rs` are right if this is at most about two
+//! minutes: `cargo run --release --example units [NAME]`.
 
 #![expect(clippy::print_stdout, reason = "the program prints its results")]
 
@@ -12,7 +12,7 @@ use std::time::Instant;
 /// Units of work for each measurement.
 const WORK: u64 = 5_000_000_000;
 
-/// The name, the extents and data type of `B`, `C` and `D`, and the body of each endless loop.
+/// For each endless loop: its name, the extents and data type of `B`, `C` and `D`, and its body.
 const BODIES: &[(&str, &str, i64, &str)] = &[
     ("nothing", "float32", 8, "A[0] = 0"),
     ("scalar floats", "float32", 8, "B[0] = B[1] * T.float32(0.5) + B[2]"),

@@ -14,15 +14,15 @@ use std::collections::BTreeMap;
 pub struct Bound<'m> {
     /// The memory of each storage.
     pub memory: Vec<Given<'m>>,
-    /// Integer registers that have values.
+    /// Initialized integer registers.
     pub ints: Vec<(Reg, i64)>,
-    /// Float registers that have values, which are numbers of their types.
+    /// Initialized float registers; each value is representable in the register's type.
     pub floats: Vec<(Reg, f64)>,
 }
 
-/// Memory of a storage, in words of 8 bytes, and the number of bytes that are part of it.
+/// Memory of a storage, in words of 8 bytes, and its size in bytes.
 pub enum Given<'m> {
-    /// Memory that the program allocates.
+    /// Memory allocated by the program.
     None,
     /// A read-only tensor.
     Read(&'m [u64], usize),
@@ -33,7 +33,7 @@ pub enum Given<'m> {
 /// Checks the arguments of a call.
 ///
 /// # Errors
-/// Fails if the arguments do not fit the parameters, or if the limits do not allow the copy of a shared tensor that
+/// Fails if the arguments do not match the parameters, or if the limits do not allow copying a shared tensor that
 /// is written.
 pub fn bind<'m>(program: &Program, args: &'m mut [Arg<'_>], limits: &Limits) -> Result<Bound<'m>, Fault> {
     if args.len() != program.params.len() {
@@ -111,7 +111,7 @@ fn tensor<'a>(arg: &'a Arg<'_>) -> Option<&'a Tensor> {
     }
 }
 
-/// Binds shape variables to the extents of the arguments. The first dimension that consists of a variable sets the
+/// Binds shape variables to the extents of the arguments. The first dimension that is a single variable sets the
 /// variable; later dimensions must agree.
 fn shapes(program: &Program, args: &[Arg<'_>], symbols: &mut BTreeMap<u32, i64>) -> Result<(), Fault> {
     let tensors: Vec<(&Param, &TensorParam, &Arg<'_>)> = program
@@ -149,7 +149,7 @@ fn shapes(program: &Program, args: &[Arg<'_>], symbols: &mut BTreeMap<u32, i64>)
             let wanted = format!("a tensor of {} and shape [{}]", of.dtype, known.join(", "));
             return Err(wrong(param, wanted, described(arg)));
         }
-        // The stride of a dimension with one element does not matter.
+        // The stride of a dimension of extent 1 is irrelevant.
         let strides_fit = of
             .strides
             .iter()
@@ -163,7 +163,7 @@ fn shapes(program: &Program, args: &[Arg<'_>], symbols: &mut BTreeMap<u32, i64>)
     Ok(())
 }
 
-/// Returns true if the types are equal. `bool` also equals the one-bit integer that older texts use instead.
+/// Returns true if the types are equal. `bool` also equals the one-bit integer used in older modules.
 fn is_same_type(a: DType, b: DType) -> bool {
     Scalar::of(a) == Some(Scalar::Bool) && Scalar::of(b) == Some(Scalar::Bool) && a.lanes() == b.lanes()
 }
@@ -189,7 +189,7 @@ pub(crate) fn computed(op: PrimOp, x: i64, y: i64) -> Option<i64> {
     }
 }
 
-/// Evaluates a dimension. Its variables must be bound.
+/// Evaluates a dimension. All its variables must be bound.
 fn value_of(dim: &Dim, symbols: &BTreeMap<u32, i64>) -> Option<i64> {
     let expr = match dim {
         Dim::Int(value) => return Some(*value),
@@ -218,7 +218,7 @@ fn memory<'m>(param: &Param, is_written: bool, arg: &'m mut Arg<'_>, limits: &Li
         Arg::In(tensor) => Ok(Given::Read(tensor.words(), tensor.nbytes())),
         Arg::Out(tensor) => {
             let bytes = tensor.nbytes();
-            // A tensor that is only read need not be copied.
+            // A read-only tensor need not be copied.
             Ok(if is_written {
                 Given::Write(tensor.words_mut(limits)?, bytes)
             } else {

@@ -21,7 +21,7 @@ impl<T> ByBody<T> {
         same.iter().find(|(known, _)| known.structural_eq(body)).map(|(_, value)| value)
     }
 
-    /// Adds a value for a body that does not have one yet.
+    /// Adds a value for a new body.
     pub fn insert(&mut self, body: &Body, value: T) {
         self.by_hash.entry(body.structural_hash()).or_default().push((body.clone(), value));
     }

@@ -1,16 +1,16 @@
-//! Faults, which end a run: named causes, each with its place in the module.
+//! Faults that end a run: the cause, and its place in the module.
 
 use passhost_lang::ir::DType;
 use std::fmt;
 
-/// A place in a module; unknown parts are left out.
+/// A place in a module; unknown parts are omitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Text of the statement, or name of the binding.
+    /// Source of the statement, or name of the binding.
     pub statement: Option<String>,
     /// Name of the function.
     pub function: Option<String>,
-    /// The functions and bindings that called it, the nearest first.
+    /// The calling functions and bindings, the nearest first.
     pub called_from: Vec<String>,
 }
 
@@ -36,14 +36,14 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a run ended without a result.
+/// The reason why a run ended without a result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// An index is outside of a buffer.
+    /// An index is out of bounds.
     #[error("index {index:?} is outside of {of}, whose shape is {shape:?}")]
     OutOfBounds {
-        /// The indexed object, with backticks around its name: a buffer, a region of a buffer, or an iterator.
+        /// The indexed object, with its name in backticks: a buffer, buffer region or iterator.
         of: String,
         /// The index.
         index: Vec<i64>,
@@ -53,15 +53,15 @@ pub enum FaultKind {
     /// An integer is divided by 0.
     #[error("division of an integer by zero")]
     DivisionByZero,
-    /// The run needs more memory than the limit allows.
+    /// The run exceeds the memory limit.
     #[error("{needed} bytes are needed, but the limit is {limit} bytes")]
     OutOfMemory {
-        /// Number of bytes in use, including the requested ones.
+        /// Number of bytes in use, including the requested bytes.
         needed: u64,
         /// The limit in bytes.
         limit: u64,
     },
-    /// The run needs more work than the limit allows.
+    /// The run exceeds the work limit.
     #[error("the run reached its limit of {limit} units of work")]
     TooMuchWork {
         /// The limit in units of work.
@@ -70,14 +70,14 @@ pub enum FaultKind {
     /// The run was cancelled.
     #[error("the run was cancelled")]
     Cancelled,
-    /// The kind, data type or shape of an argument differs from that of its parameter.
+    /// The kind, data type or shape of an argument does not match its parameter.
     #[error("parameter `{parameter}` is {wanted}, but the argument is {found}")]
     WrongArgument {
         /// Name of the parameter.
         parameter: String,
-        /// The argument that the parameter requires.
+        /// The expected argument.
         wanted: String,
-        /// The argument that the caller passed.
+        /// The argument found.
         found: String,
     },
     /// The number of arguments differs from the number of parameters.
@@ -98,7 +98,8 @@ pub enum FaultKind {
         /// Bytes of data.
         bytes: u64,
     },
-    /// Two iterations of a loop that may run concurrently, or in another order, depend on each other.
+    /// Two iterations of a loop depend on each other, although they may run concurrently or in a different
+    /// order.
     #[error(
         "iterations {} and {} of the {kind} loop over `{name}` both access element {element} of `{of}`, and at least one of them writes it",
         iterations[0], iterations[1]
@@ -121,7 +122,7 @@ pub enum FaultKind {
         /// The message of the assertion.
         message: String,
     },
-    /// The module uses something that this runtime does not execute.
+    /// The module uses an unsupported feature.
     #[error("the runtime does not execute {what}")]
     Unsupported {
         /// Description of the unsupported feature.
@@ -157,12 +158,12 @@ impl From<FaultKind> for Fault {
 }
 
 impl Fault {
-    /// Creates a fault for a feature that this runtime does not execute.
+    /// Creates a fault for an unsupported feature.
     pub fn unsupported(what: impl Into<String>) -> Fault {
         FaultKind::Unsupported { what: what.into() }.into()
     }
 
-    /// Reports a data type that this runtime cannot execute.
+    /// Creates a fault for an unsupported data type.
     pub fn numbers_of(dtype: DType) -> Fault {
         Fault::unsupported(format!(
             "numbers of {dtype}, but bool, integers of 8 to 64 bits, float16, bfloat16, float32 and float64"
@@ -183,7 +184,7 @@ impl Fault {
         self
     }
 
-    /// Adds a caller: a binding or a function.
+    /// Adds a caller, which is a binding or a function.
     #[must_use]
     pub fn called_from(mut self, caller: impl Into<String>) -> Fault {
         self.place.called_from.push(caller.into());

@@ -1,10 +1,10 @@
 //! Makes `fork` safe in a process whose other threads execute modules.
 //!
-//! A forked process has one thread. A lock that another thread held at the time of the fork stays locked for ever, and
-//! data that it was changing stays half-changed. Therefore, a thread that executes code that takes locks counts as
-//! *inside*, and a fork waits until no other thread is inside. A thread is *outside* while it runs loop programs or
-//! calls functions of the embedding program, because these may take long, and may need a lock that the forking thread
-//! holds. The host installs [`before`], [`after_in_parent`] and [`after_in_child`] as handlers.
+//! A forked process has a single thread. Locks held by other threads at the time of the fork stay locked for ever, and
+//! data being changed by them stays half-changed. Therefore, a thread in code that takes locks counts as *inside*, and
+//! a fork waits until no other thread is inside. A thread is *outside* while it runs loop programs or calls functions
+//! of the embedding program, because these may take long, and may need a lock held by the forking thread. The host
+//! installs [`before`], [`after_in_parent`] and [`after_in_child`] as handlers.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 /// True while a thread forks, or waits to fork.
 static FORKS: AtomicBool = AtomicBool::new(false);
-/// Maximum time that a fork waits. Then it proceeds, because waiting for ever would be worse.
+/// Maximum wait before a fork. Afterwards, the fork proceeds, because waiting for ever would be worse.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 thread_local! {
-    /// Number of times that this thread has entered.
+    /// Number of nested entries of this thread.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -40,8 +40,7 @@ fn go_out() {
     INSIDE.fetch_sub(1, Ordering::SeqCst);
 }
 
-/// Sets how many times this thread has entered, updates the count that other threads read, and returns the previous
-/// depth.
+/// Sets this thread's number of nested entries, updates the count for other threads, and returns the previous number.
 fn set_depth(depth: usize) -> usize {
     let before = DEPTH.replace(depth);
     match (before, depth) {
@@ -61,7 +60,7 @@ impl Drop for Restored {
     }
 }
 
-/// Calls a function that takes locks. No other thread can fork in the meantime.
+/// Calls a function that takes locks. Other threads cannot fork in the meantime.
 pub fn inside<R>(act: impl FnOnce() -> R) -> R {
     let _restored = Restored(set_depth(DEPTH.get() + 1));
     act()
@@ -73,7 +72,7 @@ pub fn outside<R>(act: impl FnOnce() -> R) -> R {
     act()
 }
 
-/// Prepares a fork of this thread; must be called before it.
+/// Prepares a fork by this thread; must be called before the fork.
 pub fn before() {
     while FORKS.swap(true, Ordering::SeqCst) {
         thread::sleep(Duration::from_micros(20));
@@ -85,12 +84,12 @@ pub fn before() {
     }
 }
 
-/// Ends a fork in the parent process; must be called after it.
+/// Ends a fork in the parent process; must be called after the fork.
 pub fn after_in_parent() {
     FORKS.store(false, Ordering::SeqCst);
 }
 
-/// Ends a fork in the child process, where the other threads no longer exist; must be called after it.
+/// Ends a fork in the child process, where the other threads no longer exist; must be called after the fork.
 pub fn after_in_child() {
     INSIDE.store(usize::from(DEPTH.get() > 0), Ordering::SeqCst);
     FORKS.store(false, Ordering::SeqCst);

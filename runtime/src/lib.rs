@@ -1,7 +1,7 @@
 //! Executes modules exactly and deterministically: tensors, PrimFuncs as loop programs, and their interpreter.
 //!
 //! A [`Backend`] prepares a PrimFunc once as a [`Kernel`], which runs on tensors and scalars within [`Limits`]. A
-//! failed run returns a [`Fault`], which names the cause and the place in the module.
+//! failed run returns a [`Fault`], which contains the cause and the place in the module.
 
 #![forbid(unsafe_code)]
 

@@ -18,17 +18,17 @@ struct Shared {
     overflowed: AtomicBool,
 }
 
-/// Default limit of work; an interpreter built for release reaches it in about two minutes at most.
+/// Default limit of work; a release build of the interpreter reaches it in at most about two minutes.
 pub const USUAL_WORK: u64 = 1_500_000_000_000;
-/// Units of work for a byte of new memory.
+/// Units of work per byte of new memory.
 const BYTE: u64 = 2;
 
-/// Limits of a run. Clones share the same counters, so that all threads and kernels of a run count together.
+/// Limits of a run. Clones share the same counters, so all threads and kernels of a run count together.
 ///
-/// Work is counted in units: one is about the time of one `float32` operation in a vectorized loop, less than a
-/// tenth of a nanosecond. Slower operations count as more units: an operation outside of such a loop about 200, an
-/// exponential 100, a byte of new memory 2, a call of an operator by its name 200,000. These weights are fixed, so
-/// the count depends on the module and its inputs, and not on the machine.
+/// Work is counted in units. A unit is about the time of a `float32` operation in a vectorized loop, less than a
+/// tenth of a nanosecond. Slower operations count more: an operation outside such a loop about 200, an exponential
+/// 100, a byte of new memory 2, a call of an operator by name 200,000. These weights are fixed, so the count
+/// depends on the module and its inputs, not on the machine.
 ///
 /// ```
 /// use runtime::{Fault, FaultKind, Limits, Tensor};
@@ -47,7 +47,7 @@ pub struct Limits {
     shared: Arc<Shared>,
     /// Memory dropped during the run, for reuse.
     spare: Arc<Mutex<Spare>>,
-    /// The byte with which new memory is filled before the module writes it.
+    /// The fill byte of new memory.
     fresh: u8,
 }
 
@@ -58,18 +58,18 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Creates limits of `memory` bytes in use at a time, and `work` units of work in total.
+    /// Creates limits of `memory` bytes in use at any time, and `work` units of work in total.
     pub fn new(memory: u64, work: u64) -> Limits {
         Limits::with_fresh_bytes(memory, work, 0)
     }
 
-    /// Creates limits where memory that the module allocates is filled with this byte instead of 0. A result that
-    /// depends on unwritten memory then differs between runs with different bytes.
+    /// Creates limits that fill new memory with `fresh` instead of 0. A result that depends on unwritten memory
+    /// then differs between runs with different bytes.
     pub fn with_fresh_bytes(memory: u64, work: u64, fresh: u8) -> Limits {
         Limits::sharing(Arc::default(), (memory, work), fresh)
     }
 
-    /// Creates limits for another run; both runs reuse each other's dropped memory.
+    /// Creates limits for a further run; both runs reuse each other's dropped memory.
     #[must_use]
     pub fn of_next_run(&self, memory: u64, work: u64, fresh: u8) -> Limits {
         Limits::sharing(Arc::clone(&self.spare), (memory, work), fresh)
@@ -85,13 +85,13 @@ impl Limits {
         }
     }
 
-    /// Returns the same limits with another byte in memory that the module has not written yet.
+    /// Returns the same limits with a different fill byte for new memory.
     #[must_use]
     pub fn with_other_fresh_bytes(&self) -> Limits {
         Limits { fresh: !self.fresh, ..self.clone() }
     }
 
-    /// Returns the byte that fills memory which the module has not written yet.
+    /// Returns the fill byte of new memory.
     pub fn fresh_byte(&self) -> u8 {
         self.fresh
     }
@@ -101,7 +101,7 @@ impl Limits {
         Limits::new(u64::MAX, u64::MAX)
     }
 
-    /// Returns the greatest number of bytes that may be in use at a time.
+    /// Returns the maximum number of bytes in use at any time.
     pub fn memory_limit(&self) -> u64 {
         self.shared.memory
     }
@@ -111,37 +111,38 @@ impl Limits {
         self.shared.used.load(Ordering::Relaxed)
     }
 
-    /// Returns the greatest number of bytes that were in use at a time.
+    /// Returns the peak number of bytes in use.
     pub fn memory_peak(&self) -> u64 {
         self.shared.peak.load(Ordering::Relaxed)
     }
 
-    /// Returns the greatest number of units of work.
+    /// Returns the maximum number of units of work.
     pub fn work_limit(&self) -> u64 {
         self.shared.work
     }
 
-    /// Returns the units of work so far.
+    /// Returns the units of work done.
     pub fn work_done(&self) -> u64 {
         self.shared.done.load(Ordering::Relaxed)
     }
 
-    /// Notes that unwritten memory may affect the result: a loop had no iterations, or unwritten memory was read.
+    /// Records that unwritten memory may affect the result, because a loop had no iterations or unwritten memory
+    /// was read.
     pub fn note_unwritten(&self) {
         self.shared.unwritten.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if unwritten memory may affect the result, and clears that record.
+    /// Returns true if unwritten memory may affect the result, and clears the record.
     pub fn take_unwritten(&self) -> bool {
         self.shared.unwritten.swap(false, Ordering::Relaxed)
     }
 
-    /// Notes that a signed integer of 32 or 64 bits overflowed.
+    /// Records that a signed integer of 32 or 64 bits overflowed.
     pub fn note_overflow(&self) {
         self.shared.overflowed.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if a signed integer overflowed. Only watched runs record this.
+    /// Returns true if a signed integer overflowed. Recorded only in watched runs.
     pub fn has_overflowed(&self) -> bool {
         self.shared.overflowed.load(Ordering::Relaxed)
     }
@@ -151,10 +152,10 @@ impl Limits {
         self.shared.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Checks that this many units of work are left, without counting them.
+    /// Checks that `units` units of work are left, without counting them.
     ///
     /// # Errors
-    /// Fails if fewer are left.
+    /// Fails if fewer units are left.
     pub fn has_work(&self, units: u64) -> Result<(), Fault> {
         match self.work_done().saturating_add(units) > self.shared.work {
             true => Err(FaultKind::TooMuchWork { limit: self.shared.work }.into()),
@@ -177,10 +178,10 @@ impl Limits {
         Ok(())
     }
 
-    /// Counts bytes until the charge is dropped, and the work of providing them.
+    /// Counts bytes until the charge is dropped, and counts the work of providing them.
     ///
     /// # Errors
-    /// Fails if the limit of memory or work is exceeded.
+    /// Fails if the memory or work limit is exceeded.
     pub fn memory(&self, bytes: u64) -> Result<Charge, Fault> {
         let before = self.shared.used.fetch_add(bytes, Ordering::Relaxed);
         let charge = Charge { counted: Some((Arc::clone(&self.shared), Arc::downgrade(&self.spare))), bytes };
@@ -198,8 +199,8 @@ impl Limits {
         &self.spare
     }
 
-    /// Takes memory with room for `words` words from the memory dropped in this run. The remaining spare memory is
-    /// shrunk to `most` bytes.
+    /// Takes memory with room for `words` words from the memory dropped in this run. Shrinks the remaining spare
+    /// memory to `most` bytes.
     pub(crate) fn take_spare(&self, words: usize, most: u64) -> Option<Vec<u64>> {
         fork::inside(|| self.spare.lock().unwrap_or_else(PoisonError::into_inner).take(words, most))
     }
@@ -210,10 +211,10 @@ impl Limits {
     }
 }
 
-/// Bytes that count as used until this is dropped.
+/// Bytes that count as used until the charge is dropped.
 #[derive(Debug, Default)]
 pub struct Charge {
-    /// The counters, and the store of dropped memory, which the run or its executor owns.
+    /// The counters and the store of dropped memory, owned by the run or its executor.
     counted: Option<(Arc<Shared>, Weak<Mutex<Spare>>)>,
     bytes: u64,
 }

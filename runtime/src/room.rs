@@ -1,28 +1,28 @@
-//! Memory of tensors and PrimFuncs. It is aligned to 64 bytes, the size of a cache line and of the widest vectors.
+//! Memory of tensors and PrimFuncs. Aligned to 64 bytes, the size of a cache line and of the widest vectors.
 
 use crate::fault::{Fault, FaultKind};
 use crate::limits::{Charge, Limits};
 use std::ops::Range;
 
 /// Words of 8 bytes, which count against the limits of a run until they are dropped. The run keeps dropped memory
-/// for reuse, because the system takes longer to provide new memory than most kernels take to fill it.
+/// for reuse, because the system provides new memory more slowly than most kernels fill it.
 #[derive(Debug)]
 pub struct Room {
-    /// The words, and a few more for alignment.
+    /// The words, with padding for alignment.
     all: Vec<u64>,
     /// The range of the aligned words.
     used: Range<usize>,
     charge: Charge,
 }
 
-/// Words of a cache line.
+/// Number of words in a cache line.
 const LINE: usize = 8;
 
 impl Room {
     /// Allocates memory with unspecified content.
     ///
     /// # Errors
-    /// Fails if the limits do not allow it, or the machine does not have enough memory.
+    /// Fails if the limits do not allow it, or the machine has too little memory.
     pub fn any(bytes: u64, limits: &Limits) -> Result<Room, Fault> {
         Ok(Room::made(bytes, limits)?.0)
     }
@@ -30,7 +30,7 @@ impl Room {
     /// Allocates memory filled with one byte.
     ///
     /// # Errors
-    /// Fails as [`Room::any`] does.
+    /// Fails like [`Room::any`].
     pub fn filled(byte: u8, bytes: u64, limits: &Limits) -> Result<Room, Fault> {
         let (mut out, is_zero) = Room::made(bytes, limits)?;
         if byte != 0 || !is_zero {
@@ -49,7 +49,7 @@ impl Room {
         let kept = limits.take_spare(room, limits.memory_limit().saturating_sub(limits.memory_used()));
         let is_new = kept.is_none();
         if is_new {
-            // Here, a lack of memory becomes a fault; with `vec!`, it would abort the process.
+            // Turns a lack of memory into a fault; `vec!` would abort the process.
             Vec::<u64>::new().try_reserve_exact(room).map_err(|_| too_much())?;
         }
         Ok((Room::aligned(kept.unwrap_or_else(|| vec![0; room]), words, charge), is_new))
@@ -79,7 +79,7 @@ impl Room {
         bytemuck::cast_slice_mut(self.words_mut())
     }
 
-    /// Returns the address of the first word, for code that writes while this struct does not read.
+    /// Returns the address of the first word, for code that writes while this struct is not read.
     pub(crate) fn address(&self) -> usize {
         self.all.as_ptr().wrapping_add(self.used.start).expose_provenance()
     }

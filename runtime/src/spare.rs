@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Memory that was dropped in a run, the most recent last.
+/// Memory dropped in a run, the most recent last.
 #[derive(Debug, Default)]
 pub(crate) struct Spare {
     rooms: VecDeque<Vec<u64>>,
@@ -19,8 +19,8 @@ impl Spare {
         self.bytes
     }
 
-    /// Takes memory of at least `words` words, and at most an eighth more. Shrinks the rest to `most` bytes, which is
-    /// the limit minus the memory in use.
+    /// Takes memory with at least `words` words, and at most an eighth more. Shrinks the rest to `most` bytes, the
+    /// limit minus the memory in use.
     pub(crate) fn take(&mut self, words: usize, most: u64) -> Option<Vec<u64>> {
         let fits = |room: &Vec<u64>| (words..=words + words / 8).contains(&room.len());
         let found = self.rooms.iter().enumerate().rev().filter(|(_, room)| fits(room));

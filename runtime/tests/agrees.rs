@@ -32,7 +32,7 @@ fn run(interpreter: &dyn Backend, body: &Body, mut tensors: Vec<Tensor>) -> Resu
     Ok(tensors)
 }
 
-/// Returns true if all bits are equal; all NaNs count as equal.
+/// Returns true if all bits are equal; all NaNs are considered equal.
 fn same(a: &[Num], b: &[Num]) -> bool {
     let same = |(a, b): (&Num, &Num)| match (a, b) {
         (Num::F(a), Num::F(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),

@@ -17,7 +17,7 @@ fn limits() -> Limits {
     Limits::new(1 << 30, 1 << 40)
 }
 
-/// Runs a function on tensors, which it may write.
+/// Runs a function on writable tensors.
 fn run(text: &str, tensors: &mut [Tensor]) -> Result<Option<Number>, Fault> {
     let mut args: Vec<Arg<'_>> = tensors.iter_mut().map(Arg::Out).collect();
     Interpreter.prepare(&func(text))?.run(&mut args, &limits())
@@ -255,7 +255,7 @@ fn work_is_counted_by_the_time_that_it_takes() {
     let of = |body: &str| work(body) - nothing;
     let many = of("for i in range(512):\n    A[i] = A[i] + T.float32(1)");
     assert!((512..20_000).contains(&many), "{many}");
-    // The iterations run one after the other, because each needs the result of the previous iteration.
+    // The iterations run in sequence, because each needs the previous result.
     let single = of("for i in range(511):\n    A[i + 1] = A[i] + T.float32(1)");
     assert!(single > 20 * many, "{single} and {many}");
     let gathered = of("for i in range(512):\n    A[i] = A[I[i] % 512]");
@@ -344,7 +344,7 @@ def f(A: T.Buffer((4,), \"int32\"), B: T.Buffer((5,), \"int32\")):
 fn operations_of_floats_are_counted() {
     let program = lower(&func(SYMBOLIC)).expect("it lowers");
     let [n] = program.symbols.as_slice() else { panic!("{:?}", program.symbols) };
-    // A sum for each element. The number of rows must be given.
+    // One sum per element. The number of rows must be given.
     assert_eq!(float_operations(&program, &[(n.reg, 7)]), Some(14));
     assert_eq!(float_operations(&program, &[]), None);
     let branches = "\
@@ -357,7 +357,7 @@ def f(a: T.Buffer((4,), \"float32\"), k: T.Buffer((4,), \"int32\")):
         else:
             a[i] = T.max(a[i], T.float32(0))
 ";
-    // Integer operations are not counted. Only the longer one of two branches is counted.
+    // Integer operations are not counted. Only the longer of two branches is counted.
     let program = lower(&func(branches)).expect("it lowers");
     assert_eq!(float_operations(&program, &[]), Some(12));
     let tiles = "\

@@ -1,4 +1,4 @@
-//! Tests that a write of a call changes all values that share the memory, as in TVM.
+//! Tests that a write by a call changes all values that share the memory, as in TVM.
 
 use plugin_api::prelude::Module;
 use runtime::Tensor;

@@ -1,5 +1,4 @@
-//! Tests the watching interpreter: races of loops whose iterations may run concurrently, values that are not
-//! chosen, and overflows.
+//! Tests the watching interpreter: races in concurrent loops, unchosen values, and overflows.
 #![forbid(unsafe_code)]
 
 use plugin_api::prelude::*;
@@ -31,7 +30,7 @@ fn run(backend: &dyn Backend, body: &str, a: [i32; 10]) -> (Option<FaultKind>, b
 
 const COUNT: [i32; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
 
-/// Returns the element and the iterations of a race in each kind of loop.
+/// Returns the element and iterations of the race for each kind of loop.
 fn races(body: &str) -> [Option<(i64, [i64; 2])>; 3] {
     ["range(8)", "T.parallel(8)", "T.vectorized(8)"].map(|kind| {
         let body = body.replace("LOOP", kind);
@@ -64,7 +63,7 @@ fn iterations_that_depend_on_each_other_are_a_race() {
     assert_eq!(races(nested), [None; 3], "the inner loop is serial");
 }
 
-/// A pass that removes blocks does not change which races are found.
+/// Removing blocks does not change the races found.
 #[test]
 fn threads_are_watched_around_blocks_and_without() {
     let threads = "for i in T.thread_binding(4, thread=\"threadIdx.x\"):\n    ";

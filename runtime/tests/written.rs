@@ -1,10 +1,10 @@
-//! Tests the proof that a function reads only what it wrote, and that it writes all of its results.
+//! Tests the proof that a function reads only elements that it wrote, and writes all its results.
 
 use runtime::program::{Program, Proven, lower};
 use script::NoOps;
 
-/// Checks a function that computes `B` from `A`, and `C` from `B`, with the given lines that write `B`. A function with
-/// the same lines and the result `B` must be reported to write all of `B` exactly if the first function reads only
+/// Checks a function that computes `B` from `A`, where the given lines write `B`, and `C` from `B`. A function with the
+/// same lines and the result `B` must be reported to write all of `B` if and only if the first function reads only
 /// elements that it wrote.
 fn is_proven(shape: &str, writes: &str) -> bool {
     let lines: Vec<String> = writes.trim_matches('\n').lines().map(|line| format!("        {line}\n")).collect();
@@ -27,7 +27,7 @@ fn program(shape: &str, result: &str, lines: &[&str]) -> Program {
     lower(module.get("f").expect("a function")).expect("it lowers")
 }
 
-/// Returns true if it is proven that a function of `A` writes all of `B`.
+/// Returns true if a function of `A` provably writes all of `B`.
 fn writes_all(shape: &str, lines: &str) -> bool {
     let lines: Vec<String> = lines.lines().map(|line| format!("        {line}\n")).collect();
     Proven::of(&program(shape, "B", &[&lines.concat()])).writes_all(1)
@@ -95,10 +95,10 @@ fn a_fused_loop_writes_what_its_parts_do() {
     };
     assert!(fused(30, "f // 5", "f % 5"));
     assert!(fused(30, "f % 6", "f // 6"));
-    // Omits rows or columns.
+    // Case: omits rows or columns.
     assert!(!fused(25, "f // 5", "f % 5"));
     assert!(!fused(30, "f // 6", "f % 5"));
-    // Writes each column of a row, but not all combinations of rows and columns.
+    // Case: writes each row and each column, but not all combinations.
     assert!(!fused(30, "f % 6", "f % 5"));
     assert!(!fused(15, "f // 5", "f % 5"));
 }
@@ -113,7 +113,7 @@ fn three_loops_are_one() {
     assert!(!fused("f // 2 % 5"));
 }
 
-/// The tiles have 4 columns, except for the last, which has fewer.
+/// The tiles have 4 columns, except that the last one has fewer.
 #[test]
 fn a_tile_that_is_cut_ends_with_the_buffer() {
     let cut = |tiles: i64, least: i64| {
@@ -128,7 +128,7 @@ fn a_tile_that_is_cut_ends_with_the_buffer() {
     let fused = "for f in T.parallel(18):\n    for k in range(4):\n        if f % 3 * 4 + k < 10:\n            \
                  B[f // 3, f % 3 * 4 + k] = A[f // 3, f % 3 * 4 + k]";
     assert!(is_proven("(6, 10)", fused));
-    // The condition depends on something else.
+    // Case: the condition depends on something else.
     let other = "for i, j, k in T.grid(6, 3, 4):\n    if j * 4 + k < 10 and i * 2 + k < 12:\n        \
                  B[i, j * 4 + k] = A[i, j * 4 + k]";
     assert!(!is_proven("(6, 10)", other));

@@ -1,12 +1,12 @@
 //! Reads and writes the header of an `.npy` file: a Python literal with three keys. The parser is part of this crate,
-//! because a library would bring a whole grammar of Python.
+//! because a library would bring in a whole Python grammar.
 
 use super::FileError;
 use passhost_lang::ir::DType;
 use std::io::{self, Read};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// Maximum length of a header; headers of tensors are shorter.
+/// Maximum length of a header; tensor headers are shorter.
 const LONGEST: u32 = 1 << 16;
 /// Maximum number of dimensions in NumPy.
 const MOST_DIMS: usize = 64;
@@ -14,7 +14,7 @@ const MOST_DIMS: usize = 64;
 /// The content of a header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Type of the elements as NumPy writes it, such as `<f4`.
+    /// Element type in NumPy's notation, such as `<f4`.
     pub(super) descr: String,
     /// True if the first index varies fastest.
     pub(super) fortran_order: bool,
@@ -70,7 +70,7 @@ impl Header {
     }
 }
 
-/// Returns the `descr` that NumPy writes for a data type.
+/// Returns NumPy's `descr` for a data type.
 pub(super) fn descr_of(dtype: DType) -> Option<String> {
     let bytes = dtype.bits() / 8;
     let order = if bytes == 1 { '|' } else { '<' };
@@ -91,7 +91,7 @@ pub(super) struct Elements {
     pub(super) big_endian: bool,
 }
 
-/// Returns the type of the elements for which NumPy writes this `descr`; `meant` is the data type of raw bytes.
+/// Returns the element type for a `descr` of NumPy; `meant` is the data type of raw bytes.
 pub(super) fn elements_of(descr: &str, meant: Option<DType>) -> Option<Elements> {
     let mut chars = descr.chars();
     let big_endian = match chars.next()? {
@@ -117,7 +117,7 @@ pub(super) fn elements_of(descr: &str, meant: Option<DType>) -> Option<Elements>
     Some(Elements { dtype, big_endian })
 }
 
-/// Parses a Python dict with strings, truth values and a tuple of numbers.
+/// Parses a Python dict with strings, Booleans and a tuple of numbers.
 struct Parser<'t> {
     rest: &'t str,
 }

@@ -1,8 +1,8 @@
 //! Reads and writes tensors in NumPy's `.npy` and `.npz` files.
 //!
-//! Arrays of any byte order and both element orders can be read. Data types that NumPy does not have are written as
-//! raw bytes, as NumPy writes those of `ml_dtypes`: `bfloat16` as `V2` and 8-bit floats as `V1`. The reader of such
-//! an array passes its data type; otherwise `V2` is `bfloat16`.
+//! Arrays of any byte order and both element orders can be read. Data types unknown to NumPy are written as raw
+//! bytes, like the types of `ml_dtypes`: `bfloat16` as `V2` and 8-bit floats as `V1`. Callers pass the data type of
+//! such arrays; `V2` defaults to `bfloat16`.
 
 mod header;
 mod npy;
@@ -22,16 +22,16 @@ pub enum FileError {
     /// The system reported an error.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The file is not an archive, or is damaged.
+    /// The file is damaged or not an archive.
     #[error("it is not a valid .npz file: {why}")]
     Archive {
-        /// The message of the archive's reader.
+        /// The message of the archive library.
         why: String,
     },
-    /// The file is an `.npy` file.
+    /// The file is an `.npy` file, not an archive.
     #[error("it is an .npy file, which holds one unnamed array")]
     OneArray,
-    /// The file is not an array, or is damaged.
+    /// The file is damaged or not an array.
     #[error("array `{name}` is damaged: {why}")]
     Damaged {
         /// Name of the array.
@@ -39,15 +39,15 @@ pub enum FileError {
         /// Description of the damage.
         why: String,
     },
-    /// Tensors do not have this type of elements.
+    /// Tensors do not support this element type.
     #[error("array `{name}` has elements of type `{descr}`{}", of_numpy(descr))]
     NoDType {
         /// Name of the array.
         name: String,
-        /// The type as NumPy writes it.
+        /// The type in NumPy's notation.
         descr: String,
     },
-    /// No tensor can have this size, or a limit does not allow it.
+    /// The size is impossible, or a limit does not allow it.
     #[error("array `{name}`: {fault}")]
     Fault {
         /// Name of the array.
@@ -75,5 +75,5 @@ impl FileError {
     }
 }
 
-/// A function from the name of an array of raw bytes to its intended data type; `None` if that is unknown.
+/// A function that returns the intended data type of an array of raw bytes, given its name; `None` if unknown.
 pub type Meant<'m> = dyn Fn(&str) -> Option<DType> + 'm;

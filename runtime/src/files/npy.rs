@@ -1,4 +1,4 @@
-//! Reads and writes one array: `.npy`.
+//! Reads and writes single arrays: `.npy`.
 
 use super::header::{Elements, Header, descr_of, elements_of};
 use super::{FileError, Meant};
@@ -6,7 +6,7 @@ use crate::limits::Limits;
 use crate::tensor::Tensor;
 use std::io::{self, Read, Write};
 
-/// Reads an array. Its size in memory is computed and counted before its data is read.
+/// Reads an array. The size in memory is counted before the data is read.
 ///
 /// ```
 /// use plugin_api::prelude::DType;
@@ -21,7 +21,7 @@ use std::io::{self, Read, Write};
 /// ```
 ///
 /// # Errors
-/// Fails if the file is not an array of a tensor, is damaged, or needs more memory than the limits allow.
+/// Fails if the file is damaged or not a tensor, or if it needs more memory than the limits allow.
 pub fn read_npy(name: &str, from: &mut impl Read, meant: &Meant<'_>, limits: &Limits) -> Result<Tensor, FileError> {
     let header = Header::read(name, from)?;
     let no_dtype = || FileError::NoDType { name: name.to_string(), descr: header.descr.clone() };
@@ -43,7 +43,7 @@ pub fn read_npy(name: &str, from: &mut impl Read, meant: &Meant<'_>, limits: &Li
     if dtype == passhost_lang::ir::DType::BOOL {
         tensor.bytes_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
     }
-    // If the array is empty, the extents may be anything.
+    // If the array is empty, the extents may have any value.
     if header.fortran_order && header.shape.len() > 1 && !tensor.is_empty() {
         return row_major(&tensor, limits).map_err(fault);
     }
@@ -77,7 +77,7 @@ fn row_major(tensor: &Tensor, limits: &Limits) -> Result<Tensor, crate::fault::F
     Ok(out)
 }
 
-/// Writes an array; `name` is its name in errors.
+/// Writes an array; `name` is used in errors.
 ///
 /// # Errors
 /// Fails if NumPy does not support the data type, or the system reports an error.
@@ -148,7 +148,7 @@ mod tests {
         assert!(matches!(read(&file("<U4", false, &[2], &[0; 32])), Err(FileError::NoDType { .. })));
     }
 
-    /// A header of 128 bytes can request more memory than there is.
+    /// A header of 128 bytes can request more memory than available.
     #[test]
     fn what_is_too_large_is_refused_before_it_is_read() {
         let error = read(&file("<f4", false, &[25_000_000_000], &[])).expect_err("is too large");

@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-/// Minimum size in bytes of a file in an archive that needs 64-bit sizes.
+/// File size in bytes from which an archive needs 64-bit sizes.
 const LARGE: usize = 4_000_000_000;
 
 /// The first bytes of an `.npy` file.
@@ -22,8 +22,8 @@ fn archive(error: zip::result::ZipError) -> FileError {
     }
 }
 
-/// Converts an error that occurred while writing. All of them count as errors of the system, because an archive that is
-/// being written cannot be damaged.
+/// Converts a write error. All write errors count as system errors, because an archive that is being written cannot be
+/// damaged.
 fn refused(error: zip::result::ZipError) -> FileError {
     FileError::Io(match error {
         zip::result::ZipError::Io(error) => error,
@@ -31,8 +31,8 @@ fn refused(error: zip::result::ZipError) -> FileError {
     })
 }
 
-/// A writer that stops at the first error. Without it, the writer of archives would try to finish a failed archive
-/// when dropped, and print why it cannot.
+/// A writer that stops at the first error. Without it, the archive library would try to finish a failed archive on
+/// drop, and print the error.
 struct UntilItFails<W> {
     to: W,
     failed: bool,
@@ -59,8 +59,8 @@ impl<W: Seek> Seek for UntilItFails<W> {
     }
 }
 
-/// Reads all arrays of an archive, as `numpy.savez` and `numpy.savez_compressed` write them. The limits refuse a
-/// small archive with large contents before it is unpacked.
+/// Reads all arrays of an archive written by `numpy.savez` or `numpy.savez_compressed`. The limits reject a small
+/// archive with large contents before it is unpacked.
 ///
 /// ```
 /// use runtime::files::{read_npz, write_npz};
@@ -75,7 +75,7 @@ impl<W: Seek> Seek for UntilItFails<W> {
 /// ```
 ///
 /// # Errors
-/// Fails if the file is not an archive of arrays, is damaged, or needs more memory than the limits allow.
+/// Fails if the file is damaged or not an archive of arrays, or if it needs more memory than the limits allow.
 pub fn read_npz(
     mut from: impl Read + Seek,
     meant: &Meant<'_>,
@@ -88,7 +88,7 @@ pub fn read_npz(
     }
     from.rewind()?;
     let mut files = ZipArchive::new(from).map_err(archive)?;
-    // If several files have the same name, the archive's reader returns only one of them.
+    // If several files have the same name, the archive library returns only one of them.
     if files.has_duplicate_names() {
         return Err(FileError::Twice);
     }
@@ -107,7 +107,7 @@ pub fn read_npz(
     Ok(out)
 }
 
-/// Writes arrays as `numpy.savez` does. The same arrays always result in the same bytes.
+/// Writes arrays like `numpy.savez`. Equal arrays always result in equal bytes.
 ///
 /// # Errors
 /// Fails if NumPy does not support the data type of an array, or the system reports an error.
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(error.to_string(), "two of its arrays have the same name");
     }
 
-    /// A file with a damaged byte is refused, or read as other arrays, but never causes a panic.
+    /// A file with a damaged byte is rejected, or read as different arrays, but never causes a panic.
     #[test]
     fn damaged_files_are_refused() {
         let file = small();

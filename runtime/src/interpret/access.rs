@@ -1,4 +1,4 @@
-//! Executes loads and stores: computes the positions of all lanes, and checks their bounds.
+//! Executes loads and stores: computes the positions of all lanes and checks bounds.
 
 use super::columns::rows;
 use super::cost;
@@ -45,7 +45,7 @@ impl Exec<'_, '_> {
         }
     }
 
-    /// Returns the first active lane in which a form is outside of `low..high`.
+    /// Returns the first active lane in which a form is outside `low..high`.
     fn outside(&mut self, positions: &Positions, low: i64, high: i64) -> Result<Option<usize>, Fault> {
         if !positions.varying
             && let Some((least, most)) = self.shape.range(positions.base, &positions.strides)
@@ -103,8 +103,8 @@ impl Exec<'_, '_> {
         self.at(fault, access.place)
     }
 
-    /// Builds the fault for the first position outside of the memory. Such a position exists if a view has more
-    /// elements than its memory, or if the proof of an index was wrong.
+    /// Builds the fault for the first position outside the memory. Such a position exists if a view is larger
+    /// than its memory, or if a bounds proof was wrong.
     fn beyond(&self, access: &Access) -> Fault {
         let buffer = &self.program.buffers[access.buffer as usize];
         let elements = self.elements(buffer);
@@ -165,12 +165,12 @@ impl Exec<'_, '_> {
         done
     }
 
-    /// Returns true if a register holds, in some lane, the bytes of memory that was never written.
+    /// Returns true if a register holds, in some lane, the bytes of unwritten memory.
     fn holds_fresh(&self, element: Scalar, register: Reg) -> bool {
         let (byte, at) = (self.limits.fresh_byte(), register.index());
         let bytes = u64::from_ne_bytes([byte; 8]);
         match element {
-            // With a fresh byte of 0, a match means nothing, because memory holds many zeros.
+            // If the fresh byte is 0, a match means nothing, because memory contains many zeros.
             _ if byte == 0 => false,
             Scalar::F64 => self.doubles[at].holds(f64::from_bits(bytes)),
             Scalar::Bool => self.ints[at].holds((byte & 1).into()),

@@ -1,5 +1,5 @@
-//! Registers for many iterations that run at the same time. A register holds one number for all lanes, a linear form
-//! over the lanes, or one number per lane.
+//! Registers for many iterations that run at the same time. A register holds a single number for all lanes, a linear
+//! form over the lanes, or one number per lane.
 
 use std::ops::Range;
 
@@ -43,7 +43,7 @@ impl Shape {
 /// The active lanes: all lanes if `None`, otherwise ordered ranges of lanes.
 pub(super) type Mask = Option<Vec<Range<usize>>>;
 
-/// An integer or truth value of each lane.
+/// An integer or Boolean for each lane.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ints {
     /// True if each lane has its own value; otherwise the values are a linear form.
@@ -70,7 +70,7 @@ impl Ints {
         (self.varying, self.base, self.strides) = (false, base, strides);
     }
 
-    /// Returns the number if all lanes have the same.
+    /// Returns the number if it is the same in all lanes.
     pub(super) fn uniform(&self) -> Option<i64> {
         (!self.varying && self.strides == [0; DIMS]).then_some(self.base)
     }
@@ -88,7 +88,7 @@ impl Ints {
         &mut self.lanes[..shape.total]
     }
 
-    /// Returns one number per lane; a linear form is written out to `room`.
+    /// Returns one number per lane; a linear form is expanded into `room`.
     pub(super) fn spread<'a>(&'a self, shape: &Shape, room: &'a mut Vec<i64>) -> &'a [i64] {
         if self.varying {
             return &self.lanes[..shape.total];
@@ -105,7 +105,7 @@ impl Ints {
     }
 }
 
-/// A float of each lane.
+/// A float for each lane.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Floats<T> {
     /// True if each lane has its own value; otherwise all lanes have `value`.
@@ -183,8 +183,8 @@ impl<T: Copy + Default> Floats<T> {
     }
 }
 
-/// Calls `f` for each row of active lanes with its first lane, its number of lanes, the value of a linear form at
-/// the first lane, and the step from lane to lane. Returns `None` as soon as `f` does.
+/// Calls `f` for each row of active lanes, with the first lane, the number of lanes, the value of a linear form at
+/// the first lane, and its step per lane. Returns `None` as soon as `f` does.
 pub(super) fn rows(
     shape: &Shape,
     base: i64,
@@ -205,7 +205,7 @@ pub(super) fn rows(
         }
         return Some(());
     }
-    // Rows that follow each other are merged.
+    // Consecutive rows are merged.
     if rows == 1 || row == step.wrapping_mul(columns as i64) {
         (columns, rows, row) = (columns * rows, planes, plane);
         (planes, plane) = (1, 0);

@@ -31,8 +31,8 @@ impl<'p> Exec<'p, '_> {
         self.program.registers[reg.index()]
     }
 
-    /// Counts the work of an executed instruction. Instructions that access memory or check each lane count their own
-    /// work.
+    /// Counts the work of an executed instruction. Instructions that access memory or check lanes count their work
+    /// separately.
     fn counted(&mut self, instr: &'p Instr) -> Result<(), Fault> {
         let (dst, of_lane) = match instr {
             Instr::Affine { dst, form } => {
@@ -80,7 +80,7 @@ impl<'p> Exec<'p, '_> {
                 return self.allocate(*storage, *element, factors, *place);
             }
             Instr::Assert { cond, message, place } => return self.assert(*cond, message, *place),
-            // Instructions that contain others, and jumps, are executed by their list.
+            // Jumps, and instructions that contain other instructions, are executed with their list.
             _ => {}
         }
         Ok(())
@@ -280,7 +280,7 @@ impl<'p> Exec<'p, '_> {
         if let Some(cond) = self.ints[cond.index()].uniform() {
             return self.whole(dst, if cond != 0 { then } else { otherwise });
         }
-        // The condition is not the result register, but may be one of the two values.
+        // The condition may be one of the two values, but not the result register.
         let cond = self.ints[cond.index()].clone();
         let (shape, at, [a, b]) = (self.shape, dst.index(), [then.index(), otherwise.index()]);
         let truth = |lane: usize| cond.at(lane, &shape) != 0;
@@ -358,7 +358,7 @@ impl<'p> Exec<'p, '_> {
     }
 }
 
-/// Returns the exact result of an operation that may exceed the range of its operands; 0 for other operations.
+/// Returns the exact result of an operation that may overflow; 0 for other operations.
 fn exact(op: Binary, a: i128, b: i128) -> i128 {
     match op {
         Binary::Add => a + b,

@@ -1,8 +1,8 @@
 //! The cost of instructions, in units of work (see [`Limits`](crate::Limits)).
 //!
-//! An instruction has a fixed cost, and a cost for each lane if its result varies. The weights are upper bounds of
-//! measurements (`examples/units.rs`), so that the same limit ends any loop in about the same time. Costs depend only
-//! on the program and its arguments, so that a run reaches its limit at the same place on every machine.
+//! An instruction has a fixed cost, and a cost per lane if its result varies. The weights are upper bounds of
+//! measurements (`examples/units.rs`), so that the same limit ends any loop after about the same time. Costs depend
+//! only on the program and its arguments, so that a run reaches its limit at the same place on every machine.
 
 use super::columns::{Mask, Shape};
 use super::memory::Positions;
@@ -10,22 +10,23 @@ use crate::program::{Affine, Binary, Instr, Program, Scalar, Unary, each_instr};
 
 /// The fixed cost of any instruction: decoding it and finding its registers.
 pub(super) const INSTRUCTION: u64 = 200;
-/// A term of a form.
+/// The cost of a term of a linear form.
 const TERM: u64 = 30;
-/// The cost of a tile of a loop whose iterations run together.
+/// The cost of a tile of a loop that runs in lanes.
 pub(super) const TILE: u64 = 400;
 /// The costs of splitting the lanes by a condition: a fixed cost, and a cost per lane.
 const DIVIDE: (u64, u64) = (1_000, 20);
-/// The cost, per lane, of evaluating a condition and the position on which it depends.
+/// The cost, per lane, of evaluating a condition and the position that it depends on.
 const LOOK: u64 = 40;
-/// The cost of a row of lanes whose elements are a constant step apart.
+/// The cost of a row of lanes with a constant distance between elements.
 const ROW: u64 = 60;
-/// The cost, per lane, of the memory of an access: at most a cache line, and more if each lane has its own position.
+/// The cost per lane of memory traffic: at most one cache line per element, and more if each lane has a separate
+/// position.
 const LINE: u64 = 120;
 const GATHER: u64 = 300;
 /// The costs of a call: a fixed cost, a cost per parameter, and a cost per register and buffer.
 const CALL: (u64, u64, u64) = (4_000, 1_500, 150);
-/// The additional cost of a call that runs on its own stack.
+/// The additional cost of a call with its own stack.
 const OWN_STACK: u64 = 1_000_000;
 
 /// Returns the cost of calling a function.
@@ -36,10 +37,10 @@ pub(super) fn call(program: &Program, own_stack: bool) -> u64 {
     once + param * program.params.len() as u64 + thing * things as u64 + stack
 }
 
-/// Returns the least cost of a list. Code that is executed an unknown number of times counts as 0.
+/// Returns the least cost of a list. Code with an unknown trip count counts as 0.
 ///
-/// Sums the cost in thirds of a unit. An instruction that is executed for all lanes at once costs [`INSTRUCTION`],
-/// which is more than a third of a unit for each lane.
+/// Sums the cost in thirds of a unit. An instruction executed for all lanes at once costs [`INSTRUCTION`], which is
+/// more than a third of a unit per lane.
 pub(super) fn least(list: &[Instr]) -> u64 {
     thirds(list) / 3
 }
@@ -62,7 +63,7 @@ fn thirds(list: &[Instr]) -> u64 {
     sum
 }
 
-/// Returns true if an instruction in the list can leave the list, or a list that contains it.
+/// Returns true if an instruction in the list can jump out of it or of an enclosing list.
 fn may_be_left(list: &[Instr]) -> bool {
     let mut found = false;
     each_instr(list, &mut |instr| found |= matches!(instr, Instr::Break | Instr::Continue | Instr::Return(_)));
@@ -131,7 +132,7 @@ pub(super) fn access(at: &Positions, shape: &Shape, mask: &Mask, element: Scalar
         return lanes + ROW * (1 + runs);
     }
     let [planes, rows, columns] = shape.extents.map(|extent| extent as u64);
-    // If the elements are not contiguous, a part of each cache line is read but not used.
+    // If the elements are not contiguous, part of each cache line is read but unused.
     let waste = if at.strides[2].unsigned_abs() > 1 { 2 } else { 1 };
     let bytes = at.strides[2].unsigned_abs().saturating_mul(element.bytes() * waste);
     let converts = if matches!(element, Scalar::F32 | Scalar::F64) { 0 } else { 12 };

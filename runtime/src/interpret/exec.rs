@@ -17,10 +17,10 @@ use std::sync::atomic::Ordering;
 
 /// Units of work between two checks of the limits.
 const BULK: u64 = 1 << 20;
-/// Number of lanes in the inner loops at which the loops around them run one iteration at a time.
+/// Number of lanes of the inner loops from which the outer loops run one iteration at a time.
 const ENOUGH: [i64; DIMS] = [256, 256, i64::MAX];
 
-/// How a list of instructions ended.
+/// The way in which a list of instructions ended.
 pub(super) enum Flow {
     Next,
     Break,
@@ -101,7 +101,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         }
     }
 
-    /// Adds the place of the statement to a fault.
+    /// Adds the statement's place to a fault.
     pub(super) fn at(&self, fault: impl Into<Fault>, place: u32) -> Fault {
         let fault = fault.into();
         match self.program.places.get(place as usize) {
@@ -119,7 +119,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         }
     }
 
-    /// Records that the statements with the mark `mark` are executed.
+    /// Records that the statements with a mark are executed.
     fn reach(&self, mark: Mark) {
         self.seen.reach(mark);
     }
@@ -130,7 +130,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         whole.into_iter().chain(self.mask.iter().flatten().cloned()).flatten()
     }
 
-    /// Records the values that a condition has in the active lanes.
+    /// Records the values of a condition in the active lanes.
     pub(super) fn note(&self, note: &Note) {
         for (mark, truth) in note.marks.into_iter().zip([true, false]) {
             let new =
@@ -224,8 +224,8 @@ impl<'p, 'm> Exec<'p, 'm> {
         Ok(ended)
     }
 
-    /// Runs a loop and the loops directly in it many iterations at a time. Returns false, without running them, if
-    /// there are too few iterations.
+    /// Runs a loop and its directly nested loops many iterations at a time. Returns false, without running them,
+    /// if there are too few iterations.
     fn lanes(&mut self, of: &'p Loop) -> Result<bool, Fault> {
         let mut loops: [Option<(Reg, i64, i64)>; DIMS] = [None; DIMS];
         let (mut next, mut marks) = (Some(of), Vec::new());
@@ -323,7 +323,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         Ok(Flow::Next)
     }
 
-    /// Returns the active lanes in which a condition holds, and those in which it does not hold.
+    /// Splits the active lanes into those in which a condition holds and those in which it does not.
     fn divided(&self, cond: Reg) -> [Vec<Range<usize>>; 2] {
         let cond = &self.ints[cond.index()];
         let whole = std::iter::once(0..self.shape.total);
@@ -372,7 +372,7 @@ impl<'p, 'm> Exec<'p, 'm> {
             false => factors.into_iter().fold(element.bytes(), u64::saturating_mul),
         };
         let byte = self.limits.fresh_byte();
-        // A truth value is 0 or 1.
+        // A Boolean is 0 or 1.
         let byte = if element == Scalar::Bool { byte & 1 } else { byte };
         let room = Room::filled(byte, bytes, self.limits).map_err(|fault| self.at(fault, place))?;
         self.memory[at] = Memory::Own(room, bytes as usize);

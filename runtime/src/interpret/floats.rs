@@ -5,7 +5,7 @@ use crate::math;
 use crate::program::{Binary, Math, Scalar, Unary};
 use passhost_lang::scalar::{Bf16, F16};
 
-/// Returns the bits of a `float16`, given its exact value.
+/// Returns the bits of a `float16` that represents the value exactly.
 pub(super) fn to_f16(value: f32) -> u16 {
     let bits = value.to_bits();
     match value.abs() {
@@ -22,7 +22,7 @@ pub(super) fn of_f16(bits: u16) -> f32 {
     }
 }
 
-/// Applies an operation to two `float32` registers, and rounds to their type.
+/// Applies an operation to two `float32` registers, and rounds the result to their type.
 pub(super) fn binary_single(op: Binary, of: Scalar, [a, b]: [&Floats<f32>; 2], out: &mut Floats<f32>, shape: &Shape) {
     match of {
         Scalar::F16 => rounded(op, [a, b], out, shape, F16::round),
@@ -86,7 +86,7 @@ pub(super) fn compare<T: Copy + Default + PartialOrd>(
     }
 }
 
-/// Applies an operation to one `float32` register, and rounds to its type.
+/// Applies an operation to one `float32` register, and rounds the result to its type.
 pub(super) fn unary_single(op: Unary, of: Scalar, a: &Floats<f32>, out: &mut Floats<f32>, shape: &Shape) {
     match op {
         Unary::Abs => out.map(a, shape, f32::abs),

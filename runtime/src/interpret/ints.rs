@@ -4,7 +4,8 @@ use super::columns::{DIMS, Ints, Mask, Shape};
 use crate::program::{Binary, Scalar, Unary};
 use passhost_lang::scalar::PrimOp;
 
-/// Applies an operation to two integers of one type, stored in 64 bits; `None` for a division by zero.
+/// Applies an operation to two integers of the same type, stored in 64 bits; `None` for a division by
+/// zero.
 pub(super) fn operation(op: Binary, of: Scalar, a: i64, b: i64) -> Option<i64> {
     if of == Scalar::UInt(64) {
         return unsigned(op, a as u64, b as u64);
@@ -33,7 +34,7 @@ pub(super) fn operation(op: Binary, of: Scalar, a: i64, b: i64) -> Option<i64> {
         Binary::Ge => (a >= b).into(),
         Binary::And => (a != 0 && b != 0).into(),
         Binary::Or => (a != 0 || b != 0).into(),
-        // These functions exist for floats only.
+        // These functions exist only for floats.
         _ => a,
     })
 }
@@ -69,7 +70,7 @@ fn unsigned(op: Binary, a: u64, b: u64) -> Option<i64> {
     })
 }
 
-/// Memory for the lanes of two operands whose linear forms are written out.
+/// Memory for the expanded linear forms of two operands.
 #[derive(Default)]
 pub(super) struct Rooms(Vec<i64>, Vec<i64>);
 
@@ -95,7 +96,7 @@ pub(super) fn binary(
         Binary::Lt if of != Scalar::UInt(64) => lanes.for_each(|(out, (a, b))| *out = (a < b).into()),
         Binary::Le if of != Scalar::UInt(64) => lanes.for_each(|(out, (a, b))| *out = (a <= b).into()),
         Binary::Eq => lanes.for_each(|(out, (a, b))| *out = (a == b).into()),
-        // Truth values are 0 or 1.
+        // Booleans are 0 or 1.
         Binary::And if of == Scalar::Bool => lanes.for_each(|(out, (a, b))| *out = a & b),
         Binary::Or if of == Scalar::Bool => lanes.for_each(|(out, (a, b))| *out = a | b),
         _ if op.divides() => {
@@ -112,7 +113,7 @@ pub(super) fn binary(
     Some(())
 }
 
-/// Applies an operation to linear forms, if the result is a linear form or is the same in all lanes.
+/// Applies an operation to linear forms, if the result is linear or uniform.
 fn linear(op: Binary, of: Scalar, a: &Ints, b: &Ints, out: &mut Ints, shape: &Shape) -> Option<()> {
     if a.varying || b.varying || of == Scalar::UInt(64) || of == Scalar::Bool {
         return None;
@@ -135,7 +136,7 @@ fn linear(op: Binary, of: Scalar, a: &Ints, b: &Ints, out: &mut Ints, shape: &Sh
     (low <= least && most <= high).then(|| out.set_linear(base, strides))
 }
 
-/// Evaluates comparisons that have the same result in all lanes.
+/// Evaluates comparisons with a uniform result.
 fn agreed(op: Binary, a: (i64, i64), b: (i64, i64), left: &Ints, right: &Ints, out: &mut Ints) -> Option<()> {
     let (below, not_above) = (a.1 < b.0, a.1 <= b.0);
     let (above, not_below) = (a.0 > b.1, a.0 >= b.1);

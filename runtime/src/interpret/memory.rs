@@ -1,4 +1,4 @@
-//! The memory of a run; moves elements between memory and registers.
+//! The memory of a run, and transfers between memory and registers.
 
 use super::columns::{DIMS, Floats, Ints, Mask, Shape, rows};
 use super::floats::{of_f16, to_f16};
@@ -10,11 +10,11 @@ use passhost_lang::scalar::Bf16;
 
 /// The state of a storage during a run.
 pub(super) enum Memory<'m> {
-    /// An allocation that was not executed yet.
+    /// A pending allocation.
     None,
-    /// A tensor that is only read.
+    /// A read-only tensor.
     Read(&'m [u64], usize),
-    /// A tensor that may be written.
+    /// A writable tensor.
     Write(&'m mut [u64], usize),
     /// An allocation.
     Own(Room, usize),
@@ -31,7 +31,7 @@ impl<'m> From<Given<'m>> for Memory<'m> {
 }
 
 impl Memory<'_> {
-    /// Returns true if some of the memory may be unwritten, because the program allocated it, or a call allocated it
+    /// Returns true if part of the memory may be unwritten, because the program allocated it, or a call allocated it
     /// for results.
     pub(super) fn may_be_unwritten(&self) -> bool {
         matches!(self, Memory::Write(..) | Memory::Own(..))
@@ -71,7 +71,7 @@ impl Memory<'_> {
     }
 }
 
-/// The positions of the elements of all lanes: a linear form, or a position for each lane.
+/// The positions of the elements of all lanes: a linear form, or one position per lane.
 #[derive(Debug, Default)]
 pub(super) struct Positions {
     pub(super) varying: bool,
@@ -104,7 +104,7 @@ impl Positions {
 /// The lanes and positions of an access.
 pub(super) type Place<'p> = (&'p Positions, &'p Shape, &'p Mask);
 
-/// Reads elements into the active lanes; `None` if one of them is outside of the memory.
+/// Reads elements into the active lanes; `None` if an element is outside the memory.
 fn gather<M: Pod, R>(
     memory: &Memory<'_>,
     (at, shape, mask): Place<'_>,
@@ -140,7 +140,7 @@ fn gather<M: Pod, R>(
     })
 }
 
-/// Writes the active lanes in order; `None` if one of the elements is outside of the memory.
+/// Writes the active lanes in order; `None` if an element is outside the memory.
 fn scatter<M: Pod>(
     memory: &mut Memory<'_>,
     (at, shape, mask): Place<'_>,
@@ -185,7 +185,7 @@ macro_rules! load_as {
     }};
 }
 
-/// Loads elements of a type into a register; `None` if one of them is outside of the memory.
+/// Loads elements of a type into a register; `None` if an element is outside the memory.
 pub(super) fn load(memory: &Memory<'_>, element: Scalar, place: Place<'_>, out: Column<'_>) -> Option<()> {
     match out {
         Column::Double(out) => load_as!(memory, place, out, f64, |v| v),
@@ -208,7 +208,7 @@ pub(super) fn load(memory: &Memory<'_>, element: Scalar, place: Place<'_>, out: 
     }
 }
 
-/// Stores a register to elements of a type; `None` if one of them is outside of the memory.
+/// Stores a register to elements of a type; `None` if an element is outside the memory.
 pub(super) fn store(memory: &mut Memory<'_>, element: Scalar, place: Place<'_>, from: Column<'_>) -> Option<()> {
     let shape = place.1;
     match from {

@@ -1,9 +1,9 @@
-//! The interpreter, a backend that is always available.
+//! The interpreter, the backend that is always available.
 //!
 //! It executes a loop program instruction by instruction. In a data-parallel loop, it takes up to 512 iterations at a
-//! time, called *lanes*. Each instruction processes all lanes in one tight loop before the next instruction is decoded.
-//! Within each lane the order of operations is that of the program, so results have the same bits as without lanes.
-//! Conditions that differ between lanes become masks, which select the active lanes of an instruction.
+//! time, called *lanes*. Each instruction processes all lanes in a tight loop before the next instruction is decoded.
+//! Within each lane, operations run in program order, so results have the same bits as without lanes. Conditions that
+//! differ between lanes become masks, which select the active lanes of an instruction.
 //!
 //! | file | what |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `compute` | instructions on registers |
 //! | `cost` | cost of instructions |
 //! | `access` | loads and stores, bounds |
-//! | `columns`, `memory` | registers of many lanes; elements of storages |
+//! | `columns`, `memory` | registers with many lanes; elements of storages |
 //! | `ints`, `floats` | operations |
 //! | `watch` | conflicts between iterations that may run concurrently |
 
@@ -38,7 +38,7 @@ use passhost_lang::ir::records::kind;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The interpreting backend: exact, deterministic, on any machine.
+/// The interpreting backend: exact and deterministic on any machine.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -59,11 +59,11 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Interpreter;
 
-/// The interpreter with one iteration at a time, even of data-parallel loops; the reference for its results.
+/// The interpreter with one iteration at a time, even in data-parallel loops; the reference for its results.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OneLane;
 
-/// The interpreter with one iteration at a time, following the definition of TIR rather than usual compilers. A
+/// The interpreter with one iteration at a time, following the definition of TIR, not the practice of compilers. A
 /// parallel, vectorized or thread-bound loop whose iterations depend on each other is a
 /// [fault](crate::FaultKind::Race), a `Select` evaluates both of its values, and [`Limits::has_overflowed`] is true
 /// after a signed integer overflowed.
@@ -79,8 +79,8 @@ impl Backend for Watching {
 }
 
 impl Watching {
-    /// Returns true if a watched run of the function can find more than a run of the [`Interpreter`], that is, if
-    /// it has a `Select`, or a loop whose iterations are not proven independent.
+    /// Returns true if a watched run of the function can find more than a run of the [`Interpreter`], that is, if the
+    /// function contains a `Select`, or a loop whose iterations are not proven independent.
     pub fn is_worth_it(func: &Body) -> bool {
         let has_select = func.values().any(|value| value.kind() == kind::SELECT);
         has_select || lower(func).is_ok_and(|program| Watched::of(&program).has_loops())
@@ -127,12 +127,12 @@ impl Interpreted {
     }
 }
 
-/// The parts of a program that calls have executed, by mark.
+/// The executed parts of a program, by mark.
 struct Seen {
     reached: Vec<AtomicBool>,
-    /// For each loop, three bits: it ran with no iteration, with one, and with more.
+    /// Three bits per loop: it ran with no iteration, with one, and with more.
     trips: Vec<AtomicU8>,
-    /// For each mark, true if it is that of a loop whose extent is read from memory.
+    /// For each mark, true for a loop whose extent is read from memory.
     is_counted: Vec<bool>,
 }
 
@@ -153,7 +153,7 @@ impl Seen {
         Seen { reached, trips, is_counted }
     }
 
-    /// Records that statements with this mark are executed.
+    /// Records that statements with a mark are executed.
     fn reach(&self, mark: Mark) {
         if let Some(reached) = mark.and_then(|mark| self.reached.get(mark as usize)) {
             reached.store(true, Ordering::Relaxed);
@@ -169,7 +169,7 @@ impl Seen {
     }
 }
 
-/// Bytes of stack for the statements of one function, which may be nested 1,000 deep.
+/// Bytes of stack for the statements of a function, which may be nested 1,000 levels deep.
 const STACK: usize = 16 << 20;
 /// Nesting depth below which a function does not need its own stack.
 const SHALLOW: usize = 40;

@@ -1,15 +1,13 @@
-//! Watches a run for iterations of a parallel, vectorized or thread-bound loop that depend on each other, and for
-//! overflow of signed integers.
+//! Watches a run for dependent iterations of parallel, vectorized or thread-bound loops, and for signed overflow.
 //!
-//! While such a loop runs, the elements that its iterations read and write are recorded. Two iterations conflict if one
+//! While such a loop runs, the elements read and written by its iterations are recorded. Two iterations conflict if one
 //! reads an element that the other wrote, or changes an element that the other read or wrote. A vectorized loop
-//! executes each statement for all iterations before the next statement, so its iterations conflict only where the
-//! result differs from that of executing one iteration after the other. A write that does not change the value is not a
-//! conflict.
+//! executes each statement for all iterations before the next statement, so its iterations conflict only if the result
+//! differs from that of sequential execution. A write that does not change the value is not a conflict.
 //!
-//! While a function still has blocks, a buffer that it allocates may be moved into the loop. Each iteration then has
-//! its own copy, so only an iteration that reads an element that another iteration wrote conflicts. Threads of a device
-//! are watched only for buffers passed by the caller, because shared memory belongs to one block of threads.
+//! While a function still contains blocks, a buffer that it allocates may be moved into the loop. Each iteration then
+//! has its own copy, so iterations conflict only if one reads an element written by another. Device threads are watched
+//! only for buffers passed by the caller, because shared memory belongs to a single thread block.
 
 use crate::fault::FaultKind;
 use crate::program::{Instr, Loop, LoopKind, Program, Reg, Scalar, can_be_shared, each_instr};
@@ -38,7 +36,7 @@ impl Watched {
         Watched { loops, given: program.given().collect() }
     }
 
-    /// Returns true if a loop has to be watched.
+    /// Returns true if a loop must be watched.
     pub(super) fn has_loops(&self) -> bool {
         !self.loops.is_empty()
     }
@@ -52,16 +50,16 @@ type At = (i64, u64);
 struct Touched {
     /// The last write.
     write: Option<At>,
-    /// The latest reads of the element by two iterations: the first one and the last one that read it.
+    /// The latest reads by the first and by the last iteration that read the element.
     reads: [Option<At>; 2],
 }
 
-/// A watched loop that is being executed.
+/// A running watched loop.
 struct Running {
     var: Reg,
     kind: LoopKind,
     iteration: i64,
-    /// Number of accesses so far in the current iteration.
+    /// Number of accesses in the current iteration.
     accesses: u64,
     elements: HashMap<(u32, i64), Touched>,
     /// Memory that each iteration allocates.
@@ -114,7 +112,7 @@ impl<'p> Watch<'p> {
         }
     }
 
-    /// Records an access to an element, and returns the conflict that it causes, if any.
+    /// Records an access to an element, and returns the resulting conflict, if any.
     pub(super) fn touch(&mut self, program: &Program, touch: Touch) -> Option<FaultKind> {
         let is_given = self.watched.given.contains(&touch.storage);
         let may_be_own = !is_given && program.has_blocks;
@@ -168,7 +166,7 @@ impl Running {
     }
 }
 
-/// Returns true if the exact result of an operation on signed integers does not fit their type.
+/// Returns true if the exact result of a signed operation does not fit the type.
 pub(super) fn overflows(scalar: Scalar, exact: i128) -> bool {
     let Scalar::Int(bits @ (32 | 64)) = scalar else { return false };
     let half = 1i128 << (bits - 1);

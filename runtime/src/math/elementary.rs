@@ -1,8 +1,8 @@
-//! Exponential, hyperbolic tangent and error function of `float32`, written once for all backends.
+//! Exponential, hyperbolic tangent and error function of `float32`, shared by all backends.
 //!
-//! Each is a fixed sequence of [`Steps`]: sums, products and choices that round alike everywhere. The interpreter
-//! applies the steps to numbers; native code emits them as vector instructions. So both give the same bits on every
-//! machine.
+//! Each is a fixed sequence of [`Steps`]: sums, products and choices, which round the same everywhere. The
+//! interpreter applies the steps to numbers; native code emits them as vector instructions. Therefore, both yield
+//! the same bits on every machine.
 //!
 //! | function | largest error, in units of the last place |
 //! |---|---|
@@ -14,7 +14,7 @@
 
 use crate::program::Math;
 
-/// A number so large that its last bit is worth 1: adding a small number to it rounds that to an integer.
+/// A number whose last bit is worth 1, so that adding a small number rounds the small number to an integer.
 pub const LARGE: f32 = 12_582_912.0;
 
 /// The operations on `float32` that a backend provides.
@@ -23,7 +23,7 @@ pub trait Steps {
     type Number: Clone;
     /// An integer.
     type Whole: Clone;
-    /// A truth value.
+    /// A Boolean.
     type Truth;
 
     /// Returns a constant.
@@ -38,7 +38,7 @@ pub trait Steps {
     fn div(&mut self, a: &Self::Number, b: &Self::Number) -> Self::Number;
     /// Returns the absolute value.
     fn abs(&mut self, a: &Self::Number) -> Self::Number;
-    /// Returns `size` with the sign of another number.
+    /// Returns `size` with the sign of `sign`.
     fn with_sign(&mut self, size: &Self::Number, sign: &Self::Number) -> Self::Number;
     /// Returns true if the number is not NaN.
     fn is_number(&mut self, a: &Self::Number) -> Self::Truth;
@@ -48,13 +48,13 @@ pub trait Steps {
     fn choose(&mut self, which: &Self::Truth, yes: &Self::Number, no: &Self::Number) -> Self::Number;
     /// Rounds to the nearest integer, ties to even. The result has fewer than 10 bits.
     fn nearest(&mut self, a: &Self::Number) -> (Self::Number, Self::Whole);
-    /// Splits an integer into its half, rounded down, and the rest.
+    /// Splits an integer into its half, rounded down, and the remainder.
     fn halves(&mut self, n: &Self::Whole) -> [Self::Whole; 2];
     /// Returns `2^n`, for `n` from -126 to 127.
     fn power_of_two(&mut self, n: &Self::Whole) -> Self::Number;
 }
 
-/// Returns the steps of a function, if it is defined here.
+/// Returns the steps of a function if it is defined here.
 pub fn of<S: Steps>(math: Math) -> Option<fn(&mut S, &S::Number) -> S::Number> {
     match math {
         Math::Exp => Some(exp),
@@ -78,11 +78,10 @@ pub fn exp<S: Steps>(s: &mut S, x: &S::Number) -> S::Number {
     s.choose(&is_number, &power, x)
 }
 
-/// Returns `e^x` for -104 to 89, as `2^n * e^r`, where the absolute value of `r` is at most half of the logarithm
-/// of 2.
+/// Returns `e^x` for `x` from -104 to 89, as `2^n * e^r`, where the absolute value of `r` is at most half of ln 2.
 fn exp_of_number<S: Steps>(s: &mut S, x: &S::Number) -> S::Number {
     const FACTORS: [f32; 5] = [0.5, 0.166_665_73, 0.041_666_362, 0.008_363_776, 0.001_394_216_1];
-    // The logarithm of 2 as two numbers; the first has so few bits that its product with n is exact.
+    // ln 2 as two numbers; the first has so few bits that its product with n is exact.
     let [per_power, upper, lower, one] =
         [std::f32::consts::LOG2_E, 0.693_359_4, -2.121_944_4e-4, 1.0].map(|number| s.number(number));
     let powers = s.mul(x, &per_power);
@@ -95,7 +94,7 @@ fn exp_of_number<S: Steps>(s: &mut S, x: &S::Number) -> S::Number {
     let square = s.mul(&square, &rest);
     let sum = s.add(&square, &rest);
     let sum = s.add(&sum, &one);
-    // In two steps, because 2^n may be out of the range of normal numbers.
+    // In two steps, because 2^n may be subnormal or infinite.
     let halves = s.halves(&whole).map(|half| s.power_of_two(&half));
     let half = s.mul(&sum, &halves[0]);
     s.mul(&half, &halves[1])
@@ -112,7 +111,7 @@ pub fn tanh<S: Steps>(s: &mut S, x: &S::Number) -> S::Number {
     let small = s.mul(&square, &small);
     let small = s.mul(&size, &small);
     let small = s.add(&size, &small);
-    // For others, it is 1 - 2 / (e^2x + 1).
+    // For larger values, the result is 1 - 2 / (e^2x + 1).
     let twice = s.mul(&size, &two);
     let power = exp(s, &twice);
     let sum = s.add(&power, &one);
@@ -156,7 +155,7 @@ pub fn erf<S: Steps>(s: &mut S, x: &S::Number) -> S::Number {
     s.with_sign(&size, x)
 }
 
-/// Evaluates a polynomial whose coefficients are given from the lowest power to the highest.
+/// Evaluates a polynomial, given its coefficients from the lowest power to the highest.
 fn polynomial<S: Steps>(s: &mut S, x: &S::Number, factors: &[f32]) -> S::Number {
     let mut rest = factors.iter().rev();
     let first = s.number(rest.next().copied().unwrap_or_default());
@@ -166,7 +165,7 @@ fn polynomial<S: Steps>(s: &mut S, x: &S::Number, factors: &[f32]) -> S::Number 
     })
 }
 
-/// The steps for a single number.
+/// The steps on a single number.
 pub(super) struct OfOne;
 
 impl Steps for OfOne {

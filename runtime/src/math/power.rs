@@ -1,10 +1,10 @@
-//! Powers of `float32`, computed in `float64`, written once for all backends.
+//! Powers of `float32`, computed in `float64`; shared by all backends.
 //!
 //! The largest error is 0.51 units of the last place. Special numbers follow the C standard.
 
 use super::elementary::{OfOne, Steps};
 
-/// The operations on `float64` that a backend provides, besides those on `float32`.
+/// The operations on `float64` that a backend provides in addition to those on `float32`.
 pub trait WideSteps: Steps {
     /// A number of `float64`.
     type Wide: Clone;
@@ -31,14 +31,14 @@ pub trait WideSteps: Steps {
     fn wide_nearest(&mut self, a: &Self::Wide) -> (Self::Wide, Self::Whole);
     /// Returns `2^n`, for `n` from -1022 to 1023.
     fn wide_power_of_two(&mut self, n: &Self::Whole) -> Self::Wide;
-    /// Splits a positive normal number into `n` and `m` so that it equals `2^n * m`, and `m` lies roughly between the
-    /// square roots of 0.5 and 2. For other numbers, `n` and `m` are arbitrary, but not NaN.
+    /// Splits a positive normal number into `2^n * m`, where `m` lies roughly between the square roots of 0.5 and 2.
+    /// For other numbers, `n` and `m` are arbitrary but not NaN.
     fn parts(&mut self, a: &Self::Wide) -> (Self::Wide, Self::Wide);
 }
 
-/// A number so large that its last bit is worth 1: adding a small number to it rounds that to an integer.
+/// A number whose last bit is worth 1, so that adding a small number rounds the small number to an integer.
 pub const WIDE_LARGE: f64 = 6_755_399_441_055_744.0;
-/// The bits of about the square root of 0.5.
+/// The bits of approximately the square root of 0.5.
 pub const ROOT_OF_HALF: i64 = 0x3fe6_a09e_0000_0000;
 
 /// Returns `x^y`.
@@ -49,7 +49,7 @@ pub fn pow<S: WideSteps>(s: &mut S, x: &S::Number, y: &S::Number) -> S::Number {
     let [is_whole, is_even] = whole_and_even(s, y);
     let signed = s.with_sign(&power, x);
     let of_whole = s.choose(&is_even, &power, &signed);
-    // A negative number has only integer powers; -0 and negative infinity have others, too.
+    // A negative number has only integer powers; -0 and negative infinity also have others.
     let [is_finite, is_negative] = [s.less(&minus, x), s.less(x, &zero)];
     let of_finite = s.choose(&is_finite, &nan, &power);
     let of_other = s.choose(&is_negative, &of_finite, &power);
@@ -73,7 +73,8 @@ fn is_zero<S: Steps>(s: &mut S, number: &S::Number) -> S::Truth {
     s.less(&size, &least)
 }
 
-/// Returns two flags: true if a number is an integer, and true if it is an even one. Both are true for infinities.
+/// Returns two flags: whether a number is an integer, and whether it is an even integer. Both are true for
+/// infinities.
 fn whole_and_even<S: WideSteps>(s: &mut S, y: &S::Number) -> [S::Truth; 2] {
     // From 2^25 on, all floats are even.
     let (size, most) = (s.abs(y), s.number(33_554_432.0));
@@ -91,7 +92,7 @@ fn whole_and_even<S: WideSteps>(s: &mut S, y: &S::Number) -> [S::Truth; 2] {
 
 /// Returns the power of a nonnegative number, except for cases such as `1^inf` and `0^0`.
 fn of_size<S: WideSteps>(s: &mut S, size: &S::Number, y: &S::Number) -> S::Number {
-    // Exponents beyond this limit give the same powers: 0, 1, or infinity.
+    // Exponents beyond this limit yield the same powers: 0, 1 or infinity.
     let (of_y, most) = (s.abs(y), s.number(1e30));
     let (is_small, largest) = (s.less(&of_y, &most), s.with_sign(&most, y));
     let y = s.choose(&is_small, y, &largest);
@@ -152,7 +153,7 @@ fn exp2<S: WideSteps>(s: &mut S, x: &S::Wide) -> S::Wide {
     s.wide_mul(&sum, &power)
 }
 
-/// Evaluates a polynomial whose coefficients are given from the lowest power to the highest.
+/// Evaluates a polynomial, given its coefficients from the lowest power to the highest.
 fn polynomial<S: WideSteps>(s: &mut S, x: &S::Wide, factors: &[f64]) -> S::Wide {
     let mut rest = factors.iter().rev();
     let first = s.wide(rest.next().copied().unwrap_or_default());

@@ -1,13 +1,13 @@
-//! Linear forms of integer registers.
+//! Linear forms over integer registers.
 
 use super::Reg;
 
-/// A constant plus registers times constants. Arithmetic has 64 bits and wraps around.
+/// A constant plus registers times constants. Arithmetic is 64-bit and wraps around.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Affine {
     /// The constant.
     pub constant: i64,
-    /// Registers in order, each once, with nonzero factors.
+    /// Distinct registers in order, with nonzero factors.
     pub terms: Vec<(Reg, i64)>,
 }
 
@@ -29,7 +29,7 @@ impl Affine {
         self.terms.is_empty().then_some(self.constant)
     }
 
-    /// Returns the register if the form consists only of it.
+    /// Returns the register if the form is a single register.
     pub fn as_reg(&self) -> Option<Reg> {
         match self.terms[..] {
             [(reg, 1)] if self.constant == 0 => Some(reg),

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 /// Maximum number of comparisons in one condition.
 const MOST: usize = 64;
 
-/// Returns the forms that are less than 0 if a condition holds, provided that the condition consists of a few such
-/// comparisons. `form` expresses an integer register in terms of others.
+/// Returns the forms that are less than 0 if a condition holds, if it consists of a few such comparisons. `form`
+/// expresses an integer register in terms of others.
 pub(super) fn less_than_zero(
     cond: Reg,
     defined: &HashMap<Reg, &Instr>,

@@ -1,6 +1,6 @@
 //! Moves loop-invariant computations out of loops.
 //!
-//! Only instructions that cannot fail are moved, and none is moved to a place between loops that run together.
+//! Moves only instructions that cannot fail, and never to a place between loops that run together.
 
 use super::{Instr, Loop, Program, Reg, each_instr};
 use std::collections::BTreeSet;
@@ -54,7 +54,7 @@ fn out_of(of: &mut Loop, together: u8, inside: &mut BTreeSet<Reg>) -> Vec<Instr>
     out
 }
 
-/// Returns the result of an instruction that cannot fail and depends on nothing inside the loop.
+/// Returns the result register of a loop-invariant instruction that cannot fail.
 fn moved(instr: &Instr, inside: &BTreeSet<Reg>) -> Option<Reg> {
     let outside = |regs: &[Reg]| regs.iter().all(|reg| !inside.contains(reg));
     match instr {

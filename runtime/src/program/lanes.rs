@@ -1,18 +1,18 @@
 //! Finds data-parallel loops, whose iterations can run at the same time.
 //!
-//! A loop is data-parallel if its body does the same in each iteration (no `while`, no jumps, no allocation, inner
-//! loops of the same length), and no iteration touches an element that another one writes. For each memory that the
-//! body writes, all accesses to it must have one dimension, or the position as a whole, of the form `c * var + rest`.
-//! In all these indices, `c` is the same, and `rest` consists of loop invariants, constants, and inner loop variables
-//! that together stay below `c`. The order within one iteration is kept, so results have the same bits. Registers
-//! within a loop have greater numbers than its variable, because they were created after it.
+//! A loop is data-parallel if its body executes the same instructions in each iteration (no `while`, no jumps, no
+//! allocation, inner loops of the same length), and no iteration accesses an element that another iteration writes.
+//! For each memory that the body writes, all accesses must have a dimension, or the whole position, of the form `c *
+//! var + rest`, with the same `c` everywhere, and a `rest` of loop invariants, constants, and inner loop variables
+//! that together stay below `c`. The order within an iteration is kept, so results have the same bits. Registers
+//! within a loop have greater numbers than its variable, because they were created later.
 
 use super::{Access, Affine, Buffer, Instr, Loop, Program, Reg};
 use std::collections::BTreeMap;
 
 /// Maximum number of loops that run together.
 const MOST_LOOPS: usize = 3;
-/// Minimum number of iterations of an inner loop that runs efficiently on its own.
+/// Minimum trip count of an inner loop that runs efficiently on its own.
 const LONG: i64 = 16;
 
 /// Marks the loops of a program.
@@ -73,8 +73,8 @@ fn only_loop(body: &[Instr]) -> Option<&Loop> {
     }
 }
 
-/// Returns true if all stores are in long parallel inner loops. Running these in lanes is then better than running the
-/// outer loops.
+/// Returns true if all stores are in long parallel inner loops. It is then better to run these in lanes than the outer
+/// loops.
 fn inner_loops_suffice(body: &[Instr], buffers: &[Buffer]) -> bool {
     let mut stores = 0;
     let fine = body.iter().all(|instr| match instr {
@@ -93,7 +93,7 @@ fn inner_loops_suffice(body: &[Instr], buffers: &[Buffer]) -> bool {
     fine && stores > 0
 }
 
-/// Returns true if threads can share the iterations of a loop, because no iteration accesses elements that another
+/// Returns true if threads can share the iterations of a loop, that is, if no iteration accesses elements that another
 /// iteration writes. Memory that the body allocates is private to each thread.
 pub fn can_be_shared(of: &Loop, buffers: &[Buffer]) -> bool {
     let seen = Seen { by_threads: true, ..Seen::default() };
@@ -139,7 +139,7 @@ fn is_apart<'p>(of: &'p Loop, buffers: &'p [Buffer], mut seen: Seen<'p>) -> bool
 }
 
 impl<'p> Seen<'p> {
-    /// Returns true if the body of a loop does the same in each iteration.
+    /// Returns true if the body of a loop executes the same instructions in each iteration.
     fn list(&mut self, list: &'p [Instr], var: Reg, buffers: &[Buffer]) -> bool {
         let by_threads = self.by_threads;
         let outer = |form: &Affine| by_threads || form.terms.iter().all(|(reg, _)| *reg < var);
@@ -177,8 +177,8 @@ impl<'p> Seen<'p> {
     }
 }
 
-/// Returns true if no two of the forms, of one or several accesses, are ever equal in different iterations of the loop
-/// of `var`.
+/// Returns true if no two of the forms, of one or more accesses, are equal in different iterations of the loop over
+/// `var`.
 fn are_apart(forms: &[&Affine], var: Reg, ranges: &BTreeMap<Reg, (i128, i128)>) -> bool {
     let outer = |form: &Affine| form.terms.iter().filter(|(reg, _)| *reg < var).copied().collect::<Vec<(Reg, i64)>>();
     let (factor, same) = (forms[0].factor(var), outer(forms[0]));
@@ -199,8 +199,8 @@ fn are_apart(forms: &[&Affine], var: Reg, ranges: &BTreeMap<Reg, (i128, i128)>) 
 }
 
 impl Buffer {
-    /// Returns true if different indices are different elements, that is, if each stride is at least the reach of
-    /// the dimensions after it.
+    /// Returns true if different indices denote different elements, that is, if each stride is at least the reach of
+    /// the later dimensions.
     pub fn is_distinct(&self) -> bool {
         let dims = self.strides.iter().zip(&self.shape).rev();
         let mut reach = Affine::from(1);
@@ -208,7 +208,7 @@ impl Buffer {
             let known = stride == &reach
                 || stride.as_constant().zip(reach.as_constant()).is_some_and(|(stride, reach)| stride >= reach);
             if !known {
-                // Strides that are products of extents are those of a compact buffer.
+                // If the strides are products of extents, the buffer is compact.
                 return self.is_compact;
             }
             reach = match (stride.as_constant(), extent.as_constant()) {

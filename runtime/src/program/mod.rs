@@ -1,9 +1,9 @@
 //! PrimFuncs as loop programs, which every backend executes.
 //!
 //! A [`Program`] has typed registers, buffers over storages, and instructions with structured control flow. Every
-//! linear integer form (an index, a start, an extent) is an [`Affine`] over registers, so a backend can reduce it
-//! to increments. Below is a matrix product whose loops `i` and `j` are data-parallel (`lanes 2`: this loop and the
-//! next one):
+//! linear integer form (an index, a start, an extent) is an [`Affine`] over registers, so a backend can strength-reduce
+//! it to increments. In this matrix product, the loops `i` and `j` are data-parallel (`lanes 2`: this loop and the
+//! next):
 //!
 //! ```text
 //! %3 = Int(0)
@@ -26,16 +26,16 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `affine`, `scalar` | linear forms; data types and operations of registers |
+//! | `affine`, `scalar` | linear forms; register data types and operations |
 //! | `conditions` | facts that follow from conditions |
 //! | `print` | the text above |
 //! | `walk` | traversal of nested instructions |
 //! | `lower` | lowering of PrimFuncs |
 //! | `lanes` | detection of data-parallel loops |
-//! | `hoist` | moving loop invariants before the loop |
+//! | `hoist` | loop-invariant code motion |
 //! | `written` | proof that memory is read only after it was written |
-//! | `operations` | number of float operations |
-//! | `positions` | parameters that decide positions and extents |
+//! | `operations` | the number of float operations |
+//! | `positions` | parameters that determine positions and extents |
 
 mod affine;
 mod conditions;
@@ -61,7 +61,7 @@ pub use passhost_lang::scalar::{Binary, Math, Scalar, Unary};
 use passhost_lang::ir::Dim;
 use std::collections::BTreeMap;
 
-/// A register, written by one instruction, or by an [`Instr::Copy`] at the end of each of two branches.
+/// A register. It is written by one instruction, or by an [`Instr::Copy`] at the end of each of two branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reg(
     /// Number of the register.
@@ -69,7 +69,7 @@ pub struct Reg(
 );
 
 impl Reg {
-    /// Returns its number.
+    /// Returns the number as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -78,24 +78,24 @@ impl Reg {
 /// A PrimFunc as a loop program.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// Name of the function, if it has one.
+    /// Name of the function; may be empty.
     pub name: String,
     /// Parameters in order.
     pub params: Vec<Param>,
     /// Data type of each register.
     pub registers: Vec<Scalar>,
-    /// Memory: one storage for each buffer parameter, and one for each allocation.
+    /// Memory: one storage per buffer parameter and per allocation.
     pub storages: Vec<Storage>,
     /// Views of storages.
     pub buffers: Vec<Buffer>,
-    /// Shape variables that parameters bind.
+    /// Shape variables bound by parameters.
     pub symbols: Vec<Symbol>,
     /// Statements and blocks, for messages.
     pub places: Vec<String>,
-    /// The first statement of each part that is executed only if a condition holds or a loop has iterations. Empty
-    /// for parts that are proven never to be executed.
+    /// The first statement of each part that is executed only if a condition holds or a loop has iterations. Empty for
+    /// parts that provably never run.
     pub marks: Vec<String>,
-    /// Names of loops by their variables, for messages.
+    /// Loop names by variable, for messages.
     pub loops: BTreeMap<Reg, String>,
     /// True if the function has blocks; the buffers that it allocates may then still be moved.
     pub has_blocks: bool,
@@ -104,7 +104,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Returns true if both programs are equal except for the names of the functions.
+    /// Returns true if both programs are equal up to the function name.
     pub fn executes_same(&self, other: &Program) -> bool {
         let Program { params, registers, storages, buffers, symbols, places, body, .. } = self;
         (params, registers, storages) == (&other.params, &other.registers, &other.storages)
@@ -132,7 +132,7 @@ impl Program {
 pub struct Param {
     /// Name of the parameter.
     pub name: String,
-    /// Number of the variable that represents it in shapes, if it is a scalar.
+    /// For a scalar, the number of its variable in shapes.
     pub symbol: Option<u32>,
     /// Kind of the parameter.
     pub kind: ParamKind,
@@ -161,9 +161,9 @@ pub struct TensorParam {
     pub dtype: passhost_lang::ir::DType,
     /// The extents.
     pub shape: Vec<Dim>,
-    /// The strides that the function requires; if empty, the tensor must be compact.
+    /// The required strides; if empty, the tensor must be compact.
     pub strides: Vec<Dim>,
-    /// The offset that the function requires.
+    /// The required offset.
     pub offset: Dim,
 }
 
@@ -174,16 +174,16 @@ pub struct Symbol {
     pub id: u32,
     /// Name of the variable.
     pub name: String,
-    /// The register that receives its value.
+    /// The register that receives the value.
     pub reg: Reg,
 }
 
 /// A piece of memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Storage {
-    /// Name of the buffer for which it was created.
+    /// Name of the buffer that it was created for.
     pub name: String,
-    /// True if an instruction writes to it.
+    /// True if an instruction writes to the storage.
     pub is_written: bool,
 }
 
@@ -204,11 +204,11 @@ pub struct Buffer {
     pub strides: Vec<Affine>,
     /// Position of the first element.
     pub offset: Affine,
-    /// True if the strides are those of the shape, without gaps.
+    /// True if the strides follow from the shape, without gaps.
     pub is_compact: bool,
-    /// True if it is declared over other memory, with one dimension and from its start. If so, all elements of the
-    /// memory belong to the buffer, even beyond its extent, because TVM's FlattenBuffer does not add the offset of a
-    /// buffer to its extent.
+    /// True for a one-dimensional buffer declared over the start of other memory. All elements of the memory then
+    /// belong to the buffer, even beyond its extent, because TVM's FlattenBuffer does not add the offset of a buffer to
+    /// its extent.
     pub is_flat: bool,
 }
 
@@ -221,14 +221,13 @@ pub struct Access {
     pub offset: Affine,
     /// The index in each dimension.
     pub index: Vec<Affine>,
-    /// Dimensions whose index may be outside of the extent. The indices of all other dimensions are proven to be within
-    /// it.
+    /// Dimensions whose index may be out of bounds. All other indices are proven to be in bounds.
     pub checked: Vec<u8>,
     /// The statement, in [`Program::places`].
     pub place: u32,
 }
 
-/// A constant number. Two floats are equal if they have the same bits: 0.0 is not -0.0.
+/// A constant. Floats are compared by their bits: 0.0 is not -0.0.
 #[derive(Clone, Copy, Debug)]
 pub enum Literal {
     /// The value of an integer or `bool` register.
@@ -254,7 +253,7 @@ pub struct Loop {
     pub var: Reg,
     /// The first value of the variable.
     pub min: Affine,
-    /// Number of iterations; none if it is 0 or less.
+    /// Number of iterations; none if this is 0 or less.
     pub extent: Affine,
     /// The instructions of an iteration.
     pub body: Vec<Instr>,
@@ -264,14 +263,14 @@ pub struct Loop {
     pub lanes: u8,
     /// The requested execution, such as `parallel` or `vectorized`.
     pub kind: LoopKind,
-    /// Mark of its body in [`Program::marks`].
+    /// Mark of the body in [`Program::marks`].
     pub mark: Mark,
 }
 
-/// An index into [`Program::marks`]; `None` for code that is executed whenever the statement around it is.
+/// An index into [`Program::marks`]; `None` for code that is executed whenever its enclosing statement is.
 pub type Mark = Option<u32>;
 
-/// A record of the values of the condition of a choice that computes both values.
+/// Records the values of the condition of a choice that computes both values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
     /// The condition.
@@ -307,9 +306,9 @@ pub enum Instr {
     Affine { dst: Reg, form: Affine },
     /// Applies an operation to one register, computed in the type of `a` (for a cast, in the type of `dst`).
     Unary { op: Unary, dst: Reg, a: Reg },
-    /// Applies an operation to two registers of one type. Integer division by zero is a fault at `place`.
+    /// Applies an operation to two registers of the same type. Integer division by zero is a fault at `place`.
     Binary { op: Binary, dst: Reg, a: Reg, b: Reg, place: u32 },
-    /// Computes `a * b + c` of floats, rounded once.
+    /// Computes `a * b + c` for floats, rounded once.
     MulAdd { dst: Reg, a: Reg, b: Reg, c: Reg },
     /// Copies one of two registers.
     Select { dst: Reg, cond: Reg, then: Reg, otherwise: Reg },
@@ -321,11 +320,11 @@ pub enum Instr {
     Load { dst: Reg, access: Access },
     /// Writes an element.
     Store { src: Reg, access: Access },
-    /// Fails unless a form is within a range, such as that of a block iterator.
+    /// Fails unless a form is within a range, such as the range of a block iterator.
     Check { what: String, form: Affine, min: Affine, extent: Affine, place: u32 },
     /// Executes one of two lists.
     If { cond: Reg, then: Vec<Instr>, otherwise: Vec<Instr>, marks: [Mark; 2] },
-    /// Executes a loop of known length.
+    /// Executes a counted loop.
     For(Box<Loop>),
     /// Repeats `head` and `body` as long as `cond` holds after `head`.
     While { head: Vec<Instr>, cond: Reg, body: Vec<Instr>, mark: Mark },
@@ -335,7 +334,7 @@ pub enum Instr {
     Continue,
     /// Ends the function.
     Return(Option<Reg>),
-    /// Allocates as many elements as the product of the factors.
+    /// Allocates memory; the number of elements is the product of the factors.
     Allocate { storage: u32, element: Scalar, factors: Vec<Affine>, place: u32 },
     /// Fails unless the condition holds.
     Assert { cond: Reg, message: String, place: u32 },

@@ -4,31 +4,31 @@ use super::conditions::less_than_zero;
 use super::{Affine, Binary, Instr, Literal, Loop, Program, Reg, Unary, each_instr};
 use std::collections::{BTreeSet, HashMap};
 
-/// Returns the number of float operations of a call, given the values of some registers. An operation on two
-/// numbers is one, as is a function of one number; a fused multiply-add is two. A branch counts in proportion to
-/// how often its condition holds, if that can be computed from a few thousand iterations of the loops around it,
-/// for example at the end of a row that is not a multiple of the tile. For other branches, the longer one counts.
-/// `None` if the number of iterations of a loop is unknown.
+/// Returns the number of float operations of a call, given the values of some registers. Binary operations and
+/// unary functions count as one, a fused multiply-add as two. A branch counts in proportion to how often its
+/// condition holds, if this can be computed from a few thousand iterations of the enclosing loops, for example at
+/// the end of a row that is not a multiple of the tile. Otherwise, the longer branch counts. `None` if a trip
+/// count is unknown.
 pub fn float_operations(program: &Program, known: &[(Reg, i64)]) -> Option<u64> {
     let mut defined = HashMap::new();
     each_instr(&program.body, &mut |instr| defined.extend(instr.written().map(|reg| (reg, instr))));
     let (loops, holding) = (Vec::new(), Vec::new());
     let mut count = Count { program, known: known.iter().copied().collect(), defined, loops, holding };
-    // Branches add fractions, so the sum is rounded.
+    // Branches contribute fractions, so the sum is rounded.
     count.of(&program.body).map(|operations| operations.round() as u64)
 }
 
-/// Maximum number of combinations of loop variables that are tried.
+/// Maximum number of loop variable combinations to try.
 const MOST_TRIED: i64 = 1 << 12;
 
-/// Maximum number of steps from a condition back to the loop variables on which it depends.
+/// Maximum number of steps from a condition back to the loop variables that it depends on.
 const STEPS: u32 = 8;
 
 struct Count<'p> {
     program: &'p Program,
     known: HashMap<Reg, i64>,
     defined: HashMap<Reg, &'p Instr>,
-    /// The enclosing loops: variable, first value and extent of each.
+    /// The enclosing loops, each with variable, first value and extent.
     loops: Vec<(Reg, i64, i64)>,
     /// Forms that are less than 0 in the enclosing branches.
     holding: Vec<Affine>,
@@ -87,7 +87,7 @@ impl<'p> Count<'p> {
         Some(share.map_or(then.max(otherwise), |share| then * share + otherwise * (1.0 - share)))
     }
 
-    /// Returns the fraction of the iterations that reach a place in which these forms are less than 0.
+    /// Returns the fraction of the iterations at the current place in which all `forms` are less than 0.
     fn share(&self, forms: &[Affine]) -> Option<f64> {
         let all: Vec<&Affine> = self.holding.iter().chain(forms).collect();
         let regs: BTreeSet<Reg> = all.iter().flat_map(|form| form.terms.iter().map(|(reg, _)| *reg)).collect();
@@ -139,7 +139,7 @@ impl<'p> Count<'p> {
         }
     }
 
-    /// Returns true if the type of `to` can hold every integer of the type of `from`.
+    /// Returns true if the type of `to` can represent every integer of the type of `from`.
     fn keeps(&self, from: Reg, to: Reg) -> bool {
         let [(least, most), (low, high)] = [from, to].map(|reg| self.program.registers[reg.index()].range());
         !self.is_float(from) && !self.is_float(to) && low <= least && most <= high

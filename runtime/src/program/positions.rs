@@ -1,10 +1,10 @@
-//! Finds the parameters that determine positions of elements or numbers of iterations. The integers in these parameters
-//! must be small, whereas integers in other parameters may have any value.
+//! Finds the parameters that determine element positions or trip counts. The integers in these parameters must be
+//! small; integers in other parameters may have any value.
 
 use super::{Affine, Instr, ParamKind, Program, Reg, each_instr};
 use std::collections::{BTreeSet, HashMap};
 
-/// Returns the numbers of the parameters whose integers reach an index, an extent or the condition of a `while`.
+/// Returns the positions of the parameters whose integers reach an index, an extent or a `while` condition.
 pub fn positions(program: &Program) -> BTreeSet<usize> {
     let mut flow = Flow::default();
     for (at, param) in program.params.iter().enumerate() {
@@ -14,7 +14,7 @@ pub fn positions(program: &Program) -> BTreeSet<usize> {
             ParamKind::Handle { storage } => drop(flow.memory.insert(*storage, BTreeSet::from([at]))),
         }
     }
-    // A value written in one iteration of a loop may be read in the next iteration.
+    // A value written in one iteration may be read in the next.
     loop {
         let before = flow.size();
         each_instr(&program.body, &mut |instr| flow.through(program, instr));
@@ -24,7 +24,7 @@ pub fn positions(program: &Program) -> BTreeSet<usize> {
     }
 }
 
-/// Returns the registers whose values are read from memory, or computed from such values.
+/// Returns the registers whose values are loaded from memory or computed from loaded values.
 pub fn from_memory(program: &Program) -> BTreeSet<Reg> {
     let mut out = BTreeSet::new();
     each_instr(&program.body, &mut |instr| {
@@ -44,7 +44,7 @@ pub fn from_memory(program: &Program) -> BTreeSet<Reg> {
     out
 }
 
-/// The parameters whose values reach each register and storage.
+/// The parameters whose values flow into each register and storage.
 #[derive(Default)]
 struct Flow {
     registers: HashMap<Reg, BTreeSet<usize>>,

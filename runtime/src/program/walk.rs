@@ -3,7 +3,7 @@
 use super::{Instr, Reg};
 
 impl Instr {
-    /// Returns the two nested lists; a list is empty if the instruction has fewer than two.
+    /// Returns the two nested lists of the instruction; missing lists are empty.
     pub fn lists(&self) -> [&[Instr]; 2] {
         match self {
             Instr::For(of) => [&of.body, &[]],
@@ -22,7 +22,7 @@ impl Instr {
         }
     }
 
-    /// Returns the register that the instruction itself writes; for a loop, its variable.
+    /// Returns the register written by the instruction itself; for a loop, its variable.
     pub fn written(&self) -> Option<Reg> {
         match self {
             Instr::Const { dst, .. }

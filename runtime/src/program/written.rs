@@ -1,18 +1,17 @@
-//! Proves that a program reads only memory that was written before, and writes all of its results.
+//! Proves that a program reads only memory that it has written, and writes all its results.
 //!
-//! Each store is a fact: an element was written. At the end of a loop, the facts of its body become facts of all
-//! iterations, with a run of elements for each loop. A load is proven if an earlier fact has the same elements. The
-//! facts of a branch remain valid after it in two cases. In one, the branch is the first iteration of a reduction,
-//! which initializes the elements that the others add to. In the other case, the facts are kept together with the
-//! condition, because a tile that is cut off at the end of a buffer is initialized and read under the same condition.
-//! After all loops of the tile, the run is cut at the end of the buffer. A fused loop counts as the loops from which it
-//! was fused.
+//! Each store is a fact: an element was written. At the end of a loop, the facts of its body become facts about all
+//! iterations, with a run of elements per loop. A load is proven if an earlier fact covers its elements. The facts of a
+//! branch remain valid after it in two cases. In the first case, the branch is the first iteration of a reduction,
+//! which initializes the elements that later iterations add to. In the second case, the facts are kept together with
+//! the condition, because a tile cut off at the end of a buffer is initialized and read under the same condition. After
+//! all loops of the tile, the run is cut at the end of the buffer. A fused loop counts as its original loops.
 
 use super::conditions::less_than_zero;
 use super::{Access, Affine, Binary, Instr, Literal, Loop, ParamKind, Program, Reg, Scalar, Unary, each_instr};
 use std::collections::{BTreeSet, HashMap};
 
-/// Elements that are known to be written: a first position, and nested runs from there, each with a step and a length.
+/// Elements known to be written: a first position, and nested runs from there, each with a step and a length.
 #[derive(Clone, PartialEq)]
 struct Written {
     storage: u32,
@@ -23,7 +22,7 @@ struct Written {
 }
 
 /// The condition that a form is less than 0. Some variables of the form may have become runs; for each of them, `gone`
-/// has its factors in the form and in the position, its first value, and its extent.
+/// contains its factors in the form and in the position, its first value, and its extent.
 #[derive(Clone, Default, PartialEq)]
 struct Condition {
     form: Affine,
@@ -35,7 +34,7 @@ struct Condition {
 enum Around {
     /// A loop: its variable, first value and extent.
     Loop(Reg, i64, i64),
-    /// A branch in which these forms are less than 0.
+    /// A branch in which the given forms are less than 0.
     Branch(Vec<Affine>),
     /// A loop with an unknown extent, or a branch with an unknown condition.
     Unknown,
@@ -51,9 +50,9 @@ struct Reads<'p> {
     /// For each storage of constant size, its number of elements and the number of bytes of an element.
     sizes: Vec<Option<i64>>,
     bytes: Vec<u64>,
-    /// Number of loops and branches around the allocation of each storage. Each iteration allocates new memory.
+    /// Number of loops and branches around the allocation of each storage. Each iteration allocates anew.
     allocated_in: Vec<usize>,
-    /// Storages with an element that may be read before it is written.
+    /// Storages in which an element may be read before it is written.
     unproven: BTreeSet<u32>,
     /// True if later instructions may not be executed.
     jumps: bool,
@@ -62,9 +61,9 @@ struct Reads<'p> {
 /// The proven facts about the memory of a program.
 #[derive(Clone, Debug)]
 pub struct Proven {
-    /// Results and allocations with an element that may be read before it is written.
+    /// Results and allocations in which an element may be read before it is written.
     unproven: BTreeSet<u32>,
-    /// Positions of the parameters all of whose elements are written.
+    /// Positions of the parameters that are completely written.
     whole: BTreeSet<usize>,
 }
 
@@ -85,17 +84,17 @@ impl Proven {
         Proven { whole, unproven: if reads.jumps { all.collect() } else { reads.unproven } }
     }
 
-    /// Returns true if the program writes each element of its results and allocations before it reads it.
+    /// Returns true if the program writes each element of its results and allocations before reading it.
     pub fn reads_what_it_wrote(&self) -> bool {
         self.unproven.is_empty()
     }
 
-    /// Returns true if the program writes each element of one storage before it reads it.
+    /// Returns true if the program writes each element of a storage before reading it.
     pub fn reads_what_it_wrote_to(&self, storage: u32) -> bool {
         !self.unproven.contains(&storage)
     }
 
-    /// Returns true if a successful call has written all elements of a parameter, each before it is read.
+    /// Returns true if a successful call writes all elements of a parameter, each before it is read.
     pub fn writes_all(&self, param: usize) -> bool {
         self.whole.contains(&param)
     }
@@ -191,7 +190,7 @@ impl<'p> Reads<'p> {
         }
     }
 
-    /// Returns true if an access counts positions in the same elements as the size of its memory.
+    /// Returns true if positions of an access and the size of its memory are in the same elements.
     fn counts_elements(&self, access: &Access) -> bool {
         let buffer = &self.program.buffers[access.buffer as usize];
         buffer.element.bytes() == self.bytes[buffer.storage as usize]
@@ -203,8 +202,8 @@ impl<'p> Reads<'p> {
         self.around.pop();
     }
 
-    /// Updates the facts from a branch at its end: they are kept together with the condition of the branch if that is
-    /// known, and dropped otherwise.
+    /// Updates the facts of a branch at its end: keeps them together with the branch condition if it is known,
+    /// otherwise drops them.
     fn under(&mut self, forms: Option<Vec<Affine>>, new: usize) {
         let Some(forms) = forms else { return self.facts.truncate(new) };
         for fact in &mut self.facts[new..] {
@@ -237,8 +236,8 @@ impl<'p> Reads<'p> {
         self.facts.extend(all);
     }
 
-    /// Extends a fact over the parts of a fused loop variable. The parts are like the digits of a number, so that
-    /// the iterations together go through all their combinations.
+    /// Extends a fact over the parts of a fused loop variable. The parts are like digits of a number, so the iterations
+    /// together take all their combinations.
     fn over_parts(&self, mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
         let of_conditions = fact.conditions.iter().flat_map(|condition| &condition.form.terms);
         let regs = fact.base.terms.iter().chain(of_conditions).map(|(reg, _)| *reg);
@@ -261,7 +260,7 @@ impl<'p> Reads<'p> {
         is_all.then_some(fact)
     }
 
-    /// Analyzes a register that is a part of a loop variable. Returns the number of iterations after which it
+    /// Analyzes a register that is a digit of a loop variable. Returns the number of iterations after which it
     /// increases, its number of values, and the register.
     fn part(&self, reg: Reg, var: Reg, extent: i64, depth: u32) -> Option<(i64, i64, Reg)> {
         if reg == var {
@@ -306,9 +305,9 @@ impl<'p> Reads<'p> {
         fact.base.constant == 0 && fact.base.terms.is_empty() && size == Some(n) && fact.conditions.is_empty()
     }
 
-    /// Returns true if a fact includes the element at a position.
+    /// Returns true if a fact covers the element at a position.
     fn has(&self, fact: &Written, position: &Affine) -> bool {
-        // Each access checks that its position is within the memory.
+        // Each access checks its bounds.
         if self.is_all(fact) {
             return true;
         }
@@ -342,9 +341,9 @@ impl<'p> Reads<'p> {
         }
     }
 
-    /// Returns true if a condition holds only in the first iteration of some loops. The new facts of its branch
-    /// must not depend on these loops; the code within the loops must do the same in all iterations, and the memory
-    /// must be allocated before them.
+    /// Returns true if a condition holds only in the first iteration of some loops. The new facts of its branch must
+    /// not depend on these loops; the loops must execute the same code in all iterations, and the memory must be
+    /// allocated before them.
     fn is_first(&self, cond: Reg, new: usize) -> bool {
         match self.defined.get(&cond) {
             Some(Instr::Binary { op: Binary::And, a, b, .. }) => self.is_first(*a, new) && self.is_first(*b, new),
@@ -423,10 +422,10 @@ impl<'p> Reads<'p> {
         }
     }
 
-    /// Returns true if a register holds the exact value of a form, without wrapping.
+    /// Returns true if a register holds the exact value of a form, without wraparound.
     fn holds(&self, reg: Reg, form: &Affine) -> bool {
         let (least, most) = match self.program.registers[reg.index()] {
-            // Positions are computed in 64 bits, too.
+            // Positions are also computed in 64 bits.
             Scalar::Int(64) => return true,
             Scalar::Int(bits) => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
             Scalar::UInt(bits) => (0, (1i128 << bits) - 1),
@@ -435,7 +434,7 @@ impl<'p> Reads<'p> {
         self.interval(form).is_some_and(|(min, max)| min >= least && max <= most)
     }
 
-    /// Returns true if `reg` can hold all values of `than`, which is cast to its type.
+    /// Returns true if the type of `reg` can represent all values of `than`, which is cast to it.
     fn is_wider(&self, reg: Reg, than: Reg) -> bool {
         match [reg, than].map(|reg| self.program.registers[reg.index()]) {
             [Scalar::Int(a), Scalar::Int(b)] | [Scalar::UInt(a), Scalar::UInt(b)] => a >= b,
@@ -480,7 +479,7 @@ impl<'p> Reads<'p> {
 fn over(mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
     let factor = fact.base.factor(var);
     if factor == 0 {
-        // Only some of the iterations write the elements.
+        // Only some iterations write the elements.
         let depends = fact.conditions.iter().any(|condition| condition.form.factor(var) != 0);
         return (!depends).then_some(fact);
     }
@@ -501,7 +500,7 @@ fn over(mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
     fact.runs = joined(fact.runs)?;
     let mut conditions = Vec::with_capacity(fact.conditions.len());
     for condition in std::mem::take(&mut fact.conditions) {
-        // Finds the run that has these outer steps. Each step may itself consist of inner runs.
+        // Finds the run with the given outer steps. Each step may itself consist of inner runs.
         let of = condition.cut().and_then(|(step, n, rest)| {
             let is_outer = |run: &&mut (i64, i64)| step % run.0 == 0 && (step / run.0).checked_mul(n) == Some(run.1);
             let run = fact.runs.iter_mut().find(is_outer)?;
@@ -519,7 +518,7 @@ fn over(mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
     Some(fact)
 }
 
-/// Sorts runs, and merges runs that follow each other without gaps.
+/// Sorts runs, and merges adjacent runs.
 fn joined(mut all: Vec<(i64, i64)>) -> Option<Vec<(i64, i64)>> {
     all.sort_unstable();
     let mut runs: Vec<(i64, i64)> = Vec::with_capacity(all.len());
@@ -533,7 +532,7 @@ fn joined(mut all: Vec<(i64, i64)>) -> Option<Vec<(i64, i64)>> {
 }
 
 impl Condition {
-    /// Merges variables of which one continues where another ends, as is done for runs.
+    /// Merges adjacent variables, as for runs.
     fn join(&mut self) -> Option<()> {
         self.gone.sort_unstable();
         let mut all: Vec<[i64; 4]> = Vec::with_capacity(self.gone.len());
@@ -551,8 +550,8 @@ impl Condition {
         Some(())
     }
 
-    /// Returns the run that the condition cuts (its step and length) and the remaining length. This requires that
-    /// all variables of the condition have become that run, without gaps.
+    /// Returns the run that the condition cuts (its step and length), and the remaining length. All variables of the
+    /// condition must have become that run, without gaps.
     fn cut(&self) -> Option<(i64, i64, i64)> {
         let [unit, first, ..] = *self.gone.first()?;
         if !self.form.terms.is_empty() || unit <= 0 || first % unit != 0 {
@@ -572,7 +571,7 @@ impl Condition {
     }
 }
 
-/// Returns the number of positions from the first to the last element of runs.
+/// Returns the number of positions from the first to the last element of the runs.
 fn reach(runs: &[(i64, i64)]) -> Option<i64> {
     runs.iter().try_fold(1i64, |sum, (step, n)| sum.checked_add(step.checked_mul(n - 1)?))
 }

@@ -9,8 +9,8 @@ use crate::room::Room;
 use passhost_lang::scalar::{DType, Element, Number, number_of, word_of};
 use std::sync::{Arc, Weak};
 
-/// A tensor of any data type: elements in row-major order, little-endian, `bool` as one byte that is 0 or 1. A
-/// clone shares the data; writing to shared data copies it first.
+/// A tensor of any data type: elements in row-major order, little-endian, `bool` as one byte, 0 or 1. A clone shares
+/// the data; writing to shared data copies it first.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Tensor {
 }
 
 impl PartialEq for Tensor {
-    /// Compares data type, shape and bytes. So NaN equals the same NaN, and 0.0 does not equal -0.0.
+    /// Compares data type, shape and bytes. Therefore, NaN equals the same NaN, and 0.0 does not equal -0.0.
     fn eq(&self, other: &Tensor) -> bool {
         self.dtype == other.dtype && self.shape == other.shape && self.bytes() == other.bytes()
     }
@@ -48,7 +48,7 @@ impl PartialEq for Tensor {
 /// Returns the size of a tensor in bytes; `None` if such a tensor cannot exist.
 pub fn size_of(dtype: DType, shape: &[i64]) -> Option<u64> {
     let of_element = u64::try_from(dtype.bytes()).ok().filter(|_| dtype.is_known() && (dtype.lanes() as i16) > 0)?;
-    // If one extent is 0, the others may be anything.
+    // If an extent is 0, the others may have any value.
     let extents = shape.iter().map(|extent| u64::try_from(*extent).ok()).collect::<Option<Vec<u64>>>()?;
     if extents.contains(&0) {
         return Some(0);
@@ -61,7 +61,7 @@ fn no_tensor(dtype: DType, shape: &[i64], bytes: usize) -> Fault {
     FaultKind::NoTensor { dtype, shape: shape.to_vec(), bytes: bytes as u64 }.into()
 }
 
-/// Returns the byte that fills new memory. A truth value is 0 or 1.
+/// Returns the fill byte of new memory. Booleans are 0 or 1.
 fn fresh_byte(dtype: DType, limits: &Limits) -> u8 {
     if dtype == DType::BOOL { limits.fresh_byte() & 1 } else { limits.fresh_byte() }
 }
@@ -85,15 +85,15 @@ impl Tensor {
     /// Creates a tensor of zero bytes, counted against the limits until the last clone is dropped.
     ///
     /// # Errors
-    /// Fails if such a tensor cannot exist, or there is not enough memory.
+    /// Fails if the tensor is impossible, or there is too little memory.
     pub fn zeros(dtype: DType, shape: &[i64], limits: &Limits) -> Result<Tensor, Fault> {
         Tensor::within(dtype, shape, |bytes| Room::filled(0, bytes, limits))
     }
 
-    /// Creates unwritten memory of a module, filled with the fresh byte of the limits.
+    /// Creates unwritten memory, filled with the fresh byte of the limits.
     ///
     /// # Errors
-    /// Fails as [`Tensor::zeros`] does.
+    /// Fails like [`Tensor::zeros`].
     pub fn fresh(dtype: DType, shape: &[i64], limits: &Limits) -> Result<Tensor, Fault> {
         Tensor::within(dtype, shape, |bytes| Room::filled(fresh_byte(dtype, limits), bytes, limits))
     }
@@ -101,7 +101,7 @@ impl Tensor {
     /// Creates memory with unspecified content, which the caller must fill.
     ///
     /// # Errors
-    /// Fails as [`Tensor::zeros`] does.
+    /// Fails like [`Tensor::zeros`].
     pub fn unfilled(dtype: DType, shape: &[i64], limits: &Limits) -> Result<Tensor, Fault> {
         Tensor::within(dtype, shape, |bytes| Room::any(bytes, limits))
     }
@@ -136,10 +136,10 @@ impl Tensor {
         Tensor::from_numbers(T::DTYPE, shape, numbers)
     }
 
-    /// Creates a tensor from numbers, converted to the data type as by [`Element::of`].
+    /// Creates a tensor from numbers, converted to the data type like [`Element::of`].
     ///
     /// # Errors
-    /// Fails if their number does not match the shape, or the elements do not have a Rust type.
+    /// Fails if their number does not match the shape, or if Rust lacks a type for the elements.
     pub fn from_numbers(
         dtype: DType,
         shape: &[i64],
@@ -153,8 +153,7 @@ impl Tensor {
         Tensor::new(dtype, shape, &bytes)
     }
 
-    /// Attaches a number that identifies the tensor to its creator. Clones keep the mark, even when they are written
-    /// to.
+    /// Attaches a number by which the creator recognizes the tensor. Clones keep the number, even after writes.
     #[must_use]
     pub fn with_origin(self, origin: u32) -> Tensor {
         Tensor { origin: Some(origin), ..self }
@@ -165,7 +164,7 @@ impl Tensor {
         self.origin
     }
 
-    /// Returns the address of the memory, which the tensor shares with its clones until one of them is written.
+    /// Returns the address of the memory, which clones share until one of them is written.
     pub(crate) fn memory(&self) -> usize {
         Arc::as_ptr(&self.storage).addr()
     }
@@ -180,8 +179,8 @@ impl Tensor {
         Tensor { storage: Arc::clone(&other.storage), ..self.clone() }
     }
 
-    /// Returns the bytes from `offset` on as another tensor, or `None` if there are too few. If the new tensor consists of all
-    /// bytes, it shares the memory; otherwise, the bytes are copied.
+    /// Returns the bytes from `offset` on as a new tensor, or `None` if there are too few. The new tensor shares the
+    /// memory if it covers all bytes; otherwise, the bytes are copied.
     pub(crate) fn viewed(&self, dtype: DType, shape: &[i64], offset: i64) -> Option<Tensor> {
         let (from, bytes) = (usize::try_from(offset).ok()?, usize::try_from(size_of(dtype, shape)?).ok()?);
         if (from, bytes) == (0, self.bytes) {
@@ -210,29 +209,28 @@ impl Tensor {
         self.shape.iter().fold(1, |n, extent| n.saturating_mul(*extent as usize))
     }
 
-    /// Returns true if it is empty.
+    /// Returns true if the tensor is empty.
     pub fn is_empty(&self) -> bool {
         self.shape.contains(&0)
     }
 
-    /// Returns the size of its data in bytes.
+    /// Returns the size of the data in bytes.
     pub fn nbytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns its data.
+    /// Returns the data.
     pub fn bytes(&self) -> &[u8] {
         &self.storage.bytes()[..self.bytes]
     }
 
-    /// Returns its data, mutably. Data shared with other tensors is copied first; the copy is not counted.
+    /// Returns the data, mutably. Shared data is copied first; the copy is not counted.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let bytes = self.bytes;
         &mut Arc::make_mut(&mut self.storage).bytes_mut()[..bytes]
     }
 
-    /// Returns the address of its data if no other tensor shares it, for code that writes while nothing reads this
-    /// tensor.
+    /// Returns the address of the data if it is not shared, for code that writes while nothing reads the tensor.
     pub fn address(&self) -> Option<usize> {
         (Arc::strong_count(&self.storage) == 1).then(|| self.storage.address())
     }
@@ -242,8 +240,7 @@ impl Tensor {
         self.storage.words()
     }
 
-    /// Returns the data in mutable words of 8 bytes. Data shared with other tensors is first copied, and the copy is
-    /// counted.
+    /// Returns the data in mutable words of 8 bytes. Shared data is copied first, and the copy is counted.
     ///
     /// # Errors
     /// Fails if the limits do not allow the copy.
@@ -256,7 +253,7 @@ impl Tensor {
         Ok(Arc::make_mut(&mut self.storage).words_mut())
     }
 
-    /// Returns the same data with another shape of as many elements.
+    /// Returns the same data with a different shape of the same size.
     ///
     /// # Errors
     /// Fails if the number of elements differs.
@@ -267,10 +264,10 @@ impl Tensor {
         Ok(Tensor { shape: shape.into(), origin: None, ..self.clone() })
     }
 
-    /// Returns its elements.
+    /// Returns the elements.
     ///
     /// # Errors
-    /// Fails if they have another data type.
+    /// Fails if the elements have a different data type.
     pub fn values<T: Element>(&self) -> Result<Vec<T>, Fault> {
         if T::DTYPE != self.dtype {
             return Err(no_tensor(T::DTYPE, &self.shape, self.bytes));
@@ -278,8 +275,8 @@ impl Tensor {
         Ok((0..self.len()).filter_map(|i| self.number(i)).map(T::of).collect())
     }
 
-    /// Returns the element at a position in row-major order; `None` beyond the end, and if the elements do not have
-    /// a Rust type.
+    /// Returns the element at a position in row-major order; `None` beyond the end, or if Rust lacks a type for the
+    /// elements.
     pub fn number(&self, i: usize) -> Option<Number> {
         let width = self.dtype.bytes();
         let bytes = self.bytes().get(i.checked_mul(width)?..)?.get(..width)?;
@@ -287,7 +284,7 @@ impl Tensor {
         number_of(self.dtype, word)
     }
 
-    /// Returns all elements as numbers; none if they do not have a Rust type.
+    /// Returns all elements as numbers; none if Rust lacks a type for them.
     pub fn numbers(&self) -> impl Iterator<Item = Number> + '_ {
         (0..self.len()).map_while(|i| self.number(i))
     }
@@ -300,8 +297,7 @@ impl Tensor {
         }
     }
 
-    /// Replaces every NaN by the same NaN, because the bits of NaN depend on the processor. Returns `None` if there are
-    /// no NaNs.
+    /// Canonicalizes every NaN, because the bits of NaN depend on the processor. Returns `None` if there are no NaNs.
     fn with_usual_nans(&self) -> Option<Vec<u8>> {
         fn usual<T: bytemuck::Pod>(bytes: &[u8], is_nan: impl Fn(T) -> bool, nan: T) -> Option<Vec<u8>> {
             let elements =
@@ -318,7 +314,7 @@ impl Tensor {
         }
     }
 
-    /// Returns a 128-bit hash: equal for equal tensors, and almost certainly different for others.
+    /// Returns a 128-bit hash: equal for equal tensors, and almost certainly different for different tensors.
     pub fn digest(&self) -> u128 {
         let mut hash = self.hasher(self.bytes());
         hash.update(&(self.shape.len() as u64).to_le_bytes());
@@ -333,11 +329,11 @@ impl Tensor {
         hash
     }
 
-    /// Creates a tensor of elements drawn from a seed, the same on every machine: floats from -1 to 1 (excluding
-    /// 1), signed integers from -8 to 7, unsigned ones from 0 to 15, truth values.
+    /// Creates a tensor of elements drawn from a seed, the same on every machine: floats from -1 to 1 (excluding 1),
+    /// signed integers from -8 to 7, unsigned integers from 0 to 15, and Booleans.
     ///
     /// # Errors
-    /// Fails if such a tensor cannot exist, there is not enough memory, or the elements do not have a Rust type.
+    /// Fails if the tensor is impossible, there is too little memory, or Rust lacks a type for the elements.
     pub fn random(dtype: DType, shape: &[i64], seed: u64, limits: &Limits) -> Result<Tensor, Fault> {
         let mut out = Tensor::zeros(dtype, shape, limits)?;
         random::fill(dtype, seed, out.bytes_mut()).ok_or_else(|| no_numbers(dtype))?;

@@ -6,7 +6,7 @@ use super::value::{Value, shape_text};
 use passhost_lang::ir::TensorType;
 use passhost_lang::ir::{Body, DType, Dim, Type};
 
-/// A check of an extent that waits until all variables are bound.
+/// A deferred check of an extent, for when all variables are bound.
 struct Waiting {
     what: String,
     axis: Option<usize>,
@@ -14,7 +14,7 @@ struct Waiting {
     dim: Dim,
 }
 
-/// Checks values against types, one after the other, and checks dimensions that are expressions at the end.
+/// Checks values against types in sequence; checks compound dimensions at the end.
 pub(super) struct Binder<'s> {
     symbols: &'s mut Symbols,
     body: &'s Body,
@@ -81,7 +81,7 @@ impl<'s> Binder<'s> {
         }
     }
 
-    /// Checks the dimensions that are expressions, after all variables were bound.
+    /// Checks compound dimensions, after all variables are bound.
     pub(super) fn finish(self) -> Result<(), Cause> {
         for Waiting { what, axis, found, dim } in self.waiting {
             let wanted = self.symbols.extent(&dim, self.body)?;

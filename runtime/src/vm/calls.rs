@@ -1,4 +1,4 @@
-//! Calls functions, closures and packed functions, and the operators that the machine executes itself.
+//! Executes calls of functions, closures and packed functions, and of the operators that the machine implements.
 
 use super::bind::Binder;
 use super::failure::Cause;
@@ -147,7 +147,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Executes an operator on shapes, devices or memory; `None` for all others.
+    /// Executes an operator on shapes, devices or memory; `None` for all other operators.
     fn simple_operator(&mut self, frame: &Frame, call: Call<'_>, name: &str) -> Result<Option<Value>, Cause> {
         let value = |i: usize| match call.arg(i) {
             Some(arg) => frame.value(arg),
@@ -224,8 +224,8 @@ impl Machine<'_> {
     }
 }
 
-/// Returns true if a function contains calls that write to their arguments. Here, a view of a part of a tensor is a
-/// copy, so these writes would not reach the tensor.
+/// Returns true if a function contains calls that write to their arguments. In this machine, a view of a part of a
+/// tensor is a copy, so these writes would not reach the tensor.
 fn writes_in_place(body: &Body) -> bool {
     let writes = |call: Call<'_>| match call.op() {
         Some(op) => matches!(op, "relax.call_tir_inplace" | "relax.call_inplace_packed" | "relax.call_packed"),
@@ -238,7 +238,7 @@ fn writes_in_place(body: &Body) -> bool {
 fn returned(frame: &mut Frame, call: Call<'_>, callee: &Value, next: Next) -> Result<Next, Cause> {
     let (Next::Value(value), Value::Packed(name)) = (&next, callee) else { return Ok(next) };
     let ty = call.ty().to_owned();
-    // A call without a result has the type of an empty tuple.
+    // A call without a result has the empty tuple type.
     if !matches!((&ty, value), (Type::Tuple(fields), Value::Null) if fields.is_empty()) {
         let plan = Arc::clone(&frame.plan);
         let mut binder = Binder::new(&mut frame.symbols, &plan.body);
@@ -270,8 +270,9 @@ fn closure_of(callee: &Value, bound: Vec<Value>) -> Result<Value, Cause> {
     }
 }
 
-/// Formats texts as Python's `str.format`: `{}` stands for the next value, `{0}` for the first value, and `{{` for a
-/// brace. Values without a placeholder are left out. If the format is empty, all values are joined with `between`.
+/// Formats values like Python's `str.format`: `{}` stands for the next value, `{0}` for the first value, and `{{`
+/// for a brace. Values without a placeholder are omitted. If the format is empty, all values are joined with
+/// `between`.
 fn formatted(format: &str, args: &[Value], between: &str) -> Result<String, Cause> {
     if format.is_empty() {
         return Ok(args.iter().map(ToString::to_string).collect::<Vec<_>>().join(between));
@@ -320,7 +321,7 @@ fn asserted(condition: &Value, format: &str, args: &[Value]) -> Result<Value, Ca
 }
 
 /// Reshapes a tensor to sizes that are symbolic in the module but 0 in this run; `None` for all other sizes. Only a
-/// literal 0 keeps the dimension of the tensor.
+/// literal 0 means that the tensor's dimension is kept.
 fn of_no_elements(call: Call<'_>, x: &Value, shape: &Value) -> Result<Option<Value>, Cause> {
     let (Value::Tensor(x), Value::Shape(extents)) = (x, shape) else { return Ok(None) };
     if extents.iter().all(|extent| *extent > 0) {

@@ -1,4 +1,4 @@
-//! Counts the calls that a function will make, as far as they can be known before it runs.
+//! Predicts the number of calls that a function makes.
 
 use passhost_lang::ir::Call;
 use passhost_lang::ir::{BodyKind, Expr, Module};
@@ -7,13 +7,13 @@ use std::collections::HashMap;
 /// Maximum depth to which calls of functions are followed.
 const DEEPEST: usize = 100;
 
-/// Returns how many operators, PrimFuncs and packed functions a call of a Relax function executes if each of its
-/// bindings is executed once. Recursive calls count as 0.
+/// Returns the number of operators, PrimFuncs and packed functions that a call of a Relax function executes if each
+/// binding runs once. Recursive calls count as 0.
 pub fn calls_of(module: &Module, function: &str) -> u64 {
     count(module, function, &mut HashMap::new(), 0)
 }
 
-/// Counts the calls of a function. `known` holds the counts of functions that were finished, and 0 for unfinished ones.
+/// Counts the calls of a function. `known` holds the counts of finished functions, and 0 for unfinished functions.
 fn count<'m>(module: &'m Module, function: &'m str, known: &mut HashMap<&'m str, u64>, depth: usize) -> u64 {
     let Some(body) = module.get(function).filter(|body| body.kind() == BodyKind::Function) else { return 1 };
     if let Some(n) = known.get(function) {
@@ -38,7 +38,7 @@ fn is_packed(call: Call<'_>) -> bool {
     matches!(call.callee().view(), Expr::ExternFunc(_))
 }
 
-/// Returns true if an operator computes numbers, rather than only passing values on.
+/// Returns true if an operator computes numbers, and does not merely pass values on.
 fn takes_time(name: &str) -> bool {
     const SIMPLE: [&str; 10] = [
         "relax.shape_of",

@@ -1,4 +1,4 @@
-//! The reason why the machine ended a run, and its place in the module.
+//! The reason why a run failed, and its place in the module.
 
 use crate::fault::{Fault, FaultKind};
 use passhost_lang::names::{did_you_mean, with_more};
@@ -14,7 +14,7 @@ pub enum Cause {
     /// A kernel failed, or a limit was reached.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// The module does not have this function.
+    /// The module lacks a function of this name.
     #[error("the module does not contain a function `{name}`{}", did_you_mean(near))]
     NoFunction {
         /// The requested name.
@@ -22,7 +22,7 @@ pub enum Cause {
         /// Similar names of functions.
         near: Vec<String>,
     },
-    /// A function of the module is of another kind.
+    /// A function of the module has a different kind.
     #[error("`{name}` is {found}, expected {wanted}")]
     OtherFunction {
         /// Name of the function.
@@ -32,7 +32,7 @@ pub enum Cause {
         /// The expected kind.
         wanted: &'static str,
     },
-    /// A packed function with this name does not exist.
+    /// No packed function has this name.
     #[error("the packed function `{name}` is not registered{}", did_you_mean(near))]
     NotRegistered {
         /// Name of the function.
@@ -40,7 +40,7 @@ pub enum Cause {
         /// Similar names.
         near: Vec<String>,
     },
-    /// A packed function that the program registered failed.
+    /// A registered packed function failed.
     #[error("the packed function `{name}` failed: {why}")]
     PackedFailed {
         /// Name of the function.
@@ -48,7 +48,7 @@ pub enum Cause {
         /// The error message of the function.
         why: String,
     },
-    /// An operator is neither executed by the machine nor legalized.
+    /// An operator is neither implemented by the machine nor legalized.
     #[error("the operator `{name}` cannot be executed: {why}")]
     NotExecuted {
         /// Name of the operator.
@@ -57,7 +57,7 @@ pub enum Cause {
         /// reason why the rule failed.
         why: String,
     },
-    /// An operator was called with arguments that it does not accept.
+    /// An operator does not accept its arguments.
     #[error("the operator `{name}` does not accept these values: {why}")]
     NotTaken {
         /// Name of the operator.
@@ -89,7 +89,7 @@ pub enum Cause {
         /// The limit.
         limit: u32,
     },
-    /// A value does not have the type that is declared for it.
+    /// A value does not have its declared type.
     #[error("{what} is {found}, but {wanted} is expected")]
     Mismatch {
         /// The value: a parameter, or an operand of a match_cast or an operator.
@@ -109,14 +109,14 @@ pub enum Cause {
         /// The expected kind.
         wanted: String,
     },
-    /// The data type or number of dimensions of a tensor or shape differs from the declared one.
+    /// The data type or number of dimensions of a tensor or shape differs from the declaration.
     #[error("{what} has {aspect} {found}, but {wanted} is expected")]
     OtherType {
         /// The value.
         what: String,
         /// `dtype` or `ndim`.
         aspect: &'static str,
-        /// The value of this aspect that was found.
+        /// The value found.
         found: String,
         /// The expected value.
         wanted: String,
@@ -124,10 +124,10 @@ pub enum Cause {
     /// A symbolic variable is unbound.
     #[error("the symbolic variable `{name}` is undefined here")]
     Unbound {
-        /// Its name.
+        /// Name of the variable.
         name: String,
     },
-    /// The value of a dimension does not exist or does not fit 64 bits.
+    /// The value of a dimension is undefined or does not fit in 64 bits.
     #[error("the value of a dimension cannot be computed: {why}")]
     NoExtent {
         /// The reason.
@@ -153,9 +153,9 @@ impl Cause {
 pub struct At {
     /// Name of the function.
     pub function: String,
-    /// Index of the node in its body.
+    /// Index of the node in the function's body.
     pub node: usize,
-    /// Name of the binding at the node, if it has one.
+    /// Name of the binding at the node, if any.
     pub binding: Option<String>,
 }
 

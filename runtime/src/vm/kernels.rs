@@ -1,4 +1,4 @@
-//! Calls PrimFuncs with tensors and numbers. Each PrimFunc is prepared once for all of its calls.
+//! Calls PrimFuncs with tensors and numbers. Each PrimFunc is prepared once for all its calls.
 
 use super::failure::Cause;
 use super::lowered::Lowered;
@@ -37,21 +37,21 @@ impl Kernels {
         Kernels { backend: Box::new(backend), known: Mutex::default(), lowered: Mutex::default() }
     }
 
-    /// Returns a prepared PrimFunc, from the cache or new.
+    /// Returns a prepared PrimFunc, cached or new.
     ///
     /// # Errors
-    /// Fails if the backend does not execute it.
+    /// Fails if the backend does not support it.
     pub fn get(&self, function: &Body) -> Result<Arc<dyn Kernel>, Fault> {
         known_or_made(&self.known, function, || self.backend.prepare(function))
     }
 
-    /// Returns the lowered form of an operator call, from the cache or newly made. `call` is a body of its own.
+    /// Returns the lowered form of an operator call, cached or new. `call` is a separate body.
     pub(super) fn lowered<E>(&self, call: &Body, make: impl FnOnce() -> Result<Lowered, E>) -> Result<Arc<Lowered>, E> {
         known_or_made(&self.lowered, call, || make().map(Arc::new))
     }
 }
 
-/// Returns a cached or new value. No lock is held while a kernel is made, so two threads may make the same kernel.
+/// Returns a cached or new value. No lock is held while a value is made, so two threads may make the same value.
 fn known_or_made<T: Clone, E>(
     known: &Mutex<ByBody<T>>,
     body: &Body,
@@ -69,7 +69,7 @@ fn known_or_made<T: Clone, E>(
 /// A PrimFunc of the module.
 pub(super) struct PrimFunc {
     kernel: Arc<dyn Kernel>,
-    /// Positions of the parameters to which the function writes.
+    /// Positions of the parameters that the function writes to.
     written: BTreeSet<usize>,
 }
 
@@ -95,13 +95,13 @@ impl Outputs {
         Ok(Outputs { types, tuple })
     }
 
-    /// Creates the tensors without writing them.
+    /// Creates the tensors, unwritten.
     pub(super) fn made(&self, limits: &Limits) -> Result<Vec<Tensor>, Cause> {
         self.types.iter().map(|(dtype, shape)| Ok(Tensor::fresh(*dtype, shape, limits)?)).collect()
     }
 
-    /// Creates the tensors for a kernel. Tensors whose elements it writes completely are not filled. `first` is the
-    /// argument position of the first tensor.
+    /// Creates the tensors for a kernel. Tensors that it writes completely are not filled. `first` is the argument
+    /// position of the first tensor.
     fn made_for(&self, kernel: &dyn Kernel, first: usize, limits: &Limits) -> Result<Vec<Tensor>, Cause> {
         let made = self.types.iter().enumerate().map(|(at, (dtype, shape))| match kernel.writes_all(first + at) {
             true => Tensor::unfilled(*dtype, shape, limits),
@@ -136,7 +136,7 @@ impl Frame {
     }
 }
 
-/// Converts a value to an argument that the PrimFunc only reads.
+/// Converts a value to a read-only argument.
 pub(super) fn argument(value: &Value) -> Result<Arg<'_>, Cause> {
     match value {
         Value::Tensor(tensor) => Ok(Arg::In(tensor)),
@@ -150,7 +150,7 @@ fn no_argument(value: &Value) -> Cause {
 }
 
 impl Scalar {
-    /// Converts to the argument of a PrimFunc.
+    /// Converts the scalar to an argument of a PrimFunc.
     pub fn argument(self) -> Arg<'static> {
         match self.number {
             Number::Bool(value) => Arg::Int(value.into()),
@@ -162,7 +162,7 @@ impl Scalar {
 }
 
 impl Machine<'_> {
-    /// Returns the PrimFunc of the module that is named `name`.
+    /// Returns the module's PrimFunc `name`.
     fn prim_func(&mut self, name: &str) -> Result<Arc<PrimFunc>, Cause> {
         if let Some(known) = self.prim_funcs.get(name) {
             return Ok(Arc::clone(known));
@@ -178,8 +178,8 @@ impl Machine<'_> {
         Ok(function)
     }
 
-    /// Executes `R.call_tir` and its variants; the results are new tensors. `in_place` has, for each result, the
-    /// number of the argument that it overwrites, or -1.
+    /// Executes `R.call_tir` and its variants; the results are new tensors. `in_place` contains, for each result, the
+    /// position of the argument that it overwrites, or -1.
     pub(super) fn call_tir(
         &mut self,
         frame: &Frame,
@@ -233,7 +233,7 @@ impl Machine<'_> {
     }
 
     /// Calls a kernel that fills new tensors, which are passed between the inputs and the symbolic variables. If some
-    /// elements seem unwritten, the kernel is called again with other fresh bytes to find out.
+    /// elements seem unwritten, the kernel is called again with different fresh bytes to make sure.
     pub(super) fn fill<'a>(
         &mut self,
         frame: &Frame,
@@ -263,7 +263,7 @@ impl Machine<'_> {
         Ok(tensors)
     }
 
-    /// Records a call that may have left elements of these tensors unwritten.
+    /// Records a call that may have left elements of the given tensors unwritten.
     fn look_for_unwritten<'t>(&mut self, frame: &Frame, tensors: impl IntoIterator<Item = &'t Tensor>) {
         if self.may_be_unwritten(tensors) {
             self.unwritten = Some(frame.at());
@@ -308,7 +308,7 @@ impl Machine<'_> {
         Ok(Some(value))
     }
 
-    /// Calls a PrimFunc directly. The PrimFunc may write to its arguments.
+    /// Calls a PrimFunc directly; it may write to its arguments.
     pub(super) fn call_prim_func(
         &mut self,
         frame: &mut Frame,
@@ -359,8 +359,8 @@ impl Machine<'_> {
 }
 
 impl Frame {
-    /// Takes the value of a variable to which a function writes. The variables of which it is an alias lose the value,
-    /// too, so that the data need not be copied.
+    /// Takes the value of a variable that a function writes to. The variables that it aliases also lose the value, so
+    /// that the data need not be copied.
     fn take(&mut self, variable: Node<'_>) -> Result<Value, Cause> {
         let value = self.value(variable)?;
         let mut source = Some(variable);
@@ -373,7 +373,7 @@ impl Frame {
         Ok(value)
     }
 
-    /// Stores the written value in the variable and in the variables of which it is an alias.
+    /// Stores the written value in the variable and in the variables that it aliases.
     fn put_back(&mut self, variable: Node<'_>, value: Value) {
         let mut source = Some(variable);
         while let Some(node) = source {
@@ -385,7 +385,7 @@ impl Frame {
     }
 }
 
-/// Returns the variable of which this one is an alias.
+/// Returns the variable that this variable aliases.
 fn other_name(node: Node<'_>) -> Option<Node<'_>> {
     match node.view() {
         Expr::Alias(of) | Expr::MatchCast(of) => Some(of),
@@ -393,8 +393,8 @@ fn other_name(node: Node<'_>) -> Option<Node<'_>> {
     }
 }
 
-/// Refuses a call that writes to an argument that shares its memory with another argument, because kernels assume that
-/// arguments are separate.
+/// Rejects a call that writes to an argument that shares memory with another argument, because kernels assume that
+/// arguments are disjoint.
 fn apart(name: &str, args: &[Value], writes: impl Fn(usize) -> bool) -> Result<(), Cause> {
     let tensors = || args.iter().enumerate().filter_map(|(i, value)| Some((i, value.as_tensor()?)));
     for (i, written) in tensors().filter(|(i, tensor)| writes(*i) && !tensor.is_empty()) {
@@ -405,7 +405,7 @@ fn apart(name: &str, args: &[Value], writes: impl Fn(usize) -> bool) -> Result<(
     Ok(())
 }
 
-/// Returns the arguments of `R.call_tir` and the like: a tuple, or one value.
+/// Returns the arguments of `R.call_tir` and its variants: the elements of a tuple, or one value.
 fn arguments(frame: &Frame, call: Call<'_>) -> Result<Vec<Value>, Cause> {
     let Some(args) = call.arg(1) else { return Ok(Vec::new()) };
     let args = frame.value(args)?;

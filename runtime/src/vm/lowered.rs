@@ -1,4 +1,4 @@
-//! Executes operators through their legalizations: a call, with the actual types of its arguments, becomes a
+//! Executes operators through their legalizations: a call, with the run-time types of its arguments, becomes a
 //! PrimFunc.
 
 use super::failure::{Cause, NO_LEGALIZATION};
@@ -20,19 +20,18 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Provides the types and legalizations of operators. The host implements it with the plugins that declare
-/// operators.
+/// Provides the types and legalizations of operators. The host implements this with its plugins.
 pub trait Lower {
     /// Returns the type of a call whose arguments already have types.
     ///
     /// # Errors
-    /// Fails if the operator is unknown, or the call does not fit it.
+    /// Fails if the operator is unknown, or the call does not match it.
     fn infer(&self, call: Call<'_>) -> Result<Type, String>;
 
-    /// Returns the legalization of a call; `None` if its operator does not have one.
+    /// Returns the legalization of a call; `None` if the operator lacks a legalization.
     ///
     /// # Errors
-    /// Fails if the operator is unknown, or this call cannot be legalized.
+    /// Fails if the operator is unknown, or the call cannot be legalized.
     fn lower(&self, call: Call<'_>) -> Result<Option<Legalized>, String>;
 }
 
@@ -50,19 +49,19 @@ impl Lower for NoLegalization {
     }
 }
 
-/// Units of work of an operator that is called by its name, and of its legalization, which is created once for
-/// arguments of the same types.
+/// Units of work of an operator called by name, and of its legalization, which is created once per combination of
+/// argument types.
 const OPERATOR: u64 = 200_000;
 const LEGALIZATION: u64 = 2_000_000;
 
-/// The source of a value: an argument of the call followed by fields of tuples, or a constant number.
+/// The source of a value: an argument of the call and a path of tuple fields, or a constant number.
 #[derive(Debug)]
 pub(super) enum Source {
     Path(Vec<usize>),
     Value(Value),
 }
 
-/// The replacement of a call with certain types.
+/// The replacement of a call, for specific argument types.
 pub(super) enum Lowered {
     PrimFunc { kernel: Arc<dyn Kernel>, args: Vec<Source>, outputs: Outputs },
     Argument(Source),
@@ -70,7 +69,7 @@ pub(super) enum Lowered {
     Packed(String),
 }
 
-/// A call in a body of its own, whose parameters have the types of its arguments.
+/// A call in a separate body, whose parameters have the argument types.
 struct Alone {
     body: Body,
     call: u32,
@@ -98,7 +97,8 @@ impl Machine<'_> {
         let lowered = match self.lowered.get(&alone.body) {
             Some(lowered) => Arc::clone(lowered),
             None => {
-                // The work is counted even if another machine has created the kernel, so that it is always the same.
+                // The work is counted even if another machine created the kernel, so that the count is always the
+                // same.
                 self.limits.work(LEGALIZATION)?;
                 let lowered = self.kernels.lowered(&alone.body, || self.lowered_call(&alone));
                 let lowered = lowered.map_err(|refused| match refused {
@@ -220,7 +220,7 @@ enum Refused {
     Fault(Fault),
 }
 
-/// Returns the outputs, which are the buffers after those of the arguments.
+/// Returns the outputs, which are the buffers after the argument buffers.
 fn outputs_of(function: &Body, n_args: usize, tuple: bool) -> Result<Outputs, Refused> {
     let params = function.values().filter(|value| value.kind() == kind::PARAM).skip(n_args);
     let mut types = Vec::new();
@@ -282,7 +282,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Adds a parameter for each tensor, including those within tuples.
+    /// Adds a parameter for each tensor, including tensors in tuples.
     fn params(&mut self, value: &Value, path: &mut Vec<usize>) -> Result<(), Cause> {
         let ty = match value {
             Value::Tensor(tensor) => Type::tensor(tensor.shape().iter().copied(), tensor.dtype()),
@@ -335,7 +335,7 @@ impl Writer {
 
 impl Frame {
     /// Replaces the symbolic variables of a type by their values. Drops the devices of the type, because the new body
-    /// does not have them.
+    /// lacks them.
     fn constant_type(&self, ty: &Type) -> Result<Type, Cause> {
         let dims = |dims: &Option<Vec<Dim>>| -> Result<Option<Vec<Dim>>, Cause> {
             let constant = |dim: &Dim| self.symbols.constant(dim, &self.plan.body);
@@ -357,8 +357,8 @@ impl Frame {
         })
     }
 
-    /// Replaces the symbolic variables of an attribute by their values. Variables that the attribute itself
-    /// defines, such as the indices of an index map, are replaced by `own`.
+    /// Replaces the symbolic variables of an attribute by their values. Variables defined by the attribute itself,
+    /// such as the indices of an index map, are replaced by `own`.
     fn constant_attr(&self, attr: &Attr, own: &mut impl FnMut(Sym) -> Sym) -> Result<Attr, Cause> {
         Ok(match attr {
             Attr::Dim(dim) => {

@@ -1,5 +1,4 @@
-//! The virtual machine. It keeps a stack of the functions that are being executed, instead of using the host's
-//! stack.
+//! The virtual machine. It keeps its own stack of running functions, and does not use the native stack.
 
 use super::bind::Binder;
 use super::failure::{At, Cause, Failure};
@@ -20,16 +19,16 @@ use passhost_lang::names::nearest;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Default of [`Machine::deepest`], the greatest nesting of calls.
+/// Default of [`Machine::deepest`], the maximum nesting depth of calls.
 pub const DEEPEST: usize = 10_000;
-/// Units of work of a step, of each of its operands, and of each value of a function that is entered.
+/// Units of work per step, per operand, and per value of an entered function.
 const STEP: u64 = 5_000;
 const OPERAND: u64 = 300;
 const SLOT: u64 = 30;
 /// Maximum number of calls that a failure lists.
 const TOLD: usize = 8;
 
-/// A function that is being executed.
+/// A running function.
 pub(super) struct Frame {
     pub(super) plan: Arc<Plan>,
     closure: Option<Arc<Closure>>,
@@ -45,7 +44,7 @@ impl Frame {
         self.slots.get_mut(at as usize)
     }
 
-    /// Returns the value of a node or constant, if it has one.
+    /// Returns the value of a node or constant, if any.
     pub(super) fn stored(&self, node: Node<'_>) -> Option<&Value> {
         let word = node.word();
         if node.is_leaf() {
@@ -79,7 +78,7 @@ impl Frame {
             (Expr::DType(dtype), _) => Ok(Value::DType(dtype)),
             (Expr::GlobalVar(name), _) => Ok(Value::Function(name.into())),
             (Expr::ExternFunc(name), _) => Ok(Value::Packed(name.into())),
-            // A nested function that calls itself.
+            // A nested function calls itself.
             (Expr::Function(_), Some(closure)) if node.word() == self.plan.root => {
                 Ok(Value::Closure(Arc::clone(closure)))
             }
@@ -148,7 +147,7 @@ fn unknown(node: Node<'_>) -> Cause {
 pub(super) enum Next {
     /// A value.
     Value(Value),
-    /// A call of a Relax function, whose result is the value of the step.
+    /// A call of a Relax function, whose result becomes the value of the step.
     Call { callee: Target, args: Vec<Value> },
 }
 
@@ -195,11 +194,11 @@ pub struct Machine<'m> {
     pub(super) prim_funcs: HashMap<String, Arc<PrimFunc>>,
     /// Lowered calls, by the call and the types of its arguments.
     pub(super) lowered: ByBody<Arc<Lowered>>,
-    /// True if the machine looks for calls whose results contain unwritten memory; and the first such call.
+    /// True if the machine looks for calls whose results contain unwritten memory.
     pub(super) looks_for_unwritten: bool,
     pub(super) unwritten: Option<At>,
     pub(super) pieces: Pieces,
-    /// Memory that the last call wrote although other values share it, and the written tensor.
+    /// Shared memory written by the last call, with the written tensor.
     shared_writes: Vec<(usize, Tensor)>,
 }
 
@@ -252,7 +251,7 @@ impl<'m> Machine<'m> {
         self
     }
 
-    /// Sets the greatest nesting of calls.
+    /// Sets the maximum nesting depth of calls.
     #[must_use]
     pub fn deepest(mut self, deepest: usize) -> Machine<'m> {
         self.deepest = deepest;
@@ -262,17 +261,17 @@ impl<'m> Machine<'m> {
     /// Calls a Relax function of the module.
     ///
     /// # Errors
-    /// Returns the reason why the function does not return a result, and its place in the module. Without a place, the function
-    /// or its arguments are wrong.
+    /// The reason for the failure, and its place in the module. If there is no place, the function or its arguments are
+    /// wrong.
     pub fn run(&mut self, function: &str, args: Vec<Value>, observer: &mut dyn Observer) -> Result<Value, Failure> {
         self.run_target(Target::Global(function.into()), args, observer)
     }
 
-    /// Calls a Relax function that is not part of the module, but may call its functions. `name` is its name in
+    /// Calls a Relax function that is not part of the module but may call its functions. `name` is its name in
     /// messages.
     ///
     /// # Errors
-    /// Fails as [`Machine::run`] does.
+    /// Fails like [`Machine::run`].
     pub fn run_function(
         &mut self,
         name: &str,
@@ -289,16 +288,15 @@ impl<'m> Machine<'m> {
         self.run_target(Target::Nested(Arc::new(closure)), args, observer)
     }
 
-    /// Returns the first PrimFunc call that left, or may have left, part of its results unwritten. The result of the
-    /// run may depend on unwritten memory; if so, it changes with the [content of new
-    /// memory](Limits::with_other_fresh_bytes).
+    /// Returns the first PrimFunc call that may have left part of its results unwritten. The result of the run may
+    /// depend on unwritten memory; if so, it changes with the [content of new memory](Limits::with_other_fresh_bytes).
     pub fn unwritten(&self) -> Option<&At> {
         self.unwritten.as_ref()
     }
 
     fn run_target(&mut self, callee: Target, args: Vec<Value>, observer: &mut dyn Observer) -> Result<Value, Failure> {
         let mut frames = Vec::new();
-        // The writes of a call that failed; their memory may have been reused.
+        // Drop the writes of a failed call, because their memory may have been reused.
         self.shared_writes.clear();
         let result = self.execute(Next::Call { callee, args }, &mut frames, observer);
         result.map_err(|cause| Failure { cause, at: frames.iter().rev().take(TOLD).map(Frame::at).collect() })
@@ -334,8 +332,8 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// Records that a call wrote to a tensor. If other values share the memory, the write has made a copy for the
-    /// tensor, and `bound` gives that copy to the other values.
+    /// Records that a call wrote to a tensor. If other values shared the memory, the write copied the tensor, and
+    /// `bound` passes the copy on to these values.
     pub(super) fn wrote(&mut self, memory: usize, tensor: &Tensor, observer: &mut dyn Observer) {
         if tensor.origin().is_some() {
             observer.written(tensor);
@@ -361,7 +359,7 @@ impl<'m> Machine<'m> {
         frame.finish_step();
     }
 
-    /// Executes steps of the innermost function until it calls another function or ends.
+    /// Executes steps of the innermost function until it calls a function or ends.
     fn until_call(&mut self, frames: &mut [Frame], observer: &mut dyn Observer) -> Result<Ended, Cause> {
         let depth = frames.len().saturating_sub(1);
         loop {

@@ -1,9 +1,9 @@
 //! The Relax virtual machine. It executes functions of a module, binding by binding, and frees each value after its
 //! last use.
 //!
-//! A [`Machine`] calls PrimFuncs through [`Kernels`], which prepares each of them once; operators that are not
-//! legalized through a [`Lower`]; and packed functions by their names in [`Packed`]. It notifies an [`Observer`]
-//! before and after each binding. A [`Failure`] has a [`Cause`], and the calls that led to it.
+//! A [`Machine`] calls PrimFuncs through [`Kernels`], which prepares each of them once; operators that are not yet
+//! legalized through a [`Lower`]; and packed functions by name through [`Packed`]. It notifies an [`Observer`]
+//! before and after each binding. A [`Failure`] contains a [`Cause`] and the calls that led to it.
 
 mod bind;
 mod calls;

@@ -5,7 +5,7 @@ use super::value::Value;
 use crate::tensor::Tensor;
 use passhost_lang::ir::Body;
 
-/// A binding that is being executed.
+/// A binding during its execution.
 pub struct Binding<'f> {
     pub(super) frame: &'f Frame,
     pub(super) node: u32,
@@ -13,7 +13,7 @@ pub struct Binding<'f> {
 }
 
 impl<'f> Binding<'f> {
-    /// Returns the function of the module that contains the binding, perhaps in a nested function.
+    /// Returns the module function that contains the binding, directly or in a nested function.
     pub fn function(&self) -> &'f str {
         &self.frame.plan.name
     }
@@ -28,13 +28,12 @@ impl<'f> Binding<'f> {
         self.body().value_at(self.node as usize)
     }
 
-    /// Returns the number of Relax calls that lead to the function of the binding: 0 in the function that was called
-    /// first.
+    /// Returns the call depth of the binding: 0 in the function that was called first.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Returns the operands that have a value, in order. Before the binding is executed, these are its arguments.
+    /// Returns the operands with values, in order. Before execution, these are the arguments.
     pub fn operands(&self) -> impl Iterator<Item = (passhost_lang::ir::Value<'f>, &'f Value)> {
         let frame = self.frame;
         self.binding().operands().filter_map(move |operand| Some((operand, frame.stored(operand)?)))
@@ -47,19 +46,19 @@ pub trait Observer {
     /// Called before a binding is executed.
     fn before(&mut self, binding: &Binding<'_>) {}
 
-    /// Called when a binding has its value.
+    /// Called after a binding got its value.
     fn after(&mut self, binding: &Binding<'_>, value: &Value) {}
 
     /// Called before a branch of an If is executed; `holds` is its condition.
     fn branches(&mut self, binding: &Binding<'_>, holds: bool) {}
 
-    /// Called after an operator, a PrimFunc or a packed function was executed, in a binding or nested in one.
+    /// Called after an operator, a PrimFunc or a packed function was executed, in a binding or nested in it.
     fn called(&mut self) {}
 
-    /// Called after a call has written to a tensor that has an origin.
+    /// Called after a call wrote to a tensor with an origin.
     fn written(&mut self, tensor: &Tensor) {}
 
-    /// Called when the module prints a text.
+    /// Called when the module prints.
     fn printed(&mut self, text: &str) {}
 }
 

@@ -36,7 +36,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Returns the functions that LegalizeOps and the passes that lower Relax write into modules.
+    /// Returns the functions that LegalizeOps and the Relax lowering passes insert into modules.
     pub fn standard() -> Packed {
         let mut packed = Packed::default();
         standard::add_to(&mut packed);
@@ -52,9 +52,9 @@ impl Packed {
         self.returning.insert(name.into(), Arc::new(function));
     }
 
-    /// Adds or replaces a function that may write to its tensor arguments. If a module calls it by its name, the
-    /// argument variables then have the written values; if it is called as a value, or as a function of the module,
-    /// they do not change.
+    /// Adds or replaces a function that may write to its tensor arguments. If a module calls it by name, the
+    /// argument variables get the written values; if it is called as a value, or as a function of the module, they
+    /// do not change.
     pub fn add_writing(
         &mut self,
         name: impl Into<String>,
@@ -74,7 +74,7 @@ impl Packed {
         self.filling.insert(name.into(), Arc::new(function));
     }
 
-    /// Returns the names of all functions, sorted within each of the two kinds.
+    /// Returns the names of all functions, sorted within each kind.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.returning.keys().chain(self.filling.keys()).map(String::as_str)
     }

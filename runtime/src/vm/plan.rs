@@ -20,7 +20,7 @@ pub(super) enum Step {
     Goto(usize),
     /// Sets the value of a node to the result of a branch or sequence.
     Merge { from: u32, to: u32 },
-    /// Marks that an If has its value.
+    /// Marks the completion of an If.
     Joined(u32),
     /// Ends the function with a value.
     Return(u32),
@@ -50,22 +50,22 @@ pub(super) struct Param {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) body: Body,
-    /// Name of the function of the module that this is, or that contains it.
+    /// Name of the module function that this is or that contains it.
     pub(super) name: Arc<str>,
     /// The node of the header, and the end of its region.
     pub(super) root: u32,
     pub(super) end: u32,
     pub(super) params: Vec<Param>,
-    /// The declared type of the result; `None` if the value always has it.
+    /// The declared result type; `None` if the value always has this type.
     pub(super) ret: Option<Type>,
     pub(super) steps: Vec<Step>,
     /// For each step, the nodes whose values are no longer needed after it.
     pub(super) frees: Vec<Vec<u32>>,
-    /// Nodes outside of the function that the function uses.
+    /// Outer nodes that the function uses.
     pub(super) captured: Vec<u32>,
     /// Constants, by operand word.
     pub(super) constants: BTreeMap<u32, Value>,
-    /// True if some bindings are symbolic variables.
+    /// True if some bindings define symbolic variables.
     pub(super) has_scalars: bool,
 }
 
@@ -102,7 +102,7 @@ impl Plan {
     }
 }
 
-/// Returns the nodes that a nested function uses from outside of it, in order.
+/// Returns the outer nodes that a nested function uses, in order.
 fn captured(header: Node<'_>) -> Vec<u32> {
     let root = header.word();
     let outside: BTreeSet<u32> = header
@@ -139,7 +139,7 @@ fn constants(header: Node<'_>) -> Result<BTreeMap<u32, Value>, Fault> {
 struct Writer {
     root: u32,
     steps: Vec<Step>,
-    /// For each node, the step after which its operands are no longer needed for it.
+    /// For each node, the step after which it no longer needs its operands.
     done: Vec<usize>,
 }
 
@@ -154,7 +154,7 @@ impl Writer {
         self.steps.len() - 1
     }
 
-    /// Plans the steps of a function: those of its blocks, then the return of its result.
+    /// Plans the steps of a function: its blocks, then the return.
     fn region(&mut self, region: Region<'_>) {
         for child in region.children() {
             match child.kind() {
@@ -203,8 +203,8 @@ impl Writer {
         self.push(Step::Joined(value.word()));
     }
 
-    /// Returns, for each step, the values that are no longer needed after it. If a branch uses a value from outside,
-    /// the value is needed until the If has its result.
+    /// Returns, for each step, the values that are no longer needed after it. A value used in a branch but defined
+    /// outside is needed until the If is complete.
     fn frees(&self, header: Node<'_>) -> Vec<Vec<u32>> {
         let (containers, owners) = containers(header);
         let at = |node: u32| (node - self.root) as usize;
@@ -236,7 +236,7 @@ impl Writer {
 }
 
 /// Returns, for each node of a function from its header on, the header of the function, branch or sequence that
-/// directly contains the node. Also returns, for each of these headers, the node of which it is a part.
+/// directly contains the node. Also returns, for each of these headers, the node that it belongs to.
 fn containers(header: Node<'_>) -> (Vec<u32>, BTreeMap<u32, u32>) {
     let root = header.word();
     let mut out = vec![root; header.end() - root as usize];

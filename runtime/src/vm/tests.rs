@@ -1,4 +1,4 @@
-//! Tests of the machine on functions that are built by hand. Operators and PrimFuncs are tested by `passhost exec`.
+//! Tests of the machine on hand-built functions. Operators and PrimFuncs are tested by `passhost exec`.
 
 use super::*;
 use crate::{Fault, FaultKind, Limits, Tensor};
@@ -43,7 +43,7 @@ fn numbers(value: &Value) -> Vec<f32> {
     }
 }
 
-/// `if c: y = (x, x) else: y = (z, x)`, in which both branches use values from outside.
+/// `if c: y = (x, x) else: y = (z, x)`, in which both branches use outer values.
 fn with_if() -> Body {
     let cond = Type::tensor([0i64; 0], DType::BOOL);
     function(&[("c", cond), ("x", scalar()), ("z", scalar())], |b, params| {
@@ -59,7 +59,7 @@ fn with_if() -> Body {
             b.end();
         }
         b.end();
-        // After the If, both values are used once more.
+        // After the If, both values are used again.
         b.tuple(&[y, z], Some("out"))
     })
 }
@@ -183,7 +183,7 @@ fn values_are_freed_after_their_last_use() {
     let module = Module::new([("main", main)]);
     let mut memory = Memory { limits: Limits::new(300, 1_000_000), ..Memory::default() };
     let result = Machine::new(&module, &NoLegalization).limits(&memory.limits.clone()).run("main", vec![], &mut memory);
-    // `second` is unused, so it is freed at once; `first` is freed with its alias.
+    // `second` is unused and therefore freed immediately; `first` is freed with its alias.
     assert_eq!(memory.seen, [100, 200, 200, 200, 200, 100]);
     drop(result.expect("a result"));
     assert_eq!(memory.limits.memory_used(), 0);

@@ -15,10 +15,10 @@ use std::sync::Arc;
 pub use pieces::Piece;
 pub(super) use pieces::Pieces;
 
-/// Deepest nesting of tuples and closures, so that a value can be dropped and compared without a deep stack.
+/// Maximum nesting depth of tuples and closures, so that values can be dropped and compared recursively.
 pub const DEEPEST_VALUE: u32 = 1_000;
 
-/// A runtime value of Relax. A clone shares its data.
+/// A runtime value of Relax. Clones share data.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Value {
@@ -40,7 +40,7 @@ pub enum Value {
     Closure(Arc<Closure>),
     /// An external function, by name.
     Packed(Arc<str>),
-    /// A piece of memory. Each tensor allocated from it still has separate memory.
+    /// A piece of memory. Tensors allocated from it nevertheless have separate memory.
     Storage(Piece),
     /// A missing value.
     Null,
@@ -63,17 +63,17 @@ pub struct Tuple {
 }
 
 impl Tuple {
-    /// Returns its fields in order.
+    /// Returns the fields in order.
     pub fn fields(&self) -> &[Value] {
         &self.fields
     }
 }
 
-/// A function with the values that it captures.
+/// A function with its captured values.
 #[derive(Clone, Debug)]
 pub struct Closure {
     pub(super) callee: Callee,
-    /// Arguments that are appended to those of a call.
+    /// Arguments appended to those of a call.
     pub(super) bound: Vec<Value>,
     depth: u32,
 }
@@ -83,8 +83,7 @@ pub struct Closure {
 pub(super) enum Callee {
     /// A function of the module, by name.
     Global(Arc<str>),
-    /// A nested function, with the values that it captures, by node, and the symbolic variables that have a value in
-    /// it.
+    /// A nested function, with its captured values by node, and the symbolic variables bound in it.
     Nested { plan: Arc<Plan>, captured: BTreeMap<u32, Value>, symbols: Symbols },
 }
 
@@ -105,8 +104,8 @@ impl Closure {
         after_write(captured.into_iter().flatten().chain(&mut out.bound), from, to).then_some(out)
     }
 
-    /// Returns the nested function without bound arguments, as references within the function mean it; `None` for a
-    /// function of the module.
+    /// Returns the nested function without bound arguments, as for references inside it; `None` for a function of
+    /// the module.
     pub(super) fn unbound(self: &Arc<Closure>) -> Option<Arc<Closure>> {
         match &self.callee {
             Callee::Global(_) => None,
@@ -154,7 +153,7 @@ impl Value {
     /// Creates a closure.
     ///
     /// # Errors
-    /// Fails if it is nested too deeply.
+    /// Fails if the closure is nested too deeply.
     pub(super) fn closure(callee: Callee, bound: Vec<Value>) -> Result<Value, Cause> {
         let captured = match &callee {
             Callee::Nested { captured, .. } => depth_of(captured.values()),
@@ -176,8 +175,8 @@ impl Value {
         Value::Shape(extents.into())
     }
 
-    /// Returns the value after a write moved the tensors in the memory `from` to the memory of `to`; `None` if the
-    /// value does not contain such tensors.
+    /// Returns the value after a write that moved the tensors in memory `from` to the memory of `to`; `None` if the
+    /// value contains no such tensors.
     pub(super) fn after_write(&self, from: usize, to: &Tensor) -> Option<Value> {
         match self {
             Value::Tensor(tensor) if tensor.memory() == from => Some(Value::Tensor(tensor.in_memory_of(to))),
@@ -191,7 +190,7 @@ impl Value {
         }
     }
 
-    /// Returns the tensor, if it is one.
+    /// Returns the value as a tensor.
     pub fn as_tensor(&self) -> Option<&Tensor> {
         match self {
             Value::Tensor(tensor) => Some(tensor),
@@ -199,7 +198,7 @@ impl Value {
         }
     }
 
-    /// Returns the fields, if it is a tuple.
+    /// Returns the fields if the value is a tuple.
     pub fn as_tuple(&self) -> Option<&[Value]> {
         match self {
             Value::Tuple(tuple) => Some(tuple.fields()),
@@ -207,7 +206,7 @@ impl Value {
         }
     }
 
-    /// Returns the extents, if it is a shape.
+    /// Returns the extents if the value is a shape.
     pub fn as_shape(&self) -> Option<&[i64]> {
         match self {
             Value::Shape(extents) => Some(extents),
@@ -215,7 +214,7 @@ impl Value {
         }
     }
 
-    /// Returns the integer, if it is an integer or truth value, or a tensor with one element of such a type.
+    /// Returns the integer if the value is an integer, a Boolean, or a single-element tensor of such a type.
     pub fn as_int(&self) -> Option<i64> {
         let number = match self {
             Value::Scalar(scalar) => scalar.number,
@@ -230,7 +229,7 @@ impl Value {
         }
     }
 
-    /// Returns true if both have the same bits; for functions and memory, if they are of the same kind.
+    /// Returns true if both values have the same bits; for functions and memory, if they have the same kind.
     pub fn same(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Tensor(a), Value::Tensor(b)) => a == b,
@@ -276,7 +275,7 @@ pub fn shape_text(extents: &[i64]) -> String {
     if extents.len() == 1 { format!("({list},)") } else { format!("({list})") }
 }
 
-/// Formats a number for readers.
+/// Formats a number for users.
 pub fn number_text(number: Number) -> String {
     match number {
         Number::Bool(value) => if value { "True" } else { "False" }.to_string(),
@@ -286,10 +285,10 @@ pub fn number_text(number: Number) -> String {
     }
 }
 
-/// Maximum number of elements to print of a tensor.
+/// Maximum number of printed elements of a tensor.
 const PRINTED: usize = 100;
 
-/// Formats the value as `R.print` shows it.
+/// Formats the value like `R.print`.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,5 +1,5 @@
-//! Generates the text of PrimFuncs from a seed, with loops, blocks with reductions and conditions, splits, choices,
-//! casts, integers that wrap around, possible divisions by zero, and possible indices out of bounds.
+//! Generates the source of PrimFuncs from a seed, with loops, blocks with reductions and conditions, splits,
+//! choices, casts, integers that wrap around, possible divisions by zero, and possible indices out of bounds.
 
 use plugin_api::prelude::DType;
 use runtime::{Limits, Tensor};
@@ -100,7 +100,7 @@ impl Generator {
         name
     }
 
-    /// Generates loops over a buffer that is written, and their body.
+    /// Generates loops over a written buffer, and their body.
     fn nest(&mut self) {
         let at = 2 + self.below(2);
         let target = self.buffers[at].clone();
@@ -109,7 +109,7 @@ impl Generator {
         let mut conditions = Vec::new();
         for extent in &target.shape {
             if self.one_in(6) && *extent > 4 {
-                // Splits a loop such that the last part is not full.
+                // Splits a loop so that the last part is incomplete.
                 let (outer, inner) = ((*extent + 3) / 4, 4);
                 let (o, i) = (self.var("o", outer), self.var("i", inner));
                 let range = format!("for {o}, {i} in T.grid({}, {}):", self.int(outer), self.int(inner));
@@ -177,7 +177,7 @@ impl Generator {
     }
 
     fn store(&mut self, target: &Buffer, index: &[String]) {
-        // This may be an element that another iteration writes.
+        // Another iteration may write this element.
         let index = match self.one_in(6) {
             true => target.shape.iter().map(|extent| self.position(*extent)).collect(),
             false => index.to_vec(),
@@ -313,7 +313,7 @@ impl Generator {
             }
             9 | 10 if dtype.contains("float") => format!("({a} / {b})"),
             9 => {
-                // A divisor that is loaded may be 0; the reader refuses a constant 0.
+                // A loaded divisor may be 0; the reader rejects a constant 0.
                 let divisor = match self.one_in(8) {
                     true => format!("T.Cast(\"{dtype}\", {})", self.load().0),
                     false => format!("T.max({b}, T.{dtype}(1))"),

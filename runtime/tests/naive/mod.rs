@@ -9,7 +9,7 @@ use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 use std::collections::HashMap;
 
-/// A number: exact for integers and truth values; for floats, the `float64` that represents them.
+/// A number: exact for integers and Booleans; floats are represented as `f64`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Num {
     I(i128),
@@ -46,7 +46,7 @@ pub(crate) enum Wrong {
     DivisionByZero,
 }
 
-/// How a statement ended.
+/// The way in which a statement ended.
 enum End {
     Next,
     Break,
@@ -191,7 +191,7 @@ fn apply(op: PrimOp, t: DType, a: Num, b: Num) -> Result<Num, Wrong> {
 }
 
 impl Naive {
-    /// Runs a function whose buffer parameters have these elements.
+    /// Runs a function on buffers with the given elements.
     pub(crate) fn run(body: &Body, args: Vec<(Vec<i64>, Vec<Num>)>) -> Result<Vec<Vec<Num>>, Wrong> {
         let n = args.len();
         let mut naive = Naive { vars: HashMap::new(), syms: HashMap::new(), views: HashMap::new(), memory: Vec::new() };

@@ -1,5 +1,5 @@
-//! The cases of `cases.txt`: the result of a trace on a function, or the reason why it is refused. `BLESS=1`
-//! rewrites the results; a person reviews the difference. `tests/oracle/schedules.py` compares them with TVM.
+//! The cases in `cases.txt`: the result of a trace on a function, or the reason for its rejection. `BLESS=1`
+//! rewrites the results; review the diff. `tests/oracle/schedules.py` compares them with TVM.
 
 use crate::common::{func, reads_back, same_values};
 use passhost_schedule::{Schedule, Trace};
@@ -42,7 +42,7 @@ fn read(text: &str) -> (BTreeMap<String, String>, Vec<Case>) {
     (functions, cases)
 }
 
-/// Returns the result of a case: the text of the function, or a one-line error.
+/// Returns the result of a case: the printed function, or a one-line error.
 fn result(function: &str, trace: &str) -> String {
     let before = func(function);
     let trace: Trace = trace.parse().unwrap_or_else(|error| panic!("{error}"));
@@ -86,7 +86,7 @@ fn cases() {
     assert!(cases.len() > 80, "{} cases", cases.len());
 }
 
-/// The page shows the output of passhost.
+/// The page shows passhost's output.
 #[test]
 fn the_page_shows_a_case() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/writing-a-pass.md");

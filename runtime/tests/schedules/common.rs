@@ -1,4 +1,4 @@
-//! Functions as text, and their results.
+//! Functions in source form, and their results.
 
 use plugin_api::prelude::*;
 use runtime::{Arg, Backend, Fault, Interpreter, Limits, Tensor};
@@ -18,7 +18,7 @@ pub(crate) fn text(body: &Body) -> String {
     script::print(&Module::new([("f", body.clone())]), &NoOps).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Checks that the printed text of a function reads back as the same function.
+/// Checks that a printed function reads back as the same function.
 pub(crate) fn reads_back(body: &Body) -> String {
     let text = text(body);
     let module = script::read(&text, &NoOps).unwrap_or_else(|error| panic!("{error}\n{text}"));

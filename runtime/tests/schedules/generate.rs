@@ -1,4 +1,4 @@
-//! Generates functions of the kinds that legalization produces; a few numbers determine the function.
+//! Generates functions as legalization produces them, determined by a few numbers.
 
 use crate::steps::Choices;
 
@@ -165,7 +165,8 @@ fn transposed(c: &mut Choices) -> String {
     )
 }
 
-/// Generates blocks in the same loops, where one may read what the other wrote in an earlier iteration.
+/// Generates blocks in the same loops, where one may read elements that the other wrote in an earlier
+/// iteration.
 fn shared(c: &mut Choices) -> String {
     let (n, m) = (c.of(&[3, 4, 6]), c.of(&[3, 4, 6]));
     let index = c.of(&[
@@ -190,7 +191,7 @@ fn shared(c: &mut Choices) -> String {
     )
 }
 
-/// Generates blocks whose input is overwritten later, or whose output was read before.
+/// Generates blocks whose input is overwritten later, or whose output is read earlier.
 fn overwritten(c: &mut Choices) -> String {
     let n = c.of(&[3, 4, 6, 12]);
     let (read, last) = (c.of(&["vi", "LAST - vi", "T.max(vi - 1, 0)"]), n - 1);

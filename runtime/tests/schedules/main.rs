@@ -1,5 +1,5 @@
-//! Tests schedules: the result of a primitive computes the same bits and can be printed and read back, and
-//! primitives that would change the result are refused.
+//! Tests schedules: a primitive preserves the computed bits, its result can be printed and read back, and
+//! primitives that would change the result are rejected.
 
 mod cases;
 mod common;

@@ -1,4 +1,4 @@
-//! Tests random primitives on generated functions: each accepted primitive keeps the computed bits.
+//! Tests random primitives on generated functions: each accepted primitive preserves the computed bits.
 
 use crate::common::{func, inputs, reads_back, same_values, text, try_run};
 use crate::generate::function;
@@ -68,15 +68,15 @@ fn many_primitives_are_accepted() {
     assert!(accepted > 200, "{accepted}");
 }
 
-/// Tests functions that legalization never produces: with writes to one element, conditions, divisions, and integers
-/// that wrap around.
+/// Tests functions that legalization never produces: with several writes to the same element, conditions, divisions,
+/// and wraparound.
 #[test]
 fn other_functions_stay_as_they_are_or_compute_the_same() {
     let (mut accepted, mut tried) = (0, 0);
     let cases: u64 = std::env::var("CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(200);
     for seed in 0..cases {
         let (source, buffers) = Generator::function(seed);
-        // A division by zero is refused.
+        // A division by zero is rejected.
         let Ok(module) = script::read(&source, &script::NoOps) else { continue };
         let before = module.get("f").expect("a function");
         let again =
@@ -92,7 +92,7 @@ fn other_functions_stay_as_they_are_or_compute_the_same() {
             tried += 1;
             let keeps_sums = sch.clone();
             accepted += usize::from(step(&mut sch, &mut choices).is_ok());
-            // Float sums in another order have other bits.
+            // Reordered float sums have different bits.
             if sch.trace().to_string().lines().last().is_some_and(|line| line.starts_with("reorder")) {
                 sch = keeps_sums;
             }

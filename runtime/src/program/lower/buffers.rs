@@ -32,7 +32,7 @@ impl Lower {
         if self.buffers.contains_key(&value.word()) || of == buffer_of::FREE {
             return Ok(());
         }
-        // The type may use expressions that are lowered here.
+        // The type may use these expressions.
         for operand in value.operands().filter(|operand| operand.kind() != kind::ACCESS) {
             if let Some(Dim::Var(sym)) = operand.ty().prims().pop()
                 && !self.symbols.contains_key(&sym.id)
@@ -71,7 +71,7 @@ impl Lower {
     fn allocate(&mut self, storage: u32) -> Result<(), Fault> {
         let Some(buffer) = self.program.buffers.last() else { return Ok(()) };
         let (element, lanes, name) = (buffer.element, i64::from(buffer.lanes), buffer.name.clone());
-        // The factors stay separate, because the run checks that their product does not overflow.
+        // The factors stay separate, because overflow of their product is checked at run time.
         let mut factors = match (buffer.is_compact, buffer.shape.first(), buffer.strides.first()) {
             (false, Some(extent), Some(stride)) => vec![extent.clone(), stride.clone()],
             _ => buffer.shape.clone(),
@@ -82,7 +82,8 @@ impl Lower {
         Ok(())
     }
 
-    /// Lowers a buffer that is a region of another buffer. It has the strides of the last dimensions of that buffer.
+    /// Lowers a buffer that is a region of another buffer. It uses the strides of the last dimensions of that
+    /// buffer.
     fn matched(
         &mut self,
         value: Value<'_>,
@@ -139,7 +140,7 @@ impl Lower {
                 && self.analyzer().can_prove(&least)
     }
 
-    /// Lowers the access to an element of a buffer; for a buffer of vectors, the access to one lane of an element.
+    /// Lowers the access to an element of a buffer; for a buffer of vectors, to one lane of an element.
     fn access(&mut self, buffer: Value<'_>, indices: &[Value<'_>], lane: usize, place: u32) -> Result<Access, Fault> {
         let at = self.buffer_of(buffer)?;
         let dims = buffer_type(buffer)?.shape;
@@ -190,7 +191,7 @@ impl Lower {
         }
     }
 
-    /// Lowers a store. All lanes are computed before the first one is written.
+    /// Lowers a store. All lanes are computed before the first lane is written.
     pub(super) fn store(&mut self, stmt: Value<'_>, buffer: Value<'_>, value: Value<'_>) -> Result<(), Fault> {
         let (indices, predicate) = Lower::indices(stmt);
         let at = self.buffer_of(buffer)? as usize;

@@ -36,7 +36,8 @@ impl Lower {
         }
     }
 
-    /// Lowers `a * b + c` for numbers of one type. For integers, the result is a separate product and sum.
+    /// Lowers `a * b + c` for numbers of the same type. For integers, the result is a separate product and
+    /// sum.
     fn mul_add(&mut self, [a, b, c]: [Reg; 3], unknown: impl Fn() -> Fault) -> Result<Reg, Fault> {
         let of = self.scalar(a);
         if self.scalar(b) != of || self.scalar(c) != of || of == Scalar::Bool {

@@ -1,5 +1,5 @@
-//! Lowers choices within an expression; a value that is not chosen cannot fail. Each choice has marks, which record
-//! which of its values were used.
+//! Lowers choices within an expression; an unchosen value cannot fail. Marks record which values of each choice were
+//! used.
 
 use super::{Lower, dtype_of, scalar_of};
 use crate::fault::Fault;
@@ -28,8 +28,8 @@ pub(super) fn negated(condition: Option<&Dim>) -> Option<Dim> {
 }
 
 impl Lower {
-    /// Lowers a `Select`. TVM rewrites a `Select` whose values may fail into a choice before it generates code, so
-    /// a value that is not chosen cannot fail here either.
+    /// Lowers a `Select`. Before code generation, TVM rewrites a `Select` whose values may fail to an
+    /// `if_then_else`, so an unchosen value cannot fail here either.
     pub(super) fn select(&mut self, cond: Value<'_>, values: [Value<'_>; 2], lane: usize) -> Result<Reg, Fault> {
         let marks = self.sides(index_to_dim(cond).as_ref());
         let cond = self.expr(cond, lane)?;
@@ -48,7 +48,7 @@ impl Lower {
         Ok(dst)
     }
 
-    /// Lowers instructions that are used only if a condition has this value, as [`Lower::listed`].
+    /// Lowers instructions like [`Lower::listed`] that are used only if a condition has a given value.
     fn chosen<T>(
         &mut self,
         when: (Reg, bool),
@@ -60,15 +60,14 @@ impl Lower {
         out
     }
 
-    /// Creates marks for the two values of a choice. Some input should make use of each value.
+    /// Creates marks for the two values of a choice. Each value should be used for some input.
     fn sides(&mut self, condition: Option<&Dim>) -> [Mark; 2] {
         let opposite = negated(condition);
         let then = self.side(opposite.as_ref(), "the value for true of a choice");
         [then, self.side(condition, "the value for false of a choice")]
     }
 
-    /// Creates a mark for a part that is unused while `excluded` holds; `None` if the analyzer proves that it always
-    /// holds.
+    /// Creates a mark for a part that is unused while `excluded` holds; `None` if `excluded` provably always holds.
     fn side(&mut self, excluded: Option<&Dim>, what: &str) -> Mark {
         if excluded.is_some_and(|excluded| self.analyzer().can_prove(excluded)) {
             return None;
@@ -82,7 +81,7 @@ impl Lower {
         Some(self.program.marks.len() as u32 - 1)
     }
 
-    /// Emits a note of the values that a condition has.
+    /// Emits a note of a condition's values.
     fn note(&mut self, cond: Reg, marks: [Mark; 2]) {
         if marks != [None; 2] {
             let within = self.chosen_by.clone();
@@ -90,7 +89,7 @@ impl Lower {
         }
     }
 
-    /// Lowers `and` or `or`. The second condition cannot fail where the first decides the result.
+    /// Lowers `and` or `or`. The second condition cannot fail if the first decides the result.
     pub(super) fn logic(&mut self, op: PrimOp, [a, b]: [Value<'_>; 2], lane: usize) -> Result<Reg, Fault> {
         let known = index_to_dim(a);
         // The second condition matters only if the first does not decide the result.
@@ -116,7 +115,7 @@ impl Lower {
         Ok(dst)
     }
 
-    /// Lowers a choice between two values, of which only the selected one is evaluated.
+    /// Lowers a choice between two values, and evaluates only the selected value.
     pub(super) fn choice(
         &mut self,
         cond: Reg,
@@ -137,7 +136,7 @@ impl Lower {
         self.choice_under((cond, known, marks), scalar, then, otherwise)
     }
 
-    /// Lowers a choice like [`Lower::choice`], given the marks and the condition in the form of the analyzer.
+    /// Lowers a choice like [`Lower::choice`], given the marks and the condition in the analyzer's form.
     fn choice_under(
         &mut self,
         (cond, known, marks): (Reg, Option<Dim>, [Mark; 2]),

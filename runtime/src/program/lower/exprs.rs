@@ -7,7 +7,7 @@ use passhost_lang::arith::{index_to_dim, symbol_of};
 use passhost_lang::ir::{Dim, Expr, Value};
 use passhost_lang::scalar::PrimOp;
 
-/// Maximum number of registers of a loop program; this many registers take about 100 MB.
+/// Maximum number of registers of a loop program; at this limit, registers take about 100 MB.
 const MOST_REGISTERS: usize = 1 << 18;
 
 impl Lower {
@@ -49,7 +49,7 @@ impl Lower {
         }
     }
 
-    /// Returns the binding of a variable, by its own name or by its name in shapes.
+    /// Returns the binding of a variable, by its operand word or its symbolic variable.
     pub(super) fn known(&self, value: Value<'_>) -> Option<Bound> {
         let named = self.scalars.get(&value.word()).cloned();
         named.or_else(|| Some(Bound::Form(self.symbols.get(&symbol_of(value)?.id)?.clone())))
@@ -173,7 +173,7 @@ impl Lower {
         self.binary_of(op, result, a, b)
     }
 
-    /// Emits an operation on two registers. The second one is first converted to the type of the first one.
+    /// Emits an operation on two registers. First converts the second operand to the type of the first.
     pub(super) fn binary_of(&mut self, op: Binary, result: Scalar, a: Reg, b: Reg) -> Result<Reg, Fault> {
         let of = self.scalar(a);
         let b = self.unary(Unary::Cast, of, b);

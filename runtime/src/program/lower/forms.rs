@@ -9,8 +9,8 @@ use passhost_lang::ir::{DType, Dim, Expr, Sym, Value};
 use passhost_lang::scalar::PrimOp;
 
 impl Lower {
-    /// Lowers an integer expression to a form with exactly the result of the 32-bit or 64-bit operations. The form is a
-    /// register if a 32-bit sum may overflow, or if the operation is not linear.
+    /// Lowers an integer expression to a form with exactly the same result as the 32-bit or 64-bit operations. The form
+    /// is a register if a 32-bit sum may overflow, or if the operation is not linear.
     pub(super) fn form(&mut self, value: Value<'_>, lane: usize) -> Result<Affine, Fault> {
         let dtype = dtype_of(value);
         let index = DType::new(dtype.code(), dtype.bits(), 1);
@@ -115,7 +115,7 @@ impl Lower {
             .ok_or_else(|| Fault::unsupported("a shape variable that arguments and statements do not bind"))
     }
 
-    /// Loads a dimension, or another scalar embedded in an expression, into a register of its own type.
+    /// Loads a dimension or other embedded scalar into a register of its type.
     pub(super) fn dim(&mut self, dim: &Dim) -> Result<Reg, Fault> {
         let scalar = scalar_of(dim.dtype())?;
         let expr = match dim {

@@ -21,17 +21,17 @@ use std::collections::HashMap;
 /// Lowers a PrimFunc.
 ///
 /// # Errors
-/// Fails if the function is not a PrimFunc, or has a part that the runtime does not execute.
+/// Fails if the function is not a PrimFunc, or contains a part that the runtime does not support.
 pub fn lower(func: &Body) -> Result<Program, Fault> {
-    // Statements may be nested 1,000 deep.
+    // Statements may be nested 1,000 levels deep.
     stacker::grow(STACK, || lowered(func, false))
 }
 
-/// Lowers a PrimFunc as [`lower`] does, but makes a `Select` evaluate both of its values, following its definition:
-/// a value that is not chosen can fail. TIR compilers may do so too, so a module must not rely on the choice.
+/// Lowers a PrimFunc like [`lower`], but makes a `Select` evaluate both values, as defined, so that an unchosen
+/// value can fail. TIR compilers may do the same, so a module must not rely on the choice.
 ///
 /// # Errors
-/// Fails as [`lower`] does.
+/// Fails like [`lower`].
 pub fn lower_strictly(func: &Body) -> Result<Program, Fault> {
     stacker::grow(STACK, || lowered(func, true))
 }
@@ -88,30 +88,29 @@ struct Hidden {
     /// Operand word of the variable.
     var: u32,
     bound: Option<Bound>,
-    /// The number of the variable in shapes, and its value there.
+    /// The symbolic variable, and its value in shapes.
     symbol: Option<(u32, Option<Affine>)>,
 }
 
 struct Lower {
     program: Program,
-    /// Facts at the current place, those of the innermost condition last.
+    /// Facts at the current place, with those of the innermost condition last.
     analyzers: Vec<Analyzer>,
     /// Bindings by operand word.
     scalars: HashMap<u32, Bound>,
     buffers: HashMap<u32, u32>,
-    /// The storage to which each handle points.
+    /// The storage that each handle points to.
     pointers: HashMap<u32, u32>,
     symbols: HashMap<u32, Affine>,
-    /// Bindings that definitions in the enclosing regions hide, the latest last.
+    /// Bindings hidden by definitions in the enclosing regions, the latest last.
     hidden: Vec<Hidden>,
     /// Lists of instructions under construction, the innermost last.
     code: Vec<Vec<Instr>>,
-    /// Names of blocks around the current place.
+    /// Names of the enclosing blocks.
     blocks: Vec<String>,
     /// The first place of the current statement, in [`Program::places`].
     statement: usize,
-    /// Conditions with the values for which the result of the current expression is used, although the expression is
-    /// always computed.
+    /// Conditions, with the values for which the current expression is used, although it is always computed.
     chosen_by: Vec<(Reg, bool)>,
     /// Position before which every loop belongs to a nest that [`Lower::over_nothing`] has handled.
     nested_until: usize,
@@ -180,8 +179,8 @@ impl Lower {
         out
     }
 
-    /// Returns the statements that `f` emits, which may never be executed, and their mark. The text of the mark is
-    /// empty if the statements have no effect, or if the analyzer proves that the condition never holds.
+    /// Returns the statements emitted by `f`, which may never be executed, and their mark. The text of the mark is
+    /// empty if the statements have no effect, or if the condition provably never holds.
     fn marked(
         &mut self,
         condition: Option<Dim>,
@@ -247,7 +246,7 @@ impl Lower {
         dst
     }
 
-    /// Returns the place that messages name for the current statement.
+    /// Returns the place of the current statement in messages.
     fn place(&mut self, what: impl FnOnce() -> String) -> u32 {
         let block = self.blocks.last().map_or(String::new(), |block| format!(" in block `{block}`"));
         let text = format!("{}{block}", what());
@@ -257,7 +256,7 @@ impl Lower {
         self.program.places.len() as u32 - 1
     }
 
-    /// Binds a scalar variable, also for its uses in shapes.
+    /// Binds a scalar variable, also for uses in shapes.
     fn bind(&mut self, var: Value<'_>, bound: Bound) {
         if let (Some(sym), Bound::Form(form)) = (symbol_of(var), &bound)
             && sym.id < FIRST_ATOM
@@ -290,13 +289,13 @@ impl Lower {
         }
     }
 
-    /// Creates a loop variable, which has 64 bits if its type does, and otherwise 32 bits.
+    /// Creates a loop variable, with 64 bits if its type has 64 bits, otherwise with 32 bits.
     fn loop_var(&mut self, var: Value<'_>) -> Result<Reg, Fault> {
         let scalar = scalar_of(dtype_of(var))?;
         let reg = self.reg(scalar);
         self.program.loops.insert(reg, name_of(var).to_string());
         self.bind(var, Bound::Form(reg.into()));
-        // The name of the variable in the types of buffers, if one exists before the loop.
+        // The variable that buffer types mention, if it is declared before the loop.
         if let Some(known) = var.operand(0) {
             self.bind(known, Bound::Form(reg.into()));
         }
@@ -307,7 +306,7 @@ impl Lower {
         kinds.contains(&value.kind())
     }
 
-    /// Lowers the nodes directly in a region that have an effect.
+    /// Lowers the nodes directly in a region, except declarations.
     fn region(&mut self, of: Value<'_>) -> Result<(), Fault> {
         let hidden = self.hidden.len();
         for child in of.region().children() {

@@ -1,8 +1,8 @@
-//! Reductions over no elements. A block initializes each of its elements even if its reduction runs zero iterations. An
-//! empty sum is 0, as in NumPy; TVM leaves the memory as it is.
+//! Empty reductions. A block initializes each element even if its reduction runs zero iterations. An empty sum is 0, as
+//! in NumPy; TVM leaves the memory unchanged.
 //!
-//! For each reduction with a loop that may run zero times, the program has another loop nest before it. That nest consists of
-//! the spatial loops around the initialization, and runs if one of the reduction loops is empty.
+//! Each reduction with a loop that may run zero times is preceded by a further loop nest. That nest consists of the
+//! spatial loops around the initialization, and runs if one of the reduction loops is empty.
 
 use super::stmts::mentions;
 use super::{Bound, Lower, name_of};
@@ -92,7 +92,7 @@ impl Lower {
             true => self.if_empty(&empty, |lower| lower.loops_of_init(&nest, 0, &[]))?,
             false => self.loops_of_init(&nest, 0, &empty)?,
         }
-        // Inputs need not reach these branches.
+        // Inputs need not cover these branches.
         self.program.marks[mark..].iter_mut().for_each(String::clear);
         Ok(())
     }
@@ -126,8 +126,8 @@ impl Lower {
         Ok(())
     }
 
-    /// Emits the loops from `at` on, around an initialization that is executed if one of the extents `empty` is 0.
-    /// Variables of reduction loops get their first values.
+    /// Emits the loops from `at` on around an initialization that runs if one of the extents `empty` is 0. Variables of
+    /// reduction loops get their first values.
     fn loops_of_init(&mut self, nest: &Nest<'_>, at: usize, empty: &[Value<'_>]) -> Result<(), Fault> {
         let Some(of) = nest.loops.get(at) else {
             return self.if_empty(empty, |lower| lower.init_of(nest));
@@ -144,7 +144,7 @@ impl Lower {
         Ok(())
     }
 
-    /// Emits the initialization of the block. For a reduction over a loop outside of the nest, it runs only in the first
+    /// Emits the initialization of the block. For a reduction over a loop outside the nest, it runs only in the first
     /// iteration.
     fn init_of(&mut self, nest: &Nest<'_>) -> Result<(), Fault> {
         self.program.has_blocks = true;

@@ -17,7 +17,7 @@ impl Lower {
             let of_param = |buffer: &&Value<'_>| **buffer == *param || buffer.operand(0) == Some(*param);
             buffers.iter().find(of_param).copied()
         };
-        // Shapes may use scalars that follow them.
+        // Shapes may mention later scalars.
         let mut scalars = Vec::new();
         for param in &params {
             let is_scalar = buffer_of(param).is_none() && dtype_of(*param).code() != 3;
@@ -59,7 +59,7 @@ impl Lower {
         self.program.storages.len() as u32 - 1
     }
 
-    /// Lowers a buffer parameter. Its shape variables get registers, which are set from the tensors of the caller.
+    /// Lowers a buffer parameter. Its shape variables get registers, which are set from the caller's tensors.
     fn tensor_param(&mut self, param: Value<'_>, buffer: Value<'_>) -> Result<ParamKind, Fault> {
         let ty = buffer_type(buffer)?;
         let storage = self.storage(name_of(buffer));

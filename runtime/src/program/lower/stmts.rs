@@ -10,7 +10,7 @@ use passhost_lang::ir::{Dim, Expr, Stmt, Value, loop_kind};
 use passhost_lang::scalar::PrimOp;
 use passhost_lang::tir::BlockIter;
 
-/// The attribute of statements that are not executed.
+/// The attribute of skipped statements.
 const SKIPPED: &str = "pragma_debug_skip_region";
 
 impl Lower {
@@ -32,7 +32,7 @@ impl Lower {
             Stmt::Evaluate(expr) => self.evaluate(expr),
             Stmt::While { cond } => self.while_(value, cond),
             Stmt::If { cond } => self.if_(value, cond),
-            // The statement is left out, as by tirx.RemoveNoOp, which is part of every TVM pipeline.
+            // The statement is omitted, as in tirx.RemoveNoOp, which is part of every TVM pipeline.
             Stmt::Attr { key, .. } if key == SKIPPED => Ok(()),
             Stmt::Attr { .. } => self.region(value),
             Stmt::Launch { extent, .. } => self.launch(value, extent),
@@ -66,8 +66,8 @@ impl Lower {
         let (min, mut extent) = (self.form(min, 0)?, self.form(extent, 0)?);
         let step = stmt.loop_step().map(|step| self.form(step, 0)).transpose()?;
         if let Some(step) = &step {
-            // The loop counts from `min` up to `min + extent` in steps. The number of iterations is the quotient of
-            // extent and step, rounded up.
+            // The loop counts from `min` to `min + extent` in steps. The trip count is the extent divided by the step,
+            // rounded up.
             let step = step.as_constant().filter(|step| *step > 0);
             let step = step.ok_or_else(|| Fault::unsupported("a loop whose step is not a positive constant"))?;
             let scalar = Scalar::Int(64);
@@ -122,7 +122,7 @@ impl Lower {
         Ok(())
     }
 
-    /// Lowers a thread launch. The threads run one after the other, so threads that wait for each other are refused.
+    /// Lowers a thread launch. Threads run in sequence, so threads that wait for each other are rejected.
     fn launch(&mut self, stmt: Value<'_>, extent: Value<'_>) -> Result<(), Fault> {
         let extent = self.form(extent, 0)?;
         let own = stmt.region().children().next().filter(|var| var.kind() == kind::LOOP_VAR);
@@ -177,7 +177,7 @@ impl Lower {
         Ok(())
     }
 
-    /// Lowers an expression that is evaluated for its effect. A call without an effect is a hint.
+    /// Lowers an expression that is evaluated for its effect. A call without effects is a hint.
     fn evaluate(&mut self, value: Value<'_>) -> Result<(), Fault> {
         if value.dim().is_some() || matches!(value.view(), Expr::Str(_)) {
             return Ok(());
@@ -211,8 +211,7 @@ impl Lower {
         let out = match stmt.block_condition() {
             None => self.block_content(stmt),
             Some(cond) => {
-                // A condition on iterators, rather than on the loops around the block, needs the values of the
-                // iterators.
+                // A condition on iterators (not on outer loops) needs the values of the iterators.
                 if stmt.block_iters().any(|iter| mentions(cond, iter.var)) {
                     for iter in stmt.block_iters() {
                         let form = self.form(iter.value, 0)?;
@@ -260,12 +259,12 @@ impl Lower {
         Ok(first)
     }
 
-    /// Combines a condition with `others`, if there are any.
+    /// Combines a condition with `others`, if any.
     pub(super) fn both(&mut self, others: Option<Reg>, cond: Reg) -> Reg {
         others.map_or(cond, |others| self.binary(Binary::And, Scalar::Bool, others, cond))
     }
 
-    /// Emits the buffers that a block allocates or matches. The initialization may use the iterators, too.
+    /// Emits the buffers that a block allocates or matches. The initialization may also use the iterators.
     pub(super) fn block_buffers(&mut self, block: Value<'_>) -> Result<(), Fault> {
         let mut buffers = block.region().children().filter(|value| value.kind() == kind::BUFFER);
         buffers.try_for_each(|buffer| self.buffer_statement(buffer))

@@ -1,4 +1,5 @@
-//! Draws the elements of random tensors: a pure function of data type, kind of values and seed, the same on every machine.
+//! Draws the elements of random tensors: a pure function of data type, distribution and seed, identical on every
+//! machine.
 //!
 //! | kind | floats | integers |
 //! |---|---|---|
@@ -9,7 +10,7 @@
 //! | `Exponents` | every finite exponent, including those of denormals | every width |
 //! | `Infinite` | every eighth element is infinite | as `Extremes` |
 //! | `Nan` | every eighth element is NaN | as `Extremes` |
-//! | `Constants` | constants in the code, and the numbers next to them | the same |
+//! | `Constants` | constants in the code, and their neighbours | the same |
 //! | `Regular` | all elements are equal, or in order | the same |
 
 use crate::tensor::SplitMix;
@@ -21,8 +22,8 @@ pub enum InputRange {
     /// The default distribution of [`Inputs`](super::Inputs).
     #[default]
     Usual,
-    /// Integers from -8 to 7 (unsigned ones from 0 to 15), and floats from -1.5 to 1.5 that are multiples of 0.5.
-    /// Some of them are equal, some are 0, and sums of them are exact.
+    /// Integers from -8 to 7 (unsigned integers from 0 to 15), and multiples of 0.5 from -1.5 to 1.5. Some values are
+    /// equal, some are 0, and sums are exact.
     Coarse,
     /// Like `Coarse`, but floats are 10 times as large, 32-bit integers are multiples of 2^24 + 1, which `float32`
     /// cannot represent, and 64-bit integers are multiples of 2^30 + 1.
@@ -31,7 +32,7 @@ pub enum InputRange {
     Full,
     /// Ties of rounding.
     Halves,
-    /// Finite values at the ends of the type's range, zeros of both signs, and constants in the code.
+    /// Finite extreme values of the type, zeros of both signs, and constants in the code.
     Extremes,
     /// Floats of every exponent, and integers of every width.
     Exponents,
@@ -39,7 +40,7 @@ pub enum InputRange {
     Infinite,
     /// NaN among other floats.
     Nan,
-    /// Mostly constants in the code and the numbers next to them, because branches depend on these.
+    /// Mostly constants in the code and their neighbours, because branches depend on these.
     Constants,
     /// All elements are equal, or they increase or decrease.
     Regular,
@@ -48,8 +49,7 @@ pub enum InputRange {
 }
 
 impl InputRange {
-    /// Returns true if the values test for faults at special values, where a contract that allows differences is
-    /// less strict.
+    /// Returns true for distributions of special values, for which contracts that allow differences are less strict.
     pub fn is_special(self) -> bool {
         !matches!(self, InputRange::Usual | InputRange::Coarse | InputRange::Wide)
     }
@@ -77,7 +77,7 @@ impl InputRange {
         }
     }
 
-    /// Adapts an integer of the small generator to the first three distributions.
+    /// Adapts a small random integer to the first three distributions.
     pub(super) fn integer(self, value: i64, dtype: DType) -> i64 {
         match (self, dtype.bits()) {
             (InputRange::Usual, _) => value & 3,
@@ -88,7 +88,7 @@ impl InputRange {
     }
 }
 
-/// Least and greatest value of a parameter. Values outside are replaced by values between them.
+/// Least and greatest value of a parameter. Values outside are replaced by values in between.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Between {
     /// The least value.
@@ -114,7 +114,7 @@ impl Between {
 pub(super) struct Drawn<'a> {
     pub(super) range: InputRange,
     pub(super) between: Option<Between>,
-    /// Constants in the code that uses the values, which decide branches.
+    /// Constants in the code that uses the values; branches depend on these.
     pub(super) constants: &'a [f64],
 }
 
@@ -125,8 +125,7 @@ impl Drawn<'_> {
     }
 }
 
-/// The format of a float type: bits of the mantissa, and exponents of the smallest normal number and of the largest
-/// one.
+/// The format of a float type: bits of the mantissa, and exponents of the smallest and largest normal numbers.
 #[derive(Clone, Copy)]
 struct Format {
     mantissa: i32,
@@ -149,7 +148,7 @@ impl Format {
     }
 }
 
-/// Returns a power of two, including denormal ones.
+/// Returns a power of two, including denormal powers.
 fn power(exponent: i32) -> f64 {
     let half = exponent / 2;
     f64::powi(2.0, half) * f64::powi(2.0, exponent - half)
@@ -160,7 +159,7 @@ pub(super) fn fill(dtype: DType, seed: u64, drawn: Drawn<'_>, bytes: &mut [u8]) 
     let mut random = SplitMix::new(seed ^ 0x5eed_0000 ^ (drawn.range as u64) << 40);
     let scalar = DType::new(dtype.code(), dtype.bits(), 1);
     let width = scalar.bytes();
-    // At least one element is special, but most elements are not, so that they still affect the result.
+    // At least one element is special, but most are not, so that ordinary elements still affect the result.
     let n = bytes.len() / width.max(1);
     if drawn.range == InputRange::Regular {
         return regular(scalar, n, drawn, &mut random, bytes);
@@ -176,7 +175,7 @@ pub(super) fn fill(dtype: DType, seed: u64, drawn: Drawn<'_>, bytes: &mut [u8]) 
     })
 }
 
-/// Fills the data of a tensor with the numbers of its elements.
+/// Fills the data of a tensor with numbers, one per element.
 fn fill_with(dtype: DType, bytes: &mut [u8], mut number: impl FnMut(usize) -> Number) -> Option<()> {
     let mut places = 0..;
     map_elements(dtype, bytes, |_| number(places.next().unwrap_or_default()))
@@ -189,7 +188,7 @@ fn regular(dtype: DType, n: usize, drawn: Drawn<'_>, random: &mut SplitMix, byte
     let (low, high) = drawn.ends();
     fill_with(dtype, bytes, |at| {
         let value = base + step * at as i64;
-        // If the type cannot represent all of them, some occur several times.
+        // If the type cannot represent all values, some are repeated.
         let value = if dtype.is_float() {
             value.clamp(-128, 127)
         } else {
@@ -229,7 +228,7 @@ fn number(dtype: DType, drawn: Drawn<'_>, is_special: bool, random: &mut SplitMi
         _ => Number::Float(float(dtype, drawn, is_special, random)),
     };
     let Some(between) = drawn.between.filter(|between| !between.holds(f64::of(number))) else { return number };
-    // Constants in the code, and numbers next to them, are tried as often as others.
+    // Constants in the code and their neighbours are drawn as often as other values.
     let constant = pick(drawn.constants, random).map(|it| it + pick(&[0.0, 1.0, -1.0], random).unwrap_or_default());
     let is_constant = random.next().is_multiple_of(2);
     if let Some(constant) = constant.filter(|constant| is_constant && between.holds(*constant)) {
@@ -283,7 +282,7 @@ fn float(dtype: DType, drawn: Drawn<'_>, is_special: bool, random: &mut SplitMix
     }
 }
 
-/// Returns a number half-way between two integers, or between two numbers of a narrower type.
+/// Returns a number halfway between two integers, or between two numbers of a narrower type.
 fn half_way(format: Format, random: &mut SplitMix) -> f64 {
     let narrower: Vec<i32> = [7, 10, 23].into_iter().filter(|bits| *bits < format.mantissa).collect();
     match pick(&narrower, random).filter(|_| random.next().is_multiple_of(2)) {

@@ -1,4 +1,5 @@
-//! Builds the arguments of a function. Arrays are assigned to parameters by name; the others get random values.
+//! Builds the arguments of a function. Arrays are assigned to parameters by name; all other parameters get random
+//! values.
 
 mod draw;
 
@@ -16,7 +17,7 @@ use passhost_lang::names::{did_you_mean, function_name, listed, nearest};
 use passhost_lang::scalar::{Element, Number, map_elements};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The extent of a symbolic dimension that is otherwise undetermined.
+/// The default extent of an undetermined symbolic dimension.
 pub const USUAL_EXTENT: i64 = 8;
 /// Number of dimensions chosen for a tensor whose type does not determine it.
 const USUAL_NDIM: usize = 2;
@@ -25,35 +26,35 @@ const USUAL_NDIM: usize = 2;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
-    /// Parameters without an array.
+    /// Arrays for parameters are missing.
     #[error("{} missing for {}", if names.len() == 1 { "array is" } else { "arrays are" }, listed(names))]
     Missing {
-        /// The names of the arrays.
+        /// The names of the missing arrays.
         names: Vec<String>,
     },
-    /// An array without a parameter.
+    /// An array does not belong to a parameter.
     #[error("the function does not have a parameter `{name}`{}", did_you_mean(near))]
     Unknown {
-        /// Its name.
+        /// Name of the array.
         name: String,
         /// Similar names of parameters.
         near: Vec<String>,
     },
-    /// An array for a parameter that is a tuple.
+    /// An array was given for a tuple parameter.
     #[error("parameter `{name}` is a tuple, which takes an array for each field: `{name}_0` and so on")]
     Tuple {
         /// Name of the parameter.
         name: String,
     },
-    /// Two arrays are given for one parameter.
+    /// Two arrays were given for the same parameter.
     #[error("parameter `{name}` has two arrays: `{name}`, and `{position}` by its position")]
     Twice {
         /// Name of the parameter.
         name: String,
-        /// Name of the array that is given by position.
+        /// Name of the array given by position.
         position: String,
     },
-    /// An extent is given for a symbolic variable that does not occur in the parameters.
+    /// An extent was given for a symbolic variable that does not occur in the parameters.
     #[error("the parameters do not have a symbolic dimension `{name}`{}", did_you_mean(near))]
     UnknownDim {
         /// Name of the variable.
@@ -71,7 +72,7 @@ pub enum InputError {
         /// Description of the expected value.
         wanted: String,
     },
-    /// A parameter whose type does not determine a random value.
+    /// The type of a parameter does not determine a random value.
     #[error("parameter `{name}` cannot have a random value: {why}")]
     NotRandom {
         /// Name of the parameter.
@@ -102,29 +103,29 @@ impl From<Fault> for InputError {
 
 /// The sources of arguments.
 ///
-/// A parameter that is a tuple takes an array for each field: `x_0`, `x_1`. Shapes and numbers are arrays, too. If
-/// there is a seed, parameters without an array get random values, the same on every machine. These are floats from
-/// -1 to 1; integers from 0 to 3; truth values. Weights (tensors of several dimensions after the first `num_input`
-/// parameters) are scaled by the square root of 6 / elements of a row, and variances of batch normalizations are from
-/// 0.5 to 1.5. [`InputRange`] has other distributions. If the type does not determine them, extents are
-/// [`USUAL_EXTENT`], the number of dimensions is two, the data type is `float32`, and objects are null.
+/// A tuple parameter takes one array per field: `x_0`, `x_1`. Shapes and numbers are also arrays. If there is a seed,
+/// parameters without an array get random values, identical on every machine: floats from -1 to 1, integers from 0 to
+/// 3, Booleans. Weights (multidimensional tensors after the first `num_input` parameters) are scaled by sqrt(6 / n) for
+/// rows of n elements, and batch-normalization variances are from 0.5 to 1.5. [`InputRange`] lists other distributions.
+/// If the type does not determine them, extents are [`USUAL_EXTENT`], the number of dimensions is two, the data type is
+/// `float32`, and objects are null.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
     /// Arrays by name.
     pub arrays: BTreeMap<String, Tensor>,
     /// The seed of random values.
     pub seed: Option<u64>,
-    /// Extents of symbolic dimensions by name; others are [`USUAL_EXTENT`].
+    /// Extents of symbolic dimensions by name; all others are [`USUAL_EXTENT`].
     pub dims: BTreeMap<String, i64>,
     /// The distribution of random values.
     pub range: InputRange,
-    /// The value of all truth values of one element; if `None`, they are random.
+    /// The value of all single-element Booleans; random if `None`.
     pub truth: Option<bool>,
     /// Least and greatest random values.
     pub bounds: Bounds,
-    /// Parameters that are variances, in addition to those of batch normalizations in the function.
+    /// Variance parameters, in addition to those of batch normalizations in the function.
     pub variances: BTreeSet<String>,
-    /// Constants in the code that uses the values; distributions with special values draw some of these.
+    /// Constants in the code that uses the values; distributions of special values draw from these.
     pub constants: Vec<f64>,
 }
 
@@ -147,10 +148,10 @@ impl Bounds {
     }
 }
 
-/// A part of a parameter that is one array.
+/// A part of a parameter that corresponds to one array.
 struct Part<'f> {
     name: String,
-    /// The name that `numpy.savez` gives to an array without a name.
+    /// The name that `numpy.savez` gives to an unnamed array.
     position: String,
     ty: Type,
     param: Node<'f>,
@@ -161,7 +162,7 @@ impl Inputs {
     /// Returns the arguments of a function, in the order of its parameters.
     ///
     /// # Errors
-    /// Fails if arrays are missing, unknown or do not fit, or if a random value cannot be created.
+    /// Fails if arrays are missing, unknown or mismatched, or if a random value cannot be created.
     pub fn arguments(mut self, body: &Body, limits: &Limits) -> Result<Vec<Value>, InputError> {
         let Some(function) = body.function() else { return Ok(Vec::new()) };
         let params: Vec<Node<'_>> = function.params().collect();
@@ -208,7 +209,7 @@ impl Inputs {
         parts.filter(|part| found.contains(&part.param.word())).map(|part| part.name).collect()
     }
 
-    /// Returns the data types of the parameters that take arrays, by the names of the arrays.
+    /// Returns the data types of the parameters that take arrays, by array name.
     pub fn dtypes(body: &Body) -> BTreeMap<String, DType> {
         let Some(function) = body.function() else { return BTreeMap::new() };
         let params: Vec<Node<'_>> = function.params().collect();
@@ -226,10 +227,10 @@ impl Inputs {
         parts(function, &params).into_iter().map(|part| part.name).collect()
     }
 
-    /// Creates one random tensor, for a parameter with this name.
+    /// Creates one random tensor, for a named parameter.
     ///
     /// # Errors
-    /// Fails if such a tensor cannot exist, or there is not enough memory.
+    /// Fails if the tensor is impossible, or there is too little memory.
     pub fn tensor(
         &self,
         name: &str,
@@ -247,7 +248,7 @@ impl Inputs {
     /// Evaluates a dimension of a body, given the values of variables by their numbers.
     ///
     /// # Errors
-    /// Fails if it contains another variable, or its value does not fit 64 bits.
+    /// Fails if it contains an unknown variable, or its value does not fit in 64 bits.
     pub fn extent(dim: &Dim, values: &BTreeMap<u32, i64>, body: &Body) -> Result<i64, Cause> {
         Symbols::of(values.clone()).extent(dim, body)
     }
@@ -265,8 +266,8 @@ impl Inputs {
         names
     }
 
-    /// Returns the symbolic dimensions of a function's parameters that get the usual extent, because neither the arrays
-    /// nor the given extents determine them.
+    /// Returns the symbolic dimensions that get the default extent, because neither the arrays nor the given extents
+    /// determine them.
     pub fn chosen_dims(&self, body: &Body) -> BTreeSet<String> {
         let mut chosen = Inputs::symbolic_dims(body);
         let Some(function) = body.function() else { return chosen };
@@ -286,8 +287,8 @@ impl Inputs {
         self.arrays.contains_key(&part.name) || self.arrays.contains_key(&part.position)
     }
 
-    /// Renames arrays that use names of the original model. For example, an array `input.1` is for the parameter
-    /// `input_1`, which is `input.1` written as an identifier.
+    /// Renames arrays that are named as in the original model. For example, an array `input.1` belongs to the parameter
+    /// `input_1`, which is `input.1` as an identifier.
     fn take_names_of_models(&mut self, parts: &[Part<'_>]) {
         let known: BTreeSet<&str> = parts.iter().flat_map(|part| [part.name.as_str(), &part.position]).collect();
         let foreign: Vec<String> = self.arrays.keys().filter(|name| !known.contains(name.as_str())).cloned().collect();
@@ -322,8 +323,8 @@ impl Inputs {
         }
     }
 
-    /// Determines the symbolic variables of the parameters: from the arrays, from the given extents, or as the
-    /// usual extent.
+    /// Determines the symbolic variables of the parameters: from the arrays, from the given extents, or as the default
+    /// extent.
     fn symbols(&self, body: &Body, parts: &[Part<'_>]) -> Result<Symbols, InputError> {
         let mut symbols = Symbols::default();
         let mut names = BTreeSet::new();
@@ -359,7 +360,7 @@ impl Inputs {
     }
 }
 
-/// Converts a name of a model to an identifier, as readers do: other characters become `_`.
+/// Converts a model's name to an identifier, like the readers: invalid characters become `_`.
 fn identifier(name: &str) -> String {
     function_name(&name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect::<String>())
 }
@@ -373,7 +374,7 @@ fn dims_of(ty: &Type) -> Vec<Dim> {
     }
 }
 
-/// The attribute of a Relax function with the number of its leading parameters that are not weights.
+/// The attribute of a Relax function that contains its number of leading non-weight parameters.
 pub const NUM_INPUT: &str = "num_input";
 
 fn parts<'f>(function: Function<'f>, params: &[Node<'f>]) -> Vec<Part<'f>> {
@@ -393,13 +394,13 @@ fn parts<'f>(function: Function<'f>, params: &[Node<'f>]) -> Vec<Part<'f>> {
             };
             let weight = inputs.is_some_and(|inputs| i >= inputs);
             let position = format!("arr_{}", out.len());
-            // A field of a tuple can have the same name as a parameter. The later of the two is then named only by its
+            // A field of a tuple can have the same name as a parameter. The later one can then be named only by
             // position.
             let name = if names.insert(name.clone()) { name } else { position.clone() };
             out.push(Part { name, position, ty, param: *param, weight });
         }
     }
-    // A position that is also the name of another part is not used.
+    // A positional name that is also the name of another part is not used.
     for part in out.iter_mut().filter(|part| names.contains(&part.position)) {
         part.position.clone_from(&part.name);
     }
@@ -436,7 +437,7 @@ fn given(part: &Part<'_>, array: Tensor) -> Result<Value, InputError> {
     }
 }
 
-/// Returns a shape for a type whose extents, and perhaps number of dimensions, are unknown.
+/// Returns a default shape for a type with unknown extents, and possibly an unknown number of dimensions.
 fn usual(ndim: i32) -> Vec<i64> {
     vec![USUAL_EXTENT; usize::try_from(ndim).unwrap_or(USUAL_NDIM)]
 }
@@ -497,7 +498,7 @@ struct Draw<'a> {
 
 /// Converts a float from -1 to 1 to a multiple of 0.5 from -1.5 to 1.5.
 fn coarse(value: f64) -> f64 {
-    // `round` is a call on many processors.
+    // On many processors, `round` is a library call.
     let rounded = (value.abs() * 3.0 + 0.5) as i64 as f64;
     rounded.copysign(value) / 2.0
 }
@@ -509,7 +510,7 @@ fn random_tensor(
     (draw, weight): (Draw<'_>, bool),
     limits: &Limits,
 ) -> Result<Tensor, Fault> {
-    // Variances are positive, whatever the distribution.
+    // Variances are positive in any distribution.
     let is_drawn = draw.range.is_special() && !(draw.variance && dtype.is_float()) || draw.between.is_some();
     if is_drawn && (dtype != DType::BOOL || draw.truth.is_none()) {
         let mut tensor = Tensor::zeros(dtype, shape, limits)?;
@@ -537,7 +538,7 @@ fn random_tensor(
     if dtype == DType::BOOL && draw.truth.is_none() || dtype.is_float() && is_usual {
         return Ok(tensor);
     }
-    // If this fails, as for vectors, the tensor keeps its numbers.
+    // If this fails, as for vectors, the tensor stays unchanged.
     let _ = map_elements(dtype, tensor.bytes_mut(), range);
     Ok(tensor)
 }

@@ -1,5 +1,5 @@
-//! Operators that sort along an axis: `relax.sort`, `relax.argsort` and `relax.topk`. As in TVM, they do not have a
-//! legalization: target-specific passes replace them by library calls.
+//! Operators that sort along an axis: `relax.sort`, `relax.argsort` and `relax.topk`. As in TVM, they lack
+//! legalizations, because target-specific passes replace them by library calls.
 
 use crate::fault::Fault;
 use crate::limits::Limits;
@@ -10,12 +10,12 @@ use passhost_lang::ir::Call;
 use passhost_lang::scalar::{DType, Element, Number, word_of};
 use std::cmp::Ordering;
 
-/// Units of work for each sorted element.
+/// Units of work per sorted element.
 pub(super) const SORTED: u64 = 3_000;
 /// Bytes per sorted element: the number, and three positions.
 pub(super) const SORTED_BYTES: u64 = 16 + 3 * 8;
 
-/// Orders numbers of one data type. NaN comes last, and all NaNs are equal.
+/// Orders numbers of one data type. NaN is last, and all NaNs are equal.
 pub(super) fn order(a: Number, b: Number) -> Ordering {
     match (a, b) {
         (Number::Float(a), Number::Float(b)) => a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())),
@@ -39,7 +39,7 @@ pub(in crate::vm) fn sorted(call: Call<'_>, name: &str, x: &Value, limits: &Limi
         _ => (true, true),
     };
     let k = call.attr("k").map_or(Some(1), |k| k.as_int()).filter(|_| is_topk);
-    // A `k` that is less than 1, or greater than the number of elements, means all elements.
+    // If `k` is less than 1 or exceeds the number of elements, all elements are returned.
     let k = k.and_then(|k| usize::try_from(k).ok()).filter(|k| (1..rows.extent).contains(k)).unwrap_or(rows.extent);
     let mut results = Vec::new();
     if values {
@@ -63,7 +63,7 @@ struct Rows<'t> {
 }
 
 impl<'t> Rows<'t> {
-    /// Sorts the rows. Equal elements keep their order; NaN comes last.
+    /// Sorts the rows. The sort is stable; NaN is last.
     fn new(x: &'t Tensor, axis: i64, descending: bool, limits: &Limits) -> Result<Rows<'t>, Cause> {
         let ndim = x.shape().len() as i64;
         let axis = if axis < 0 { axis + ndim } else { axis };
@@ -77,7 +77,7 @@ impl<'t> Rows<'t> {
         if numbers.len() < x.len() {
             return Err(Fault::numbers_of(x.dtype()).into());
         }
-        // If the tensor is empty, the other extents may be anything.
+        // If the tensor is empty, the other extents may have any value.
         let inner = if x.is_empty() { 0 } else { x.shape()[axis + 1..].iter().product::<i64>() as usize };
         let mut places = Vec::with_capacity(numbers.len());
         for first in (0..numbers.len()).filter(|at| at / inner % extent == 0) {
@@ -92,8 +92,8 @@ impl<'t> Rows<'t> {
         Ok(Rows { x, axis, extent, inner, places })
     }
 
-    /// Builds a tensor from the first `k` elements of each row; `element` writes each one, given its position in
-    /// `x` and its place in the row.
+    /// Builds a tensor from the first `k` elements of each row; `element` writes an element, given its position in
+    /// `x` and in the row.
     fn made(
         &self,
         k: usize,

@@ -1,4 +1,4 @@
-//! The packed functions that passes write into modules.
+//! The packed functions that passes insert into modules.
 
 use super::Packed;
 use super::sorting::{SORTED, SORTED_BYTES, order};
@@ -11,7 +11,7 @@ use passhost_lang::ir::DType;
 use passhost_lang::ir::constant::{Element, Number};
 use std::cmp::Ordering;
 
-/// Units of work for each element that is read.
+/// Units of work per element read.
 const READ: u64 = 100;
 
 pub(super) fn add_to(packed: &mut Packed) {
@@ -55,7 +55,7 @@ fn element(args: &[Value]) -> Result<Value, Cause> {
     at.and_then(|at| fields.get(at)).cloned().ok_or_else(|| wrong(args, 1, "an index of the tuple"))
 }
 
-/// Executes `R.memory.view`: returns the bytes of a tensor, or a part of them, as another tensor.
+/// Executes `R.memory.view`: returns all or part of the bytes of a tensor as a new tensor.
 pub(in crate::vm) fn viewed(args: &[Value]) -> Result<Value, Cause> {
     let of = tensor(args, 0)?;
     let shape = args.get(1).and_then(Value::as_shape).unwrap_or(of.shape());
@@ -95,8 +95,8 @@ fn integers(shape: &[i64], values: impl IntoIterator<Item = i64>, limits: &Limit
 }
 
 /// Returns the distinct elements of a tensor, or the distinct slices along an axis, sorted or in the order of first
-/// occurrence. Depending on flags, also returns the first position of each, the number of the distinct one for each
-/// position, and the counts.
+/// occurrence. Depending on flags, also returns the first position of each, the index of the distinct element for
+/// each position, and the counts.
 fn unique(args: &[Value], limits: &Limits) -> Result<Value, Cause> {
     let x = tensor(args, 0)?;
     let flag = |i: usize| args.get(i).and_then(Value::as_int).is_some_and(|flag| flag != 0);
@@ -210,7 +210,7 @@ impl<'t> Slices<'t> {
 
 /// Groups of equal slices.
 struct Groups {
-    /// For each group, its first slice and its size.
+    /// The first slice and the size of each group.
     firsts: Vec<usize>,
     counts: Vec<i64>,
     /// The group of each slice.
@@ -230,7 +230,7 @@ impl Groups {
     }
 }
 
-/// Returns the indices of nonzero elements, with a row for each dimension and a column for each element.
+/// Returns the indices of nonzero elements, with one row per dimension and one column per element.
 fn nonzero(args: &[Value], limits: &Limits) -> Result<Value, Cause> {
     let x = tensor(args, 0)?;
     let (n, n_dims) = (x.len() as u64, x.shape().len() as u64);

@@ -1,5 +1,5 @@
-//! Pieces of memory that a module allocates, and the tensors in them. Each tensor has separate memory in this
-//! implementation, so tensors that share bytes of a piece must not be in use at the same time.
+//! Pieces of memory that a module allocates, and the tensors in them. In this implementation, each tensor has
+//! separate memory, so tensors that share bytes of a piece must not be in use at the same time.
 
 use crate::room::Room;
 use crate::tensor::Tensor;
@@ -40,8 +40,8 @@ impl Pieces {
     /// exists will be used again.
     ///
     /// # Errors
-    /// Fails if the piece does not contain these bytes, or if another tensor that will be used later contains some of
-    /// them. `name` is the operator.
+    /// Fails if the piece does not contain these bytes, or if they overlap another tensor that will be used later.
+    /// `name` is the operator.
     pub(in crate::vm) fn give(&mut self, name: &str, piece: &Piece, offset: i64, tensor: &Tensor) -> Result<(), Cause> {
         let not = |why: String| Err(Cause::NotTaken { name: name.to_string(), why });
         let bytes = i128::from(offset)..i128::from(offset) + tensor.bytes().len() as i128;
