@@ -67,9 +67,9 @@ def main():
     lines = [
         "# TVM's Python interface in passhost",
         "",
-        "`python/tests/oracle/compatibility.py` writes this page. It compares the public names of TVM 0.27 with those",
-        "that `import tvm` has after `passhost.tvm.install()`. Using a name that passhost lacks raises an error that",
-        "says so. A name that passhost has may do less than TVM's.",
+        "`python/tests/oracle/compatibility.py` writes this page. It compares the public names of TVM 0.27 with the",
+        "names in `tvm` after `passhost.tvm.install()`. Using a missing name raises an error that names it. An existing",
+        "name may provide less than TVM's.",
         "",
         "| module | names in TVM | in passhost |",
         "|---|---|---|",
