@@ -69,7 +69,7 @@ pub(crate) struct Notes {
     equal: Option<String>,
     /// The number of nodes with such an assumption.
     n_equal: usize,
-    /// The number of nodes that could still be read after the last such node, which identifies that node.
+    /// The number of nodes that could still be read after the last such node, as a mark that identifies that node.
     last: usize,
 }
 
@@ -119,8 +119,8 @@ fn in_order(nodes: &[proto::Node]) -> Option<Vec<usize>> {
     if needs.iter().enumerate().all(|(at, of)| of.iter().all(|of| *of < at)) {
         return None;
     }
-    // This traverses the graph depth first, without recursion. A node in a cycle comes before a node that it depends
-    // on, which is then reported as an error.
+    // Traverses the graph depth-first, without recursion. In a cycle, some node precedes a node that it depends on,
+    // which is reported later.
     let (mut order, mut seen) = (Vec::with_capacity(nodes.len()), vec![false; nodes.len()]);
     for start in 0..nodes.len() {
         let mut open = vec![(start, 0)];

@@ -1,4 +1,4 @@
-//! Operators that make tensors and shapes from shapes, scalars and other tensors' types.
+//! Operators that create tensors and shapes from shapes, scalars and other tensors' types.
 
 use crate::declare::*;
 use crate::type_rules::*;

@@ -184,7 +184,7 @@ pub(crate) fn times(repeats: i64) -> Result<Dim, InferError> {
 }
 
 /// Returns the number of steps of length `by` from `start` (inclusive) to `end` (exclusive); 0 if `end` is before
-/// `start`. Symbolic dimensions are never negative, so most step counts are not either; where that cannot be shown, the
+/// `start`. Symbolic dimensions are never negative, so most step counts are not either; if that cannot be proved, the
 /// result is clamped with `max(…, 0)`.
 pub(crate) fn steps_between((start, end): (&Dim, &Dim), by: i64) -> Dim {
     let span = apply(PrimOp::Sub, end, start);
@@ -192,7 +192,7 @@ pub(crate) fn steps_between((start, end): (&Dim, &Dim), by: i64) -> Dim {
     if is_never_negative(&steps) { steps } else { apply(PrimOp::Max, &steps, &Dim::Int(0)) }
 }
 
-/// Returns true if a dimension is at least 0 whenever all symbolic variables are.
+/// Returns true if a dimension is nonnegative for all nonnegative values of its symbolic variables.
 pub(crate) fn is_never_negative(dim: &Dim) -> bool {
     if let Some(value) = dim.as_int() {
         return value >= 0;

@@ -223,8 +223,8 @@ fn strided_slice(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, x.ndim, Some(out)))
 }
 
-/// Returns the length of a slice; 0 if the end is before the begin. Negative bounds count from the end, and
-/// out-of-range bounds are clamped, unless `inbound` is set.
+/// Returns the length of a slice; 0 if the end is before the start. Negative bounds count from the end, and out-of-range bounds
+/// are clamped, unless `inbound` is set.
 fn slice_length(size: &Dim, begin: &Dim, end: &Dim, stride: i64, inbound: bool) -> Dim {
     let forward = stride > 0;
     let by = if forward { stride } else { stride.saturating_neg() };

@@ -51,7 +51,7 @@ fn equal_parts(size: Option<&Dim>, sections: i64) -> Result<Vec<Option<Dim>>, In
 }
 
 /// Returns the lengths of the parts between cuts. A cut past the end is clamped to the end; a cut before the previous
-/// one gives an empty part.
+/// cut gives an empty part.
 fn cut_parts(size: Option<&Dim>, cuts: &[i64]) -> Vec<Option<Dim>> {
     let Some(size) = size.filter(|_| !cuts.is_empty()) else { return vec![size.cloned(); cuts.len() + 1] };
     // Dimensions are never negative, so `n + 8` elements include the 8 elements before a cut at 8.

@@ -39,8 +39,8 @@ declare_pass! {
     }
 }
 
-/// Runs on the whole module, because it must know which functions write to their arguments: their calls are never
-/// equal.
+/// Runs on the whole module, to find the functions that write to their arguments, because calls of such functions are
+/// never equal.
 fn eliminate_common_subexpr(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
     let (written, mut all) = (WrittenParams::of(module), 0);
     let result = module.map_functions(|name, body| match body.function() {
@@ -89,7 +89,7 @@ struct Cse<'b> {
     repeats: Repeats<'b>,
     /// The values seen in each enclosing function, and the content of that function.
     around: Vec<(ScopedMap<u32, Value<'b>>, Region<'b>)>,
-    /// The open scopes. For a dataflow block, the bindings in it that repeat others.
+    /// The open scopes. For a dataflow block, the bindings in it that repeat other bindings.
     scopes: Vec<Option<Vec<Value<'b>>>>,
     call_only: bool,
     /// Number of bindings that became aliases.
@@ -146,7 +146,7 @@ impl<'b> ScopeVisitor<'b> for Cse<'b> {
         }
     }
 
-    /// Turns a binding that repeats an earlier one into an alias of it.
+    /// Turns a binding that repeats an earlier binding into an alias of that binding.
     fn value(&mut self, value: Value<'b>) {
         self.edit.map_operands(value, |operand| self.repeats.first_of(operand));
         if !self.is_looked_at(value) {

@@ -232,7 +232,7 @@ impl<'b> Folder<'b> {
         Ok(remove_all_unused(&typed)?)
     }
 
-    /// Undoes folds, the most expensive ones first, until the constants of the function are `excess` bytes smaller.
+    /// Undoes folds, the most expensive folds first, until the constants of the function are `excess` bytes smaller.
     fn give_back(&mut self, after: &Constants, excess: i64) {
         let mut freed = 0;
         self.folds.sort_by_key(|fold| std::cmp::Reverse((after.has(&fold.value), fold.growth)));

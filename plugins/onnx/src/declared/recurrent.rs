@@ -149,8 +149,8 @@ impl Step<'_> {
         self.j.lt(self.ahead).if_then_else(self.once(all, self.quantized(all)), late)
     }
 
-    /// Computes the slots of an LSTM: its gates, the cell and the state. `j` is the position in the slots, and `state` the factor of the
-    /// weights.
+    /// Computes the slots of an LSTM: its gates, the cell and the state. `j` is the position in the slots, and `state` is the factor of
+    /// the weights.
     fn gates(&self, all: &TeTensor, lengths: &TeTensor, j: &TeExpr, state: TeExpr) -> TeExpr {
         let h = self.hidden;
         let goes = self.t.lt(lengths.at([self.b]));

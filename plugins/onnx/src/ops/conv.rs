@@ -74,7 +74,7 @@ impl Windows {
     }
 
     /// Returns the number of elements from the first to the last element of a window along an axis, including skipped
-    /// ones.
+    /// elements.
     fn reach(&self, axis: usize) -> i64 {
         (self.kernel[axis] - 1) * self.dilations[axis] + 1
     }

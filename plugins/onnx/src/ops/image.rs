@@ -62,8 +62,7 @@ fn max_roi_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let batch = cx.cast(&column(0)?, DType::I64)?;
     let mut out = cx.call("relax.take", &[&x, &batch], &[("axis", 0i64.into())])?;
     let mut any: Option<T> = None;
-    // Height first. Each spatial axis becomes an axis of cells and an axis of the elements in a cell, which is then
-    // reduced.
+    // The height comes first. Each spatial axis becomes an axis of cells and an axis of the elements in a cell, which is then reduced.
     for (axis, cells) in [(2, pooled[0]), (3, pooled[1])] {
         let half = |at: i64| -> Res<T> {
             // Rounds halves away from 0.
@@ -114,8 +113,8 @@ struct Axis {
     roi: (f64, f64),
 }
 
-/// The distance from the middle between two elements at which a position still counts as the middle, as in onnxruntime. A position is
-/// computed in single precision, which is not exact.
+/// The largest distance from the midpoint between two elements at which a position still counts as the midpoint, as in onnxruntime. A
+/// position is computed in single precision, which is not exact.
 const HALFWAY: f64 = 1e-6;
 
 /// The attributes of a Resize node: how positions of the output map to positions of the input, and how values are interpolated.

@@ -123,7 +123,7 @@ fn log_softmax(cx: &Cx<'_>, x: &T, axis: usize) -> Res<T> {
     cx.sub(&apart, &cx.un("log", &sum)?)
 }
 
-/// Computes softmax along an axis; before version 13, along this axis and all following ones.
+/// Computes softmax along an axis; before version 13, along this axis and all following axes.
 fn soft<'a>(cx: &mut Cx<'a>, n: &Node<'a>, of: fn(&Cx<'_>, &T, usize) -> Res<T>) -> Res<T> {
     let x = n.input(0)?;
     if n.version >= 13 {
@@ -132,7 +132,7 @@ fn soft<'a>(cx: &mut Cx<'a>, n: &Node<'a>, of: fn(&Cx<'_>, &T, usize) -> Res<T>)
     softmax_from(cx, &x, x.axis(n.int("axis", 1)?)?, of)
 }
 
-/// Computes softmax along an axis and all following ones.
+/// Computes softmax along an axis and all following axes.
 pub(super) fn softmax_from(cx: &Cx<'_>, x: &T, axis: usize, of: fn(&Cx<'_>, &T, usize) -> Res<T>) -> Res<T> {
     if axis + 1 == x.rank()? {
         return of(cx, x, axis);

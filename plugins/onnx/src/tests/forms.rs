@@ -211,7 +211,7 @@ fn text_attr(name: &str, text: &'static str) -> Attribute {
 }
 
 /// A window of several elements whose padding depends on a symbolic size gets a tensor with that padding. A window of a
-/// single element, or one that moves by one element, does not need this padding.
+/// single element, or a window that moves by one element, does not need this padding.
 #[test]
 fn windows_of_symbolic_sizes_are_read() {
     let text = |name: &str, text: &str| Attribute {

@@ -350,7 +350,7 @@ fn merged(te: &Te<'_>, x: &TeTensor, axes: &[usize]) -> (TeTensor, usize) {
     (out, last)
 }
 
-/// Computes the middle element, or the element before the middle; along one axis also its index.
+/// Computes the middle element, or the element before the middle; for a single axis, also its index.
 fn median(call: Call<'_>) -> Legal {
     let te = Te::new("median", call);
     let x = te.input(0)?;

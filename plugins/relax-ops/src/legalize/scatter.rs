@@ -155,8 +155,8 @@ fn multinomial(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// Combines each element with all previous ones along an axis, or in flattened order without an axis. With `exclusive`,
-/// the element itself is left out.
+/// Combines each element with all previous elements along an axis, or in flattened order without an axis. With
+/// `exclusive`, the element itself is left out.
 fn cumulated(call: Call<'_>, name: &str, of_nothing: i64, f: Update) -> Legal {
     let te = Te::new(name, call);
     let x = te.input(0)?;

@@ -69,7 +69,7 @@ pub(crate) fn remove_unused_parameters(module: &Module, ctx: &Ctx) -> Result<Mod
     })
 }
 
-/// Leaves out functions that would need a dimension of an argument whose shape some caller does not know.
+/// Leaves out functions that would need a dimension of an argument whose shape is unknown in some caller.
 fn leave_unknown_dims(module: &Module, changed: &mut BTreeMap<&str, Used>, ctx: &Ctx) {
     for (caller, body) in module.functions() {
         for call in body.values().filter_map(Value::as_call) {

@@ -2,8 +2,8 @@
 
 use plugin_api::prelude::*;
 
-/// Returns the parameters whose values are known before the function runs: those after the first `num_input`, if the
-/// function has that attribute.
+/// Returns the parameters whose values are known before the function runs: the parameters after the first
+/// `num_input`, if the function has that attribute.
 pub(crate) fn weight_params(body: &Body) -> ValueSet<'_> {
     let mut weights = ValueSet::new(body);
     let inputs = body.root().attr("num_input").and_then(|n| usize::try_from(n.as_int()?).ok());

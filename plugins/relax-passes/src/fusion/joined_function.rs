@@ -163,8 +163,8 @@ impl<'m> Plan<'m> {
         Ok(results)
     }
 
-    /// Makes each buffer a single output, even if it is several results. Parameters to which the function writes are
-    /// also outputs, so that the call of the PrimFunc declares the writes.
+    /// Makes each buffer a single output, even if it contains several results. Parameters to which the function
+    /// writes are also outputs, so that the call of the PrimFunc declares the writes.
     fn finish(mut self, results: &[JoinedBuffer]) -> Result<Joined, PassError> {
         let inputs = self.params.clone();
         let place_of = |buffer: &JoinedBuffer| {

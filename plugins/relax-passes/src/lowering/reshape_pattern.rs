@@ -5,7 +5,7 @@ use plugin_api::prelude::*;
 use plugin_api::tir::ElementAccess;
 use std::collections::BTreeMap;
 
-/// Returns true if a PrimFunc does nothing but copy its first parameter to its last one, element by element in
+/// Returns true if a PrimFunc does nothing but copy its first parameter to its last parameter, element by element in
 /// row-major order.
 pub(super) fn reshapes(body: &Body) -> bool {
     copy_in_order(body).unwrap_or(false)

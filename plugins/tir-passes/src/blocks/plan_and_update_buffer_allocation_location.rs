@@ -88,7 +88,7 @@ fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 /// Returns true if the iterations of a loop run one after the other, so that an iteration can use results of earlier
-/// ones. In a parallel loop, each iteration needs its own buffer.
+/// iterations. In a parallel loop, each iteration needs its own buffer.
 fn runs_in_order(scope: Value<'_>) -> bool {
     match scope.stmt() {
         Some(Stmt::For { kind, .. }) => matches!(kind, loop_kind::SERIAL | loop_kind::UNROLL),

@@ -190,8 +190,8 @@ impl Tile {
         [self.channels, self.rows].map(|of| of.map_or(1, |(_, n)| n))
     }
 
-    /// Estimates the cycles per element, assuming two products and two loads per cycle, and that each sum waits for the
-    /// previous one. Lanes beyond the end of a row are wasted. Returns `None` if the registers do not suffice.
+    /// Estimates the cycles per element, assuming two products and two loads per cycle, and that each sum depends on
+    /// the previous sum. Lanes beyond the end of a row are wasted. Returns `None` if the registers do not suffice.
     fn time(&self, operands: &Operands<'_>) -> Option<f64> {
         let [channels, rows] = self.sizes();
         let (columns, sums) = (rows * self.vectors, channels * rows * self.vectors);

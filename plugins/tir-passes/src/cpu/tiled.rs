@@ -137,7 +137,8 @@ fn part(
 /// Maximum number of steps of a reduction that is unrolled and computes its input in place.
 const FEW_STEPS: i64 = 4;
 
-/// Computes input that only the reduction uses at the place where a part of it is needed; copies other input there.
+/// If only the reduction uses an input, computes each part of it where the part is needed; otherwise, copies the input
+/// there.
 fn prepare_input(schedule: &mut Schedule, block: BlockRef, nest: &Nest, tile: &Tile) -> Result<(), PassError> {
     let producers = schedule.producers(block)?;
     let at = nest.shared.last().copied().filter(|_| tile.block.is_some());

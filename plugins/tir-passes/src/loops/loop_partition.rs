@@ -92,7 +92,8 @@ struct Partition<'b> {
     hints: HashSet<Value<'b>>,
     /// Conditions that are known in the part being written.
     known: HashSet<Value<'b>>,
-    /// Variables with a single value: those of loops with one iteration, and of parts with one iteration being written.
+    /// Variables with a single value: the variables of loops with one iteration, and of one-iteration parts that are
+    /// being written.
     fixed: HashMap<Value<'b>, i64>,
     /// Number of nodes that may still be written as parts.
     left: usize,

@@ -45,7 +45,8 @@ impl<'b> Simplify<'b> {
         Simplify { conjunctions, ..self }
     }
 
-    /// Sets whether each side of an `and` or `or` is simplified under the assumption of the other.
+    /// Sets whether each side of an `and` or `or` is simplified under the assumption that the other side does
+    /// not decide the result.
     pub(super) fn with_constraints(self, constraints: bool) -> Simplify<'b> {
         Simplify { constraints, ..self }
     }

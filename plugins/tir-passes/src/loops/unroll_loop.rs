@@ -1,4 +1,4 @@
-//! Unrolls loops marked as `unroll`, and short serial ones if the config enables it.
+//! Unrolls loops marked as `unroll`, and short serial loops if the config enables it.
 //!
 //! *Expects* any PrimFunc. *Keeps* loops with an unknown trip count, and loops with a `break` or `continue`. *Never*
 //! changes what a loop computes.
@@ -80,7 +80,8 @@ fn unroll_loop(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     Unroll { chosen: choice.chosen }.rewrite(body)
 }
 
-/// Maximum number of statements that loops are unrolled to; more would fit neither into memory nor into a CPU's cache.
+/// Maximum number of statements into which loops are unrolled; more would fit neither into memory nor into a CPU's
+/// cache.
 const MOST_COPIES: i64 = 1 << 17;
 
 /// The limits from the config.

@@ -261,7 +261,7 @@ impl<'b> Vectorize<'b> {
         Ok(())
     }
 
-    /// Writes the operands of an expression; those from `first` on are widened to a number of lanes.
+    /// Writes the operands of an expression; operands from `first` on are widened to a number of lanes.
     fn widened(&mut self, expr: Value<'b>, first: usize, lanes: Lanes, w: &mut Again<'b>) -> Result<Vec<V>, PassError> {
         let mut ops = w.operands(self, expr)?;
         for op in ops.iter_mut().skip(first) {

@@ -179,8 +179,8 @@ fn combined<'b>(tensor: Value<'b>, group: &[Branch<'b>], form: Form) -> Vec<Comb
     combined.collect()
 }
 
-/// Returns the branches that can be combined, those of known width first. Only the last width may be unknown, because
-/// the split positions must be known.
+/// Returns the branches that can be combined, branches of known width first. Only the last width may be unknown,
+/// because the split positions must be known.
 fn of_one_product(mut branches: Vec<Branch<'_>>) -> Option<Vec<Branch<'_>>> {
     let matrices: Vec<Vec<Dim>> = branches.iter().filter_map(|branch| dims(branch.matrix)).collect();
     if !same_but_last(&matrices, 2) {

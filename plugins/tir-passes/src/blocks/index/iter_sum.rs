@@ -28,8 +28,8 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Creates the group of a sum without a constant, with bounds as far as given. Returns `None` if the sum does not
-    /// cover a range.
+    /// Creates the group of a sum without a constant, with the bounds that are given. Returns `None` if the sum does
+    /// not cover a range.
     pub(crate) fn of(sum: &Dim, least: Option<i64>, most: Option<i64>, ranges: &Known<'_>) -> Option<Group> {
         let IterSum { splits, base } = IterSum::of(sum, ranges)?;
         if splits.len() < 2 || base.as_int() != Some(0) {
@@ -196,8 +196,8 @@ impl IterSum {
         Some(IterSum { splits: vec![part], ..self })
     }
 
-    /// Orders the parts. From the smallest on, each step must equal the size of the range that the previous parts
-    /// cover; it may be less if the smallest step is 1.
+    /// Orders the parts. Starting with the smallest, each step must equal the size of the range that the previous
+    /// parts cover; it may be less if the smallest step is 1.
     fn fused(mut self, dtype: DType) -> Option<Dim> {
         let base = self.splits.remove(self.least()?);
         let step = base.scale.clone();
@@ -219,7 +219,7 @@ impl IterSum {
         Some(add(mul(sum, step), self.base))
     }
 
-    /// Returns the position of the split with the smallest step; if there are several, the last one.
+    /// Returns the position of the split with the smallest step; if there are several, the last of them.
     fn least(&self) -> Option<usize> {
         let numbers = self.splits.iter().enumerate().filter_map(|(i, split)| Some((split.scale.as_int()?, i)));
         let least = numbers.rev_min();
@@ -235,7 +235,7 @@ impl IterSum {
     }
 }
 
-/// Finds the minimum; if there are several, the last one.
+/// Finds the minimum; if there are several, the last of them.
 trait RevMin: Iterator<Item = (i64, usize)> + Sized {
     fn rev_min(self) -> Option<usize> {
         self.min_by_key(|(value, i)| (*value, std::cmp::Reverse(*i))).map(|(_, i)| i)

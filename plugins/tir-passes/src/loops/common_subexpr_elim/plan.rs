@@ -240,7 +240,7 @@ impl<'b> Planner<'b> {
         Some(id)
     }
 
-    /// Returns the number of a dimension, which is that of the equivalent expression.
+    /// Returns the number of a dimension, which equals the number of the equivalent expression.
     fn dim(&mut self, dim: &Dim) -> Option<ExprId> {
         let id = match dim {
             Dim::Int(value) => self.integer(*value, DType::I64),

@@ -14,7 +14,7 @@ pub(super) trait Widths<'b> {
     fn of_var(&self, var: Value<'b>) -> Option<u8>;
     /// Returns the bits of a constant or conversion of a data type where `bits` are needed.
     fn of_number(&self, dtype: DType, bits: u8) -> u8;
-    /// Returns the bits of indices that need no more.
+    /// Returns the width of indices that do not need more bits.
     fn target(&self) -> u8;
     /// Returns true if symbolic variables and numbers that are not indices are narrowed as well.
     fn all(&self) -> bool {
