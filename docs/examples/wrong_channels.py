@@ -1,4 +1,4 @@
-# The weight has 4 input channels, the image 3. The README shows what passhost says about it.
+# The weight has 4 input channels, and the image has 3. The README shows the error that passhost reports.
 from tvm.script import ir as I
 from tvm.script import relax as R
 
