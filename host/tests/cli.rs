@@ -249,7 +249,7 @@ impl Case {
         (text(&output.stdout), text(&output.stderr), output.status.code().unwrap_or(-1))
     }
 
-    /// Removes what differs between machines and runs: paths, times, build progress.
+    /// Removes text that differs between machines and runs: paths, times, build progress.
     fn normalize(&self, text: &str) -> String {
         let folder = self.folder.path().canonicalize().unwrap_or_else(|_| self.folder.path().to_path_buf());
         let text = text.replace(&*folder.to_string_lossy(), "$CASE");

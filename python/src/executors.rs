@@ -21,7 +21,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Named {
     }
 }
 
-/// The executors of the process. Modules derive their own from them, so that a library is located once.
+/// The executors of the process. Modules derive their own executors from them, so that a library is located once.
 static PROCESS: Mutex<Vec<(Backend, Executor)>> = Mutex::new(Vec::new());
 
 /// Returns an executor with its own kernels.

@@ -84,8 +84,8 @@ impl Module {
         self.0.get(name).cloned().map(Body)
     }
 
-    /// Returns this module with changed functions: a name with a function adds or replaces one, and a name without a
-    /// function removes one.
+    /// Returns this module with changed functions: a name with a function adds or replaces a function, and a name
+    /// without a function removes a function.
     fn updated(&self, changes: Vec<(String, Option<PyRef<'_, Body>>)>) -> Module {
         let mut edit = self.0.edit();
         for (name, body) in changes {

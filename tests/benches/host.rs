@@ -106,7 +106,7 @@ fn passes(c: &mut Criterion) {
     group.finish();
 }
 
-/// Measures the passes of the lowering pipelines, each on the result of the previous one.
+/// Measures the passes of the lowering pipelines, each on the result of the previous pass.
 fn lowering(c: &mut Criterion) {
     let engine = engine();
     let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");

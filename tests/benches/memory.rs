@@ -1,4 +1,4 @@
-//! Measures the memory of the host and of modules: at rest, and at the peak of parsing. Sizes, not times.
+//! Measures the memory of the host and of modules: at rest, and at the peak of parsing. It measures sizes, not times.
 //!
 //! `cargo bench -p passhost-tests --bench memory`. Each row is measured in a separate process; resident memory is that
 //! of Linux (`/proc/self/status`).

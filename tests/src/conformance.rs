@@ -55,7 +55,7 @@ impl Failure {
     }
 }
 
-/// Stack size of a worker in bytes: that of a program's main thread, usually.
+/// Stack size of a worker in bytes: the usual size for a program's main thread.
 pub const STACK: usize = 8 << 20;
 
 /// Runs `f` on all cases, on as many threads as there are cores; the results are in the order of the cases.

@@ -94,7 +94,8 @@ pub fn executed(backend: &dyn Backend, body: &Body, tensors: &[Tensor]) -> Resul
     run(backend, body, args, &Limits::new(MEMORY, WORK)).map(|left| bits(&left))
 }
 
-/// Calls `f` several times, for about 50 ms in total. Returns the result of the last call, and the time of the fastest.
+/// Calls `f` several times, for about 50 ms in total. Returns the result of the last call, and the time of the fastest
+/// call.
 fn fastest<T>(f: impl Fn() -> T) -> (T, Duration) {
     let timed = || {
         let started = Instant::now();

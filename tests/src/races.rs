@@ -1,5 +1,5 @@
 //! Runs `--locked` while another process keeps replacing the library at a plugin's path. Two libraries alternate there: the
-//! locked one, and one that leaves a mark as soon as it is loaded. However a run ends, it must not leave a mark.
+//! locked library, and a library that leaves a mark as soon as it is loaded. However a run ends, it must not leave a mark.
 
 use std::fmt;
 use std::io::{self, Write};

@@ -22,7 +22,7 @@ pub fn module_text(functions: usize, bindings: usize) -> String {
 }
 
 /// Returns the TVMScript of one function with a chain of `n` convolutions, each with its own weight, and every second
-/// one followed by a relu. Grouping puts two of them into each function.
+/// convolution followed by a relu. Grouping puts two of them into each function.
 pub fn convolutions_text(n: usize) -> String {
     const IMAGE: &str = "R.Tensor((1, 4, 8, 8), dtype=\"float32\")";
     const WEIGHT: &str = "R.Tensor((4, 4, 1, 1), dtype=\"float32\")";

@@ -38,8 +38,9 @@ fn probes(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// Two copies of the plugin API cache analyses of the same functions: that of this program, and that of a plugin. Each
-/// plugin sees that another user keeps the functions alive. Functions of earlier rounds must still be dropped.
+/// Two copies of the plugin API cache analyses of the same functions: the copy of this program, and the copy of a
+/// plugin. Each plugin sees that another user keeps the functions alive. Functions of earlier rounds must still be
+/// dropped.
 #[test]
 fn functions_that_only_caches_of_several_plugins_keep_are_forgotten() {
     const ROUNDS: usize = 120;

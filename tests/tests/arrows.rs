@@ -13,7 +13,7 @@ type ModPath = Vec<String>;
 /// Folders without cycles between their files, including the files of their subfolders.
 const WITHOUT_CIRCLES: [&str; 4] = ["host/src/cli", "host/src/run", "script/src/read", "python/src"];
 
-/// The node of a folder's own file, such as `mod.rs`, among those of its modules.
+/// The node of a folder's own file, such as `mod.rs`, among the nodes of its modules.
 const OWN_FILE: &str = "mod.rs";
 
 /// Maximum number of files in a source folder, so that a listing fits on a screen.
@@ -67,7 +67,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// The paths in a file that lead to its crate, without those in tests.
+/// The paths in a file that lead to its crate, except paths in tests.
 #[derive(Default)]
 struct Paths {
     module: ModPath,

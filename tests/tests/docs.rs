@@ -141,7 +141,7 @@ fn every_pass_and_operator_says_what_it_is() {
     }
 }
 
-/// Returns the documents of the repository: those at its root, and those below `docs`.
+/// Returns the documents of the repository: the documents at its root, and the documents below `docs`.
 fn documents() -> Vec<PathBuf> {
     let mut out = Vec::new();
     for folder in ["", ".github", "docs", "docs/decisions"] {

@@ -20,7 +20,8 @@ fn measured(engine: &Arc<Engine>, pass: &str, text: &str) -> Duration {
     start.elapsed()
 }
 
-/// Quadratic algorithms would take 64 times as long with eight times the size, and minutes at this size.
+/// With eight times the size, a quadratic algorithm would take 64 times as long; at this size, it would take
+/// minutes.
 #[test]
 fn modules_of_any_size_take_time_in_proportion() {
     const FEW: usize = 3_000;

@@ -1,4 +1,4 @@
-//! Tests what the parser accepts and rejects: it ignores no part of a text.
+//! Tests which texts the parser accepts and rejects, and that it ignores no part of a text.
 #![forbid(unsafe_code)]
 
 use passhost_tests::engine;
@@ -403,7 +403,7 @@ fn a_module_is_a_plain_class() {
     }
 }
 
-/// The number of a device defaults to 0, and the memory scope to that of the device, as in TVM.
+/// The number of a device defaults to 0, and the memory scope defaults to the scope of the device, as in TVM.
 #[test]
 fn a_virtual_device_has_a_short_name() {
     let devices = "    I.module_global_infos({\"vdevice\": [I.vdevice(\"llvm\", 0, \"global\"), \

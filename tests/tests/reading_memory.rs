@@ -39,7 +39,8 @@ fn function(lines: &[String]) -> String {
     )
 }
 
-/// Returns texts in which each line creates a type that is twice as large as the previous one, or one level deeper.
+/// Returns texts in which each line creates a type that is twice as large as the previous type, or one level
+/// deeper.
 fn bombs(n: usize) -> Vec<(&'static str, String)> {
     let lines = |first: &str, line: &dyn Fn(usize) -> String, result: &str| {
         let all = [first.to_string()].into_iter().chain((1..=n).map(line)).chain([format!("return {result}{n}")]);

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use std::io::Write;
 use std::path::Path;
 
-/// Returns the models in the project, and additional ones next to it if present: some of them lowered to TIR functions.
+/// Returns the models in the project, and additional models next to it if present. Some of them are lowered to TIR
+/// functions.
 fn models() -> Vec<(String, String)> {
     let mut out = Vec::new();
     for folder in [root().join("tests/models"), root().join("../shared/models")] {

@@ -1,5 +1,5 @@
-//! Tests further TIR forms, in addition to the goldens of `tests/goldens/text`: their printed form, and what is
-//! rejected.
+//! Tests further TIR forms, in addition to the goldens of `tests/goldens/text`: their printed form, and the
+//! rejected forms.
 #![forbid(unsafe_code)]
 
 use passhost_tests::engine;
@@ -52,7 +52,8 @@ fn lanes_of_slices_are_what_tvm_computes() {
     assert_eq!(&text[error.diagnostics[0].span.clone()], "i + T.vscale() * 7");
 }
 
-/// A factor without an offset defines a variable, a factor of 0 is the same as none, and an offset of 0 is kept.
+/// A factor without an offset defines a variable, a factor of 0 is the same as no factor, and an offset of 0 is
+/// kept.
 #[test]
 fn offsets_of_buffers() {
     let declared = |rest: &str| format!("b = T.decl_buffer((2,), data=p{rest})\nT.evaluate(b[0])");

@@ -233,7 +233,7 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").expect("this process").uid() == 0
 }
 
-/// Returns the users as which attacks run: the user of the tests, and an unprivileged one.
+/// Returns the users as which attacks run: the user of the tests, and an unprivileged user.
 fn users() -> Vec<Option<u32>> {
     if is_root() { vec![None, Some(NOBODY)] } else { vec![None] }
 }

@@ -218,7 +218,7 @@ fn symbol_that_nobody_has() {
         .says(&[&["plan", "--passes", "zoo.CallsNobody"], &["run", "small.py", "--passes", "zoo.CallsNobody"]]);
 }
 
-/// Libraries cut off at several lengths are all refused and reported together, without crashing the process.
+/// Libraries that are truncated at several lengths are all refused and reported together, without crashing the process.
 #[test]
 fn truncated() {
     let whole = Library::read(&good());
@@ -327,7 +327,7 @@ fn runs_with_composite_passes() {
         &veto("zoo.Plain"),
         &stumbles,
         &run("zoo.Stumbles,zoo.Plain"),
-        // Either all requirements run, or the pass that needs them does not.
+        // Unless all requirements run, the pass that needs them does not run.
         &["run", "small.py", "-o", "out.py", "--opt-level", "0", "--passes", "zoo.NeedsCleanup"],
         &["run", "small.py", "-o", "out.py", "--disable", "zoo.Late", "--passes", "zoo.NeedsCleanup"],
         &["run", "small.py", "-o", "out.py", "--instrument", &recorders[1].1, "--passes", "zoo.NeedsCleanup,zoo.Late"],

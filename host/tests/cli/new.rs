@@ -193,7 +193,7 @@ fn without_builds(text: &str) -> String {
     text.lines().filter(|line| !differs(line)).map(|line| format!("{line}\n")).collect()
 }
 
-/// Lists the files of the template, except those whose names start with a dot and those that using the crate creates.
+/// Lists the files of the template, except hidden files, and files that are created when the crate is used.
 fn files(folder: &Path, below: &str, out: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder.join(below)).expect("a folder").flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -37,7 +37,7 @@ fn a_link_stays_and_leads_to_the_result() {
     }
 }
 
-/// The result, the trace and dumped modules do not overwrite files that the run reads, under whatever name.
+/// The result, the trace and dumped modules do not overwrite files that the run reads, under any name.
 #[test]
 fn what_the_run_reads_is_not_overwritten() {
     let case = Case::new("spared").odd(&[]).file("late.txt", "");
@@ -302,7 +302,8 @@ fn names_of_other_formats() {
     }
 }
 
-/// Output that cannot be delivered is never a success, be it of a run, of a list or of help.
+/// A command never succeeds if its output cannot be delivered, whether it runs passes, lists items or prints
+/// help.
 #[test]
 fn standard_output_that_is_closed() {
     let case = case("closed");

@@ -56,7 +56,8 @@ fn expectations_that_are_met() {
     assert_eq!(case.run(&args, b"").2, 0);
 }
 
-/// The counters are: one that is too small, one that does not exist, and one of a pass that did not run.
+/// The counters: a counter that is too small, a counter that does not exist, and a counter of a pass
+/// that did not run.
 #[test]
 fn expectations_that_are_not_met() {
     let case = standard("expectations_that_are_not_met");

@@ -412,7 +412,7 @@ fn a_search_leaves_nothing_behind() {
     };
     let (_, said, code) = case.finish(search("sleep 600; true"), b"");
     assert!(code == 1 && said.contains("it exceeded the time limit; see --timeout"), "{code} {said}");
-    // The process that adopts an ended one may need a moment to collect it.
+    // The process that adopts an ended process may need a moment to collect its exit status.
     soon(&|| is_gone() && is_empty());
     std::fs::remove_file(case.path("pid")).expect("a file");
     let mut killed = search("sleep 600; true").spawn().expect("a search");

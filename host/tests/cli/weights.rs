@@ -170,7 +170,7 @@ fn weights_beside_a_model_may_be_in_the_folder_to_which_its_link_leads() {
     assert!(said.contains("`w.bin`: it is not in the folder of the file that names it"), "{said}");
 }
 
-/// The file is shortened after the reader made constants from it, so that its pages no longer exist when the host
+/// The file is truncated after the reader made constants from it, so that its pages no longer exist when the host
 /// reads them.
 #[test]
 fn a_file_that_becomes_shorter_while_it_is_mapped_is_named() {

@@ -33,9 +33,9 @@ struct Expander<'a, 'py> {
     open: Vec<Open<'a, 'py>>,
 }
 
-/// Returns the parameters, the body, the result type and the purity of a Relax function. A variable with the name and
-/// type of one of `known`, a dict by name, becomes that object; `known` contains the variables of the function that
-/// this function was made from.
+/// Returns the parameters, the body, the result type and the purity of a Relax function. A variable whose name and
+/// type match a variable in `known`, a dict by name, becomes that object; `known` contains the variables of the
+/// original function.
 #[pyfunction]
 pub(crate) fn expand<'py>(
     py: Python<'py>,

@@ -123,7 +123,7 @@ impl Sealer {
         self.draft.ty(&ty)
     }
 
-    /// Converts a function: the root, or a nested one, which has a binding.
+    /// Converts a function: the root, or a nested function, which has a binding.
     fn function(
         &mut self,
         function: &Bound<'_, PyAny>,

@@ -1,5 +1,5 @@
 //! Converts the tables of a body to Python objects: scalars, types, leaves and attributes. Records refer to earlier
-//! ones, so each table is converted from its beginning, as far as needed.
+//! records, so each table is converted from its beginning, as far as needed.
 
 use crate::ir::classes::{Classes, classes, made};
 use crate::ir::{constants, scalars};

@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Number of lines that all threads process before the next are read.
+/// Number of lines that all threads process before the next lines are read.
 const BATCH: usize = 8_192;
 
 fn run(cli: &Cli) -> Result<bool, Error> {

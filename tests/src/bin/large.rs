@@ -1,5 +1,6 @@
 //! `large` prints the time and peak memory of each command with 1,000, 10,000 and 100,000 passes, options, keys and
-//! names. Linear cost takes ten times as long in the next column, quadratic cost a hundred times.
+//! names. In each next column, a linear command takes ten times as long, and a quadratic command takes a hundred
+//! times as long.
 //!
 //! `cargo build --release -p passhost -p passhost-zoo --bins --examples`, then `cargo run --release -p passhost-tests
 //! --bin large`. Other sizes can be given: `large 10 1000`.

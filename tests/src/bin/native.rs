@@ -1,6 +1,6 @@
 //! `native FILE…` executes the PrimFuncs of modules with the interpreter and as native code, and compares the results
-//! bitwise. Files are modules (`.py`) or recorded modules (`.jsonl`). PASSHOST_LLVM selects another library; `--cache
-//! FOLDER` keeps the code.
+//! bitwise. Files are modules (`.py`) or recorded modules (`.jsonl`). PASSHOST_LLVM selects a different library;
+//! `--cache FOLDER` keeps the code.
 #![forbid(unsafe_code)]
 
 use native::{Cache, Llvm, Native};

@@ -1,5 +1,5 @@
-//! `synthetic FUNCTIONS BINDINGS` prints a synthetic module, and `synthetic convolutions N` a chain of convolutions,
-//! for comparisons with other tools.
+//! `synthetic FUNCTIONS BINDINGS` prints a synthetic module, and `synthetic convolutions N` prints a chain of
+//! convolutions, for comparisons with other tools.
 #![forbid(unsafe_code)]
 
 use passhost_tests::synthetic::{convolutions_text, module_text};

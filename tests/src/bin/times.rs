@@ -1,6 +1,7 @@
 //! `times FILE [PASS…] [then PASS…]` prints the time to parse, check, print and hash a module, to compare it with an
-//! equal one, and to run each pass on one thread with verification; in milliseconds, each the shortest of several runs.
-//! A pass after `then` runs on the result of the previous one. It is used for comparisons with other tools.
+//! equal module, and to run each pass on one thread with verification. Times are in milliseconds; each is the shortest
+//! of several runs. A pass after `then` runs on the result of the previous pass. The program is used for comparisons
+//! with other tools.
 #![forbid(unsafe_code)]
 
 use passhost::verify::verify_module;

@@ -95,7 +95,7 @@ impl<'e> Between<'e> {
             let read = self.read_back(what, made)?;
             for next in self.nexts(pass, pairs) {
                 let what = || format!("{what}, then {}", PASSES[next]);
-                // If the first pass changed nothing, the result is that for the original module.
+                // If the first pass changed nothing, the result equals the result for the original module.
                 let direct = if *changed { self.run(next, made) } else { firsts[next].clone() };
                 let read = match changed {
                     true => self.run(next, &read),

@@ -89,7 +89,7 @@ impl Writer<'_, '_> {
     }
 
     /// Writes a loop whose first iteration fills a buffer, and whose later iterations use the values left by earlier
-    /// ones.
+    /// iterations.
     fn first_fill(&mut self, buffer: &str) {
         let (var, extent) = (self.name("i"), self.extent().0);
         // At least one iteration.

@@ -1,4 +1,4 @@
-//! Tests that every meaning has one form: a built body cannot be distinguished from a parsed one.
+//! Tests that every meaning has one form: a built body cannot be distinguished from a parsed body.
 
 use super::normal::broken_up;
 use super::{brief, cases, choices, made, shown};

@@ -211,8 +211,8 @@ fn instruments_stay_while_a_pass_runs() {
     assert_eq!(log.take(), "a.enter a.should:Replaces a.before:Replaces a.failed:Replaces a.exit");
 }
 
-/// Follows TVM: a pass called alone runs regardless of its level, a Sequential is observed, and after a failure of a pass
-/// no further events about it follow.
+/// Follows TVM: a pass called alone runs regardless of its level, a Sequential is observed, and no further events about a
+/// pass follow its failure.
 #[test]
 fn a_context_as_tvm_has_it() {
     let log = Log::default();

@@ -1,5 +1,5 @@
 //! Tests that no standard pass is blamed on generated modules. `VALIDATE_MODULES=1000 cargo test -p passhost-tests
-//! --test validate` tests more modules, `VALIDATE_SEED=1000` different ones.
+//! --test validate` tests more modules, and `VALIDATE_SEED=1000` tests different modules.
 
 use passhost::run::validate::Verdict;
 use passhost_tests::engine;

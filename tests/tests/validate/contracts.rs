@@ -1,4 +1,4 @@
-//! Tests the contracts of some standard passes: the correct result validates as the same, and a wrong one does not.
+//! Tests the contracts of some standard passes: the correct result validates as the same, and a wrong result does not.
 
 use passhost::run::validate::Verdict;
 use passhost_tests::engine;

@@ -9,7 +9,7 @@ use passhost_tests::{root, shared_engine, validation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-/// Returns an engine with the standard operators and passes, and the passes with a fault each.
+/// Returns an engine with the standard operators and passes, and the passes that have one fault each.
 fn engine() -> &'static Engine {
     static ENGINE: OnceLock<(tempfile::TempDir, Engine)> = OnceLock::new();
     let make = || {
@@ -87,7 +87,7 @@ fn right_passes_over_the_same_modules_are_not_blamed() {
     }
 }
 
-/// The values differ by more than the contract allows, but the values after the pass are the accurate ones.
+/// The values differ by more than the contract allows, but the values after the pass are more accurate.
 #[test]
 fn a_more_accurate_result_is_not_blamed() {
     let module = script::read(&more_accurate().module, engine()).expect("a module");

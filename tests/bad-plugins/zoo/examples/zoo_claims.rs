@@ -1,4 +1,4 @@
-//! Passes with false contracts, and one that changes the working folder.
+//! Passes with false contracts, and a pass that changes the working folder.
 #![forbid(unsafe_code)]
 
 use plugin_api::ir::records::kind;
