@@ -65,9 +65,9 @@ pub(in crate::cli) struct Select {
     ///
     /// Sequential(name=late,opt_level=3)[A,B] runs several passes as one. repeat(8)[A,B] runs them until a round changes
     /// nothing; the run fails if the 8th round (default: the 16th) still changes something, or if a round ends with the module
-    /// of an earlier one. all(opt_level=1) runs all passes up to that opt_level (default: that of the run) in the order of the
-    /// plugins, except disabled and composite passes. Required passes run as usual. The last item of a list may be followed by
-    /// a comma. In a file, # starts a comment.
+    /// of an earlier round. all(opt_level=1) runs all passes up to that opt_level (default: the opt_level of the run) in the
+    /// order of the plugins, except disabled and composite passes. Required passes run as usual. The last item of a list may be
+    /// followed by a comma. In a file, # starts a comment.
     #[arg(long, value_name = "PASSES")]
     pub(in crate::cli) passes: Option<String>,
     /// Skips passes with a higher opt_level, unless another pass requires them.

@@ -51,7 +51,7 @@ pub(super) struct LookArgs {
     ///
     /// The folder is created if it does not exist. Other files in it are kept, and files of the same name are replaced.
     /// In file names, characters that some systems forbid become `_`, and long names are shortened. If a file cannot be
-    /// written, later ones are not written either; the run continues, reports this at the end, and exits with 4.
+    /// written, later files are not written either; the run continues, reports this at the end, and exits with 4.
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
     /// With --dump, also writes the module after passes that did not change it.

@@ -16,7 +16,8 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Writes messages in the chosen format. It is passed by value to all code that reports something.
+/// A writer of messages in the chosen format. It is passed by value to all code that reports
+/// something.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Messages {
     format: Format,

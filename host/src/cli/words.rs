@@ -74,7 +74,7 @@ fn joined(words: Vec<OsString>) -> Vec<OsString> {
     out
 }
 
-/// Replaces clap's suggestions by passhost's own, because clap only compares letters.
+/// Replaces clap's suggestions by passhost's own, because clap compares only letters.
 fn suggested(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     let text = |error: &clap::Error, kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),

@@ -21,7 +21,7 @@ pub struct ContextBuilder {
 }
 
 impl ContextBuilder {
-    /// Sets the opt_level, 2 by default. Passes with a higher one are skipped unless another pass requires them.
+    /// Sets the opt_level, 2 by default. Passes with a higher opt_level are skipped unless another pass requires them.
     pub fn opt_level(mut self, opt_level: i32) -> Self {
         self.own.opt_level = Some(opt_level);
         self

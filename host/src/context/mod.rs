@@ -204,7 +204,7 @@ impl PassContext {
         Arc::ptr_eq(&self.settings, &other.settings)
     }
 
-    /// Returns the opt_level. Passes with a higher one are skipped unless another pass requires them.
+    /// Returns the opt_level. Passes with a higher opt_level are skipped unless another pass requires them.
     pub fn opt_level(&self) -> i32 {
         self.settings.opt_level
     }
@@ -434,8 +434,8 @@ impl ContextScope {
     /// Leaves the context. Exits its instruments, unless it is still entered elsewhere.
     ///
     /// # Errors
-    /// The first instrument that fails, after which the context has none. Also fails if a context that was entered
-    /// inside this one has not been exited.
+    /// The first instrument that fails, after which the context has no instruments. Also fails if a context that was entered inside this
+    /// one has not been exited.
     pub fn exit(mut self) -> Result<(), Error> {
         let context = self.context.clone();
         let (exited, beside) = context.with_services(|| self.leave());

@@ -1,5 +1,4 @@
-//! Determines the format of an input: the requested format if there is one, otherwise by the file extension, and
-//! otherwise by the first bytes.
+//! Determines the format of an input: by the request, otherwise by the file extension, and otherwise by the first bytes.
 
 use super::foreign::{self, Foreign};
 use super::input::Input;
@@ -23,7 +22,7 @@ impl Engine {
     /// Finds the reader of an input.
     ///
     /// # Errors
-    /// If no reader or more than one matches the input, or the options are invalid.
+    /// If no reader, or more than one reader, matches the input, or the options are invalid.
     pub(super) fn chosen(&self, input: &Input) -> Result<Chosen<'_>, Error> {
         let found = match &input.format {
             Some(name) if name == TVMSCRIPT => None,

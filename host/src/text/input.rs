@@ -53,7 +53,7 @@ impl Input {
         let (path, origin) = (path.as_ref(), path.as_ref().display().to_string());
         let opened = open_input(path).and_then(|file| {
             let found = file.metadata()?;
-            // Files of the system, such as those in `/proc`, may be longer than the size that they report.
+            // System files, such as the files in `/proc`, may be longer than the size that they report.
             if found.is_file() && found.len() > 0 {
                 return Ok(Contents::File(from_start(path), Arc::new(file)));
             }

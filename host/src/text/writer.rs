@@ -29,8 +29,8 @@ impl Engine {
     /// `onnx{opset=17}`; otherwise, the format of the file extension; otherwise, TVMScript.
     ///
     /// # Errors
-    /// If no writer or more than one matches the file, the options are invalid, or the file has the extension of another
-    /// format.
+    /// If no writer, or more than one writer, matches the file, the options are invalid, or the file has the extension
+    /// of another format.
     pub(crate) fn written_as(&self, shown: Option<&Path>, format: Option<&str>) -> Result<WrittenAs<'_>, Error> {
         let wrong = |error: PipelineError| Error::from(PlanError::Pipeline { error, span: None });
         let several = |error: RegistryError| Error::Request {

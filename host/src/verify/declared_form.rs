@@ -65,8 +65,8 @@ fn declared(body: &Body, all_kept: bool, ops: &dyn Operators) -> Result<Body, Pa
     Ok(with_effects_of_unknown(&body, |op| ops.op_info(op))?)
 }
 
-/// Returns true if the new type of a Relax function can be used wherever the old one can. If the kind of type changed,
-/// the pass must already have updated the callers.
+/// Returns true if the new type of a Relax function can be used wherever the old type can. If the kind of type changed, the pass must
+/// already have updated the callers.
 fn has_narrower_type(old: Option<&Body>, new: &Body) -> bool {
     let (Some(was), Some(is)) = (old.and_then(Body::function), new.function()) else { return false };
     let (was, is) = (was.value().ty(), is.value().ty());

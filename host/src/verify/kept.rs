@@ -1,4 +1,4 @@
-//! Finds bindings that a pass did not change. Checks of these before the pass are still valid.
+//! Finds bindings that a pass did not change. Earlier checks of these bindings are still valid.
 //!
 //! A binding is kept if the function before the pass has a binding with the same record, the same leaves, and operands of the same types.
 //! The numbers of leaves, types and attributes have the same meaning in both functions if the tables of the new function begin with the
@@ -145,8 +145,8 @@ impl Search<'_> {
         operands.len() == before.len() && operands.iter().zip(before).all(|(new, old)| self.is_same_operand(*new, *old))
     }
 
-    /// Returns true for the same leaf, for a value of the same type, and for a value that is itself kept. An unbound
-    /// value, or one of unknown type, must be kept, because rules examine the value itself.
+    /// Returns true for the same leaf, for a value of the same type, and for a value that is itself kept. An unbound value, or a value of
+    /// unknown type, must be kept, because rules examine the value itself.
     fn is_same_operand(&self, new: u32, old: u32) -> bool {
         if (new | old) & LEAF_BIT != 0 {
             return new == old;

@@ -67,7 +67,7 @@ pub fn verify_read(module: &Module, infer: &dyn Infer) -> Result<(), Violation> 
     })
 }
 
-/// Checks that the functions and attributes of a module are of kinds that a module can have.
+/// Checks that the functions and attributes of a module are of permitted kinds.
 ///
 /// # Errors
 /// The first invalid one, in the order of the functions.

@@ -137,7 +137,7 @@ impl Apart {
     }
 
     /// Returns a worker for this thread: the worker that the thread is already calling if there is one, otherwise the
-    /// first free worker, otherwise a new one.
+    /// first free worker, otherwise a new worker.
     fn turn(&self) -> Result<Turn, Error> {
         let mut workers = lock(&self.workers);
         workers.retain(|worker| !worker.is_dead());

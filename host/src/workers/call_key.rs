@@ -4,8 +4,8 @@ use passhost_lang::ir::records::{NONE, tykind};
 use passhost_lang::ir::{Call, Expr, Ty, Value};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
-/// Hashes what a rule can see of a call: the operator, the arguments or their types, the attributes and the declared type. Returns `None` if
-/// a rule can see more than this, as with constants and functions.
+/// Hashes everything that a rule can see of a call: the operator, the arguments or their types, the attributes and the declared type.
+/// Returns `None` if a rule can see more than this, as with constants and functions.
 pub(crate) fn call_key(hasher: &RandomState, call: Call<'_>) -> Option<u64> {
     let mut h = hasher.build_hasher();
     let value = call.value();

@@ -1,6 +1,6 @@
-//! Exchanges frames between host and worker: short frames go through a socket, long ones through memory that both processes have open. The
-//! sender writes to that memory, and the receiver copies it before reading. So the data never changes while it is read, and truncated
-//! memory causes an error rather than a signal.
+//! Exchanges frames between host and worker: short frames go through a socket, and long frames go through memory that both processes have
+//! open. The sender writes to that memory, and the receiver copies it before reading. So the data never changes while it is read, and
+//! truncated memory causes an error rather than a signal.
 
 use plugin_api::abi::relay::Buffer;
 use std::fs::File;
@@ -24,8 +24,8 @@ pub(super) enum Frame {
 /// Maximum length of a frame that is sent through the socket; longer frames go through shared memory.
 const INLINE: usize = 1 << 15;
 
-/// Maximum length of a frame in the socket. Such a frame is buffered before it is parsed, so a longer one would take memory before it could
-/// be refused.
+/// Maximum length of a frame in the socket. Such a frame is buffered before it is parsed, so a longer frame would take memory before it
+/// could be refused.
 const MOST_INLINE: u64 = 64 << 20;
 
 /// Maximum length of any frame.
@@ -37,7 +37,7 @@ const HEAD: usize = 16;
 /// One end of the connection.
 pub(super) struct Channel {
     socket: UnixStream,
-    /// Shared memory: `outbox` for the frames that this end sends, `inbox` for those that it receives.
+    /// Shared memory: `outbox` for the frames that this end sends, and `inbox` for the frames that it receives.
     outbox: File,
     inbox: File,
     /// Bytes that are about to be sent. One writer at a time uses them.

@@ -52,9 +52,9 @@ use worker::Worker;
 /// Settings for plugins that run in their own processes.
 #[derive(Clone, Debug, Default)]
 pub struct Isolation {
-    /// The worker program: one that calls [`worker`] first, such as the command line.
+    /// The worker program, which calls [`worker`] first, such as the command line.
     pub worker: Option<PathBuf>,
-    /// True to isolate all plugins; false to isolate those whose manifest entry requests it.
+    /// True to isolate all plugins; false to isolate only plugins whose manifest entry requests it.
     pub all: bool,
     /// Limits of each worker, in addition to those in the manifest.
     pub limits: Limits,

@@ -14,7 +14,8 @@ const SAID: usize = 2000;
 /// shown because the reason for a failure comes before a backtrace.
 const FIRST: usize = 400;
 
-/// Limit on output. A plugin that is only tried out is ended beyond this; the output of a running plugin is no longer shown.
+/// Limit on output. Beyond this limit, a plugin that is only tried out is ended, and the output of a running plugin is no
+/// longer shown.
 pub(super) const FLOOD: u64 = 64 << 20;
 
 /// Maximum number of bytes read from the pipe of a process that has ended; no pipe holds more.

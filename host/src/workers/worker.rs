@@ -51,7 +51,7 @@ pub(crate) struct Start {
     /// A program that calls `passhost::worker` first, such as the command line.
     pub(crate) program: PathBuf,
     pub(crate) limits: Limits,
-    /// True if the standard error of the worker is forwarded to that of this process.
+    /// True if the standard error of the worker is forwarded to the standard error of this process.
     pub(crate) echo: bool,
     pub(crate) fates: Arc<Fates>,
     /// The amount of output of the plugin's workers.
@@ -462,8 +462,8 @@ impl Worker {
     /// Counts the resources that the worker's processes use together, once per [`CENSUS`].
     ///
     /// # Errors
-    /// If there are too many processes, or two counts in a row exceed the memory limit. One count is not enough, because a
-    /// process that is starting a program briefly seems to be two.
+    /// If there are too many processes, or two counts in a row exceed the memory limit. One count is not enough, because a process that is
+    /// starting a program briefly counts as two.
     fn count(&self) -> Result<(), Cause> {
         let mut counted = lock(&self.counted);
         let (at, before) = *counted;
@@ -516,7 +516,7 @@ impl Worker {
     fn die(&self, cause: Cause) -> Death {
         let status = match cause {
             Cause::Gone => self.ended(PATIENCE),
-            // The abort signal lets its crash handler report the function it was working on.
+            // The abort signal lets the worker's crash handler report the function on which the worker was working.
             Cause::Late(_) => {
                 signal(&lock(&self.child), rustix::process::Signal::ABORT);
                 self.ended(PATIENCE);

@@ -29,7 +29,7 @@ macro_rules! template {
     };
 }
 
-/// Files of the template. It is a crate of the workspace, and is compiled and tested like the others.
+/// Files of the template. The template is a crate of the workspace, and is compiled and tested like the other crates.
 const FILES: &[(&str, &str)] = template![
     "Cargo.toml",
     "README.md",
@@ -46,7 +46,7 @@ const FILES: &[(&str, &str)] = template![
     "tests/goldens/share_calls.txt",
 ];
 
-/// Crate names that are refused, because they would shadow a crate that every plugin is built with.
+/// Crate names that are refused, because they would shadow a crate on which every plugin depends.
 const TAKEN: &[&str] = &[
     "alloc",
     "core",

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// Returns the expectations for the run of a plan: all expectations from the command line (`asked`), and expectations
 /// from the manifest about passes and instruments in the plan. For the same counter, an expectation of the pipeline
-/// overrides one of the whole manifest.
+/// overrides an expectation of the whole manifest.
 ///
 /// # Errors
 /// Every expectation that does not name a pass or an instrument.

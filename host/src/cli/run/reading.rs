@@ -42,7 +42,7 @@ pub(in crate::cli) fn engine(
     Ok(engine)
 }
 
-/// Opens the plugins of the plan, and tries the plugin that reads the input.
+/// Opens the plugins of the plan, and tries out the plugin that reads the input.
 pub(super) fn open(engine: &Engine, plan: &Plan, input: &Input, messages: Messages) -> Result<(), Error> {
     engine.prepare(input)?;
     engine.open_for(plan)?.iter().for_each(|warning| messages.report(warning));

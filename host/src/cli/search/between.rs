@@ -69,7 +69,7 @@ impl Side {
     }
 }
 
-/// The manifests to search: the new manifest, with some plugins replaced by the old ones.
+/// The manifests to search: the new manifest, with some plugins replaced by their old versions.
 struct Mixes<'m> {
     old: Side,
     new: Side,

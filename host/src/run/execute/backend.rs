@@ -85,7 +85,7 @@ impl Executor {
         self.memory.of_next_run(memory, work, fresh)
     }
 
-    /// Returns what has been compiled to native code so far.
+    /// Returns statistics on the native code so far.
     pub fn made(&self) -> Made {
         self.native.as_ref().map(Native::made).unwrap_or_default()
     }

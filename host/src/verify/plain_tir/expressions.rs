@@ -7,7 +7,7 @@ use passhost_lang::ir::{DType, RawView};
 use passhost_lang::scalar::Intrinsic;
 
 /// Maximum number of parts of an expression. The reader refuses a statement with more than a thousand brackets and operators, and each part
-/// has a few.
+/// contains a few.
 const MOST_PARTS: u32 = 100;
 /// Maximum number of arguments of a call.
 const MOST_ARGS: u32 = 8;

@@ -43,14 +43,14 @@ pub(in crate::cli) struct BenchArgs {
     pub(in crate::cli) select: Select,
 }
 
-/// The program that `bench` compares with.
+/// The program with which `bench` compares passhost.
 #[derive(Clone, Copy, ValueEnum)]
 pub(in crate::cli) enum Against {
     /// The Python module onnxruntime.
     Onnxruntime,
 }
 
-/// The form of weights for the program that `bench` compares with.
+/// The form of weights for the program with which `bench` compares passhost.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Weights {
     /// Constants of the model, as models are usually deployed.

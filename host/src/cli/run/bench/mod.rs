@@ -160,8 +160,8 @@ impl Run<'_> {
         Ok((Some(executor.made()), Some(folder)))
     }
 
-    /// Measures the function, alternating with the other program if there is one. Also returns which kernels were
-    /// compiled or loaded.
+    /// Measures the function, alternating with the other program if there is one. Also returns statistics on the
+    /// compiled and loaded kernels.
     fn measured(
         &self,
         (executor, times): (&Executor, &Times),

@@ -32,7 +32,7 @@ pub(in crate::cli) struct ValidateArgs {
     pub(in crate::cli) inputs_per_size: u16,
     #[command(flatten)]
     pub(in crate::cli) limit: LimitArg,
-    /// Limit of the units of work of each function for each pass; see `exec`.
+    /// Limit on the units of work of each function for each pass; see `exec`.
     #[arg(long, value_name = "N", default_value_t = runtime::USUAL_WORK, value_parser = count())]
     pub(in crate::cli) limit_work: u64,
     #[command(flatten)]

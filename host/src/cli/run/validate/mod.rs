@@ -1,5 +1,5 @@
-//! The command `validate`: runs passes, and checks that each of them preserved what the module computes. `run --validate`
-//! does the same after a run.
+//! The command `validate`: runs passes, and checks that each of them preserved the results of the module. `run
+//! --validate` does the same after a run.
 
 pub(in crate::cli) mod args;
 mod show;
