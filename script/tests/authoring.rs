@@ -1,5 +1,5 @@
-//! Tests TIR that passes write: the result of a pass on one text is compared with an expected text, which TVM
-//! accepts as well (`tests/oracle/authoring.py`).
+//! Tests TIR that passes write: the result of a pass is compared with an expected text, which TVM also accepts
+//! (`tests/oracle/authoring.py`).
 
 use plugin_api::prelude::*;
 use plugin_api::tir::{LoopKind, prim_func};
@@ -30,7 +30,7 @@ fn check(case: &str, change: impl FnOnce(&Body) -> Result<Body, PassError>) {
     assert!(read_body(&found).structural_eq(&read_body(after)));
 }
 
-/// Splits loops of a multiple of `factor` iterations.
+/// Splits loops whose extent is a multiple of `factor`.
 struct Split {
     factor: i64,
 }
@@ -56,7 +56,7 @@ fn loops_are_split() {
     check("split_scheduled", |body| Split { factor: 4 }.mutate(body));
 }
 
-/// Splits a loop whose extent is not known to be a multiple of the factor, with a condition around its body.
+/// Splits a loop whose extent is not known to be a multiple of the factor, by adding a condition around the body.
 struct SplitAny;
 
 impl<'b> StmtMutator<'b> for SplitAny {
@@ -107,7 +107,7 @@ fn loops_are_tiled() {
     check("tile", |body| Tile.mutate(body));
 }
 
-/// Returns a loop over `i` with one over `j`, and a statement in the inner one.
+/// Returns a loop over `i` around a loop over `j`, with a statement in each.
 fn with_jump(outer: &str, inner: &str) -> Body {
     read_body(&format!(
         "@I.ir_module\nclass Module:\n    @T.prim_func(s_tir=True)\n    def f(A: T.Buffer((16, 16), \"int32\")):\n        \
@@ -148,11 +148,11 @@ fn a_loop_with_break_or_continue_gets_no_other_loops() {
         assert!(place.expect("a place").starts_with("For"));
         let outer = with_jump(&outer_jump(word), "A[i, 0] = 1");
         assert_eq!(refused(&outer, &split).0, message("i", word));
-        // The innermost loop of a tile is a new loop, too.
+        // The innermost loop of a tile is also a new loop.
         assert_eq!(refused(&inner, &|body| Whole.mutate(body)).0, message("j", word));
         assert!(refused(&inner, &|body| Repeat.mutate(body)).0.starts_with("the content of the statement has a"));
     }
-    // A loop within the content keeps its own variable.
+    // A loop within the content keeps its variable.
     let inner = with_jump("A[i, 0] = 1", &inner_jump("break"));
     let changed = SplitOuter.mutate(&inner).expect("the outer loop has none of its own");
     assert!(printed(&changed).contains("for i_0, i_1 in T.grid(4, 4):"), "{}", printed(&changed));
@@ -170,7 +170,7 @@ impl<'b> StmtMutator<'b> for SplitOuter {
     }
 }
 
-/// Nests a copy of each loop in it.
+/// Tiles each loop that contains jumps.
 struct Whole;
 
 impl<'b> StmtMutator<'b> for Whole {
@@ -182,7 +182,7 @@ impl<'b> StmtMutator<'b> for Whole {
     }
 }
 
-/// Reads a copy of the first buffer in fast memory.
+/// Makes a PrimFunc read a copy of the first buffer in fast memory.
 struct ReadCopy;
 
 impl<'b> StmtMutator<'b> for ReadCopy {
@@ -202,8 +202,7 @@ fn a_buffer_takes_the_place_of_another() {
     check("read_copy", |body| ReadCopy.mutate(body));
 }
 
-/// Unrolls a loop of few iterations: the last iteration is the original body, with a number in place of its
-/// variable.
+/// Unrolls a short loop: the last iteration is the original body, with a number in place of the loop variable.
 struct PeelLast;
 
 impl<'b> StmtMutator<'b> for PeelLast {
@@ -304,7 +303,7 @@ fn numbers_are_computed_and_have_the_type_beside_them() {
     assert_eq!(found[10..], ["T.Cast(\"int32\", x)"]);
 }
 
-/// An expression that is used several times is written for each use. A tree too large for memory is refused.
+/// An expression with several uses is written once per use. A tree too large for memory is rejected.
 #[test]
 fn expressions_are_trees() {
     let doubled = |n: usize| {

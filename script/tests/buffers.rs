@@ -1,4 +1,4 @@
-//! Tests declarations of buffers: shape, strides and offset have the data types that TVM gives them. The cases are
+//! Tests declarations of buffers: shape, strides and offset have the same data types as in TVM. The cases are
 //! TVM's own results, written by `tests/oracle/buffers.py`.
 
 use plugin_api::ir::records::kind;
@@ -10,7 +10,7 @@ const PARAMETERS: &str = "h: T.handle, n: T.int32, m: T.int64, A: T.Buffer((16, 
      E: T.Buffer((T.int64(16), T.int64(4)), \"float32\"), F: T.Buffer((16, 4), \"float32\", elem_offset=4), \
      G: T.Buffer((16, 4), \"float32\", offset_factor=2), H: T.Buffer((16, 4), \"float32\", strides=(8, 1))";
 
-/// Reads a function with the statements, inside or outside of a block.
+/// Reads a function with the statements, inside or outside a block.
 fn module(place: &str, statements: &[&str]) -> Result<Module, String> {
     let s_tir = if place.ends_with("s_tir") { ", s_tir=True" } else { "" };
     let mut text = format!(
@@ -78,8 +78,8 @@ fn buffers_are_what_tvm_makes_of_their_declaration() {
         match (module(place, &[&format!("C = {statement}"), "T.evaluate(C.data)"]), expected) {
             (Ok(module), expected) if described(&declared(&module)) == expected => same += 1,
             (Err(_), "refused") => same += 1,
-            // These are refused because of limitations of TVM: a view of bytes without a layout, and a block in
-            // functions of another kind.
+            // TVM rejects these because of its limitations: a view of bytes without a layout, and a block in other
+            // kinds of functions.
             (Ok(_), "refused") => wider += 1,
             (Ok(module), expected) => {
                 other.push(format!("{case}: TVM {expected}, found {}", described(&declared(&module))));
@@ -114,7 +114,7 @@ fn a_view_is_told_from_a_declaration_by_its_layout() {
     let (view, declaration) = ("C = A.view(64)", "C = T.decl_buffer((64,), data=A.data)");
     assert_eq!(written("body", view), view);
     assert_eq!(written("body", declaration), declaration);
-    // Without a layout they cannot be distinguished.
+    // Without a layout, they cannot be distinguished.
     assert_eq!(written("body s_tir", view), view);
     assert_eq!(written("body s_tir", declaration), view);
     let negative = "C = T.decl_buffer((-1,), data=A.data)";

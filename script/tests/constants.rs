@@ -1,5 +1,5 @@
-//! Tests that constants are read with the same numbers as in TVM, or refused as there. The cases are TVM's own
-//! results, written by `tests/oracle/constants.py`.
+//! Tests that constants are read with the same numbers as in TVM, or rejected like there. The cases are TVM's
+//! own results, written by `tests/oracle/constants.py`.
 
 use plugin_api::ir::Module;
 use script::{NoOps, print, print_with_values, read};
@@ -30,8 +30,8 @@ fn said(expression: &str) -> Result<String, (String, String)> {
     Ok(format!("{} ({shape}) {data}", constant.dtype()))
 }
 
-/// Returns true for constants that TVM reads and passhost refuses: untyped integers of more than 32 bits, whose
-/// upper bits TVM drops; 4-bit integers; values that are not numbers, which TVM reduces to their truth value.
+/// Returns true for constants that TVM reads and passhost rejects: untyped integers of more than 32 bits, whose
+/// upper bits TVM drops; 4-bit integers; non-numeric values, which TVM converts to Booleans.
 fn only_tvm_reads(expression: &str) -> bool {
     let wide =
         ["2147483648", "-2147483649", "9007199254740993", "9223372036854775807", "9223372036854775808", "1844674407"];
@@ -39,8 +39,8 @@ fn only_tvm_reads(expression: &str) -> bool {
         || ["int4", "[1j], \"bool\"", "[\"a\"], \"bool\""].iter().any(|part| expression.contains(part))
 }
 
-/// Returns true for constants that TVM refuses and passhost reads: floats by their names without a float type;
-/// integers of more than 63 bits as `bfloat16`.
+/// Returns true for constants that TVM rejects and passhost reads: named floats without a float type; integers
+/// of more than 63 bits as `bfloat16`.
 fn only_tvm_refuses(expression: &str) -> bool {
     let named = ["nan", "-inf"].iter().any(|name| expression.contains(&format!("\"{name}\"")));
     named || expression.contains("bfloat16")

@@ -1,4 +1,4 @@
-//! Tests that TIR constants are folded while a text is read, as in TVM. The cases are TVM's own results, written by
+//! Tests that TIR constants are folded on reading, as in TVM. The cases are TVM's own results, written by
 //! `tests/oracle/folding.py`.
 
 use script::{NoOps, print, read};
@@ -28,7 +28,7 @@ fn constants_are_computed_as_in_tvm() {
         match (said(expression), expected) {
             (Ok(printed), expected) if printed == expected => same += 1,
             (Err(_), "refused") => same += 1,
-            // TVM reads it, but cannot print it.
+            // TVM reads this, but cannot print it.
             (Ok(printed), "refused") if expression == "T.Add(T.bool(True), T.bool(True))" => {
                 assert_eq!(printed, expression)
             }
@@ -39,7 +39,7 @@ fn constants_are_computed_as_in_tvm() {
     assert_eq!(same, 5_178, "like TVM");
 }
 
-/// Nodes of an operand that is not part of the result are removed.
+/// Nodes of dropped operands are removed.
 #[test]
 fn operands_go_when_a_constant_takes_their_place() {
     for (expression, expected) in [

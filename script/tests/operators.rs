@@ -1,4 +1,4 @@
-//! Tests operators of plugins that are not operators of Relax: `acme.swish_glu` is written `R.acme.swish_glu`.
+//! Tests plugin operators outside Relax: `acme.swish_glu` is written `R.acme.swish_glu`.
 
 use plugin_api::ir::{Call, Type};
 use plugin_api::metadata::{ArgInfo, ArgKind, AttrDefault, AttrInfo, AttrType, OpInfo, OptionValue};

@@ -1,5 +1,5 @@
-//! Tests operands of two data types: they are converted to one as in TVM, or refused as there. The cases are TVM's
-//! own results, written by `tests/oracle/promotion.py`.
+//! Tests operands of different data types: they are converted to a common type as in TVM, or rejected like there.
+//! The cases are TVM's own results, written by `tests/oracle/promotion.py`.
 
 use script::{NoOps, print, read};
 
@@ -18,8 +18,8 @@ fn said(expression: &str) -> Result<String, String> {
     Ok(value.to_string())
 }
 
-/// Returns true for expressions that TVM refuses and passhost accepts: powers of narrow floats, literals next to
-/// narrow floats, a float compared with an integer as a float, a literal that is not a bool next to one.
+/// Returns true for expressions that TVM rejects and passhost accepts: powers of narrow floats, literals combined
+/// with narrow floats, a float compared with an integer as a float, a non-bool literal combined with a bool.
 fn only_tvm_refuses(expression: &str) -> bool {
     let has = |parts: &[&str]| parts.iter().any(|part| expression.contains(part));
     (expression.starts_with("T.pow(") || has(&[" < ", " == "])) && has(&["k", "q", "2.5"])
@@ -84,7 +84,7 @@ fn bounds_of_loops_are_of_one_type() {
 
 #[test]
 fn conversions_stand_where_their_operands_do() {
-    // Only the right side shows that the left side is converted, but the left side is read first.
+    // Only the right side shows that the left side must be converted, but the left side is read first.
     let nested = statements("T.evaluate(a * 2 + (a + 1 + (a - 1 + b * 3)) * (x + V[a]))");
     let inner = "T.Cast(\"int64\", a + 1) + (T.Cast(\"int64\", a - 1) + b * T.int64(3))";
     let sum = format!("T.Cast(\"float32\", a * 2) + T.Cast(\"float32\", {inner}) * (x + V[a])");

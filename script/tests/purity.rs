@@ -1,9 +1,10 @@
-//! Tests that the effect of a TIR function is that of its body, as TVM determines it; each case was checked there.
+//! Tests that the effect of a TIR function follows from its body as in TVM; each case was checked there.
 
 use plugin_api::ir::records::flag;
 use script::{NoOps, read};
 
-/// Returns whether the function `f` with these statements is pure, and whether a call of it from Relax is.
+/// Returns two flags: true if the function `f` with these statements is pure, and true if a Relax call of it is
+/// pure.
 fn pure(statements: &str) -> (bool, bool) {
     let body: String = statements.lines().map(|line| format!("        {line}\n")).collect();
     let text = format!(

@@ -1,10 +1,10 @@
-//! Tests TIR functions: each text is printed again in today's spelling, byte for byte, and errors are reported with
-//! their places.
+//! Tests TIR functions: each text is reprinted byte for byte in current spelling, and errors are reported with
+//! their positions.
 
 use script::{NoOps, ReadError, ReadOptions, print, read, read_with};
 use std::path::Path;
 
-/// Returns texts that TVM 0.27 prints exactly like this; the oracle (`tests/oracle/tir.py`) reads them and finds
+/// Returns texts exactly as printed by TVM 0.27; the oracle (`tests/oracle/tir.py`) checks that TVM reads them as
 /// the same module.
 fn texts() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tir");
@@ -49,7 +49,7 @@ fn faults(text: &str) -> ReadError {
     read(text, &NoOps).expect_err("a fault")
 }
 
-/// Checks that a function is refused with this message, at this piece of the text.
+/// Checks that a function is rejected with the given message at the given place.
 fn refused(body: &str, message: &str, place: &str) {
     let text = module("A: T.Buffer((16, 16), \"float32\"), n: T.int32", body);
     let error = faults(&text);
@@ -118,7 +118,7 @@ fn faults_are_told_with_their_place() {
     matched("A[0, 0:4], (4,), \"int32\"", "the region is of float32, but the buffer is of int32");
 }
 
-/// Maps what authors write to how it is read.
+/// Maps source forms to their canonical forms.
 #[test]
 fn what_python_and_helper_functions_say_is_read() {
     let written = [
@@ -143,7 +143,7 @@ fn what_python_and_helper_functions_say_is_read() {
             "T.tvm_access_ptr(T.type_annotation(\"float32\"), A.data, n, 256 - n, 1)",
         ),
         ("T.evaluate(A.ptr_to([0, n]))", "T.address_of(A[0, n])"),
-        // These are thread variables, even if the same variable occurs twice.
+        // Thread variables, even if the same variable occurs twice.
         (
             "t = T.env_thread(\"threadIdx.x\")\nwith T.attr(T.iter_var(t, None, \"ThreadIndex\", \"threadIdx.x\"), \"thread_extent\", 4):\n    B[t] = 1",
             "t = T.env_thread(\"threadIdx.x\")\nT.attr(T.iter_var(t, None, \"ThreadIndex\", \"threadIdx.x\"), \"thread_extent\", 4)\nB[t] = 1",
@@ -176,7 +176,7 @@ fn what_python_and_helper_functions_say_is_read() {
     written.into_iter().for_each(is_read_as);
 }
 
-/// A function computes constants, and its constructor keeps them.
+/// The function folds constants, and the constructor keeps them.
 #[test]
 fn shifts_of_constants_are_computed() {
     let written = [
@@ -216,7 +216,7 @@ fn type_parameters_are_symbolic_variables() {
     assert!(faults(&bounded).diagnostics[0].message.contains("a type parameter must be a plain name"), "a bound");
 }
 
-/// The symbol of a public function is its name, whether it is written or not.
+/// The symbol of a public function is its name, whether or not it is written.
 #[test]
 fn a_symbol_that_is_the_name_says_nothing() {
     let text = module("n: T.int32", "T.evaluate(n)").replace("private=True, ", "");
@@ -241,7 +241,7 @@ fn a_text_of_another_version_is_recognized() {
     assert!(other.message.contains("undefined variable `m`"), "{}", other.message);
 }
 
-/// TVM cannot read slices with a negative step, views of another data type without a layout, nor `T.float32x6`.
+/// TVM cannot read slices with a negative step, views of a different data type without a layout, or `T.float32x6`.
 #[test]
 fn what_tvm_does_not_read_is_printed_otherwise() {
     let params = "A: T.Buffer((16, 16), \"float32\"), o: T.Buffer((32,), \"int32\"), n: T.int32";
@@ -289,7 +289,7 @@ fn the_older_spelling_is_read() {
     let printed = print(&read(old, &NoOps).expect("it is read"), &NoOps).expect("the module can be printed");
     for line in [
         "@T.prim_func(s_tir=True)",
-        // TVM 0.27 has this as a separate attribute, without a meaning.
+        // In TVM 0.27, this is a separate attribute without meaning.
         "T.func_attr({\"tir.noalias\": True})",
         "A = T.match_buffer(a, (16,))",
         "C = T.sblock_alloc_buffer((16,))",
@@ -373,7 +373,7 @@ fn handles_that_a_function_matches_are_buffers_if_asked_for() {
     assert!(asked.contains(buffers), "{asked}");
     assert!(!asked.contains("match_buffer"), "{asked}");
     assert!(plain.contains("A = T.match_buffer(a, (m, 4)"), "{plain}");
-    // The handle is kept if it is used in another way, if two buffers share it, or if the name is taken.
+    // The handle is kept if it has other uses, if two buffers share it, or if the name is taken.
     for body in [
         "A = T.match_buffer(a, (4,))\nT.evaluate(a)",
         "A = T.match_buffer(a, (4,))\nB = T.match_buffer(a, (4,))\nA[0] = B[0]",

@@ -1,5 +1,5 @@
 //! Tests random TIR functions: the printed text reads back as the same module, and import, edits and traversals
-//! keep it.
+//! preserve it.
 
 use plugin_api::ir::Sections;
 use plugin_api::ir::import::Importer;
@@ -24,7 +24,7 @@ impl Choice {
     }
 }
 
-/// Generates functions over `A`, `B` (float32, two dimensions), `C` (int32, one) and the integer `n`.
+/// Generates functions over `A` and `B` (float32, 2-D), `C` (int32, 1-D) and the integer `n`.
 struct Writer {
     choice: Choice,
     out: String,
@@ -45,7 +45,7 @@ impl Writer {
         let (a, b) = (self.int(depth - 1), self.int(depth - 1));
         match self.choice.below(8) {
             0 => format!("T.min({a}, {b})"),
-            // A divisor that may fold to zero is avoided, because TVM refuses it.
+            // A divisor that may fold to zero is avoided, because TVM rejects it.
             1 => format!("T.truncmod({a}, {} + C[0])", self.int(0)),
             2 => format!("C[{a}]"),
             3 => {
@@ -97,7 +97,7 @@ impl Writer {
 
     fn name(&mut self) -> String {
         self.fresh += 1;
-        // There are only a few names, so that scopes must be distinguished.
+        // There are only a few names, so that scopes matter.
         format!("{}{}", self.choice.of(&["i", "j", "k"]), self.choice.below(2))
     }
 

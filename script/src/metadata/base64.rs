@@ -12,7 +12,7 @@ const DIGITS: [u8; 256] = {
     digits
 };
 
-/// Appends bytes as text. Each part of a text except the last must be a multiple of 3 bytes.
+/// Appends bytes as Base64. The length of every chunk except the last must be a multiple of 3.
 pub(super) fn encode(out: &mut String, bytes: &[u8]) {
     out.reserve(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
@@ -25,7 +25,7 @@ pub(super) fn encode(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Decodes a text; `None` if it is not Base64.
+/// Decodes a string; `None` if it is not Base64.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     let text = text.as_bytes();
     let digits = text.iter().rposition(|c| *c != b'=').map_or(0, |last| last + 1);

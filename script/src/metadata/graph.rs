@@ -1,4 +1,4 @@
-//! Writes the graph of the objects that a text refers to.
+//! Writes the graph of the objects referred to by the printed module.
 
 use super::{CONST, MAGIC, PLAIN_STRING, STRING, TENSOR, TYPE, base64};
 use passhost_lang::ir::{DType, Tensor, Type};
@@ -9,7 +9,7 @@ use std::fmt::Write;
 enum Data {
     /// JSON.
     Text(String),
-    /// A tensor, which is converted to text only when it is written.
+    /// A tensor, which is encoded only when it is written.
     Tensor(Tensor, DType, Vec<i64>),
 }
 
@@ -17,7 +17,7 @@ enum Data {
 #[derive(Default)]
 pub(crate) struct Writer {
     nodes: Vec<(&'static str, Data)>,
-    /// Nodes by their text; equal nodes are written once.
+    /// Nodes by content; equal nodes are written once.
     known: HashMap<(&'static str, String), usize>,
     tables: BTreeMap<&'static str, Vec<usize>>,
     /// Numbers of nodes in their tables.
@@ -36,7 +36,7 @@ impl Writer {
         self.tensor_in(CONST, tensor, ty)
     }
 
-    /// Returns the number of a tensor that is an attribute.
+    /// Returns the number of a tensor attribute.
     pub(crate) fn tensor(&mut self, tensor: &Tensor, ty: &Type) -> Option<usize> {
         self.tensor_in(TENSOR, tensor, ty)
     }
@@ -48,7 +48,7 @@ impl Writer {
         self.entry(TYPE, node)
     }
 
-    /// Returns the number of a node for a string that is an expression.
+    /// Returns the number of a string expression.
     pub(crate) fn string(&mut self, text: &str) -> usize {
         let none = self.none();
         let ty = self.node("ir.StringType", object(&[("span", none)]));
@@ -57,13 +57,13 @@ impl Writer {
         self.entry(STRING, node)
     }
 
-    /// Returns the number of a string that is an attribute.
+    /// Returns the number of a string attribute.
     pub(crate) fn plain_string(&mut self, text: &str) -> usize {
         let node = self.node(PLAIN_STRING, json_string(text));
         self.entry(PLAIN_STRING, node)
     }
 
-    /// Returns the number of a node in a table, after adding it if necessary.
+    /// Returns the number of a node in a table; adds the node if necessary.
     fn entry(&mut self, table: &'static str, node: usize) -> usize {
         let list = self.tables.entry(table).or_default();
         *self.entries.entry((table, node)).or_insert_with(|| {
@@ -162,7 +162,7 @@ impl Writer {
     }
 }
 
-/// Escapes a text for a quoted Python string.
+/// Escapes a string for a Python string literal.
 fn escape(out: &mut String, text: &str) {
     for c in text.chars() {
         if matches!(c, '"' | '\\') {
@@ -177,14 +177,14 @@ fn tensor_text(out: &mut String, tensor: &Tensor, dtype: DType, dims: &[i64]) {
     let mut header = Vec::with_capacity(48 + dims.len() * 8);
     header.extend(MAGIC.to_le_bytes());
     header.extend(0u64.to_le_bytes());
-    // The device type of the processor, and its number.
+    // The device type of the CPU, and its number.
     header.extend(1u32.to_le_bytes());
     header.extend(0u32.to_le_bytes());
     header.extend((dims.len() as u32).to_le_bytes());
     header.extend(dtype.0.to_le_bytes());
     dims.iter().for_each(|dim| header.extend(dim.to_le_bytes()));
     header.extend((bytes.len() as u64).to_le_bytes());
-    // Each part except the last must be a multiple of three bytes.
+    // The length of every chunk except the last must be a multiple of three.
     let fill = ((3 - header.len() % 3) % 3).min(bytes.len());
     header.extend_from_slice(&bytes[..fill]);
     base64::encode(out, &header);

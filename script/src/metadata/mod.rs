@@ -1,8 +1,8 @@
-//! Objects that are not written in the text of a module, but in a JSON graph above it:
-//! `metadata = tvm.ir.load_json("""…""")`. The text refers to them as `metadata["ir.GenericConst"][0]`.
+//! Objects that are printed in a JSON graph above the module: `metadata = tvm.ir.load_json("""…""")`. The module
+//! refers to them as `metadata["ir.GenericConst"][0]`.
 //!
-//! The graph is a list of nodes. Each has a type and data, which refers to other nodes by their numbers. The root
-//! maps a kind of object to the list of its objects.
+//! The graph is a list of nodes. Each node has a type and data, which refers to other nodes by number. The root
+//! maps each kind of object to a list of objects.
 
 mod base64;
 mod graph;
@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 
 /// Key of Relax constants.
 pub(crate) const CONST: &str = "ir.GenericConst";
-/// Key of tensors that are attributes.
+/// Key of tensor attributes.
 pub(crate) const TENSOR: &str = "ffi.Tensor";
-/// Key of strings that are expressions.
+/// Key of string expressions.
 pub(crate) const STRING: &str = "ir.StringImm";
-/// Key of strings that are attributes.
+/// Key of string attributes.
 pub(crate) const PLAIN_STRING: &str = "ffi.String";
 /// Key of unknown types.
 pub(crate) const TYPE: &str = "ir.Type";
@@ -28,7 +28,7 @@ pub(crate) use graph::Writer;
 /// An object of the metadata.
 #[derive(Clone, Debug)]
 pub(crate) enum Object {
-    /// A Relax constant, or a tensor that is an attribute.
+    /// A Relax constant or a tensor attribute.
     Tensor(Tensor, Type),
     /// A string.
     Str(String),
@@ -80,7 +80,7 @@ impl Metadata {
         }
     }
 
-    /// Returns the data of a node of a type.
+    /// Returns the data of a node, which must have the given type.
     fn node(&self, at: usize, ty: &str) -> Result<&Value, String> {
         let node = self.nodes.get(at).ok_or_else(|| format!("the metadata does not contain node {at}"))?;
         match node["type"].as_str() {
@@ -101,7 +101,7 @@ impl Metadata {
         items.ok_or_else(|| format!("node {at} of the metadata is not a list of nodes"))
     }
 
-    /// Returns the text of a string node. The graph has two kinds of string nodes.
+    /// Returns the content of a string node. The graph has two kinds of string nodes.
     fn string(&self, at: usize) -> Result<String, String> {
         let text = self.node(at, PLAIN_STRING).or_else(|_| self.node(at, "str"))?;
         text.as_str().map(str::to_string).ok_or_else(|| format!("node {at} of the metadata is not a string"))
@@ -138,7 +138,7 @@ impl Metadata {
         name.parse().map_err(|error| format!("{error}"))
     }
 
-    /// Reads a tensor: a header with device, data type and shape, followed by its data.
+    /// Reads a tensor: a header with device, data type and shape, followed by the data.
     fn tensor(&self, at: usize) -> Result<(Tensor, Type), String> {
         let text = self.node(at, TENSOR)?.as_str().unwrap_or("");
         let wrong = || format!("node {at} of the metadata is not a tensor");
@@ -171,7 +171,7 @@ fn packed_size(elements: usize, dtype: DType) -> Option<usize> {
     }
 }
 
-/// The bytes that are left to read.
+/// The remaining bytes.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {

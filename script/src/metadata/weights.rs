@@ -1,19 +1,19 @@
-//! Constants whose data is not in the text but in a file beside it: the text contains `weights =
-//! I.weights("model.safetensors")` above the module, and `weights["w0"]` in it.
+//! Constants whose data is in a file beside the text: the text contains `weights =
+//! I.weights("model.safetensors")` above the module, which refers to `weights["w0"]`.
 
 use passhost_lang::ir::{Tensor, Type};
 use std::cell::RefCell;
 
-/// The files with the constants of a text.
+/// Provides the files with the constants of a text.
 pub trait Weights {
-    /// Returns a constant. `file` is the name of the file as in the text.
+    /// Returns a constant. `file` is the file name in the text.
     ///
     /// # Errors
     /// The reason why the constant cannot be found.
     fn tensor(&self, file: &str, name: &str) -> Result<(Tensor, Type), String>;
 }
 
-/// The files of a text that is not a file itself.
+/// Provides no files; for a text that is not in a file.
 pub(crate) struct NoWeights;
 
 impl Weights for NoWeights {
@@ -24,18 +24,18 @@ impl Weights for NoWeights {
     }
 }
 
-/// The constants that a printed text refers to instead of containing them.
+/// Constants that a printed text refers to but does not contain.
 pub struct References<'a> {
-    /// The name of the file, which is in the folder of the text.
+    /// The name of the file, which is in the same folder as the text.
     pub file: &'a str,
-    /// Returns the name of a constant in the file; `None` if the text contains it.
+    /// Returns the name of a constant in the file; `None` to print the constant in the text.
     pub name: &'a dyn Fn(&Tensor, &Type) -> Option<String>,
 }
 
-/// The length of the shortest data of a constant to which a text refers.
+/// Minimum data length of constants that are printed as references.
 pub const LARGE: usize = 64 << 10;
 
-/// Constants of a text that only this process reads, as handles.
+/// Handles of constants, for a text that only this process reads.
 #[derive(Default)]
 pub(crate) struct Handles(RefCell<Vec<(Tensor, Type)>>);
 

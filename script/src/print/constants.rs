@@ -1,4 +1,4 @@
-//! Prints constants: scalars inline, larger ones as metadata or as references to a file.
+//! Prints constants: scalars inline, larger constants as metadata or as references to a file.
 
 use super::func::Writer;
 use super::text::{python_float, python_string};
@@ -10,7 +10,7 @@ use passhost_lang::ir::{Constant, Expr, Type, Value};
 const FEW: usize = 64;
 
 impl Writer<'_, '_, '_> {
-    /// Prints a scalar inline, as TVM does, and a larger constant as metadata, unless the text refers to a file for it.
+    /// Prints a scalar inline, as in TVM, and a larger constant as metadata or as a reference to a file.
     pub(super) fn constant(&mut self, value: Value<'_>) {
         let (Some(constant), ty) = (value.as_constant(), value.ty()) else {
             return self.p.cannot("a constant without a fixed shape");
@@ -44,7 +44,7 @@ impl Writer<'_, '_, '_> {
     }
 }
 
-/// Returns the text of a scalar, for the data types whose values TVM prints.
+/// Returns the printed form of a scalar, for the data types whose values TVM prints.
 fn scalar_text(constant: &Constant<'_>) -> Option<String> {
     let dtype = constant.dtype();
     let written = matches!((dtype.code(), dtype.bits()), (0 | 6, _) | (2, _));
@@ -54,14 +54,14 @@ fn scalar_text(constant: &Constant<'_>) -> Option<String> {
     Some(out)
 }
 
-/// Prints a small constant as nested lists; `None` if they would not be read back as the same constant.
+/// Prints a small constant as nested lists; `None` if these would not read back as the same constant.
 fn list_text(constant: &Constant<'_>, ty: &Type) -> Option<String> {
     let shape = constant.shape();
     let plain = *ty == Type::tensor(shape.iter().copied(), constant.dtype());
-    // An empty list cannot show further dimensions.
+    // An empty list hides further dimensions.
     let said = !shape.is_empty() && (shape == [0] || !constant.is_empty());
     let numbers: Vec<Number> = constant.numbers().ok().filter(|all| plain && said && all.len() <= FEW)?.collect();
-    // There are many NaN values, but the text has only one.
+    // There are many NaN values, but only one printed form.
     if numbers.iter().any(|number| matches!(number, Number::Float(v) if v.is_nan())) {
         return None;
     }
@@ -70,7 +70,7 @@ fn list_text(constant: &Constant<'_>, ty: &Type) -> Option<String> {
     Some(out)
 }
 
-/// Prints nested lists of a shape. An element opens one list for each length that its number is a multiple of.
+/// Prints nested lists of a shape. An element opens one list for each list length that divides its index.
 fn push_list(out: &mut String, numbers: &[Number], shape: &[i64]) {
     let mut lengths: Vec<usize> = shape.iter().rev().map(|dim| *dim as usize).collect();
     for at in 1..lengths.len() {

@@ -23,7 +23,7 @@ impl Printer<'_> {
 
 /// Prints one function.
 pub(super) struct Writer<'p, 'a, 'b> {
-    /// Texts of the types of this body, by id.
+    /// Printed types of this body, by id.
     types: Vec<Option<Box<str>>>,
     pub(super) p: &'p mut Printer<'a>,
     body: &'b Body,
@@ -44,7 +44,7 @@ impl<'b> Writer<'_, '_, 'b> {
         }
     }
 
-    /// Prints a type; each is formatted once.
+    /// Prints a type; each type is formatted once.
     pub(super) fn ty(&mut self, ty: Ty<'_>) {
         let Writer { p, names, types, .. } = self;
         let cached = types.get(ty.id() as usize).and_then(Option::as_deref).filter(|_| !p.in_signature);
@@ -254,7 +254,7 @@ impl<'b> Writer<'_, '_, 'b> {
         }
     }
 
-    /// Prints a value to the right of `=`; for an integer, the type `ty` to the left determines the data type.
+    /// Prints a value to the right of `=`; for an integer, the annotation `ty` determines the data type.
     fn bound(&mut self, value: Value<'b>, ty: Ty<'_>) {
         match value.dim() {
             Some(Dim::Expr(e))
@@ -269,7 +269,7 @@ impl<'b> Writer<'_, '_, 'b> {
                 self.p.uses_tir = true;
                 self.p.out.push_str(&format!("T.int64({v})"));
             }
-            // On its own, it would be read as a tensor.
+            // Without an annotation, it would be read as a tensor.
             Some(Dim::Expr(e))
                 if let DimExpr::Int(v, DType::BOOL) = *e
                     && ty.kind() != tykind::PRIM =>
@@ -307,8 +307,7 @@ impl<'b> Writer<'_, '_, 'b> {
         self.place(value, from);
     }
 
-    /// Prints a value as an operand. The text of a number includes its data type, if TVM would not infer it from the
-    /// place of the number.
+    /// Prints a value as an operand. The data type of a number is printed if TVM would not infer it from the context.
     fn operand(&mut self, value: Value<'b>, place: Literal) {
         match value.dim() {
             Some(Dim::Int(v)) if place == Literal::Narrow => {
@@ -373,7 +372,7 @@ impl<'b> Writer<'_, '_, 'b> {
                     self.p.dotted(rest, "operator");
                 }
                 None => {
-                    // An operator of a plugin is also written with `R.`, unless Relax has one with the same name.
+                    // A plugin's operator is also written with `R.`, unless Relax has an operator with the same name.
                     let ops = self.p.ops;
                     let declared = ops.op_info(name).is_some() && ops.op_info(&format!("relax.{name}")).is_none();
                     self.p.uses_tir |= !declared;
@@ -385,7 +384,7 @@ impl<'b> Writer<'_, '_, 'b> {
                 self.p.out.push_str("cls.");
                 self.p.dotted(name, "function");
             }
-            // It is printed as a string only if an operator calls it.
+            // Printed as a string only if an operator calls it.
             Expr::ExternFunc(name) if !value.ty().is_known() => python_string(&mut self.p.out, name),
             Expr::ExternFunc(name) => {
                 self.p.out.push_str("R.ExternFunc(");
@@ -456,7 +455,7 @@ impl<'b> Writer<'_, '_, 'b> {
         let known: Vec<&str> = info.iter().flat_map(|info| &info.attrs).map(|attr| attr.name.as_str()).collect();
         let declared = known.iter().filter_map(|key| attrs.get(key).map(|value| (*key, value)));
         let mut others: Vec<_> = attrs.iter().filter(|(key, _)| !known.contains(key)).collect();
-        // For an operator that is not declared by a plugin, the text determines their order.
+        // For an undeclared operator, the source determines the order.
         if info.is_some() {
             others.sort_by_key(|(key, _)| *key);
         }
@@ -480,8 +479,8 @@ impl<'b> Writer<'_, '_, 'b> {
         self.p.out.push(')');
     }
 
-    /// Prints the type arguments of a call: `out_ty=` for its result, a list for several results, or `ty_args=`. Because the
-    /// list of one type means that type, a tuple of one result is printed as a tuple.
+    /// Prints the type arguments of a call: `out_ty=` for its result, a list for several results, or `ty_args=`. A list
+    /// of one type means that type, so a tuple with one result is printed as a tuple.
     fn type_args(&mut self, out_ty: bool, types: &[Ty<'_>]) {
         let fields: Vec<Ty<'_>>;
         let (types, list) = match (out_ty, types) {
@@ -513,7 +512,7 @@ impl<'b> Writer<'_, '_, 'b> {
     }
 }
 
-/// Returns true if the type arguments of a call of the operator are its result, `out_ty`.
+/// Returns true if the type arguments of the operator are the result type, `out_ty`.
 fn gives_result(op: &str) -> bool {
     let op = op.strip_prefix("relax.").unwrap_or(op);
     matches!(
@@ -522,7 +521,7 @@ fn gives_result(op: &str) -> bool {
     )
 }
 
-/// Returns true if a value determines its own type; a binding with the same type then omits it.
+/// Returns true if a value determines its type; a binding with the same type then omits the annotation.
 fn typed_by_value(value: Value<'_>) -> bool {
     let Some(call) = value.as_call() else { return false };
     if !matches!(call.op(), Some("relax.call_tir" | "relax.call_dps_packed")) {
@@ -535,7 +534,7 @@ fn typed_by_value(value: Value<'_>) -> bool {
     }
 }
 
-/// Returns true if a binding names a string; TVM has a type for these.
+/// Returns true if a binding names a string; TVM has a separate type for these.
 fn is_name_of_string(value: Value<'_>) -> bool {
     let string = |value: Value<'_>| matches!(value.view(), Expr::Str(_));
     value.kind() == kind::ALIAS && value.ty().kind() == tykind::OBJECT && value.operand(0).is_some_and(string)

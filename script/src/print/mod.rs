@@ -1,4 +1,4 @@
-//! Prints IR as text, in the form that TVM 0.27 prints.
+//! Prints IR in the form of TVM 0.27.
 
 mod constants;
 mod func;
@@ -25,22 +25,22 @@ use std::rc::Rc;
 pub(crate) use text::each_free_sym;
 use text::{python_float, python_string};
 
-/// A printed module, with the place of each node of each function.
+/// A printed module, with the position of each node of each function.
 pub struct Printed {
     /// The text.
     pub text: String,
-    /// For each function, in the order of the module, the range of each node in the text; empty if it is not
+    /// For each function, in the order of the module, the range of each node in the text; empty for nodes that are not
     /// printed.
     pub spans: BTreeMap<String, Vec<Range<usize>>>,
 }
 
-/// Something that cannot be printed as text. The printer never omits or replaces anything.
+/// A part of a module that cannot be printed. The printer never omits or replaces anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{what} cannot be written as text", of(.function))]
 pub struct Unprintable {
-    /// The function that contains the part; empty if the part belongs to the module itself.
+    /// The function that contains the part; empty for the module itself.
     pub function: String,
-    /// Description of the part that cannot be written.
+    /// Description of the part.
     pub what: String,
 }
 
@@ -51,28 +51,27 @@ fn of(function: &str) -> String {
 /// Prints a module.
 ///
 /// # Errors
-/// Fails if a part of it cannot be printed.
+/// Fails if a part of the module cannot be printed.
 pub fn print(module: &Module, ops: &dyn Operators) -> Result<String, Unprintable> {
     Printer::new(ops, false).module(module).map(|printed| printed.text)
 }
 
 /// Prints a module with constants of up to 64 elements inline, such as `R.const([1.0, 2.0], "float32")`, which TVM
-/// reads. TVM itself, and [`print()`], write constants with dimensions as metadata, in which their values are
-/// unreadable.
+/// reads. TVM and [`print()`] write constants with dimensions as metadata, where values are unreadable.
 ///
 /// # Errors
-/// Fails if a part of it cannot be printed.
+/// Fails if a part of the module cannot be printed.
 pub fn print_with_values(module: &Module, ops: &dyn Operators) -> Result<String, Unprintable> {
     let mut printer = Printer::new(ops, false);
     printer.with_values = true;
     printer.module(module).map(|printed| printed.text)
 }
 
-/// Prints a module that refers to some of its constants instead of containing them, and returns the place of each node
-/// if `with_spans` is true.
+/// Prints a module with references to some of its constants, and returns the position of each node if `with_spans` is
+/// true.
 ///
 /// # Errors
-/// Fails if a part of it cannot be printed.
+/// Fails if a part of the module cannot be printed.
 pub fn print_referring(
     module: &Module,
     ops: &dyn Operators,
@@ -84,35 +83,35 @@ pub fn print_referring(
     printer.module(module)
 }
 
-/// Prints a module and returns the place of each node.
+/// Prints a module and returns the position of each node.
 ///
 /// # Errors
-/// Fails if a part of it cannot be printed.
+/// Fails if a part of the module cannot be printed.
 pub fn print_with_spans(module: &Module, ops: &dyn Operators) -> Result<Printed, Unprintable> {
     Printer::new(ops, true).module(module)
 }
 
-/// Prints a module for people and returns the place of each node. The text does not contain large constants.
+/// Prints a module for display, without large constants, and returns the position of each node.
 ///
 /// # Errors
-/// Fails if a part of it cannot be printed.
+/// Fails if a part of the module cannot be printed.
 pub fn print_shown(module: &Module, ops: &dyn Operators) -> Result<Printed, Unprintable> {
     let handles = Handles::default();
     let name = |tensor: &Tensor, ty: &Type| handles.name(tensor, ty);
     print_referring(module, ops, true, References { file: "", name: &name })
 }
 
-/// Prints one function, as it is printed in its module.
+/// Prints one function as in its module.
 ///
 /// # Errors
-/// Fails if a part of it cannot be printed.
+/// Fails if a part of the function cannot be printed.
 pub fn print_function(name: &str, body: &Body, ops: &dyn Operators) -> Result<String, Unprintable> {
     let module = Module::new([(name, body.clone())]);
     Printer::new(ops, false).module(&module).map(|printed| printed.text)
 }
 
-/// Prints one function of a module without the rest of it, with the places of its nodes. Large constants are added to
-/// `handles`.
+/// Prints one function of a module without the rest of it, with the positions of its nodes. Large constants are added
+/// to `handles`.
 pub(crate) fn print_alone(
     name: &str,
     body: &Body,
@@ -127,7 +126,7 @@ pub(crate) fn print_alone(
     printer.module(&Module::new([(name, body.clone())]))
 }
 
-/// Prints a nested expression on a larger stack, because it may be nested deeper than the thread's stack allows.
+/// Prints a nested expression on a larger stack, because the nesting may be too deep for the thread's stack.
 pub(crate) fn deeper<R>(f: impl FnOnce() -> R) -> R {
     stacker::maybe_grow(64 << 10, 4 << 20, f)
 }
@@ -162,28 +161,28 @@ struct Printer<'a> {
     uses_tir: bool,
     uses_ir: bool,
     uses_relax: bool,
-    /// True in a signature, where dimensions other than names and numbers are quoted.
+    /// True in a signature, where compound dimensions are quoted.
     in_signature: bool,
-    /// Symbolic variables of the current function that are scalar variables, which need no quotes.
+    /// Symbolic variables of the current function that are also scalar variables, and therefore need no quotes.
     scalars: HashSet<u32>,
-    /// True in the results of a function of indices, where integers are bare.
+    /// True in the results of an index map, where integers are bare.
     in_indices: bool,
-    /// True outside of functions, where integers in shapes have a type.
+    /// True outside functions, where integers in shapes are typed.
     typed_ints: bool,
-    /// Names declared in the header: sorted for each function, with the functions in the order of the text.
+    /// Names declared in the header: sorted within each function, with functions in printed order.
     type_vars: Vec<String>,
-    /// The module, whose later functions declare names as well.
+    /// The module; its later functions also declare names.
     module: Option<&'a Module>,
-    /// All names that functions of the module declare; `None` until they are needed.
+    /// All names declared by functions of the module; `None` until they are needed.
     all_type_vars: Option<Rc<HashSet<String>>>,
-    /// A set of the names declared so far, for lookup.
+    /// The declared names as a set, for lookup.
     declared: HashSet<String, foldhash::fast::RandomState>,
     /// Names in the current function.
     taken: Taken,
     metadata: Metadata,
-    /// Constants that are not in the text.
+    /// Constants that are printed as references.
     references: Option<References<'a>>,
-    /// True if there is one.
+    /// True if the text contains a reference.
     refers: bool,
     /// The current function.
     function: String,
@@ -191,7 +190,7 @@ struct Printer<'a> {
     unprintable: Option<Unprintable>,
 }
 
-/// Returns the name of a symbolic variable outside of functions.
+/// Returns the name of a symbolic variable outside functions.
 fn nameless(sym: Sym) -> String {
     format!("v{}", sym.id)
 }
@@ -224,7 +223,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Records that something cannot be printed. Only the first part that cannot be printed is reported.
+    /// Records a part that cannot be printed. Only the first such part is reported.
     fn cannot(&mut self, what: impl Into<String>) {
         let function = &self.function;
         self.unprintable.get_or_insert_with(|| Unprintable { function: function.clone(), what: what.into() });
@@ -271,7 +270,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Returns all names that will be declared above the module.
+    /// Returns all names to be declared above the module.
     fn type_vars_of_module(&mut self) -> Rc<HashSet<String>> {
         if let Some(known) = &self.all_type_vars {
             return known.clone();
@@ -289,7 +288,7 @@ impl<'a> Printer<'a> {
         found
     }
 
-    /// Prints a string that is an expression; a multi-line one becomes metadata.
+    /// Prints a string expression; a multi-line string becomes metadata.
     fn string_value(&mut self, text: &str) {
         if text.contains('\n') {
             let index = self.metadata.string(text);
@@ -298,7 +297,7 @@ impl<'a> Printer<'a> {
         python_string(&mut self.out, text);
     }
 
-    /// Prints a string that is an attribute, or the key of one.
+    /// Prints a string attribute or an attribute key.
     fn string(&mut self, text: &str) {
         if text.contains('\n') {
             let index = self.metadata.plain_string(text);
@@ -346,7 +345,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Prints a function of the module. Returns the places of its nodes, if it has any.
+    /// Prints a function of the module. Returns the positions of its nodes, if requested.
     fn member(&mut self, name: &str, body: &Body) -> Option<Vec<Range<usize>>> {
         self.function.replace_range(.., name);
         if !is_function_name(name) {
@@ -520,7 +519,7 @@ impl<'a> Printer<'a> {
         self.out.push(')');
     }
 
-    /// Prints a function of indices. The names of its variables are unique within the function.
+    /// Prints an index map. Its variable names are unique within the function.
     fn lambda(&mut self, variables: AttrView<'_>, results: AttrView<'_>, sym: &dyn Fn(Sym) -> String) {
         let mut own: Vec<(Sym, String)> = Vec::new();
         self.out.push_str("lambda");
@@ -582,8 +581,8 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// Returns the functions of a module in TVM's printed order: TIR functions come first, then external functions; `main`
-/// is the last of its kind.
+/// Returns the functions of a module in TVM's printed order: TIR functions first, then external functions; `main` is
+/// the last of its kind.
 fn in_printed_order(module: &Module) -> Vec<(&str, &Body)> {
     let place = |kind| match kind {
         BodyKind::PrimFunc => 0,

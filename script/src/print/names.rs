@@ -28,13 +28,13 @@ struct Brought {
 /// Symbolic variables that a function introduces, by name.
 #[derive(Default)]
 pub(super) struct Syms {
-    /// Variables of its signature.
+    /// Variables in the signature.
     pub(super) signature: BTreeSet<String>,
-    /// Variables that its body defines.
+    /// Variables defined in the body.
     pub(super) local: Vec<(usize, DType)>,
 }
 
-/// Names in use, with the last number that was appended to each.
+/// Names in use, with the last number appended to each.
 pub(super) type Taken = HashMap<Box<str>, u32, foldhash::fast::RandomState>;
 
 /// Returns true if a binding whose variable is unused can be printed as a statement, because its value is empty.
@@ -53,10 +53,10 @@ impl Names {
         let mut brought: HashMap<usize, Vec<Brought>> = HashMap::new();
         let owners = owners(body, n_syms);
         for id in (0..n_syms).filter(|id| !owners.contains_key(id)) {
-            // The name of a variable that is not printed matters only if a function of indices defines it.
+            // Unprinted variables need a name only if an index map defines them.
             if let Some(Uses { first, last, dtype }) = uses.get(&(id as u32)) {
                 let mut of = function_around(body, &parents, *first);
-                // A variable without a definition can also be used around a nested function.
+                // A variable without a definition can also be used outside a nested function.
                 while of != 0 && *last >= body.value_at(of).end() {
                     of = parents.get(of).map_or(0, |parent| function_around(body, &parents, *parent as usize));
                 }
@@ -85,7 +85,7 @@ impl Names {
         names
     }
 
-    /// Assigns names in program order; those of a branch or nested function can be reused after it.
+    /// Assigns names in program order; names in a branch or nested function can be reused after it.
     fn assign(&mut self, body: &Body, used: &mut Used, brought: &HashMap<usize, Vec<Brought>>) {
         let mut frames: Vec<(usize, usize)> = Vec::new();
         let (mut uses, mut flow_end) = (None, 0);
@@ -150,9 +150,9 @@ impl Names {
 struct Used {
     taken: Taken,
     log: Vec<Box<str>>,
-    /// The names that are declared above the module, which TVM does not let a body define as symbolic variables.
+    /// The names that are declared above the module, which TVM does not allow a body to define as symbolic variables.
     type_vars: Rc<HashSet<String>>,
-    /// The names of `type_vars` that a body asked for, and the names that are declared above nested functions.
+    /// The names in `type_vars` that a body requested, and the names declared above nested functions.
     avoided: Taken,
 }
 
@@ -182,7 +182,7 @@ impl Used {
         name
     }
 
-    /// Names a symbolic variable that a body defines.
+    /// Names a symbolic variable defined in a body.
     fn fresh_local(&mut self, hint: &str) -> String {
         if self.type_vars.contains(hint) {
             self.avoided.entry(hint.into()).or_default();
@@ -222,7 +222,7 @@ impl Used {
     }
 }
 
-/// Returns which nodes are referred to.
+/// Returns, for each node, true if it is referred to.
 fn used_nodes(body: &Body) -> Vec<bool> {
     let mut used = vec![false; body.len()];
     for operand in body.values().flat_map(Value::operands) {
@@ -236,7 +236,7 @@ fn used_nodes(body: &Body) -> Vec<bool> {
 /// The scalar variable that a symbolic variable represents.
 struct Owner {
     at: usize,
-    /// The function that has it as a parameter, if the type of an earlier parameter mentions it.
+    /// The function with this parameter, if the type of an earlier parameter mentions it.
     spoken_of_before: Option<usize>,
 }
 
@@ -273,8 +273,8 @@ struct Uses {
     dtype: DType,
 }
 
-/// Returns the uses of each symbolic variable in printed text, without the types of other functions. The header of
-/// a function precedes its content, and its type includes its signature.
+/// Returns the printed uses of each symbolic variable, without the types of other functions. The header of a function
+/// precedes its content, and its type includes its signature.
 fn uses_of_syms(body: &Body) -> HashMap<u32, Uses> {
     let mut found = HashMap::new();
     for (at, value) in body.values().enumerate() {

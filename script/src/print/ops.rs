@@ -1,4 +1,4 @@
-//! The syntax of operations, in dimensions and expressions alike.
+//! The syntax of operations, in both dimensions and expressions.
 
 use crate::words::folding::{Constant, folded};
 use passhost_lang::ir::DType;
@@ -14,8 +14,8 @@ pub(super) struct Infix {
 }
 
 impl Infix {
-    /// Returns the least precedence of a left operand without parentheses. For comparisons it is higher, because Python
-    /// would chain them.
+    /// Returns the least precedence of a left operand without parentheses. Higher for comparisons, because Python would
+    /// chain them.
     pub(super) fn left(self) -> u8 {
         if self.level == COMPARISON { self.level + 1 } else { self.level }
     }
@@ -23,7 +23,7 @@ impl Infix {
 
 const COMPARISON: u8 = 6;
 
-/// Returns the text and precedence of an infix operator.
+/// Returns the symbol and precedence of an infix operator.
 pub(super) fn infix(op: PrimOp) -> Option<Infix> {
     let (text, name, level) = match op {
         PrimOp::Or => (" or ", "Or", 3),
@@ -82,8 +82,7 @@ pub(crate) fn operation_constructor(op: PrimOp) -> &'static str {
     binary_name(op, true)
 }
 
-/// Returns true if TVM would fold `a op b` for operands of this data type, so that the infix form would not be read
-/// back.
+/// Returns true if TVM would fold `a op b` for operands of this data type, so that the infix form would not read back.
 pub(super) fn folds(op: PrimOp, dtype: DType, a: Constant, b: Constant) -> bool {
     folded(op, dtype, a, b).is_some()
 }

@@ -13,8 +13,8 @@ pub(crate) fn not_finite(value: f64) -> &'static str {
     }
 }
 
-/// Returns the name of a float that TVM cannot read as a number, because it compares each with the extremes of
-/// float32 first.
+/// Returns the name of a float that TVM cannot read as a number, because it first compares numbers with the
+/// extremes of float32.
 pub(crate) fn float_by_name(value: f64, dtype: DType) -> Option<&'static str> {
     match value {
         _ if dtype != DType::F64 => None,
@@ -98,13 +98,13 @@ pub(crate) fn push_int(out: &mut String, value: i64) {
     digits[at..].iter().for_each(|digit| out.push(char::from(*digit)));
 }
 
-/// Names that have a meaning in the text, in addition to the names that functions cannot have.
+/// Names with a special meaning in the text, in addition to the names that functions cannot have.
 const RESERVED: &[&str] = &["cls", "metadata", "Module"];
 
-/// Turns any hint into a valid Python name of a variable.
+/// Turns any hint into a valid Python variable name.
 pub(crate) fn valid_name(hint: &str) -> String {
     let mut name = function_name(hint);
-    // A lone `_` is not a name, but means that the value is unused.
+    // A lone `_` is not a name; it marks an unused value.
     if RESERVED.contains(&name.as_str()) || name == "_" && hint != "_" {
         name.push('_');
     }
@@ -116,8 +116,8 @@ pub(crate) fn is_valid_name(hint: &str) -> bool {
     is_function_name(hint) && !RESERVED.contains(&hint)
 }
 
-/// Calls `f` for every symbolic variable that a type uses from outside. Variables in the parameters of a function
-/// type are its own.
+/// Calls `f` for every free symbolic variable of a type. Variables in the parameters of a function type are
+/// bound.
 pub(crate) fn each_free_sym(ty: &Type, f: &mut dyn FnMut(Sym)) {
     match ty {
         Type::Tuple(fields) => fields.iter().for_each(|field| each_free_sym(field, f)),

@@ -49,7 +49,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints a type within another one. TVM prints a scalar as `T.int64` there, too, but cannot read it.
+    /// Prints a type within another type. TVM also prints a scalar as `T.int64` there, but cannot read
+    /// it.
     fn inner_ty(&mut self, ty: &Type, sym: &dyn Fn(Sym) -> String) {
         match ty {
             Type::Prim { dtype, .. } => {
@@ -116,7 +117,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints a DTensor; arguments are positional up to the first unknown one, then by name.
+    /// Prints a DTensor; arguments are positional up to the first unknown argument, then by name.
     fn dtensor(&mut self, t: &DTensorType, sym: &dyn Fn(Sym) -> String) {
         self.out.push_str("R.DTensor(");
         let mut named = t.tensor.shape.is_none();
@@ -152,7 +153,7 @@ impl Printer<'_> {
         for (i, dim) in dims.iter().enumerate() {
             self.comma(i);
             let quoted = self.in_signature && !matches!(dim, Dim::Int(_) | Dim::Var(_)) && {
-                // An unquoted expression can use scalar parameters only.
+                // An unquoted expression can use only scalar parameters.
                 let mut quoted = false;
                 dim.vars(&mut |var| quoted |= !self.scalars.contains(&var.id));
                 quoted
@@ -209,7 +210,7 @@ impl Printer<'_> {
             self.uses_tir = true;
             let name = binary_name(op, folds);
             self.out.push_str(&format!("T.{name}("));
-            // A constructor of TVM requires two operands of one type.
+            // TVM's constructors require two operands of the same type.
             let typed = self.typed_ints;
             self.typed_ints |= name.starts_with(char::is_uppercase);
             self.dim(a, sym, 0);
@@ -225,7 +226,7 @@ impl Printer<'_> {
         self.out.push_str(if infix.level < above { ")" } else { "" });
     }
 
-    /// Prints a scalar as an attribute, where an integer has a type.
+    /// Prints a scalar as an attribute, where integers are typed.
     pub(super) fn typed_value(&mut self, dim: &Dim, sym: &dyn Fn(Sym) -> String) {
         match dim {
             _ if self.in_indices => self.dim(dim, sym, 0),

@@ -1,4 +1,4 @@
-//! Reads the arguments of calls: which are there, integers, data types and declarations of variables.
+//! Reads arguments of calls: presence, integers, data types and variable declarations.
 
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
@@ -18,12 +18,12 @@ pub(crate) fn dtype_of(expr: &Expr) -> Read<DType> {
     }
 }
 
-/// Returns an integer of 64 bits, perhaps negative.
+/// Returns a signed 64-bit integer.
 pub(crate) fn int(expr: &Expr) -> Option<i64> {
     wide_int(expr)?.try_into().ok()
 }
 
-/// Returns an integer that fits 64 bits, signed or unsigned.
+/// Returns an integer that fits in 64 bits, signed or unsigned.
 pub(crate) fn wide_int(expr: &Expr) -> Option<i128> {
     match expr {
         Expr::NumberLiteral(number) => match &number.value {
@@ -42,7 +42,7 @@ pub(crate) fn keyword<'c>(call: &'c ExprCall, name: &str) -> Option<&'c Expr> {
     keywords.iter().find(|k| k.arg.as_ref().is_some_and(|arg| arg.as_str() == name)).map(|k| &k.value)
 }
 
-/// Refuses arguments that a call does not take, so that none is ignored.
+/// Rejects arguments that a call does not accept, so that none is ignored.
 pub(crate) fn accept(call: &ExprCall, positional: usize, names: &[&str], usage: &str) -> Read<()> {
     if let Some(extra) = call.arguments.args.get(positional) {
         return Err(Diagnostic::new(span(extra), "too many arguments").help(usage));
@@ -60,7 +60,7 @@ pub(crate) fn accept(call: &ExprCall, positional: usize, names: &[&str], usage: 
     Ok(())
 }
 
-/// Refuses arguments as [`accept`] does, for a call with any number of positional arguments.
+/// Rejects arguments like [`accept`], for a call with any number of positional arguments.
 pub(crate) fn accept_named(call: &ExprCall, names: &[&str], usage: &str) -> Read<()> {
     let unknown = |keyword: &&Keyword| !keyword.arg.as_ref().is_some_and(|arg| names.contains(&arg.as_str()));
     match call.arguments.keywords.iter().find(unknown) {
@@ -80,7 +80,7 @@ pub(crate) fn sym_declaration(text: &str, expr: &Expr) -> Option<DType> {
     if is_path(&call.func, &["T", "handle"]) { None } else { dtype_named(name) }
 }
 
-/// Returns a float that is not finite, by its name.
+/// Returns a non-finite float by name.
 pub(crate) fn not_finite(name: &str) -> Option<f64> {
     matches!(name, "nan" | "inf" | "-inf").then(|| name.parse().ok()).flatten()
 }

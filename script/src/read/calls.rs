@@ -77,7 +77,7 @@ impl<'a> FnReader<'a> {
         Ok(self.b.call(callee, &args, AttrsId::NONE, ty, !calls_are_pure(&callee_ty), None))
     }
 
-    /// Reads a tuple; lists within it become tuples, too.
+    /// Reads a tuple; inner lists also become tuples.
     pub(super) fn tuple_of(&mut self, items: &'a [Expr]) -> Read<V> {
         let item = |item| match number_operand(item, Literal::Wide) {
             Some(number) => Ok(self.b.prim_value(&number)),
@@ -112,8 +112,8 @@ impl<'a> FnReader<'a> {
         Ok(self.b.node(NodeSpec::new(kind::MATCH_CAST).ty(ty), &[value], None))
     }
 
-    /// Names the dimensions of a shape variable in a checked type, such as `R.Tensor(lv, "float32")`. If the type
-    /// of `lv` does not have dimensions, they get names: `R.match_cast(lv, R.Shape([lv_0, lv_1]))`.
+    /// Names the dimensions of a shape variable in a checked type, such as `R.Tensor(lv, "float32")`. If the dimensions
+    /// of `lv` are unknown, they get names: `R.match_cast(lv, R.Shape([lv_0, lv_1]))`.
     fn name_dims(&mut self, ty: &'a Expr) -> Read<()> {
         let mut shapes = ShapeNames { text: self.scope.text, names: Vec::new() };
         shapes.visit_expr(ty);
@@ -136,8 +136,8 @@ impl<'a> FnReader<'a> {
         Ok(())
     }
 
-    /// Reads a call of an operator that is not declared by any plugin, and keeps it as written. Its type is the
-    /// declared one of its binding; it counts as having an effect, except where effects are not allowed.
+    /// Reads a call of an undeclared operator, and keeps it as written. Its type is the annotation of its binding. It
+    /// is considered effectful wherever effects are allowed.
     fn opaque_call(&mut self, name: &str, call: &'a ExprCall) -> Read<V> {
         let mut values = Vec::with_capacity(call.arguments.args.len());
         for arg in &call.arguments.args {
@@ -157,8 +157,8 @@ impl<'a> FnReader<'a> {
         Ok(self.kept(name, span(&*call.func), &values, attrs))
     }
 
-    /// Builds a call that is kept as written. If its operator is not declared by any plugin, records it for a
-    /// warning; a declared one can also be written with `T.`.
+    /// Builds a call that is kept as written. Records an undeclared operator for a warning; a declared operator can
+    /// also be written with `T.`.
     pub(super) fn kept(&mut self, name: &str, at: Range<usize>, values: &[V], attrs: Vec<(&str, Attr)>) -> V {
         if self.scope.ops.op_info(name).is_none() {
             self.scope.opaque.borrow_mut().entry(name.to_string()).or_insert((at, 0)).1 += 1;
@@ -171,7 +171,8 @@ impl<'a> FnReader<'a> {
     }
 
     fn operator(&mut self, name: &'a str, call: &'a ExprCall) -> Read<V> {
-        // In TVM, the fourth parameter of `R.nn.attention` is `bias`. With it, the call is one of `nn.attention_bias`.
+        // In TVM, the fourth parameter of `R.nn.attention` is `bias`. If it is given, the operator is
+        // `nn.attention_bias`.
         let biased = name == "nn.attention"
             && (operand_named(call, "bias").or(call.arguments.args.get(3)))
                 .is_some_and(|bias| !bias.is_none_literal_expr());
@@ -182,7 +183,7 @@ impl<'a> FnReader<'a> {
             };
         };
         let n = info.args.len();
-        // Calls of packed functions take any number of arguments; this is marked in the name of the last declared one.
+        // Calls of packed functions take any number of arguments, as marked in the name of the last declared argument.
         let variadic = info.args.last().is_some_and(|arg| arg.name.starts_with('*'));
         let positional = &call.arguments.args;
         let (args, rest) =
@@ -193,7 +194,7 @@ impl<'a> FnReader<'a> {
         for arg in args {
             values.push(self.operand_at(info, values.len(), arg)?);
         }
-        // Operands given by name, in their order.
+        // Operands given by name, in declaration order.
         while let Some(arg) = info.args.get(values.len()) {
             match operand_named(call, &arg.name) {
                 Some(value) => values.push(self.operand_at(info, values.len(), value)?),
@@ -265,8 +266,8 @@ impl<'a> FnReader<'a> {
         self.infer(v, at, what)
     }
 
-    /// Puts the result of `R.to_vdevice` on the device that it names, by the full name that TVM prints. The rule of
-    /// the operator does not have access to the module's devices.
+    /// Places the result of `R.to_vdevice` on the named device, with TVM's full name. The operator's rule cannot access
+    /// the module's devices.
     fn on_device(&mut self, v: V, at: Range<usize>) -> Read<V> {
         let named = |value: Value<'_>| Some(value.as_call()?.attr("dst_vdevice")?.as_str()?.to_string());
         let Some(name) = self.b.with(v, named) else { return Ok(v) };
@@ -293,8 +294,8 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Reads an operand. As in Python, a tuple or list in place of a shape is a shape; any other list is a tuple.
-    /// The arguments of a called function are a tuple, even if there is only one.
+    /// Reads an operand. A tuple or list in place of a shape is a shape; any other list is a tuple. The arguments of a
+    /// called function are a tuple, even if there is only one.
     pub(super) fn operand(&mut self, expr: &'a Expr, info: Option<&ArgInfo>) -> Read<V> {
         let v = self.plain_operand(expr, info)?;
         let arguments = info.is_some_and(|arg| arg.kind == ArgKind::Tuple && arg.name == "args");
@@ -325,7 +326,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Returns the facts and the leaf of an operator, which are looked up once for each function.
+    /// Returns the declaration and the leaf of an operator, which are looked up once per function.
     pub(super) fn operator_info(&mut self, name: &'a str) -> Option<(&'a OpInfo, V)> {
         if let Some(known) = self.operators.get(name) {
             return Some(*known);
@@ -333,21 +334,21 @@ impl<'a> FnReader<'a> {
         // This is the same operator. The name only implies that the result is a DTensor.
         let name = if name == "dist.call_tir" { "call_tir" } else { name };
         let ops = self.scope.ops;
-        // `R.acme.swish_glu` is also the operator `acme.swish_glu`, unless Relax has one with that name.
+        // `R.acme.swish_glu` is also the operator `acme.swish_glu`, unless Relax has an operator with that name.
         let info = ops.op_info(&format!("relax.{name}")).or_else(|| ops.op_info(name))?;
         let known = (info, self.b.op(&info.name));
         self.operators.insert(name, known);
         Some(known)
     }
 
-    /// Returns true if a plugin declares an operator with this name and Relax does not; it is written
+    /// Returns true if a plugin declares an operator with this name and Relax does not. The operator is written
     /// `R.acme.swish_glu`.
     fn is_operator(&self, name: &str) -> bool {
         let ops = self.scope.ops;
         name.contains('.') && ops.op_info(name).is_some() && ops.op_info(&format!("relax.{name}")).is_none()
     }
 
-    /// Checks that an argument given by name follows the preceding ones, because calls cannot have gaps.
+    /// Checks that an argument given by name directly follows the preceding arguments, because calls cannot have gaps.
     fn no_gap(&self, info: &OpInfo, call: &ExprCall, n: usize) -> Read<()> {
         let Some((missing, rest)) = info.args.get(n..).and_then(<[ArgInfo]>::split_first) else { return Ok(()) };
         let of_rest = |keyword: &&Keyword| {
@@ -370,7 +371,7 @@ impl<'a> FnReader<'a> {
         Diagnostic::new(span(call), message).help(signature(info))
     }
 
-    /// Reads and checks the attributes, and adds defaults for the others. Equal texts are read once.
+    /// Reads and checks the attributes, and adds defaults. Equal source is read once.
     fn op_attrs(&mut self, info: &OpInfo, call: &'a ExprCall, positional: &[&'a Expr], values: &[V]) -> Read<AttrsId> {
         let keywords = &call.arguments.keywords;
         let is_operand = |keyword: &Keyword| {
@@ -399,7 +400,7 @@ impl<'a> FnReader<'a> {
         }
         let start = keywords.first().map(|keyword| span(keyword).start);
         let whole = start.filter(|_| positional.is_empty()).and_then(|start| {
-            // The text from the operator's name would include the arguments; the attributes are at the end.
+            // The cached source is that of the attributes, which follow the arguments.
             self.scope.text.get(start..span(call).end)
         });
         let key = whole.filter(|_| !keywords.iter().any(other));
@@ -423,8 +424,7 @@ impl<'a> FnReader<'a> {
         Ok(id)
     }
 
-    /// Reads the given attributes: first those given by position, then the keywords, except for the keywords in
-    /// `other`.
+    /// Reads the given attributes: first by position, then by keyword, except for the keywords in `other`.
     fn given_attrs<'i>(
         &mut self,
         info: &'i OpInfo,
@@ -516,7 +516,8 @@ impl<'a> FnReader<'a> {
         Ok(v)
     }
 
-    /// Adds the most likely cause to the error of a call: the type of an operand is unknown if no plugin declares its operator.
+    /// Adds the most likely cause to the error of a call: an operand has an unknown type because its operator is
+    /// undeclared.
     fn not_inferred(&self, v: V, error: Diagnostic) -> Diagnostic {
         let operands = self.b.operand_words(v).iter().filter(|word| **word & LEAF_BIT == 0);
         let mut undeclared = operands.map(|word| self.b.value_of_word(*word)).filter(|v| self.opaque.contains(v));
@@ -554,7 +555,7 @@ impl<'a> FnReader<'a> {
             key.push(u32::MAX);
         } else {
             key.push(self.b.type_number(v));
-            // If the type of a value is unknown, rules examine its definition.
+            // For a value of unknown type, rules examine the definition.
             if self.b.with(v, |value| value.ty().kind() == tykind::OBJECT) {
                 key.push(word);
             }
@@ -562,7 +563,7 @@ impl<'a> FnReader<'a> {
     }
 }
 
-/// Returns another name of an operand in TVM's Python function.
+/// Returns the alternative name of an operand in TVM's Python function.
 fn other_name(name: &str) -> Option<&'static str> {
     (name == "func").then_some("gvar")
 }
@@ -572,7 +573,7 @@ fn operand_named<'c>(call: &'c ExprCall, name: &str) -> Option<&'c Expr> {
     keyword(call, name).or_else(|| keyword(call, other_name(name)?))
 }
 
-/// Returns the types in a call, by position or by name, and the attributes given by position.
+/// Returns the types in a call, passed by position or by name, and the attributes passed by position.
 fn positional_types<'a>(
     info: &OpInfo,
     call: &'a ExprCall,
@@ -596,7 +597,7 @@ fn positional_types<'a>(
     }
 }
 
-/// Returns `a.b.c` as a text; `None` for other expressions.
+/// Returns `a.b.c` as a string; `None` for other expressions.
 fn path(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Name(name) => Some(name.id.to_string()),
@@ -605,7 +606,7 @@ fn path(expr: &Expr) -> Option<String> {
     }
 }
 
-/// The variables that types use as their shape.
+/// The variables used as shapes in types.
 struct ShapeNames<'a> {
     text: &'a str,
     names: Vec<&'a ExprName>,
@@ -666,7 +667,7 @@ fn fitting(info: &AttrInfo, value: Attr, expr: &Expr) -> Read<Attr> {
     Err(Diagnostic::new(span(expr), format!("attribute `{}` must be {}", info.name, type_name(info.ty))))
 }
 
-/// Returns true if a type is that of a tensor on a device.
+/// Returns true for the type of a tensor on a device.
 fn names_a_device(ty: passhost_lang::ir::Value<'_>) -> bool {
     let passhost_lang::ir::Expr::TypeArg(ty) = ty.view() else { return false };
     ty.to_owned().as_tensor().is_some_and(|tensor| tensor.vdevice.is_some())

@@ -13,7 +13,7 @@ use ruff_python_ast::{Expr, Number, UnaryOp};
 const MAX_NDIM: usize = 64;
 
 impl<'a> FnReader<'a> {
-    /// Reads a constant from a number, or from lists of numbers; without a data type, it has the type of its
+    /// Reads a constant from a number, or from lists of numbers; without a data type, the type follows from the
     /// numbers.
     pub(super) fn constant(&mut self, value: &'a Expr, dtype: Option<&'a Expr>) -> Read<V> {
         let dtype = dtype.filter(|dtype| !dtype.is_none_literal_expr()).map(numpy_dtype).transpose()?;
@@ -27,7 +27,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Reads a constant from one number, whose type may have more facts than a tensor type.
+    /// Reads a constant from one number, whose type may contain more than a tensor type.
     pub(super) fn scalar_constant(&mut self, value: &Expr, dtype: Option<DType>, ty: Option<Type>) -> Read<V> {
         let Some(number) = scalar(value) else { return Err(not_a_number(value)) };
         let dtype = dtype.unwrap_or_else(|| common_dtype(&[(number, value)]));
@@ -43,7 +43,7 @@ impl<'a> FnReader<'a> {
         collect(list, &shape, &mut numbers)?;
         let dtype = dtype.unwrap_or_else(|| common_dtype(&numbers));
         if numbers.is_empty() {
-            // Without numbers, this checks that the data type can be written.
+            // Checks that the data type can be written even if there are no numbers.
             Scalar::Bool(false).write(dtype, list, &mut Vec::new())?;
         }
         let mut bytes = Vec::new();
@@ -67,7 +67,7 @@ pub(super) fn number_operand(expr: &Expr, place: Literal) -> Option<Dim> {
     }
 }
 
-/// Reads a data type by its NumPy name; without a number of bits it has 64.
+/// Reads a data type by its NumPy name; without a width, it has 64 bits.
 fn numpy_dtype(expr: &Expr) -> Read<DType> {
     match expr {
         Expr::StringLiteral(name) => match name.value.to_str() {
@@ -80,7 +80,7 @@ fn numpy_dtype(expr: &Expr) -> Read<DType> {
     }
 }
 
-/// Returns the elements of a list, or of a tuple within one.
+/// Returns the elements of a list, or of a tuple in a list.
 fn elements(expr: &Expr) -> Option<&[Expr]> {
     match expr {
         Expr::List(list) => Some(&list.elts),
@@ -102,7 +102,7 @@ fn shape_of(list: &Expr) -> Read<Vec<i64>> {
     Ok(shape)
 }
 
-/// Collects the numbers of lists of this shape. At most [`MAX_NDIM`] lists are nested.
+/// Collects the numbers of lists with the given shape. At most [`MAX_NDIM`] lists are nested.
 fn collect<'e>(expr: &'e Expr, shape: &[i64], numbers: &mut Vec<(Scalar, &'e Expr)>) -> Read<()> {
     let Some((len, inner)) = shape.split_first() else {
         let ragged = || Diagnostic::new(span(expr), "expected a number, as before; found a list");
@@ -120,7 +120,7 @@ fn collect<'e>(expr: &'e Expr, shape: &[i64], numbers: &mut Vec<(Scalar, &'e Exp
     items.iter().try_for_each(|item| collect(item, inner, numbers))
 }
 
-/// Returns the data type of untyped numbers: that of the widest kind among them, or `float32` if there are none.
+/// Returns the data type of untyped numbers: the type of the widest kind, or `float32` if there are none.
 fn common_dtype(numbers: &[(Scalar, &Expr)]) -> DType {
     let float = numbers.iter().any(|(number, _)| matches!(number, Scalar::Float(_)));
     match float || numbers.is_empty() {
@@ -135,7 +135,7 @@ fn not_a_number(expr: &Expr) -> Diagnostic {
         .help("large constants are stored in the metadata: metadata[\"ir.GenericConst\"][0]")
 }
 
-/// A number in the text.
+/// A number in the source.
 #[derive(Clone, Copy)]
 pub(super) enum Scalar {
     Bool(bool),
@@ -144,10 +144,10 @@ pub(super) enum Scalar {
 }
 
 impl Scalar {
-    /// Writes it as an element of a data type.
+    /// Writes the number as an element of a data type.
     ///
     /// # Errors
-    /// Fails if the data type cannot represent it; `at` is the place of the error.
+    /// Fails if the data type cannot represent it; `at` is the position of the error.
     fn write(self, dtype: DType, at: &Expr, out: &mut Vec<u8>) -> Read<()> {
         match self.bytes(dtype) {
             Some((bytes, len)) => {
@@ -174,14 +174,14 @@ impl Scalar {
         }
     }
 
-    /// Returns true if it can be an element of a data type without changing its value.
+    /// Returns true if a data type can represent the number exactly.
     pub(super) fn fits(self, dtype: DType) -> bool {
         let cut = matches!(self, Scalar::Float(v) if v.fract() != 0.0 || !v.is_finite());
         self.bytes(dtype).is_some() && (dtype.is_float() || !cut)
     }
 
-    /// Returns its bytes as an element of a data type. A float is truncated for an integer type, and nonzero
-    /// numbers are true.
+    /// Returns the bytes of the number as an element of a data type. A float is truncated to an integer type, and
+    /// nonzero numbers are true.
     fn bytes(self, dtype: DType) -> Option<([u8; 16], usize)> {
         if dtype.lanes() != 1 {
             return None;
@@ -217,9 +217,9 @@ pub(super) fn scalar(expr: &Expr) -> Option<Scalar> {
         Expr::UnaryOp(unary) if unary.op == UnaryOp::UAdd => {
             scalar(&unary.operand).filter(|value| !matches!(value, Scalar::Bool(_)))
         }
-        // TVM prints floats that are not finite as strings.
+        // TVM prints non-finite floats as strings.
         Expr::StringLiteral(text) => not_finite(text.value.to_str()).map(Scalar::Float),
-        // `float("inf")` and the like.
+        // Calls such as `float("inf")`.
         Expr::Call(call) => match &*call.arguments.args {
             [Expr::StringLiteral(text)] if is_path(&call.func, &["float"]) => {
                 text.value.to_str().parse().ok().map(Scalar::Float)

@@ -7,7 +7,7 @@ use crate::words::syntax::{Read, span};
 use passhost_lang::ir::{Attr, AttrsId, DType, Dim, Type, TypeId, V};
 use ruff_python_ast::ExprCall;
 
-/// Attributes whose default cannot be declared by a plugin: this many float32 zeros.
+/// Attributes whose default cannot be declared by a plugin: a number of float32 zeros.
 const ZEROS: &[(&str, &str, usize)] = &[("relax.image.resize2d", "roi", 4), ("relax.image.resize3d", "roi", 6)];
 
 /// The attributes of pooling operators, in the order of TVM's Python functions.
@@ -27,7 +27,8 @@ pub(super) fn positions(op: &str) -> Option<&'static [&'static str]> {
     }
 }
 
-/// Returns the number of axes for which one number of an attribute is repeated, where the declaration does not contain it.
+/// Returns the number of axes for which a single number of an attribute is repeated, if the declaration does not
+/// specify it.
 fn axes_of(op: &str, attr: &str) -> Option<usize> {
     match (op.strip_prefix("relax.nn.adaptive_avg_pool")?, attr) {
         (axes, "output_size") => axes.strip_suffix('d')?.parse().ok(),
@@ -36,7 +37,7 @@ fn axes_of(op: &str, attr: &str) -> Option<usize> {
 }
 
 impl<'a> FnReader<'a> {
-    /// Reads a call of one of TVM's Python functions that create several calls: `R.nn.relu6(x)` is `R.clip(x, 0, 6)`, and
+    /// Reads a call of a TVM Python function that creates several calls: `R.nn.relu6(x)` is `R.clip(x, 0, 6)`, and
     /// `R.linear(x, w, b)` is a matrix product and a sum. Returns `None` for other names.
     pub(super) fn shorthand(&mut self, name: &str, call: &'a ExprCall) -> Read<Option<V>> {
         const LINEAR: &[&str] = &["data", "weight", "bias", "out_dtype"];
@@ -68,7 +69,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Builds a call of an operator for a call in the text.
+    /// Builds a call of an operator for a call in the source.
     fn made(&mut self, op: &str, args: &[V], attrs: &[(&str, Attr)], call: &'a ExprCall) -> Read<V> {
         let (callee, attrs) = (self.b.op(op), self.b.attrs(attrs.iter().cloned()));
         let v = self.b.call(callee, args, attrs, TypeId::NONE, false, None);
@@ -77,7 +78,7 @@ impl<'a> FnReader<'a> {
     }
 
     /// Adds the next default operand of TVM's Python function; for example, `R.arange(5)` is `R.arange(0, 5, 1)`.
-    /// Returns true if there is one.
+    /// Returns true if a default was added.
     pub(super) fn add_default(&mut self, op: &str, values: &mut Vec<V>) -> bool {
         let default = match (op, values.len()) {
             ("relax.arange", 1) => {

@@ -1,4 +1,4 @@
-//! Computes dimensions that are constant, as TVM does while it reads.
+//! Computes constant dimensions, like TVM's parser.
 
 use super::arguments::dtype_of;
 use crate::words::diagnostic::Diagnostic;
@@ -17,7 +17,7 @@ pub(super) fn cast(dtype: DType, value: Dim) -> Dim {
 /// Returns a float in its data type.
 ///
 /// # Errors
-/// Fails at `at` if it exceeds the range of the type.
+/// Fails at `at` if the value exceeds the range of the type.
 pub(super) fn float(value: f64, dtype: DType, at: std::ops::Range<usize>) -> Read<Dim> {
     match dtype.has_float(value) {
         true => Ok(Dim::float(value, dtype)),
@@ -25,10 +25,10 @@ pub(super) fn float(value: f64, dtype: DType, at: std::ops::Range<usize>) -> Rea
     }
 }
 
-/// Builds `a op b`, folded where TVM folds it.
+/// Builds `a op b`, folded if TVM folds it.
 ///
 /// # Errors
-/// Fails at `at` for a division by zero, or an integer that does not fit 64 bits.
+/// Fails at `at` for a division by zero, or an integer that does not fit in 64 bits.
 pub(crate) fn computed(op: PrimOp, a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
     no_bools(op, &a, &b, &at)?;
     let (a, b) = of_one_type(a, b);
@@ -36,7 +36,7 @@ pub(crate) fn computed(op: PrimOp, a: Dim, b: Dim, at: std::ops::Range<usize>) -
     if matches!(op, PrimOp::Min | PrimOp::Max) && matches!((&a, &b), (Dim::Var(a), Dim::Var(b)) if a == b) {
         return Ok(a);
     }
-    // Next to a float, Python converts integers to floats.
+    // If one operand is a float, Python converts integers to floats.
     let (x, y) = match (constant(&a), constant(&b)) {
         (Constant::Int(x), Constant::Float(y)) => (Constant::Float(x as f64), Constant::Float(y)),
         (Constant::Float(x), Constant::Int(y)) => (Constant::Float(x), Constant::Float(y as f64)),
@@ -79,7 +79,7 @@ pub(super) fn ceildiv(a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
     computed(PrimOp::FloorDiv, computed(PrimOp::Sub, sum, one, at.clone())?, b, at)
 }
 
-/// Reads `T.max_value("int64")` and the like.
+/// Reads limits such as `T.max_value("int64")`.
 pub(super) fn limit_of(limit: &str, expr: &Expr) -> Read<Dim> {
     let dtype = dtype_of(expr)?;
     let found = match limit {
@@ -94,7 +94,7 @@ pub(super) fn limit_of(limit: &str, expr: &Expr) -> Read<Dim> {
     }
 }
 
-/// Refuses bools as operands of arithmetic.
+/// Rejects bools as operands of arithmetic.
 pub(super) fn no_bools(op: PrimOp, a: &Dim, b: &Dim, at: &std::ops::Range<usize>) -> Read<()> {
     let arithmetic = op.is_arithmetic() || matches!(op, PrimOp::Shl | PrimOp::Shr);
     if arithmetic && [a, b].iter().any(|operand| operand.dtype() == DType::BOOL) {
@@ -113,7 +113,7 @@ fn constant(dim: &Dim) -> Constant {
     }
 }
 
-/// Negates a dimension: a number directly, anything else by a product with minus one.
+/// Negates a dimension: a number directly, anything else as a product with -1.
 pub(super) fn negated(a: Dim) -> Dim {
     let dtype = a.dtype();
     match (float_of(&a), a.as_int().and_then(i64::checked_neg)) {
@@ -142,7 +142,7 @@ pub(super) fn has_float(dim: &Dim) -> bool {
             DimExpr::Int(..) => false,
             DimExpr::Float(..) => true,
             DimExpr::Binary(_, _, a, b) => has_float(a) || has_float(b),
-            // A cast to an integer hides floats within it.
+            // A cast to an integer hides inner floats.
             DimExpr::Unary(PrimOp::Cast, dtype, _) => dtype.is_float(),
             DimExpr::Unary(_, _, a) => has_float(a),
         },
@@ -155,7 +155,7 @@ pub(super) fn unknown_rank(name: &str, at: std::ops::Range<usize>) -> Diagnostic
         .help(format!("name them first: `shape = R.match_cast({name}, R.Shape([a, b]))`, then R.Tensor((a, b), ...)"))
 }
 
-/// Builds the absolute value of an integer, as TVM does: one of two values.
+/// Builds the absolute value of an integer, as a choice between two values, like TVM.
 pub(super) fn absolute(value: Dim) -> Dim {
     let zero = || Dim::int(0, value.dtype());
     let (holds, negative) =

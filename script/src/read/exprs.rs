@@ -18,7 +18,7 @@ use std::ops::Range;
 
 const INDEX_MAP: &str = "T.index_map(lambda i, j: (j, i // 4, i % 4))";
 
-/// Number of parts that a type may have, in addition to half the number of bytes of the text.
+/// Maximum number of parts of a type, in addition to half the number of source bytes.
 const SMALL_TYPE: u64 = 512;
 
 impl<'a> FnReader<'a> {
@@ -28,8 +28,8 @@ impl<'a> FnReader<'a> {
         self.sized(v, span(expr))
     }
 
-    /// Refuses a value whose type is far longer than the text, because nested tuples double with each line.
-    /// Declared types are never that long.
+    /// Rejects a value whose type is far larger than the source, because nested tuples can double with each line.
+    /// Declared types are never that large.
     pub(crate) fn sized(&mut self, v: V, at: Range<usize>) -> Read<V> {
         let (size, depth) = self.b.type_size(self.b.type_of(v));
         let most = (self.scope.text.len() as u64 / 2 + SMALL_TYPE).min(u64::from(MAX_SIZE));
@@ -49,7 +49,7 @@ impl<'a> FnReader<'a> {
     fn value(&mut self, expr: &'a Expr) -> Read<V> {
         match expr {
             Expr::Name(name) => self.lookup(name.id.as_str(), span(name)).or_else(|unknown| {
-                // A symbolic variable means its value, as in `R.arange(0, n, 1)`.
+                // A symbolic variable stands for its value, as in `R.arange(0, n, 1)`.
                 let sym = self.known_sym(name.id.as_str()).ok_or(unknown)?;
                 Ok(self.b.prim_value(&Dim::Var(sym)))
             }),
@@ -114,7 +114,7 @@ impl<'a> FnReader<'a> {
             return Err(Diagnostic::new(at, format!("the module does not contain a function `{name}`{near}"))
                 .help("define it in the module, or correct the name"));
         };
-        // The callee's symbolic variables are separate; here they get numbers of this body.
+        // The callee's symbolic variables are separate; here they get numbers in this body.
         let fresh: Vec<_> = (0..*n_syms).map(|_| self.b.sym("n", DType::I64)).collect();
         let with = |sym: Sym| fresh.get(sym.id as usize).map(|fresh| Dim::Var(Sym { dtype: sym.dtype, ..*fresh }));
         let ty = ty.map_dims(true, &|dim| passhost_lang::arith::substitute(dim, &with));
@@ -186,8 +186,8 @@ impl<'a> FnReader<'a> {
         }))
     }
 
-    /// Reads a number that is bound to a name: a scalar of the declared type, otherwise a constant tensor. `None`
-    /// for anything else.
+    /// Reads a number bound to a name: a scalar of the declared type, otherwise a constant tensor. `None` for
+    /// anything else.
     pub(crate) fn bound_number(&mut self, annotation: Option<&'a Expr>, value: &'a Expr) -> Read<Option<V>> {
         if !matches!(value, Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) | Expr::UnaryOp(_)) {
             return Ok(None);
@@ -243,7 +243,7 @@ impl<'a> FnReader<'a> {
             Expr::List(list) => list.elts.iter().map(|item| self.attr(item)).collect::<Read<_>>().map(Attr::List),
             Expr::Tuple(tuple) => tuple.elts.iter().map(|item| self.attr(item)).collect::<Read<_>>().map(Attr::List),
             Expr::Dict(_) => self.attr_dict(expr).map(Attr::dict),
-            // A function of indices.
+            // An index map.
             Expr::Lambda(lambda) => self.indices(lambda, span(expr)),
             Expr::Call(call) if !is_path(&call.func, &["float"]) => self.object(call),
             Expr::Subscript(_) => match self.scope.metadata(expr)? {
@@ -273,7 +273,7 @@ impl<'a> FnReader<'a> {
         if name == "T.index_map" {
             return self.index_map(call);
         }
-        // TVM has both names, and prints the first one.
+        // TVM has both names, and prints this one.
         let name = if name == "R.dist.device_mesh" { "R.device_mesh".to_string() } else { name };
         if let (Some(dtype), [value]) = (name.strip_prefix("T."), &*call.arguments.args)
             && let Some(dtype) = dtype_named(dtype)
@@ -314,7 +314,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Reads a function of indices: a list of its variables, and a list of the new indices.
+    /// Reads an index map as a list of variables and a list of new indices.
     fn indices(&mut self, lambda: &'a ExprLambda, at: Range<usize>) -> Read<Attr> {
         let wrong = || Diagnostic::new(at.clone(), "expected a function of indices").help(INDEX_MAP);
         let parameters = lambda.parameters.as_deref();
@@ -326,7 +326,7 @@ impl<'a> FnReader<'a> {
         let mut variables = Vec::new();
         for arg in args {
             let name = arg.parameter.name.as_str();
-            // All functions of indices share one symbol per name, so that equal texts become equal attributes.
+            // All index maps share one symbol per name, so that equal source becomes equal attributes.
             let sym = match self.index_syms.get(name) {
                 Some(sym) => *sym,
                 None => self.new_sym(name, DType::I64),

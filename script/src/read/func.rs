@@ -68,12 +68,12 @@ pub(super) fn type_params(def: &StmtFunctionDef) -> Read<Vec<&str>> {
     Ok(names)
 }
 
-/// Returns true if an attribute only repeats the function's name: the symbol of a public function.
+/// Returns true if an attribute merely repeats the name of a public function as its symbol.
 pub(super) fn is_implied(key: &str, value: &Attr, public: Option<&str>) -> bool {
     key == "global_symbol" && matches!(value, Attr::Str(symbol) if public == Some(symbol.as_str()))
 }
 
-/// Refuses functions and parameters that the IR cannot represent.
+/// Rejects functions and parameters that the IR cannot represent.
 pub(super) fn plain_parameters(def: &StmtFunctionDef) -> Read<()> {
     if def.is_async {
         let message = format!("function `{}` must be defined with a plain `def`", def.name);
@@ -193,8 +193,8 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Turns a scalar parameter into a symbolic variable. If the signature, whose variables start at `first`,
-    /// mentioned the name before, it is that variable.
+    /// Turns a scalar parameter into a symbolic variable. Reuses the variable if the signature, whose variables start
+    /// at `first`, already mentioned the name.
     fn param_symbol(&mut self, param: &ruff_python_ast::Parameter, ty: Type, first: u32) -> Read<Type> {
         let Type::Prim { dtype, value: None } = ty else { return Ok(ty) };
         let name = param.name.as_str();
@@ -210,7 +210,7 @@ impl<'a> FnReader<'a> {
         Ok(Type::Prim { dtype, value: Some(Dim::Var(sym)) })
     }
 
-    /// Binds a name to a symbolic variable, and drops cached texts that mention it.
+    /// Binds a name to a symbolic variable, and drops cached source that mentions it.
     fn know_sym(&mut self, name: &str, sym: Sym) {
         if self.syms.insert(name.to_string(), sym).is_some_and(|before| before != sym) {
             self.types.clear();
@@ -226,7 +226,7 @@ impl<'a> FnReader<'a> {
         reader.b.finish().map_err(|error| sealed(&error, at))
     }
 
-    /// Reads a function of the module (`name` is none) or one nested in another.
+    /// Reads a function of the module (`name` is `None`) or a nested function.
     fn define_function(&mut self, def: &'a StmtFunctionDef, name: Option<(&'a str, u16)>) -> Read<V> {
         let facts = decorator(def)?;
         let mut flags = if facts.private { flag::PRIVATE } else { 0 };
@@ -237,7 +237,7 @@ impl<'a> FnReader<'a> {
         flags |= name.map_or(0, |(_, flags)| flags);
         let function = self.b.begin_function(flags, AttrsId::NONE, name.map(|(name, _)| name));
         let outer_dataflow = std::mem::replace(&mut self.in_dataflow, false);
-        // The symbolic variables of a local function end with it, as does the meaning of cached type texts.
+        // The symbolic variables of a local function, and the cached types, are valid only inside it.
         let outer = name.is_some().then(|| (self.syms.clone(), std::mem::take(&mut self.types)));
         let own_type_vars: Vec<&str> = type_params(def)?;
         let own_type_vars: Vec<&str> = own_type_vars.into_iter().filter(|n| self.local_type_vars.insert(n)).collect();
@@ -254,7 +254,7 @@ impl<'a> FnReader<'a> {
         if let (Some((name, _)), Some(ret)) = (name, &declared)
             && !def.parameters.args.iter().any(|param| param.parameter.name.as_str() == name)
         {
-            // A local function whose result is declared can call itself.
+            // A local function with a declared result type can call itself.
             let ty = self.b.ty(&Type::callable(Some(params), ret.clone(), facts.pure));
             self.b.set_type(function, ty);
             self.define(name, function, span(&def.name));
@@ -300,7 +300,7 @@ impl<'a> FnReader<'a> {
         Ok(params)
     }
 
-    /// Reads a declared result, which may mention the symbolic variables `known` at the beginning of the function.
+    /// Reads a declared result type, which may mention the symbolic variables `known` at the start of the function.
     fn result_type(&mut self, ret: &'a Expr, known: &[u32]) -> Read<Type> {
         let ty = self.ty(ret)?;
         let mut unknown = None;
@@ -321,11 +321,11 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Returns the type of the result; `known` are the symbolic variables defined at the beginning of the function.
+    /// Returns the result type; `known` are the symbolic variables defined at the start of the function.
     fn return_type(&mut self, declared: Option<Type>, result: V, known: &[u32], def: &StmtFunctionDef) -> Read<TypeId> {
         let found = self.b.type_of(result);
         let Some(declared) = declared else {
-            // Outside, only the symbolic variables of the parameters have a meaning.
+            // Outside the function, only the symbolic variables of the parameters are known.
             let seen = seen_outside(self.b.type_owned(found), &|sym| !known.contains(&sym.id));
             return Ok(self.b.ty(&seen));
         };
@@ -425,7 +425,7 @@ impl<'a> FnReader<'a> {
         self.bind(name, at, annotation, value)
     }
 
-    /// Reads a statement that only declares a name, and is not a binding.
+    /// Reads a statement that declares a name but is not a binding.
     fn declares(&mut self, name: &'a str, annotation: Option<&'a Expr>, value: &'a Expr) -> Read<bool> {
         if annotation.is_none() && is_name(value, self.scope.class) {
             self.modules.insert(name);
@@ -435,8 +435,8 @@ impl<'a> FnReader<'a> {
             && is_name(&call.func, "TypeVar")
         {
             accept(call, 1, &[], "n = TypeVar(\"n\")")?;
-            // Above a local function, this statement only declares a name. Each function whose signature mentions the
-            // name has a separate variable.
+            // Above a local function, the statement only declares a name. Each function whose signature mentions the
+            // name gets a separate variable.
             self.local_type_vars.insert(name);
             return Ok(true);
         }
@@ -463,7 +463,7 @@ impl<'a> FnReader<'a> {
         Ok(())
     }
 
-    /// Reads a binding before its name is defined.
+    /// Reads a binding whose name is not yet defined.
     fn bind_unseen(
         &mut self,
         name: &'a str,
@@ -490,7 +490,7 @@ impl<'a> FnReader<'a> {
         Ok(v)
     }
 
-    /// Limits the total size of the types of all bindings, because each is printed.
+    /// Limits the total size of the types of all bindings, because each type is printed.
     fn count_parts(&mut self, v: V, at: &Range<usize>) -> Read<()> {
         self.parts += u64::from(self.b.type_size(self.b.type_of(v)).0);
         let most = (1 << 20) + 100 * self.scope.text.len() as u64;
@@ -502,7 +502,7 @@ impl<'a> FnReader<'a> {
     }
 
     /// Reads the declared type of a binding, and compares it with the inferred type. The second result is true if
-    /// both are the same.
+    /// both are equal.
     fn declared(&mut self, name: &str, v: V, annotation: &'a Expr) -> Read<(TypeId, bool)> {
         let (id, found_id) = (self.type_id(annotation)?, self.b.type_of(v));
         if id == found_id || self.opaque.contains(&v) {
@@ -517,7 +517,8 @@ impl<'a> FnReader<'a> {
                     .label("declared here")
                     .help(format!("inferred: {}", crate::print::type_text(&found))))
             }
-            // As in TVM, only a call may be declared with a less precise type, or with the same type in another form.
+            // As in TVM, only a call may be declared with a less precise type, or with the same type in a different
+            // form.
             Relation::Equal | Relation::Wider if v.is_leaf() || self.is_bound(v) || self.b.kind(v) != kind::CALL => {
                 Ok((found_id, true))
             }
@@ -544,7 +545,7 @@ impl<'a> FnReader<'a> {
         !v.is_leaf() && self.b.flags(v) & flag::BOUND != 0
     }
 
-    /// Returns true if a value calls a function whose result type was not declared before.
+    /// Returns true if a value calls a function without an earlier declared result type.
     fn calls_later(&self, v: V) -> bool {
         let callee = self.b.operand_words(v).first().map(|word| self.b.value_of_word(*word));
         self.b.kind(v) == kind::CALL && callee.is_some_and(|callee| self.later.contains(&callee))

@@ -1,8 +1,9 @@
-//! Refuses texts that nest too deeply before they reach a parser, because parsers recurse and a stack is finite.
+//! Rejects texts that are nested too deeply before they reach a parser, because parsers are recursive and stacks are
+//! finite.
 
 use crate::words::diagnostic::Diagnostic;
 
-/// Maximum nesting of a text.
+/// Maximum nesting depth of a text.
 const MAX: usize = 1_000;
 
 /// Words after which a parser may start an inner expression or statement.
@@ -11,7 +12,7 @@ const NESTING: &[&[u8]] = &[
     b"while", b"with", b"try", b"except", b"finally", b"def", b"class", b"match", b"case", b"async",
 ];
 
-/// For each byte, true if it can be part of a word.
+/// True for each byte that can be part of a word.
 const WORD: [bool; 256] = {
     let (mut table, mut byte) = ([false; 256], 0u8);
     loop {
@@ -23,8 +24,8 @@ const WORD: [bool; 256] = {
     }
 };
 
-/// Scans the bytes once for brackets, indentation, and the open operators of a statement. Each of these nests the
-/// parser by one level. The count may be too high, never too low.
+/// Scans the bytes once for brackets, indentation, and the open operators of a statement, each of which nests the
+/// parser by one level. The count may be too high but never too low.
 pub(crate) fn check(text: &str) -> Result<(), Diagnostic> {
     let bytes = text.as_bytes();
     let mut scan = Scan { levels: vec![Level::default()], ..Scan::default() };
@@ -50,7 +51,7 @@ fn line_end(bytes: &[u8], at: usize) -> usize {
     bytes[at..].iter().position(|b| is_newline(*b)).map_or(bytes.len(), |n| at + n)
 }
 
-/// Returns the position after a string literal that starts at `at`; the end of the text if it is not closed.
+/// Returns the position after a string literal that starts at `at`; the end of the text if the literal is not closed.
 fn string_end(bytes: &[u8], at: usize) -> usize {
     let quote = bytes[at];
     let triple = bytes[at..].starts_with(&[quote; 3]);
@@ -70,14 +71,14 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// An open bracket, or the statement.
+/// An open bracket or the statement.
 #[derive(Default)]
 struct Level {
     /// The bracket that ends this level.
     closer: u8,
     /// Operators since the last comma.
     operators: usize,
-    /// Words that nest. A comma does not reset their number, because it can be between the parameters of a lambda.
+    /// Words that nest. Not reset by a comma, which can separate the parameters of a lambda.
     words: usize,
 }
 
@@ -96,7 +97,8 @@ struct Scan {
 }
 
 impl Scan {
-    /// Handles the start of a string literal. Braces in an f-string contain an expression, which no module has.
+    /// Handles the start of a string literal. Rejects f-strings with braces, which contain expressions and never occur
+    /// in modules.
     fn string(&mut self, bytes: &[u8], at: usize) -> Result<(), Diagnostic> {
         let prefix = &bytes[at - self.word..at];
         let formatted = matches!(prefix.to_ascii_lowercase().as_slice(), b"f" | b"fr" | b"rf" | b"t" | b"tr" | b"rt");
@@ -147,7 +149,7 @@ impl Scan {
         }
     }
 
-    /// Returns how many following bytes continue the same word or blanks as `byte`; only their number matters.
+    /// Returns the number of following bytes that continue the same word or blanks as `byte`.
     fn more(&mut self, byte: u8, after: &[u8]) -> usize {
         let (is_word, is_blank) = (WORD[usize::from(byte)], byte == b' ');
         let n = match (is_word, is_blank) {
@@ -189,8 +191,8 @@ impl Scan {
         Ok(())
     }
 
-    /// Handles a closing bracket. A bracket that does not match is ignored, because the parser does not leave its level
-    /// after this error.
+    /// Handles a closing bracket. A mismatched bracket is ignored, because the parser stays at its level after this
+    /// error.
     fn close(&mut self, closer: u8) {
         if self.levels.len() > 1 && self.level().closer == closer {
             self.reset(true);
@@ -234,7 +236,7 @@ fn is_newline(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }
 
-/// Returns true if the line break at `at` follows a backslash, so that the statement continues.
+/// Returns true if the line break at `at` follows a backslash, and the statement continues.
 fn is_continued(bytes: &[u8], at: usize) -> bool {
     let before = &bytes[..at];
     let before = if bytes[at] == b'\n' { before.strip_suffix(b"\r").unwrap_or(before) } else { before };

@@ -1,4 +1,4 @@
-//! Reads text as IR: module, functions, statements. Expressions, calls and types are in separate files.
+//! Parses text into IR: module, functions, statements. Expressions, calls and types are in separate files.
 
 mod arguments;
 mod calls;
@@ -40,26 +40,26 @@ use top::Top;
 pub struct ReadModule {
     /// The module.
     pub module: Module,
-    /// There is one warning for each operator that no plugin declares, whose calls are kept unchanged, and one for each
-    /// function whose declared result contradicts the returned value.
+    /// One warning for each undeclared operator, whose calls are kept unchanged, and one for each function whose
+    /// declared result type contradicts the returned value.
     pub warnings: Vec<Diagnostic>,
-    /// Calls of operators that no plugin declares.
+    /// Number of calls of undeclared operators.
     pub opaque_calls: usize,
 }
 
 /// Reads a module.
 ///
 /// # Errors
-/// Returns the errors with their places: at least the first error of each function.
+/// The errors with their positions: at least the first error of each function.
 pub fn read(text: &str, ops: &dyn Operators) -> Result<Module, ReadError> {
     read_with_warnings(text, ops).map(|read| read.module)
 }
 
-/// Reads a module. Warns of operators that no plugin declares, and of functions that return something other than they
-/// declare.
+/// Reads a module. Warns about undeclared operators, and about functions whose declared result type contradicts the
+/// returned value.
 ///
 /// # Errors
-/// Fails as [`read`] does.
+/// Fails like [`read`].
 pub fn read_with_warnings(text: &str, ops: &dyn Operators) -> Result<ReadModule, ReadError> {
     read_with(text, ops, ReadOptions::default())
 }
@@ -67,7 +67,7 @@ pub fn read_with_warnings(text: &str, ops: &dyn Operators) -> Result<ReadModule,
 /// Reads a module with options.
 ///
 /// # Errors
-/// Fails as [`read`] does.
+/// Fails like [`read`].
 pub fn read_with(text: &str, ops: &dyn Operators, options: ReadOptions) -> Result<ReadModule, ReadError> {
     read_from(text, ops, options, &NoWeights)
 }
@@ -75,7 +75,7 @@ pub fn read_with(text: &str, ops: &dyn Operators, options: ReadOptions) -> Resul
 /// Reads a module with options, and with the files that contain its constants.
 ///
 /// # Errors
-/// Fails as [`read`] does.
+/// Fails like [`read`].
 pub fn read_from(
     text: &str,
     ops: &dyn Operators,
@@ -84,7 +84,7 @@ pub fn read_from(
 ) -> Result<ReadModule, ReadError> {
     guard::check(text)?;
     let around = Around { options, weights: Some(weights), ..Around::default() };
-    // The parser and the reader recurse as deeply as the text nests, which the guard limits.
+    // The recursion depth of the parser and the reader is the nesting depth of the text, which the guard limits.
     stacker::maybe_grow(STACK, STACK, || {
         few_suggestions(|| {
             check_beginning(text, ops)?;
@@ -93,14 +93,14 @@ pub fn read_from(
     })
 }
 
-/// Refuses a long text that does not begin as a module does, because parsing all of it takes many times its memory.
+/// Rejects a long text that does not start like a module, because parsing it takes many times its size in memory.
 fn check_beginning(text: &str, ops: &dyn Operators) -> Result<(), ReadError> {
     const LONG: usize = 1 << 20;
     const BEGINNING: usize = 1 << 12;
     if text.len() < LONG {
         return Ok(());
     }
-    // The beginning ends before a line that is probably a statement.
+    // The checked part ends before a line that is probably a statement.
     let lines =
         text.as_bytes()[..BEGINNING].windows(2).rposition(|two| two[0] == b'\n' && two[1].is_ascii_alphabetic());
     let Some(beginning) = lines.map(|at| &text[..=at]) else { return Ok(()) };
@@ -109,11 +109,11 @@ fn check_beginning(text: &str, ops: &dyn Operators) -> Result<(), ReadError> {
     top::statements(&parsed.syntax().body, &mut scope).map(drop)
 }
 
-/// Reads some functions of a larger module. Warnings are not used, and the text was printed by the host, so
-/// misspelt names get no suggestions.
+/// Reads some functions of a larger module, without warnings. The text was printed by the host, so misspelt names get
+/// no suggestions.
 ///
 /// # Errors
-/// Fails as [`read`] does.
+/// Fails like [`read`].
 pub(crate) fn read_within<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -> Result<Module, ReadError> {
     guard::check(text)?;
     let around = Around { as_written: true, ..around };
@@ -121,7 +121,7 @@ pub(crate) fn read_within<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Op
     read.map(|read| read.module)
 }
 
-/// Bytes of stack that the deepest text needs, even without optimization.
+/// Bytes of stack required for the deepest text, even without optimization.
 const STACK: usize = 64 << 20;
 
 fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -> Result<ReadModule, ReadError> {
@@ -137,7 +137,7 @@ fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -
         module(&top, &mut scope)
     });
     let module = module.map_err(|mut error| {
-        // In this case, the most likely reason is the version.
+        // The most likely reason is the TVM version.
         if !scope.as_written {
             error.diagnostics.splice(0..0, crate::words::versions::of_another(text, body));
         }
@@ -219,7 +219,7 @@ fn tir_result(def: &StmtFunctionDef, text: &str) -> Option<Type> {
     Some(Type::Prim { dtype, value: None })
 }
 
-/// Reads the signatures first, so that functions can call later ones; then the bodies.
+/// Reads the signatures first, so that functions can call later functions; then the bodies.
 fn functions<'a>(
     defs: &[&'a StmtFunctionDef],
     scope: &mut Scope<'a>,
@@ -242,7 +242,7 @@ fn functions<'a>(
     }
     let tir_bodies = tir_bodies(defs, scope);
     let mut bodies = Vec::new();
-    // Functions with unknown results; and the functions that refer to them, with their names.
+    // Functions with unknown result types, and the functions that refer to them.
     let mut open: BTreeSet<&str> = defs
         .iter()
         .filter(|def| def.returns.is_none() && !tir::is_prim_func(def))
@@ -281,7 +281,7 @@ fn functions<'a>(
     if diagnostics.is_empty() { Ok(bodies) } else { Err(ReadError { diagnostics }) }
 }
 
-/// Reads the bodies of PrimFuncs first, because calls from Relax have the effect of the body. `None` for Relax
+/// Reads the bodies of PrimFuncs first, because the effect of Relax calls depends on the body. `None` for Relax
 /// functions.
 fn tir_bodies<'a>(
     defs: &[&'a StmtFunctionDef],
@@ -300,7 +300,7 @@ fn tir_bodies<'a>(
     bodies
 }
 
-/// Returns those of `functions` that a body refers to.
+/// Returns the functions in `functions` that a body refers to.
 fn named<'a>(body: &passhost_lang::ir::Body, functions: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
     if functions.is_empty() {
         return BTreeSet::new();
@@ -309,7 +309,7 @@ fn named<'a>(body: &passhost_lang::ir::Body, functions: &BTreeSet<&'a str>) -> B
     globals.filter_map(|leaf| functions.get(body.raw().str(leaf.val as u32)).copied()).collect()
 }
 
-/// Reads a function a second time, because it referred to others before their results were known. Its calls of unknown
+/// Reads a function a second time, because it referred to functions with unknown result types. Its calls of undeclared
 /// operators were already counted.
 fn read_again<'a>(def: &'a StmtFunctionDef, again: Again<'a>, scope: &mut Scope<'a>) -> Read<passhost_lang::ir::Body> {
     let opaque = scope.opaque.take();
@@ -327,7 +327,7 @@ struct ModuleSays {
     infos: Said,
 }
 
-/// A dict of the module's attributes or global infos, and its place.
+/// A dict of the module's attributes or global infos, and its position.
 #[derive(Default)]
 struct Said {
     entries: Vec<(String, Attr)>,
@@ -335,7 +335,7 @@ struct Said {
 }
 
 impl Said {
-    /// Stores a dict. An empty one can be followed by another one.
+    /// Stores a dict. An empty dict can be followed by a further dict.
     fn say(&mut self, what: &str, entries: Vec<(String, Attr)>, place: Range<usize>) -> Read<()> {
         if !self.entries.is_empty() {
             return Err(Diagnostic::new(place, format!("a module has only one `{what}`"))
@@ -359,7 +359,7 @@ impl ModuleSays {
             }
             if is_path(&call.func, &["I", "module_global_infos"]) {
                 let said = FnReader::new(scope).attr_dict(argument)?;
-                // Types refer to these by index, so they must have the expected kind.
+                // Types refer to these entries by index, so they must have the expected kind.
                 check_list(&said, "vdevice", "I.vdevice", span(argument))?;
                 check_list(&said, "mesh", "R.device_mesh", span(argument))?;
                 return self.infos.say("I.module_global_infos", said, span(call));
@@ -372,7 +372,7 @@ impl ModuleSays {
     }
 }
 
-/// Returns the only argument of a call, by position or by one of these names.
+/// Returns the only argument of a call, by position or by one of the given names.
 fn only_argument<'e>(call: &'e ruff_python_ast::ExprCall, names: &[&str]) -> Option<&'e Expr> {
     match (&*call.arguments.args, &*call.arguments.keywords) {
         ([argument], []) => Some(argument),
@@ -381,7 +381,7 @@ fn only_argument<'e>(call: &'e ruff_python_ast::ExprCall, names: &[&str]) -> Opt
     }
 }
 
-/// Refuses global infos under a key that are not a list of objects of one constructor.
+/// Rejects global infos under a key unless they are a list of objects with the given constructor.
 fn check_list(infos: &[(String, Attr)], key: &str, constructor: &str, at: Range<usize>) -> Read<()> {
     let is_one = |item: &Attr| matches!(item, Attr::Object(name, _) if name == constructor);
     let right = |value: &Attr| matches!(value, Attr::List(items) if items.iter().all(is_one));

@@ -1,4 +1,4 @@
-//! Maps Python operators and TVM names to operations, for dimensions and expressions alike.
+//! Maps Python operators and TVM names to operations, for both dimensions and expressions.
 
 use passhost_lang::scalar::PrimOp;
 use ruff_python_ast::{CmpOp, Operator};
@@ -34,7 +34,7 @@ pub(super) fn compare_op(op: CmpOp) -> Option<PrimOp> {
     })
 }
 
-/// Returns the operation of `T.Add(a, b)` and the like.
+/// Returns the operation of a constructor such as `T.Add(a, b)`.
 pub(super) fn named_op(name: &str) -> Option<PrimOp> {
     Some(match name {
         "Add" => PrimOp::Add,

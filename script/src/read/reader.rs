@@ -1,4 +1,4 @@
-//! The state of the reader of one function. Its methods are in the modules that read expressions, types and statements.
+//! The reader state for one function. Its methods are in the modules that read expressions, types and statements.
 
 use crate::read::scope::Scope;
 use foldhash::fast::RandomState;
@@ -11,7 +11,7 @@ use std::ops::Range;
 pub(in crate::read) struct Local<'a> {
     pub(super) v: V,
     pub(super) span: Range<usize>,
-    /// The previous meaning, if an inner scope hides it.
+    /// The previous meaning, if hidden by an inner scope.
     pub(super) outer: Option<Box<Local<'a>>>,
     pub(super) depth: usize,
     pub(super) life: std::marker::PhantomData<&'a ()>,
@@ -22,7 +22,7 @@ pub(in crate::read) struct Local<'a> {
 pub(in crate::read) enum Open {
     No,
     Block,
-    /// A dataflow block that may have ended; one that follows directly continues it.
+    /// A dataflow block that may have ended; a directly following dataflow block continues it.
     Dataflow,
 }
 
@@ -39,16 +39,16 @@ pub(crate) struct FnReader<'a> {
     /// Names of the outputs of the enclosing dataflow block.
     pub(super) outputs: Vec<&'a str>,
     pub(crate) syms: HashMap<String, Sym, RandomState>,
-    /// Variables of functions of indices, by name.
+    /// Variables of index maps, by name.
     pub(crate) index_syms: HashMap<&'a str, Sym, RandomState>,
     /// True if unknown names in dimensions become symbolic variables (in strings).
     pub(crate) implicit_syms: bool,
     pub(crate) types: HashMap<&'a str, TypeId, RandomState>,
-    /// Names of the dimensions of shapes whose type does not have dimensions.
+    /// Names for the dimensions of shapes with unknown dimensions.
     pub(crate) named_dims: HashMap<V, Vec<Dim>, RandomState>,
-    /// True if the type that is being read must have a shape, because something is allocated for it.
+    /// True if the type being read must have a shape, because it is the type of an allocation.
     pub(crate) exact_shapes: bool,
-    /// True if the type that is being read mentions a variable.
+    /// True if the type being read mentions a variable.
     pub(crate) speaks_of_values: bool,
     pub(crate) calls: HashMap<Box<[u32]>, (TypeId, bool), RandomState>,
     pub(crate) globals: HashMap<&'a str, V, RandomState>,
@@ -56,22 +56,22 @@ pub(crate) struct FnReader<'a> {
     /// The operator for which an entry of `attrs` was checked.
     pub(crate) attrs_op: HashMap<AttrsId, String, RandomState>,
     pub(crate) operators: HashMap<&'a str, (&'a passhost_lang::metadata::OpInfo, V), RandomState>,
-    /// Attributes so far, for each open function.
+    /// Attributes of each open function.
     pub(super) func_attrs: Vec<Vec<(String, Attr)>>,
     /// Name of the function of the module, if it is not private.
     pub(super) public: Option<&'a str>,
-    /// For each open function, true if it is declared pure.
+    /// True for each open function that is declared pure.
     pub(super) pure: Vec<bool>,
     /// Names that were declared as `n = TypeVar("n")` above a local function.
     pub(super) local_type_vars: HashSet<&'a str, RandomState>,
     /// Names of the module, such as `cls`.
     pub(crate) modules: HashSet<&'a str, RandomState>,
-    /// Calls of operators that are not declared by any plugin.
+    /// Calls of undeclared operators.
     pub(crate) opaque: HashSet<V, RandomState>,
-    /// Functions whose results are not declared before they are called.
+    /// Functions called before their result type is known.
     pub(crate) later: HashSet<V, RandomState>,
     /// Scalar variables, with their symbolic variables.
     pub(super) scalars: HashMap<V, Sym, RandomState>,
-    /// Number of parts of the types of all bindings so far.
+    /// Number of parts of the types of all bindings.
     pub(super) parts: u64,
 }

@@ -1,4 +1,4 @@
-//! Facts that the readers of a module's functions share.
+//! Facts shared by the readers of a module's functions.
 
 use super::arguments;
 use crate::Operators;
@@ -16,15 +16,15 @@ use std::ops::Range;
 /// Options for reading a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// True if types may contradict each other: a call that does not fit its operator or function remains untyped, and
-    /// a declared type is accepted. Verification finds such types.
+    /// True if types may contradict each other: a call that does not match its operator or function stays untyped, and
+    /// declared types are accepted. Verification detects such types.
     pub unchecked: bool,
     /// True if a parameter `a: T.handle` that is used only by `A = T.match_buffer(a, ...)` becomes the buffer `A`, as
     /// in TVM. Otherwise, the parameter remains a handle, and the buffer is derived from it.
     pub matched_parameters: bool,
 }
 
-/// The context of a function that is read alone.
+/// The context of a function that is read on its own.
 #[derive(Default)]
 pub(crate) struct Around<'a> {
     /// Functions that it refers to, each with its type and the number of symbolic variables in this type.
@@ -33,7 +33,7 @@ pub(crate) struct Around<'a> {
     pub(crate) vdevices: Devices,
     /// Number of device meshes of its module.
     pub(crate) meshes: usize,
-    /// Constants that are not in the text.
+    /// Constants outside the text.
     pub(crate) weights: Option<&'a dyn Weights>,
     pub(crate) options: ReadOptions,
     /// True if the text was printed by the host.
@@ -50,39 +50,38 @@ pub(crate) struct Scope<'a> {
     pub(crate) type_vars: BTreeSet<&'a str>,
     /// Name of the class that contains the module.
     pub(crate) class: &'a str,
-    /// Global infos, to which types refer.
+    /// Global infos that types refer to.
     pub(crate) vdevices: Devices,
     /// Number of device meshes among the global infos.
     pub(crate) meshes: usize,
     /// Objects that the text refers to.
     pub(crate) metadata: Metadata,
-    /// The file with constants that the text names as `weights["w0"]`, if it has one.
+    /// The file with the constants that the text names `weights["w0"]`, if any.
     pub(crate) weights_file: Option<&'a str>,
     pub(crate) weights: &'a dyn Weights,
-    /// Operators that are not declared by any plugin, with their first call and their number of calls.
+    /// Undeclared operators, with their first call and number of calls.
     pub(crate) opaque: RefCell<BTreeMap<String, (Range<usize>, usize)>>,
     /// Declared results that contradict the returned values, by their positions.
     pub(crate) contradictions: RefCell<BTreeMap<usize, Diagnostic>>,
-    /// Results needed by the current function that were unknown when it was read first.
+    /// Results needed by the current function that were unknown in its first reading.
     pub(crate) again: Again<'a>,
     pub(crate) options: ReadOptions,
     /// True if redundant parts are kept, because the host compares its own printed text with the result.
     pub(crate) as_written: bool,
 }
 
-/// The state for reading a function twice. This happens if the function calls another function before the text
-/// determines the result of that function. In the second reading the call has its type, and its variable has the type
-/// `R.Any`, as in TVM.
+/// The state for reading a function twice. This happens if the function calls another function whose result type is
+/// not known yet. In the second reading, the call has its type, and its variable has the type `R.Any`, as in TVM.
 #[derive(Default)]
 pub(crate) struct Again<'a> {
-    /// The functions that it calls too early.
+    /// The functions called too early.
     pub(crate) later: BTreeSet<&'a str>,
-    /// Its own result, if the text does not declare one.
+    /// The function's own result type, if undeclared.
     pub(crate) result: Option<Type>,
 }
 
 impl<'a> Scope<'a> {
-    /// Creates the scope of a text, in which nothing is declared yet.
+    /// Creates the initial scope of a text, without declarations.
     pub(super) fn of(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -> Scope<'a> {
         let Around { functions: globals, vdevices, meshes, weights, options, as_written } = around;
         Scope {
@@ -104,7 +103,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Returns the metadata object that an expression refers to; `None` if it does not refer to one.
+    /// Returns the metadata object that an expression refers to; `None` for other expressions.
     pub(crate) fn metadata(&self, expr: &Expr) -> Read<Option<Object>> {
         let Expr::Subscript(outer) = expr else { return Ok(None) };
         if let (Some(file), Expr::StringLiteral(name)) = (self.weights_file, &*outer.slice)
@@ -127,7 +126,7 @@ impl<'a> Scope<'a> {
         object.map(Some).map_err(|why| Diagnostic::new(span(expr), why))
     }
 
-    /// Reads the key of an attribute; a multi-line one is in the metadata.
+    /// Reads the key of an attribute; a multi-line key is in the metadata.
     pub(crate) fn string(&self, expr: &Expr) -> Read<String> {
         if let Expr::StringLiteral(text) = expr {
             return Ok(text.value.to_str().to_string());

@@ -1,4 +1,4 @@
-//! Checks targets in attributes: a value that TVM does not accept as a target is refused.
+//! Checks targets in attributes, and rejects values that TVM does not accept as a target.
 
 use crate::words::diagnostic::Diagnostic;
 use crate::words::syntax::{Read, span};
@@ -10,7 +10,8 @@ use std::fmt;
 
 const USAGE: &str = "T.target({\"kind\": \"llvm\"}), T.target(\"llvm\"), T.target({\"kind\": \"cuda\"}, host=\"llvm\")";
 
-/// Checks the arguments of `T.target`: a target, and perhaps its host. The names of targets are not checked.
+/// Checks the arguments of `T.target`: a target, and optionally its host. The names of targets are not
+/// checked.
 pub(super) fn check(call: &ExprCall, args: &[(Option<String>, Attr)]) -> Read<()> {
     let wrong = |why: String| Err(Diagnostic::new(span(call), why).help(USAGE));
     let (target, host) = match args {
@@ -42,7 +43,7 @@ fn fault(target: &Attr) -> Option<String> {
                 |(key, value): &(String, Attr)| matches!(value, Attr::Str(_)) && matches!(key.as_str(), "kind" | "tag");
             (!entries.iter().any(named)).then(|| "a target needs a `kind`, a string".to_string())
         }
-        // A host can be a target itself.
+        // A host can itself be a target.
         Attr::Str(_) | Attr::Object(..) => None,
         _ => Some("a target must be a string or a dict".to_string()),
     }

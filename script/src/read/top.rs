@@ -1,4 +1,4 @@
-//! Reads the top level of a text: a module, or one function alone, with the declarations above it.
+//! Reads the top level of a text: a module or a single function, with the declarations above it.
 
 use super::arguments::accept;
 use crate::metadata::Metadata;
@@ -10,11 +10,11 @@ use std::ops::Range;
 
 /// The functions of a text.
 pub(super) struct Top<'a> {
-    /// Name of the class; for a function alone, that of the class with which it is printed.
+    /// Name of the class; for a single function, the name of the class in which it is printed.
     pub(super) class: &'a str,
-    /// The content of the class, or the function alone.
+    /// The content of the class, or the single function.
     pub(super) body: &'a [Stmt],
-    /// Place of the name of the class, or of the function.
+    /// Position of the name of the class or function.
     pub(super) name: Range<usize>,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn statements<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<
     Ok(found)
 }
 
-/// Finds the module, or the function that is a module alone.
+/// Finds the module, or the single function that forms a module.
 pub(super) fn read<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<Top<'a>, ReadError> {
     match statements(body, scope)? {
         Some(Stmt::ClassDef(class)) => {
@@ -63,7 +63,7 @@ fn second(at: Range<usize>) -> ReadError {
     Diagnostic::new(at, message).label("a second one").help("put all functions into one class").into()
 }
 
-/// Reads `n = TypeVar("n")`, or the objects that the text refers to.
+/// Reads `n = TypeVar("n")`, or the objects referred to by the text.
 fn declaration<'a>(stmt: &'a Stmt, assign: &'a StmtAssign, scope: &mut Scope<'a>) -> Read<()> {
     match (assign.targets.as_slice(), &*assign.value) {
         ([Expr::Name(name)], Expr::Call(call)) if is_name(&call.func, "TypeVar") => {
@@ -101,7 +101,7 @@ fn load_metadata(value: &Expr) -> Read<Metadata> {
     Err(Diagnostic::new(span(value), "expected `tvm.ir.load_json(\"\"\"...\"\"\")`"))
 }
 
-/// Checks that the only decorator is `@I.ir_module`, perhaps with arguments.
+/// Checks that the only decorator is `@I.ir_module`, optionally with arguments.
 fn decorated(class: &StmtClassDef) -> Read<()> {
     let (module, other): (Vec<&Decorator>, Vec<_>) =
         class.decorator_list.iter().partition(|decorator| is_module(decorated_by(&decorator.expression).0));
@@ -115,11 +115,12 @@ fn decorated(class: &StmtClassDef) -> Read<()> {
     if let Some(second) = module.get(1) {
         return Err(Diagnostic::new(span(*second), "a second decorator").help("a module has exactly one"));
     }
-    // TVM checks less of a module with these flags; parts that the IR cannot represent are still refused.
+    // With these flags, TVM checks less of a module; parts that the IR cannot represent are still
+    // rejected.
     module.iter().try_for_each(|decorator| flags(&decorator.expression, &["check_well_formed", "s_tir"]).map(drop))
 }
 
-/// Returns the error for a class that is not a module, but perhaps a model of another framework.
+/// Returns the error for a class that is not a module but possibly a model for another framework.
 fn undecorated(class: &StmtClassDef) -> Diagnostic {
     let name = &class.name;
     let is_model = |base: &Expr| match base {
@@ -141,7 +142,7 @@ fn is_module(path: &Expr) -> bool {
     DECORATORS.iter().any(|known| is_path(path, known))
 }
 
-/// Returns a decorator without its arguments, and the call, if it has arguments.
+/// Returns a decorator without its arguments, and the call if there are arguments.
 pub(super) fn decorated_by(expr: &Expr) -> (&Expr, Option<&ruff_python_ast::ExprCall>) {
     match expr {
         Expr::Call(call) => (&call.func, Some(call)),
@@ -149,7 +150,7 @@ pub(super) fn decorated_by(expr: &Expr) -> (&Expr, Option<&ruff_python_ast::Expr
     }
 }
 
-/// Returns the arguments of a decorator. Each must be one of these names, with True or False.
+/// Returns the arguments of a decorator. Each must be one of `names`, with True or False.
 pub(super) fn flags<'a>(decorator: &'a Expr, names: &[&str]) -> Read<Vec<(&'a str, bool)>> {
     let (_, Some(call)) = decorated_by(decorator) else { return Ok(Vec::new()) };
     let usage = || names.iter().map(|name| format!("{name}=True")).collect::<Vec<_>>().join(", ");
@@ -164,7 +165,7 @@ pub(super) fn flags<'a>(decorator: &'a Expr, names: &[&str]) -> Read<Vec<(&'a st
     Ok(found)
 }
 
-/// Refuses a class that contains more than functions.
+/// Rejects a class that contains more than functions.
 fn plain(class: &StmtClassDef) -> Read<()> {
     let arguments = class.arguments.as_deref();
     let base = arguments.and_then(|all| all.args.first()).map(span);
@@ -182,7 +183,7 @@ fn plain(class: &StmtClassDef) -> Read<()> {
 mod tests {
     use crate::{NoOps, read};
 
-    /// The end of a long text is not parsed if its beginning is not that of a module.
+    /// A long text that does not start like a module is not parsed to the end.
     #[test]
     fn a_long_text_is_refused_by_its_beginning() {
         let said = |text: &str| read(text, &NoOps).expect_err("no module").to_string();

@@ -16,7 +16,7 @@ use ruff_python_ast::{BoolOp, Expr, ExprCall, ExprCompare, ExprName, Number, Ope
 use std::sync::Arc;
 
 impl<'a> FnReader<'a> {
-    /// Reads a type; equal source texts of one function are read once.
+    /// Reads a type; equal source in the same function is read once.
     pub(crate) fn type_id(&mut self, expr: &Expr) -> Read<TypeId> {
         let source = self.scope.text.get(span(expr)).unwrap_or("");
         if let Some(id) = self.types.get(source) {
@@ -25,7 +25,7 @@ impl<'a> FnReader<'a> {
         self.speaks_of_values = false;
         let ty = self.ty(expr)?;
         let id = self.b.ty(&ty);
-        // A name may have another value elsewhere.
+        // A name may have a different value elsewhere.
         if !self.speaks_of_values {
             self.types.insert(source, id);
         }
@@ -104,7 +104,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Reads dimensions, whose number may be repeated in another argument.
+    /// Reads dimensions, whose number may be repeated in a further argument.
     fn dims_of(&mut self, expr: &Expr, ndim: Option<i32>) -> Read<Vec<Dim>> {
         let dims = self.dims(expr)?;
         match ndim {
@@ -142,7 +142,7 @@ impl<'a> FnReader<'a> {
         Ok(Type::Tensor(TensorType { dtype, ndim, shape, vdevice }))
     }
 
-    /// Returns the facts about a shape variable from its type; a tensor type with that shape keeps nothing else.
+    /// Returns the facts about a shape variable from its type, which a tensor type with that shape keeps.
     fn shape_of(&mut self, variable: &ExprName) -> Read<(i32, Option<Vec<Dim>>)> {
         self.speaks_of_values = true;
         let shape = self.lookup(variable.id.as_str(), span(variable))?;
@@ -250,7 +250,7 @@ impl<'a> FnReader<'a> {
         items.iter().map(|item| self.shape_dim(item).and_then(|dim| whole(item, dim))).collect()
     }
 
-    /// Reads a dimension of a shape: a scalar expression, or a string that contains one.
+    /// Reads a dimension of a shape: a scalar expression, or a string that contains a scalar expression.
     fn shape_dim(&mut self, expr: &Expr) -> Read<Dim> {
         match expr {
             Expr::StringLiteral(literal) => self.dim_text(literal.value.to_str(), span(literal)),
@@ -302,7 +302,7 @@ impl<'a> FnReader<'a> {
                 }
                 let op = binary_op(binary.op).ok_or_else(|| not_a_dim(expr))?;
                 if let (PrimOp::Div, Dim::Int(a), Dim::Int(b @ (..=-1 | 1..))) = (op, &left, &right) {
-                    // Python's quotient.
+                    // Python's true division.
                     return Ok(Dim::float(*a as f64 / *b as f64, DType::F64));
                 }
                 if op == PrimOp::Div && !has_float(&left) && !has_float(&right) {
@@ -352,7 +352,7 @@ impl<'a> FnReader<'a> {
             }
             (Some("ceildiv"), [a, b]) => ceildiv(self.dim(a)?, self.dim(b)?, span(call)),
             (Some(limit @ ("min_value" | "max_value" | "infinity")), [dtype]) => limit_of(limit, dtype),
-            // In a dimension, the value that a `T.Select` does not choose has no effect.
+            // In a dimension, the unchosen value of a `T.Select` has no effect.
             (Some("if_then_else" | "Select"), [cond, then, other]) => {
                 Ok(Dim::if_then_else(self.dim(cond)?, self.dim(then)?, self.dim(other)?))
             }
@@ -362,8 +362,7 @@ impl<'a> FnReader<'a> {
                 // For floats, `T.Div` is the true quotient.
                 let float = op == PrimOp::TruncDiv && (has_float(&a) || has_float(&b));
                 let op = if float { PrimOp::Div } else { op };
-                // A name with a capital letter is a constructor in TVM, which does not fold. Shifts have no
-                // constructor.
+                // A capitalized name is a TVM constructor, which does not fold. Shifts have no constructor.
                 match name.starts_with(char::is_uppercase) || matches!(op, PrimOp::Shl | PrimOp::Shr) {
                     true => Ok(Dim::binary(op, a, b)),
                     false => computed(op, a, b, span(call)),
@@ -379,7 +378,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Reads a call of one argument that is a dimension: a conversion, or a function of integers.
+    /// Reads a call that is a dimension and has one argument: a conversion, or a function of integers.
     fn dim_of_one(&mut self, name: &str, value: &Expr, call: &ExprCall) -> Read<Dim> {
         match (name, dtype_named(name)) {
             (_, Some(dtype)) if dtype.is_int() && wide_int(value).is_some_and(|v| dtype.has_integer(v)) => {
@@ -423,7 +422,7 @@ impl<'a> FnReader<'a> {
     }
 }
 
-/// Reads the placement of a tensor on a mesh: `R` or `S[axis]` for each axis of the mesh.
+/// Reads the placement of a tensor on a mesh: `R` or `S[axis]` per mesh axis.
 fn placement(text: &str, at: std::ops::Range<usize>) -> Read<Vec<Option<u32>>> {
     let part = |part: &str| match part.trim() {
         "R" => Ok(None),
@@ -465,7 +464,7 @@ fn rounds(name: &str) -> bool {
     Intrinsic::find(name).and_then(Intrinsic::math).is_some_and(Math::is_rounding)
 }
 
-/// Describes a call that scalar expressions may have, but dimensions may not.
+/// Describes a call that is allowed in scalar expressions but not in dimensions.
 fn not_of_dims(call: &ExprCall) -> Diagnostic {
     let name = match &*call.func {
         Expr::Attribute(attribute) => attribute.attr.as_str(),

@@ -1,4 +1,5 @@
-//! Finds differences between functions or modules, for example between one and the result of reading its text.
+//! Finds differences between functions or modules, for example between a module and the result of reading its
+//! printed form.
 
 use crate::print::{deeper, type_text};
 use passhost_lang::ir::records::{flag, kind};
@@ -7,7 +8,7 @@ use passhost_lang::walk::dump::{kind_name, operand};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 
-/// Flags, and their meanings for a value.
+/// Flags and their meanings for a value.
 const FLAGS: [(u16, &str); 8] = [
     (flag::BOUND, "a name"),
     (flag::REGION, "a region"),
@@ -19,7 +20,7 @@ const FLAGS: [(u16, &str); 8] = [
     (flag::PRIVATE, "the flag of a private function"),
 ];
 
-/// Returns the differences of two modules, if there are any: the first one of each function, each on a line.
+/// Returns the differences of two modules, if any: the first difference of each function, one per line.
 pub fn difference(one: &Module, other: &Module) -> Option<String> {
     let (of_one, of_other) =
         (one.functions().collect::<BTreeMap<_, _>>(), other.functions().collect::<BTreeMap<_, _>>());
@@ -44,7 +45,7 @@ fn same_meta(one: Option<&Body>, other: Option<&Body>) -> bool {
     }
 }
 
-/// Returns the first difference of two functions, with its node if that is known.
+/// Returns the first difference of two functions, with its node if known.
 pub(super) fn of_bodies(body: &Body, again: &Body) -> (Option<usize>, String) {
     let mut differences = Differences::default();
     let mut pairs = body.values().zip(again.values()).enumerate();
@@ -55,7 +56,7 @@ pub(super) fn of_bodies(body: &Body, again: &Body) -> (Option<usize>, String) {
     }
 }
 
-/// Compares the parts of types that are visible neither in the views of the types nor in their texts.
+/// Compares the parts of types that neither their views nor their printed forms show.
 fn of_type_records(body: &Body, again: &Body) -> (Option<usize>, String) {
     let record = |body: &Body, at: usize| {
         let ty = body.raw().nodes().get(at)?.ty;
@@ -81,7 +82,7 @@ pub(super) fn of_meta(one: &Module, other: &Module) -> String {
     what.unwrap_or_else(|| "their order differs".to_string())
 }
 
-/// Formats an original value and the value that was read, both by their API names.
+/// Formats the original value and the value read, both by their API names.
 fn read_as(what: &str, one: &impl Debug, other: &impl Debug) -> String {
     let (one, other) = (format!("{one:?}"), format!("{other:?}"));
     format!("{what} is `{}`, read as `{}`", short(&one), short(&other))
@@ -121,7 +122,7 @@ fn named(value: Value<'_>) -> String {
     }
 }
 
-/// The mapping of symbolic variables between the two, because their numbers may differ.
+/// The mapping between the symbolic variables of both sides, whose numbers may differ.
 #[derive(Default)]
 struct Differences {
     syms: HashMap<u32, u32>,
@@ -136,8 +137,8 @@ impl Differences {
             .or_else(|| self.of_dicts(&format!(" of {}", named(one)), one.attrs(), other.attrs()))
     }
 
-    /// Compares the types of two calls of one operator. This precedes the comparison of marks. A variable whose type
-    /// differs from the type of its value is read as two nodes, so its call does not have a name.
+    /// Compares the types of two calls of the same operator, before flags are compared: a variable whose type
+    /// differs from the type of its value is read as two nodes, so its call is unnamed.
     fn of_call_types(&mut self, one: Value<'_>, other: Value<'_>) -> Option<String> {
         let op = one.as_call()?.op()?;
         let fits = match (one.is_bound(), other.is_bound()) {
@@ -151,7 +152,7 @@ impl Differences {
         ))
     }
 
-    /// Compares kind, marks, payload and number of operands.
+    /// Compares kind, flags, payload and number of operands.
     fn of_records(&self, one: Value<'_>, other: Value<'_>) -> Option<String> {
         let (a, b) = (one.node()?, other.node()?);
         let name = || named(one);
@@ -229,7 +230,7 @@ impl Differences {
         if one.is_leaf() { self.of_types(&format!("the type of {what}"), one, other) } else { None }
     }
 
-    /// Compares types; symbolic variables are matched by where they occur.
+    /// Compares types; symbolic variables are matched by position.
     fn same_type(&mut self, one: &Type, other: &Type) -> bool {
         let syms = |ty: &Type| {
             let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Checks that a function equals its own text, by printing and reading it.
+//! Checks that a function reads back unchanged after printing.
 
 mod difference;
 
@@ -15,14 +15,14 @@ use std::ops::Range;
 
 pub use difference::difference;
 
-/// The advice for a text that reads as something else.
+/// The advice for a text that reads back differently.
 const REMEDY: &str = "return the module as it is read, or one that text can express";
 
-/// The reason why a function differs from its text.
+/// The reason why a function does not read back unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Unfaithful {
-    /// The node in question, if it is known.
+    /// The affected node, if known.
     pub node: Option<usize>,
     /// Description of the difference.
     pub why: String,
@@ -34,11 +34,11 @@ impl Unfaithful {
     }
 }
 
-/// Checks that a function of a module is printed as a text that reads as the same function. Other functions that it
-/// refers to are taken from the module.
+/// Checks that a function of a module reads back unchanged after printing. The functions that it refers to are
+/// taken from the module.
 ///
 /// # Errors
-/// Fails if the function cannot be printed, the text cannot be read, or it reads as another function.
+/// Fails if the function cannot be printed, the text cannot be read, or it reads as a different function.
 pub fn reads_back(name: &str, body: &Body, module: &Module, ops: &dyn Operators) -> Result<(), Unfaithful> {
     let handles = Handles::default();
     let printed = print_alone(name, body, module, ops, &handles).map_err(|error| Unfaithful::of(error.to_string()))?;
@@ -60,8 +60,8 @@ pub fn reads_back(name: &str, body: &Body, module: &Module, ops: &dyn Operators)
     }
 }
 
-/// Returns a function of the module to which a body refers with an outdated type; the text would have the current
-/// one.
+/// Returns a function of the module that a body refers to with an outdated type; the text would read back with the
+/// current type.
 pub fn stale_callee<'b>(body: &'b Body, module: &Module) -> Option<&'b str> {
     let named = body.values().flat_map(Value::operands).filter(|value| value.is_leaf() && value.ty().is_known());
     let mut known = BTreeSet::new();
@@ -89,11 +89,10 @@ fn same_type(a: &Type, b: &Type) -> bool {
     a == b || matches!((alone(a), alone(b)), (Ok(a), Ok(b)) if a.structural_eq(&b))
 }
 
-/// Checks that the printed text of a module's attributes and global infos reads as the same attributes and global
-/// infos.
+/// Checks that a module's attributes and global infos read back unchanged after printing.
 ///
 /// # Errors
-/// Fails as [`reads_back`] does.
+/// Fails like [`reads_back`].
 pub fn attributes_read_back(module: &Module, ops: &dyn Operators) -> Result<(), Unfaithful> {
     let Some(meta) = module.meta() else { return Ok(()) };
     let alone = Module::with_meta([], Some(meta.clone()));
@@ -109,7 +108,7 @@ pub fn attributes_read_back(module: &Module, ops: &dyn Operators) -> Result<(), 
     }
 }
 
-/// Returns the smallest node whose text contains a place.
+/// Returns the smallest node whose text contains a position.
 fn innermost(spans: &[Range<usize>], at: usize) -> Option<usize> {
     let around = spans.iter().enumerate().filter(|(_, span)| span.contains(&at));
     around.min_by_key(|(_, span)| span.len()).map(|(node, _)| node)
@@ -175,7 +174,7 @@ mod tests {
         }
     }
 
-    /// Each suggestion would search the names of all operators, and is not used.
+    /// Suggestions search the names of all operators, and would not be used.
     #[test]
     fn what_is_printed_is_read_without_suggestions() {
         let text = "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Any):\n        \

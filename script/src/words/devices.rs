@@ -1,5 +1,5 @@
-//! Names of virtual devices in types: `llvm:0:global` is the kind of target, the number within that kind, and the
-//! memory scope.
+//! Names of virtual devices in types: `llvm:0:global` consists of the target kind, the number within that kind, and
+//! the memory scope.
 
 use passhost_lang::ir::Attr;
 use std::collections::HashMap;
@@ -8,12 +8,12 @@ use std::collections::HashMap;
 #[derive(Default)]
 pub(crate) struct Devices {
     names: Vec<String>,
-    /// Numbers of devices, by their names with and without memory scope.
+    /// Device numbers, by name with and without memory scope.
     by_name: HashMap<String, u32, foldhash::fast::RandomState>,
 }
 
 impl Devices {
-    /// Returns the devices that the global infos of a module declare.
+    /// Returns the devices declared in the global infos of a module.
     pub(crate) fn of(infos: &[(String, Attr)]) -> Devices {
         match infos.iter().find(|(key, _)| key == "vdevice") {
             Some((_, Attr::List(items))) => Devices::listed(items),
@@ -53,8 +53,8 @@ impl Devices {
         &self.names
     }
 
-    /// Returns the device named `name`. As in TVM, a missing number is 0, and a missing memory scope is that of the
-    /// device.
+    /// Returns the device named `name`. As in TVM, a missing number is 0, and a missing memory scope means that of
+    /// the device.
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
         let spelled_out = || {
             let mut parts = name.splitn(3, ':');
@@ -67,7 +67,7 @@ impl Devices {
     }
 }
 
-/// Returns the kind of target of a virtual device, and its memory scope.
+/// Returns the target kind and memory scope of a virtual device.
 fn kind_and_scope(item: &Attr) -> (String, String) {
     let Attr::Object(_, args) = item else { return Default::default() };
     let kind = match args.first() {
@@ -86,7 +86,7 @@ fn kind_and_scope(item: &Attr) -> (String, String) {
 mod tests {
     use super::*;
 
-    /// Each name was looked up in TVM 0.27, which ignores a memory scope that the device does not have.
+    /// Each name was looked up in TVM 0.27, which ignores a mismatched memory scope.
     #[test]
     fn devices_are_found_as_in_tvm() {
         let device = |kind: &str, number: i64, scope: &str| {

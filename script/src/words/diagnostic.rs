@@ -1,18 +1,18 @@
-//! Errors and warnings with their places in a text.
+//! Errors and warnings with their positions in a text.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// An error or warning at a place in the text.
+/// An error or warning at a position in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Description of what was found, and what is expected.
+    /// What was found and what was expected.
     pub message: String,
-    /// Place in the text, in bytes.
+    /// Byte range in the text.
     pub span: Range<usize>,
-    /// The label under the place.
+    /// The label under the position.
     pub label: String,
-    /// A second, related place, with its label.
+    /// A second, related position with its label.
     pub other: Option<(Range<usize>, String)>,
     /// Advice.
     pub help: Option<String>,
@@ -40,7 +40,7 @@ impl Diagnostic {
     }
 }
 
-/// The errors of a text that is not a module: at least the first one of each function.
+/// The errors of a text that is not a module: at least the first error of each function.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", summary(.diagnostics))]
 pub struct ReadError {
@@ -62,7 +62,7 @@ impl From<Diagnostic> for ReadError {
     }
 }
 
-/// Returns line and column (in characters) of a place, both from 1.
+/// Returns the line and column (in characters) of a position, both from 1.
 pub fn line_column(text: &str, at: usize) -> (usize, usize) {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {

@@ -2,7 +2,7 @@
 
 use passhost_lang::ir::DType;
 
-/// Returns the data type `T.name`, by its full name or by one of TVM's short ones, such as `f32`.
+/// Returns the data type `T.name`, by its full name or by a short name of TVM, such as `f32`.
 pub(crate) fn dtype_named(name: &str) -> Option<DType> {
     let short = DType::all().iter().find(|row| !name.is_empty() && row.short == name);
     short.map(|row| row.dtype).or_else(|| name.parse().ok())

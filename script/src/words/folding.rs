@@ -1,5 +1,5 @@
-//! Folds constants as TVM does while it reads a text: `2 * 3` is 6, and `x + 0` is `x`. Constructors such as `T.Add(x,
-//! 0)` and some Python operators do not fold. The printer writes a constructor where an operator could fold.
+//! Folds constants like TVM's parser: `2 * 3` is 6, and `x + 0` is `x`. Constructors such as `T.Add(x, 0)` and some
+//! Python operators do not fold. The printer writes a constructor if an operator could fold.
 
 use passhost_lang::ir::DType;
 use passhost_lang::scalar::PrimOp;
@@ -19,19 +19,20 @@ pub(crate) enum Folded {
     Left,
     /// The right operand.
     Right,
-    /// An integer, or a truth value, before it is converted to its data type.
+    /// An integer or Boolean before conversion to its data type.
     Int(i128),
     /// A float.
     Float(f64),
-    /// The operation is a division by zero, whose result is undefined.
+    /// The operation is a division by zero.
     ByZero,
 }
 
-/// Returns TVM's result for `a op b`, whose operands have this data type; `None` if TVM does not fold it.
+/// Returns TVM's result for `a op b`, whose operands have data type `dtype`; `None` if TVM does not fold the
+/// operation.
 pub(crate) fn folded(op: PrimOp, dtype: DType, a: Constant, b: Constant) -> Option<Folded> {
     use Constant::{Float, Int};
     let is = |x: Constant, v: i64| x == Int(v) || x == Float(v as f64);
-    // In a constant, the upper half of the unsigned 64-bit numbers is negative.
+    // In a constant, the upper half of the unsigned 64-bit range is negative.
     let wide = |x: i64| if dtype == DType::U64 { i128::from(x as u64) } else { x.into() };
     // TVM folds remainders and bitwise operations only for these types.
     let index = matches!(dtype, DType::I32 | DType::I64);
@@ -103,7 +104,7 @@ pub(crate) fn of_numbers(op: PrimOp, a: Constant, b: Constant) -> Option<Folded>
     }
 }
 
-/// Folds `and` and `or` with a known operand: one value of it decides; with the other, the result is the other
+/// Folds `and` and `or` with a known operand: one of its values decides the result; otherwise, the result is the other
 /// operand.
 fn truth(a: Constant, b: Constant, deciding: i64) -> Option<Folded> {
     match (a, b) {
@@ -171,7 +172,7 @@ fn of_floats(op: PrimOp, x: f64, y: f64, dtype: DType) -> Option<Folded> {
     }
 }
 
-/// Wraps an integer to a width as TVM does.
+/// Wraps an integer to a width, as in TVM.
 pub(crate) fn wrapped(value: i128, bits: u8, signed: bool) -> i64 {
     let unused = 64 - u32::from(bits.clamp(1, 64));
     let low = (value as u64) << unused;

@@ -31,7 +31,7 @@ impl Literal {
         Dim::int(i64::from(value), dtype)
     }
 
-    /// Returns an integer; one that does not fit int32 is an int64.
+    /// Returns an integer; int64 if it does not fit in int32.
     pub(crate) fn int(self, value: i64) -> Dim {
         let narrow = self == Literal::Narrow && i32::try_from(value).is_ok();
         Dim::int(value, if narrow { DType::I32 } else { DType::I64 })

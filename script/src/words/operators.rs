@@ -6,14 +6,14 @@ use passhost_lang::typing::operators::{Infer, InferError, Inferred};
 
 /// Provides the operators; implemented by the host with its plugins.
 pub trait Operators: Infer {
-    /// Returns the description of an operator.
+    /// Returns the declaration of an operator.
     fn op_info(&self, name: &str) -> Option<&OpInfo>;
 
-    /// Returns the nearest names of operators.
+    /// Returns the operators with the most similar names.
     fn near_ops(&self, name: &str) -> Vec<String>;
 }
 
-/// The implementation without operators; enough for printing, with attributes in the order of their names.
+/// The implementation without operators; sufficient for printing, with attributes sorted by name.
 pub struct NoOps;
 
 impl Infer for NoOps {

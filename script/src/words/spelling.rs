@@ -1,4 +1,4 @@
-//! Finds names that Python normalizes, such as `ｎ` to `n`, because it compares normal forms.
+//! Finds names that Python normalizes, such as `ｎ` to `n`.
 
 use crate::words::diagnostic::Diagnostic;
 use passhost_lang::names::as_python_sees;
@@ -6,7 +6,8 @@ use ruff_python_ast::token::{TokenKind, Tokens};
 use ruff_text_size::Ranged;
 use std::ops::Range;
 
-/// Refuses a text with a name that Python normalizes, because it looks like two names where Python has one.
+/// Rejects a text with a name that Python normalizes, because names that look different would be the same
+/// in Python.
 pub(crate) fn check(text: &str, tokens: &Tokens) -> Result<(), Diagnostic> {
     first_other(text, tokens).map_or(Ok(()), |(spelt, at)| {
         let seen = as_python_sees(spelt);
@@ -14,14 +15,14 @@ pub(crate) fn check(text: &str, tokens: &Tokens) -> Result<(), Diagnostic> {
     })
 }
 
-/// Refuses names that Python normalizes in a quoted expression.
+/// Rejects names that Python normalizes in a quoted expression.
 pub(crate) fn check_quoted(text: &str, tokens: &Tokens) -> Result<(), String> {
     first_other(text, tokens).map_or(Ok(()), |(spelt, _)| {
         Err(format!("Python reads `{spelt}` as `{}`; write that instead", as_python_sees(spelt)))
     })
 }
 
-/// Returns the first name that Python normalizes, and its place.
+/// Returns the first name that Python normalizes, and its position.
 fn first_other<'t>(text: &'t str, tokens: &Tokens) -> Option<(&'t str, Range<usize>)> {
     if text.is_ascii() {
         return None;

@@ -1,12 +1,13 @@
-//! TIR operators that are written as calls: the table of intrinsics, and families without rows.
+//! TIR operators written as calls: the table of intrinsics, and families without rows.
 
 use passhost_lang::scalar::{DTypePlace, Intrinsic, ResultRule};
 
-/// Families of operators of one kind of device or system.
+/// Operator families for one kind of device or system.
 const FAMILIES: &[&str] =
     &["cuda.", "hexagon.", "metal.", "nvshmem.", "ptx.", "ptx_legacy.", "s_tir.", "tirx.", "webgpu."];
 
-/// Returns the position of the data type and the result of the operator `T.name`; `None` if it does not exist.
+/// Returns the position of the data type and the result of the operator `T.name`; `None` if there is no such
+/// operator.
 pub(crate) fn find(name: &str) -> Option<(DTypePlace, ResultRule)> {
     if let Some(row) = row(name) {
         return Some((row.dtype, row.result));
@@ -32,7 +33,7 @@ pub(crate) fn printed_name(name: &str) -> &str {
     }
 }
 
-/// Returns the names that are not in a family.
+/// Returns the names outside the families.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let others = ["Select", "Cast", "Ramp", "Broadcast", "Shuffle", "Let", "min", "max", "truncmod"];
     Intrinsic::all().iter().filter(|row| is_written(row)).map(|row| row.name).chain(others)

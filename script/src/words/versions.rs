@@ -1,4 +1,4 @@
-//! Detects texts for other versions of TVM, by the spellings that changed before or after 0.27.
+//! Detects texts written for other versions of TVM, by spellings that changed before or after 0.27.
 
 use super::diagnostic::Diagnostic;
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_keyword};
@@ -6,7 +6,7 @@ use ruff_python_ast::{Expr, Keyword, Stmt};
 use ruff_text_size::Ranged;
 use std::ops::Range;
 
-/// Spellings of TVM before 0.27, and those of 0.27.
+/// Spellings before TVM 0.27, and in 0.27.
 const BEFORE: &[(&str, &str)] = &[
     ("I.GlobalVar", "a function by its name, `cls.f`"),
     ("R.Object", "R.Any"),
@@ -30,7 +30,8 @@ const BEFORE: &[(&str, &str)] = &[
     ("metadata[\"relax.expr.Constant\"]", "metadata[\"ir.GenericConst\"]"),
 ];
 
-/// Returns an error if spellings in a text show that it was written for a version of TVM other than 0.27.
+/// Returns an error if the spellings in a text show that it was written for a TVM version other than
+/// 0.27.
 pub(crate) fn of_another(text: &str, body: &[Stmt]) -> Option<Diagnostic> {
     let mut found = Spellings { text, before: Vec::new(), after: None };
     found.imports();
@@ -56,7 +57,7 @@ pub(crate) fn of_another(text: &str, body: &[Stmt]) -> Option<Diagnostic> {
 
 type Renaming = (&'static str, &'static str);
 
-/// The spellings of other versions in a text, each with its place.
+/// The spellings of other versions in a text, with their positions.
 struct Spellings<'t> {
     text: &'t str,
     before: Vec<(Range<usize>, Renaming)>,

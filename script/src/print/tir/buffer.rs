@@ -8,12 +8,12 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 impl<'b> Tir<'_, '_, 'b> {
-    /// Prints the buffer of a parameter as its annotation.
+    /// Prints the buffer of a parameter as an annotation.
     pub(super) fn buffer_param(&mut self, param: Value<'b>, bound: &mut HashSet<u32>) {
         let ty = param.ty();
         let Some(buffer) = ty.buffer().copied() else { return };
         self.push("T.Buffer((");
-        // 32-bit variables that were not introduced before are quoted at their first use.
+        // 32-bit variables that are not yet introduced are quoted at their first use.
         let (mut new, mut seen) = (Vec::new(), HashSet::new());
         for (i, id) in self.raw.list(buffer.shape_off, buffer.shape_len).iter().enumerate() {
             self.p.comma(i);
@@ -78,7 +78,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.strides(value, buffer);
         let needs_factor = self.elem_offset(value, buffer);
         if buffer.elem_offset == NONE && buffer.offset_factor != 1 {
-            // A factor alone would introduce a variable for the offset.
+            // A lone factor would introduce a variable for the offset.
             self.push(", elem_offset=");
             self.int(0, self.offset_of(buffer).2);
         }
@@ -103,7 +103,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// Returns the symbolic variable of an expression that consists of it alone, if it was not introduced before.
+    /// Returns the variable if an expression is a single symbolic variable that is not yet introduced.
     fn new_sym(&self, id: u32) -> Option<u32> {
         let sym = self.raw.prims().get(id as usize).filter(|rec| rec.op == prim::VAR)?.a;
         matches!(self.syms.get(sym as usize), Some(SymText::New)).then_some(sym)
@@ -117,7 +117,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.syms[sym as usize] = SymText::Text(format!("{name}.{part}"));
     }
 
-    /// Prints the strides. An offset that is only a new variable is written as a hint for the name of the variable.
+    /// Prints the strides. An offset that is just a new variable is written as a hint for its name.
     fn strides(&mut self, value: Value<'b>, buffer: &BufferRec) {
         if buffer.strides_len == 0 {
             return;
@@ -137,7 +137,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push(if buffer.strides_len == 1 { ",)" } else { ")" });
     }
 
-    /// Prints the offset, unless it is only a new variable, which the offset factor introduces. Returns true in
+    /// Prints the offset, unless it is just a new variable, which the offset factor introduces. Returns true in
     /// that case.
     fn elem_offset(&mut self, value: Value<'b>, buffer: &BufferRec) -> bool {
         if buffer.elem_offset == NONE {
@@ -152,8 +152,8 @@ impl<'b> Tir<'_, '_, 'b> {
         false
     }
 
-    /// Declares new symbolic variables before the buffer that mentions them, except for strides and an offset that
-    /// are only a variable, because the buffer introduces these.
+    /// Declares new symbolic variables before the buffer that mentions them, except for strides and offsets that
+    /// are just a variable, because the buffer introduces these.
     fn declare_before(&mut self, buffer: &BufferRec, depth: usize) {
         if self.syms.is_empty() {
             return;
@@ -230,7 +230,7 @@ impl<'b> Tir<'_, '_, 'b> {
         None
     }
 
-    /// Prints `T.decl_scalar`, a declared buffer of one element.
+    /// Prints `T.decl_scalar`, a declared single-element buffer.
     fn declared_scalar(&mut self, value: Value<'b>, ty: Ty<'_>, buffer: &BufferRec) {
         let _ = write!(self.p.out, "T.decl_scalar(T.{}, data=", ty.dtype());
         self.operand(value, 0, 0);
@@ -253,8 +253,8 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push(if buffer.shape_len == 1 { ",)" } else { ")" });
     }
 
-    /// Prints `x: T.int32 = 0`: a buffer of one element together with the store that follows it, unless that loads
-    /// from the buffer.
+    /// Prints `x: T.int32 = 0`: a single-element buffer together with the next store, unless the store loads from
+    /// the buffer.
     fn scalar(&mut self, value: Value<'b>, ty: Ty<'_>) -> Option<Value<'b>> {
         self.push_name(value);
         self.push(": T.");
@@ -283,7 +283,7 @@ impl<'b> Tir<'_, '_, 'b> {
     }
 
     /// Returns the offset of a buffer, with its data type if it is a number. If the offset is missing, the data
-    /// type is that of the first extent, and 64 bits without dimensions.
+    /// type is that of the first extent, or 64-bit without dimensions.
     fn offset_of(&self, buffer: &BufferRec) -> (u32, i64, DType) {
         if buffer.elem_offset == NONE {
             let first = self.raw.list(buffer.shape_off, buffer.shape_len).first();
@@ -296,14 +296,14 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// Returns true if a buffer over the data of another one is printed as its view, because it is one or cannot be
-    /// distinguished from one.
+    /// Returns true if a buffer over the data of another buffer is printed as a view, because it is a view or
+    /// cannot be distinguished from one.
     fn is_view(&self, value: Value<'b>, parent: Value<'b>, buffer: &BufferRec) -> bool {
         let (ty, of) = (value.ty(), parent.ty());
         let Some(source) = of.buffer() else { return false };
         match value.node().map(|node| node.a) {
             Some(buffer_of::VIEW) => return true,
-            // With a layout, a declaration has the layout of its own shape.
+            // With a layout, a declaration uses the layout of its own shape.
             Some(buffer_of::DECL) if ty.rec().is_some_and(|rec| rec.flags & tyflag::TILED == 0) => {}
             _ => return false,
         }
@@ -316,7 +316,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
         let (shape, other) =
             (self.raw.list(buffer.shape_off, buffer.shape_len), self.raw.list(source.shape_off, source.shape_len));
-        // Without a layout, TVM cannot read a view with another data type.
+        // Without a layout, TVM cannot read a view with a different data type.
         if ty.dtype() != of.dtype() {
             return false;
         }
@@ -351,7 +351,7 @@ impl<'b> Tir<'_, '_, 'b> {
     }
 }
 
-/// Returns the constructor of a kind of buffer, with its parenthesis.
+/// Returns the constructor of a kind of buffer, with the opening parenthesis.
 fn constructor(of: u32, ty: Ty<'_>) -> &'static str {
     match of {
         buffer_of::MATCH | buffer_of::PARAM => "T.match_buffer(",

@@ -39,7 +39,7 @@ impl<'b> Tir<'_, '_, 'b> {
     fn nested(&mut self, value: Value<'b>, node: &NodeRec, above: u8) {
         match node.kind {
             kind::ARITH => {
-                // Validation refuses unknown codes.
+                // Validation rejects unknown codes.
                 if let Some(op) = PrimOp::of_code(node.a as u16) {
                     self.arith(value, op, above);
                 }
@@ -285,7 +285,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// Prints `min + extent`, as TVM's operators compute it.
+    /// Prints `min + extent`, as computed by TVM's operators.
     pub(super) fn upper_bound(&mut self, min: Option<Value<'b>>, extent: Option<Value<'b>>) {
         let (Some(min), Some(extent)) = (min, extent) else { return };
         match (self.int_of(min), self.int_of(extent)) {
@@ -315,16 +315,16 @@ impl<'b> Tir<'_, '_, 'b> {
             && Self::is_declared_short(value)
     }
 
-    /// Returns true if the text declares a buffer of one element without its shape. TVM prints every buffer of one
-    /// element by its name alone, but can read only those for which this is true.
+    /// Returns true if a single-element buffer is declared without its shape. TVM prints every single-element
+    /// buffer by name alone, but can read only these.
     fn is_declared_short(value: Value<'_>) -> bool {
         value
             .node()
             .is_some_and(|node| node.kind == kind::BUFFER && matches!(node.a, buffer_of::DECL | buffer_of::ALLOC))
     }
 
-    /// Returns true if a view is printed by its name alone. Its layout of one element is that of a scalar or of
-    /// other bytes.
+    /// Returns true if a view is printed by name alone. Its single-element layout is that of a scalar or of other
+    /// bytes.
     fn is_scalar_view(&self, value: Value<'_>) -> bool {
         let extent = |ty: Ty<'_>| {
             let buffer = ty.buffer().filter(|buffer| buffer.shape_len == 1)?;
@@ -335,8 +335,8 @@ impl<'b> Tir<'_, '_, 'b> {
         own == Some(1) && (value.ty().dtype() != parent.ty().dtype() || self.is_scalar(parent))
     }
 
-    /// Returns true if a scalar can have this offset. A scalar that is declared over existing data can, unless it
-    /// introduces the variable of its offset.
+    /// Returns true if a scalar can have an offset. This is possible for a scalar declared over existing data,
+    /// unless it introduces the offset's variable.
     fn offset_of_scalar(&self, value: Value<'_>, offset: u32) -> bool {
         let of = value.node().filter(|node| node.kind == kind::BUFFER).map(|node| node.a);
         if offset == NONE || of.is_none() {
@@ -351,8 +351,7 @@ impl<'b> Tir<'_, '_, 'b> {
         of == Some(buffer_of::DECL) && !brought_in
     }
 
-    /// Prints `A[i, j]`, with the indices from the operand `first` on; only targets of stores are printed with
-    /// slices.
+    /// Prints `A[i, j]`, with the indices from operand `first` on; slices are printed only in targets of stores.
     pub(super) fn element(&mut self, buffer: Value<'b>, value: Value<'b>, first: usize) {
         self.push_name(buffer);
         if self.is_scalar(buffer) {
@@ -376,7 +375,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push("]");
     }
 
-    /// Returns true if TVM reads these lanes back from a slice: a number, or `T.vscale() * 4`.
+    /// Returns true if TVM reads the number of lanes back from a slice: a number, or `T.vscale() * 4`.
     fn lanes_of_slice(&self, lanes: Value<'_>, dtype: DType) -> bool {
         if self.int_of(lanes).is_some() {
             return true;
@@ -388,8 +387,8 @@ impl<'b> Tir<'_, '_, 'b> {
         scales && is_product && number.is_some_and(|(n, _)| n > 1) && dtype == DType::I32
     }
 
-    /// Prints an index. A vector with one positive constant step is a slice; TVM cannot read slices with other
-    /// steps as it prints them.
+    /// Prints an index. A vector with a positive constant step is printed as a slice; TVM cannot read back slices
+    /// with other steps.
     fn index(&mut self, index: Value<'b>) {
         let stride = index.operand(1).and_then(|stride| self.int_of(stride));
         // TVM cannot read back a slice with a negative step.
@@ -564,7 +563,7 @@ fn float(out: &mut String, value: f64) {
     }
 }
 
-/// Returns true if a call is printed as `~a`; not for constants, which would be folded.
+/// Returns true if a call is printed as `~a`; false for constants, which would be folded.
 pub(super) fn inverts_bits(value: Value<'_>) -> bool {
     let bits = |operand: &Value<'_>| {
         let ty = operand.ty();

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use taken::Taken;
 
-/// The text of a symbolic variable.
+/// The printed form of a symbolic variable.
 #[derive(Clone)]
 pub(super) enum SymText {
     /// Not introduced yet.
@@ -87,14 +87,14 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
 
     // Names.
 
-    /// Gives a node the name of another one, because both are one variable.
+    /// Gives a node the name of another node, because both are the same variable.
     pub(super) fn name_as(&mut self, value: Value<'b>, other: Value<'b>) {
         if let (Some(at), Some(other)) = (value.index(), other.index()) {
             self.names[at] = self.names[other].clone();
         }
     }
 
-    /// Gives a node its name, which is unique among those in scope.
+    /// Names a node uniquely within its scope.
     pub(super) fn name_node(&mut self, value: Value<'b>) {
         let Some(at) = value.index() else { return };
         if value.kind() == kind::LOOP_VAR
@@ -112,7 +112,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         self.taken.mark()
     }
 
-    /// Releases the names that were assigned since a mark.
+    /// Releases the names assigned since a mark.
     pub(super) fn release(&mut self, mark: usize) {
         self.taken.release(mark);
     }
@@ -266,7 +266,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         }
     }
 
-    /// Prints the parameters; the data types of shape variables determine how each is printed.
+    /// Prints the parameters; the data types of shape variables determine the form of each.
     fn params(&mut self, root: Value<'b>) {
         self.type_vars();
         let params: Vec<Value<'b>> = params_of(root).collect();
@@ -359,7 +359,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         if a.word() == b.word() {
             return true;
         }
-        // A table can contain an entry twice.
+        // A table can contain equal entries.
         if (a.word() & b.word()) & LEAF_BIT != 0 {
             return a.dim().is_some_and(|dim| b.dim() == Some(dim));
         }
@@ -372,7 +372,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
     }
 }
 
-/// Returns the parameters of a function. Facts about their shapes, besides dimensions, precede them.
+/// Returns the parameters of a function. Nodes mentioned by their shapes precede them.
 fn params_of(root: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     let children = root.region().children().filter(|value| !value.is_nested());
     children.take_while(|value| value.kind() == kind::PARAM)

@@ -9,7 +9,7 @@ use passhost_lang::ir::records::{axis, buffer_of, flag, kind, tykind};
 use passhost_lang::ir::{AttrView, DType, Value, loop_kind};
 use std::fmt::Write;
 
-/// Returns true if a node is a statement in TVM. Nodes that the printer only inserts are not.
+/// Returns true if a node is a statement in TVM. Nodes that are printed inside other statements are not.
 fn is_statement(value: Value<'_>) -> bool {
     match value.kind() {
         kind::BUFFER => {
@@ -46,14 +46,14 @@ fn ends_with_only_statement(header: Value<'_>) -> bool {
 }
 
 impl<'b> Tir<'_, '_, 'b> {
-    /// Returns the statement of a scope, if it has exactly one.
+    /// Returns the only statement of a scope, if there is exactly one.
     pub(super) fn only_statement(&self, header: Value<'b>) -> Option<Value<'b>> {
         let mut statements = header.region().children().filter(|child| is_statement(*child));
         let only = statements.next();
         if statements.next().is_none() { only } else { None }
     }
 
-    /// Prints the content of a region, with its own names.
+    /// Prints the content of a region in a new scope of names.
     pub(super) fn scope(&mut self, header: Value<'b>, depth: usize) {
         let (mark, from) = (self.mark(), self.p.out.len());
         self.children(header, depth, ends_with_only_statement(header));
@@ -76,7 +76,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// Prints one statement. Returns the statement that was printed together with it, if any.
+    /// Prints one statement. Returns the statement printed together with it, if any.
     fn statement(&mut self, value: Value<'b>, depth: usize, alone: bool) -> Option<Value<'b>> {
         match value.kind() {
             kind::FOR => self.for_(value, depth),
@@ -118,7 +118,7 @@ impl<'b> Tir<'_, '_, 'b> {
                 self.push("with T.init():\n");
                 self.scope(value, depth + 1);
             }
-            // Printed by its user, or in the head of the region around it.
+            // Printed by its user, or in the header of the enclosing region.
             kind::PARAM | kind::LOOP_VAR | kind::ITER_VAR | kind::ACCESS => {}
             _ if value.is_nested() => {}
             other => self.p.cannot(format!("a node of kind {other:#x} among the statements")),
@@ -126,7 +126,7 @@ impl<'b> Tir<'_, '_, 'b> {
         None
     }
 
-    /// Prints `x = value`; a variable that is defined here is marked as one.
+    /// Prints `x = value`; a definition is marked with `T.let`.
     fn bind(&mut self, value: Value<'b>, depth: usize) {
         self.indent(depth);
         match value.operand(1) {
@@ -173,7 +173,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push("\n");
     }
 
-    /// Prints loops. Nested loops that start at 0 are one `T.grid`.
+    /// Prints loops. Nested loops that start at 0 are printed as one `T.grid`.
     fn for_(&mut self, outer: Value<'b>, depth: usize) {
         let mut grid: Vec<(Value<'b>, Value<'b>)> = Vec::new();
         let mut next = Some(outer);
@@ -217,7 +217,7 @@ impl<'b> Tir<'_, '_, 'b> {
         grid.iter().any(|(_, var)| *var == value) || value.is_nested() && value.operands().any(|v| self.uses(v, grid))
     }
 
-    /// Prints the head of one loop: `for i in range(16)`, or another kind.
+    /// Prints the header of one loop: `for i in range(16)`, or a different kind.
     fn one_loop(&mut self, value: Value<'b>) {
         self.push("for ");
         if let Some(var) = value.region().children().next().filter(|var| var.kind() == kind::LOOP_VAR) {
@@ -308,7 +308,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// Returns true if a block iterator has exactly the range of the loop that it is bound to.
+    /// Returns true if a block iterator has the same range as the loop that it is bound to.
     fn is_remapped(&self, iter: Value<'b>) -> bool {
         let kind = iter.node().map_or(axis::OPAQUE, |node| node.a);
         let (Some(min), Some(extent), Some(value)) = (iter.operand(0), iter.operand(1), iter.operand(2)) else {
@@ -392,7 +392,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// Declares the variables that are mentioned by the accesses.
+    /// Declares the variables mentioned by the accesses.
     fn vars_before(&mut self, block: Value<'b>, of: impl Fn(&Value<'_>) -> bool, depth: usize) {
         let Some(last) = block.region().children().filter(|child| of(child)).last() else { return };
         for child in block.region().children().take_while(|child| *child != last) {
@@ -433,8 +433,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push("]");
     }
 
-    /// Prints an attribute, which applies to the scope below; if it is the only statement, the scope is not
-    /// indented.
+    /// Prints an attribute, which applies to the scope below; a lone attribute does not indent the scope.
     fn attr(&mut self, value: Value<'b>, depth: usize, alone: bool) {
         self.indent(depth);
         self.push(if alone { "T.attr(" } else { "with T.attr(" });
@@ -549,7 +548,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// Prints `bx, by = T.cta_id([4, 4])`, variables without a definition; the first variable prints all.
+    /// Prints `bx, by = T.cta_id([4, 4])`, for variables without a definition; the first variable prints all.
     fn scope_ids(&mut self, value: Value<'b>, callee: &str, depth: usize) {
         if value.attr("part").is_some() {
             return;

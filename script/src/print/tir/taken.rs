@@ -1,5 +1,4 @@
-//! Tracks the names in use in the scopes of a TIR function, and the lowest free number for a name that is used
-//! again.
+//! Tracks the names in use in the scopes of a TIR function, and the lowest free number for a repeated name.
 
 use foldhash::fast::RandomState;
 use std::borrow::Cow;
@@ -18,9 +17,9 @@ pub(super) struct Taken<'b> {
 /// The numbers of one name.
 #[derive(Default)]
 struct Numbers {
-    /// Greatest number that was looked up.
+    /// Greatest number looked up.
     known: u32,
-    /// The free numbers among those that were looked up.
+    /// The free numbers among those looked up.
     free: BTreeSet<u32>,
 }
 
@@ -30,7 +29,7 @@ impl<'b> Taken<'b> {
         self.names.insert(Cow::Borrowed(word));
     }
 
-    /// Takes a name: the hint itself if it is free, otherwise with the lowest free number.
+    /// Takes a name: the hint if it is free, otherwise the hint with the lowest free number.
     pub(super) fn fresh(&mut self, hint: Cow<'b, str>) -> Cow<'b, str> {
         let name = if self.names.contains(&hint) { Cow::Owned(self.numbered(hint)) } else { hint };
         if let Some((numbers, number)) = self.numbers_of(&name) {
@@ -41,7 +40,7 @@ impl<'b> Taken<'b> {
         name
     }
 
-    /// Returns a name with the lowest free number. Each number is looked up once, however often it is requested.
+    /// Returns a name with the lowest free number. Each number is looked up only once.
     fn numbered(&mut self, hint: Cow<'b, str>) -> String {
         let with = |number: u32| format!("{hint}_{number}");
         let numbers = self.numbers.entry(hint.clone()).or_default();
@@ -57,7 +56,7 @@ impl<'b> Taken<'b> {
         }
     }
 
-    /// Returns the numbers to which a numbered name belongs, if its number was looked up.
+    /// Returns the number set of a numbered name, if its number was looked up.
     fn numbers_of(&mut self, name: &str) -> Option<(&mut Numbers, u32)> {
         if !name.ends_with(|last: char| last.is_ascii_digit()) || self.numbers.is_empty() {
             return None;
@@ -74,7 +73,7 @@ impl<'b> Taken<'b> {
         self.log.len()
     }
 
-    /// Releases the names that were assigned since a mark.
+    /// Releases the names assigned since a mark.
     pub(super) fn release(&mut self, mark: usize) {
         for name in self.log.split_off(mark) {
             self.names.remove(&name);
@@ -89,7 +88,7 @@ impl<'b> Taken<'b> {
 mod tests {
     use super::*;
 
-    /// Finds the lowest free number by trying all.
+    /// Finds the lowest free number by trying all numbers.
     fn lowest(taken: &Taken<'_>, hint: &str) -> String {
         let mut all = std::iter::once(hint.to_string()).chain((1..).map(|number| format!("{hint}_{number}")));
         all.find(|name| !taken.names.contains(name.as_str())).expect("a free name")

@@ -78,7 +78,8 @@ impl<'a> FnReader<'a> {
         self.b.hide_inner(v, self.scalars.iter().map(|(scalar, sym)| (*scalar, sym.id)));
     }
 
-    /// Reads an If. The value of the If is the last binding of its branches, which must have the same name in both.
+    /// Reads an If. The value of the If is the last binding of its branches, which must have the same name in both
+    /// branches.
     pub(super) fn if_(&mut self, branch: &'a StmtIf) -> Read<()> {
         self.if_else(&branch.test, &branch.body, &branch.elif_else_clauses)
     }
@@ -134,7 +135,7 @@ impl<'a> FnReader<'a> {
         ty
     }
 
-    /// Returns the type of an If: that of both branches, or their common supertype.
+    /// Returns the type of an If: the type of both branches, or the common supertype.
     pub(super) fn join(&mut self, a: TypeId, b: TypeId) -> TypeId {
         if a == b || a == TypeId::NONE || b == TypeId::NONE {
             return a;
@@ -143,7 +144,7 @@ impl<'a> FnReader<'a> {
         self.b.ty(&joined)
     }
 
-    /// Reads a branch; `name` is for a result without a name.
+    /// Reads a branch; `name` is used for an unnamed result.
     pub(super) fn branch(&mut self, body: &'a [Stmt], name: &str) -> Read<TypeId> {
         self.b.begin(NodeSpec::new(kind::BRANCH), &[], None);
         self.enter();
@@ -175,7 +176,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Returns true if a value is a number, constant, shape or the like, which is not a node.
+    /// Returns true if a value is a leaf, such as a number, constant or shape, and not a node.
     fn is_leaf(&self, value: &Expr) -> bool {
         match value {
             Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) | Expr::StringLiteral(_) | Expr::Attribute(_) => true,

@@ -10,8 +10,7 @@ use ruff_python_ast::{CmpOp, Expr, ExprCall, Operator, UnaryOp};
 use std::ops::Range;
 
 impl<'a> FnReader<'a> {
-    /// Returns true if an expression consists of scalars only, which makes it a scalar instead of a call of an
-    /// operator.
+    /// Returns true if an expression consists only of scalars, and is therefore a scalar, not an operator call.
     pub(crate) fn is_scalar(&self, expr: &Expr) -> bool {
         match expr {
             Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) => true,
@@ -75,8 +74,7 @@ impl<'a> FnReader<'a> {
         self.apply("astype", &[v], vec![("dtype", dtype)], span(call))
     }
 
-    /// Checks the first operand, which decides that the operator is one of tensors. Results of calls are checked by
-    /// the operator itself.
+    /// Checks that the first operand is a tensor. Results of calls are checked by the operator itself.
     fn must_be_tensor(&self, v: V, at: &Expr) -> Read<()> {
         let ty = self.b.type_owned(self.b.type_of(v));
         if matches!(ty, Type::Tensor(_)) || at.is_call_expr() && !self.is_bound(v) {
@@ -86,7 +84,7 @@ impl<'a> FnReader<'a> {
         Err(Diagnostic::new(span(at), message).help("Python operators work on scalars or tensors"))
     }
 
-    /// Builds a call of an operator that is not named in the text.
+    /// Builds a call of an operator that is not named in the source.
     fn apply(&mut self, name: &'static str, values: &[V], attrs: Vec<(&str, Attr)>, at: Range<usize>) -> Read<V> {
         let Some((info, callee)) = self.operator_info(name) else {
             return Ok(self.kept(&format!("relax.{name}"), at, values, attrs));

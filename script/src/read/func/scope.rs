@@ -21,7 +21,7 @@ impl<'a> FnReader<'a> {
     }
 
     pub(super) fn leave_names(&mut self) {
-        // The values that named the dimensions may be inside the scope.
+        // The values that named the dimensions may be in the ended scope.
         self.named_dims.clear();
         for name in self.scopes.pop().unwrap_or_default() {
             let Some(local) = self.locals.remove(name) else { continue };
@@ -44,7 +44,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Opens a dataflow block. As in TVM, a dataflow block that directly follows another one continues it.
+    /// Opens a dataflow block. As in TVM, a dataflow block directly after a dataflow block continues it.
     pub(super) fn open_dataflow(&mut self) {
         if self.blocks.last() != Some(&Open::Dataflow) {
             self.close_block();
@@ -66,7 +66,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Gives a name to a value. As in Python, the name may have had another meaning before.
+    /// Binds a name to a value. As in Python, the name may be redefined.
     pub(super) fn define(&mut self, name: &'a str, v: V, at: Range<usize>) {
         if name == "_" {
             return;
@@ -88,7 +88,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Refuses a local function whose name is already used in the same scope, as TVM does.
+    /// Rejects a local function whose name is already used in the same scope, as in TVM.
     pub(super) fn no_local(&self, name: &str, at: Range<usize>) -> Read<()> {
         match self.locals.get(name).filter(|before| before.depth == self.scopes.len()) {
             Some(before) => Err(Diagnostic::new(at, format!("`{name}` is defined twice"))
@@ -99,7 +99,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Removes the name of a scalar, so that dimensions cannot use it any more.
+    /// Removes the name of a scalar, so that dimensions can no longer use it.
     fn forget_scalar(&mut self, name: &str, v: V) {
         if let Some(sym) = self.scalars.get(&v)
             && self.syms.get(name) == Some(sym)
@@ -155,8 +155,7 @@ impl<'a> FnReader<'a> {
         )))
     }
 
-    /// Returns true if effects are allowed here, that is, not in a dataflow block or a function that is declared
-    /// pure.
+    /// Returns true if effects are allowed here, that is, not in a dataflow block or a pure function.
     pub(crate) fn may_have_effects(&self) -> bool {
         !self.in_dataflow && self.pure.last() == Some(&false)
     }

@@ -1,4 +1,4 @@
-//! Reads several variables to the left of `=`. Each element gets its own binding, and all names are defined only after
+//! Reads several variables on the left of `=`. Each element gets its own binding, and all names are defined only after
 //! the last binding.
 
 use super::FnReader;
@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The value of a variable.
 enum Part<'a> {
     Value(&'a Expr),
-    /// An element of a tuple, or of an element of it, and so on.
+    /// A possibly nested element of a tuple.
     Element(&'a Expr, Vec<u32>),
 }
 
-/// The unpacked tuples, by their place in the text and the path within them.
+/// The unpacked tuples, by source position and path.
 type Tuples = BTreeMap<(usize, Vec<u32>), V>;
 
 const HELP: &str = "bind the value to a variable first: `both = R.split(x, 2)`, then `a, b = both`";
@@ -52,7 +52,7 @@ impl<'a> FnReader<'a> {
         Ok(())
     }
 
-    /// Reads a value, or an element of it. As in TVM, each tuple with several used elements is bound once.
+    /// Reads a value or one of its elements. As in TVM, each tuple with several used elements is bound once.
     fn element(&mut self, value: &'a Expr, path: &[u32], tuples: &mut Tuples) -> Read<V> {
         let Some((index, front)) = path.split_last() else { return self.expr(value) };
         let key = (span(value).start, front.to_vec());
@@ -68,7 +68,7 @@ impl<'a> FnReader<'a> {
         Ok(self.b.tuple_get(tuple, *index, None))
     }
 
-    /// Collects the variables of a target, each with its value.
+    /// Collects the variables of a target with their values.
     fn pair(&self, target: &'a Expr, part: Part<'a>, into: &mut Vec<(&'a ExprName, Part<'a>)>) -> Read<()> {
         let targets = match target {
             Expr::Name(name) => {
@@ -96,7 +96,7 @@ impl<'a> FnReader<'a> {
         targets.iter().zip(parts).try_for_each(|(target, part)| self.pair(target, part, into))
     }
 
-    /// Returns the values of a tuple that is written where it is unpacked.
+    /// Returns the elements of a tuple literal that is unpacked directly.
     fn written(&self, value: &'a Expr) -> Option<&'a [Expr]> {
         match value {
             Expr::Tuple(tuple) => Some(&tuple.elts),
@@ -108,7 +108,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Returns the number of fields of a tuple, or of an element of it.
+    /// Returns the number of fields of a tuple, or of one of its elements.
     fn n_fields(&self, value: &'a Expr, path: &[u32]) -> Read<u32> {
         let ty = path.iter().try_fold(self.known_type(value)?, |ty, index| element(ty, *index));
         match ty {
@@ -117,7 +117,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Returns the type of a variable, or of an element of a variable.
+    /// Returns the type of a variable, or of one of its elements.
     fn known_type(&self, value: &'a Expr) -> Read<Type> {
         let found = match value {
             Expr::Name(name) => Some(self.b.type_owned(self.b.type_of(self.lookup(name.id.as_str(), span(name))?))),

@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 impl TirReader<'_> {
-    /// Reads `a op b` by a Python operator, which converts operands to a common data type. The first `from` nodes
+    /// Reads `a op b` with a Python operator, which converts operands to a common data type. The first `from` nodes
     /// existed before `a` was read.
     ///
     /// # Errors
-    /// Fails at `at` if the operation does not take operands of these types, or they lack a common type.
+    /// Fails at `at` if the operation does not accept operands of these types, or they lack a common type.
     pub(super) fn operator(&mut self, op: PrimOp, a: E, b: E, from: u32, at: Range<usize>) -> Read<E> {
         if a.is == Is::Literal && b.is == Is::Literal {
             let known = of_numbers(op, self.constant_of(a), self.constant_of(b));
@@ -35,10 +35,10 @@ impl TirReader<'_> {
         self.operation_of(op, a, b, computes.then_some(from), &at)
     }
 
-    /// Reads `T.min(a, b)` and the like: as the operator, but on typed values.
+    /// Reads functions such as `T.min(a, b)`: like the operator, but on typed values.
     ///
     /// # Errors
-    /// Fails as [`TirReader::operator`] does.
+    /// Fails like [`TirReader::operator`].
     pub(super) fn operator_function(&mut self, op: PrimOp, a: E, b: E, from: u32, at: Range<usize>) -> Read<E> {
         if let (PrimOp::TruncDiv, Some(wrong)) = (op, [a, b].iter().find(|e| !e.dtype.is_int())) {
             let message = format!("T.truncdiv takes integers, found {}", wrong.dtype);
@@ -47,8 +47,8 @@ impl TirReader<'_> {
         self.operation_of(op, a, b, Some(from), &at)
     }
 
-    /// Builds `a op b` with operands converted to a common type. `computed` has the number of nodes before `a` if
-    /// TVM folds constants here.
+    /// Builds `a op b` with operands converted to a common type. `computed` is the number of nodes before `a` if TVM
+    /// folds constants here.
     fn operation_of(&mut self, op: PrimOp, a: E, b: E, computed: Option<u32>, at: &Range<usize>) -> Read<E> {
         let (op, a, b) = self.operands(op, a, b, at)?;
         let known = match computed {
@@ -66,7 +66,7 @@ impl TirReader<'_> {
                 return Err(Diagnostic::new(at.clone(), "`/` of two integers does not define how to round")
                     .help("use a // b to round down, or T.truncdiv(a, b) to round to zero"));
             }
-            // On vectors of two types, and on integers, these are bitwise operations.
+            // For vectors of different types, and for integers, these are bitwise operations.
             PrimOp::And | PrimOp::Or
                 if (a.dtype.lanes() != 1 || b.dtype.lanes() != 1) && (a.dtype != b.dtype || a.dtype.is_int()) =>
             {
@@ -75,7 +75,7 @@ impl TirReader<'_> {
             _ => {}
         }
         if a.dtype != b.dtype {
-            // Here, a literal takes the type of the other side, even if that type is narrow.
+            // A literal takes the type of the other side, even if that type is narrow.
             match op {
                 PrimOp::Eq
                 | PrimOp::Ne
@@ -101,7 +101,7 @@ impl TirReader<'_> {
         Ok((op, a, b))
     }
 
-    /// Folds `a op b` as TVM does while reading it; the operands have one type.
+    /// Folds `a op b` like TVM's parser; the operands have the same type.
     ///
     /// # Errors
     /// Fails at `at` for a division by zero.
@@ -153,16 +153,16 @@ impl TirReader<'_> {
         Ok(Some(known))
     }
 
-    /// Removes the nodes of this expression from `from` on, which are unused.
+    /// Removes the unused nodes of this expression, from `from` on.
     fn forget(&mut self, from: u32) {
         self.b.truncate(from);
         self.runs.retain(|(nodes, _)| nodes.start < from);
         self.sym_of.split_off(&from);
     }
 
-    /// Returns the simplified form of an extent that was read as `end - start`, as TVM has it: `n` for `n + 2 - 2`.
-    /// `from` is the number of nodes before those of the extent. An extent that is written explicitly is kept, so that
-    /// each text is read as the module that it was printed from. An extent with loads or calls is kept, too.
+    /// Returns the simplified form of an extent that was read as `end - start`, like TVM: `n` for `n + 2 - 2`. `from`
+    /// is the number of nodes before the extent. An explicitly written extent is kept, so that printed text reads back
+    /// as the same module. An extent with loads or calls is also kept.
     pub(super) fn simplified(&mut self, extent: E, from: u32, start: V) -> E {
         if extent.v.is_leaf() || self.b.with(start, |value| value.is_nested()) && start.word() >= from {
             return extent;
@@ -198,7 +198,7 @@ impl TirReader<'_> {
         done.pop().unwrap_or(extent)
     }
 
-    /// Returns the variables that nodes from this number on use, by their symbolic variables.
+    /// Returns the variables used by nodes from `from` on, by symbolic variable.
     fn variables_of(&self, from: u32) -> BTreeMap<u32, V> {
         let mut out = BTreeMap::new();
         for node in from..self.b.n_nodes() {
@@ -211,7 +211,7 @@ impl TirReader<'_> {
         out
     }
 
-    /// Returns the constant value of an operand, if it has one.
+    /// Returns the constant value of an operand, if any.
     fn constant_of(&self, e: E) -> Constant {
         let dim = self.b.with(e.v, |value| value.dim());
         match dim.as_ref().map(|dim| (dim.as_int(), crate::read::dims::float_of(dim))) {
@@ -221,17 +221,17 @@ impl TirReader<'_> {
         }
     }
 
-    /// Reads `T.Add(a, b)` and the like, which take two operands of one data type without conversion.
+    /// Reads constructors such as `T.Add(a, b)`, which take two operands of the same data type without conversion.
     ///
     /// # Errors
-    /// Fails at `at` if they have two types, or the operation does not take them.
+    /// Fails at `at` if the types differ, or the operation does not accept them.
     pub(super) fn constructor(&mut self, op: PrimOp, a: E, b: E, at: Range<usize>) -> Read<E> {
         one_of_type(a, b, &at, || operands_of(op))?;
         takes(op, &[a, b], &at)?;
         Ok(self.operation(op, a, b))
     }
 
-    /// Adds the node of an operation whose operands have one type.
+    /// Adds the node of an operation whose operands have the same type.
     pub(super) fn operation(&mut self, op: PrimOp, a: E, b: E) -> E {
         let op = match op {
             PrimOp::TruncDiv if a.dtype.is_float() => PrimOp::Div,
@@ -245,7 +245,7 @@ impl TirReader<'_> {
         self.node(NodeSpec::new(kind::ARITH).a(u32::from(op)), &[a.v, b.v], dtype)
     }
 
-    /// Converts two values to their common type, as TVM's operators do.
+    /// Converts two values to their common type, like TVM's operators.
     ///
     /// # Errors
     /// Fails at `at` if they lack a common type.
@@ -256,7 +256,7 @@ impl TirReader<'_> {
         }
     }
 
-    /// Reads `-a` as a product with minus one.
+    /// Reads `-a` as a product with -1.
     ///
     /// # Errors
     /// Fails at `at` if the type of `a` lacks negative numbers.
@@ -284,7 +284,7 @@ impl TirReader<'_> {
         Ok(self.node(NodeSpec::new(kind::ARITH).a(u32::from(PrimOp::Not)), &[a.v], dtype))
     }
 
-    /// Returns true if Python evaluates a literal as false.
+    /// Returns true if a literal is false in Python.
     pub(super) fn is_zero(&self, a: E) -> Option<bool> {
         match self.constant_of(a) {
             Constant::Int(value) if a.is == Is::Literal => Some(value == 0),
@@ -293,15 +293,15 @@ impl TirReader<'_> {
         }
     }
 
-    /// Converts two values to another data type; the later one first, because conversions at one place are in
-    /// reverse order.
+    /// Converts two values to a data type, the later value first, because conversions at the same place are in reverse
+    /// order.
     fn both(&mut self, a: E, b: E, dtype: DType) -> (E, E) {
         let b = self.converted(b, dtype);
         (self.converted(a, dtype), b)
     }
 
-    /// Converts a value to another data type: a constant is converted directly, a scalar is broadcast to each lane,
-    /// and anything else is cast.
+    /// Converts a value to a data type: a constant is converted directly, a scalar is broadcast to each lane, and
+    /// anything else is cast.
     pub(super) fn converted(&mut self, e: E, dtype: DType) -> E {
         if e.dtype == dtype || !is_number(dtype) {
             return e;
@@ -328,11 +328,11 @@ impl TirReader<'_> {
         if dtype.lanes() == 1 { e } else { self.broadcast(e, lanes(dtype)) }
     }
 
-    /// Moves conversions to their places in the text.
+    /// Moves conversions to their places in program order.
     pub(super) fn settle(&mut self) {
         let Some(from) = self.runs.iter().map(|(_, place)| *place).min() else { return };
         let moved = self.b.move_back(&std::mem::take(&mut self.runs));
-        // Only values created by this statement have moved: its bounds, and expressions in its shapes.
+        // Only values created by this statement moved: its bounds, and expressions in its shapes.
         for (start, extent) in self.loops.range_mut(from..).map(|(_, bounds)| bounds) {
             (*start, *extent) = (moved(*start), moved(*extent));
         }
@@ -345,12 +345,12 @@ impl TirReader<'_> {
         self.node(NodeSpec::new(kind::ARITH).a(u32::from(PrimOp::Cast)), &[e.v], dtype)
     }
 
-    /// Converts a literal to another data type; returns it unchanged if the type cannot represent it.
+    /// Converts a literal to a data type; returns it unchanged if the type cannot represent it.
     pub(super) fn retype(&mut self, literal: E, dtype: DType) -> E {
         self.constant(literal, dtype).unwrap_or(literal)
     }
 
-    /// Converts a constant to another data type of one lane.
+    /// Converts a constant to a scalar data type.
     fn constant(&mut self, e: E, dtype: DType) -> Option<E> {
         if dtype.lanes() != 1 || !is_number(dtype) {
             return None;
@@ -381,7 +381,7 @@ impl TirReader<'_> {
         constant.ok_or_else(|| Diagnostic::new(at.clone(), message()))
     }
 
-    /// Broadcasts a scalar to `lanes`; negative ones are multiples of `T.vscale()`.
+    /// Broadcasts a scalar to `lanes`; negative numbers are multiples of `T.vscale()`.
     fn broadcast(&mut self, e: E, lanes: i32) -> E {
         let count = if lanes > 0 { self.imm(i64::from(lanes), DType::I32) } else { self.scalable_lanes(-lanes).v };
         self.node(NodeSpec::new(kind::BROADCAST), &[e.v, count], with_lanes(e.dtype, lanes))
@@ -417,7 +417,7 @@ fn takes(op: PrimOp, operands: &[E], at: &Range<usize>) -> Read<()> {
     })
 }
 
-/// Returns the type of two operands of an equality comparison, for which only lanes are converted.
+/// Returns the common type of two operands of an equality comparison, for which only lanes are converted.
 fn one_type(op: PrimOp, a: E, b: E, at: &Range<usize>) -> Read<Option<DType>> {
     one_of_type(in_one_lane(a), in_one_lane(b), at, || operands_of(op))?;
     common(a, b, at)
@@ -427,10 +427,10 @@ fn operands_of(op: PrimOp) -> String {
     format!("operands of {}", operation_name(op))
 }
 
-/// Checks that two values that are not converted have one type.
+/// Checks that two unconverted values have the same type.
 ///
 /// # Errors
-/// Fails at `at` if they have two types.
+/// Fails at `at` if the types differ.
 pub(super) fn one_of_type(a: E, b: E, at: &Range<usize>, what: impl FnOnce() -> String) -> Read<()> {
     let (x, y) = (a.dtype, b.dtype);
     if x == y || !is_number(x) || !is_number(y) {
@@ -440,7 +440,7 @@ pub(super) fn one_of_type(a: E, b: E, at: &Range<usize>, what: impl FnOnce() -> 
         .help(format!("convert with T.Cast(\"{x}\", value), or write a number as T.{x}(1)")))
 }
 
-/// Returns the type to which two values are converted; `None` if one of them is not a number, or is unknown.
+/// Returns the type that two values are converted to; `None` if one of them is not a number, or is unknown.
 fn common(a: E, b: E, at: &Range<usize>) -> Read<Option<DType>> {
     let (x, y) = (a.dtype, b.dtype);
     if x == y || !is_number(x) || !is_number(y) {
@@ -457,7 +457,7 @@ fn common(a: E, b: E, at: &Range<usize>) -> Read<Option<DType>> {
     Ok(Some(DType::new(dtype.code(), dtype.bits(), lanes)))
 }
 
-/// Returns true if arithmetic applies to its values: integers, bools, floats.
+/// Returns true if the data type supports arithmetic: integers, bools, floats.
 pub(super) fn is_number(dtype: DType) -> bool {
     dtype.code() != DType::HANDLE.code()
 }

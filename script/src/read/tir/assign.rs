@@ -13,7 +13,7 @@ use passhost_lang::ir::{Attr, AttrsId, BufferType, DType, NodeSpec, Type, TypeId
 use ruff_python_ast::{Expr, ExprCall};
 use std::ops::Range;
 
-/// Functions for the position at which device code is executed.
+/// Functions that return the position of device code in the thread hierarchy.
 const SCOPE_IDS: &[&str] = &[
     "cluster_id",
     "cta_id",
@@ -54,8 +54,7 @@ impl<'a> TirReader<'a> {
         })
     }
 
-    /// Reads `name: T.int32 = value`, and a number that is given a name, as a buffer of one element, used by its
-    /// name.
+    /// Reads `name: T.int32 = value`, or a named number, as a single-element buffer that is used by name.
     pub(super) fn new_scalar(&mut self, name: &'a str, dtype: DType, value: Option<E>) {
         let value = value.map(|value| self.stored(value, dtype));
         let ty = BufferType { scope: "local".to_string(), tiled: true, ..BufferType::new(vec![one()], dtype) };
@@ -138,7 +137,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// Returns the facts and the kind of the buffer that a call creates without data.
+    /// Returns the facts and the kind of a buffer created by a call without data.
     fn new_buffer_facts(&self, callee: &str) -> Option<(BufferFacts, u32)> {
         let plain = BufferFacts { keywords: &["annotations"], ..BufferFacts::default() };
         let none = BufferFacts::default();
@@ -161,19 +160,19 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Returns true if a buffer has one element, to which `name = value` writes.
+    /// Returns true for a single-element buffer, which `name = value` writes to.
     fn has_one_element(&self, e: E) -> bool {
         e.is == Is::Buffer
             && matches!(self.b.type_owned(e.ty), Type::Buffer(ty) if matches!(&ty.shape[..], [one] if one.as_int() == Some(1)))
     }
 
-    /// Returns the buffer for which `name = A` is another name.
+    /// Returns the buffer that `name = A` aliases.
     fn other_name(&self, name: &str, value: &Expr) -> Option<E> {
         let buffer = self.known(value.as_name_expr()?.id.as_str()).filter(|e| e.is == Is::Buffer)?;
         self.known(name).is_none_or(|e| e.is != Is::Scalar).then_some(buffer)
     }
 
-    /// Assigns another value to an existing scalar or variable.
+    /// Assigns a new value to an existing scalar or variable.
     pub(super) fn assign_value(&mut self, name: &'a str, value: E) -> Read<()> {
         let Some(before) = self.known(name) else { return Ok(()) };
         let stored = self.stored(value, before.dtype);
@@ -188,7 +187,7 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Reads `n = T.int32()`: a free variable, or one that the signature mentions.
+    /// Reads `n = T.int32()`: a free variable, or a variable mentioned in the signature.
     fn declare(&mut self, name: &'a str, dtype: DType) -> Read<()> {
         if self.syms.get(name).is_some_and(|sym| sym.dtype == dtype) && self.known(name).is_none() {
             return Ok(());
@@ -218,9 +217,9 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Reads `tx = T.thread_id([32])` or `bx, by = T.cta_id([4, 4])`: the position at which the following code is
-    /// executed. The first variable has the extents as operands. If there are several, it stores their number, and
-    /// the others store their indices.
+    /// Reads `tx = T.thread_id([32])` or `bx, by = T.cta_id([4, 4])`: the position of the following code in the
+    /// thread hierarchy. The first variable has the extents as operands. Of several variables, the first stores
+    /// their number, and the others store their indices.
     fn scope_ids(&mut self, names: &[&'a str], callee: &str, call: &'a ExprCall) -> Read<()> {
         let usage = "tx = T.thread_id([32]), bx, by = T.cta_id([4, 4]), w = T.warp_id([4], dtype=\"uint32\")";
         accept(call, 1, &["extents", "dtype"], usage)?;
@@ -284,14 +283,14 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Sets the scope of a buffer to that of its data, whatever its declaration has.
+    /// Sets the scope of a buffer to that of its data, regardless of its declaration.
     fn scope_of_data(&mut self, buffer: &mut BufferType, data: E) {
         if let Type::Pointer { scope, .. } = self.b.type_owned(data.ty) {
             buffer.scope = if scope == "global" { String::new() } else { scope };
         }
     }
 
-    /// Reads a buffer of one element that is used by its name: allocated, or over existing data. `takes` are its
+    /// Reads a single-element buffer that is used by name: allocated, or over existing data. `takes` lists its
     /// arguments in order.
     fn scalar_buffer(&mut self, name: &'a str, call: &'a ExprCall, scope: &str, takes: &[&str]) -> Read<()> {
         let usage = "x = T.decl_scalar(T.int32, data=A.data, elem_offset=0, scope=\"global\")";
@@ -355,8 +354,8 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Refuses a buffer that does not match its region in data type or extents. A region may have more dimensions
-    /// than the buffer; the first ones must then have an extent of 1.
+    /// Rejects a buffer that does not match its region in data type or extents. A region may have more dimensions
+    /// than the buffer; the leading dimensions must then have an extent of 1.
     fn fits_region(&self, region: V, buffer: &BufferType, call: &ExprCall) -> Read<()> {
         let (dtype, extents) = self.b.with(region, |region| {
             let dtype = region.operand(0).map_or(DType::VOID, |source| source.ty().dtype());
@@ -416,7 +415,7 @@ impl<'a> TirReader<'a> {
         self.scope.text.get(span(expr)).unwrap_or("")
     }
 
-    /// Refuses statements that only a schedulable block can have.
+    /// Rejects statements that are allowed only in a schedulable block.
     pub(super) fn only_in_block(&self, call: &ExprCall) -> Read<()> {
         match self.b.around() {
             Some(kind::SBLOCK) => Ok(()),
@@ -465,7 +464,7 @@ impl<'a> TirReader<'a> {
         self.iter_var((name, span(call)), kind, (min, extent.v), value.v)
     }
 
-    /// Reads `vi, vk = T.axis.remap("SR", [i, k])`, in which each iterator has the range of its loop.
+    /// Reads `vi, vk = T.axis.remap("SR", [i, k])`, where each iterator has the range of its loop.
     fn remap(&mut self, names: &[(&'a str, Range<usize>)], call: &'a ExprCall) -> Read<()> {
         self.only_in_block(call)?;
         let [Expr::StringLiteral(kinds), loops] = &*call.arguments.args else {

@@ -21,12 +21,12 @@ const NAMES: &[&str] =
 /// Arguments without a position.
 const ONLY_KEYWORDS: &[&str] = &["buffer_type", "axis_separators"];
 
-/// Facts about a buffer outside its type.
+/// Facts about a buffer that are not in its type.
 #[derive(Clone, Copy, Default)]
 pub(super) struct BufferFacts {
     /// The scope, if the name of the call determines it.
     pub(super) scope: &'static str,
-    /// Further keywords that the call takes.
+    /// Further keywords that the call accepts.
     pub(super) keywords: &'static [&'static str],
     /// True if `byte_offset` is not one of the positional arguments.
     pub(super) without_bytes: bool,
@@ -96,8 +96,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// Returns whether a buffer is used by its name alone. Only a declaration over existing data may have an
-    /// offset.
+    /// Returns true if a buffer is used by name alone. Only a declaration over existing data may have an offset.
     pub(super) fn is_scalar(&self, buffer: &BufferType, of: Option<u32>) -> Is {
         let one = buffer.shape.len() == 1 && buffer.shape[0].as_int() == Some(1);
         let plain = buffer.strides.is_empty() && buffer.align == 64 && buffer.offset_factor == 1;
@@ -114,8 +113,8 @@ impl<'a> TirReader<'a> {
         if one && plain && buffer.tiled && offset && own { Is::Scalar } else { Is::Buffer }
     }
 
-    /// Reads the type in the arguments of `T.Buffer`, `T.alloc_buffer` and the like, without the first `skip`.
-    /// `extras` receives the expressions that the type mentions.
+    /// Reads the type in the arguments of calls such as `T.Buffer` and `T.alloc_buffer`, after the first `skip`
+    /// arguments. `extras` receives the expressions that the type mentions.
     pub(super) fn buffer_type(
         &mut self,
         call: &'a ExprCall,
@@ -155,7 +154,7 @@ impl<'a> TirReader<'a> {
             };
             for item in items {
                 buffer.strides.push(match item {
-                    // It introduces a variable.
+                    // A string introduces a variable.
                     Expr::StringLiteral(name) => Dim::Var(self.b.sym(name.value.to_str(), named)),
                     item => self.buffer_dim(item, &mut extras)?,
                 });
@@ -187,10 +186,10 @@ impl<'a> TirReader<'a> {
         match given("elem_offset") {
             Some(offset) => {
                 let offset = self.buffer_dim(offset, extras)?;
-                // `None` here means no offset, whereas a factor alone would introduce a variable for it.
+                // `None` means no offset here, whereas a lone factor would introduce a variable for it.
                 buffer.set_offset(offset);
             }
-            // A factor alone introduces a variable.
+            // A lone factor introduces a variable.
             None if given("offset_factor").is_some_and(|factor| int(factor) != Some(0)) => {
                 buffer.elem_offset = Some(Dim::Var(self.b.sym("elem_offset", variable_dtype(buffer))));
             }
@@ -243,7 +242,7 @@ impl<'a> TirReader<'a> {
         Ok(Dim::Var(self.sym_for("dim", e)))
     }
 
-    /// Reads a dimension inside a string, which defines names that are undefined so far.
+    /// Reads a dimension inside a string, which defines undefined names.
     fn quoted_dim(&mut self, text: &str, at: std::ops::Range<usize>) -> Read<Dim> {
         let wrong = |why: String| Diagnostic::new(at.clone(), format!("in the dimension in this string: {why}"));
         crate::read::guard::check(text).map_err(|inner| wrong(inner.message))?;
@@ -302,7 +301,7 @@ impl<'a> TirReader<'a> {
             Expr::BinOp(binary) => {
                 let Some(op) = binary_op(binary.op) else { return Ok(None) };
                 match self.dims_of_one_type(&binary.left, &binary.right, quoted)? {
-                    // This is done as in TVM, which folds `1 * n` while reading.
+                    // As in TVM's parser, `1 * n` is folded.
                     Some((a, b)) if is_int(&a) && is_int(&b) => Some(computed(op, a, b, span(expr))?),
                     pair => pair.map(|(a, b)| Dim::binary(op, a, b)),
                 }
@@ -353,7 +352,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// Reads an operand of a dimension. In arithmetic, a truth value is a number.
+    /// Reads an operand of a dimension. In arithmetic, a Boolean is a number.
     fn operand_dim(&mut self, expr: &Expr, quoted: bool) -> Read<Option<Dim>> {
         match truth(expr) {
             Some(value) => Ok(Some(Dim::int(value.into(), DType::I32))),
@@ -438,7 +437,7 @@ fn fitting(value: i64, dtype: DType, at: std::ops::Range<usize>) -> Read<Dim> {
     }
 }
 
-/// Returns the data type of a variable that a buffer introduces for its offset or a stride.
+/// Returns the data type of a variable introduced by a buffer for its offset or a stride.
 fn variable_dtype(buffer: &BufferType) -> DType {
     buffer.shape.first().map_or(DType::I32, Dim::dtype)
 }
@@ -467,7 +466,7 @@ fn not_a_type(expr: &Expr) -> Diagnostic {
         .help("T.int32, T.float32x4, T.handle, T.handle(\"float32\", \"global\"), T.Buffer((n, 16), \"float32\")")
 }
 
-/// Returns the value of `True`, `T.bool(True)` and the like.
+/// Returns the value of a Boolean literal such as `True` or `T.bool(True)`.
 fn truth(expr: &Expr) -> Option<bool> {
     match expr {
         Expr::BooleanLiteral(literal) => Some(literal.value),

@@ -1,4 +1,4 @@
-//! Reads TIR calls: those with special syntax, intrinsics, reducers.
+//! Reads TIR calls: calls with special syntax, intrinsics, reducers.
 
 use crate::read::arguments::{accept, accept_named, dtype_of, keyword, wide_int};
 use crate::read::ops::named_op;
@@ -98,9 +98,9 @@ impl<'a> TirReader<'a> {
         Ok(lanes)
     }
 
-    /// Reads the arguments of a call: values, buffers, regions of them, strings.
+    /// Reads the arguments of a call: values, buffers, buffer regions, strings.
     pub(super) fn args(&mut self, call: &'a ExprCall, items: &'a [Expr]) -> Read<Vec<E>> {
-        // TVM ignores `dtype="float32"` where it infers the type.
+        // TVM ignores `dtype="float32"` if it infers the type.
         let passed_over = |name: &str| name == "dtype" && !TAKES_DTYPE.iter().any(|op| is_path(&call.func, &["T", op]));
         let mut keywords = call.arguments.keywords.iter();
         if let Some(keyword) = keywords.find(|keyword| !keyword.arg.as_ref().is_some_and(|name| passed_over(name))) {
@@ -137,7 +137,7 @@ impl<'a> TirReader<'a> {
         if let Some(op) = named_op(name) {
             let from = self.b.n_nodes();
             let [a, b] = self.values(call, name)?;
-            // A name with a capital letter is a constructor in TVM, which does not convert.
+            // A capitalized name is a TVM constructor, which does not convert.
             return if name.starts_with(char::is_uppercase) {
                 self.constructor(op, a, b, span(call))
             } else {
@@ -195,7 +195,8 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Reads `T.int64(1)`, `T.float32("inf")` or `T.bool(True)`; of any other expression, it is a conversion.
+    /// Reads `T.int64(1)`, `T.float32("inf")` or `T.bool(True)`; with any other expression, it is a
+    /// conversion.
     fn immediate(&mut self, dtype: DType, value: &'a Expr) -> Read<E> {
         if let Some(v) = wide_int(value) {
             if dtype.is_float() {
@@ -426,7 +427,7 @@ impl<'a> TirReader<'a> {
         Ok(self.intrinsic(name, &args, ty, dtype))
     }
 
-    /// Returns the type of a value computed from `e`, without the facts about the value of `e` itself.
+    /// Returns the type of a value computed from `e`, without facts about the value of `e` itself.
     pub(super) fn type_of_result(&mut self, e: E) -> TypeId {
         if e.dtype.is_known() && e.dtype != DType::HANDLE { self.prim_type(e.dtype) } else { e.ty }
     }

@@ -4,8 +4,8 @@ use crate::read::tir::reader::{E, HERE, Is};
 use passhost_lang::ir::{DType, Type, TypeId, V};
 use std::cmp::Ordering;
 
-/// Returns which of two data types TVM computes in: floats take precedence over integers, and wider types over narrower
-/// types.
+/// Returns the data type of the result of two operands in TVM: floats take precedence over integers, and wider types
+/// over narrower types.
 pub(in crate::read) fn promoted(x: DType, y: DType) -> Option<DType> {
     let rank = |dtype: DType| match dtype.code() {
         2 => 6,
@@ -20,7 +20,7 @@ pub(in crate::read) fn promoted(x: DType, y: DType) -> Option<DType> {
         Ordering::Greater => Some(x),
         Ordering::Less => Some(y),
         Ordering::Equal if x.code() == y.code() => Some(if x.bits() < y.bits() { y } else { x }),
-        // Of two integer types of the same width, the unsigned type is chosen.
+        // Of two integer types of equal width, the unsigned type is chosen.
         Ordering::Equal if x.is_int() => Some(match x.bits().cmp(&y.bits()) {
             Ordering::Less => y,
             Ordering::Greater => x,
@@ -39,12 +39,12 @@ pub(in crate::read) fn scalar(dtype: DType) -> DType {
     DType::new(dtype.code(), dtype.bits(), 1)
 }
 
-/// Returns a data type with the lanes of another.
+/// Returns a data type with the lanes of another data type.
 pub(in crate::read) fn with_code(dtype: DType, lanes_of: DType) -> DType {
     DType::new(dtype.code(), dtype.bits(), lanes_of.lanes().max(1))
 }
 
-/// Returns the number of lanes; negative ones are multiples of `T.vscale()`.
+/// Returns the number of lanes; negative numbers are multiples of `T.vscale()`.
 pub(in crate::read) fn lanes(dtype: DType) -> i32 {
     i32::from(dtype.lanes() as i16)
 }
@@ -65,7 +65,7 @@ pub(in crate::read) fn void_type() -> Type {
     Type::Prim { dtype: DType::VOID, value: None }
 }
 
-/// Returns true if both are integers, and `a` has fewer bits.
+/// Returns true if both are integers and `a` has fewer bits.
 pub(in crate::read) fn is_narrower(a: DType, b: DType) -> bool {
     a.is_int() && b.is_int() && a.bits() < b.bits()
 }

@@ -18,7 +18,7 @@ use ruff_python_ast::{
 use std::ops::Range;
 
 impl<'a> TirReader<'a> {
-    /// Reads an expression with a value, which is not a buffer or a string.
+    /// Reads an expression with a value, that is, neither a buffer nor a string.
     pub(super) fn value(&mut self, expr: &'a Expr) -> Read<E> {
         if let Expr::StringLiteral(_) = expr {
             return Err(Diagnostic::new(span(expr), "expected a number, found a string"));
@@ -176,7 +176,7 @@ impl<'a> TirReader<'a> {
     fn logic(&mut self, logic: &'a ExprBoolOp, expr: &'a Expr) -> Read<E> {
         let op = if logic.op == BoolOp::And { PrimOp::And } else { PrimOp::Or };
         let from = self.b.n_nodes();
-        // The Python value of the operands so far. Once it decides the result, Python ignores further operands.
+        // The Python value of the preceding operands. Once it decides the result, Python ignores further operands.
         let decides = logic.op == BoolOp::Or;
         let (mut all, mut known): (Option<E>, Option<bool>) = (None, None);
         for (i, value) in logic.values.iter().enumerate() {
@@ -283,7 +283,7 @@ impl<'a> TirReader<'a> {
 
     /// Returns a buffer by its name.
     pub(super) fn buffer(&mut self, expr: &'a Expr) -> Read<E> {
-        // `x.source` is the buffer of a scalar that is used by its name; older texts have `x.buffer`.
+        // `x.source` is the buffer of a scalar used by name; older modules use `x.buffer`.
         let named = match expr {
             Expr::Attribute(attribute) if matches!(attribute.attr.as_str(), "source" | "buffer") => &*attribute.value,
             other => other,
@@ -328,7 +328,7 @@ impl<'a> TirReader<'a> {
         Ok(self.node(NodeSpec::new(kind::RAMP), &[base.v, stride, lanes], dtype))
     }
 
-    /// Returns the multiple of `T.vscale()` that is the extent of `lower:upper`; `None` if it is not a multiple.
+    /// Returns the extent of `lower:upper` as a multiple of `T.vscale()`; `None` if it is not a multiple.
     fn scalable_extent(&self, lower: &Expr, upper: &Expr) -> Option<i64> {
         let source = |expr: &Expr| self.scope.text.get(span(expr)).unwrap_or("");
         match upper {
@@ -358,7 +358,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// Reads `a:a + T.vscale() * 8:2`; the lanes are those that TVM computes, `T.vscale() * 4`.
+    /// Reads `a:a + T.vscale() * 8:2`; as in TVM, the number of lanes is `T.vscale() * 4`.
     fn scalable_ramp(&mut self, lower: &'a Expr, extent: i64, step: i64, at: Range<usize>) -> Read<E> {
         let lanes = extent.checked_rem(step).filter(|rest| *rest == 0).and_then(|_| i32::try_from(extent / step).ok());
         let Some(lanes) = lanes.filter(|lanes| *lanes > 0) else {
@@ -396,7 +396,7 @@ impl<'a> TirReader<'a> {
         self.bounds(lower, upper, true)
     }
 
-    /// Reads start and extent; unless `alike`, an untyped literal at the start keeps its own type.
+    /// Reads start and extent; unless `alike`, an untyped start literal keeps its own type.
     fn bounds(&mut self, lower: &'a Expr, upper: &'a Expr, alike: bool) -> Read<(E, E)> {
         let source = |expr: &Expr| self.scope.text.get(span(expr)).unwrap_or("");
         let same = source(lower) == source(upper);
@@ -490,7 +490,7 @@ impl<'a> TirReader<'a> {
         if part >= 2 && part - 2 >= strides {
             return Err(Diagnostic::new(at, format!("the buffer has {strides} strides")));
         }
-        // An offset or a stride is the buffer's number or variable, as TVM reads it, and as passes write it.
+        // An offset or stride is the buffer's number or variable, as in TVM's parser, and as written by passes.
         let dim = match self.b.type_owned(buffer.ty) {
             Type::Buffer(buffer) if part == 1 => Some(buffer.offset()),
             Type::Buffer(buffer) => buffer.strides.get(part as usize - 2).cloned(),
@@ -502,7 +502,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// Converts a dimension to the expression that its text would be.
+    /// Converts a dimension to the expression that its printed form reads as.
     pub(super) fn dim_value(&mut self, dim: &Dim) -> E {
         let Dim::Expr(expr) = dim else {
             let v = match dim {
@@ -547,7 +547,7 @@ impl<'a> TirReader<'a> {
         Ok(self.b.node(NodeSpec::new(kind::ACCESS).a(a), &ops, None))
     }
 
-    /// Returns the buffer, followed by start and extent of each range.
+    /// Returns the buffer, followed by the start and extent of each range.
     fn part_of_buffer(&mut self, subscript: &'a ExprSubscript) -> Read<Vec<V>> {
         let buffer = self.buffer(&subscript.value)?;
         let items = match &*subscript.slice {
@@ -568,7 +568,7 @@ impl<'a> TirReader<'a> {
             let (start, extent) = self.range_of(item, dim)?;
             ops.extend([start.v, extent.v]);
         }
-        // Omitted dimensions are taken as a whole.
+        // Omitted dimensions are complete.
         for dim in &ty.shape[items.len().min(rank)..] {
             let zero = self.imm(0, dim.dtype());
             ops.extend([zero, self.dim_value(dim).v]);

@@ -1,5 +1,5 @@
 //! Turns matched handles into buffers, as TVM does: `A = T.match_buffer(a, (16,), "float32")`, where `a` is a
-//! parameter, makes the parameter a buffer.
+//! parameter, turns the parameter into a buffer.
 
 use crate::read::tir::reader::{Matched, TirReader};
 use crate::words::syntax::{is_path, span};
@@ -8,7 +8,7 @@ use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
 use std::collections::HashMap;
 
 impl<'a> TirReader<'a> {
-    /// Returns the handle parameters that a statement of the function itself matches, and that are otherwise
+    /// Returns the handle parameters that are matched by a top-level statement of the function and otherwise
     /// unused.
     pub(super) fn matched_handles(&self, def: &'a StmtFunctionDef) -> HashMap<&'a str, Matched<'a>> {
         let mut found = HashMap::new();

@@ -36,7 +36,7 @@ use std::ops::Range;
 /// Greatest number of errors reported for one function.
 const MAX_FAULTS: usize = 20;
 
-/// Returns true if the decorator is that of a TIR function.
+/// Returns true for a TIR function, judging by the decorator.
 pub(super) fn is_prim_func(def: &StmtFunctionDef) -> bool {
     def.decorator_list.first().is_some_and(|decorator| {
         let path = match &decorator.expression {
@@ -47,7 +47,7 @@ pub(super) fn is_prim_func(def: &StmtFunctionDef) -> bool {
     })
 }
 
-/// Returns an unreported error, which only follows from another one.
+/// Returns an unreported error, which merely follows from an earlier error.
 pub(super) fn silent(at: Range<usize>) -> Diagnostic {
     Diagnostic::new(at, "")
 }
@@ -154,7 +154,7 @@ impl<'a> TirReader<'a> {
         Ok(private)
     }
 
-    /// Collects variables that later parameters, or the head of the body, declare, because shapes of the signature
+    /// Collects variables declared by later parameters or the head of the body, because shapes in the signature
     /// may mention them.
     fn declarations_ahead(&mut self, def: &'a StmtFunctionDef) {
         for param in &def.parameters.args {
@@ -238,7 +238,7 @@ impl<'a> TirReader<'a> {
         self.attributes(|reader| reader.attr_dict(expr))
     }
 
-    /// Reads attributes as those of Relax; the variables in a function of indices become those of this body.
+    /// Reads attributes as in Relax; the variables of an index map become variables of this body.
     fn attributes<T>(&mut self, read: impl FnOnce(&mut FnReader<'a>) -> Read<T>) -> Read<T> {
         let mut reader = FnReader::new(self.scope);
         std::mem::swap(&mut reader.b, &mut self.b);
@@ -263,7 +263,7 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Reads the statements of one scope. Errors are reported, and the remaining statements are still read.
+    /// Reads the statements of one scope. Reports errors, and continues with the remaining statements.
     pub(super) fn body(&mut self, stmts: impl IntoIterator<Item = &'a Stmt>) {
         let (mark, depth) = (self.mark(), self.b.depth());
         for stmt in stmts {
@@ -322,7 +322,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// Starts the names of a schedulable block. Returns the value to pass when the block is left.
+    /// Starts the names of a schedulable block. Returns the value to be passed when the block ends.
     pub(super) fn enter_block(&mut self) -> usize {
         std::mem::replace(&mut self.block, self.log.len())
     }

@@ -1,4 +1,4 @@
-//! Computes what Python computes before TVM reads it: numbers and truth values.
+//! Evaluates what Python evaluates before TVM reads it: numbers and Booleans.
 
 use crate::read::arguments::int;
 use ruff_python_ast::{BoolOp, CmpOp, Expr, Operator, UnaryOp};
@@ -10,8 +10,8 @@ pub(in crate::read) enum PythonNumber {
     Float(f64),
 }
 
-/// Returns the number in `2 ** 3`, `~3`, `int(3)`, `float("inf")`, `min(3, 4)`; `None` for expressions that TVM
-/// computes itself.
+/// Returns the number in `2 ** 3`, `~3`, `int(3)`, `float("inf")`, `min(3, 4)`; `None` for expressions
+/// evaluated by TVM.
 pub(in crate::read) fn python_number(expr: &Expr) -> Option<PythonNumber> {
     match expr {
         Expr::UnaryOp(unary) if unary.op == UnaryOp::Invert => {

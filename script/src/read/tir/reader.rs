@@ -1,4 +1,4 @@
-//! The state of the reader of one TIR function. Its methods are in the modules that read the parts of a function.
+//! The reader state for one TIR function. Its methods are in the modules that read the parts of a function.
 
 use crate::read::scope::Scope;
 use crate::words::diagnostic::Diagnostic;
@@ -16,11 +16,11 @@ pub(in crate::read) struct E {
     /// For a buffer, the data type of its elements.
     pub(super) dtype: DType,
     pub(super) is: Is,
-    /// Number of nodes after it was read, which is the place of its conversions.
+    /// Number of nodes after the value was read, which is the place of its conversions.
     pub(super) end: u32,
 }
 
-/// The value lacks a place; conversions are at the reader's current place.
+/// The value has no place of its own; conversions are at the reader's current place.
 pub(in crate::read) const HERE: u32 = u32::MAX;
 
 /// The kind of a named value.
@@ -28,7 +28,7 @@ pub(in crate::read) const HERE: u32 = u32::MAX;
 pub(in crate::read) enum Is {
     Value,
     Buffer,
-    /// A buffer of one element that is used by its name.
+    /// A single-element buffer that is used by name.
     Scalar,
     /// An untyped literal, which takes the type of the other operand.
     Literal,
@@ -57,19 +57,19 @@ pub(in crate::read) struct TirReader<'a> {
     pub(super) type_params: Vec<&'a str>,
     /// Name of the function, if it is not private.
     pub(super) public: Option<&'a str>,
-    /// Symbolic variables by name: those of the signature, and those that a quoted shape introduces.
+    /// Symbolic variables by name: from the signature, and introduced by quoted shapes.
     pub(super) syms: HashMap<String, Sym, RandomState>,
     /// Symbolic variables that represent nodes, by operand word.
     pub(super) sym_of: BTreeMap<u32, Sym>,
-    /// Data types of variables that the head of the body or a parameter declares, for shapes before them.
+    /// Data types of variables declared by the head of the body or by a parameter, for earlier shapes.
     pub(super) declared: HashMap<&'a str, DType, RandomState>,
-    /// True where shapes introduce variables; elsewhere they only mention existing ones.
+    /// True where shapes introduce variables; elsewhere, they only mention existing variables.
     pub(super) in_signature: bool,
     pub(super) literals: HashMap<(i64, u32), V, RandomState>,
     pub(super) prim_types: HashMap<u32, TypeId, RandomState>,
     /// Start and extent of each loop variable, by operand word.
     pub(super) loops: BTreeMap<u32, (V, V)>,
-    /// Conversions of values that were read before others: their nodes, and their place.
+    /// Conversions of values that were read before other values: their nodes, and their place.
     pub(super) runs: Vec<(Range<u32>, u32)>,
     /// True if the function consists of schedulable blocks.
     pub(super) s_tir: bool,
@@ -77,11 +77,11 @@ pub(in crate::read) struct TirReader<'a> {
     pub(super) old: bool,
     pub(super) func_attrs: Vec<(String, Attr)>,
     pub(super) root: Option<V>,
-    /// Parameters that a statement of the function turns into buffers.
+    /// Parameters that are turned into buffers by a statement of the function.
     pub(super) matched: HashMap<&'a str, Matched<'a>>,
     /// True if a block does not declare its accesses.
     pub(super) unsaid: bool,
     pub(super) faults: Vec<Diagnostic>,
-    /// Names that a faulty statement would have defined.
+    /// Names that faulty statements would have defined.
     pub(super) poisoned: Vec<&'a str>,
 }

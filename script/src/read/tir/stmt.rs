@@ -82,7 +82,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// Refuses a literal that an element of the buffer cannot represent.
+    /// Rejects a literal that an element of the buffer cannot represent.
     fn holds(&self, buffer: E, value: E, target: &ExprSubscript) -> Read<()> {
         let number = self.b.with(value.v, |value| value.dim().and_then(|dim| dim.as_int()));
         match number.filter(|_| value.is == Is::Literal && buffer.dtype.is_int() && buffer.dtype.lanes() == 1) {
@@ -220,7 +220,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// Reads `T.attr(node, "key", value)` or `T.attr({"key": value})`; opens the regions, one for each key.
+    /// Reads `T.attr(node, "key", value)` or `T.attr({"key": value})`; opens one region per key.
     fn attr(&mut self, call: &'a ExprCall) -> Read<()> {
         match &*call.arguments.args {
             [Expr::Dict(dict)] => {
@@ -244,7 +244,7 @@ impl<'a> TirReader<'a> {
                             self.is_new_thread(call, nodes[0])?;
                         }
                     }
-                    // An object that is not an expression.
+                    // The object is not an expression.
                     Some(("target" | "iter_var", _)) => entries.push(("node", self.plain_attr(node)?)),
                     _ => nodes.push(self.expr(node)?.v),
                 }
@@ -259,7 +259,7 @@ impl<'a> TirReader<'a> {
     }
 
     /// Reads `T.iter_var(i, T.Range(0, 16), "DataPar", "")`. Returns the variable, and the start and extent of its
-    /// range if it has one. The kind of the variable becomes an attribute.
+    /// range, if any. The kind of the variable becomes an attribute.
     fn iter_var_node(&mut self, call: &'a ExprCall, entries: &mut Vec<(&'static str, Attr)>) -> Read<Vec<V>> {
         let usage = "T.iter_var(i, T.Range(0, 16), \"DataPar\", \"\"), or None as the range";
         let [var, range, Expr::StringLiteral(kind_), Expr::StringLiteral(thread)] = &*call.arguments.args else {
@@ -302,7 +302,8 @@ impl<'a> TirReader<'a> {
         Ok(nodes)
     }
 
-    /// Checks that a variable may become that of a thread: it is not yet that of a loop, a block or a parameter.
+    /// Checks that a variable may become a thread variable, that is, does not already belong to a loop, block or
+    /// parameter.
     ///
     /// # Errors
     /// Fails at the variable.
@@ -323,7 +324,7 @@ impl<'a> TirReader<'a> {
         Err(Diagnostic::new(at, format!("`{name}` is {what}, and cannot be a thread as well")).help(help))
     }
 
-    /// Reads start and extent of a range that is given by start and end.
+    /// Reads the start and extent of a range given by start and end.
     fn start_and_extent(&mut self, pair: &'a [Expr]) -> Read<[V; 2]> {
         let (min, extent) = self.range(&pair[0], &pair[1])?;
         Ok([min.v, extent.v])
@@ -345,7 +346,7 @@ impl<'a> TirReader<'a> {
         let extent = self.value(extent)?;
         match tag {
             Expr::StringLiteral(tag) => {
-                // A thread without a name has a variable, too.
+                // An unnamed thread also has a variable.
                 let name = name.unwrap_or("v");
                 let attrs = self.b.attrs([("thread", Attr::Str(tag.value.to_str().to_string()))]);
                 self.b.begin(NodeSpec::new(kind::LAUNCH).attrs(attrs), &[extent.v], None);
@@ -367,7 +368,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// Creates the variable of a loop or thread. A free variable with the same name, used above, is the same.
+    /// Creates the variable of a loop or thread. A free variable with the same name, used above, is the same variable.
     fn loop_var(&mut self, name: &'a str, like: E) -> E {
         let ty = self.prim_type(like.dtype);
         let spec = NodeSpec::new(kind::LOOP_VAR).ty(ty).flags(flag::INNER);
@@ -400,7 +401,7 @@ impl<'a> TirReader<'a> {
             let value = self.value_or_text(value)?;
             return self.bind(name, Some(&subscript.slice), value);
         }
-        // `x: T.int32 = 0` is a buffer of one element, used by its name.
+        // `x: T.int32 = 0` is a single-element buffer, used by name.
         let (_, dtype) = self.value_type(annotation)?;
         if !dtype.is_known() || dtype == DType::HANDLE {
             return Err(Diagnostic::new(span(annotation), "expected `T.let[...]` or the type of a scalar"));
@@ -410,7 +411,7 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Converts a value to the data type of its destination, keeping its lanes. The result of a packed function has
+    /// Converts a value to the data type of its destination, keeping its lanes. The result of a packed function takes
     /// the requested type.
     pub(super) fn stored(&mut self, value: E, dtype: DType) -> V {
         let to = DType::new(dtype.code(), dtype.bits(), value.dtype.lanes());
@@ -457,8 +458,8 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Reads `for i, j in T.grid(16, n)` or `for i, j in T.grid(*A.shape)`: a loop for each extent, or for each
-    /// start and extent.
+    /// Reads `for i, j in T.grid(16, n)` or `for i, j in T.grid(*A.shape)`: one loop per extent, or per start and
+    /// extent.
     fn grid(&mut self, targets: &'a [Expr], call: &'a ExprCall, at: Range<usize>) -> Read<()> {
         let usage = "for i, j in T.grid(16, n), for i, j in T.grid(*A.shape)";
         let named = call.arguments.keywords.first();
@@ -565,7 +566,7 @@ impl<'a> TirReader<'a> {
         let cond = self.value(&stmt.test)?;
         self.b.begin(NodeSpec::new(kind::COND), &[cond.v], None);
         self.scope_of(&stmt.body);
-        // `elif` is an If in the `else:` branch of the previous If.
+        // An `elif` is an If in the `else:` branch of the previous If.
         let mut open = 1;
         for clause in &stmt.elif_else_clauses {
             match &clause.test {
@@ -675,7 +676,7 @@ impl<'a> TirReader<'a> {
             _ => 3,
         };
         let mut ranks: Vec<i32> = stmts.iter().map(rank).collect();
-        // A free variable stays with the statement after it.
+        // A free variable stays with the next statement.
         let mut next = 3;
         for rank in ranks.iter_mut().rev() {
             *rank = if *rank == DECLARES { next } else { *rank };

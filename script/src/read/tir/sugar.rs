@@ -1,4 +1,4 @@
-//! Reads Python and helper functions of TVM in PrimFuncs as the expressions that TVM creates from them.
+//! Reads Python functions and TVM's helper functions in PrimFuncs as the expressions that TVM creates from them.
 
 use crate::read::arguments::{accept, dtype_of, int, keyword};
 use crate::read::tir::call::same_lanes;
@@ -15,7 +15,7 @@ use ruff_python_ast::{Expr, ExprAttribute, ExprCall};
 use std::ops::Range;
 
 impl<'a> TirReader<'a> {
-    /// Reads a TVM function that builds an expression from others.
+    /// Reads a call of a TVM function that builds an expression.
     pub(super) fn helper(&mut self, name: &'a str, call: &'a ExprCall) -> Read<E> {
         match name {
             "ceildiv" => self.ceildiv(call),
@@ -188,7 +188,7 @@ impl<'a> TirReader<'a> {
         Ok(self.intrinsic("tvm_access_ptr", &[element, data, start, extent, mask], handle, DType::HANDLE))
     }
 
-    /// Returns the start of an access, in elements of this many lanes.
+    /// Returns the start of an access, in elements of `lanes` lanes.
     fn start_of(&mut self, ty: &BufferType, offset: E, lanes: i64, from: u32, at: &Range<usize>) -> Read<E> {
         let own = ty.offset();
         if lanes == 1 {
@@ -202,7 +202,7 @@ impl<'a> TirReader<'a> {
         self.operator_function(PrimOp::FloorDiv, own, lanes, from, at.clone())
     }
 
-    /// Returns the number of elements, of this many lanes, from an offset to the end.
+    /// Returns the number of elements, of `lanes` lanes, from an offset to the end.
     fn extent_of(&mut self, ty: &BufferType, offset: E, lanes: i64, from: u32, at: &Range<usize>) -> Read<E> {
         let mut extent = self.imm_of(1, DType::I32, Is::Value);
         let factors = match (ty.strides.first(), ty.shape.first()) {
@@ -251,7 +251,7 @@ impl<'a> TirReader<'a> {
         Ok(Some(ty.shape.iter().map(|dim| self.dim_value(dim)).collect()))
     }
 
-    /// Converts a Python truth value to an expression.
+    /// Converts a Python Boolean to an expression.
     pub(super) fn truth(&mut self, value: bool) -> E {
         self.imm_of(i64::from(value), DType::BOOL, Is::Value)
     }

@@ -1,4 +1,4 @@
-//! Reads `A.view(…)`: another shape or data type for the data of a buffer.
+//! Reads `A.view(…)`: a different shape or data type for the data of a buffer.
 
 use crate::read::arguments::{accept_named, dtype_of, keyword};
 use crate::read::tir::reader::{E, Is, TirReader};
@@ -47,7 +47,7 @@ impl<'a> TirReader<'a> {
         let ops: Vec<V> = std::iter::once(data).chain(extras).collect();
         let e = self.add_buffer(name, buffer, of, &ops, AttrsId::NONE);
         if one && flat && viewed.tiled {
-            // The layout is that of one element, whatever it was derived from.
+            // The layout is that of a single element, regardless of its origin.
             self.define_name(name, E { is: Is::Scalar, ..e });
         }
         Ok(())
@@ -69,7 +69,7 @@ fn inferred(viewed: &BufferType, mut dims: Vec<Dim>, call: &ExprCall) -> Read<Ve
                     "the remaining extent cannot be inferred, because other extents are not constant; write it out",
                 );
             };
-            // As wide as the widest operand.
+            // The result is as wide as the widest operand.
             let numbers = viewed.shape.iter().chain(&dims);
             let wide = numbers.map(Dim::dtype).max_by_key(|dtype| dtype.bits());
             dims[at] = Dim::int(all / others, wide.unwrap_or(DType::I32));
