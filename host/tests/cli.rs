@@ -217,7 +217,7 @@ impl Case {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_passhost"));
         command.args(args).current_dir(self.folder.path()).env_remove("PASSHOST_LOG");
-        // Caches of a test do not outlive it.
+        // The caches of a test do not outlive the test.
         command.env("XDG_CACHE_HOME", self.path("cache"));
         command
     }

@@ -47,7 +47,7 @@ fn child(functions: usize, bindings: usize) {
     );
 }
 
-/// Returns a figure of resident memory in bytes; 0 if the system does not provide it.
+/// Returns an amount of resident memory in bytes; 0 if the system does not provide it.
 fn resident(key: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));

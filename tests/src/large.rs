@@ -67,13 +67,13 @@ impl Fields {
 pub enum Kind {
     /// Independent passes.
     Passes,
-    /// Passes that each require the previous one.
+    /// Passes that each require the previous pass.
     Chain,
     /// A pass that requires all others, which each establish a property and invalidate two others.
     Contracts,
     /// Passes that each require a nonexistent pass with a similar name.
     Missing,
-    /// Composite passes that each contain the previous one.
+    /// Composite passes that each contain the previous composite pass.
     Nested,
     /// Options of one pass.
     Options,

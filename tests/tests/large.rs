@@ -41,7 +41,7 @@ fn modules_of_any_size_take_time_in_proportion() {
             assert!(many < LONGEST, "{much:?}: {many:?}");
             many.as_secs_f64() / few.as_secs_f64()
         };
-        // On a busy machine even that varies.
+        // Even this ratio varies on a busy machine.
         let found: Vec<f64> = (0..3).map(|_| ratio()).take_while(|ratio| *ratio > 20.0).collect();
         assert!(found.len() < 3, "{much:?} took {found:.1?} times as long with eight times as much");
     }

@@ -269,7 +269,7 @@ fn errors_name_what_was_meant() {
         assert!(found.message.contains(message), "{error}");
         assert_eq!(&text[found.span.clone()], place, "{error}");
     }
-    // A string in the class is a comment.
+    // A string literal in the class body is a comment.
     assert!(script::read(&with_lines("        return x\n"), engine()).is_ok());
 }
 

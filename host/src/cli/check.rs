@@ -141,7 +141,8 @@ fn wrong_pipelines(manifest: &Manifest, checker: &mut Checker<'_>) -> Vec<Error>
     manifest.pipelines.iter().filter_map(&mut wrong).collect()
 }
 
-/// Returns the errors that prevent a pass from being planned in any pipeline, except errors that are already in `said`.
+/// Returns the errors that prevent a pass from being planned in any pipeline, except errors that `said` already
+/// contains.
 fn wrong_passes(checker: Checker<'_>, said: &[Error]) -> Vec<Error> {
     // Cycles are compared by their keys, because different pipelines enter the same cycle at different passes.
     let told = |error: &PlanError| match error {

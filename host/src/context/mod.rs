@@ -37,7 +37,7 @@ pub(crate) fn not_asked_for(config: BTreeMap<String, OptionValue>) -> Values {
 /// The settings of a context, shared by all threads of a run.
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
-    /// Levels of precedence, the highest first.
+    /// Precedence levels, highest first.
     pub(crate) selections: Vec<Selection>,
     /// Names of Sequentials that selections may contain, whether they run or not.
     pub(crate) sequentials: BTreeSet<String>,

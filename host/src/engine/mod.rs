@@ -48,7 +48,7 @@ type PrintTo = Arc<dyn Fn(&str) + Send + Sync>;
 /// Decides whether a plugin may be opened.
 type Trial = Arc<dyn Fn(&Listed) -> Result<(), Error> + Send + Sync>;
 
-/// The provider of the code for names.
+/// The source of code for registered names: a plugin, or the program itself.
 #[derive(Clone)]
 enum Provider {
     Plugin(Arc<Plugin>),

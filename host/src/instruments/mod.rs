@@ -54,7 +54,7 @@ enum What {
 pub(crate) trait OfPlugin: PassInstrument {
     /// Returns true if the instrument panicked; it is then not called again.
     fn panicked(&self) -> bool;
-    /// Returns the instrument to its plugin.
+    /// Gives the instrument back to its plugin, which destroys it.
     ///
     /// # Errors
     /// If the destructor of the instrument failed.

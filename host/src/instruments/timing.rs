@@ -83,7 +83,7 @@ impl Timing {
         Timing(self.0, trace)
     }
 
-    /// Runs a function as a span. Passes in it that did not end, as in a TVM-compatible run, count as failed.
+    /// Runs a function as a span. Passes inside the span that did not end, as in a TVM-compatible run, count as failed.
     pub fn span<R>(&self, name: &str, f: impl FnOnce() -> R) -> R {
         let depth = self.0.borrow().open.len();
         self.0.borrow_mut().begin(name, false);

@@ -27,7 +27,7 @@ pub struct About<'a> {
     pub summary: Vec<Value>,
     /// The spans of the run.
     pub trace: &'a Trace,
-    /// The verdicts of the validation; empty without one.
+    /// The verdicts of the validation; empty without a validation.
     pub checked: &'a [Checked],
 }
 

@@ -139,7 +139,7 @@ impl Library {
             None if self.0.sha256.is_some() => {
                 Err(io::Error::other("its private copy cannot be opened, because /proc is missing"))
             }
-            // The system would search for a path without a folder.
+            // The system would search its own folders for a path without a folder.
             None => crate::files::from_start(&self.0.shown).canonicalize().and_then(|path| {
                 if own && crate::files::identity(&path) != self.identity() {
                     return Err(io::Error::other("its path now refers to another file"));

@@ -92,7 +92,7 @@ impl Limits {
 /// Checks that a string of a manifest can match environment variables.
 ///
 /// # Errors
-/// The reason why it cannot match any.
+/// The reason why it cannot match a variable.
 pub(crate) fn variables(pattern: &str) -> Result<(), String> {
     let name = pattern.strip_suffix('*').unwrap_or(pattern);
     let why = match name.chars().find(|c| matches!(c, '*' | '=' | '\0')) {

@@ -1,4 +1,4 @@
-//! `passes.toml`: the list of plugins, and what runs by default.
+//! `passes.toml`: the list of plugins, and the default pipeline.
 
 use super::TRIPLE;
 use super::manifest_keys::{self as keys, Key};
@@ -184,7 +184,7 @@ impl Manifest {
             }
         }
         let mut manifest = Manifest::default();
-        // Problems in an incomplete text would be guesses.
+        // In an incomplete text, further problems would be guesses.
         if errors.is_empty() {
             manifest = few_suggestions(|| reader.manifest(table.get_ref()));
         }

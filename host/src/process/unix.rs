@@ -306,7 +306,7 @@ fn die_alone(board: &Board, end: End) -> ! {
     unsafe { libc::_exit(exit::PLUGIN.into()) }
 }
 
-/// Writes the note about a signal that a worker received, for its host.
+/// Writes a note for the host about a signal that this worker received.
 #[cfg(target_os = "linux")]
 pub(super) fn write_mark(signal: c_int) {
     write(&super::ends::mark_of(signal, false, None));

@@ -136,7 +136,7 @@ fn verify_result(
 
 /// Checks only that the functions that `body` names exist with the expected types.
 fn verify_globals(name: &str, body: &Body, module: &Module) -> Result<(), Violation> {
-    // Unused leaves stay in the table, so the uses decide.
+    // Unused leaves stay in the table, so only uses count.
     let mut callees = Callees::of(body);
     for user in body.values() {
         if let Some(message) = callees.fault(user, module) {

@@ -70,7 +70,7 @@ pub fn verify_read(module: &Module, infer: &dyn Infer) -> Result<(), Violation> 
 /// Checks that the functions and attributes of a module are of permitted kinds.
 ///
 /// # Errors
-/// The first invalid one, in the order of the functions.
+/// The first invalid function or attribute, in the order of the functions.
 pub fn verify_kinds(module: &Module) -> Result<(), Violation> {
     verify_meta(module)?;
     module.functions().try_for_each(|(name, body)| verify_kind(name, body))

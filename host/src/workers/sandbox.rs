@@ -422,7 +422,7 @@ fn calls(limits: &Limits, spaces: Spaces) -> Result<(), String> {
     let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, arch).map_err(|error| error.to_string())?;
     let program: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;
-    // The second filter forbids installing further ones.
+    // The second filter forbids installing further filters.
     for program in [&unknown_calls(), &program[..]] {
         seccompiler::apply_filter(program).map_err(|error| error.to_string())?;
     }

@@ -1,4 +1,4 @@
-//! Tests of `passhost bench`: its figures, its page, and its messages if the other program is missing or has different
+//! Tests of `passhost bench`: its results, its page, and its messages if the other program is missing or has different
 //! results.
 
 use super::{Case, transcript};

@@ -82,7 +82,7 @@ fn every_end_is_reported() {
     }
 }
 
-/// Programs get the same facts as data.
+/// The JSON messages contain the same facts.
 #[test]
 fn ends_are_reported_to_programs() {
     let case = case("ends_are_reported_to_programs");

@@ -88,7 +88,7 @@ called! {
          "--instrument", "zoo.Recorder{name=b, vetoes=[late]}"],
         ["--passes", "Sequential(name=late)[zoo.First,zoo.Adds]", "--instrument",
          "zoo.Recorder{name=b, vetoes=[zoo.First]}"],
-        // Lists and options refer to it by its name.
+        // Lists and options refer to a Sequential by its name.
         ["--passes", "Sequential(name=late)[zoo.First,zoo.Adds],zoo.Second", "--disable", "late"],
         ["--passes", "Sequential(name=late,opt_level=9)[zoo.Second]", "--require", "late", "--print-before", "late"],
         ["--passes", "Sequential(name=late)[zoo.Second]", "--disable", "lato"],

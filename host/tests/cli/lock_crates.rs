@@ -77,7 +77,7 @@ fn settings_of_cargo_are_locked() {
     // Settings that do not affect the build are not locked.
     write(&case, "mine/.cargo/config.toml", "[net]\nretry = 3\n[alias]\nb = \"build\"\n[build]\njobs = 1\n");
     fine(&case, &["list", "--locked"]);
-    // Once it is locked, the content of the wrapper is locked, too.
+    // Once the wrapper is locked, its content is locked, too.
     write(&case, "mine/.cargo/config.toml", &config);
     fine(&case, &["lock"]);
     fine(&case, &["build", "--locked"]);

@@ -66,7 +66,7 @@ fn libraries_that_are_not_of_the_system_are_refused() {
         assert_eq!((code, has_run(&case)), (0, runs), "{entry}: {said}");
         refused(&case, entry);
     }
-    // A built library is treated the same.
+    // A built library is treated in the same way.
     let library = format!("debug/{}mine_links{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let library = shared_target().join(library);
     std::fs::copy(&library, case.path("libmine.so")).expect("the library");

@@ -92,7 +92,7 @@ pub(crate) const fn attr_or(name: &'static str, ty: AttrType, default: DefaultDe
     AttrDecl { name, ty, default, ..AttrDecl::EMPTY }
 }
 
-/// Makes this attribute and the ones after it keyword-only.
+/// Makes this attribute and the attributes after it keyword-only.
 pub(crate) const fn by_name(attr: AttrDecl) -> AttrDecl {
     AttrDecl { by_name: true, ..attr }
 }

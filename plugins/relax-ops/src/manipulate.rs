@@ -399,8 +399,8 @@ fn permute_dims(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, x.ndim, dims))
 }
 
-/// Returns the common data type (unknown if that of one tensor is unknown) and number of dimensions of tensors, or an
-/// error if known values differ.
+/// Returns the common data type and number of dimensions of tensors, or an error if known values differ. The data
+/// type is unknown if that of a tensor is unknown.
 fn common(items: &[TensorType]) -> Result<TensorType, InferError> {
     let Some(first) = items.first() else { return wrong("needs at least one tensor".to_string()) };
     let mut out = TensorType { shape: None, ..first.clone() };

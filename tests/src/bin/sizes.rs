@@ -134,7 +134,7 @@ fn reset_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Returns a figure about resident memory in bytes; 0 if the system does not provide the figure.
+/// Returns an amount of resident memory in bytes; 0 if the system does not provide it.
 fn resident(key: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));

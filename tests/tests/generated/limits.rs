@@ -43,7 +43,7 @@ proptest! {
             let why = first.error.as_ref().map(ToString::to_string);
             prop_assert_eq!(why, None, "{} {}: {}", pass, most, brief(&module));
             prop_assert_eq!(verify_module(&first.module, engine()), Ok(()), "{} {}", pass, most);
-            // Edits do not determine which functions a module has.
+            // Edits do not change the set of functions of a module.
             let none = report(pass, &module, |runner| limited(runner, 0)).module;
             let is_as_before = |(name, body): (&str, &Body)| module.get(name).is_some_and(|it| it.structural_eq(body));
             prop_assert!(none.functions().all(is_as_before), "{pass}: {}", brief(&module));

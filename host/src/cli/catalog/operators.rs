@@ -25,7 +25,7 @@ pub(in crate::cli) struct OpsArgs {
 /// An operator and the plugin that declares it.
 type Operator<'r> = (&'r OpInfo, OwnerId);
 
-/// Lists all operators, or explains the named one.
+/// Lists all operators, or explains the named operator.
 ///
 /// # Errors
 /// If the name matches no operator, or more than one.

@@ -53,7 +53,7 @@ pub(super) fn until(text: &str) -> Result<Until, String> {
 /// The arguments with which passhost runs the passes over a module.
 #[derive(Clone, Debug)]
 pub(super) struct Passes {
-    /// Options for both `run` and `validate`: the passes, and how they run.
+    /// Options for both `run` and `validate`: the passes and their settings.
     pub(super) words: Vec<OsString>,
     /// Options for `run` only.
     pub(super) of_run: Vec<OsString>,

@@ -21,7 +21,7 @@ struct Before {
     start: SystemTime,
 }
 
-/// The files of a crate that runs depend on.
+/// The files of a crate on which runs depend.
 pub(crate) struct ReadByRuns {
     pub(crate) files: Vec<PathBuf>,
     /// Folders in which every new file becomes a part of the crate.
@@ -206,7 +206,7 @@ impl Look<'_> {
         }
         let record = Record::read(&path).filter(|record| Path::new(&record.folder) == plugin.folder);
         let hash = self.hashes.sha256(&path).ok();
-        // Without a record, another program built it, so times decide.
+        // Without a record, another program built the library, so the times of the files decide.
         let is_recorded = record.is_some_and(|record| Some(record.library) == hash);
         Ok(Found { path, copy: None, stale: is_recorded || !plugin.is_fresh(), digests: None })
     }

@@ -58,7 +58,7 @@ pub enum Pin {
     Crate(CratePin),
 }
 
-/// The inputs that a crate was built from.
+/// The inputs from which a crate was built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CratePin {
     /// Digest of the sources, the manifests and Cargo.lock of the crate.

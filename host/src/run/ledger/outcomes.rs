@@ -141,7 +141,7 @@ impl Rest {
     /// Records that a step begins, unless outcomes of earlier passes are still to be used.
     ///
     /// # Errors
-    /// If another step should be the first one.
+    /// If another step should be the first step.
     pub(in crate::run) fn begins(&mut self, number: usize) -> Result<(), Error> {
         match self.first {
             Some(first) if !self.is_past() && first != number => {

@@ -186,7 +186,7 @@ impl Provenance {
         out
     }
 
-    /// Describes briefly where a value of a function comes from, as in `step 3, acme.Fuse: from lv, lv1`. Returns `None` for an input value
+    /// Describes briefly the origin of a value of a function, as in `step 3, acme.Fuse: from lv, lv1`. Returns `None` for an input value
     /// that still has its function and name.
     pub fn says(&self, function: &str, value: Value<'_>, body: &Body) -> Option<String> {
         let number = self.number(body, value.index()?)?;

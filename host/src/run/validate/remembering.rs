@@ -182,7 +182,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Sums all inputs, and counts its calls.
+    /// A kernel that sums all inputs, and counts its calls.
     struct Sum(Arc<AtomicUsize>);
 
     impl Kernel for Sum {

@@ -149,7 +149,7 @@ fn number(raw: &RawView<'_>, types: &[Option<PlainType>], leaf: &LeafRec) -> Opt
     let rec = raw.prims().get(leaf.val as usize).filter(|rec| rec.flags == 0)?;
     let dtype = DType(rec.dtype);
     let int = match rec.op {
-        // Unsigned 64-bit numbers are stored as negative ones.
+        // Large unsigned 64-bit numbers are stored as negative numbers.
         prim::INT if dtype != DType::U64 => Some(int(rec)),
         prim::FLOAT => None,
         _ => return None,

@@ -98,7 +98,7 @@ fn mean(sum: TeExpr, count: TeExpr, dtype: DType) -> TeExpr {
     divide(sum, count).cast(dtype)
 }
 
-/// The element counts that means are divided by.
+/// The element counts by which means are divided.
 struct Counted<'a> {
     spatial: &'a Spatial,
     sizes: &'a [i64],

@@ -1,4 +1,4 @@
-//! Passes that replace expressions by equivalent ones.
+//! Passes that replace expressions by equivalent expressions.
 
 pub mod backward_fold_scale_axis;
 pub mod combine_parallel_matmul;

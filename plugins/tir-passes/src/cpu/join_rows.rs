@@ -60,7 +60,7 @@ struct Rows<'b> {
     loops: Vec<[Value<'b>; 2]>,
     /// Buffers whose last two dimensions are rows and the elements of a row.
     buffers: Vec<(Value<'b>, [i64; 2])>,
-    /// Accesses whose last two indices are the iterators of a pair, and the sums in these indices.
+    /// Accesses whose last two indices are the iterators of a pair, each with the sums in these indices.
     accesses: ValueSet<'b>,
 }
 

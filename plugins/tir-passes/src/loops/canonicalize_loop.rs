@@ -1,4 +1,4 @@
-//! Lets each loop count from 0 in steps of 1.
+//! Makes each loop count from 0 in steps of 1.
 //!
 //! *Expects* loops whose steps are positive constants. *Keeps* loops that already count like this. *Never* changes the values
 //! that a loop iterates over, or their order.

@@ -570,7 +570,7 @@ fn forges(how: &str) {
                 }
             }
             "questions" => {
-                // Asks for the target without ever reading the answer.
+                // Requests the target without reading the answer.
                 let question = [&frame(1, 0, 1)[..], &[6]].concat();
                 while send(&question) {}
             }

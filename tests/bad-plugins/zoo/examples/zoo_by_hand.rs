@@ -227,7 +227,7 @@ extern "C" fn run_functions(
 }
 
 declare_pass! {
-    /// Fills in no result and no failure.
+    /// Reports no result and no failure.
     function pass GIVES_NOTHING = "zoo.GivesNothing" { opt_level: 0, run: same }
 }
 

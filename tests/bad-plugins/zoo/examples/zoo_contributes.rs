@@ -140,7 +140,7 @@ declare_pass! {
 }
 
 declare_pass! {
-    /// Needs functions without dataflow blocks.
+    /// Requires functions without dataflow blocks.
     pub function pass NEEDS_PLAIN_BLOCKS = "zoo.NeedsPlainBlocks" {
         opt_level: 0,
         requires: ["zoo.no_dataflow"],

@@ -342,7 +342,7 @@ declare_instrument! {
     /// Ends the process before a pass.
     pub WATCHER = "zoo.Watcher" {
         options: Watched {
-            /// The event in which it does: `run_before` or `drop`.
+            /// The event in which it ends the process: `run_before` or `drop`.
             event: String = "run_before",
         },
         new: Watcher::new,

@@ -7,7 +7,7 @@ use runtime::vm::{Value, shape_text};
 use runtime::{Limits, Tensor};
 use serde_json::json;
 
-/// Figures about the elements of a tensor.
+/// Statistics of the elements of a tensor.
 #[derive(Debug, Default, PartialEq)]
 struct Figures {
     /// Smallest, largest and mean value of the elements that are finite numbers.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// One input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Case {
-    /// Number of the input, among the inputs of the function.
+    /// Index of the input among the inputs of the function.
     pub number: usize,
     /// Seed of its values.
     pub seed: u64,

@@ -71,7 +71,7 @@ struct Entry<'b> {
 /// Walks a function in program order.
 struct Planner<'b> {
     numbers: HashMap<Vec<u64>, ExprId>,
-    /// Entry of each expression that has one.
+    /// The entry of each expression, if it has one.
     entry_of: HashMap<ExprId, usize>,
     entries: Vec<Entry<'b>>,
     scopes: Vec<Scope<'b>>,
