@@ -520,7 +520,7 @@ fn depth_is_refused_before_it_takes_the_stack() {
     thread.join().expect("it does not overflow");
 }
 
-/// Tests the property itself on a few random changes; `forge` makes arbitrarily many.
+/// Tests the property itself on a few random changes; `forge` makes any number of changes.
 #[test]
 fn whatever_verifies_reads_back_as_the_same_module() {
     let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");

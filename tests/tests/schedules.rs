@@ -19,7 +19,8 @@ use steps::{Choices, step};
 static SEED: AtomicU64 = AtomicU64::new(0);
 static ACCEPTED: AtomicUsize = AtomicUsize::new(0);
 
-/// Applies primitives to a function, chosen by its name and the seed.
+/// Applies primitives to a function. The name of the function and the seed determine the
+/// primitives.
 fn schedule(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut sch = Schedule::new(body)?;
     if !sch.finish()?.structural_eq(body) {

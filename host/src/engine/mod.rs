@@ -78,7 +78,7 @@ impl Engine {
     }
 
     /// Like [`Engine::new`], but refuses plugins that differ from the lockfile, as `--locked` does. Libraries are compared before their
-    /// metadata is read, crates before they are built. The compared bytes are the bytes that are loaded later.
+    /// metadata is read, and crates are compared before they are built. The compared bytes are the bytes that are loaded later.
     ///
     /// # Errors
     /// As for [`Engine::new`]; also if the lockfile is missing, or a plugin differs from it.

@@ -18,7 +18,7 @@ pub(super) fn text(path: &Path) -> String {
     std::fs::read_to_string(path).expect("a text")
 }
 
-/// The first run writes the lockfile, and the next one does not. Then the plugin changes.
+/// The first run writes the lockfile, and the next run does not. Then the plugin changes.
 #[test]
 fn lock_and_change() {
     let case = Case::new("lock_and_change").odd(&[OPS]);

@@ -71,7 +71,7 @@ fn fold_repeated(body: &Body, options: &Options, _: &Ctx) -> Result<Body, PassEr
     Ok(folded?)
 }
 
-/// Returns a call of one of the operators and its argument, if that is a call of the same operator.
+/// Returns a call of one of the operators and its argument, if the argument is a call of the same operator.
 fn repeated<'b>(value: Value<'b>, operators: &[String]) -> Option<(Call<'b>, Call<'b>)> {
     let outer = value.as_call()?;
     let op = outer.op().filter(|op| operators.iter().any(|known| known == op))?;

@@ -226,7 +226,7 @@ fn a_reduction_over_nothing_is_not_compared() {
     assert!(matches!(&verdict, Verdict::Different(_)), "{verdict:?}");
 }
 
-/// A function that may be removed or not, depending only on `private`.
+/// A function for which only `private` decides whether a pass may remove it.
 const UNCALLED: &str = r#"
 @I.ir_module
 class Module:

@@ -1,4 +1,4 @@
-//! The inputs of a plugin crate: its files and those of path dependencies, cargo settings, and other inputs that a build reported.
+//! The inputs of a plugin crate: its files, the files of its path dependencies, cargo settings, and other inputs that a build reported.
 
 use super::disk::Disk;
 use super::settings::{Settings, Uncovered, patched};

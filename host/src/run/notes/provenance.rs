@@ -171,7 +171,7 @@ impl Provenance {
         self.made(number).map_or(&[], |node| &self.lists[node.from.start as usize..node.from.end as usize])
     }
 
-    /// Returns the values that led to a value of the report's module: the value itself first, and each one followed by its sources.
+    /// Returns the values that led to a value of the report's module: the value itself first, and each value followed by its sources.
     pub fn chain(&self, body: &Body, at: usize) -> Vec<Link<'_>> {
         let mut seen: HashSet<u32> = HashSet::new();
         let mut work: Vec<(u32, usize)> = self.number(body, at).map(|number| (number, 0)).into_iter().collect();

@@ -28,7 +28,7 @@ pub struct Coverage {
     pub mode: Option<Mode>,
 }
 
-/// Calls that were executed in a mode other than the one in the module.
+/// Calls that were executed in a mode other than their mode in the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
     /// The mode: inference or training.

@@ -357,7 +357,8 @@ impl<'b> Planned<'b> {
         })
     }
 
-    /// Returns the regions that a loop reads and writes of buffers that are allocated outside of the loop.
+    /// Returns the regions that a loop reads and the regions that it writes, in buffers that are allocated outside of
+    /// the loop.
     fn accessed(&mut self, header: Value<'b>, scope: usize) -> [Vec<BufferRegion<'b>>; 2] {
         let Accessed { mut reads, mut writes, opaque } = self.detector.accessed_in(header);
         // Any other use counts as a read and a write of the whole buffer.

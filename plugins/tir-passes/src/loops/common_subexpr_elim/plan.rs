@@ -81,7 +81,7 @@ struct Planner<'b> {
     place: Option<Value<'b>>,
     /// Number of `let` expressions around the current position; their contents cannot be named outside.
     lets: usize,
-    /// Number of choices around the current position that may not evaluate it.
+    /// Number of choices around the current position that may leave it unevaluated.
     choices: usize,
     /// Expressions that divide by a possible zero.
     dividing: HashSet<ExprId>,
@@ -272,7 +272,7 @@ impl<'b> Planner<'b> {
         id
     }
 
-    /// Records an expression that divides integers by a possible zero, or contains one that does.
+    /// Records an expression that divides integers by a possible zero, or contains such an expression.
     fn note_division(&mut self, id: ExprId, op: Option<PrimOp>, dtype: DType, kids: &[ExprId]) {
         let divides = op.is_some_and(PrimOp::is_division) && !dtype.is_float();
         let by_zero = divides && kids.get(1).is_none_or(|by| !self.divisors.contains(by));
