@@ -18,8 +18,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Executes loop programs as native code of this machine. The results have the same bits as those of the
-/// interpreter.
+/// Executes loop programs as native code of this machine. Results are bit-identical to the interpreter's.
 #[derive(Clone)]
 pub struct Native {
     shared: Arc<Shared>,
@@ -27,11 +26,11 @@ pub struct Native {
 
 #[derive(Clone)]
 struct Shared {
-    /// True if kernels record which statements they executed.
+    /// True if kernels record executed statements.
     remembers: bool,
-    /// True if functions that take little time are interpreted.
+    /// True if short-running functions are interpreted.
     when_long: bool,
-    /// The LLVM library, which is found on first use.
+    /// The LLVM library, found on first use.
     llvm: Arc<OnceLock<Result<Arc<Llvm>, LlvmError>>>,
     cache: Cache,
     functions: Vec<usize>,
@@ -39,25 +38,25 @@ struct Shared {
     threads: Arc<Threads>,
 }
 
-/// Statistics on the code that was compiled or loaded.
+/// Statistics on compiled and loaded code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Made {
     /// Number of functions compiled.
     pub compiled: usize,
-    /// Total time of compiling.
+    /// Total compile time.
     pub compiling: Duration,
     /// Number of functions taken from the cache.
     pub cached: usize,
-    /// Total time of loading them.
+    /// Total time of loading from the cache.
     pub loading: Duration,
 }
 
 /// A textual form of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Text {
-    /// The LLVM text that passhost emits.
+    /// The LLVM IR emitted by passhost.
     Written,
-    /// The LLVM text after LLVM's own passes.
+    /// The LLVM IR after LLVM's passes.
     Optimized,
     /// Assembly of this machine.
     Assembly,
@@ -71,8 +70,7 @@ impl Native {
         native
     }
 
-    /// Creates a backend that finds the library when it is first needed. Without a library, everything is
-    /// interpreted.
+    /// Creates a backend that finds the library on first use. Without a library, everything is interpreted.
     pub fn finding(cache: Cache) -> Native {
         forks::watch();
         let (llvm, made) = Default::default();
@@ -88,23 +86,23 @@ impl Native {
         Native { shared: Arc::new(shared) }
     }
 
-    /// Returns a backend whose kernels record which statements they executed. They are slower.
+    /// Returns a backend whose kernels record the executed statements. These kernels are slower.
     #[must_use]
     pub fn remembering(&self) -> Native {
         Native { shared: Arc::new(Shared { remembers: true, ..Shared::clone(&self.shared) }) }
     }
 
-    /// Returns a backend that compiles only long-running functions, because for others compiling takes longer than
-    /// interpreting.
+    /// Returns a backend that compiles only long-running functions, because for short-running functions compilation
+    /// takes longer than interpretation.
     #[must_use]
     pub fn when_long(&self) -> Native {
         Native { shared: Arc::new(Shared { when_long: true, ..Shared::clone(&self.shared) }) }
     }
 
-    /// Returns the library, if it was found.
+    /// Returns the library.
     ///
     /// # Errors
-    /// Returns the reason why it was not found.
+    /// The reason why the library was not found.
     pub fn llvm(&self) -> Result<&Arc<Llvm>, LlvmError> {
         self.shared.llvm()
     }
@@ -114,7 +112,7 @@ impl Native {
         self.shared.llvm.get()?.as_ref().err()
     }
 
-    /// Returns the statistics so far, including clones.
+    /// Returns the current statistics, including clones.
     pub fn made(&self) -> Made {
         *self.shared.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -195,7 +193,7 @@ impl Shared {
         let start = Instant::now();
         let Emitted { text, sites, scalars } = ready.emitted(llvm, watched)?;
         let key = Cache::key(&[&llvm.identity(), &functions::names(), &text]);
-        // Entries are named by their content, so that several can be in memory at once.
+        // Entries are named by their content, so that several can be in memory at the same time.
         let name = format!("{ENTRY}_{key}");
         let text = text.replace(&format!("@{ENTRY}("), &format!("@{name}("));
         let known = self.cache.get(&key);
@@ -214,12 +212,12 @@ impl Shared {
     }
 }
 
-/// A call of less work than this is interpreted, because compiling it would take longer.
+/// A call with less work is interpreted, because compilation would take longer.
 const SHORT: u64 = 2_000_000;
-/// Total work of interpreted calls, in the same units, after which calls are compiled: about the time of compiling.
+/// Total work of interpreted calls after which calls are compiled; about the compile time.
 const SPARE: u64 = 1_000_000_000;
 
-/// Code in memory, with the sites and scalars to which its numbers refer.
+/// Code in memory, with the sites and scalars that its numbers refer to.
 struct Code {
     loaded: Arc<Loaded>,
     sites: Vec<emit::Site>,
@@ -227,7 +225,7 @@ struct Code {
 }
 
 /// A PrimFunc that is compiled on its first call. There is separate code for runs that record reads of unwritten
-/// memory and the statements that are reached.
+/// memory and executed statements.
 struct Compiled {
     shared: Arc<Shared>,
     program: Arc<Program>,
@@ -283,7 +281,7 @@ impl Kernel for Compiled {
         match ended {
             Ended::Fine(bits) => Ok(result(&self.program).map(|scalar| number(scalar, bits))),
             Ended::Fault(fault) => Err(in_function(fault)),
-            // Nothing has been written yet.
+            // No memory has been written yet.
             Ended::Site(INTERPRET, _) => self.interpreted.run(args, limits),
             Ended::Site(site, values) => {
                 let site = usize::try_from(site).ok().and_then(|site| code.sites.get(site));
@@ -302,7 +300,7 @@ impl Kernel for Compiled {
         all.find(|(text, executed)| !text.is_empty() && !executed).map(|(text, _)| text.as_str())
     }
 
-    /// Combines the records of the code and of interpreted calls.
+    /// Combines the records of compiled and interpreted calls.
     fn executed(&self) -> Vec<bool> {
         let interpreted = self.interpreted.executed();
         let own = self.marks.iter().map(|mark| mark.load(Ordering::Relaxed) != 0);
@@ -314,7 +312,7 @@ impl Kernel for Compiled {
     }
 }
 
-/// Returns the type of the result, if the program has one.
+/// Returns the result type, if the program has a result.
 fn result(program: &Program) -> Option<Scalar> {
     let mut found = None;
     each_instr(&program.body, &mut |instr| {

@@ -2,8 +2,8 @@
 //!
 //! The code in the cache is executed, so the folder and its files must belong to the user, and other users must not
 //! have write access. Each file ends with a keyed hash (HMAC-SHA256) of its name and its content. The key is a
-//! random file in the folder that only the user can read. The hash of a file that was damaged, renamed or created
-//! elsewhere does not match, and the file is replaced.
+//! random file in the folder that only the user can read. If a file was damaged, renamed or created elsewhere, its
+//! hash does not match, and it is replaced.
 
 use sha2::{Digest, Sha256};
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -18,12 +18,12 @@ const HASH: usize = 32;
 /// Maximum size of a cached file; the code of any PrimFunc is smaller.
 const LARGEST: u64 = 64 << 20;
 
-/// A folder of object code. The name of a file is the hash of its source. A file that is unreadable or damaged is
-/// replaced, and a folder that is not writable is not an error.
+/// A folder of object code. The name of a file is the hash of its source. Unreadable or damaged files are replaced;
+/// an unwritable folder is not an error.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: Option<PathBuf>,
-    /// The key, set once the folder was checked; `None` if the folder is not used.
+    /// The key, set after the folder was checked; `None` if the folder is not used.
     secret: Arc<OnceLock<Option<Secret>>>,
 }
 
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Cache {
-    /// Creates a cache in a folder, which is created when it is needed.
+    /// Creates a cache in a folder, which is created on first use.
     pub fn new(folder: impl Into<PathBuf>) -> Cache {
         Cache { folder: Some(folder.into()), secret: Arc::default() }
     }
@@ -51,7 +51,7 @@ impl Cache {
         self.folder.as_deref()
     }
 
-    /// Returns the name of the code made from texts.
+    /// Returns the name of the code generated from `texts`.
     pub(crate) fn key(texts: &[&str]) -> String {
         let mut hash = Sha256::new();
         for text in texts {
@@ -80,8 +80,8 @@ impl Cache {
         None
     }
 
-    /// Stores object code. Two processes may store the same entry at once, because files are renamed into place when
-    /// complete.
+    /// Stores object code. Processes may store the same entry concurrently, because complete files are renamed into
+    /// place.
     pub(crate) fn put(&self, key: &str, bytes: &[u8]) {
         let (Some(secret), Some(path)) = (self.secret(), self.path(key)) else { return };
         if bytes.len() as u64 + HASH as u64 > LARGEST {
@@ -122,7 +122,7 @@ impl Cache {
 }
 
 impl Secret {
-    /// Returns the key of a folder. Creates the folder and the key if they do not exist.
+    /// Returns the key of a folder. Creates the folder and the key if necessary.
     fn of(folder: &Path) -> io::Result<Secret> {
         make(folder)?;
         own(&fs::metadata(folder)?, "the folder")?;
@@ -182,12 +182,12 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
         return Err(too_large());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(data.len()).unwrap_or(0));
-    // The file may grow meanwhile.
+    // The file may grow during the read.
     file.take(LARGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// Opens a regular file; refuses links, and does not wait for pipes or devices.
+/// Opens a regular file; rejects links, and does not wait for pipes or devices.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -209,7 +209,7 @@ fn make(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Refuses files that belong to another user, or are writable by others.
+/// Rejects files that belong to another user or are writable by others.
 #[cfg(unix)]
 fn own(data: &Metadata, what: &str) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
@@ -288,7 +288,7 @@ mod tests {
         }
         fs::write(&a, &saved).expect("written");
         assert!(Cache::new(&own).get(NAMES[0]).is_some());
-        // Entries of another folder have another key. A key that other users could read counts as known to them.
+        // Entries of another folder have a different key. A key readable by other users is considered compromised.
         let (_other, other) = filled();
         fs::copy(other.join(format!("{}.o", NAMES[0])), &a).expect("a copy");
         assert_eq!(Cache::new(&own).get(NAMES[0]), None);

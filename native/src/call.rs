@@ -1,4 +1,4 @@
-//! Calls native code: the context passed to it, and the callbacks.
+//! Calls native code; defines its context and the callbacks.
 
 use crate::emit::{FILLED, Field, MOST_VALUES, OF_CALLBACK};
 use crate::threads::Threads;
@@ -16,7 +16,7 @@ pub(crate) type Entry = unsafe extern "C" fn(*mut Context) -> i32;
 /// A function that executes some iterations of a parallel loop.
 type Part = unsafe extern "C" fn(*mut Context, *mut c_void, i64, i64) -> i32;
 
-/// The context that compiled code receives. The code accesses fields by position; each field has 8 bytes.
+/// The context passed to compiled code. The code accesses fields by position; each field has 8 bytes.
 #[repr(C)]
 pub(crate) struct Context {
     storages: *const *mut u8,
@@ -70,7 +70,7 @@ type Own = BTreeMap<i64, Room>;
 
 /// The outcome of a call.
 pub(crate) enum Ended {
-    /// Success, with this result as 64 bits.
+    /// Success, with the result as 64 bits.
     Fine(i64),
     /// A fault of a callback.
     Fault(Fault),
@@ -125,8 +125,8 @@ pub(crate) fn call(
         own: &raw mut own,
         host: (&raw const host).cast(),
     };
-    // SAFETY: the code was compiled for this program. It reads and writes the storages within the sizes for which
-    // it was compiled or that the context has, and only fields of the context, and all of it outlives the call.
+    // SAFETY: the code was compiled for this program. It accesses the storages only within the sizes known at compile
+    // time or stored in the context, and otherwise only fields of the context; all of these outlive the call.
     let code = unsafe { entry(&raw mut context) };
     if context.unwritten != 0 {
         limits.note_unwritten();
@@ -142,7 +142,7 @@ pub(crate) fn call(
 impl Context {
     fn fail(&mut self, fault: Fault) {
         self.site = OF_CALLBACK;
-        // SAFETY: the host outlives the call of the code, and so this callback.
+        // SAFETY: the host outlives the call of the code, and therefore this callback.
         let host = unsafe { &*self.host };
         host.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
     }
@@ -150,7 +150,7 @@ impl Context {
 
 /// Counts work; returns 1 to end the run.
 unsafe extern "C" fn work(context: *mut Context, units: i64) -> i32 {
-    // SAFETY: the code passes the context that it received, which nothing else uses meanwhile.
+    // SAFETY: the code passes the context that it received, which is not used elsewhere meanwhile.
     let (context, host) = unsafe { (&mut *context, &*(*context).host) };
     match host.limits.work(units.max(0) as u64) {
         Ok(()) => 0,
@@ -163,7 +163,7 @@ unsafe extern "C" fn work(context: *mut Context, units: i64) -> i32 {
 
 /// Allocates memory for a storage, or returns its existing memory; returns null to end the run.
 unsafe extern "C" fn allocate(context: *mut Context, storage: i64, bytes: i64, how: i32) -> *mut u8 {
-    // SAFETY: as in `work`; the memory that the code allocates belongs to its thread only.
+    // SAFETY: as in `work`; memory allocated by the code belongs to its thread alone.
     let (context, host, own) = unsafe { (&mut *context, &*(*context).host, &mut *(*context).own) };
     let bytes = bytes.max(0) as u64;
     let byte = if how & 1 == 0 { context.fresh as u8 } else { context.fresh as u8 & 1 };
@@ -186,10 +186,10 @@ unsafe extern "C" fn allocate(context: *mut Context, storage: i64, bytes: i64, h
     room.words_mut().as_mut_ptr().cast()
 }
 
-/// A pointer shared by threads: each thread uses a different part of its target, or all threads only read it.
+/// A pointer shared by threads: each thread uses a different part of the target, or all threads only read it.
 struct Shared<T>(*mut T);
 
-// SAFETY: the analysis of the loop has proven that its parts are independent.
+// SAFETY: the analysis of the loop proved its parts independent.
 unsafe impl<T> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Shared<T> {}
@@ -200,9 +200,9 @@ impl<T> Shared<T> {
     }
 }
 
-/// Calls a function for all iterations of a loop, in several threads; returns 1 to end the run.
+/// Calls a function for all iterations of a loop, on several threads; returns 1 to end the run.
 unsafe extern "C" fn parallel(context: *mut Context, part: Part, frame: *mut c_void, extent: i64) -> i32 {
-    // SAFETY: the host outlives the call of the code, and so this callback.
+    // SAFETY: the host outlives the call of the code, and therefore this callback.
     let threads = unsafe { (*(*context).host).threads };
     let (shared, frame) = (Shared(context), Shared(frame));
     let failed = threads.share(usize::try_from(extent).unwrap_or(0), |next| {
@@ -211,8 +211,8 @@ unsafe extern "C" fn parallel(context: *mut Context, part: Part, frame: *mut c_v
         let mut local = unsafe { std::ptr::read(shared.get()) };
         (local.values, local.own) = (values.as_mut_ptr(), &raw mut own);
         while let Some((first, end)) = next() {
-            // SAFETY: the function was compiled with the code that calls this; its iterations are independent of each
-            // other.
+            // SAFETY: the function was compiled together with the calling code; its iterations are independent of
+            // each other.
             let code = unsafe { part(&raw mut local, frame.get(), first as i64, end as i64) };
             if code != 0 {
                 return Some((local.site, local.n_values, values));
@@ -221,7 +221,7 @@ unsafe extern "C" fn parallel(context: *mut Context, part: Part, frame: *mut c_v
         None
     });
     let Some((site, n_values, values)) = failed else { return 0 };
-    // SAFETY: the threads are done, so only the caller uses the context; its values have room for all.
+    // SAFETY: the threads are done, so only the caller uses the context; there is room for all values.
     unsafe {
         ((*context).site, (*context).n_values) = (site, n_values);
         std::ptr::copy_nonoverlapping(values.as_ptr(), (*context).values, MOST_VALUES);

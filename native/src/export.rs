@@ -1,4 +1,4 @@
-//! Compiles PrimFuncs to object code that other programs load.
+//! Compiles PrimFuncs to object code for other programs.
 
 use crate::backend::{Native, Ready};
 use crate::emit::{self, Exported};
@@ -25,7 +25,7 @@ pub enum ExportError {
     Llvm(#[from] LlvmError),
 }
 
-/// PrimFuncs as an object file to link, and the header by which C calls them.
+/// PrimFuncs as an object file, and the C header for their functions.
 #[derive(Debug)]
 pub struct Library {
     /// Object code of this machine.
@@ -35,8 +35,8 @@ pub struct Library {
 }
 
 impl Native {
-    /// Compiles PrimFuncs to object code, by their names. The code does not depend on passhost: it calls C
-    /// functions such as `aligned_alloc` and `free`, and runs in one thread.
+    /// Compiles named PrimFuncs to object code. The code does not depend on passhost: it calls C functions
+    /// such as `aligned_alloc` and `free`, and is single-threaded.
     ///
     /// # Errors
     /// Fails if the LLVM library is missing, or other programs cannot call one of the PrimFuncs.

@@ -1,21 +1,21 @@
-//! Float functions that native code calls. The interpreter calls the same functions, so the bits are the same.
+//! Float functions that native code calls. The interpreter calls the same functions, so results are bit-identical.
 
 use passhost_lang::{each_function_of_one, each_function_of_two};
 use runtime::math;
 use runtime::program::{Binary, Math};
 
-/// Returns the index in the table of a function of one number.
+/// Returns the table index of a unary function.
 pub(crate) fn of_one(math: Math) -> usize {
     Math::ALL.iter().position(|one| *one == math).unwrap_or_default()
 }
 
-/// Returns the index in the table of an operation on two numbers, if native code calls it. These operations follow the
-/// functions of one number.
+/// Returns the table index of a binary operation, if native code calls it. Binary operations follow the unary
+/// functions.
 pub(crate) fn of_two(op: Binary) -> Option<usize> {
     Binary::CALLED.iter().position(|one| *one == op).map(|at| Math::ALL.len() + at)
 }
 
-/// Returns the index of `a * b + c`, the last function in the table and the only one of three numbers.
+/// Returns the index of `a * b + c`, the last function in the table and the only ternary one.
 pub(crate) fn mul_add() -> usize {
     Math::ALL.len() + Binary::CALLED.len()
 }
@@ -47,7 +47,7 @@ pub(crate) fn table() -> Vec<usize> {
     one.chain(two).chain(mul_add).collect()
 }
 
-/// Defines the address of each function of one number, with the C calling convention.
+/// Defines the address of each unary function, with the C calling convention.
 macro_rules! of_one_number {
     ($name:ident $of:ident $number:ident $($case:ident)*) => {
         fn $name(math: Math) -> usize {
@@ -63,7 +63,7 @@ macro_rules! of_one_number {
     };
 }
 
-/// Defines the address of each function of two numbers.
+/// Defines the address of each binary function.
 macro_rules! of_two_numbers {
     ($name:ident $of:ident $number:ident $($case:ident)*) => {
         fn $name(op: Binary) -> usize {

@@ -4,7 +4,7 @@ use crate::emit::{Exported, shape_text};
 use runtime::program::{Param, ParamKind};
 use std::fmt::Write;
 
-/// The beginning of all headers.
+/// The start of every header.
 const HEAD: &str = "\
 /* Functions that passhost compiled from PrimFuncs.
  *
@@ -58,8 +58,8 @@ pub(crate) fn header(functions: &[Exported]) -> String {
     out + END
 }
 
-/// Writes a line about a parameter. The name of the PrimFunc is in a comment, because Python names may have letters
-/// that C does not allow.
+/// Writes a line about a parameter. The name of the PrimFunc is in a comment, because Python names may contain
+/// letters that C does not allow.
 fn describe(of: &Exported, param: &Param, out: &mut String) {
     let _ = match &param.kind {
         ParamKind::Tensor(tensor) => {

@@ -1,21 +1,21 @@
-//! Native code for loop programs, with exactly the interpreter's bits.
+//! Native code for loop programs, bit-identical to the interpreter.
 //!
-//! [`Native`] is a [`Backend`](runtime::Backend). It writes a loop program as LLVM text, which an [`Llvm`] library,
-//! found at run time, compiles for this machine. Without such a library, everything is interpreted, as are programs
-//! that cannot be compiled.
+//! [`Native`] is a [`Backend`](runtime::Backend). It emits a loop program as LLVM IR, which an [`Llvm`] library,
+//! found at run time, compiles for this machine. Without a library, everything is interpreted, as are programs that
+//! cannot be compiled.
 //!
 //! | module | what |
 //! |---|---|
-//! | `emit` | lowering loop programs to LLVM text |
+//! | `emit` | lowering loop programs to LLVM IR |
 //! | `llvm` | the library: finding it, compiling, loading |
 //! | `call` | calls of the code, and its callbacks |
 //! | `threads` | loops over threads |
 //! | `forks` | forks of the process |
-//! | `functions` | float functions that the code calls |
+//! | `functions` | float functions called by the code |
 //! | `pad` | padding rows of private memory to whole vectors |
 //! | `cache` | object code on disk |
 //! | `backend` | the kernels |
-//! | `header`, `export` | code that other programs load, and its C header |
+//! | `header`, `export` | code for other programs, and its C header |
 //! | `link` | linking object code to a shared library |
 
 mod backend;

@@ -1,4 +1,4 @@
-//! Links object code to a shared library, with a linker of the machine.
+//! Links object code to a shared library, with a linker found on the machine.
 
 use crate::llvm::sysroot;
 use std::ffi::OsString;
@@ -7,11 +7,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The reason why a shared library cannot be made.
+/// The reason why a shared library cannot be linked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// The shared libraries of this system have an unsupported format.
+    /// The shared library format of this system is unsupported.
     #[error("shared libraries can only be built on Linux, macOS and other Unix systems")]
     System,
     /// No linker was found.

@@ -1,7 +1,7 @@
-//! Pads the rows of memory that a program allocates to whole vectors.
+//! Pads the rows of allocated memory to whole vectors.
 //!
-//! A tile of 8 rows of 13 elements becomes one of 8 rows of 16. Then no two rows share a vector, so LLVM can keep
-//! each row in a register.
+//! For example, a tile of 8 rows of 13 elements becomes 8 rows of 16 elements. Rows then do not share vectors, so
+//! LLVM can keep each row in a register.
 
 use runtime::program::{Access, Affine, Instr, Program, each_instr, each_instr_mut};
 
@@ -10,7 +10,7 @@ const ROW: i64 = 16;
 /// Maximum size of padded memory, in elements.
 const MOST: i64 = 4096;
 
-/// Pads the rows of small storages that only one buffer uses.
+/// Pads the rows of small storages used by only one buffer.
 pub(crate) fn pad(program: &mut Program) {
     for storage in 0..program.storages.len() as u32 {
         if let Some((buffer, strides, elements)) = padded(program, storage) {

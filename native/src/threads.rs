@@ -1,5 +1,5 @@
-//! Runs loops in threads. The caller executes a share of each loop. The other threads keep polling for work for a
-//! while, because waking one up takes longer than many loops do.
+//! Runs loops on threads. The caller executes a share of each loop. The other threads keep polling for work for a
+//! while, because waking a thread takes longer than many loops.
 
 use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 use std::cell::Cell;
@@ -14,14 +14,14 @@ pub(crate) struct Threads {
     most: usize,
     /// Number of threads that poll for work or will do so soon.
     looking: AtomicUsize,
-    /// Number of loops so far.
+    /// Number of started loops.
     loops: AtomicU64,
-    /// The pool for callers outside of any pool.
+    /// The pool for callers outside any pool.
     beside: Beside,
 }
 
-/// The pool for callers outside of any pool. It has one thread fewer than rayon, because the caller works, too. The
-/// threads are started on first use. A forked process inherits none, and starts them again.
+/// The pool for callers outside any pool. It has one thread fewer than rayon, because the caller also works. Threads
+/// are started on first use. A forked process does not inherit them, and starts its own.
 #[derive(Debug, Default)]
 struct Beside(Mutex<Option<(u32, Option<Arc<ThreadPool>>)>>);
 
@@ -30,7 +30,7 @@ impl Beside {
     /// `looking` counts threads of this process.
     fn get(&self, looking: &AtomicUsize) -> Option<Arc<ThreadPool>> {
         let process = std::process::id();
-        // A thread that did not survive a fork may hold the lock for ever.
+        // A thread lost in a fork may hold the lock for ever.
         let mut known = match self.0.try_lock() {
             Ok(known) => known,
             Err(TryLockError::Poisoned(known)) => known.into_inner(),
@@ -54,7 +54,7 @@ impl Beside {
 
 /// The threads that help the current thread.
 enum Helpers {
-    /// The threads of the pool for callers outside of any pool.
+    /// The threads of the pool for callers outside any pool.
     Own,
     Beside(Arc<ThreadPool>),
 }
@@ -87,7 +87,7 @@ thread_local! {
 
 impl Default for Threads {
     fn default() -> Threads {
-        // Determining the number means reading files, so it is stored.
+        // Determining the number reads files, so it is cached.
         let most = std::thread::available_parallelism().map_or(1, usize::from) - 1;
         Threads { most, looking: AtomicUsize::new(0), loops: AtomicU64::new(0), beside: Beside::default() }
     }
@@ -103,11 +103,10 @@ impl Threads {
         beside.map_or((1, Helpers::Own), |pool| (pool.current_num_threads() + 1, Helpers::Beside(pool)))
     }
 
-    /// Executes a loop. `work` is called once in each thread, with a function that returns the next range of
-    /// iterations, as the first iteration and the end. If a call returns something, the other threads stop, and one of
-    /// the results is returned.
+    /// Executes a loop. `work` is called once per thread, with a function that returns the next range of iterations
+    /// (first and end). If a call returns a result, the other threads stop, and one of the results is returned.
     ///
-    /// Each thread starts with the same part every time, so that the data it wrote before is in its caches.
+    /// Each thread starts with the same part every time, so that the data that it wrote earlier is in its caches.
     pub(crate) fn share<T: Send>(
         self: &Arc<Self>,
         extent: usize,
@@ -145,8 +144,8 @@ impl Threads {
                     });
                     share(0);
                     look_until(|| ended.load(Ordering::Acquire) == threads - 1);
-                    // The pool counts a job as done a moment later; until then, the thread would sleep at the end of
-                    // the scope.
+                    // The pool marks a job as done slightly later; without the delay, the thread would sleep at the
+                    // end of the scope.
                     (0..32).for_each(|_| std::hint::spin_loop());
                 });
             }),
@@ -167,8 +166,8 @@ impl Threads {
         IS_BUSY.set(before);
     }
 
-    /// Executes available work until no loop has been submitted for a while. Returns at once if the thread is already
-    /// in a loop or polling.
+    /// Executes available work until no loop has been submitted for a while. Returns immediately if the thread is
+    /// already in a loop or polling.
     fn look(&self) {
         if !IS_BUSY.replace(true) {
             self.look_for_a_while();
@@ -204,7 +203,7 @@ fn look_until(is_so: impl Fn() -> bool) {
 mod tests {
     use super::*;
 
-    /// Executes a loop, and returns how often each iteration was executed.
+    /// Executes a loop, and returns the number of executions of each iteration.
     fn counts(threads: &Arc<Threads>, extent: usize) -> Vec<usize> {
         let counts: Vec<AtomicUsize> = (0..extent).map(|_| AtomicUsize::new(0)).collect();
         let none = threads.share(extent, |next| {

@@ -1,4 +1,4 @@
-//! Tests that native code computes the same bits as the interpreter, on generated functions and on functions read from
+//! Tests that native code computes the same bits as the interpreter, for generated functions and for functions in
 //! files.
 
 #[path = "../../runtime/tests/naive/generate.rs"]
@@ -18,7 +18,7 @@ fn body_of(text: &str) -> Body {
     module.get("f").expect("a function").clone()
 }
 
-/// Returns the library of `rustc`, or one of the system.
+/// Returns the library of `rustc` or of the system.
 fn llvm() -> Arc<Llvm> {
     Llvm::find().expect("rustc contains an LLVM library")
 }
@@ -30,7 +30,7 @@ fn run(backend: &dyn Backend, body: &Body, mut tensors: Vec<Tensor>, fresh: u8) 
     Ok((tensors, limits.take_unwritten()))
 }
 
-/// Fills the tensors that a program overwrites completely with `byte`; the others are unchanged.
+/// Fills the tensors that a program overwrites completely with `byte`; other tensors are unchanged.
 fn filled(known: &Proven, mut tensors: Vec<Tensor>, byte: u8) -> Vec<Tensor> {
     for (param, tensor) in tensors.iter_mut().enumerate() {
         if known.writes_all(param) {
@@ -125,7 +125,7 @@ for k in range(4):
     }
 }
 
-/// Threads have small stacks, so buffers that do not fit are allocated on the heap.
+/// Threads have small stacks, so large buffers are allocated on the heap.
 #[test]
 fn many_small_buffers() {
     let n = 80;
@@ -140,7 +140,7 @@ fn many_small_buffers() {
     agrees(&function(params, &body), &tensors);
 }
 
-/// Checks that a function of `A` and `C` reads memory that it did not write, and that both backends report this.
+/// Checks that a function of `A` and `C` reads unwritten memory, and that both backends report this.
 fn reads_unwritten(lines: &str) {
     let text = function("A: T.Buffer((4,), \"float32\"), C: T.Buffer((4,), \"float32\")", lines);
     let (body, native) = (body_of(&text), Native::new(llvm(), Cache::none()));
@@ -155,8 +155,8 @@ fn reads_unwritten(lines: &str) {
     }
 }
 
-/// Checks that both backends leave the same bits in the tensors of a function, also when native code is watched. If so,
-/// native code must also have reached the same statements.
+/// Checks that both backends leave the same bits in the tensors of a function, even if native code is watched. Watched
+/// native code must also execute the same statements.
 fn agrees(text: &str, inputs: &[Tensor]) -> Vec<Tensor> {
     let (body, native) = (body_of(text), Native::new(llvm(), Cache::none()));
     let all: [&dyn Backend; 3] = [&Interpreter, &native, &native.remembering()];
@@ -186,8 +186,8 @@ fn random(dtype: DType, shape: &[i64], seed: u64) -> Tensor {
     Tensor::random(dtype, shape, seed, &Limits::unlimited()).expect("a tensor")
 }
 
-/// A tile of whole vectors extends beyond the end of rows that are not whole vectors. Lanes beyond the end compute
-/// unused values. The steps are one element, two, and more.
+/// A tile of whole vectors extends beyond the end of rows that are not whole vectors; the excess lanes compute unused
+/// values. Tested with steps of one, two and more elements.
 #[test]
 fn tiles_at_the_end_of_rows() {
     for (step, extent) in [(1, 28), (2, 56), (3, 84), (7, 196)] {
@@ -266,7 +266,7 @@ fn conditions_on_anything_else() {
     }
 }
 
-/// The conditions have the same text but refer to other elements, or to none, so the masks are kept.
+/// The conditions look the same but refer to different elements, or to none, so the masks are kept.
 #[test]
 fn positions_that_are_no_elements() {
     let twice = |declared: &str, extent: usize, lanes: usize, condition: &str, element: &str| {
@@ -313,13 +313,12 @@ for i in range(4):
     }
 }
 
-/// Loops of any length around a reduction are vectorized, including the rest at the end, and elements that are far
-/// apart.
+/// Loops of any length around a reduction are vectorized, including remainders, and with distant elements.
 #[test]
 fn reductions_that_ask_for_nothing() {
     let native = Native::new(llvm(), Cache::none());
-    // The number of lanes for elements that are close together, and for elements that are far apart. A loop of 3
-    // iterations leaves vectorization to the loop around it.
+    // The number of lanes for adjacent and for distant elements. A loop of 3 iterations leaves vectorization to its
+    // enclosing loop.
     for (extent, near, far) in [(3, 6, 6), (4, 4, 4), (31, 31, 8), (57, 57, 8), (64, 64, 8), (65, 64, 8), (97, 64, 8)] {
         for (step, dtype) in [(1, "float32"), (2, "float32"), (5, "float32"), (1, "float16"), (1, "int8")] {
             let row = extent * step + 2;
@@ -346,7 +345,7 @@ fn reductions_that_ask_for_nothing() {
                 DType::F32 => {
                     assert!(code.contains(&format!("fmul <{lanes} x float>")), "{lanes}\n{text}\n{code}");
                 }
-                // LLVM itself vectorizes sums of integers.
+                // LLVM itself vectorizes integer sums.
                 DType::I8 => assert!(!code.contains(" x i8>"), "{text}\n{code}"),
                 _ => {}
             }

@@ -1,5 +1,5 @@
-//! Tests exported libraries, opened as C and TVM-FFI open them. They compute the interpreter's bits, and check their
-//! arguments before they access memory.
+//! Tests exported libraries, opened as in C and TVM-FFI. They compute the interpreter's bits, and check their
+//! arguments before accessing memory.
 
 use libloading::Library;
 use native::{Cache, Llvm, Native, link};
@@ -10,8 +10,8 @@ use script::NoOps;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null;
 
-/// A fused product with threads and private memory; a gather with a symbolic extent and a number, whose indices may
-/// be wrong; and a function that is reproducible only within passhost.
+/// A fused product with threads and private memory; a gather with a symbolic extent, a scalar and possibly invalid
+/// indices; and a function that is reproducible only within passhost.
 const MODULE: &str = "# from tvm.script import ir as I
 # from tvm.script import tirx as T
 
@@ -70,7 +70,7 @@ type Matmul = unsafe extern "C" fn(*const DlTensor, *const DlTensor, *const DlTe
 type Gather = unsafe extern "C" fn(*const DlTensor, *const DlTensor, *const DlTensor, f64, i64) -> *const c_char;
 type Safe = unsafe extern "C" fn(*mut c_void, *const Any, i32, *mut Any) -> i32;
 
-/// A library in this process, opened from a file as another program would.
+/// A library in this process, opened from a file as in another program.
 struct Opened {
     library: Library,
     header: String,
@@ -96,7 +96,7 @@ fn opened(names: &[&str]) -> Opened {
     Opened { library, header: made.header }
 }
 
-/// Returns a tensor in the form for C; it must not outlive `shape` and `data`.
+/// Returns a tensor in C form; it must not outlive `shape` and `data`.
 fn dl<T>(data: &[T], shape: &[i64], code: u8) -> DlTensor {
     DlTensor {
         data: data.as_ptr().cast(),
@@ -180,7 +180,7 @@ fn products(opened: &Opened) {
 
     let mut again = zs.clone();
     let c = DlTensor { data: again.as_mut_ptr().cast(), ..c };
-    // A tensor object has its fields after a header of 24 bytes.
+    // The fields of a tensor object follow a header of 24 bytes.
     let object = Object { header: [0; 3], tensor: c };
     let any = |index, bits| Any { index, padding: 0, bits };
     let args = [any(7, &raw const a as u64), any(7, &raw const b as u64), any(70, &raw const object as u64)];

@@ -1,4 +1,4 @@
-//! Tests that faults of native code and its cache lead to a message, or to the right result.
+//! Tests that faults of native code and its cache lead to a message or to the right result.
 
 use native::llvm::Candidate;
 use native::{Cache, Llvm, LlvmError, Native};
@@ -17,7 +17,8 @@ fn func(text: &str) -> Body {
     module.get("f").expect("a function").clone()
 }
 
-/// Returns a function that doubles each element, in threads and vectors; the last vector is partial.
+/// Returns a function that doubles each element, with threads and vectors; the last vector is
+/// partial.
 fn doubling() -> Body {
     func(
         "    def f(A: T.Buffer((7, 29), \"float32\"), B: T.Buffer((7, 29), \"float32\")):
@@ -30,7 +31,7 @@ fn doubling() -> Body {
     )
 }
 
-/// Returns rustc's LLVM library, or one of the system.
+/// Returns rustc's LLVM library or the system's.
 fn llvm() -> Arc<Llvm> {
     Llvm::find().expect("rustc contains an LLVM library")
 }
@@ -46,7 +47,7 @@ fn random(shape: &[i64], seed: u64) -> Tensor {
     Tensor::random(DType::F32, shape, seed, &Limits::unlimited()).expect("a tensor")
 }
 
-/// Checks that the results are right, whatever the cache contains.
+/// Checks that results are right regardless of the cache.
 fn is_right(native: &Native) {
     let inputs = [random(&[7, 29], 1), random(&[7, 29], 2)];
     let limits = Limits::unlimited();
@@ -146,7 +147,7 @@ fn limits_end_native_code() {
     let zero = Tensor::from_vec(&[1], vec![0i32]).expect("a tensor");
     let fault = run(&native, &endless, &[zero], &Limits::new(1 << 20, 1 << 30)).expect_err("it ends");
     assert!(matches!(fault.kind, FaultKind::TooMuchWork { .. }), "{fault}");
-    // The work of lanes counts, too, whether vectorization was requested or not.
+    // The work of lanes also counts, whether or not vectorization was requested.
     for lanes in ["range", "T.vectorized"] {
         let long = func(&format!(
             "    def f(A: T.Buffer((64,), \"float32\"), C: T.Buffer((64,), \"float32\")):

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// A function that runs in threads and allocates memory in each call.
+/// A function that runs on threads and allocates memory in each call.
 const MODULE: &str = "\
 # from tvm.script import ir as I
 # from tvm.script import tirx as T
@@ -43,10 +43,10 @@ fn execute(native: &Native, body: &Body, limits: &Limits) {
     });
 }
 
-/// Runs a function in a forked process. Returns true if it ended within 30 s.
+/// Runs a function in a forked process. Returns true if the process ended within 30 s.
 fn in_a_child(run: impl FnOnce()) -> bool {
-    // SAFETY: the child runs code that takes locks, which is what is tested, and ends without handlers of its
-    // parent.
+    // SAFETY: the child runs code that takes locks, as intended by the test, and exits without the parent's
+    // handlers.
     unsafe {
         let child = libc::fork();
         assert!(child >= 0, "a child");
@@ -72,7 +72,7 @@ fn a_child_executes_whatever_other_threads_did() {
         for thread in 0..3 {
             let (native, shared, is_over) = (&native, &shared, &is_over);
             scope.spawn(move || {
-                // Each function is compiled once, so that a thread is sometimes in LLVM.
+                // New functions are compiled, so that a thread is sometimes in LLVM.
                 (0..).take_while(|_| !is_over.load(Ordering::SeqCst)).for_each(|turn| {
                     execute(native, &func(thread * 1000 + turn / 50), shared);
                 });

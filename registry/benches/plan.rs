@@ -6,7 +6,7 @@ use plugin_api::metadata::{PassInfo, Required};
 use registry::{Brought, Owner, Pipeline, Plan, Registry, Request};
 use std::collections::BTreeSet;
 
-/// Builds passes that each require up to five random earlier ones.
+/// Builds passes that each require up to five random earlier passes.
 fn registry(n: usize) -> Registry {
     let mut seed = 0x2545_f491_u64;
     let mut random = |below: usize| {

@@ -1,5 +1,5 @@
-//! Names of passes, operators, config options and properties with their owners, pipelines as text, the planner, and
-//! the driver, which makes the decisions while a plan runs. Values only: no I/O, no globals.
+//! The registry of passes, operators, config options and properties with their owners; pipelines as text; the
+//! planner; and the driver, which makes the decisions during a run. Values only: no I/O, no globals.
 #![forbid(unsafe_code)]
 
 pub mod driver;

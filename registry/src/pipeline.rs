@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
 
-/// The kind of thing that a name refers to.
+/// The kind of item that a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// A pass.
@@ -24,7 +24,7 @@ pub enum Named {
 }
 
 impl Named {
-    /// Returns the kind with its article: `a pass`.
+    /// Returns the kind with an article: `a pass`.
     pub fn one(self) -> &'static str {
         match self {
             Named::Pass => "a pass",
@@ -45,7 +45,7 @@ impl Named {
     }
 }
 
-/// The kind without an article.
+/// Formats the kind without an article.
 impl std::fmt::Display for Named {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.word())
@@ -62,13 +62,13 @@ pub struct Pipeline {
 /// One pass of a pipeline, as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// Full or short name; `Sequential`, `repeat` or `all` for the others.
+    /// Full or short name of a pass; for other forms, `Sequential`, `repeat` or `all`.
     pub name: String,
     /// The given options.
     pub options: Vec<(String, OptionValue)>,
     /// Form of the stage.
     pub form: Form,
-    /// Place of the name in the text.
+    /// Position of the name in the text.
     pub span: Range<usize>,
 }
 
@@ -99,22 +99,21 @@ impl Form {
 pub const SEQUENTIAL: &str = "Sequential";
 /// The word for passes that run until nothing changes.
 pub const REPEAT: &str = "repeat";
-/// Default of the maximum number of rounds.
+/// Default maximum number of rounds.
 const ROUNDS: u32 = 16;
 /// The word for all passes up to a level.
 const ALL: &str = "all";
-/// Maximum nesting of Sequentials. It also applies to Sequentials that a program creates, because these are printed as
-/// text.
+/// Maximum nesting depth of Sequentials, including Sequentials built by programs, because these are printed as text.
 const DEEPEST: u32 = 64;
 
-/// Returns the form of a word that needs brackets around passes.
+/// Returns the syntax of a word that requires brackets around passes.
 pub(crate) fn form_of(name: &str) -> Option<&'static str> {
     let is = |word: &str| name.eq_ignore_ascii_case(word);
     let forms = [(SEQUENTIAL, "Sequential(name=late)[...]"), (REPEAT, "repeat(8)[...]"), (ALL, "all()")];
     forms.into_iter().find(|(word, _)| is(word)).map(|(_, form)| form)
 }
 
-/// Returns the form that gives a name to the group that begins with `word`.
+/// Returns the syntax that names the group starting with `word`.
 pub(crate) fn named_form(word: &str) -> Option<&'static str> {
     match form_of(word)? {
         form if form.starts_with(SEQUENTIAL) => Some(form),
@@ -132,9 +131,9 @@ pub enum PipelineError {
         what: &'static str,
         /// The text.
         text: String,
-        /// Position in bytes.
+        /// Byte position.
         at: usize,
-        /// The expected text.
+        /// The expected token.
         expected: Cow<'static, str>,
     },
     /// An unknown option.
@@ -143,7 +142,7 @@ pub enum PipelineError {
         &format!("its options: {}", listed(known)),
     ))]
     UnknownOption {
-        /// The kind of its owner.
+        /// The kind of the owner.
         what: Named,
         /// Full name of the pass or instrument.
         pass: String,
@@ -154,30 +153,30 @@ pub enum PipelineError {
         /// All options with their types.
         known: Vec<String>,
     },
-    /// A value of another type.
+    /// A value has the wrong type.
     #[error("option `{option}` of `{pass}` is `{found}`, but must be {} {ty} (default {default}): {doc}", article(ty))]
     WrongType {
         /// Full name of the pass.
         pass: String,
         /// The option.
         option: String,
-        /// Value found.
+        /// The value found.
         found: String,
-        /// Type expected.
+        /// The expected type.
         ty: String,
         /// The default.
         default: String,
         /// Documentation of the option.
         doc: String,
     },
-    /// A value that the option does not allow.
+    /// The option does not allow the value.
     #[error("option `{option}` of `{pass}` is `{found}`, which is not in {allowed} (default {default}): {doc}")]
     NotAllowed {
         /// Full name of the pass.
         pass: String,
         /// The option.
         option: String,
-        /// Value found.
+        /// The value found.
         found: String,
         /// The allowed values.
         allowed: Allowed,
@@ -186,16 +185,16 @@ pub enum PipelineError {
         /// Documentation of the option.
         doc: String,
     },
-    /// A Sequential that a program built with more nesting than a text can have.
+    /// A Sequential built by a program is nested more deeply than text allows.
     #[error("Sequentials are nested more than {DEEPEST} deep; put some of them next to each other")]
     TooDeep,
-    /// A Sequential with an empty name.
+    /// A Sequential has an empty name.
     #[error("option `name` of `{0}` is empty; give it a name, or leave it out")]
     NoName(&'static str),
-    /// A repetition of zero rounds.
+    /// A repetition has fewer than one round.
     #[error("option `limit` of `repeat` is {0}, but must be from 1 to 4294967295")]
     NoRounds(i64),
-    /// An option that occurs twice.
+    /// An option occurs twice.
     #[error("option `{option}` of `{pass}` is given twice; give it once")]
     Twice {
         /// Full name of the pass.
@@ -203,7 +202,7 @@ pub enum PipelineError {
         /// The option.
         option: String,
     },
-    /// A missing option without a default.
+    /// An option without a default is missing.
     #[error("option `{option}` of `{pass}` must be given: {doc}")]
     MissingOption {
         /// Full name of the pass.
@@ -219,7 +218,7 @@ fn article(ty: &str) -> &'static str {
     if ty.starts_with('i') { "an" } else { "a" }
 }
 
-/// Formats the expected and the found text at a position.
+/// Formats the expected token and the text found at a position.
 fn expectation(expected: &str, text: &str, at: usize) -> String {
     match text.get(at..).and_then(|rest| rest.chars().next()) {
         Some(c) => format!("expected {expected}, found `{c}`"),
@@ -237,7 +236,7 @@ fn excerpt(text: &str, at: usize) -> String {
 }
 
 impl PipelineError {
-    /// Returns the message for readers who see the text and the position in it.
+    /// Returns the message for display next to the text and the position.
     pub fn beside_its_text(&self) -> String {
         match self {
             PipelineError::Syntax { what, text, at, expected } => {
@@ -247,7 +246,7 @@ impl PipelineError {
         }
     }
 
-    /// Returns the place of a syntax error.
+    /// Returns the position of a syntax error.
     pub fn span(&self) -> Option<Range<usize>> {
         match self {
             PipelineError::Syntax { text, at, .. } => {
@@ -260,10 +259,10 @@ impl PipelineError {
 }
 
 impl Pipeline {
-    /// Reads a pipeline; an empty text is the empty pipeline.
+    /// Parses a pipeline; the empty string is the empty pipeline.
     ///
     /// # Errors
-    /// Returns the position, and the expected text.
+    /// The position, and the expected token.
     pub fn parse(text: &str) -> Result<Pipeline, PipelineError> {
         Pipeline::parse_as(Named::Pass, text)
     }
@@ -271,7 +270,7 @@ impl Pipeline {
     /// Parses the name and options of one format.
     ///
     /// # Errors
-    /// The position, and what was expected there.
+    /// The position, and the expected token.
     pub(crate) fn one_format(what: Named, text: &str) -> Result<Stage, PipelineError> {
         let mut parser = Parser { what, text, at: 0, depth: 0 };
         parser.space();
@@ -280,7 +279,7 @@ impl Pipeline {
         if parser.at < text.len() { Err(parser.error("the end")) } else { Ok(stage) }
     }
 
-    /// Reads names of passes or instruments, each with options.
+    /// Parses names of passes or instruments, each with options.
     pub(crate) fn parse_as(what: Named, text: &str) -> Result<Pipeline, PipelineError> {
         let mut parser = Parser { what, text, at: 0, depth: 0 };
         let mut stages = Vec::new();
@@ -297,7 +296,7 @@ impl Pipeline {
         Ok(Pipeline { stages })
     }
 
-    /// Checks that Sequentials are not nested deeper than a text allows.
+    /// Checks that Sequentials are not nested more deeply than text allows.
     pub(crate) fn check_depth(&self) -> Result<(), PipelineError> {
         // An explicit stack, because the nesting is not limited yet.
         let mut work: Vec<(&Stage, u32)> = self.stages.iter().map(|stage| (stage, 1)).collect();
@@ -311,7 +310,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Returns the given names of its Sequentials, including nested ones.
+    /// Returns the names of its Sequentials, including nested Sequentials.
     pub fn sequentials(&self) -> BTreeSet<String> {
         fn find(stages: &[Stage], names: &mut BTreeSet<String>) {
             for stage in stages {
@@ -328,10 +327,10 @@ impl Pipeline {
         names
     }
 
-    /// Reads one pass of a pipeline.
+    /// Parses one pass of a pipeline.
     ///
     /// # Errors
-    /// Returns the position, and the expected text.
+    /// The position, and the expected token.
     pub fn one(text: &str) -> Result<Stage, PipelineError> {
         let mut parser = Parser { what: Named::Pass, text, at: 0, depth: 0 };
         let stage = parser.stage()?;
@@ -398,7 +397,7 @@ pub(crate) struct SequentialOptions {
 /// Resolves the options of a Sequential, which may be repeated; `name` is the default name.
 ///
 /// # Errors
-/// Fails if an option is unknown or has another type.
+/// Fails if an option is unknown or has the wrong type.
 pub(crate) fn sequential_options(
     form: &'static str,
     name: Option<&str>,
@@ -440,7 +439,7 @@ pub(crate) fn sequential_options(
     Ok(SequentialOptions { name, opt_level: sequential_level(&all), required, rounds, all })
 }
 
-/// Returns the greatest number of rounds.
+/// Returns the maximum number of rounds.
 fn rounds(limit: &OptionValue) -> Result<u32, PipelineError> {
     let OptionValue::Int(limit) = *limit else { return Ok(ROUNDS) };
     u32::try_from(limit).ok().filter(|limit| *limit > 0).ok_or(PipelineError::NoRounds(limit))
@@ -451,10 +450,10 @@ pub(crate) fn sequential_level(options: &[OptionValue]) -> i32 {
     options.iter().find_map(as_level).unwrap_or(0)
 }
 
-/// Returns the level up to which `all` selects passes; by default, that of the context.
+/// Returns the level up to which `all` selects passes; the level of the context by default.
 ///
 /// # Errors
-/// Fails if an option is unknown or has another type.
+/// Fails if an option is unknown or has the wrong type.
 pub(crate) fn all_options(context: i32, given: &[(String, OptionValue)]) -> Result<i32, PipelineError> {
     let doc = "the highest opt_level of the selected passes; default: that of the context";
     let known = [option("opt_level", OptionType::Int, OptionValue::Int(i64::from(context)), doc)];
@@ -555,7 +554,7 @@ impl Parser<'_> {
         Ok(Stage { name, options, form: Form::Pass, span })
     }
 
-    /// Reads the comma after a pass. Syntax of other languages here gets a specific message.
+    /// Reads the comma after a pass. Reports syntax of other languages with a specific message.
     fn after(&mut self, stage: &Stage, expected: &'static str) -> Result<(), PipelineError> {
         let has_begun = self.text[..self.at].ends_with(char::is_whitespace);
         match self.peek() {
@@ -580,7 +579,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads the options of `repeat`; its `limit` can be written without the name.
+    /// Reads the options of `repeat`; its `limit` can be given by position.
     fn limit(&mut self) -> Result<Vec<(String, OptionValue)>, PipelineError> {
         let digits = self.text[self.at + 1..].trim_start();
         if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
@@ -611,7 +610,7 @@ impl Parser<'_> {
             let value = OptionValue::parse_at(self.text, &mut self.at, 0);
             options.push((key, value.map_err(|(at, expected)| self.error_at(at, expected))?));
             self.space();
-            // A word ends before any other character.
+            // Any other character ends the word.
             if self.peek().is_some_and(|c| !(c.is_alphanumeric() || ",()[]{}".contains(c))) {
                 return Err(self.error(format!("{expected}, or quotes around the whole value, as in \"a=b\"")));
             }
@@ -658,12 +657,12 @@ impl Parser<'_> {
 /// Returns the values of all options of a pass, in the order of their declaration.
 ///
 /// # Errors
-/// Fails if an option is unknown, has another type, is given twice, or is missing.
+/// Fails if an option is unknown, has the wrong type, is given twice, or is missing.
 pub fn resolve_options(info: &PassInfo, given: &[(String, OptionValue)]) -> Result<Vec<OptionValue>, PipelineError> {
     resolve(Named::Pass, &info.name, &info.options, given)
 }
 
-/// Resolves the options of a pass, instrument or format with this name and these options.
+/// Resolves the options of a pass, instrument or format, given its name and declared options.
 pub(crate) fn resolve(
     what: Named,
     name: &str,
@@ -695,7 +694,7 @@ fn unknown_option(what: Named, name: &str, options: &[OptionInfo], key: &str) ->
     PipelineError::UnknownOption { what, pass: name.to_string(), option: key.to_string(), near, known }
 }
 
-/// Describes the expected type of a value, and the expected range if the value is a number outside of it.
+/// Describes the expected type of a value, and the expected range if the value is a number outside the range.
 pub(crate) fn wanted(ty: OptionType, found: &OptionValue) -> String {
     match (ty, found) {
         (OptionType::Int, OptionValue::Float(number)) if number.fract() == 0.0 && number.abs() >= 2_f64.powi(63) => {

@@ -1,5 +1,4 @@
-//! Tests composite passes and Sequentials: their contents, the errors that prevent them, and the order of
-//! execution.
+//! Tests composite passes and Sequentials: contents, errors, and order of execution.
 #![allow(clippy::unwrap_used, reason = "test helpers may panic, which fails the test")]
 
 use plugin_api::metadata::{Allowed, CompositeInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
@@ -53,7 +52,7 @@ fn error(registry: &Registry, pipeline: &str) -> String {
 fn ran(registry: &Registry, pipeline: &str, disabled: &[&str], changing: &[&str]) -> String {
     let plan = Plan::new(&request(pipeline, disabled), registry).unwrap();
     let mut driver = Driver::new(registry, &plan);
-    // The names outside of all groups, followed by the names inside each group that has begun.
+    // The names outside all groups, followed by the names inside each group that has begun.
     let mut names: Vec<Vec<String>> = vec![Vec::new()];
     while let Some(todo) = driver.next() {
         match todo {
@@ -89,7 +88,7 @@ fn requirements_of_a_member_stand_inside_directly_before_it() {
     );
     assert_eq!(ran(&registry, "t.All", &[], &[]), "A All[(A) B (A) C]");
     assert_eq!(ran(&registry, "t.All", &[], &["B"]), "A All[(A) B A C]");
-    // A composite pass can be required like any other, and its effect holds until something changes the module.
+    // A composite pass can be required like any pass, and its effect holds until the module changes.
     assert_eq!(ran(&registry, "t.U,t.U", &[], &[]), "A All[(A) B (A) C] U (All) U");
     let plan = Plan::new(&request("t.U", &[]), &registry).unwrap();
     assert_eq!(
@@ -149,7 +148,7 @@ fn each_step_has_the_number_of_its_line() {
     // A step whose effect was undone runs again, with the number of a line that shows it.
     let ran = numbered(&registry, &plan, &["t.C"], 0).join(", ");
     assert_eq!(ran, "1 s, 2 t.A, 3 t.Outer, 6 t.B, 7 t.C, 5 t.A, 8 t.B, 9 t.Inner, 12 t.C, 13 t.A, 27 t.U");
-    // A skipped step has a number, too.
+    // A skipped step also has a number.
     let ran = numbered(&registry, &plan, &[], 1).join(", ");
     assert_eq!(ran, "14 t.A, 16 t.Outer, 19 t.B, 20 t.C, 22 t.Inner, 25 t.C, 26 t.A, 27 t.U");
 }
@@ -162,7 +161,7 @@ fn it_is_disabled_as_a_whole_or_a_member_alone() {
     );
     assert_eq!(ran(&registry, "t.All,t.A", &["All"], &[]), "-All A");
     assert_eq!(ran(&registry, "t.All", &["B"], &[]), "All[-B A]");
-    // The requirements of an enabled member must not be disabled; those of a disabled member may be.
+    // The requirements of an enabled member must not be disabled; those of a disabled member may be disabled.
     assert_eq!(ran(&registry, "t.All", &["B", "A"], &[]), "All[-B -A]");
     let conflict = Plan::new(&request("t.All", &["A"]), &registry).unwrap_err().to_string();
     assert_eq!(
@@ -214,7 +213,7 @@ fn cycles_through_composite_passes_are_errors_with_their_path() {
         "passes require or contain each other: `t.X` (plugin `composites`) contains `t.Y` (plugin `composites`) contains \
          `t.X`; remove one of these requirements or members"
     );
-    // A member that does not run cannot close a cycle.
+    // A skipped member cannot close a cycle.
     assert!(Plan::new(&request("t.All", &["A"]), &registry).is_ok());
 }
 
@@ -326,7 +325,7 @@ fn pipelines_with_sequentials_are_printed_as_they_were_read() {
     assert!(long.len() < 300 && long.contains("column 40001: expected"), "{long}");
 }
 
-/// The limits of Sequentials in a text also apply to Sequentials that a program builds.
+/// The limits of textual Sequentials also apply to Sequentials built by a program.
 #[test]
 fn sequentials_nest_as_deep_in_a_program_as_in_a_text() {
     let text = |depth| format!("{}t.A{}", "Sequential[".repeat(depth), "]".repeat(depth));
@@ -358,7 +357,7 @@ fn cycles_that_tvm_would_run_for_ever_are_errors() {
         "passes require or contain each other: `t.A` (plugin `passes`) requires `t.All` (plugin `composites`) contains \
          `t.A`; remove one of these requirements or members"
     );
-    // The requirements of a pass that is called alone are ignored. In a Sequential, passes may require each other.
+    // The requirements of a directly called pass are ignored. In a Sequential, passes may require each other.
     assert!(plan("t.A").is_ok());
     assert_eq!(
         plan("t.B,t.X").unwrap().render(&registry),
@@ -368,7 +367,7 @@ fn cycles_that_tvm_would_run_for_ever_are_errors() {
 }
 
 /// The requirements of a pipeline's Sequential run each time, without their own requirements, and only if the
-/// Sequential is inside another one.
+/// Sequential is inside another Sequential.
 #[test]
 fn required_of_a_sequential_as_tvm_has_it() {
     let registry = registry(vec![pass("A", &[]), pass("B", &["A"]), pass("X", &[])], vec![]);
@@ -438,7 +437,7 @@ fn a_repetition_ends_when_a_round_changes_nothing() {
     assert_eq!(rounds(pipeline, &mut []).join(" "), "A B C 1 rounds");
     assert_eq!(rounds(pipeline, &mut [("C", 2)]).join(" "), "A B C | 1/5 1 by C | A B C | 2/5 1 by C | A B C 3 rounds");
     // If a pass that a member requires changes the module, this counts as a change of the member's round, and of the
-    // rounds around it.
+    // enclosing rounds.
     assert_eq!(
         rounds("repeat[t.C,repeat(limit=3)[t.B]]", &mut [("A", 1)]).join(" "),
         "C A B | 1/3 3 by A | B 2 rounds | 1/16 1 by A | C B 1 rounds 2 rounds"
@@ -464,7 +463,7 @@ fn a_repetition_that_fails_leaves_its_rounds() {
             _ => {}
         }
     }
-    // The last repetition did not change anything, regardless of the failed one.
+    // The last repetition did not change anything, regardless of the failed repetition.
     assert_eq!((ran, rounds), (3, 0));
 }
 
@@ -491,8 +490,8 @@ fn outcomes(registry: &Registry, pipeline: &str, changing: &[&str], failing: &[&
     seen.join(" ").replace("t.", "")
 }
 
-/// A group changed the module if a member did, or a requirement of a member. The requirements of the group run
-/// before it.
+/// A group counts as changing the module if a member or a member's requirement changed it. The requirements of the
+/// group run before it.
 #[test]
 fn what_members_require_changes_the_whole() {
     let registry = registry(
@@ -510,7 +509,7 @@ fn what_members_require_changes_the_whole() {
     assert_eq!(outcomes(&registry, "Sequential(name=s)[repeat(limit=1)[t.A]]", &["A"], &[]), "A:Changed s:Unchanged");
 }
 
-/// If a pipeline uses the syntax of another language, the error message shows the right syntax.
+/// If a pipeline uses the syntax of another language, the message shows the right syntax.
 #[test]
 fn common_mistakes_in_pipelines_have_a_remedy() {
     let said = |text: &str| Pipeline::parse(text).expect_err(text).beside_its_text();

@@ -1,5 +1,5 @@
-//! Tests extreme sizes: planning and running a long pipeline takes proportional time, and deep nesting does not exhaust
-//! the stack.
+//! Tests extreme sizes: planning and running a long pipeline takes linear time, and deep nesting does not exhaust the
+//! stack.
 #![allow(clippy::unwrap_used, reason = "test helpers may panic, which fails the test")]
 
 use plugin_api::metadata::{
@@ -36,7 +36,7 @@ fn request(pipeline: &str) -> Request {
     Request { pipeline: Pipeline::parse(pipeline).unwrap(), ..Request::default() }
 }
 
-/// Returns the number of steps in a run of a plan. Checks that each pass that runs has the number of its line.
+/// Returns the number of steps in a run of a plan. Checks that each executed pass has its line number.
 fn steps(plan: &Plan, registry: &Registry) -> usize {
     let (mut steps, lines) = (0, plan.lines(registry));
     let mut driver = Driver::new(registry, plan);
@@ -61,7 +61,7 @@ fn a_chain_of_passes_costs_no_stack_and_is_run_once() {
     assert_eq!(plan.lines(&registry).len(), MANY);
     assert_eq!(plan.render(&registry).lines().count(), MANY + 1);
     assert_eq!(steps(&plan, &registry), MANY);
-    // The composite pass is expanded for each user, but not endlessly.
+    // The composite pass is expanded for each user, but within limits.
     let all = format!("{last},").repeat(1_000);
     let plan = Plan::new(&request(&all), &registry).unwrap();
     assert_eq!(plan.lines(&registry).len(), MANY + 2 * 999);
@@ -127,7 +127,7 @@ fn a_pass_can_require_and_undo_many() {
     assert!(message.contains(&format!("both `t.P0` and `t.P{}`", MANY - 1)), "{message}");
 }
 
-/// The facts are not scanned as a whole after each pass that changes something.
+/// Not all facts are scanned after each changing pass.
 #[test]
 fn facts_of_many_passes() {
     let mut passes: Vec<PassInfo> = (0..MANY).map(|i| pass(i, Vec::new())).collect();
@@ -215,7 +215,7 @@ fn config_of(registry: &Registry) -> ConfigInfo {
     registry.config_options().next().unwrap().0.clone()
 }
 
-/// Suggestions are limited: only the first names get them.
+/// Only the first names get suggestions.
 #[test]
 fn many_wrong_names() {
     let passes = (0..MANY).map(|i| pass(i, vec![Required { name: format!("t.Q{i}"), version: None }])).collect();
@@ -230,7 +230,7 @@ fn many_wrong_names() {
     assert_eq!((wrong.len(), near), (MANY, plugin_api::names::FEW));
 }
 
-/// Checks pipelines with separate lists and with shared lists.
+/// Pipelines are checked with separate lists and with shared lists.
 #[test]
 fn pipelines_are_checked_as_they_are_planned() {
     let mut passes = chain(4);

@@ -1,5 +1,5 @@
 //! Tests that planner and driver agree with a brute-force model on random graphs, contracts, levels, lists,
-//! composite passes, Sequentials of a pipeline, vetoes and outcomes, by our rules and by those of TVM. The model
+//! composite passes, Sequentials of a pipeline, vetoes and outcomes, by passhost's rules and by TVM's. The model
 //! recomputes everything each time, and stores only the facts.
 
 use plugin_api::metadata::{CompositeInfo, Contract, PassInfo, Required};
@@ -9,8 +9,8 @@ use registry::{
 };
 use std::collections::BTreeSet;
 
-/// Number of passes. They have the lowest numbers, followed by composite passes; requirements and members have lower
-/// numbers than their users.
+/// Number of passes, which have the lowest numbers and are followed by composite passes. Requirements and members
+/// have lower numbers than their users.
 const PASSES: usize = 6;
 const ALL: usize = 9;
 
@@ -22,7 +22,7 @@ enum Item {
 }
 
 impl Item {
-    /// Formats the item as in a pipeline. A Sequential is named after its place.
+    /// Formats the item as in a pipeline. A Sequential is named after its position.
     fn text(&self, place: &str) -> String {
         match self {
             Item::Pass(i) => format!("t.P{i}"),
@@ -36,7 +36,7 @@ impl Item {
     }
 }
 
-/// Pairs each item with its place.
+/// Pairs each item with its position.
 fn numbered<'a>(place: &'a str, items: &'a [Item]) -> impl Iterator<Item = (String, &'a Item)> {
     items.iter().enumerate().map(move |(i, item)| (format!("{place}_{i}"), item))
 }
@@ -63,7 +63,7 @@ struct World {
     vetoed: BTreeSet<usize>,
 }
 
-/// How a run continues after an item.
+/// The way in which a run continues after an item.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     /// The run continues, and the whole item ran.
@@ -153,7 +153,7 @@ impl World {
         }
     }
 
-    /// Returns true if all requirements can run. All members of a required item run, at any level.
+    /// Returns true if all requirements can run. All members of a required item run at any level.
     fn can_run(&self, item: &Item, needed: bool) -> bool {
         let (list, members) = self.parts(item);
         let fight = |a: usize, b: usize| self.invalidates(list[a], list[b]) && self.invalidates(list[b], list[a]);
@@ -249,12 +249,12 @@ impl World {
         Some(log)
     }
 
-    /// Returns the events that TVM would produce. A Sequential runs the requirements of its members before each of
-    /// them, whatever ran before; a requirement is called directly, without any checks.
+    /// Returns the events that TVM would produce. A Sequential runs the requirements of each member before it,
+    /// regardless of earlier steps; a requirement is called directly, without any checks.
     fn as_tvm(&self) -> Vec<String> {
         let mut log = Vec::new();
         if let [one] = &*self.asked {
-            // Outside of a Sequential, an item is called.
+            // Outside a Sequential, an item is called directly.
             self.called("s_0", one, &mut log);
             return log;
         }

@@ -16,7 +16,7 @@ fn owner(name: &str) -> Owner {
     Owner { name: name.into(), version: Version::new(0, 1, 0), file: Some(format!("lib{name}.so").into()) }
 }
 
-/// Puts each pass into a separate plugin, so that dependencies cross plugins.
+/// Puts each pass into a separate plugin, so that requirements cross plugins.
 fn registry_of(passes: Vec<PassInfo>) -> Registry {
     let mut registry = Registry::new();
     for info in passes {
@@ -103,7 +103,7 @@ fn row_04_needed_and_disabled_is_a_conflict_before_anything_runs() {
         error.to_string(),
         "`t.B` is disabled by the command line, but `t.C` (plugin_C) requires it; enable it, or also disable `t.C`"
     );
-    // If the requiring pass is skipped, too, the plan is valid.
+    // If the requiring pass is also skipped, the plan is valid.
     request.selections = vec![selection(None, &["t.A", "t.B", "t.C"], &[])];
     assert!(Plan::new(&request, &registry).is_ok());
 }
@@ -209,7 +209,7 @@ fn row_11_the_same_name_twice_names_both_files() {
         "two plugins have the pass `t.A`: plugin `plugin_A` (libplugin_A.so) and plugin `other` (libother.so); list only \
          one of them, or rename one pass"
     );
-    // No other pass of the refused plugin was added.
+    // No pass of the rejected plugin was added.
     assert!(matches!(registry.find("t.B"), Err(RegistryError::UnknownPass { .. })));
 }
 
@@ -455,7 +455,7 @@ fn a_sequential_is_disabled_and_required_by_its_name() {
     assert!(plan(text, selection(None, &[], &["late"])).expect("a plan").warnings.is_empty());
     let error = plan(text, selection(None, &["lat"], &[])).expect_err("unknown").to_string();
     assert_eq!(error, "disabled of the command line: unknown pass `lat`; did you mean `late`?");
-    // In another pipeline, the name is unknown, unless the context has it.
+    // In other pipelines, the name is unknown unless the context contains it.
     assert!(plan("t.A", selection(None, &["late"], &[])).is_err());
     let elsewhere = Request { sequentials: ["late".to_string()].into(), ..request("t.A") };
     assert!(Plan::new(&Request { selections: vec![selection(None, &["late"], &[])], ..elsewhere }, &registry).is_ok());

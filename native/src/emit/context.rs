@@ -3,7 +3,7 @@
 /// A field of [`Context`](crate::call::Context); each field has 8 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Field {
-    /// Pointers to the memory passed by the caller, by storage.
+    /// Pointers to memory passed by the caller, by storage.
     Storages,
     /// The size of each storage in bytes.
     Sizes,
@@ -17,7 +17,7 @@ pub(crate) enum Field {
     Result,
     /// The numbers passed by the caller.
     Scalars,
-    /// Marks of the statements that were executed.
+    /// Marks of executed statements.
     Marks,
     /// Set if unwritten memory was read.
     Unwritten,
@@ -27,14 +27,14 @@ pub(crate) enum Field {
     Work,
     /// The callback that allocates memory.
     Allocate,
-    /// The callback that runs iterations in threads.
+    /// The callback that runs iterations on threads.
     Parallel,
     /// The byte that fills new memory.
     Fresh,
-    /// Memory that was allocated; not used by the code itself.
+    /// Allocated memory; not used by the code itself.
     Own,
 }
 
-/// Flag of an allocation that must be filled because the code may read the memory before writing it. The lowest bit of
-/// the flags is set if the memory holds truth values.
+/// Flag for an allocation that must be filled, because the code may read the memory before writing it. The lowest bit
+/// of the flags is set for Boolean memory.
 pub(crate) const FILLED: i32 = 2;

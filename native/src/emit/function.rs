@@ -11,7 +11,7 @@ use std::fmt::{Arguments, Write};
 pub(super) struct Function<'f, 'p> {
     pub(super) module: &'f mut Module<'p>,
     head: String,
-    /// Stack slots, at the beginning of the function.
+    /// Stack slots, at the start of the function.
     slots: String,
     text: String,
     next: usize,
@@ -20,9 +20,9 @@ pub(super) struct Function<'f, 'p> {
     ended: bool,
     /// Targets of `continue` and `break`, the innermost loop last.
     pub(super) loops: Vec<[String; 2]>,
-    /// Memory that this function allocates, by storage.
+    /// Memory allocated by this function, by storage.
     pub(super) allocated: BTreeMap<u32, Memory>,
-    /// Bytes of the allocated memory that are on the stack.
+    /// Bytes of allocated memory on the stack.
     pub(super) on_stack: u64,
     /// The loop whose iterations are the lanes of vectors, if the current code is vectorized.
     pub(super) vector: Option<Vector>,
@@ -30,7 +30,7 @@ pub(super) struct Function<'f, 'p> {
     pub(super) mask: Option<String>,
     /// Number of lanes of the current instruction.
     pub(super) lanes: u32,
-    /// True if the code runs in one of several threads.
+    /// True if the code runs on one of several threads.
     pub(super) in_thread: bool,
 }
 
@@ -86,7 +86,7 @@ impl<'f, 'p> Function<'f, 'p> {
             write!(module.functions, "{head} {attributes} {{\nentry:\n{slots}  br label %begin\nbegin:\n{text}}}\n\n");
     }
 
-    /// Returns the number 0 as a value that LLVM cannot evaluate.
+    /// Returns 0 as a value that LLVM cannot fold.
     pub(super) fn unknown_zero(&mut self) -> &'static str {
         if self.known.insert("zero".to_string()) {
             self.slots.push_str("  %zero = call i64 asm \"\", \"=r,0\"(i64 0)\n");
@@ -96,7 +96,7 @@ impl<'f, 'p> Function<'f, 'p> {
 
     pub(super) fn line(&mut self, text: Arguments<'_>) {
         if self.ended {
-            // Code after a jump is never reached, but must be in a block.
+            // Code after a jump is unreachable but must be in a block.
             let label = self.label();
             let _ = writeln!(self.text, "{label}:");
             self.ended = false;
@@ -188,7 +188,7 @@ impl<'f, 'p> Function<'f, 'p> {
         self.op(format_args!("load {ty}, ptr {at}, align 8"))
     }
 
-    /// Returns the callback: a field of the context, or a function of the exported library.
+    /// Returns a callback: a field of the context, or a function of the exported library.
     pub(super) fn callback(&mut self, field: Field) -> String {
         match (self.module.purpose.standalone, field) {
             (true, Field::Allocate) => "@passhost.allocate".to_string(),
@@ -227,7 +227,7 @@ impl<'f, 'p> Function<'f, 'p> {
         self.module.wide[reg.index()]
     }
 
-    /// Returns the LLVM type in which the value of a register is stored.
+    /// Returns the LLVM type in which a register is stored.
     pub(super) fn kept(&self, reg: Reg) -> &'static str {
         if self.is_wide(reg) { "i64" } else { types::of(self.module.scalar(reg)) }
     }
@@ -245,7 +245,7 @@ impl<'f, 'p> Function<'f, 'p> {
         (slot, ty, lanes)
     }
 
-    /// Returns the stored value of a register, in all lanes of the current instruction.
+    /// Returns the stored value of a register in all lanes of the current instruction.
     pub(super) fn kept_value(&mut self, reg: Reg) -> String {
         let (slot, ty, lanes) = self.place_of(reg);
         let value = self.op(format_args!("load {ty}, ptr {slot}"));
@@ -279,7 +279,7 @@ impl<'f, 'p> Function<'f, 'p> {
         types::lanes(base, self.lanes)
     }
 
-    /// Returns the value of a register, in the type in which it is computed.
+    /// Returns the value of a register, in its computation type.
     pub(super) fn value(&mut self, reg: Reg) -> String {
         let (value, scalar) = (self.kept_value(reg), self.module.scalar(reg));
         match self.is_wide(reg) && types::bits(scalar) < 64 {
@@ -288,14 +288,14 @@ impl<'f, 'p> Function<'f, 'p> {
         }
     }
 
-    /// Writes a register from a value of the type in which the register is stored.
+    /// Writes a register from a value of its storage type.
     pub(super) fn write(&mut self, reg: Reg, value: &str) {
         let (slot, ty, lanes) = self.place_of(reg);
         debug_assert!(lanes == self.lanes, "a value for all lanes");
         self.line(format_args!("store {ty} {value}, ptr {slot}"));
     }
 
-    /// Writes a register from a value of the type in which it is computed.
+    /// Writes a register from a value of its computation type.
     pub(super) fn set(&mut self, reg: Reg, value: &str) {
         let scalar = self.module.scalar(reg);
         let value = match self.is_wide(reg) && types::bits(scalar) < 64 {
@@ -305,7 +305,7 @@ impl<'f, 'p> Function<'f, 'p> {
         self.write(reg, &value);
     }
 
-    /// Extends an integer of a type to 64 bits, as the interpreter holds it.
+    /// Extends an integer of a type to 64 bits, as in the interpreter.
     pub(super) fn extended(&mut self, scalar: Scalar, value: &str) -> String {
         if types::bits(scalar) == 64 {
             return value.to_string();

@@ -1,32 +1,32 @@
-//! Limits the amount of code, and counts work: each function has a budget, and calls back when it is spent.
+//! Limits the amount of code, and counts work: each function has a budget, and calls back when the budget is spent.
 //!
-//! The code around a short loop counts its work. So the innermost loops do not count their own work, and no loop runs
-//! long without counting. The interpreter counts at least as much for the same work. So native code does not exceed a
-//! limit that the interpreter stays within.
+//! The work of a short loop is counted by its enclosing code, so innermost loops need no counting, and no loop runs
+//! long without counting. The interpreter counts at least as much for the same work, so native code does not exceed a
+//! limit that the interpreter observes.
 
 use super::Field;
 use super::function::Function;
 use runtime::program::{Access, Binary, Instr, Loop, LoopKind, Reg, Unary};
 
-/// Maximum total work of a loop that leaves the counting of its work to the code around it.
+/// Maximum total work of a loop whose work is counted by its enclosing code.
 const LONG: u64 = 1 << 21;
 /// Units between two calls of the callback.
 const BUDGET: i64 = 1 << 26;
 
-/// Maximum number of iterations that a vectorized loop counts, because its lanes run together.
+/// Maximum number of iterations counted for a vectorized loop, because lanes run together.
 pub(super) const VECTOR: u64 = 4;
 
-/// Maximum number of instructions after unrolling, both for one loop and for all loops of a PrimFunc together. The
-/// total also limits vectorized loops.
+/// Maximum number of instructions after unrolling, both per loop and for all loops of a PrimFunc together. The total
+/// also limits vectorized loops.
 const MOST_UNROLLED: u64 = 4096;
 const ALL_UNROLLED: u64 = 1 << 14;
-/// Maximum number of instructions in a loop that LLVM may vectorize, because LLVM compares each access with all others.
+/// Maximum number of instructions in a loop that LLVM may vectorize, because LLVM compares all pairs of accesses.
 const MOST_TO_VECTORIZE: u64 = 512;
-/// Elements of a cache line.
+/// Number of elements in a cache line.
 const LINE: u64 = 16;
 /// Cost of an access that may wait for memory in each iteration.
 const FAR: u64 = 60;
-/// Lanes of the widest registers.
+/// Number of lanes of the widest registers.
 const LANES: u64 = 16;
 /// Cost of an instruction with masked lanes.
 const MASKED: u64 = 4;
@@ -69,8 +69,7 @@ impl Function<'_, '_> {
     }
 }
 
-/// Returns the cost of one iteration, for a loop that counts its own work; `None` if the code around the loop counts
-/// it.
+/// Returns the cost of one iteration, for a loop that counts its own work; `None` if the enclosing code counts it.
 pub(super) fn own_cost(of: &Loop) -> Option<u64> {
     match total(of) {
         Some(units) if units <= LONG => None,
@@ -78,13 +77,13 @@ pub(super) fn own_cost(of: &Loop) -> Option<u64> {
     }
 }
 
-/// Returns the cost of a list without the loops in it that count their own work. `around` is the innermost loop around
-/// the list.
+/// Returns the cost of a list, excluding inner loops that count their own work. `around` is the innermost enclosing
+/// loop.
 pub(super) fn cost_of(list: &[Instr], around: Option<&Loop>) -> u64 {
     list.iter().fold(1, |sum: u64, instr| sum.saturating_add(cost(instr, around)))
 }
 
-/// Returns the total cost of a loop; `None` if it is not bounded.
+/// Returns the total cost of a loop; `None` if unbounded.
 fn total(of: &Loop) -> Option<u64> {
     let mut extent = of.extent.as_constant()?.max(0) as u64;
     if of.kind == LoopKind::Vectorized {
@@ -93,7 +92,7 @@ fn total(of: &Loop) -> Option<u64> {
     Some(extent.saturating_mul(cost_of(&of.body, Some(of))))
 }
 
-/// Returns the total cost of a list; `None` if it is not bounded.
+/// Returns the total cost of a list; `None` if unbounded.
 pub(crate) fn of_list(list: &[Instr]) -> Option<u64> {
     list.iter().try_fold(0u64, |sum, instr| {
         let units = match instr {
@@ -106,7 +105,7 @@ pub(crate) fn of_list(list: &[Instr]) -> Option<u64> {
     })
 }
 
-/// Returns true if each iteration of a loop may access another cache line, because the index depends on the loop
+/// Returns true if each iteration of a loop may access a different cache line, because the index depends on the loop
 /// variable or is computed.
 fn is_far(access: &Access, around: &Loop) -> bool {
     if access.offset.factor(around.var).unsigned_abs() >= LINE {
@@ -115,7 +114,7 @@ fn is_far(access: &Access, around: &Loop) -> bool {
     let is_index = |instr: &Instr| {
         matches!(instr, Instr::Load { .. }) && instr.written().is_some_and(|reg| access.offset.factor(reg) != 0)
     };
-    // In long lists, the cost of the other instructions is enough.
+    // In long lists, the cost of the other instructions suffices.
     around.body.len() <= 64 && around.body.iter().any(is_index)
 }
 
@@ -138,7 +137,7 @@ struct Lanes {
     masked: bool,
 }
 
-/// Estimates the number of processor instructions of a loop after all requested unrolling.
+/// Estimates the number of machine instructions of a loop after all requested unrolling.
 fn size(of: &Loop, lanes: Lanes) -> u64 {
     let extent = of.extent.as_constant().map_or(1, |extent| extent.max(0) as u64);
     let (times, within) = match of.kind {
@@ -159,7 +158,7 @@ fn size_of_list(list: &[Instr], lanes: Lanes) -> u64 {
         sum.saturating_add(match instr {
             Instr::For(of) => size(of, lanes),
             Instr::If { .. } if lanes.of.is_some() => inner(Lanes { masked: true, ..lanes }),
-            // Elements that are not contiguous are accessed one by one.
+            // Non-contiguous elements are accessed one by one.
             Instr::Load { access, .. } | Instr::Store { access, .. }
                 if lanes.of.is_some_and(|var| !matches!(access.offset.factor(var), 0 | 1)) =>
             {

@@ -6,13 +6,13 @@ use super::{read, types};
 use runtime::program::{Access, Affine, Buffer, Instr, Reg, Scalar, each_instr};
 use std::collections::BTreeSet;
 
-/// Maximum number of bytes on the stack, both for one allocation and for all allocations of a function. A thread has at
-/// most two functions with allocations on its stack, which may be the small stack of a thread of the caller.
+/// Maximum number of bytes on the stack, both for one allocation and for all allocations of a function. At most two
+/// functions have allocations on a thread's stack, which may be the small stack of a caller's thread.
 const MOST_ON_STACK: u64 = 32 << 10;
 const ALL_ON_STACK: u64 = 64 << 10;
 /// The alignment of each allocation.
 const ALIGN: u64 = 64;
-/// Maximum step between elements that are loaded together with the elements between them.
+/// Maximum step between elements that are loaded together with the elements in between.
 pub(super) const MOST_STEP: i64 = 4;
 
 impl Function<'_, '_> {
@@ -22,7 +22,7 @@ impl Function<'_, '_> {
         let size = self.module.ranges.bytes(buffer.storage).map(|bytes| bytes / buffer.element.bytes());
         match (ends, size) {
             (Some((first, last)), Some(size)) => first >= 0 && (last < 0 || (last as u64) < size),
-            // The other indices are checked at the beginning of the function.
+            // The other indices are checked at the start of the function.
             _ => self.is_looked_at(buffer),
         }
     }
@@ -42,8 +42,8 @@ impl Function<'_, '_> {
         Some((offset, last.checked_add(i64::from(buffer.lanes) - 1)?))
     }
 
-    /// Returns true if the function checks a buffer once at its beginning: the extents are available there, and the
-    /// caller passes the memory.
+    /// Returns true if the function checks a buffer once at its start, that is, if the extents are available there, and
+    /// the caller passes the memory.
     fn is_looked_at(&self, buffer: &Buffer) -> bool {
         let symbols: Vec<Reg> = self.module.program.symbols.iter().map(|symbol| symbol.reg).collect();
         let known = |form: &Affine| form.terms.iter().all(|(reg, _)| symbols.contains(reg));
@@ -51,8 +51,7 @@ impl Function<'_, '_> {
         self.module.given.contains(&buffer.storage) && forms.into_iter().all(known)
     }
 
-    /// Emits checks, at the beginning of the function, that buffers whose extents depend on the call are within their
-    /// memory.
+    /// Emits checks, at the start of the function, that buffers with call-dependent extents are within their memory.
     pub(super) fn check_memory(&mut self) {
         for buffer in &self.module.program.buffers {
             if self.ends(buffer).is_some() && self.module.ranges.bytes(buffer.storage).is_some()
@@ -102,7 +101,7 @@ impl Function<'_, '_> {
         !access.checked.is_empty() || self.may_be_beyond(access)
     }
 
-    /// Returns true if a position is within the memory regardless of the conditions around it.
+    /// Returns true if a position is within the memory regardless of enclosing conditions.
     pub(super) fn is_within(&self, access: &Access) -> bool {
         let buffer = &self.module.program.buffers[access.buffer as usize];
         let size = self.module.ranges.bytes(buffer.storage).map(|bytes| bytes / buffer.element.bytes());
@@ -112,7 +111,7 @@ impl Function<'_, '_> {
         size.is_some_and(inside)
     }
 
-    /// Returns true if a position may be outside of the memory although the index is within the extents.
+    /// Returns true if a position may be outside the memory although the index is within the extents.
     fn may_be_beyond(&self, access: &Access) -> bool {
         let buffer = &self.module.program.buffers[access.buffer as usize];
         let flat_and_open = buffer.is_flat && !access.checked.is_empty();
@@ -141,8 +140,7 @@ impl Function<'_, '_> {
         }
     }
 
-    /// Returns the address of an element, and the step from lane to lane. In a vector, the address is that of the first
-    /// lane.
+    /// Returns the address of an element (in a vector, of the first lane), and the step from lane to lane.
     fn element(&mut self, access: &Access) -> (String, i64) {
         let buffer = &self.module.program.buffers[access.buffer as usize];
         let (lanes, mut step) = (self.lanes, 0);
@@ -200,13 +198,13 @@ impl Function<'_, '_> {
         self.set(dst, &value);
     }
 
-    /// Returns the mask of active lanes, if there is one.
+    /// Returns the mask of active lanes, if any.
     fn lanes_that_take_part(&mut self) -> Option<String> {
         let (slot, truth) = (self.mask.clone()?, self.ty("i1"));
         Some(self.op(format_args!("load {truth}, ptr {slot}")))
     }
 
-    /// Returns true if inactive lanes may be accessed, too, because the memory is private to this run of the function.
+    /// Returns true if inactive lanes may also be accessed, because the memory is private to this run of the function.
     fn is_own(&self, access: &Access) -> bool {
         let storage = self.module.program.buffers[access.buffer as usize].storage;
         matches!(self.allocated.get(&storage), Some(Memory::Stack(_))) && self.is_within(access)
@@ -220,7 +218,7 @@ impl Function<'_, '_> {
         self.op(format_args!("call {ty} @{name}(ptr {at}, i32 {align}, {truth} {mask}, {ty} zeroinitializer)"))
     }
 
-    /// Loads elements that are a large step apart, one by one.
+    /// Loads elements with a large step one by one.
     fn gather(&mut self, at: &str, element: Scalar, step: i64) -> String {
         let (lanes, base, align) = (self.lanes, types::in_memory(element), element.bytes());
         let mut all = "poison".to_string();
@@ -246,8 +244,7 @@ impl Function<'_, '_> {
         self.op(format_args!("call {ty} @{name}({pointers} {all}, i32 {align}, {truth} {mask}, {ty} zeroinitializer)"))
     }
 
-    /// Loads the elements together with those between them, without touching inactive lanes, and selects every
-    /// `step`th.
+    /// Loads the elements and those in between, without touching inactive lanes, and selects every `step`th element.
     fn load_with_step(&mut self, access: &Access, at: &str, element: Scalar, step: u32) -> String {
         let lanes = self.lanes;
         let all = lanes * step;
@@ -430,7 +427,7 @@ impl Function<'_, '_> {
         self.allocated.insert(storage, Memory::Heap(slots));
     }
 
-    /// Multiplies sizes; the result is the largest number if the product exceeds 63 bits.
+    /// Multiplies sizes; saturates if the product exceeds 63 bits.
     fn saturating_product(&mut self, a: &str, b: &str) -> String {
         let name = "llvm.umul.with.overflow.i64";
         self.module.declared.insert(format!("declare {{i64, i1}} @{name}(i64, i64)"));
@@ -469,7 +466,7 @@ impl Function<'_, '_> {
         });
     }
 
-    /// Returns the registers that a list reads before it writes them.
+    /// Returns the registers that a list reads before writing them.
     pub(super) fn free(&self, list: &[Instr]) -> BTreeSet<Reg> {
         let (mut free, mut own) = (BTreeSet::new(), BTreeSet::new());
         each_instr(list, &mut |instr| {

@@ -1,9 +1,9 @@
-//! Lowers a loop program to the text of an LLVM module.
+//! Lowers a loop program to textual LLVM IR.
 //!
-//! The module has one entry, `i32 @NAME(ptr context)`; the layout of the context is that of
-//! [`Context`](crate::call::Context). Each register is a stack slot, which LLVM promotes to a register of its own.
-//! A place that can end the run is a *site*: the code stores its number and the values that the message needs, and
-//! returns 1.
+//! The module has one entry, `i32 @NAME(ptr context)`; the context has the layout of
+//! [`Context`](crate::call::Context). Each register is a stack slot, which LLVM promotes to an LLVM register. A
+//! place that can end the run is a *site*: the code stores its number and the values for the message, and returns
+//! 1.
 //!
 //! | file | what |
 //! |---|---|
@@ -19,7 +19,7 @@
 //! | `tiles` | memory that can be accessed without a mask |
 //! | `limits` | counting of work, and limits of code size |
 //! | `sites` | places that can end a run |
-//! | `export` | functions that other programs call, and their argument checks |
+//! | `export` | functions for other programs, and their argument checks |
 
 mod context;
 mod export;
@@ -50,27 +50,26 @@ use std::fmt::Write;
 /// The purpose for which code is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Purpose {
-    /// True if the code reports reads of unwritten memory, and records which statements it reached.
+    /// True if the code reports reads of unwritten memory, and records executed statements.
     pub(crate) watched: bool,
     /// True if `float16` can be compiled; see `Llvm::has_half`.
     pub(crate) half: bool,
     /// True if there is a fused multiply-add instruction.
     pub(crate) mul_add: bool,
-    /// True if other programs load the code, so that it cannot call back.
+    /// True if other programs load the code, which then cannot use callbacks.
     pub(crate) standalone: bool,
-    /// True if LLVM must not detect that a masked value has the same mask as another; see
-    /// `Llvm::loops_over_selects`.
+    /// True if LLVM must not detect that two masked values have the same mask; see `Llvm::loops_over_selects`.
     pub(crate) hides_masks: bool,
 }
 
-/// A program as LLVM text.
+/// A program as LLVM IR.
 #[derive(Debug)]
 pub(crate) struct Emitted {
-    /// The module. Its entry has the name [`ENTRY`].
+    /// The module. Its entry is named [`ENTRY`].
     pub(crate) text: String,
-    /// The places that can end a run. The number that the code returns is the index of a site.
+    /// The places that can end a run. The code returns the index of a site.
     pub(crate) sites: Vec<Site>,
-    /// Registers that the caller sets, in the order of the scalars of the context.
+    /// Registers set by the caller, in the order of the context's scalars.
     pub(crate) scalars: Vec<Reg>,
 }
 
@@ -94,7 +93,7 @@ pub(crate) fn emit(program: &Program, proven: &Proven, purpose: Purpose) -> Resu
     Ok(Emitted { text: text([module]), sites, scalars })
 }
 
-/// Returns the registers that the caller sets.
+/// Returns the registers set by the caller.
 fn scalars(program: &Program) -> Vec<Reg> {
     let symbols = program.symbols.iter().map(|symbol| symbol.reg);
     let params = program.params.iter().filter_map(|param| match param.kind {
@@ -104,7 +103,7 @@ fn scalars(program: &Program) -> Vec<Reg> {
     params.chain(symbols).collect()
 }
 
-/// Joins several programs into one text.
+/// Joins several programs into one module.
 fn text<'p>(modules: impl IntoIterator<Item = Module<'p>>) -> String {
     let (mut text, mut declared, mut metadata) = (String::new(), BTreeSet::new(), String::new());
     for module in modules {
@@ -126,11 +125,11 @@ struct Module<'p> {
     program: &'p Program,
     /// Prefix of the names of this program's functions.
     name: &'p str,
-    /// Facts that were proved about the program's memory.
+    /// Proven facts about the program's memory.
     proven: &'p Proven,
     purpose: Purpose,
     ranges: Ranges,
-    /// For each register, true if it holds an integer that is stored in 64 bits.
+    /// For each register, true for an integer stored in 64 bits.
     wide: Vec<bool>,
     sites: Vec<Site>,
     /// Finished functions.
@@ -143,13 +142,13 @@ struct Module<'p> {
     outlined: usize,
     /// Number of instructions in unrolled loops.
     unrolled: u64,
-    /// Number of constant texts.
+    /// Number of constant strings.
     texts: usize,
-    /// Numbers of the float functions that are called.
+    /// Indices of the called float functions.
     called: BTreeSet<usize>,
-    /// Storages that are passed as parameters; the code allocates the others.
+    /// Storages passed as parameters; all others are allocated by the code.
     given: BTreeSet<u32>,
-    /// Variables of loops that are vectorized without a request.
+    /// Variables of loops vectorized without a request.
     unasked: BTreeSet<Reg>,
     /// Memory that inactive lanes may write.
     unmasked: BTreeSet<u32>,
@@ -189,7 +188,7 @@ impl<'p> Module<'p> {
         self.program.registers[reg.index()]
     }
 
-    /// Returns the alignment of a storage. Memory from other programs may only have the alignment of its elements.
+    /// Returns the alignment of a storage. Memory from other programs may be aligned only to its elements.
     fn align(&self, storage: u32) -> u64 {
         if !self.purpose.standalone || !self.given.contains(&storage) {
             return 64;
@@ -198,7 +197,7 @@ impl<'p> Module<'p> {
         buffers.map(|buffer| buffer.element.bytes()).max().unwrap_or(1)
     }
 
-    /// Emits the entry, and the function that does the work.
+    /// Emits the entry and the work function.
     fn kernel(&mut self) -> Result<(), Fault> {
         let mut instructions = 0;
         each_instr(&self.program.body, &mut |_| instructions += 1);
@@ -240,7 +239,7 @@ impl<'p> Module<'p> {
     }
 }
 
-/// Calls `f` for each register that the instruction reads, without the registers that nested instructions read.
+/// Calls `f` for each register that the instruction reads, without registers read by nested instructions.
 fn read(instr: &Instr, program: &Program, f: &mut impl FnMut(Reg)) {
     let form = |form: &Affine, f: &mut dyn FnMut(Reg)| form.terms.iter().for_each(|(reg, _)| f(*reg));
     match instr {
@@ -294,7 +293,7 @@ mod tests {
         text.lines().filter(|line| line.contains(" = select <16 x i1>") && line.contains("<16 x float>")).count()
     }
 
-    /// Returns a function with a tile at the end of rows, whose sum is updated under `condition`.
+    /// Returns a function with a tile at row ends, whose sum is updated under `condition`.
     fn tile(condition: &str) -> String {
         format!(
             "for p in T.parallel(8):
@@ -315,7 +314,7 @@ mod tests {
         )
     }
 
-    /// Equal sums, quotients and remainders are recognized even if they are computed in different places.
+    /// Equal sums, quotients and remainders are recognized even if computed in different places.
     #[test]
     fn tiles_at_the_end_of_rows_have_no_masks() {
         assert_eq!(kept(&emitted(&tile("p % 4 * 16 + l < 55"), false)), 0);

@@ -1,4 +1,4 @@
-//! Emits parallel loops: the body becomes a separate function, which a callback calls with ranges of iterations.
+//! Emits parallel loops: the body becomes a separate function, called by a callback with ranges of iterations.
 
 use super::Field;
 use super::function::{Function, Memory};
@@ -7,11 +7,11 @@ use runtime::program::{Instr, Loop, Reg, each_instr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// The values from outside of a loop that its body uses.
+/// The outer values used in the body of a loop.
 struct Captured {
     registers: Vec<(Reg, &'static str)>,
     storages: Vec<u32>,
-    /// The storages that are allocated outside of the loop, with their memory.
+    /// The storages allocated outside the loop, with their memory.
     allocated: BTreeMap<u32, Memory>,
 }
 
@@ -21,7 +21,7 @@ impl Function<'_, '_> {
         let number = self.module.outlined;
         let captured = self.captured(of);
         let [min, extent] = [&of.min, &of.extent].map(|form| self.form(form));
-        // The values captured from around the loop: 64-bit numbers, and pointers.
+        // The captured values: 64-bit numbers, and pointers.
         let n = captured.registers.len() + 2 * captured.storages.len() + 1;
         let frame = self.slot(&format!("frame{number}"), &format!("[{n} x i64]"));
         let mut next = 0;
@@ -69,7 +69,7 @@ impl Function<'_, '_> {
     }
 }
 
-/// Emits two functions: one executes some of the iterations, the other unpacks the captured values for it.
+/// Emits two functions: one executes a range of iterations, the other unpacks the captured values for it.
 fn part(outer: &mut Function<'_, '_>, of: &Loop, number: usize, captured: &Captured) -> Result<(), Fault> {
     let (mut params, mut args) = (String::new(), String::new());
     let name = outer.module.name;

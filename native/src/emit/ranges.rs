@@ -8,7 +8,7 @@ pub(super) type Range = (i64, i64);
 /// The ranges of registers, and the sizes of memory.
 pub(super) struct Ranges {
     registers: Vec<Known>,
-    /// Size of each storage, in elements of its buffer; `None` if it is unknown.
+    /// Size of each storage, in elements of its buffer; `None` if unknown.
     sizes: Vec<Option<u64>>,
 }
 
@@ -38,7 +38,7 @@ impl Ranges {
         ranges
     }
 
-    /// Returns the size of a storage in bytes; `None` if it differs from call to call.
+    /// Returns the size of a storage in bytes; `None` if it varies between calls.
     pub(super) fn bytes(&self, storage: u32) -> Option<u64> {
         self.sizes[storage as usize]
     }
@@ -84,7 +84,7 @@ impl Ranges {
                 Instr::Allocate { storage, element, factors, .. } => {
                     let extents = factors.iter().map(|of| of.as_constant().map(|extent| extent.max(0) as u64));
                     let bytes = extents.chain([Some(element.bytes())]).try_fold(1u64, |all, of| all.checked_mul(of?));
-                    // Memory that is allocated in two places does not have a fixed size.
+                    // Memory allocated in two places has no fixed size.
                     let known = self.sizes[*storage as usize].is_none_or(|before| Some(before) == bytes);
                     self.sizes[*storage as usize] = bytes.filter(|_| known);
                 }
@@ -111,7 +111,7 @@ impl Ranges {
             | Instr::Load { dst, .. } => (*dst, None),
             _ => return,
         };
-        // A value that wraps around can be any number of its type.
+        // A wrapped value can be any number of its type.
         let (low, high) = of(dst).range();
         let own = (!of(dst).is_float() && (low, high) != (i64::MIN, i64::MAX)).then_some((low, high));
         let low = if of(dst) == Scalar::UInt(64) { 0 } else { low };

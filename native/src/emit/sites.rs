@@ -1,4 +1,4 @@
-//! Sites, which are places in the code that can end a run, and their messages.
+//! Sites (places in the code that can end a run) and their messages.
 
 use super::Field;
 use super::function::Function;
@@ -7,8 +7,7 @@ use runtime::{Fault, FaultKind};
 
 /// Maximum number of values of a site.
 pub(crate) const MOST_VALUES: usize = 128;
-/// The negative numbers of sites without a place: for a fault that a callback stores, and for a call that must be
-/// interpreted.
+/// The negative numbers of special sites: for a fault stored by a callback, and for a call that must be interpreted.
 pub(crate) const OF_CALLBACK: i64 = -1;
 pub(crate) const INTERPRET: i64 = -2;
 
@@ -69,7 +68,8 @@ impl Function<'_, '_> {
         self.otherwise(holds, |function| function.end_at(site, values));
     }
 
-    /// Emits code that ends the run unless a condition holds. It is rarely executed, so it is placed out of line.
+    /// Emits code that ends the run unless a condition holds. The code is rarely executed, and therefore out of
+    /// line.
     fn otherwise(&mut self, holds: &str, ends: impl FnOnce(&mut Self)) {
         let (bad, good) = (self.label(), self.label());
         self.line(format_args!("br i1 {holds}, label %{good}, label %{bad}, !prof !0"));

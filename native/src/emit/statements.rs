@@ -18,7 +18,7 @@ const MOST_LANES: i64 = 64;
 pub(super) fn varying(program: &Program, of: &Loop) -> BTreeSet<Reg> {
     let mut varying = BTreeSet::from([of.var]);
     each_instr(&of.body, &mut |instr| {
-        // The result of branches varies if their condition does.
+        // The result of branches varies if the condition varies.
         if let Instr::If { cond, then, otherwise, .. } = instr
             && varying.contains(cond)
         {
@@ -34,7 +34,7 @@ pub(super) fn varying(program: &Program, of: &Loop) -> BTreeSet<Reg> {
     varying
 }
 
-/// Adds the register that a copy writes.
+/// Adds the register written by a copy.
 fn returned(instr: &Instr, out: &mut BTreeSet<Reg>) {
     if let Instr::Copy { dst, .. } = instr {
         out.insert(*dst);
@@ -98,7 +98,8 @@ impl Function<'_, '_> {
         Ok(())
     }
 
-    /// Returns true if a form needs no wrapping: the register is stored in 64 bits, and the value fits its type.
+    /// Returns true if a form needs no wrapping, because the register is stored in 64 bits and the value fits its
+    /// type.
     fn fits(&self, dst: Reg, form: &Affine) -> bool {
         let (low, high) = self.module.scalar(dst).range();
         let all = low == i64::MIN;
@@ -173,7 +174,7 @@ impl Function<'_, '_> {
         self.line(format_args!("store i1 {now}, ptr {slot}"));
     }
 
-    /// Returns a test of whether a condition holds in at least one lane.
+    /// Emits a test that a condition holds in at least one lane.
     fn in_any_lane(&mut self, holds: &str) -> String {
         if self.lanes == 1 {
             return holds.to_string();
@@ -290,7 +291,7 @@ impl Function<'_, '_> {
         })
     }
 
-    /// Emits code that counts the work of some iterations, unless the code around the loop counts it.
+    /// Emits code that counts the work of some iterations, unless the enclosing code counts it.
     fn spend_for(&mut self, of: &Loop, iterations: u32) {
         if let Some(cost) = own_cost(of) {
             self.spend(cost.saturating_mul(VECTOR.min(iterations.into())));
@@ -388,7 +389,7 @@ impl Function<'_, '_> {
             }
             Instr::If { cond, then, otherwise, .. } => {
                 let masked = masked || varies(cond);
-                // Watched code does not record marks under masks, so such a loop is not vectorized.
+                // Watched code does not record marks under masks, so masked loops are not vectorized.
                 !(masked && self.module.purpose.watched)
                     && self.can_be_vector(then, vector, masked)
                     && self.can_be_vector(otherwise, vector, masked)
@@ -427,14 +428,14 @@ impl Function<'_, '_> {
         Ok(())
     }
 
-    /// Returns the active lanes as a value that LLVM cannot evaluate. For constant lanes, LLVM emits shuffles after
-    /// each operation; for others, a mask, which is free.
+    /// Returns the active lanes as a value that LLVM cannot fold. For constant lanes, LLVM emits shuffles after
+    /// each operation; for unknown lanes, a mask, which is free.
     fn as_unknown(&mut self, mask: &str) -> String {
         let zero = self.unknown_zero();
         self.with_zero(mask, zero)
     }
 
-    /// Returns the active lanes as a mask that LLVM cannot identify with another mask.
+    /// Returns the active lanes as a mask that LLVM cannot identify with other masks.
     fn hidden(&mut self, mask: &str) -> String {
         let zero = self.op(format_args!("call i64 asm sideeffect \"\", \"=r,0\"(i64 0)"));
         self.with_zero(mask, &zero)
@@ -449,7 +450,7 @@ impl Function<'_, '_> {
         self.op(format_args!("bitcast i{lanes} {bits} to {truth}"))
     }
 
-    /// Executes all iterations of a loop as lanes of one or more vectors. If one iteration remains, it is executed
+    /// Executes all iterations of a loop as lanes of one or more vectors. A single remaining iteration is executed
     /// separately.
     fn in_vectors(&mut self, of: &Loop, vector: Vector) -> Result<(), Fault> {
         let (extent, lanes) = (of.extent.as_constant().unwrap_or(0), i64::from(vector.lanes));
@@ -474,7 +475,7 @@ impl Function<'_, '_> {
         }
     }
 
-    /// Executes iterations of a loop as the lanes of one vector, beginning with the iteration `first`.
+    /// Executes iterations of a loop as the lanes of one vector, starting with iteration `first`.
     fn one_vector(&mut self, of: &Loop, vector: Vector, first: &str) -> Result<(), Fault> {
         self.spend_for(of, vector.lanes);
         self.lanes = vector.lanes;

@@ -1,10 +1,9 @@
-//! Finds private memory of a function that lanes can access without a mask.
+//! Finds private memory that lanes can access without a mask.
 //!
-//! A tile of 16 columns may belong to a row of 28 elements, so that 12 lanes of the second tile are active. Suppose
-//! that all accesses to the memory of the tile are under a condition on their position, and that this condition is
-//! always the same. Then the inactive lanes access only elements that active lanes never use. So they may compute
-//! anything, and LLVM keeps the tile in registers without a mask after each operation. A condition on anything
-//! else, such as on memory content, needs its mask.
+//! For example, a row of 28 elements has two tiles of 16 columns, and only 12 lanes of the second tile are active.
+//! Suppose that all accesses to the tile's memory are under the same condition on their position. Inactive lanes then
+//! access only elements that active lanes never use, so they may compute anything, and LLVM keeps the tile in registers
+//! without a mask after each operation. Other conditions, such as on memory content, need their mask.
 
 use super::ranges::Ranges;
 use super::read;
@@ -38,11 +37,11 @@ const MOST_TERMS: usize = 16;
 struct Known<'p> {
     program: &'p Program,
     ranges: &'p Ranges,
-    /// The instruction that writes each register; `None` if there are several.
+    /// The instruction that writes each register; `None` if several instructions write it.
     definitions: BTreeMap<Reg, Option<&'p Instr>>,
-    /// The registers that hold sums, each with its sum of registers that are not sums and are written once.
+    /// The registers that hold sums, expanded to registers that are written once and are not sums.
     sums: BTreeMap<Reg, Affine>,
-    /// For each quotient and remainder, the first register that holds it.
+    /// The first register that holds each quotient and remainder.
     quotients: HashMap<(Binary, Affine, Affine), Reg>,
 }
 
@@ -62,8 +61,7 @@ impl<'p> Known<'p> {
         known
     }
 
-    /// Returns true if a register is written at most once. Registers that are never written are passed by the
-    /// caller.
+    /// Returns true if a register is written at most once. Unwritten registers are passed by the caller.
     fn is_fixed(&self, reg: Reg) -> bool {
         self.definitions.get(&reg).is_none_or(Option::is_some)
     }
@@ -98,7 +96,7 @@ impl<'p> Known<'p> {
         (self.is_fixed(reg) && self.are_fixed(&sum) && low <= least && most <= high).then(|| self.written_out(&sum))
     }
 
-    /// Replaces each register in `form` that holds a sum by that sum.
+    /// Expands each register in `form` that holds a sum.
     fn written_out(&self, form: &Affine) -> Affine {
         form.terms.iter().fold(Affine::from(form.constant), |sum, (reg, factor)| match self.sums.get(reg) {
             Some(of) if sum.terms.len() + of.terms.len() <= MOST_TERMS => sum.plus(of, *factor),
@@ -107,19 +105,19 @@ impl<'p> Known<'p> {
     }
 }
 
-/// The condition that an index plus an invariant form is less than a number: the dimension of the index, the form
-/// and the number. Without a dimension, the form alone is less than the number.
+/// The condition that an index plus a loop-invariant form is less than a number: the dimension of the index, the form
+/// and the number. Without a dimension, only the form is compared.
 type Condition = (Option<usize>, Affine, i64);
 
 /// The analysis of the accesses to a storage.
 struct Tile<'p> {
     known: &'p Known<'p>,
     storage: u32,
-    /// The buffer of all accesses; elements of another buffer would have other positions.
+    /// The buffer of all accesses; elements of a different buffer would have different positions.
     buffer: Option<u32>,
     /// Registers that may change during the lifetime of the storage.
     inner: BTreeSet<Reg>,
-    /// The enclosing loops that can be vectorized; one of them is.
+    /// The enclosing loops that can be vectorized; one of them is vectorized.
     vectors: Vec<&'p Loop>,
     /// The enclosing conditions within those loops.
     around: Vec<Reg>,
@@ -140,13 +138,13 @@ impl<'p> Tile<'p> {
         Tile { known, storage, buffer: None, inner, vectors, around, conditions }
     }
 
-    /// Returns true if all accesses in a list have the same conditions as the accesses before.
+    /// Returns true if all accesses in a list have the same conditions as earlier accesses.
     fn list(&mut self, list: &'p [Instr]) -> bool {
         list.iter().all(|instr| match instr {
             Instr::Load { access, .. } | Instr::Store { access, .. } => {
                 self.known.program.buffers[access.buffer as usize].storage != self.storage || self.access(access)
             }
-            // The storage would then be a different one, to which this analysis does not apply.
+            // The storage would then be a different one, outside this analysis.
             Instr::Allocate { storage, .. } => *storage != self.storage,
             Instr::For(of) => {
                 let outer = self.vectors.len();
@@ -157,7 +155,7 @@ impl<'p> Tile<'p> {
             }
             Instr::If { cond, then, otherwise, .. } => {
                 let outer = self.around.len();
-                // Conditions outside of vectorized loops are the same in all lanes.
+                // Conditions outside vectorized loops are the same in all lanes.
                 self.around.extend((!self.vectors.is_empty()).then_some(*cond));
                 let good = self.list(then);
                 self.around.truncate(outer);
@@ -195,7 +193,7 @@ impl<'p> Tile<'p> {
         *self.conditions.get_or_insert_with(|| conditions.clone()) == conditions
     }
 
-    /// Returns the enclosing conditions that may differ between lanes. The others are branches without masks.
+    /// Returns the enclosing conditions that may differ between lanes. All others are branches without masks.
     fn masking(&self) -> Vec<Reg> {
         if self.around.is_empty() {
             return Vec::new();
@@ -228,11 +226,11 @@ impl<'p> Tile<'p> {
         is_place.then_some((Some(dim), rest))
     }
 
-    /// Returns the bounds that follow from a condition, each a form that is less than a number.
+    /// Returns the bounds that follow from a condition, each of the form `form < number`.
     fn bounds(&self, cond: Reg) -> Option<Vec<(Affine, i64)>> {
         let written = |reg: &Reg| self.known.written_out(&Affine::from(*reg));
         match (*self.known.definitions.get(&cond)?)? {
-            // Unsigned numbers are ordered differently.
+            // Unsigned comparison differs.
             Instr::Binary { op: Binary::Lt, a, .. } if self.known.program.registers[a.index()] == Scalar::UInt(64) => {
                 None
             }

@@ -1,18 +1,18 @@
-//! Vectorizes loops around reductions that do not request it.
+//! Vectorizes loops around reductions without a request.
 //!
-//! Each step of a reduction waits for the previous step. So a matrix product without a schedule adds one element in the
-//! time in which the machine could add a hundred. If the loops around the reduction are data-parallel, several of their
-//! iterations advance together. Each iteration adds in the original order, so the bits are the same. A program that
-//! already requests vectors, threads or unrolled loops is left as its author wrote it. Nothing is added either where
-//! LLVM vectorizes by itself: it unrolls short reductions, and it may reorder sums of integers.
+//! Each step of a reduction waits for the previous step, so an unscheduled matrix product adds one element in the time
+//! in which the machine could add a hundred. If the loops around the reduction are data-parallel, several of their
+//! iterations are advanced together. Each iteration adds in the original order, so the bits stay the same. A program
+//! that already requests vectors, threads or unrolling is left unchanged. Loops that LLVM vectorizes itself are also
+//! left unchanged: it unrolls short reductions, and may reorder integer sums.
 
 use super::memory::MOST_STEP;
 use runtime::program::{Access, Instr, Loop, LoopKind, Program, Reg, each_instr};
 use std::collections::BTreeSet;
 
-/// Minimum number of iterations of a vectorized loop.
+/// Minimum trip count of a vectorized loop.
 const FEWEST: i64 = 4;
-/// Minimum number of steps of a reduction around which loops are vectorized.
+/// Minimum number of steps of a reduction whose outer loops are vectorized.
 const SHORT: i64 = 64;
 /// Maximum number of lanes if neighbouring iterations access distant memory, because their elements are loaded one by
 /// one.
@@ -30,8 +30,8 @@ pub(super) fn loops_to_vectorize(program: &Program) -> BTreeSet<Reg> {
     out
 }
 
-/// Adds the variables of the loops in `list` that are chosen for vectorization, the innermost ones. Returns true if
-/// there are any.
+/// Adds the variables of the innermost loops in `list` that are chosen for vectorization. Returns true if there are
+/// any.
 fn innermost(list: &[Instr], program: &Program, out: &mut BTreeSet<Reg>) -> bool {
     let mut found = false;
     for instr in list {
@@ -47,8 +47,8 @@ fn innermost(list: &[Instr], program: &Program, out: &mut BTreeSet<Reg>) -> bool
     found
 }
 
-/// Chooses a loop for vectorization among nested data-parallel loops that contain a long loop that stores floats: the
-/// innermost one that is long enough.
+/// Chooses a loop for vectorization among nested data-parallel loops around a long loop that stores floats: the
+/// innermost loop that is long enough.
 fn chosen<'p>(first: &'p Loop, program: &Program) -> Option<&'p Loop> {
     let (mut of, mut found) = (first, None);
     for left in (0..first.lanes).rev() {
@@ -63,7 +63,7 @@ fn chosen<'p>(first: &'p Loop, program: &Program) -> Option<&'p Loop> {
     found.filter(|_| of.body.iter().any(|instr| matches!(instr, Instr::For(of) if is_long(of, 1, program))))
 }
 
-/// Returns true if a loop and the loops around it together have many iterations and store floats.
+/// Returns true if a loop and its enclosing loops together have many iterations and store floats.
 fn is_long(of: &Loop, around: i64, program: &Program) -> bool {
     let steps = around.saturating_mul(of.extent.as_constant().unwrap_or(SHORT).max(1));
     let is_float = |access: &Access| program.buffers[access.buffer as usize].element.is_float();
@@ -78,7 +78,7 @@ fn is_long(of: &Loop, around: i64, program: &Program) -> bool {
     })
 }
 
-/// Returns the number of lanes for this loop, at most `most`.
+/// Returns the number of lanes for a loop, at most `most`.
 pub(super) fn lanes(of: &Loop, extent: i64, most: i64) -> i64 {
     let mut far = false;
     each_instr(&of.body, &mut |instr| {

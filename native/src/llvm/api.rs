@@ -1,4 +1,4 @@
-//! The functions of LLVM's C interface that are used, found in a library by their names.
+//! The LLVM C functions in use, looked up in a library by name.
 
 use libloading::Library;
 use std::ffi::{c_char, c_int, c_void};

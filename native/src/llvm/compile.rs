@@ -1,4 +1,4 @@
-//! Compiles the text of a module to object code.
+//! Compiles a textual module to object code.
 
 use super::api::Ref;
 use super::passes::Effort;
@@ -13,14 +13,14 @@ pub enum Output {
     Object,
     /// Assembly text.
     Assembly,
-    /// LLVM text after LLVM's own passes.
+    /// LLVM IR after LLVM's passes.
     Optimized,
 }
 
-/// Bytes of stack for LLVM, whose passes recurse over long chains of instructions. Unused pages of it take no memory.
+/// Bytes of stack for LLVM, whose passes recurse over long chains of instructions. Unused pages take no memory.
 const STACK: usize = 256 << 20;
 
-/// LLVM objects that are disposed of on drop, also after an error.
+/// LLVM objects that are disposed of on drop, even after an error.
 struct Held<'l> {
     llvm: &'l Llvm,
     context: Ref,
@@ -49,7 +49,7 @@ impl Drop for Held<'_> {
 }
 
 impl Llvm {
-    /// Compiles the text of a module. Each call has its own context, so threads can compile at the same time.
+    /// Compiles a textual module. Each call has its own context, so threads can compile concurrently.
     ///
     /// # Errors
     /// Fails if LLVM rejects the module.
@@ -82,8 +82,8 @@ impl Llvm {
     }
 }
 
-/// Ignores LLVM's remarks on its own passes, such as a loop that it does not vectorize. Errors are returned
-/// instead.
+/// Ignores LLVM's optimization remarks, for example about a loop that it does not vectorize. Errors are returned
+/// separately.
 unsafe extern "C" fn not_printed(_: Ref, _: Ref) {}
 
 impl Held<'_> {
@@ -118,7 +118,7 @@ impl Held<'_> {
         let (api, llvm) = (&self.llvm.api, self.llvm);
         const POSITION_INDEPENDENT: i32 = 2;
         const DEFAULT_MODEL: i32 = 0;
-        // SAFETY: the target and the texts live as long as `llvm`; the layout is disposed of after it was copied.
+        // SAFETY: the target and the texts live as long as `llvm`; the layout is disposed of after being copied.
         unsafe {
             let texts = [&llvm.triple, &llvm.cpu, &llvm.features].map(|text| text.as_ptr());
             let make = api.LLVMCreateTargetMachine;

@@ -1,4 +1,4 @@
-//! Lists the places where an LLVM library may be.
+//! Lists possible locations of an LLVM library.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ pub const VARIABLE: &str = "PASSHOST_LLVM";
 /// The oldest and the newest version to look for.
 const VERSIONS: std::ops::RangeInclusive<u32> = 16..=22;
 
-/// A place where a library may be.
+/// A possible location of a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// A file, or a name that the system resolves.
+    /// A file, or a name to be resolved by the system.
     pub path: PathBuf,
     /// Origin of the path, for messages.
     pub from: &'static str,
 }
 
-/// Returns the places in order. If the variable names a library, it is the only one; an empty name means no
-/// library.
+/// Returns the candidates in order. If the environment variable names a library, it is the only candidate;
+/// an empty name means no library.
 pub fn candidates() -> Vec<Candidate> {
     if let Some(path) = env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         return vec![Candidate { path: path.into(), from: VARIABLE }];
@@ -41,7 +41,7 @@ pub(crate) fn sysroot() -> Option<PathBuf> {
 fn in_sysroot(root: &Path) -> Vec<PathBuf> {
     let is_llvm = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        // Some files of this name are texts for linkers.
+        // Some files of this name are linker scripts.
         let is_large = path.metadata().is_ok_and(|data| data.len() > 1 << 20);
         (name.starts_with("libLLVM") || name.starts_with("LLVM-C")) && is_large
     };

@@ -25,13 +25,13 @@ unsafe impl Send for Loaded {}
 unsafe impl Sync for Loaded {}
 
 impl Loaded {
-    /// Loads object code. `name` is a hash of the content, so code that is already loaded is shared.
+    /// Loads object code. `name` is a hash of the content, so loaded code is shared.
     pub(crate) fn new(llvm: &Arc<Llvm>, object: &[u8], name: &str) -> Result<Arc<Loaded>, LlvmError> {
         loop {
             let mut known = llvm.in_memory();
             match known.get(name).map(Weak::upgrade) {
                 Some(Some(loaded)) => return Ok(loaded),
-                // Another thread is about to drop it.
+                // Another thread is dropping it.
                 Some(None) => {
                     drop(known);
                     thread::yield_now();
@@ -69,7 +69,7 @@ impl Loaded {
         Ok(Loaded { llvm: Arc::clone(llvm), name: name.to_string(), tracker, entry })
     }
 
-    /// Returns the entry. It must not be called after `self` is dropped.
+    /// Returns the entry. The entry must not be called after `self` is dropped.
     pub(crate) fn entry(&self) -> Entry {
         self.entry
     }
@@ -84,7 +84,7 @@ impl Llvm {
 impl Drop for Loaded {
     fn drop(&mut self) {
         let (api, mut known) = (&self.llvm.api, self.llvm.in_memory());
-        // SAFETY: the code is not called any more, because it is reached through `self` only.
+        // SAFETY: the code is no longer called, because it is reachable only through `self`.
         unsafe {
             let _ = api.error((api.LLVMOrcResourceTrackerRemove)(self.tracker));
             (api.LLVMOrcReleaseResourceTracker)(self.tracker);

@@ -1,9 +1,9 @@
-//! LLVM as a library that is found at run time and opened once, with the target machine and the loader of its code.
+//! LLVM as a library found at run time and opened once, with its target machine and code loader.
 //!
 //! | file | what |
 //! |---|---|
-//! | `find` | places of a library |
-//! | `probe` | a trial of a library in a copy of this process |
+//! | `find` | locations of a library |
+//! | `probe` | a trial of a library in a forked process |
 //! | `api` | the C functions in use |
 //! | `compile` | compiling text to object code or assembly |
 //! | `load` | loading object code |
@@ -40,7 +40,7 @@ pub enum LlvmError {
     Open {
         /// The library.
         path: String,
-        /// The origin of its path.
+        /// The origin of the path.
         from: &'static str,
         /// The system's error message.
         message: String,
@@ -50,7 +50,7 @@ pub enum LlvmError {
     NoLlvm {
         /// The library.
         path: String,
-        /// The origin of its path.
+        /// The origin of the path.
         from: &'static str,
         /// A missing function.
         missing: &'static str,
@@ -60,7 +60,7 @@ pub enum LlvmError {
     Old {
         /// The library.
         path: String,
-        /// The origin of its path.
+        /// The origin of the path.
         from: &'static str,
         /// Version of the library.
         version: String,
@@ -70,15 +70,15 @@ pub enum LlvmError {
     NoTarget {
         /// The library.
         path: String,
-        /// The origin of its path.
+        /// The origin of the path.
         from: &'static str,
-        /// The message of LLVM.
+        /// LLVM's message.
         message: String,
     },
     /// No library was found.
     #[error("LLVM was not found, neither in `rustc` nor in the system; set {VARIABLE} to the path of its library")]
     NotFound,
-    /// LLVM rejects a module, which is a defect of passhost.
+    /// LLVM rejects a module, which is a bug in passhost.
     #[error("LLVM rejected the code of a function: {0}")]
     Refused(String),
     /// The code cannot be loaded.
@@ -86,9 +86,9 @@ pub enum LlvmError {
     Load(String),
 }
 
-/// Describes the damage of a path that is not a file, or of a library file that is cut off. The system's loader would
+/// Returns the reason to reject a path that is not a file, or a truncated library file. The system's loader would
 /// block on the former, and crash the process by reading beyond the end of the latter. All other files, and names that
-/// only the loader can resolve, are left to it.
+/// only the loader can resolve, are left to the loader.
 fn damaged(path: &Path) -> Option<String> {
     let metadata = path.metadata().ok()?;
     if !metadata.is_file() {
@@ -147,12 +147,12 @@ impl std::fmt::Debug for Llvm {
 }
 
 impl Llvm {
-    /// Finds the first usable library. If [`VARIABLE`] names one, only that is tried, first in a forked process,
-    /// because it may be any file.
+    /// Finds the first usable library. If [`VARIABLE`] names a library, only that library is tried, first in a forked
+    /// process, because it may be any file.
     ///
     /// # Errors
-    /// Fails if there is none. The error is the reason why the named library cannot be used, or that no library was
-    /// found.
+    /// Fails if there is none. The error is the reason why the named library is unusable, or reports that no library
+    /// was found.
     pub fn find() -> Result<Arc<Llvm>, LlvmError> {
         let mut named = None;
         for candidate in candidates() {
@@ -179,7 +179,7 @@ impl Llvm {
             return Err(LlvmError::Open { path, from, message });
         }
         // SAFETY: initializers of an LLVM library only set up its own tables. A file that is not a library is
-        // refused.
+        // rejected.
         let library = unsafe { Library::new(&candidate.path) }.map_err(|error| {
             // The source is the system's message: a missing file, or a missing dependency.
             let message = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
@@ -223,17 +223,17 @@ impl Llvm {
         }))
     }
 
-    /// Returns its version, such as `19.1.7`.
+    /// Returns the version, such as `19.1.7`.
     pub fn version(&self) -> String {
         self.version.map(|part| part.to_string()).join(".")
     }
 
-    /// Returns the file, or the name by which the system found it.
+    /// Returns the file, or the name that the system resolved.
     pub fn path(&self) -> &std::path::Path {
         &self.path
     }
 
-    /// Returns the origin of its path.
+    /// Returns the origin of the path.
     pub fn from(&self) -> &'static str {
         self.from
     }
@@ -243,7 +243,7 @@ impl Llvm {
         self.cpu.to_string_lossy().into_owned()
     }
 
-    /// Returns the processor's features as LLVM lists them.
+    /// Returns the processor's features as listed by LLVM.
     pub fn features(&self) -> String {
         self.features.to_string_lossy().into_owned()
     }
@@ -271,20 +271,20 @@ impl Llvm {
         self.has_on_x86("+fma")
     }
 
-    /// Returns true if LLVM loops for ever on vectors that are selected by the same masks again, as in
-    /// `a ? w : b ? w : a ? w : x`, and have another number of lanes than registers. LLVM 19 does so for processors
-    /// with AVX-512; 18 and 20 do not.
+    /// Returns true if LLVM loops for ever on vectors that are repeatedly selected by the same masks, as in `a ? w : b
+    /// ? w : a ? w : x`, and whose lane count differs from that of registers. LLVM 19 does so for processors with
+    /// AVX-512; 18 and 20 do not.
     pub(crate) fn loops_over_selects(&self) -> bool {
         self.version[0] == 19
     }
 
-    /// Returns true if the processor has the x86 feature `wanted`, or has another architecture.
+    /// Returns true if the processor has the x86 feature `wanted`, or a different architecture.
     fn has_on_x86(&self, wanted: &str) -> bool {
         let triple = self.triple.to_string_lossy();
         !triple.starts_with("x86") || self.features().split(',').any(|feature| feature == wanted)
     }
 
-    /// Returns everything that object code depends on, except the LLVM text.
+    /// Returns everything that object code depends on, except the LLVM IR.
     pub(crate) fn identity(&self) -> String {
         let [triple, cpu, features] = [&self.triple, &self.cpu, &self.features].map(|text| text.to_string_lossy());
         let [all, quick] = [&self.passes.all, &self.passes.quick].map(|passes| passes.to_string_lossy());
@@ -293,19 +293,19 @@ impl Llvm {
 }
 
 impl Api {
-    /// Returns a message of LLVM as text, and disposes of it.
+    /// Returns a message from LLVM, and disposes of it.
     ///
     /// # Safety
-    /// LLVM must have allocated it, or it is null.
+    /// The pointer is null or was allocated by LLVM.
     unsafe fn message(&self, message: *mut c_char) -> String {
         // SAFETY: guaranteed by the caller.
         unsafe { self.taken(message) }.to_string_lossy().into_owned()
     }
 
-    /// Returns a text of LLVM, and disposes of it.
+    /// Returns a string from LLVM, and disposes of it.
     ///
     /// # Safety
-    /// LLVM must have allocated it, or it is null.
+    /// The pointer is null or was allocated by LLVM.
     unsafe fn taken(&self, text: *mut c_char) -> CString {
         if text.is_null() {
             return CString::default();
@@ -318,7 +318,7 @@ impl Api {
         }
     }
 
-    /// Converts an error of LLVM; null means success.
+    /// Converts an LLVM error; null means success.
     fn error(&self, error: Ref) -> Result<(), String> {
         if error.is_null() {
             return Ok(());
@@ -332,7 +332,7 @@ impl Api {
         }
     }
 
-    /// Creates the loader of object code. Symbols that code calls are looked up in this process.
+    /// Creates the loader of object code. Symbols called by the code are looked up in this process.
     fn jit(&self) -> Result<Ref, String> {
         let (mut jit, mut process) = (null_mut(), null_mut());
         // SAFETY: a null builder means the defaults; the generator then belongs to the library of the loader.
@@ -360,7 +360,7 @@ fn version(library: &Library) -> Result<[u32; 3], &'static str> {
     Ok(version)
 }
 
-/// Initializes the library for those of our processors that it supports.
+/// Initializes the library for the processors supported by both passhost and the library.
 fn initialize(library: &Library) {
     for target in ["X86", "AArch64", "RISCV"] {
         for part in ["TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser"] {

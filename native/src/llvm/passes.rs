@@ -1,13 +1,13 @@
-//! Chooses the LLVM passes for a module, and the effort of code generation.
+//! Chooses the LLVM passes for a module, and the code generation effort.
 //!
-//! They are the passes of `default<O3>` that help loops over tensors, in the same order. Two are left out on
-//! purpose. Inlining is useless, because the few functions of a module are called once or by callbacks. SLP, the
-//! vectorization of straight-line code, took four fifths of the time, and did not make any kernel faster.
-//! `default<O3>` itself cannot be used without SLP, because it ignores the option to turn SLP off.
+//! These are the passes of `default<O3>` that help tensor loops, in the same order. Two passes are deliberately
+//! omitted. Inlining is useless, because the few functions of a module are called once or by callbacks. SLP, the
+//! vectorization of straight-line code, took four fifths of the time without making any kernel faster. `default<O3>`
+//! itself cannot be used without SLP, because it ignores the option to turn SLP off.
 
 use std::ffi::CString;
 
-/// Promotes memory to scalars, simplifies loops, unrolls short ones, and removes redundant computations.
+/// Promotes memory to scalars, simplifies loops, unrolls short loops, and removes redundant computations.
 const SIMPLIFY: &str = "
     sroa<modify-cfg>, early-cse<memssa>, simplifycfg, COMBINE, jump-threading, correlated-propagation, simplifycfg, COMBINE, reassociate,
     loop-mssa(
@@ -21,8 +21,8 @@ const SIMPLIFY: &str = "
 
 /// Vectorizes loops, unrolls them, and cleans up.
 ///
-/// The blocks of an unrolled loop are merged before `instcombine` runs. Between blocks, it would move each product
-/// after the last product of the same sum, which serializes them: two convolutions in a row took 15 % longer.
+/// The blocks of an unrolled loop are merged before `instcombine` runs, which would otherwise move each product after
+/// the last product of the same sum and thereby serialize them: two consecutive convolutions took 15 % longer.
 const VECTORIZE: &str = "
     loop-mssa(loop-rotate), loop-distribute, loop-vectorize, loop-load-elim, COMBINE,
     simplifycfg<bonus-inst-threshold=1;forward-switch-cond;switch-range-to-icmp;switch-to-lookup;no-keep-loops;hoist-common-insts;
@@ -30,16 +30,16 @@ const VECTORIZE: &str = "
     vector-combine, COMBINE, loop-unroll<O3>, simplifycfg, sroa<modify-cfg>, COMBINE, loop-mssa(licm<allowspeculation>),
     alignment-from-assumptions, loop-sink, instsimplify, div-rem-pairs, simplifycfg";
 
-/// Passes whose running time is linear in the size of the text: they promote memory to scalars, and simplify the
+/// Passes whose running time is linear in the size of the module: they promote memory to scalars, and simplify the
 /// result.
 const QUICK: &str = "sroa<modify-cfg>, early-cse<memssa>, simplifycfg, COMBINE, simplifycfg";
 
-/// Least sizes of function texts, in bytes, that are compiled with less effort.
+/// Sizes in bytes of textual functions from which less effort is spent.
 ///
-/// Code generation allocates registers and schedules a whole block at once, so straight code of twice the length can
-/// take it up to 17 times as long: unrolled loops with 300 KB of text take 0.07 s, those with 600 KB 1.3 s, and those
-/// with 1.2 MB more than 40 s. Without optimization it takes 0.1 s for 7 MB. The passes take 0.3, 0.6 and 1.6 s for
-/// these three sizes, so they remain useful for longer texts.
+/// Code generation allocates registers and schedules a whole block at once, so doubling the length of straight-line
+/// code can take up to 17 times as long: unrolled loops of 300 KB take 0.07 s, of 600 KB 1.3 s, and of 1.2 MB more
+/// than 40 s. Without optimization, code generation takes 0.1 s for 7 MB. The passes take 0.3, 0.6 and 1.6 s for
+/// these three sizes, so they remain useful for longer code.
 const LARGE: usize = 512 << 10;
 const HUGE: usize = 4 << 20;
 
@@ -53,7 +53,7 @@ pub(super) struct Effort {
 }
 
 impl Effort {
-    /// Returns the effort for a text, which depends on its largest function.
+    /// Returns the effort for a module, which depends on its largest function.
     pub(super) fn of(text: &str) -> Effort {
         match text.split("\ndefine ").map(str::len).max().unwrap_or(0) {
             HUGE.. => Effort { is_quick: true, level: 0 },
@@ -63,7 +63,7 @@ impl Effort {
     }
 }
 
-/// The passes, in the syntax of this version of LLVM.
+/// The passes, in the syntax of the LLVM version.
 pub(super) struct Passes {
     pub(super) all: CString,
     pub(super) quick: CString,
@@ -71,7 +71,7 @@ pub(super) struct Passes {
 
 impl Passes {
     pub(super) fn new(major: u32) -> Passes {
-        // Since version 18, a debugging check that aborts the process has to be turned off.
+        // Since version 18, a debugging check that aborts the process must be turned off.
         let combine = if major < 18 { "instcombine" } else { "instcombine<no-verify-fixpoint>" };
         let text = |passes: &str| {
             let text = passes.replace("COMBINE", combine);

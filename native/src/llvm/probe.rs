@@ -6,20 +6,20 @@ use libc::{c_int, pid_t};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Time limit for loading a library; even a slow disk needs less.
+/// Time limit for loading a library; generous even for a slow disk.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Number of bytes that the forked process sends when it has finished.
 const TOKEN: usize = 16;
 
-/// Returns how the forked process failed; `None` if it opened or refused the library and finished, or if the process
-/// cannot be forked.
+/// Describes the failure of the forked process; `None` if it opened or rejected the library and finished, or if the
+/// process cannot be forked.
 pub(super) fn failure(candidate: &Candidate) -> Option<String> {
     let (ours, theirs) = pipe()?;
-    // The token is random, so that a library that writes to all open files cannot send the same bytes.
+    // The token is random, so that a library that writes to all open files cannot forge it.
     let mut token = [0; TOKEN];
     getrandom::fill(&mut token).ok()?;
-    // SAFETY: the child has one thread. It opens the library, writes the token, and ends without running handlers
-    // of its parent.
+    // SAFETY: the child has one thread. It opens the library, writes the token, and exits without running the
+    // handlers of its parent.
     match unsafe { libc::fork() } {
         -1 => None,
         0 => attempt(candidate, &theirs, &token),
@@ -42,8 +42,8 @@ pub(super) fn failure(candidate: &Candidate) -> Option<String> {
 
 /// Opens the library in the forked process.
 fn attempt(candidate: &Candidate, to: &OwnedFd, token: &[u8; TOKEN]) -> ! {
-    // SAFETY: calls without pointers, or with pointers to texts and bytes that live during the call. The alarm ends
-    // a child whose parent has gone. `_exit` runs no exit handlers.
+    // SAFETY: calls without pointers, or with pointers to strings and bytes that are alive during the call. The alarm
+    // ends a child whose parent has exited. `_exit` runs no exit handlers.
     unsafe {
         for signal in [libc::SIGALRM, libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT] {
             libc::signal(signal, libc::SIG_DFL);
@@ -85,7 +85,7 @@ fn answer(from: &OwnedFd) -> Option<[u8; TOKEN]> {
     }
 }
 
-/// Waits for the child to end, and describes how it ended.
+/// Waits for the child to exit, and describes its exit status.
 fn wait(child: pid_t) -> String {
     let mut status = 0;
     // SAFETY: the status lives during the call.

@@ -1,4 +1,4 @@
-//! The facts that hold for the module while a plan runs.
+//! The facts about the module during a run.
 
 use passhost_lang::metadata::PassInfo;
 use std::collections::{BTreeSet, HashSet};
@@ -36,7 +36,7 @@ impl Facts {
         self.properties.remove(property);
     }
 
-    /// Updates the facts after a pass ran. The pass itself becomes valid only if it ran with default options.
+    /// Updates the facts after a pass ran. The pass becomes valid only if it ran with default options.
     pub fn after_run(&mut self, info: &PassInfo, defaults: bool, changed: bool) {
         if changed {
             let preserved = Preserved::by(info);
@@ -58,20 +58,20 @@ pub struct Preserved<'a> {
 }
 
 impl<'a> Preserved<'a> {
-    /// Returns what a pass preserves.
+    /// Returns the names preserved by a pass.
     pub fn by(info: &'a PassInfo) -> Preserved<'a> {
         let set = |names: &'a [String]| names.iter().map(String::as_str).collect::<HashSet<&str>>();
         let names = set(&info.contract.preserves);
         Preserved { all: names.contains("all"), names, invalidated: set(&info.contract.invalidates) }
     }
 
-    /// Returns true if it preserves a property or effect.
+    /// Returns true if a property or effect is preserved.
     pub fn has(&self, name: &str) -> bool {
         (self.all || self.names.contains(name)) && !self.invalidated.contains(name)
     }
 
     /// Removes the facts that are not preserved. The time is proportional to the length of the contract or to the
-    /// number of lost facts, so that a run of many passes does not scan all facts after each of them.
+    /// number of lost facts, so that all facts need not be scanned after each pass.
     fn keep(&self, holds: &mut BTreeSet<String>) {
         if self.all {
             for name in &self.invalidated {

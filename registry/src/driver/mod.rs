@@ -1,4 +1,4 @@
-//! The driver. It walks through a plan, and decides from the current facts which required steps run.
+//! The driver. It walks a plan, and decides from the current facts which required steps run.
 
 mod facts;
 mod outcome;
@@ -22,18 +22,18 @@ pub struct StepRun {
     pub given: Vec<(String, OptionValue)>,
     /// The reason for the step.
     pub why: Why,
-    /// Number of composite passes and Sequentials that contain it.
+    /// Number of composite passes and Sequentials that contain the step.
     pub nesting: usize,
-    /// Number of rounds that began, if its members run until nothing changes.
+    /// Number of rounds begun, if the members run until nothing changes.
     pub rounds: Option<u32>,
 }
 
-/// A pass that is to run.
+/// A pass to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job<'p> {
     /// The pass.
     pub pass: PassId,
-    /// All its options.
+    /// All options of the pass.
     pub options: Cow<'p, [OptionValue]>,
     /// Number of the line in the plan, from 1.
     pub number: usize,
@@ -44,7 +44,7 @@ pub struct Job<'p> {
 pub enum Todo<'p> {
     /// A requested step is next. Its requirements run first.
     Asked(&'p Step),
-    /// The caller must run a pass. It answers with [`Driver::done`] on success.
+    /// The caller must run a pass, and answer with [`Driver::done`] on success.
     Run(Job<'p>),
     /// A Sequential or composite pass begins; its requirements have run.
     Begin {
@@ -53,19 +53,19 @@ pub enum Todo<'p> {
         /// Number of the line in the plan, from 1.
         number: usize,
     },
-    /// A round of a Sequential that runs until nothing changes has ended, and changed the module. Without an
-    /// answer, the members run again.
+    /// A round of a Sequential that runs until nothing changes has ended, after changing the module. Without an answer,
+    /// the members run again.
     Round(Round),
     /// The members of the current Sequential or composite pass have ended.
     End,
-    /// A requirement of a step is not available, which only TVM-compatible runs detect this late. Without an
+    /// A requirement of a step is not available, which is detected this late only in TVM-compatible runs. Without an
     /// answer, the step still runs.
     Stuck {
         /// The pass or Sequential.
         unit: Unit,
-        /// Number of its line in the plan, from 1.
+        /// Number of the line in the plan, from 1.
         number: usize,
-        /// The requirement, and the reason why it is not available.
+        /// The requirement, and the reason why it is unavailable.
         message: String,
     },
     /// A requirement of a step ran, but without some of its members. Without an answer, the step still runs.
@@ -84,7 +84,7 @@ pub enum Todo<'p> {
 pub struct Round {
     /// The Sequential.
     pub unit: Unit,
-    /// Number of its line in the plan, from 1.
+    /// Number of the line in the plan, from 1.
     pub number: usize,
     /// Number of the round, from 1.
     pub round: u32,
@@ -94,11 +94,11 @@ pub struct Round {
     pub changed: BTreeSet<PassId>,
 }
 
-/// The point at which a run continues after a failure.
+/// The point where a run continues after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resume<'t> {
-    /// The next member of the Sequential or composite pass that contains the failed step, otherwise the next
-    /// requested step. The text is what became of the failed step: `was vetoed by acme.Guard`.
+    /// The next member of the Sequential or composite pass that contains the failed step, otherwise the next requested
+    /// step. The string describes the outcome of the failed step: `was vetoed by acme.Guard`.
     NextMember(&'t str),
     /// The next requested step.
     NextAsked,
@@ -113,7 +113,7 @@ struct Open<'p> {
     line: usize,
     why: Why,
     nesting: usize,
-    /// True if the step is required, or part of a required step. Such a step runs at any level.
+    /// True if the step is required, or part of a required step. Required steps run at any level.
     needed: bool,
     /// True if the run can continue with the next member when this step fails.
     may_fail: bool,
@@ -124,7 +124,7 @@ struct Open<'p> {
     prepared: bool,
     /// Number of the current round, from 1, if the members run until nothing changes.
     round: Option<u32>,
-    /// A part of the step that did not run, with the reason.
+    /// A part of the step that did not run, and the reason.
     missing: Option<String>,
 }
 
@@ -138,7 +138,7 @@ enum Next {
     Work,
     /// The member at this position.
     Member(usize),
-    /// The end of the members, which was already reported.
+    /// The end of the members, already reported.
     Whole,
     /// End of the step.
     End,
@@ -162,11 +162,11 @@ impl<'p> Open<'p> {
 struct Changes {
     /// The passes of the current round.
     round: BTreeSet<PassId>,
-    /// The passes that changed it in earlier rounds.
+    /// The passes that changed the module in earlier rounds.
     earlier: BTreeSet<PassId>,
 }
 
-/// Walks through a plan. It decides which required steps run; the caller executes them:
+/// Walks a plan. The driver decides which required steps run; the caller executes them:
 ///
 /// ```
 /// # use registry::{Driver, Plan, Registry, Resume, Todo};
@@ -196,18 +196,18 @@ pub struct Driver<'p> {
     plan: &'p Plan,
     /// Number of requested steps that have begun.
     begun: usize,
-    /// Line numbers of the steps reached so far.
+    /// Line numbers of the steps reached.
     numbers: Numbers,
     facts: Facts,
     /// The warnings, without duplicates.
     warnings: Vec<String>,
     warned: HashSet<String>,
-    /// The unfinished steps. Each is part of the previous one, or required by it. The stack is explicit, because chains
-    /// of requirements can have 100,000 passes.
+    /// The unfinished steps. Each step is part of the previous step, or required by it. The stack is explicit, because
+    /// requirement chains can contain 100,000 passes.
     open: Vec<Open<'p>>,
     /// For each unfinished step with rounds, the passes that changed the module.
     rounds: Vec<Changes>,
-    /// The remaining work for the step that ended last.
+    /// The remaining work for the last ended step.
     pending: Option<Todo<'p>>,
 }
 
@@ -224,7 +224,7 @@ impl<'p> Driver<'p> {
         &self.facts
     }
 
-    /// Returns the current facts, mutably, for a pass that finds out more.
+    /// Returns the current facts, mutably, for a pass that discovers facts.
     pub fn facts_mut(&mut self) -> &mut Facts {
         &mut self.facts
     }
@@ -246,13 +246,13 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// Records that the last action failed. Returns the steps that end with the failure, innermost last: the failed
-    /// step, and the steps that require or contain it, up to the point at which the run continues.
+    /// Records that the last action failed. Returns the steps that end with the failure: the failed step, and the steps
+    /// that require or contain it, up to the point where the run continues; the innermost step is last.
     pub fn failed(&mut self, resume: Resume<'_>) -> Vec<StepRun> {
         let fate = if let Resume::NextMember(fate) = resume { Some(fate) } else { None };
         let depth = fate.and_then(|_| self.open.iter().rposition(|open| open.may_fail)).unwrap_or(0);
         let ended = self.open.split_off(depth);
-        // The changes of a failed repetition are undone, so they do not count in the rounds around it.
+        // The changes of a failed repetition are undone, so they do not count in the enclosing rounds.
         self.rounds.truncate(self.open.iter().filter(|step| step.round.is_some()).count());
         self.pending = None;
         if resume == Resume::Nowhere {
@@ -277,7 +277,7 @@ impl<'p> Driver<'p> {
         Some(Todo::Asked(step))
     }
 
-    /// Advances by one phase. Returns the action for the caller, if there is one.
+    /// Advances by one phase. Returns the action for the caller, if any.
     fn advance(&mut self) -> Option<Todo<'p>> {
         let top = self.open.last_mut()?;
         match top.next {
@@ -291,8 +291,8 @@ impl<'p> Driver<'p> {
             Next::Work => self.work(),
             Next::Member(at) => self.member(at),
             Next::Whole => {
-                // The facts already include the effects of its members. The effect of the pass itself holds only after
-                // all of them.
+                // The facts already include the effects of the members. The effect of the pass itself holds only after
+                // all members.
                 let whole = top.step.unit.pass().filter(|_| top.missing.is_none());
                 whole.into_iter().for_each(|pass| self.facts.after_run(self.registry.pass(pass), true, false));
                 self.end()
@@ -332,7 +332,7 @@ impl<'p> Driver<'p> {
         None
     }
 
-    /// Runs a required pass as TVM does: every time, whatever already holds, and without its own requirements.
+    /// Runs a required pass like TVM: every time, regardless of the facts, and without its own requirements.
     fn need_each_time(&mut self, req: &Required, line: usize, why: Why) -> Option<Todo<'p>> {
         let user = self.open.last()?;
         match self.alone(req) {
@@ -347,7 +347,7 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// Returns the step that runs a required pass as TVM does, or the reason why there is none.
+    /// Returns the step that runs a required pass like TVM, or the reason why there is none.
     fn alone(&self, req: &Required) -> Result<Step, String> {
         let registry = self.registry;
         let Some(pass) = registry.find_full(&req.name) else {
@@ -360,8 +360,8 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// Warns of requirements that later requirements in the same list undo, because a list is satisfied once, from left
-    /// to right.
+    /// Warns about requirements that are undone by later requirements in the same list, because a list is satisfied
+    /// only once, from left to right.
     fn warn_of_undone(&mut self) {
         let Some(user) = self.open.last() else { return };
         let needs = user.step.needs(self.registry);
@@ -377,7 +377,7 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// Starts the innermost step, whose requirements have run: runs a pass, or begins a group.
+    /// Starts the innermost step, whose requirements have run: runs a pass, or starts a group.
     fn work(&mut self) -> Option<Todo<'p>> {
         let top = self.open.last_mut()?;
         let number = self.numbers.of(top.line);
@@ -445,7 +445,7 @@ impl<'p> Driver<'p> {
         self.close(Outcome::of_run(changed))
     }
 
-    /// Closes the innermost step, and updates the step that requires it or contains it.
+    /// Closes the innermost step, and updates the step that requires or contains it.
     fn close(&mut self, outcome: Outcome) -> Option<Todo<'p>> {
         let ended = self.open.pop()?;
         self.leave_rounds(&ended);

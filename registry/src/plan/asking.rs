@@ -35,8 +35,7 @@ impl Asking<'_> {
         Ok(steps)
     }
 
-    /// Builds the step of a pipeline as TVM does: a single item is called directly, and several items form a
-    /// Sequential.
+    /// Builds the step of a pipeline like TVM: a single item is called directly, and several items form a Sequential.
     pub(super) fn called(&mut self, stages: &[Stage]) -> Result<Step, PlanError> {
         match stages {
             [one] => self.step(one, true),
@@ -94,8 +93,7 @@ impl Asking<'_> {
         let known = self.warnings.len();
         let members = self.all(members)?;
         if skip.is_some() && !alone {
-            // Warnings about members of a Sequential that does not run are dropped, but the names of the members must
-            // be right.
+            // Warnings about members of a skipped Sequential are dropped, but member names must be valid.
             self.warnings.truncate(known);
         }
         Ok(Step { given: stage.options.clone(), options, skip, required, rounds, ..Step::sequential(name, members) })
@@ -121,7 +119,7 @@ impl Asking<'_> {
     }
 }
 
-/// Adds the place of an item in the pipeline to an error.
+/// Adds the position of an item in the pipeline to an error.
 fn wrong_item(error: PipelineError, stage: &Stage) -> PlanError {
     PlanError::Pipeline { error, span: Some(stage.span.clone()) }
 }

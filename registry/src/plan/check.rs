@@ -14,7 +14,7 @@ use std::rc::Rc;
 pub(super) struct Check<'a> {
     registry: &'a Registry,
     enabled: Rc<Enabled>,
-    /// Passes that were reached, separately for requested and required passes.
+    /// The state of reached passes, separately for requested and required passes.
     reached: HashMap<Node, Reached>,
     /// The errors found.
     wrong: Vec<PlanError>,
@@ -23,23 +23,23 @@ pub(super) struct Check<'a> {
     invalidated: HashMap<PassId, HashSet<&'a str>>,
 }
 
-/// The state of a pass that the walk has reached.
+/// The state of a pass reached by the walk.
 #[derive(Clone, Copy)]
 enum Reached {
-    /// The pass is on the current path, at this position.
+    /// The pass is on the current path, at the given position.
     OnPath(usize),
     /// The pass and its requirements have no errors.
     Done(Size),
-    /// The pass leads to the error with this index.
+    /// The pass leads to the error with the given index.
     Wrong(usize),
 }
 
-/// The size of the part of a plan that one pass adds.
+/// The size of a pass's part of a plan.
 #[derive(Clone, Copy, Default)]
 struct Size {
     /// Number of steps of the pass and its members.
     steps: usize,
-    /// Maximum nesting of composite passes in the pass and in its requirements.
+    /// Maximum nesting depth of composite passes in the pass and in its requirements.
     depth: usize,
 }
 
@@ -66,12 +66,12 @@ impl<'a> Check<'a> {
         self.composites.values().flatten().filter_map(|step| step.unit.pass()).collect()
     }
 
-    /// Returns the requirements that the walk visits before the members of a pass.
+    /// Returns the requirements visited before the members of a pass.
     fn required_of(&self, (pass, needed): Node) -> &'a [Required] {
         if needed && self.enabled.compat.runs_required_each_time() { &[] } else { &self.registry.pass(pass).required }
     }
 
-    /// Walks the requirements and members of `asked`. Known errors are returned without another walk.
+    /// Walks the requirements and members of `asked`. Known errors are returned without a new walk.
     pub(super) fn requirements(&mut self, asked: Node) -> Result<(), PlanError> {
         let mut path: Vec<Visit> = Vec::new();
         let walked = self.enter(asked, &mut path).and_then(|_| {
@@ -107,7 +107,7 @@ impl<'a> Check<'a> {
         &self.wrong
     }
 
-    /// Enters a pass; returns its size instead if the pass is already finished.
+    /// Enters a pass; returns its size if the pass is already finished.
     fn enter(&mut self, node: Node, path: &mut Vec<Visit>) -> Result<Option<Size>, Stopped> {
         // The contents and requirements of a required pass are also checked when it is requested.
         let other = (node.0, !node.1);
@@ -150,7 +150,7 @@ impl<'a> Check<'a> {
             (Some(Skip::Disabled(level)), _) if needed => {
                 return Err(self.disabled_member(asked, path, member, level).into());
             }
-            // The requirements of members that do not run are ignored, but the members count as steps.
+            // Requirements of skipped members are ignored, but the members count as steps.
             (Some(_), _) | (None, None) => Edge::Nothing,
             (None, Some(part)) => Edge::To((part, needed && is_composite(part))),
         })
@@ -191,7 +191,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Returns the error that a required composite pass, at the end of `path`, has a disabled member.
+    /// Returns the error for a disabled member of a required composite pass at the end of `path`.
     fn disabled_member(&self, asked: PassId, path: &[Visit], member: &Step, level: &str) -> PlanError {
         let name = |pass: PassId| self.registry.pass(pass).name.clone();
         let composite = path.last().map_or(asked, |visit| visit.node.0);
@@ -207,8 +207,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Returns the pass of an entry of `required`, if the pass may run. In TVM-compatible runs, a missing pass is only
-    /// reported when its user is reached.
+    /// Returns the pass of an entry of `required`, if the pass may run. In TVM-compatible runs, a missing pass is
+    /// reported only when its user is reached.
     fn required(&self, asked: PassId, user: PassId, req: &Required) -> Result<Option<PassId>, PlanError> {
         if self.enabled.compat.takes_any_name() {
             return Ok(self.registry.find_full(&req.name));
@@ -218,7 +218,7 @@ impl<'a> Check<'a> {
         self.may_run(needed, by, &self.registry.pass(asked).name).map(|()| Some(needed))
     }
 
-    /// Checks that a required pass may run, and may do so with its default options.
+    /// Checks that a required pass may run with its default options.
     fn may_run(&self, needed: PassId, (by, plugin): (&str, &str), asked: &str) -> Result<(), PlanError> {
         let info = self.registry.pass(needed);
         let names = || (info.name.clone(), by.to_string(), plugin.to_string());
@@ -254,7 +254,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Checks that the total number of steps, including members, is small enough for a run.
+    /// Checks that the total number of steps, including members, is within the limit.
     pub(super) fn measure(&self, steps: &[Step]) -> Result<(), PlanError> {
         fn count(check: &Check<'_>, steps: &[Step]) -> usize {
             let one = |step: &Step| match (&step.unit, &step.skip) {
@@ -302,7 +302,7 @@ impl<'a> Check<'a> {
         let first = on_path.first().map(|visit| format!("`{}`", self.registry.pass(visit.node.0).name));
         let lowest = on_path.iter().map(|visit| visit.node.0).min();
         let key = (lowest, on_path.len());
-        // The edge visited last leads to the next one.
+        // The last visited edge leads to the next pass.
         let contains = |visit: &Visit| visit.next > self.required_of(visit.node).len();
         if !on_path.iter().any(contains) {
             let path = on_path.iter().map(name).chain(first).collect();
@@ -316,8 +316,8 @@ impl<'a> Check<'a> {
         PlanError::CompositeCycle { path: without_middle(path, " "), key }
     }
 
-    /// Checks that no two passes that `by` requires declare that they invalidate each other. `plugin` is the plugin of
-    /// `by`.
+    /// Checks that no two passes required by `by` invalidate each other according to their contracts. `plugin` is the
+    /// plugin of `by`.
     fn conflicts(&mut self, (by, plugin): (&str, &str), required: &[Required]) -> Result<(), PlanError> {
         if !self.enabled.compat.reports_clashes() || required.len() < 2 {
             return Ok(());
@@ -359,7 +359,7 @@ impl<'a> Check<'a> {
 enum Edge {
     /// The next edge leads to a pass.
     To(Node),
-    /// The next edge needs no walk.
+    /// The next edge need not be followed.
     Nothing,
     /// All edges of the pass have been walked.
     None,
@@ -367,7 +367,7 @@ enum Edge {
 
 /// The reason why a walk stops.
 enum Stopped {
-    /// The edge before reached a pass that leads to this error.
+    /// The previous edge reached a pass that leads to this error.
     Before(usize),
     Here(Box<PlanError>),
 }
@@ -378,7 +378,7 @@ impl From<PlanError> for Stopped {
     }
 }
 
-/// Returns the beginning and the end of a long path, with the separator `behind` after each part.
+/// Returns the start and the end of a long path, with the separator `behind` after each part.
 fn without_middle(mut path: Vec<String>, behind: &str) -> Vec<String> {
     const ENDS: usize = 10;
     if path.len() > 2 * ENDS + 1 {

@@ -9,8 +9,8 @@ use crate::registry::Registry;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// Checks whether pipelines can be planned, one after the other. The shared parts are checked once: the lists of
-/// the lowest level, and the requirements and members of passes.
+/// Checks that pipelines can be planned, one after the other. The shared parts are checked only once: the lists
+/// of the lowest level, and the requirements and members of passes.
 pub struct Checker<'a> {
     registry: &'a Registry,
     lowest: Selection,
@@ -21,8 +21,8 @@ pub struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    /// Creates a checker for pipelines with these lists, and returns the errors in them. Lists with errors are
-    /// ignored.
+    /// Creates a checker for pipelines with the given lists, and returns the errors in the lists. Lists with
+    /// errors are ignored.
     pub fn new(lowest: Selection, registry: &'a Registry) -> (Checker<'a>, Vec<PlanError>) {
         let level = Level::new(&lowest, &BTreeSet::new(), Compat::Passhost, registry);
         let instruments = planned(std::slice::from_ref(&lowest), registry).err();
@@ -35,14 +35,14 @@ impl<'a> Checker<'a> {
         (Checker { registry, lowest, level, check, enabled }, wrong)
     }
 
-    /// Checks whether a pipeline with its own lists can be planned.
+    /// Checks that a pipeline with its own lists can be planned.
     ///
     /// # Errors
-    /// Returns the first error.
+    /// The first error.
     pub fn pipeline(&mut self, pipeline: &Pipeline, own: Selection) -> Result<(), PlanError> {
         let names = pipeline.sequentials();
         if self.level.as_ref().is_some_and(|level| level.lists_any(names.iter())) {
-            // The lists refer to these passes.
+            // The lists may refer to these Sequentials.
             let request = Request {
                 pipeline: pipeline.clone(),
                 selections: vec![own, self.lowest.clone()],

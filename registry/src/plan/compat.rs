@@ -21,12 +21,12 @@ impl Compat {
         self == Compat::Tvm
     }
 
-    /// Returns true if a pipeline of one item calls the item directly, and a pipeline of several items is a Sequential.
+    /// Returns true if a single-item pipeline calls the item directly, and a longer pipeline is a Sequential.
     pub(crate) fn calls_the_pipeline(self) -> bool {
         self.is_tvm()
     }
 
-    /// Returns true if any text can be a name in a list. Names are then compared literally, and only the run detects
+    /// Returns true if any string can be a name in a list. Names are then compared literally, and only the run detects
     /// missing required passes. Otherwise, the planner looks up each name.
     pub(crate) fn takes_any_name(self) -> bool {
         self.is_tvm()
@@ -38,7 +38,7 @@ impl Compat {
         !self.is_tvm()
     }
 
-    /// Returns true if a required pass runs every time, directly before its user, whatever already holds, and without
+    /// Returns true if a required pass runs every time, directly before its user, regardless of the facts, and without
     /// its own requirements. Otherwise, it runs unless it is still valid, after its requirements, and with all its
     /// members.
     pub(crate) fn runs_required_each_time(self) -> bool {
@@ -55,7 +55,7 @@ impl Compat {
         self.is_tvm()
     }
 
-    /// Returns true if instruments are not notified of the end of a pass, once it failed or one of them failed
+    /// Returns true if instruments are not notified of the end of a pass after it failed, or after an instrument failed
     /// after it.
     pub fn leaves_failed_passes_open(self) -> bool {
         self.is_tvm()

@@ -7,7 +7,7 @@ use passhost_lang::names::{few_suggestions, nearest};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// The lists of disabled and required passes of one level of precedence, by full name.
+/// The disabled and required passes of one level of precedence, by full name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Level {
     name: String,
@@ -26,7 +26,7 @@ pub(super) struct Enabled {
 
 impl Enabled {
     /// # Errors
-    /// Returns all errors in the lists.
+    /// All errors in the lists.
     pub(super) fn new(request: &Request, registry: &Registry) -> Result<Enabled, Vec<PlanError>> {
         let compat = Compat::of(request.tvm_compat);
         let sequentials = &request.sequentials | &request.pipeline.sequentials();
@@ -56,7 +56,7 @@ impl Enabled {
         self.levels.iter().find(|level| level.lists(name)).is_some_and(|level| level.required.contains(name))
     }
 
-    /// Returns all names that are required to run.
+    /// Returns all names required to run.
     pub(super) fn required(&self) -> BTreeSet<String> {
         let names = self.levels.iter().flat_map(|level| &level.required);
         names.filter(|name| self.requires(name)).cloned().collect()
@@ -67,8 +67,8 @@ impl Enabled {
         self.levels.first().into_iter().flat_map(|level| &level.required)
     }
 
-    /// Returns the reason to skip a pass by the rule of TVM: disabled passes are skipped, required ones run, and the
-    /// opt_level decides about others.
+    /// Returns the reason to skip a pass by TVM's rule: disabled passes are skipped, required passes run, and the
+    /// opt_level decides for all others.
     pub(super) fn skip(&self, name: &str, opt_level: i32) -> Option<Skip> {
         if let Some(level) = self.disabled_by(name) {
             return Some(Skip::Disabled(level.to_string()));
@@ -84,7 +84,7 @@ impl Level {
     /// Looks up the names in the lists, which may include Sequentials.
     ///
     /// # Errors
-    /// Returns all errors in them.
+    /// All errors in the lists.
     pub(super) fn new(
         selection: &Selection,
         sequentials: &BTreeSet<String>,

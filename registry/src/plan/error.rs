@@ -16,15 +16,15 @@ pub(super) const DEEPEST: usize = 64;
 /// The reason why a request cannot be planned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlanError {
-    /// A wrong name in the pipeline.
+    /// A name in the pipeline is wrong.
     #[error("in the pipeline: {error}")]
     Name {
         /// The error.
         error: RegistryError,
-        /// Place of the item in the pipeline.
+        /// Position of the item in the pipeline.
         span: Range<usize>,
     },
-    /// A wrong name in a list of disabled or required passes, or of instruments.
+    /// A name in a list of disabled or required passes, or of instruments, is wrong.
     #[error("{list} of {level}: {error}")]
     ListedName {
         /// `disabled`, `required` or `instruments`.
@@ -34,7 +34,7 @@ pub enum PlanError {
         /// The error.
         error: RegistryError,
     },
-    /// A word in such a list that stands for several passes instead of naming one.
+    /// A list contains a word that stands for several passes and is not a pass name.
     #[error(
         "{list} of {level}: unknown pass `{name}`; to name a part of the pipeline, name it as in `{form}`, and list that name"
     )]
@@ -45,18 +45,18 @@ pub enum PlanError {
         level: String,
         /// The word.
         name: String,
-        /// The form in which the group has a name.
+        /// The syntax that gives the group a name.
         form: &'static str,
     },
-    /// Wrong options or syntax of the pipeline.
+    /// The pipeline has wrong options or syntax.
     #[error("{error}")]
     Pipeline {
         /// The error.
         error: PipelineError,
-        /// Place in the pipeline; `None` if the error is not in the pipeline.
+        /// Position in the pipeline; `None` if the error is elsewhere.
         span: Option<Range<usize>>,
     },
-    /// A pass that is both required and disabled.
+    /// A pass is both required and disabled.
     #[error("`{name}` is both required and disabled by {level}; choose one")]
     RequiredAndDisabled {
         /// Full name.
@@ -64,7 +64,7 @@ pub enum PlanError {
         /// The level of both lists.
         level: String,
     },
-    /// A required pass that does not exist.
+    /// A required pass does not exist.
     #[error("pass `{by}` ({plugin}) requires `{name}`, which no listed plugin contributes{}", did_you_mean(.near))]
     Missing {
         /// Full name of the missing pass.
@@ -76,7 +76,7 @@ pub enum PlanError {
         /// Nearest names.
         near: Vec<String>,
     },
-    /// A required pass that cannot run with default options, because an option lacks a default.
+    /// A required pass cannot run with default options, because an option lacks a default.
     #[error(
         "pass `{by}` ({plugin}) requires `{name}` with its default options, but its option `{option}` lacks a default"
     )]
@@ -90,7 +90,7 @@ pub enum PlanError {
         /// The option.
         option: String,
     },
-    /// A required pass whose plugin is too old or too new.
+    /// The plugin of a required pass is too old or too new.
     #[error("pass `{by}` ({plugin}) requires `{required}`, but plugin `{provider}` has version {found}")]
     Version {
         /// The entry of `required`.
@@ -101,10 +101,10 @@ pub enum PlanError {
         plugin: String,
         /// Plugin of the required pass.
         provider: String,
-        /// Its version.
+        /// Version of that plugin.
         found: String,
     },
-    /// A required pass that is disabled.
+    /// A required pass is disabled.
     #[error(
         "`{name}` is disabled by {level}, but `{by}` ({plugin}) requires it; \
          enable it, or also disable `{asked}`"
@@ -118,10 +118,10 @@ pub enum PlanError {
         by: String,
         /// Plugin of that pass.
         plugin: String,
-        /// The requested pass that leads to it.
+        /// The requested pass that leads to the error.
         asked: String,
     },
-    /// A disabled member of a required composite pass.
+    /// A member of a required composite pass is disabled.
     #[error(
         "`{name}` is disabled by {level}, but it is part of `{composite}` ({plugin}), which {by} requires; \
          enable it, or also disable `{asked}`"
@@ -137,58 +137,56 @@ pub enum PlanError {
         plugin: String,
         /// The requiring pass.
         by: String,
-        /// The requested pass that leads to it.
+        /// The requested pass that leads to the error.
         asked: String,
     },
-    /// A cycle of passes that require each other.
+    /// Passes require each other in a cycle.
     #[error("passes require each other: {}; remove one of these requirements", path.join(" → "))]
     Cycle {
         /// The path, each pass with the plugin that declares its requirements.
         path: Vec<String>,
-        /// The pass on the path that was registered first, and the number of passes, which do not depend on where a
-        /// walk started.
+        /// The first registered pass on the path, and the number of passes; independent of the start of the walk.
         key: (Option<PassId>, usize),
     },
-    /// A cycle of passes that require or contain each other.
+    /// Passes require or contain each other in a cycle.
     #[error("passes require or contain each other: {}; remove one of these requirements or members", path.join(""))]
     CompositeCycle {
-        /// The path, each pass with the plugin that declares it, and the relation to the next one.
+        /// The path, each pass with the plugin that declares it, and the relation to the next pass.
         path: Vec<String>,
-        /// The pass on the path that was registered first, and the number of passes, which do not depend on where a
-        /// walk started.
+        /// The first registered pass on the path, and the number of passes; independent of the start of the walk.
         key: (Option<PassId>, usize),
     },
-    /// A member of a composite pass that does not exist.
+    /// A member of a composite pass does not exist.
     #[error("composite pass `{composite}` ({plugin}) has the member `{name}`, which no listed plugin contributes{}", did_you_mean(.near))]
     UnknownMember {
         /// Full name of the missing pass.
         name: String,
         /// The composite pass.
         composite: String,
-        /// Plugin of that pass.
+        /// Plugin of the composite pass.
         plugin: String,
         /// Nearest names.
         near: Vec<String>,
     },
-    /// Wrong options of a member of a composite pass.
+    /// A member of a composite pass has wrong options.
     #[error("in composite pass `{composite}` ({plugin}): {error}")]
     Member {
         /// The composite pass.
         composite: String,
-        /// Its plugin.
+        /// Plugin of the composite pass.
         plugin: String,
         /// The error.
         error: PipelineError,
     },
-    /// A composite pass with too many members, including nested ones.
+    /// A composite pass has too many members, including nested members.
     #[error("composite pass `{composite}` ({plugin}) has more than {LONGEST} steps; make it smaller")]
     TooLong {
         /// The composite pass.
         composite: String,
-        /// Its plugin.
+        /// Plugin of the composite pass.
         plugin: String,
     },
-    /// A composite pass with too many levels of nested composite passes.
+    /// Composite passes are nested too deeply.
     #[error(
         "composite pass `{composite}` ({plugin}) has composite passes nested more than {DEEPEST} deep in its members and requirements; put some \
          of them side by side"
@@ -196,20 +194,20 @@ pub enum PlanError {
     TooDeep {
         /// The composite pass.
         composite: String,
-        /// Its plugin.
+        /// Plugin of the composite pass.
         plugin: String,
     },
-    /// A pipeline with too many steps.
+    /// A pipeline has too many steps.
     #[error("the pipeline has more than {MOST} steps; make it shorter")]
     TooManySteps,
-    /// Two passes required together that declare to invalidate each other.
+    /// Two passes that are required together invalidate each other.
     #[error(
         "`{by}` ({plugin}) requires both `{first}` and `{second}`, which invalidate each other, so no order satisfies both"
     )]
     Conflict {
         /// The pass that requires both.
         by: String,
-        /// Its plugin.
+        /// Plugin of that pass.
         plugin: String,
         /// One of the two passes.
         first: String,
@@ -218,7 +216,7 @@ pub enum PlanError {
     },
 }
 
-/// Converts an error found while parsing a pipeline.
+/// Converts a parse error of a pipeline.
 impl From<PipelineError> for PlanError {
     fn from(error: PipelineError) -> PlanError {
         PlanError::Pipeline { span: error.span(), error }
@@ -234,7 +232,7 @@ impl PlanError {
         self
     }
 
-    /// Returns the place in the pipeline, if the error is there.
+    /// Returns the position of the error in the pipeline, if any.
     pub fn span(&self) -> Option<Range<usize>> {
         match self {
             PlanError::Name { span, .. } => Some(span.clone()),
@@ -243,7 +241,7 @@ impl PlanError {
         }
     }
 
-    /// Returns the message for readers who see the pipeline and the place in it.
+    /// Returns the message for display next to the pipeline and the position.
     pub fn beside_its_text(&self) -> String {
         match self {
             PlanError::Pipeline { error, .. } => error.beside_its_text(),
@@ -251,7 +249,7 @@ impl PlanError {
         }
     }
 
-    /// Returns the pass of the error, and its plugin, if there are any.
+    /// Returns the affected pass and its plugin, if any.
     pub fn about(&self) -> (Option<&str>, Option<&str>) {
         match self {
             PlanError::Missing { by, plugin, .. }
@@ -273,7 +271,7 @@ impl PlanError {
 /// A warning about a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
-    /// `--require P`, but `P` is not a step.
+    /// `--require P` was given, but `P` is not a step.
     RequiredNotAsked {
         /// Full name.
         name: String,
@@ -286,12 +284,12 @@ pub enum Warning {
         level: i32,
         /// opt_level of the context.
         context: i32,
-        /// True if the step can be required by name; some Sequentials have no name.
+        /// True if the step can be required by name; some Sequentials are unnamed.
         can_be_required: bool,
     },
-    /// A pass that `all(…)` cannot select.
+    /// A pass cannot be selected by `all(…)`.
     LeftOut {
-        /// Full name.
+        /// Full name of the pass.
         name: String,
         /// The selector.
         selector: String,

@@ -18,11 +18,11 @@ pub struct PlannedInstrument {
     pub options: Vec<OptionValue>,
 }
 
-/// Returns the instruments requested at all levels of precedence, the lowest level first. Each text contains one or
-/// several instruments, such as `acme.Counter{every=2}`.
+/// Returns the instruments requested at all levels of precedence, the lowest level first. Each string contains one
+/// or more instruments, such as `acme.Counter{every=2}`.
 ///
 /// # Errors
-/// Returns all errors in them.
+/// All errors in the lists.
 pub(crate) fn planned(selections: &[Selection], registry: &Registry) -> Result<Vec<PlannedInstrument>, Vec<PlanError>> {
     let (mut out, mut errors) = (Vec::new(), Vec::new());
     let texts =

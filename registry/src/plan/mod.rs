@@ -1,4 +1,4 @@
-//! The planner: turns a request into steps with their reasons, using the registry. It is free of side effects.
+//! The planner: turns a request into steps with reasons, using the registry. Free of side effects.
 
 mod asking;
 mod check;
@@ -33,9 +33,9 @@ use std::rc::Rc;
 pub struct Selection {
     /// The name of the level in messages: `the command line`, `pipeline \`late\``, `passes.toml`.
     pub source: String,
-    /// opt_level, if this level sets it.
+    /// opt_level, if set by this level.
     pub opt_level: Option<i32>,
-    /// Passes that must not run, and Sequentials of the pipeline, by their own names.
+    /// Passes and named Sequentials that must not run.
     pub disabled: Vec<String>,
     /// Passes and Sequentials that run at any opt_level.
     pub required: Vec<String>,
@@ -50,14 +50,14 @@ pub struct Request {
     pub pipeline: Pipeline,
     /// Levels of precedence, highest first.
     pub selections: Vec<Selection>,
-    /// Names of further Sequentials that the lists may contain.
+    /// Names of further Sequentials allowed in the lists.
     pub sequentials: BTreeSet<String>,
-    /// True to plan and run as TVM 0.27 does.
+    /// True to plan and run like TVM 0.27.
     ///
-    /// A pipeline of one item is that item, called alone: it runs regardless of the lists and its opt_level, and
-    /// without its requirements. Otherwise the pipeline is a Sequential. Only in a Sequential do `required`, lists
-    /// and levels apply: the requirements of a pass run each time directly before it, regardless of the facts, and
-    /// without their own requirements.
+    /// In that mode, a single-item pipeline calls the item directly: it runs regardless of the lists and its
+    /// opt_level, and without its requirements. A longer pipeline is a Sequential. Requirements, lists and levels
+    /// apply only in a Sequential: the requirements of a pass run each time directly before it, regardless of the
+    /// facts, and without their own requirements.
     pub tvm_compat: bool,
 }
 
@@ -67,7 +67,7 @@ pub const DEFAULT_OPT_LEVEL: i32 = 2;
 /// The reason why a requested step does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Skip {
-    /// This level of the configuration disables the pass.
+    /// The given configuration level disables the pass.
     Disabled(String),
     /// The opt_level of the pass is higher than that of the context.
     OptLevel {
@@ -78,7 +78,7 @@ pub enum Skip {
     },
 }
 
-/// Formats the reason, as in `opt_level 3 > 2`.
+/// Formats the reason, such as `opt_level 3 > 2`.
 impl std::fmt::Display for Skip {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -93,12 +93,12 @@ impl std::fmt::Display for Skip {
 pub enum Unit {
     /// A pass.
     Pass(PassId),
-    /// A Sequential that exists only in the pipeline, by its given name.
+    /// A Sequential of the pipeline, by name.
     Sequential(String),
 }
 
 impl Unit {
-    /// Returns the pass, if it is one.
+    /// Returns the pass, unless the unit is a Sequential.
     pub fn pass(&self) -> Option<PassId> {
         match self {
             Unit::Pass(pass) => Some(*pass),
@@ -106,7 +106,7 @@ impl Unit {
         }
     }
 
-    /// Returns its name.
+    /// Returns the name.
     pub fn name<'a>(&'a self, registry: &'a Registry) -> &'a str {
         match self {
             Unit::Pass(pass) => &registry.pass(*pass).name,
@@ -120,13 +120,13 @@ impl Unit {
 pub enum Why {
     /// The user requested the step.
     Asked,
-    /// This pass, or this Sequential of the pipeline, requires the step.
+    /// The given pass or Sequential requires the step.
     RequiredBy(Unit),
-    /// The step is a member of this composite pass or Sequential.
+    /// The step is a member of the given composite pass or Sequential.
     PartOf(Unit),
 }
 
-/// A requested step, or a member of one. Its requirements are in the registry.
+/// A requested step, or a member of a requested step. Requirements of passes are in the registry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// The pass or Sequential.
@@ -137,9 +137,9 @@ pub struct Step {
     pub options: Vec<OptionValue>,
     /// True if all options have their defaults.
     pub defaults: bool,
-    /// The reason why it is skipped, if it is.
+    /// The reason why the step is skipped, if any.
     pub skip: Option<Skip>,
-    /// True if it runs without its requirements, as TVM calls passes outside of a Sequential.
+    /// True if the step runs without its requirements, like passes outside a Sequential in TVM.
     pub alone: bool,
     /// Requirements of a Sequential of the pipeline, in order. The requirements of a pass are in the registry.
     pub required: Vec<Required>,
@@ -150,12 +150,12 @@ pub struct Step {
 }
 
 impl Step {
-    /// Creates the step of a pass with its default options, as requirements refer to it.
+    /// Creates the step of a pass with default options, as for requirements.
     pub fn of(pass: PassId, info: &PassInfo) -> Step {
         Step { options: default_options(info), ..Step::new(Unit::Pass(pass)) }
     }
 
-    /// Returns the passes whose effect must hold before it, in order.
+    /// Returns the passes whose effect must hold before the step, in order.
     pub fn needs<'a>(&'a self, registry: &'a Registry) -> &'a [Required] {
         match self.unit {
             _ if self.alone => &[],
@@ -164,12 +164,12 @@ impl Step {
         }
     }
 
-    /// Returns the reason why it does not run; a required step runs at any level.
+    /// Returns the reason why the step does not run; a required step runs at any level.
     pub fn skip_where(&self, needed: bool) -> Option<&Skip> {
         self.skip.as_ref().filter(|skip| !(needed && matches!(skip, Skip::OptLevel { .. })))
     }
 
-    /// Returns the lowest opt_level at which it runs by itself.
+    /// Returns the lowest opt_level at which the step runs without being required.
     pub fn opt_level(&self, registry: &Registry) -> i32 {
         match self.unit {
             Unit::Pass(pass) => registry.pass(pass).opt_level,
@@ -192,7 +192,7 @@ impl Step {
 pub struct Plan {
     /// The requested steps, in order.
     pub steps: Vec<Step>,
-    /// Members of the composite passes that are part of it.
+    /// Members of the composite passes in the plan.
     pub composites: BTreeMap<PassId, Vec<Step>>,
     /// opt_level of the context.
     pub opt_level: i32,
@@ -202,7 +202,7 @@ pub struct Plan {
     pub instruments: Vec<PlannedInstrument>,
     /// Warnings for the user.
     pub warnings: Vec<Warning>,
-    /// Whether the run behaves as in passhost or as in TVM.
+    /// The mode of the run: as in passhost or as in TVM.
     pub compat: Compat,
     state: State,
 }
@@ -216,7 +216,7 @@ impl Plan {
     /// Plans a request.
     ///
     /// # Errors
-    /// Returns the first error.
+    /// The first error.
     pub fn new(request: &Request, registry: &Registry) -> Result<Plan, PlanError> {
         request.pipeline.check_depth()?;
         let enabled = Rc::new(Enabled::new(request, registry).map_err(first)?);
@@ -239,8 +239,8 @@ impl Plan {
         Ok(Plan { steps, composites, opt_level, required: enabled.required(), instruments, warnings, compat, state })
     }
 
-    /// Returns true if the plan was made by this registry, and nothing was added since, because a plan refers to
-    /// passes by their numbers.
+    /// Returns true if the plan was made with this registry, and the registry has not changed since. A plan refers
+    /// to passes by number.
     pub fn is_of(&self, registry: &Registry) -> bool {
         self.state == *registry.state()
     }
@@ -248,7 +248,7 @@ impl Plan {
     /// Evaluates the lists of a request without its pipeline: the opt_level, and the instruments.
     ///
     /// # Errors
-    /// Returns all errors in them.
+    /// All errors in the lists.
     pub fn of_lists(request: &Request, registry: &Registry) -> Result<(i32, Vec<PlannedInstrument>), Vec<PlanError>> {
         match (Enabled::new(request, registry), planned(&request.selections, registry)) {
             (Ok(enabled), Ok(instruments)) => Ok((enabled.opt_level, instruments)),
@@ -272,7 +272,7 @@ impl Plan {
         }
     }
 
-    /// Returns true if it contains a Sequential with this name.
+    /// Returns true if the plan contains a Sequential with the given name.
     pub fn has_sequential(&self, name: &str) -> bool {
         fn find(steps: &[Step], name: &str) -> bool {
             let is_it = |step: &Step| matches!(&step.unit, Unit::Sequential(own) if own == name);
@@ -281,7 +281,7 @@ impl Plan {
         find(&self.steps, name)
     }
 
-    /// Returns every pass with a body that may run, each once, in the order of first use.
+    /// Returns every pass with a body that may run, without duplicates, in the order of first use.
     pub fn passes(&self, registry: &Registry) -> Vec<PassId> {
         let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
         let mut out = Vec::new();
@@ -306,7 +306,7 @@ impl Plan {
     }
 }
 
-/// Builds the steps of a pipeline, all of which can run, and the warnings.
+/// Builds the steps of a pipeline and the warnings; checks that the steps can run.
 fn steps(
     pipeline: &Pipeline,
     registry: &Registry,
@@ -325,8 +325,8 @@ fn steps(
     Ok((steps, asking.warnings))
 }
 
-/// A pass, and true if it is required or part of a required pass. All members of such a pass run. In TVM-compatible
-/// runs it runs without its requirements, like a pass that is called outside of a Sequential.
+/// A pass, and true if it is required or part of a required pass. All members of a required pass run. In
+/// TVM-compatible runs, it runs without its requirements, like a pass outside a Sequential.
 type Node = (PassId, bool);
 
 /// Returns the first of several errors; there is at least one.
@@ -339,10 +339,10 @@ pub(crate) fn without_default(info: &PassInfo) -> Option<&str> {
     info.options.iter().find(|option| option.default.is_none()).map(|option| option.name.as_str())
 }
 
-/// Name shown instead of a plugin for the pipeline's Sequentials.
+/// Name shown in place of a plugin for the pipeline's Sequentials.
 const PIPELINE: &str = "the pipeline";
 
-/// Returns the passes that will run, including those in Sequentials and their requirements.
+/// Returns the passes that will run, including passes in Sequentials and in their requirements.
 fn flat(steps: &[Step], registry: &Registry) -> Vec<Node> {
     let mut out = Vec::new();
     for step in steps.iter().filter(|step| step.skip.is_none()) {

@@ -1,4 +1,4 @@
-//! Prints a plan as lines of text, each with the reason for its step.
+//! Prints a plan as lines of text, each with the reason for the step.
 
 use super::walk::{About, Item, MANY, Numbers, Reason, Walk};
 use super::{Plan, Unit};
@@ -15,11 +15,11 @@ const WIDEST: usize = 200;
 pub struct Line {
     /// The pass or Sequential.
     pub unit: Unit,
-    /// Number of requirements that lead to it from a requested step; 0 for that step and its members.
+    /// Number of requirements from a requested step to this line; 0 for the requested step and its members.
     pub depth: usize,
-    /// Number of composite passes and Sequentials that contain it.
+    /// Number of composite passes and Sequentials that contain the line.
     pub nesting: usize,
-    /// Name, with the given options.
+    /// Name and given options.
     pub text: String,
     /// Reason.
     pub reason: String,
@@ -27,8 +27,9 @@ pub struct Line {
 
 impl Plan {
     /// Returns the lines of the plan. Each step is preceded by its requirements, as if nothing were valid yet. The
-    /// requirements of a pass that already precedes the same step are not repeated; in a very long plan, neither
-    /// are those of a pass that precedes another step. A composite pass is followed by its members.
+    /// requirements of a pass that already precedes the same step are not repeated, and in a very long plan,
+    /// requirements already shown for another step are not repeated either. A composite pass is followed by its
+    /// members.
     pub fn lines(&self, registry: &Registry) -> Vec<Line> {
         let mut numbers = Numbers::default();
         let mut walk = Walk::new(self, registry, &mut numbers);
@@ -75,7 +76,7 @@ impl Plan {
         }
     }
 
-    /// Prints the plan, one line for each step.
+    /// Prints the plan, one line per step.
     pub fn render(&self, registry: &Registry) -> String {
         let lines = self.lines(registry);
         let text = |line: &Line| {

@@ -5,8 +5,8 @@ use crate::registry::{PassId, Registry};
 use passhost_lang::metadata::Required;
 use std::collections::HashMap;
 
-/// Number of lines after which the requirements of a pass are shown only once. Otherwise, a long chain of passes
-/// that require each other would be repeated for each of their users.
+/// Number of lines after which the requirements of a pass are shown only once. Otherwise, a long requirement chain
+/// would be repeated for each of its users.
 pub(super) const MANY: usize = 10_000;
 
 /// The subject of a line.
@@ -45,8 +45,7 @@ impl<'a> About<'a> {
         }
     }
 
-    /// Returns the opt_level from which the pass would run without being required, if this level is a reason to skip
-    /// it.
+    /// Returns the opt_level from which the pass runs without being required, if that level is a reason to skip it.
     pub(super) fn level_passed_over(self, registry: &Registry) -> Option<i32> {
         match self {
             About::Step(step) => step.skip.as_ref().map(|_| step.opt_level(registry)),
@@ -60,9 +59,9 @@ impl<'a> About<'a> {
 #[derive(Clone, Copy)]
 pub(super) enum Reason<'a> {
     Asked,
-    /// The line is a member of the composite pass or Sequential with this name.
+    /// The line is a member of the composite pass or Sequential with the given name.
     PartOf(&'a str),
-    /// A pass of a plugin requires the line.
+    /// A pass requires the line.
     RequiredBy {
         user: &'a str,
         plugin: &'a str,
@@ -89,18 +88,18 @@ pub(super) struct Item<'a> {
     pub(super) at: Place,
 }
 
-/// The line numbers of a plan, which are the numbers of the steps in a run. If the requirements of a requirement were
-/// shown before, they are not repeated, and the line refers to the earlier lines.
+/// The line numbers of a plan, which are the numbers of the steps in a run. Requirements already shown are not
+/// repeated; the line refers to the earlier lines.
 #[derive(Default)]
 pub(crate) struct Numbers {
     entries: Vec<Entry>,
     /// Number of lines.
     lines: usize,
-    /// The last entry where each required pass was unfolded.
+    /// The last entry at which each required pass was unfolded.
     unfolded: HashMap<PassId, usize>,
 }
 
-/// A line: its number, and the first entries of its requirements and members.
+/// A line, with its number and the first entries of its requirements and members.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     number: usize,
@@ -139,20 +138,20 @@ impl Numbers {
     }
 }
 
-/// An item of remaining work. The last item of the stack is next. The stack is explicit, because chains of requirements
-/// can have 100,000 links.
+/// An item of remaining work. The top of the stack is next. The stack is explicit, because requirement chains can have
+/// 100,000 links.
 enum Work<'a> {
     /// A step and, before it, its requirements.
     Step { step: &'a Step, reason: Reason<'a>, at: Place, entry: usize },
     /// A line and, after it, its members unless they were already shown.
     Line { about: About<'a>, reason: Reason<'a>, at: Place, entry: usize, first: bool },
-    /// The requirements of a step, from one position on.
+    /// The requirements of a step, from a given position on.
     Needs { user: &'a str, plugin: &'a str, needs: &'a [Required], at: Place, entry: usize },
-    /// The members of a step, from one position on.
+    /// The members of a step, from a given position on.
     Members { members: &'a [Step], whole: &'a str, at: Place, entry: usize },
 }
 
-/// Walks the lines of a plan, one requested step after the other.
+/// Walks the lines of a plan, requested step by requested step.
 pub(super) struct Walk<'a, 'n> {
     plan: &'a Plan,
     registry: &'a Registry,
@@ -209,7 +208,7 @@ impl<'a, 'n> Walk<'a, 'n> {
         self.work.push(Work::Needs { user, plugin, needs, at, entry: required });
     }
 
-    /// Numbers a line, and schedules its members to follow. Returns the reason if the line does not run.
+    /// Numbers a line, and schedules its members to follow. Returns the reason if the line is skipped.
     fn line(&mut self, about: About<'a>, at: Place, entry: usize, first: bool) -> Option<&'a Skip> {
         self.numbers.lines += 1;
         self.numbers.entries[entry].number = self.numbers.lines;
@@ -233,7 +232,7 @@ impl<'a, 'n> Walk<'a, 'n> {
         let reason = Reason::RequiredBy { user, plugin };
         let found = self.registry.find_full(&req.name);
         if self.plan.compat.runs_required_each_time() {
-            // It runs each time, regardless of the facts, and without its own requirements.
+            // The pass runs each time, regardless of the facts, and without its own requirements.
             let (about, at) =
                 (found.map_or(About::Missing(&req.name), About::Pass), Place { depth: 1, needed: false, ..at });
             self.work.push(Work::Line { about, reason, at, entry, first: true });

@@ -1,4 +1,4 @@
-//! Checks config values against the options that plugins declare.
+//! Checks config values against the options declared by plugins.
 
 use crate::pipeline::wanted;
 use crate::registry::Registry;
@@ -8,7 +8,7 @@ use passhost_lang::names::{did_you_mean, listed, nearest};
 /// The reason why a config value cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
-    /// The key is not declared by any plugin.
+    /// No plugin declares the key.
     #[error("unknown config option `{key}`{}{about}", did_you_mean(.near))]
     Unknown {
         /// The given key.
@@ -18,7 +18,7 @@ pub enum ConfigError {
         /// A sentence about the most similar option; empty if there is none.
         about: String,
     },
-    /// The key of a record; only the fields of a record have values.
+    /// The key is that of a record; only its fields have values.
     #[error("config key `{key}` is a record, found `{found}`; its fields: {}", listed(fields))]
     Record {
         /// The given key.
@@ -28,7 +28,7 @@ pub enum ConfigError {
         /// The keys of the fields of the record.
         fields: Vec<String>,
     },
-    /// A value of another type.
+    /// The value has the wrong type.
     #[error("config option `{key}` is set to `{found}`, but {about}")]
     WrongType {
         /// The key.
@@ -40,7 +40,7 @@ pub enum ConfigError {
         /// Description of the option.
         about: String,
     },
-    /// A number that is too small or too large.
+    /// The number is out of range.
     #[error("config option `{key}` is `{found}`, which is not in {range}; {about}")]
     OutOfRange {
         /// The key.
@@ -66,11 +66,10 @@ fn typed(registry: &Registry, info: &ConfigInfo, ty: &str) -> String {
     format!("it is of type {ty}, {default}{range}, declared by {owner}: {}", summary(&info.doc))
 }
 
-/// Reads `KEY=VALUE`, with a key such as `acme.limit`. In messages, the text is preceded by `before`, such as
-/// `--config `.
+/// Parses `KEY=VALUE`, with a key such as `acme.limit`. Messages put `before`, such as `--config `, before the text.
 ///
 /// # Errors
-/// Returns the error in the text.
+/// The error in the text.
 pub fn entry(before: &str, text: &str) -> Result<(String, OptionValue), String> {
     let is_key = |key: &str| {
         let word = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
@@ -91,7 +90,7 @@ pub fn entry(before: &str, text: &str) -> Result<(String, OptionValue), String> 
 /// to each other, as in TVM.
 ///
 /// # Errors
-/// Fails if the key is not declared, or the value does not fit.
+/// Fails if the key is undeclared, or the value is invalid.
 pub fn check(registry: &Registry, key: &str, value: &OptionValue) -> Result<OptionValue, ConfigError> {
     let Some((info, _)) = registry.config(key) else { return Err(unknown(registry, key, value)) };
     let (key, found) = (key.to_string(), value.to_string());
@@ -121,7 +120,7 @@ fn unknown(registry: &Registry, key: &str, value: &OptionValue) -> ConfigError {
     }
     let near = nearest(&key, known());
     let nearest = near.first().and_then(|name| registry.config(name));
-    // If there are several, the message must name the option.
+    // If there are several keys, the message must name the option.
     let about = nearest.map_or(String::new(), |(info, _)| {
         let which = if near.len() > 1 { format!("`{}`", info.name) } else { "It".to_string() };
         format!(" {which}{}", about(registry, info).trim_start_matches("it"))

@@ -1,4 +1,4 @@
-//! Finds names in the contracts of passes that the listed plugins do not provide.
+//! Finds names in the contracts of passes that no listed plugin provides.
 
 use crate::registry::{PassId, Registry};
 use passhost_lang::names::{did_you_mean, nearest};
@@ -18,12 +18,12 @@ pub enum List {
     Invalidates,
 }
 
-/// A name in the contract of a pass that the listed plugins do not provide.
+/// A name in the contract of a pass that no listed plugin provides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
     /// Full name of the pass.
     pub pass: String,
-    /// Its plugin.
+    /// Plugin of the pass.
     pub plugin: String,
     /// The list that contains the name.
     pub list: List,
@@ -35,8 +35,8 @@ pub struct UnknownName {
 
 impl UnknownName {
     /// Returns true if the name is wrong regardless of further plugins: a required property that is never
-    /// established or checked keeps the pass from running, and a name similar to a known one is misspelt. Other
-    /// names may belong to plugins that are not listed.
+    /// established or checked prevents the pass from running, and a name similar to a known name is misspelt.
+    /// Other names may belong to unlisted plugins.
     pub fn is_error(&self) -> bool {
         self.list == List::Requires || !self.near.is_empty()
     }
@@ -73,7 +73,7 @@ impl fmt::Display for UnknownName {
 /// Maximum number of names that get suggestions, because each name is compared with all known names.
 const SUGGESTED: usize = 10;
 
-/// Returns the unknown names in the contracts of these passes, in order.
+/// Returns the unknown names in the contracts of the given passes, in order.
 pub fn unknown_names(registry: &Registry, passes: impl IntoIterator<Item = PassId>) -> Vec<UnknownName> {
     let declared = registry.properties().map(|(info, _)| info.name.as_str()).collect();
     let established = registry.passes().flat_map(|(_, info)| &info.contract.establishes).map(String::as_str).collect();
@@ -99,7 +99,7 @@ pub fn unknown_names(registry: &Registry, passes: impl IntoIterator<Item = PassI
     out
 }
 
-/// The names that the listed plugins provide.
+/// The names provided by the listed plugins.
 struct Known<'a> {
     registry: &'a Registry,
     /// Declared properties.

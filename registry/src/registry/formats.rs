@@ -8,7 +8,7 @@ use passhost_lang::names::syntax::TVMSCRIPT;
 use std::collections::HashSet;
 use std::fmt;
 
-/// The direction of a conversion: from files to modules, or back.
+/// The direction of a conversion: from files to modules, or vice versa.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Files to modules.
@@ -33,14 +33,14 @@ impl fmt::Display for Direction {
     }
 }
 
-/// A reader or a writer of a plugin.
+/// A plugin's reader or writer.
 #[derive(Clone, Copy, Debug)]
 pub struct Format<'r> {
     /// Name, extensions, options and documentation.
     pub info: &'r FormatInfo,
-    /// The plugin that has it.
+    /// The plugin that declares the format.
     pub owner: OwnerId,
-    /// The position among the readers or the writers of the plugin.
+    /// The position among the plugin's readers or writers.
     pub at: usize,
 }
 
@@ -48,7 +48,7 @@ impl Format<'_> {
     /// Returns the values of all options, in the order of their declaration.
     ///
     /// # Errors
-    /// If an option is unknown, of another type, given twice, or missing.
+    /// If an option is unknown, has the wrong type, is given twice, or is missing.
     pub fn options(
         &self,
         direction: Direction,
@@ -61,7 +61,7 @@ impl Format<'_> {
 /// Parses the name of a format with options, such as `onnx{strict=true}`.
 ///
 /// # Errors
-/// If the text is anything else.
+/// If the string is anything else.
 pub fn asked(direction: Direction, text: &str) -> Result<Stage, PipelineError> {
     Pipeline::one_format(direction.named(), text)
 }
@@ -99,7 +99,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the readers or the writers, in the order in which they were added.
+    /// Returns the readers or the writers, in the order of addition.
     pub fn formats(&self, direction: Direction) -> impl Iterator<Item = (&FormatInfo, OwnerId)> {
         self.names(direction).iter()
     }
@@ -112,7 +112,7 @@ impl Registry {
     /// Finds a reader or a writer by its name.
     ///
     /// # Errors
-    /// If it does not exist; the error lists all names.
+    /// If there is none; the error lists all names.
     pub fn find_format(&self, direction: Direction, name: &str) -> Result<Format<'_>, RegistryError> {
         self.format(direction, name).ok_or_else(|| {
             let known = || self.formats(direction).map(|(info, _)| info.name.as_str()).chain([TVMSCRIPT]);
@@ -125,7 +125,7 @@ impl Registry {
     /// Returns the reader or the writer for files with an extension. Ignores case.
     ///
     /// # Errors
-    /// If more than one matches.
+    /// If several formats match.
     pub fn format_of_extension(
         &self,
         direction: Direction,
@@ -138,7 +138,7 @@ impl Registry {
     /// Returns the reader for files that begin with these bytes.
     ///
     /// # Errors
-    /// If more than one matches.
+    /// If several readers match.
     pub fn reader_of_bytes(&self, bytes: &[u8]) -> Result<Option<Format<'_>>, RegistryError> {
         let is_one = |info: &FormatInfo| info.begins.iter().any(|begin| bytes.starts_with(begin));
         self.only(Direction::Read, "files that begin like this one", is_one)

@@ -34,7 +34,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the description of an instrument.
+    /// Returns the declaration of an instrument.
     pub fn instrument(&self, id: InstrumentId) -> &InstrumentInfo {
         &self.instruments.items[id.0].0
     }
@@ -44,7 +44,7 @@ impl Registry {
         self.owner(self.instruments.items[id.0].1)
     }
 
-    /// Returns the number of an instrument's owner, and its position among the instruments of that owner.
+    /// Returns the number of an instrument's owner, and its position among the owner's instruments.
     pub fn instrument_place(&self, id: InstrumentId) -> (OwnerId, usize) {
         let owner = self.instruments.items[id.0].1;
         let first = self.instruments.items.partition_point(|(_, other)| *other < owner);
@@ -59,7 +59,7 @@ impl Registry {
     /// Returns an instrument by its full name, or by its short name if that is unique.
     ///
     /// # Errors
-    /// Fails if no instrument or more than one has the name.
+    /// Fails if none or several instruments have the name.
     pub fn find_instrument(&self, name: &str) -> Result<InstrumentId, RegistryError> {
         if let Some(at) = self.instruments.place(name) {
             return Ok(InstrumentId(at));

@@ -26,12 +26,12 @@ pub struct Owner {
     pub name: String,
     /// Version of the plugin.
     pub version: Version,
-    /// File of the plugin, if it has one.
+    /// File of the plugin, if any.
     pub file: Option<PathBuf>,
 }
 
 impl Owner {
-    /// The owner name of an embedding program.
+    /// The owner name for an embedding program.
     pub const EMBEDDER: &str = "host";
 
     /// Returns the owner for the program that embeds the host.
@@ -39,7 +39,7 @@ impl Owner {
         Owner { name: Owner::EMBEDDER.to_string(), version: Version::new(0, 0, 0), file: None }
     }
 
-    /// Formats the name, and the file if there is one.
+    /// Formats the name, and the file if any.
     pub fn describe(&self) -> String {
         match &self.file {
             Some(file) => format!("plugin `{}` ({})", self.name, file.display()),
@@ -56,10 +56,10 @@ pub struct OwnerId(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PassId(pub usize);
 
-/// The reason why something cannot be registered or found.
+/// The reason why an item cannot be registered or found.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RegistryError {
-    /// Two plugins have the same pass.
+    /// Two plugins declare the same pass.
     #[error("two plugins have the pass `{name}`: {first} and {second}; list only one of them, or rename one pass")]
     DuplicatePass {
         /// Full name of the pass.
@@ -69,7 +69,7 @@ pub enum RegistryError {
         /// The second owner.
         second: String,
     },
-    /// Two plugins have the same operator.
+    /// Two plugins declare the same operator.
     #[error("two plugins have the operator `{name}`: {first} and {second}; list only one of them")]
     DuplicateOp {
         /// Full name of the operator.
@@ -79,7 +79,7 @@ pub enum RegistryError {
         /// The second owner.
         second: String,
     },
-    /// Two plugins have the same instrument.
+    /// Two plugins declare the same instrument.
     #[error(
         "two plugins have the instrument `{name}`: {first} and {second}; list only one of them, or rename one instrument"
     )]
@@ -91,7 +91,7 @@ pub enum RegistryError {
         /// The second owner.
         second: String,
     },
-    /// Two plugins have the same property or config option.
+    /// Two plugins declare the same property or config option.
     #[error("two plugins have the {kind} `{name}`: {first} and {second}; list only one of them")]
     Duplicate {
         /// Kind of the item.
@@ -103,21 +103,21 @@ pub enum RegistryError {
         /// The second owner.
         second: String,
     },
-    /// A config key that is a prefix of another one.
+    /// A config key is a prefix of another config key.
     #[error(
         "config key `{record}` of {record_owner} cannot have a value, because it is a record for `{key}` of {key_owner}; list only one of them"
     )]
     ConfigRecord {
         /// The shorter key.
         record: String,
-        /// Its owner.
+        /// Owner of the shorter key.
         record_owner: String,
         /// The longer key.
         key: String,
-        /// Its owner.
+        /// Owner of the longer key.
         key_owner: String,
     },
-    /// A member of a composite pass that cannot be read.
+    /// A member of a composite pass cannot be parsed.
     #[error("composite pass `{composite}` of {owner}: {error}")]
     BadMember {
         /// Full name of the composite pass.
@@ -127,17 +127,17 @@ pub enum RegistryError {
         /// The error in the member.
         error: PipelineError,
     },
-    /// A name that is not `namespace.Name`.
+    /// A name does not have the form `namespace.Name`.
     #[error("{owner} has {} `{name}`; the name of {} must be `namespace.Name`", what.one(), what.one())]
     BadName {
         /// The kind of item with this name.
         what: Named,
         /// Name found.
         name: String,
-        /// Its owner.
+        /// Owner of the item.
         owner: String,
     },
-    /// A declaration that metadata of plugins cannot contain.
+    /// A declaration would be invalid in plugin metadata.
     #[error("{owner} has the {kind} `{name}`, whose `{field}` {why}")]
     BadField {
         /// Kind of the item.
@@ -151,7 +151,7 @@ pub enum RegistryError {
         /// The error.
         why: String,
     },
-    /// A pass with this name does not exist.
+    /// No pass has this name.
     #[error("unknown pass `{name}`{}", did_you_mean(.near))]
     UnknownPass {
         /// The requested name.
@@ -159,7 +159,7 @@ pub enum RegistryError {
         /// Nearest names.
         near: Vec<String>,
     },
-    /// A short name in a place that requires a full name.
+    /// A short name was given where a full name is required.
     #[error("`required` of a Sequential needs full names, found `{name}`{}", did_you_mean(.near))]
     NotFull {
         /// Name found.
@@ -167,7 +167,7 @@ pub enum RegistryError {
         /// Nearest full names.
         near: Vec<String>,
     },
-    /// An instrument with this name does not exist.
+    /// No instrument has this name.
     #[error("unknown instrument `{name}`{}", did_you_mean(.near))]
     UnknownInstrument {
         /// The requested name.
@@ -175,7 +175,7 @@ pub enum RegistryError {
         /// Nearest names.
         near: Vec<String>,
     },
-    /// An operator with this name does not exist.
+    /// No operator has this name.
     #[error("unknown operator `{name}`{}", did_you_mean(.near))]
     UnknownOperator {
         /// The requested name.
@@ -183,7 +183,7 @@ pub enum RegistryError {
         /// Nearest names.
         near: Vec<String>,
     },
-    /// A name with which the names of several operators end.
+    /// The names of several operators end with this name.
     #[error("`{name}` is ambiguous; write one of {}", listed(candidates))]
     AmbiguousOperator {
         /// The requested name.
@@ -203,7 +203,7 @@ pub enum RegistryError {
         /// All names.
         known: Vec<String>,
     },
-    /// Several readers or several writers match one file.
+    /// Several readers or several writers match the same file.
     #[error("more than one {direction} is for {files}: {}", listed(candidates))]
     AmbiguousFormat {
         /// The direction of the conversion.
@@ -213,7 +213,7 @@ pub enum RegistryError {
         /// The names of the formats, each with its owner.
         candidates: Vec<String>,
     },
-    /// A short name that is not unique.
+    /// A short name is not unique.
     #[error("`{name}` is ambiguous as the name of a {what}; write one of {}", listed(candidates))]
     Ambiguous {
         /// The kind of the candidates.
@@ -311,7 +311,7 @@ struct Known {
     members: Option<Vec<Stage>>,
 }
 
-/// The names of all contributions of plugins. It is a value, so tests and embedders can have their own.
+/// The names of all contributions of plugins. A plain value, so tests and embedders can have their own registry.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     owners: Vec<Owner>,
@@ -325,7 +325,7 @@ pub struct Registry {
     short_instruments: HashMap<String, Vec<InstrumentId>>,
     readers: Names<FormatInfo>,
     writers: Names<FormatInfo>,
-    /// Keys of config options; each is directly followed by its continuations.
+    /// Keys of config options; each key is directly followed by its continuations.
     config_keys: BTreeSet<Key>,
     /// For each property, the passes that establish it.
     establishing: HashMap<String, Vec<PassId>>,
@@ -380,7 +380,7 @@ impl Registry {
         for info in brought.passes {
             self.add_pass(Known { info, owner: id, members: None });
         }
-        // After the passes of the plugin, whose positions are those in its table.
+        // Composite passes follow the other passes, whose positions are those in the plugin's table.
         for (composite, members) in brought.composites.into_iter().zip(members) {
             self.add_pass(Known { info: as_pass(composite), owner: id, members: Some(members) });
         }
@@ -419,7 +419,8 @@ impl Registry {
         self.passes.push(known);
     }
 
-    /// Replaces the description of a pass. Its name must not change; existing plans then belong to another registry.
+    /// Replaces the description of a pass. The name must not change. Existing plans then no longer belong to this
+    /// registry.
     ///
     /// # Panics
     /// Panics if the name differs.
@@ -472,7 +473,7 @@ impl Registry {
         brought.composites.iter().map(members).collect()
     }
 
-    /// Returns the owner of a name that is already taken, by another plugin or by the same one.
+    /// Returns the owner of a name that is already taken, by a different plugin or by the same plugin.
     fn taken<T>(&self, names: &Names<T>, name: &str, owner: &Owner, twice: bool) -> Option<String> {
         let first = names.owner(name).map(|first| self.owner(first).describe());
         first.or_else(|| twice.then(|| owner.describe()))
@@ -527,7 +528,7 @@ impl Registry {
         self.owners.iter().enumerate().map(|(i, owner)| (OwnerId(i), owner))
     }
 
-    /// Returns the description of a pass.
+    /// Returns the declaration of a pass.
     pub fn pass(&self, id: PassId) -> &PassInfo {
         &self.passes[id.0].info
     }
@@ -537,7 +538,7 @@ impl Registry {
         self.owner(self.passes[id.0].owner)
     }
 
-    /// Returns the number of a pass's owner, and its position among the passes of that owner.
+    /// Returns the number of a pass's owner, and its position among the owner's passes.
     pub fn pass_place(&self, id: PassId) -> (OwnerId, usize) {
         let owner = self.passes[id.0].owner;
         let first = self.passes.partition_point(|other| other.owner < owner);
@@ -562,7 +563,7 @@ impl Registry {
     /// Returns a pass by its full name, or by its short name if that is unique.
     ///
     /// # Errors
-    /// Fails if no pass or more than one has the name.
+    /// Fails if none or several passes have the name.
     pub fn find(&self, name: &str) -> Result<PassId, RegistryError> {
         if let Some(id) = self.find_full(name) {
             return Ok(id);
@@ -577,7 +578,7 @@ impl Registry {
         }
     }
 
-    /// Returns the error for a name that is not a full name: it is a short name, or unknown.
+    /// Returns the error for a name that is not a full name: a short name or an unknown name.
     pub(crate) fn not_full(&self, name: &str) -> RegistryError {
         let near = match self.short_names.get(name) {
             Some(known) => known.iter().map(|id| self.pass(*id).name.clone()).collect(),
@@ -596,7 +597,7 @@ impl Registry {
         nearest(name, self.passes.iter().map(|known| known.info.name.as_str()))
     }
 
-    /// Returns an operator by name, with its owner and its position among the operators of that owner.
+    /// Returns an operator by name, with its owner and its position among the owner's operators.
     pub fn operator(&self, name: &str) -> Option<(&OpInfo, OwnerId, usize)> {
         self.operators.get(name)
     }
@@ -605,7 +606,7 @@ impl Registry {
     /// is unique (`nn.relu`, `relu`).
     ///
     /// # Errors
-    /// Fails if no operator or more than one has the name.
+    /// Fails if none or several operators have the name.
     pub fn find_operator(&self, name: &str) -> Result<(&OpInfo, OwnerId), RegistryError> {
         let written = name.strip_prefix("R.").map(|rest| format!("relax.{rest}"));
         if let Some((info, owner, _)) = self.operator(name).or_else(|| self.operator(written.as_deref()?)) {
@@ -638,7 +639,7 @@ impl Registry {
         nearest(name, self.operators.iter().map(|(op, _)| op.name.as_str()))
     }
 
-    /// Returns a property by name, with its owner and its position among the properties of that owner.
+    /// Returns a property by name, with its owner and its position among the owner's properties.
     pub fn property(&self, name: &str) -> Option<(&PropertyInfo, OwnerId, usize)> {
         self.properties.get(name)
     }
@@ -653,7 +654,7 @@ impl Registry {
         self.establishing.get(property).into_iter().flatten().copied()
     }
 
-    /// Returns the keys of config options that continue this one.
+    /// Returns the keys of config options that continue `record`.
     pub fn config_fields(&self, record: &str) -> impl Iterator<Item = &str> {
         let keys = self.config_keys.range(Key(record.to_string())..).map(|Key(key)| key.as_str());
         keys.skip_while(move |key| *key == record).take_while(move |key| is_record_of(record, key))
@@ -680,7 +681,7 @@ fn duplicate(kind: &'static str, name: &str, first: Option<String>, owner: &Owne
     first.map_or(Ok(()), |first| Err(RegistryError::Duplicate { kind, name: name.to_string(), first, second }))
 }
 
-/// Checks fields as the reader of plugin metadata does, so that embedding programs have the same limits as plugins.
+/// Checks fields like the metadata reader, so that embedding programs have the same limits as plugins.
 fn check_fields(owner: &Owner, brought: &Brought) -> Result<(), RegistryError> {
     let bad = |kind, name: &str, (field, why): (&'static str, String)| {
         Err(RegistryError::BadField { kind, name: name.to_string(), owner: owner.describe(), field, why })
@@ -719,7 +720,7 @@ fn check_fields(owner: &Owner, brought: &Brought) -> Result<(), RegistryError> {
     Ok(())
 }
 
-/// Converts a composite pass to the description that all passes have.
+/// Converts a composite pass to the form of other passes.
 fn as_pass(composite: CompositeInfo) -> PassInfo {
     let CompositeInfo { name, opt_level, required, doc, .. } = composite;
     PassInfo { opt_level, required, granularity: Granularity::Composite, doc, ..PassInfo::new(&name) }

@@ -1,4 +1,4 @@
-//! Emits the argument checks of exported functions: the runtime's `bind` as code, over `DLTensor`s.
+//! Emits the argument checks of exported functions: the runtime's `bind`, as code on `DLTensor`s.
 
 use super::shape_text;
 use crate::emit::function::Function;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// The way in which an exported function reports an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The function returns the text.
+    /// The function returns the message.
     Return,
     /// TVM-FFI receives a `TypeError`.
     Raise,
@@ -23,7 +23,7 @@ const DTYPE: u64 = 20;
 const SHAPE: u64 = 24;
 const STRIDES: u64 = 32;
 const OFFSET: u64 = 40;
-/// The device type of the processor itself.
+/// The device type of the CPU.
 const CPU: i32 = 1;
 
 /// The memory of an argument.
@@ -64,7 +64,7 @@ pub(super) fn bind(out: &mut Function<'_, '_>, names: &BTreeMap<u32, String>) {
     }
 }
 
-/// Stores into an array of 8 bytes each.
+/// Stores into an array of 8-byte elements.
 fn put(out: &mut Function<'_, '_>, array: &str, at: usize, ty: &str, value: &str) {
     let to = out.op(format_args!("getelementptr i64, ptr %{array}, i64 {at}"));
     out.line(format_args!("store {ty} {value}, ptr {to}, align 8"));
@@ -127,7 +127,7 @@ impl Check<'_> {
         self.memory(out, &elements)
     }
 
-    /// Checks the extents. The first dimension that consists of a variable sets the value of the variable.
+    /// Checks the extents. The first dimension that is a single variable sets the variable.
     fn shape(&self, out: &mut Function<'_, '_>, symbols: &mut BTreeMap<u32, String>) -> Vec<String> {
         let shape = self.field(out, SHAPE, "ptr");
         if !self.of.shape.is_empty() {
@@ -173,7 +173,7 @@ impl Check<'_> {
         (strides, product)
     }
 
-    /// Checks that the elements are contiguous and that their strides are those that the function requires.
+    /// Checks that the elements are contiguous and have the strides required by the function.
     fn strides(
         &self,
         out: &mut Function<'_, '_>,
@@ -241,7 +241,7 @@ impl Check<'_> {
     }
 }
 
-/// Emits a test that another condition holds, and that the stride of a dimension is the wanted one or does not matter.
+/// Emits a test that a further condition holds, and that the stride of a dimension is as expected or irrelevant.
 fn is_stride(out: &mut Function<'_, '_>, [extent, stride, wanted]: [&str; 3], also: &str) -> String {
     let same = out.op(format_args!("icmp eq i64 {stride}, {wanted}"));
     let single = out.op(format_args!("icmp sle i64 {extent}, 1"));
@@ -249,13 +249,13 @@ fn is_stride(out: &mut Function<'_, '_>, [extent, stride, wanted]: [&str; 3], al
     out.op(format_args!("and i1 {also}, {fits}"))
 }
 
-/// Returns the value of a dimension, which is a number or a variable. The first use of a variable sets it to the found
-/// extent.
+/// Returns the value of a dimension, which must be a number or a variable. The first use of a variable sets it to the
+/// extent found.
 fn value_of(dim: &Dim, symbols: &mut BTreeMap<u32, String>, found: &str) -> String {
     match (dim.as_int(), dim) {
         (Some(value), _) => value.to_string(),
         (None, Dim::Var(sym)) => symbols.entry(sym.id).or_insert_with(|| found.to_string()).clone(),
-        // Such functions are not exported.
+        // Functions with other dimensions are not exported.
         (None, _) => found.to_string(),
     }
 }
@@ -292,7 +292,7 @@ fn apart(out: &mut Function<'_, '_>, memory: &[Memory]) {
 }
 
 impl Function<'_, '_> {
-    /// Adds a zero-terminated text to the module.
+    /// Adds a zero-terminated string to the module.
     pub(super) fn constant_text(&mut self, text: &str) -> String {
         let plain = |byte: u8| (32..127).contains(&byte) && byte != b'"' && byte != b'\\';
         let escaped: Vec<String> = text

@@ -1,8 +1,8 @@
-//! Emits PrimFuncs as functions that other programs call: one for C, and one for TVM-FFI, with shared checks.
+//! Emits PrimFuncs as functions for other programs: one for C and one for TVM-FFI, with shared checks.
 //!
-//! Both put their arguments into an array of 8 bytes each (a pointer to a `DLTensor`, or a number), and call
-//! `NAME.call`. `NAME.call` returns null, or a text that describes the error. The text is a constant of the library, so
-//! it need not be freed, and threads do not share state. The callbacks of the code are in `support.ll`.
+//! Both store their arguments in an array of 8-byte elements (a pointer to a `DLTensor`, or a number), and call
+//! `NAME.call`. `NAME.call` returns null or an error message. The message is a constant of the library, so it need not
+//! be freed, and threads do not share state. The callbacks of the code are in `support.ll`.
 
 mod arguments;
 
@@ -26,7 +26,7 @@ pub(crate) struct Exported {
     pub(crate) purpose: Purpose,
 }
 
-/// Returns the names of the shape variables of the parameters; if there are none, of the body.
+/// Returns the names of the shape variables in the parameters or, if there are none, in the body.
 pub(crate) fn names_of_symbols<'b>(
     program: &Program,
     of_body: impl Fn(u32) -> Option<&'b str>,
@@ -92,12 +92,12 @@ pub(crate) fn why_not(of: &Exported) -> Option<String> {
 /// Emits a library of PrimFuncs that other programs can call.
 ///
 /// # Errors
-/// Returns the PrimFunc that cannot be compiled, and the reason.
+/// The PrimFunc that cannot be compiled, and the reason.
 pub(crate) fn library(functions: &[Exported]) -> Result<String, (String, String)> {
     let (mut modules, mut hints) = (Vec::new(), 0);
     for of in functions {
         let mut module = Module::new(&of.program, &of.name, (&of.proven, of.purpose));
-        // Metadata is numbered across the whole text.
+        // Metadata is numbered across the whole module.
         module.hints = hints;
         module.kernel().map_err(|fault| (of.name.clone(), format!("cannot be compiled: {fault}")))?;
         if let Some(number) = module.called.first() {
@@ -157,7 +157,7 @@ fn call(module: &mut Module<'_>, of: &Exported) {
     out.close();
 }
 
-/// Returns the text of a site, which may be one of the callbacks with a negative number.
+/// Returns the message of a site; callbacks have negative site numbers.
 fn fault(out: &mut Function<'_, '_>, site: &str) -> String {
     let name = out.module.name;
     let mut texts = vec![
@@ -174,7 +174,7 @@ fn fault(out: &mut Function<'_, '_>, site: &str) -> String {
     out.op(format_args!("load ptr, ptr {at}, align 8"))
 }
 
-/// Emits `passhost_NAME`, for C, which returns the error text.
+/// Emits `passhost_NAME`, for C, which returns the error message.
 fn for_c(module: &mut Module<'_>) {
     let (name, program) = (module.name, module.program);
     let types: Vec<&str> = program.params.iter().map(|param| in_c(&param.kind, program)).collect();
@@ -200,7 +200,7 @@ fn in_c(kind: &ParamKind, program: &Program) -> &'static str {
     }
 }
 
-/// Emits `__tvm_ffi_NAME`, a function with the calling convention of TVM-FFI's safe calls.
+/// Emits `__tvm_ffi_NAME`, a function with TVM-FFI's safe calling convention.
 fn for_tvm(module: &mut Module<'_>) {
     let (name, program) = (module.name, module.program);
     let head = format!("define i32 @__tvm_ffi_{name}(ptr %self, ptr %given, i32 %count, ptr %result)");
@@ -248,13 +248,13 @@ fn for_tvm(module: &mut Module<'_>) {
     out.close();
 }
 
-/// Types of values of TVM-FFI (`c_api.h`).
+/// Value types of TVM-FFI (`c_api.h`).
 const INT: i32 = 1;
 const BOOL: i32 = 2;
 const FLOAT: i32 = 3;
 const TENSOR_POINTER: i32 = 7;
 const TENSOR: i32 = 70;
-/// Bytes of an object's header.
+/// Size of an object's header in bytes.
 const OBJECT: u64 = 24;
 
 /// The 64 bits of a TVM-FFI value, a test of its type, and the name of the expected type.

@@ -41,7 +41,7 @@ impl Function<'_, '_> {
             Unary::Abs if matches!(from, Scalar::Int(_)) => return self.intrinsic("abs", base, &[x], ", i1 false"),
             _ => {}
         }
-        // Widths are whole bytes, so a truth value has 8 bits.
+        // Widths are whole bytes, so a Boolean has 8 bits.
         let counts = matches!(op, Unary::PopCount | Unary::Clz);
         let wide = if counts && from == Scalar::Bool { Scalar::UInt(8) } else { from };
         let x = match wide == from {
@@ -117,7 +117,8 @@ impl Function<'_, '_> {
         }
     }
 
-    /// Converts a float to an integer: truncates it towards 0, clamps it to the range, and makes NaN 0.
+    /// Converts a float to an integer: truncates it towards 0, clamps it to the range, and maps NaN to
+    /// 0.
     fn saturated(&mut self, from: Scalar, to: Scalar, x: &str) -> String {
         let (source, target) = (types::of(from), types::of(to));
         let name = if types::is_unsigned(to) { "fptoui.sat" } else { "fptosi.sat" };

@@ -45,7 +45,7 @@ impl Function<'_, '_> {
         self.set(dst, &value);
     }
 
-    /// Emits `a * b + c`, rounded once. Without a machine instruction for it, this is a function call.
+    /// Emits `a * b + c`, rounded once. Without a machine instruction, this is a function call.
     pub(in crate::emit) fn mul_add(&mut self, dst: Reg, operands: [Reg; 3]) {
         let of = self.module.scalar(dst);
         let base = types::of(of);
@@ -95,7 +95,7 @@ impl Function<'_, '_> {
         own || math.llvm().is_some() || math == Math::Rsqrt
     }
 
-    /// Emits a function of one float.
+    /// Emits a unary float function.
     pub(in crate::emit) fn math(&mut self, math: Math, of: Scalar, x: &str) -> String {
         let base = types::of(of);
         let ty = self.ty(base);
@@ -118,7 +118,7 @@ impl Function<'_, '_> {
         self.rounded(of, &value)
     }
 
-    /// Emits a function as a sequence of steps if it has one, otherwise as a call of a function in the table.
+    /// Emits a function as a sequence of steps if possible, otherwise as a call of a function in the table.
     fn elementary(&mut self, math: Math, base: &'static str, x: &str) -> String {
         match elementary::of(math).filter(|_| base == "float") {
             Some(steps) => steps(self, &x.to_string()),

@@ -1,4 +1,4 @@
-//! Emits operations on integers and truth values.
+//! Emits operations on integers and Booleans.
 
 use crate::emit::function::Function;
 use crate::emit::types;
@@ -24,7 +24,7 @@ impl Function<'_, '_> {
     }
 
     /// Emits a sum, difference or product that does not wrap in the 64 bits of its register, or a quotient or
-    /// remainder of numbers that are not negative.
+    /// remainder of nonnegative numbers.
     fn exact(&mut self, op: Binary, dst: Reg, [a, b]: [Reg; 2]) -> Option<String> {
         let (ranges, of) = (&self.module.ranges, self.module.scalar(dst));
         let (left, right) = (ranges.reg(a)?, ranges.reg(b)?);
@@ -48,7 +48,7 @@ impl Function<'_, '_> {
             return None;
         }
         let [x, y] = [a, b].map(|reg| self.index(reg));
-        // Division of 32-bit numbers is much faster.
+        // 32-bit division is much faster.
         let short = name.starts_with('u') && left.1 <= i64::from(u32::MAX) && right.1 <= i64::from(u32::MAX);
         let (wide, narrow) = (self.ty("i64"), self.ty("i32"));
         if !short {
@@ -80,7 +80,7 @@ impl Function<'_, '_> {
             Binary::Le => "icmp ule",
             Binary::Gt => "icmp ugt",
             Binary::Ge => "icmp uge",
-            // Shifting a truth value right by one bit results in 0.
+            // Shifting a Boolean right by one bit yields 0.
             Binary::Shr => {
                 let stays = self.op(format_args!("xor {ty} {y}, {one}"));
                 return self.op(format_args!("and {ty} {x}, {stays}"));
@@ -122,7 +122,7 @@ impl Function<'_, '_> {
                 let name = if op == Binary::Shl { "shl" } else { right };
                 return self.op(format_args!("{name} {ty} {x}, {by}"));
             }
-            // These functions exist for floats only.
+            // These functions exist only for floats.
             _ => return x.to_string(),
         };
         self.op(format_args!("{name} {ty} {x}, {y}"))

@@ -2,9 +2,9 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `integers`, `floats` | operations on two numbers, functions of one |
+//! | `integers`, `floats` | binary operations, unary functions |
 //! | `casts` | conversions between data types |
-//! | `elementary` | exponentials and the like |
+//! | `elementary` | exponentials and similar functions |
 //! | `power` | powers |
 
 mod casts;
