@@ -15,7 +15,7 @@ impl Schedule {
     /// are replaced by loops over the required part of its iterators.
     ///
     /// # Errors
-    /// If something outside the loop needs the results of the block, or if the block's inputs are not available there yet.
+    /// If a use outside the loop needs the results of the block, or if the block's inputs are not available there yet.
     pub fn compute_at(&mut self, block: BlockRef, of: LoopRef) -> Result<(), PassError> {
         const NAME: &str = "compute_at";
         let (id, at) = (self.block_id(NAME, block)?, self.loop_id(NAME, of)?);

@@ -37,8 +37,8 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// If the block is not a single store of one element for each value of its iterators, if the function returns its buffer, or if the buffer is
-    /// written elsewhere or used other than by loads.
+    /// If the block is not a single store of one element for each value of its iterators, if the function returns its buffer, or if the
+    /// buffer is written elsewhere or has uses other than loads.
     pub fn compute_inline(&mut self, block: BlockRef) -> Result<(), PassError> {
         const NAME: &str = "compute_inline";
         let id = self.block_id(NAME, block)?;

@@ -35,17 +35,17 @@
 //! # Ok::<(), PassError>(())
 //! ```
 //!
-//! The primitives are those of TVM's `s_tir.Schedule`. A primitive that would change the result of the function returns an error, which names the
-//! primitive, the loop or block, and the reason, and leaves the schedule unchanged. Some steps that TVM accepts are rejected, because only the stores
-//! and loads of a block are trusted here, not its declarations.
+//! The primitives are those of TVM's `s_tir.Schedule`. A primitive that would change the result of the function returns an error, which
+//! names the primitive, the loop or block, and the reason; the schedule stays unchanged. Some steps accepted by TVM are rejected, because
+//! only the loads and stores of a block are trusted, not its declarations.
 //!
 //! | file | what |
 //! |---|---|
 //! | `tree` | loops, blocks and statements as a tree; conversion from and to a body |
 //! | `look` | queries for blocks and loops |
 //! | `depend/facts` | the accesses of blocks |
-//! | `depend/digits` | the loops that an index identifies |
-//! | `depend/region` | the part of a buffer that is accessed while some loops run |
+//! | `depend/digits` | the loops identified by an index |
+//! | `depend/region` | the part of a buffer that is accessed during some loops |
 //! | `depend/order` | checks for reordered or concurrent iterations |
 //! | `loops`, `kinds` | `split`, `fuse`, `reorder`; `vectorize`, `parallel`, `unroll` |
 //! | `reduction`, `inline`, `compute_at`, `cache`, `layout` | primitives on blocks and their buffers |

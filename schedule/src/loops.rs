@@ -39,7 +39,7 @@ impl Schedule {
     ///
     /// # Errors
     /// If the loop does not start at 0, is not serial or contains a `break`; if the extents are too small; or if a condition is necessary for a
-    /// statement outside of any block.
+    /// statement outside any block.
     pub fn split<const N: usize>(&mut self, of: LoopRef, factors: [Option<i64>; N]) -> Result<[LoopRef; N], PassError> {
         let loops = self.split_by(of, &factors)?;
         loops.try_into().map_err(|_| pass_error!("`split`: the number of loops is not {N}"))

@@ -331,7 +331,7 @@ fn read_step(line: &str) -> Option<Step> {
     all_words.then(|| Step { outs, name: name.to_string(), args })
 }
 
-/// Splits arguments at commas outside of lists and strings.
+/// Splits arguments at commas outside lists and strings.
 fn split_args(text: &str) -> Option<Vec<&str>> {
     let (mut out, mut from, mut depth, mut quoted, mut escaped) = (Vec::new(), 0, 0i32, false, false);
     for (at, c) in text.char_indices() {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The definition of an element in terms of elements of other tensors, indices and numbers. Cloning is cheap.
 ///
 /// `+`, `-`, `*` and `/` mean the same as in TVMScript; `/` and `%` of integers round down. A number takes the data type of the other
-/// operand. Constants are folded, and `x + 0`, `x * 1` and the like become `x`, as in TVM; for floats, `x - 0.0` and `x + -0.0` also become
+/// operand. Constants are folded, and `x + 0`, `x * 1` and similar expressions become `x`, as in TVM; for floats, `x - 0.0` and `x + -0.0` also become
 /// `x`. Unlike in TVM, `x + 0.0` is kept because it changes `-0.0` to `0.0`, and `x * 0.0` and `0.0 / x` are kept because they can be NaN.
 /// An element nested more than 500 levels deep is rejected when the function is [finished](super::Te::finish).
 #[derive(Clone, Debug)]

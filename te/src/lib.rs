@@ -253,7 +253,7 @@ impl<'c> Te<'c> {
     /// [`TeOperand::broadcast_at`] returns its element at the indices of a result.
     ///
     /// # Errors
-    /// If the argument is something else, or its shape is unknown.
+    /// If the argument has a different kind, or its shape is unknown.
     pub fn operand(&self, i: usize) -> Result<TeOperand, InferError> {
         let arg = self.argument(i)?;
         if let Some(number) = number(arg) {

@@ -37,7 +37,7 @@ const MAX_NODES: usize = 1 << 20;
 /// assert_eq!(analyzer.under(&even).modular_set(&flat).coeff, 2);
 /// ```
 ///
-/// Each query takes time proportional to the size of the expression. Results for parts analysed earlier are reused until another binding or
+/// Each query takes time proportional to the size of the expression. Results for parts analysed earlier are reused until a binding or
 /// assumption is added. A later binding replaces an earlier one.
 #[derive(Default)]
 pub struct Analyzer {

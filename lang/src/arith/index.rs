@@ -187,7 +187,7 @@ impl Analyzer {
     /// If the result is not valid.
     pub fn simplify_body(&mut self, body: &Body) -> Result<Body, SealError> {
         body.try_rewrite(|value, rw| {
-            // The expressions of a buffer are those in its type.
+            // The expressions of a buffer are in its type.
             if operation(value).is_none() && value.kind() != kind::BUFFER {
                 for (i, operand) in value.operands().enumerate() {
                     if let Some(simple) = self.simplify_index(operand, rw) {

@@ -5,7 +5,7 @@ use crate::ir::{Body, DType, Dim, DimExpr, Sym, Value};
 use crate::scalar::PrimOp;
 use std::sync::Arc;
 
-/// Numbers from this one on denote nodes, not symbolic variables: `FIRST_ATOM + position`.
+/// The first number that denotes a node, not a symbolic variable: `FIRST_ATOM + position`.
 pub const FIRST_ATOM: u32 = 1 << 31;
 
 /// Converts a TIR expression to a dimension. Dimension leaves and arithmetic nodes are converted directly; loop variables and block

@@ -15,7 +15,7 @@ pub(super) struct Frame {
     pub(super) pending: Vec<V>,
     pub(super) result: Option<V>,
     pub(super) effect: bool,
-    /// The number of symbolic variables defined before the region, including those in its parameter types.
+    /// The number of symbolic variables defined before the region and in its parameter types.
     pub(super) outer: usize,
     pub(super) known: usize,
 }

@@ -31,7 +31,7 @@ impl Edit<'_> {
 }
 
 impl Module {
-    /// Returns the name of each function outside of the module. For a public function, this is its `global_symbol`, if any. A private
+    /// Returns the name of each function outside the module. For a public function, this is its `global_symbol`, if any. A private
     /// function whose name collides with one of these names gets a new name.
     ///
     /// # Errors

@@ -98,8 +98,9 @@ impl Edit<'_> {
     /// ```
     ///
     /// # Errors
-    /// If the group cannot be one call: a binding outside it uses the group and is used by it; a binding would have to be moved and has an effect; a
-    /// member has an effect; nothing uses the group; or a call between its members writes to values that they read (see [`InPlace::may_group`]).
+    /// If the group cannot be one call: an outer binding both uses the group and is used by it; an effectful binding would have to be
+    /// moved; a member has an effect; the group is unused; or a call between its members writes to values that they read (see
+    /// [`InPlace::may_group`]).
     pub fn outline(
         &mut self,
         module: &mut ModuleEdit,

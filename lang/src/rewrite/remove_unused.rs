@@ -37,7 +37,7 @@ use std::collections::HashSet;
 /// ```
 ///
 /// # Errors
-/// This never fails on a valid body, but the result is validated anyway.
+/// Never fails for a valid body, but the result is validated.
 pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {
     without_unused(body, InPlace::of(body))
 }

@@ -62,7 +62,7 @@ impl Rewriter<'_> {
     /// ```
     ///
     /// # Errors
-    /// If the callee is not a function, or the arguments do not match its parameters.
+    /// If the callee is not a function, or the arguments do not match the parameters.
     pub fn call_value(&mut self, callee: V, args: &[V]) -> Result<V, PassError> {
         let edit = self.edit();
         if edit.with(callee, |callee| matches!(callee.view(), Expr::ExternFunc(_))) {

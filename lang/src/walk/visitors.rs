@@ -72,7 +72,7 @@ pub enum Walk {
 /// # Ok::<(), PassError>(())
 /// ```
 ///
-/// A visitor can also check a custom property, here that every tensor argument has a known shape:
+/// A visitor can also check a custom property. Here, every tensor argument must have a known shape:
 ///
 /// ```
 /// use plugin_api::prelude::*;

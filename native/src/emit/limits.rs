@@ -131,7 +131,7 @@ pub(super) fn is_large(of: &Loop) -> bool {
 /// The lanes in which an instruction is executed.
 #[derive(Clone, Copy, Default)]
 struct Lanes {
-    /// The variable of the vectorized loop; `None` outside of vectors.
+    /// The variable of the vectorized loop; `None` outside vectors.
     of: Option<Reg>,
     /// True if some lanes are masked.
     masked: bool,

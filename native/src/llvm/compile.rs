@@ -118,7 +118,7 @@ impl Held<'_> {
         let (api, llvm) = (&self.llvm.api, self.llvm);
         const POSITION_INDEPENDENT: i32 = 2;
         const DEFAULT_MODEL: i32 = 0;
-        // SAFETY: the target and the texts live as long as `llvm`; the layout is disposed of after being copied.
+        // SAFETY: the target and the strings live as long as `llvm`; the layout is disposed of after being copied.
         unsafe {
             let texts = [&llvm.triple, &llvm.cpu, &llvm.features].map(|text| text.as_ptr());
             let make = api.LLVMCreateTargetMachine;

@@ -66,7 +66,7 @@ pub trait PassInstrument {
     /// Called when the context of the run is left, even after a failure.
     ///
     /// # Errors
-    /// If something is wrong; the remaining instruments are not exited.
+    /// On any problem; the remaining instruments are not exited.
     fn exit(&mut self) -> Result<(), PassError> {
         Ok(())
     }
@@ -100,7 +100,7 @@ pub trait PassInstrument {
     /// the pass.
     ///
     /// # Errors
-    /// If something is wrong; reported together with the first failure.
+    /// On any problem; reported together with the first failure.
     fn run_failed(&mut self, _module: &Module, _pass: &PassFacts<'_>, _message: &str) -> Result<(), PassError> {
         Ok(())
     }

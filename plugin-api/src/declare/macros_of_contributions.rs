@@ -24,11 +24,11 @@
 /// assert!(!is_left_alone("main", &Ctx::detached()));
 /// ```
 ///
-/// The key is `namespace.key`; keys with more dots are fields of a record. The type is a `bool`, `i64`, `f64` or
+/// The key is `namespace.key`; further dots address fields of a record. The type is a `bool`, `i64`, `f64` or
 /// `String`, or a `Vec` of one of these. With a `default`, `get` returns a value of this type; otherwise, it
-/// returns an `Option`, which is `None` unless the user sets the option. A number may have a `range`, ends
-/// included: `0..=1024`, `0..` or `..=1024`. The host refuses other keys, types and values before anything runs.
-/// The option must have documentation.
+/// returns an `Option`, which is `None` unless the user sets the option. A number may have an inclusive `range`:
+/// `0..=1024`, `0..` or `..=1024`. The host rejects other keys, types and values before the run starts. The
+/// option must have documentation.
 #[macro_export]
 macro_rules! declare_config {
     (

@@ -31,8 +31,8 @@ impl Ctx {
     /// }
     /// ```
     ///
-    /// An operator that is undeclared but similar to a declared one is reported as a warning, because such a
-    /// pattern never matches.
+    /// An undeclared operator that is similar to a declared operator causes a warning, because the pattern never
+    /// matches.
     pub fn matcher<'c>(&'c self, pattern: &Pattern) -> Matcher<'c> {
         let matcher = Matcher::new(pattern).reports_to(self);
         if self.run().is_some() {

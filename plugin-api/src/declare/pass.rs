@@ -204,7 +204,7 @@ impl Ctx {
     /// ```
     ///
     /// # Errors
-    /// Fails as [`Ctx::evaluate`] does, and if an argument is unknown.
+    /// As for [`Ctx::evaluate`], or if an argument is unknown.
     pub fn evaluate_call<'v>(
         &self,
         call: Call<'v>,

@@ -61,7 +61,7 @@ impl Format<'_> {
 /// Parses the name of a format with options, such as `onnx{strict=true}`.
 ///
 /// # Errors
-/// If the string is anything else.
+/// If the string has a different form.
 pub fn asked(direction: Direction, text: &str) -> Result<Stage, PipelineError> {
     Pipeline::one_format(direction.named(), text)
 }

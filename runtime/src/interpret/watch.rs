@@ -142,7 +142,7 @@ fn kind_name(kind: LoopKind) -> &'static str {
 }
 
 impl Running {
-    /// Returns the access of another iteration that conflicts with this one.
+    /// Returns the conflicting access of another iteration.
     fn touch(&mut self, touch: Touch, may_be_own: bool) -> Option<At> {
         let now = (self.iteration, self.accesses);
         self.accesses += 1;

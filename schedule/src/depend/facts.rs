@@ -387,7 +387,7 @@ impl Gather<'_> {
     }
 }
 
-/// Returns true if the condition of a block only excludes values outside of the ranges of its iterators.
+/// Returns true if the condition of a block excludes only values outside the ranges of its iterators.
 pub(crate) fn guards_domain_only(block: &Block, analyzer: &mut passhost_lang::arith::Analyzer) -> bool {
     let Some(condition) = &block.condition else { return true };
     let Some(condition) = condition.as_dim() else { return false };

@@ -155,7 +155,7 @@ fn mentions_any(dim: &Dim, vars: &[Sym]) -> bool {
     found
 }
 
-/// Returns true if the range read in a dimension lies within the range written. Reads outside of the buffer do not occur.
+/// Returns true if the range read in a dimension lies within the range written. Reads outside the buffer do not occur.
 fn within(read: &(Dim, Dim), written: &(Dim, Dim), extent: &Dim, analyzer: &mut Analyzer) -> bool {
     let zero = crate::tree::number(0, &read.0);
     let last = plus(&as_type_of(extent, &read.1), -1);

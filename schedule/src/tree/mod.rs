@@ -81,7 +81,7 @@ pub(crate) struct Block {
     pub(crate) init: Option<Id>,
     /// True if each iteration of the enclosing loops is a different instance.
     pub(crate) bound_once: bool,
-    /// True if the condition of the block only excludes values outside of the ranges of its iterators.
+    /// True if the condition of the block excludes only values outside the ranges of its iterators.
     pub(crate) guards_domain_only: bool,
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn tree(body: &Body) -> Result<Tree, PassError> {
 }
 
 /// Returns two flags. The first is true if each iteration of the loops around a block is a different instance. The
-/// second is true if the condition of the block only excludes values outside of the ranges of its iterators.
+/// second is true if the condition of the block excludes only values outside the ranges of its iterators.
 fn binding(tree: &Tree, id: Id) -> (bool, bool) {
     let Some(block) = tree.as_block(id) else { return (false, false) };
     let values: Vec<_> = block.iters.iter().filter_map(|iter| iter.value.as_dim().cloned()).collect();

@@ -703,7 +703,7 @@ impl BodyBuilder {
         move |v| V { op: moved(v.op), ..v }
     }
 
-    /// Returns an importer that copies values of another body into this one.
+    /// Returns an importer that copies values of another body into this body.
     pub fn importer<'a>(&self, from: &'a RawView<'a>) -> Importer<'a> {
         Importer::new(from)
     }

@@ -29,7 +29,7 @@ use crate::tir::Tir;
 /// ```
 ///
 /// # Errors
-/// If it cannot be determined whether a use of a buffer's data reads or writes it.
+/// If a use of a buffer's data may be either a read or a write.
 pub fn complete_regions(body: &Body) -> Result<Body, SealError> {
     let is_made_of_blocks = body.kind() == BodyKind::PrimFunc && body.root().attr("s_tir").is_some();
     if !is_made_of_blocks {

@@ -174,7 +174,7 @@ impl<'a, 'b> Content<'a, 'b> {
         }
         match value.kind() {
             kind::WHERE | kind::ANNOTATE => {}
-            // The value of the iterator in the enclosing loops is evaluated outside of the block.
+            // The value of the iterator in the enclosing loops is evaluated outside the block.
             kind::ITER_VAR => value.operands().take(2).for_each(|operand| self.expression(operand)),
             kind::BUFFER if is_view(value) => value.operands().skip(1).for_each(|operand| self.expression(operand)),
             kind::SBLOCK => self.block(value),

@@ -19,7 +19,7 @@ impl Function<'_, '_> {
         self.constant("i64", &value.to_string())
     }
 
-    /// Converts a number to another type.
+    /// Converts a number to a different type.
     fn converted(&mut self, how: &str, value: &str, [from, to]: [&str; 2]) -> String {
         let (from, to) = (self.ty(from), self.ty(to));
         self.op(format_args!("{how} {from} {value} to {to}"))

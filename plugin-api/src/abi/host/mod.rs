@@ -83,7 +83,7 @@ pub trait HostServices {
     fn diagnose(&self, diagnostic: &Diagnostic<'_>);
     /// Adds a place, labelled by the message, to the last diagnostic. Does nothing by default.
     fn label(&self, _label: &Diagnostic<'_>) {}
-    /// Returns which missed opportunities of the running pass are to be reported in a function; none by default.
+    /// Returns the requested reports of missed opportunities of the running pass in a function; none by default.
     fn wanted(&self, _function: Option<&str>) -> Wanted {
         Wanted::Nothing
     }

@@ -36,7 +36,7 @@ impl Open {
         Ok(superfluous)
     }
 
-    /// Returns the region that a node directly in this one opens.
+    /// Returns the region opened by a node directly in this region.
     #[inline]
     fn inner(&self, i: usize, node: &NodeRec) -> Result<Open, SealError> {
         let end = i as u64 + 1 + u64::from(node.a);
