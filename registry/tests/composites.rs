@@ -105,7 +105,7 @@ fn requirements_of_a_member_stand_inside_directly_before_it() {
     assert_eq!(names.len(), 4, "{names:?}");
 }
 
-/// Returns the requested steps that begin, with their numbers.
+/// Returns the numbers and names of the passes that run and of the steps that begin.
 fn numbered(registry: &Registry, plan: &Plan, changing: &[&str], left_out: usize) -> Vec<String> {
     let (mut began, mut asked) = (Vec::new(), 0);
     let mut driver = Driver::new(registry, plan);

@@ -15,7 +15,7 @@ fn printed(body: &Body) -> String {
     print_function("f", body, &NoOps).expect("the module can be printed")
 }
 
-/// Compares the result of a pass on the first text of a file in `script/tests/authoring` with the second.
+/// Compares the result of a pass on the first text of a file in `script/tests/authoring` with the second text.
 fn check(case: &str, change: impl FnOnce(&Body) -> Result<Body, PassError>) {
     let path = format!("{}/tests/authoring/{case}.py", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));

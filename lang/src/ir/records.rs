@@ -16,7 +16,8 @@ pub const MAX_NESTED: u32 = 1_000_000;
 pub mod kind {
     /// Function: region of params, blocks and one terminator. Root of a body, or nested (then OWNER and BOUND).
     pub const FUNC: u16 = 0x001;
-    /// Parameter of the enclosing function region. In TIR, operands are expressions mentioned by its type, as those of a [`BUFFER`]; they precede it.
+    /// Parameter of the enclosing function region. In TIR, operands are expressions mentioned by its type, like the operands of a
+    /// [`BUFFER`]; they precede it.
     pub const PARAM: u16 = 0x002;
     /// Binding block that is not dataflow: region.
     pub const BLOCK: u16 = 0x003;
@@ -36,7 +37,7 @@ pub mod kind {
     pub const YIELD: u16 = 0x00a;
     /// Operand 0 with the type of this node, checked at run time; defines symbolic variables.
     pub const MATCH_CAST: u16 = 0x00b;
-    /// Operand 0 under another name or with a wider type.
+    /// Operand 0 under a different name or with a wider type.
     pub const ALIAS: u16 = 0x00c;
     /// Root of an external function; operand 0 is a leaf EXTERN_FUNC.
     pub const EXTERN: u16 = 0x00d;
@@ -45,8 +46,8 @@ pub mod kind {
     /// Expression of blocks and one terminator, nested where TVM allows a `SeqExpr`: region, OWNER.
     pub const SEQ: u16 = 0x00f;
 
-    /// TIR function: region of params and statements; its type is that of its result, if any. Attributes are those of the function; the attribute
-    /// `s_tir` marks a function of schedulable blocks.
+    /// TIR function: region of params and statements; its type is the function's result type, if any. It carries the function's attributes;
+    /// the attribute `s_tir` marks a function of schedulable blocks.
     pub const PRIM_FUNC: u16 = 0x101;
     /// Buffer; `a` is its origin, see [`super::buffer_of`]. Operand 0, if present, is the value that it views; further operands are
     /// expressions mentioned by its type (each has a scalar type with a symbolic variable).
@@ -54,8 +55,8 @@ pub mod kind {
     /// Loop: region whose first node is the LOOP_VAR; operands min, extent, and the step if it is not 1. Attributes
     /// `kind` (absent: serial), `thread`, `annotations`.
     pub const FOR: u16 = 0x103;
-    /// Schedulable block: region of ITER_VARs, WHERE, ACCESSes, ANNOTATE, allocated and matched BUFFERs, INIT, and statements, in this order.
-    /// Attributes `no_reads`, `no_writes`: the text did not declare the accesses.
+    /// Schedulable block: region of ITER_VARs, WHERE, ACCESSes, ANNOTATE, allocated and matched BUFFERs, INIT, and statements, in this
+    /// order. Attributes `no_reads`, `no_writes`: the source text did not declare these accesses.
     pub const SBLOCK: u16 = 0x104;
     /// Block iterator: operands min, extent, value; `a` is the kind of axis, see [`super::axis`].
     pub const ITER_VAR: u16 = 0x105;
@@ -98,7 +99,7 @@ pub mod kind {
     pub const SHUFFLE: u16 = 0x116;
     /// Operand 2 where the variable operand 0 (a VAR) has the value operand 1.
     pub const LET: u16 = 0x117;
-    /// Variable not defined by a parameter, loop or BIND: the variable of a LET, or a free one.
+    /// Variable not defined by a parameter, loop or BIND: the variable of a LET, or a free variable.
     pub const VAR: u16 = 0x118;
     /// Part of the buffer operand 0, selected by `a`: 0 its data, 1 the offset of its first element, 2 and up its strides.
     pub const BUFFER_PART: u16 = 0x119;
@@ -135,8 +136,8 @@ pub mod buffer_of {
     pub const DECL: u32 = 4;
     /// `T.Buffer` as a statement: a buffer that the function does not define.
     pub const FREE: u32 = 5;
-    /// `A.view(…)` of a buffer with a layout: operand 0 is the data of A. It has the strides, offset and layout of A, instead of the layout that its
-    /// own shape would have.
+    /// `A.view(…)` of a buffer with a layout: operand 0 is the data of A. It has the strides, offset and layout of A, not the layout
+    /// implied by its own shape.
     pub const VIEW: u32 = 6;
 }
 

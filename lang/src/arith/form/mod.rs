@@ -105,7 +105,7 @@ struct Form<'s> {
     store: &'s Store,
     /// The original expression.
     root: Id,
-    /// For each simplified expression, the first part of the original expression that was simplified to it.
+    /// For each simplified expression, the first part of the original expression that simplified to it.
     origin: Map<Id, Id>,
     out: Vec<Piece>,
 }

@@ -2,7 +2,7 @@ declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
 declare extern_weak void @TVMFFIErrorSetRaisedFromCStr(ptr, ptr)
 
-; New memory of a storage, or that which it had before; null ends the run. What is asked for is a multiple of 64 bytes.
+; Returns new memory for a storage, or its existing memory; null ends the run. Requests are multiples of 64 bytes.
 define internal ptr @passhost.allocate(ptr %context, i64 %storage, i64 %bytes, i32 %how) nounwind {
 entry:
   %own.at = getelementptr i64, ptr %context, i64 {own}
@@ -42,7 +42,7 @@ done:
   ret ptr %all
 }
 
-; Frees the memory of so many storages.
+; Frees the memory of the given number of storages.
 define internal void @passhost.release(ptr %own, i64 %count) nounwind {
 entry:
   br label %head
@@ -61,7 +61,7 @@ done:
   ret void
 }
 
-; All iterations of a loop, in this thread.
+; Runs all iterations of a loop on this thread.
 define internal i32 @passhost.parallel(ptr %context, ptr %part, ptr %frame, i64 %extent) nounwind {
 entry:
   %any = icmp sgt i64 %extent, 0
@@ -73,7 +73,7 @@ done:
   ret i32 0
 }
 
-; Gives TVM-FFI an error, if the process has it.
+; Raises an error in TVM-FFI, if the process contains it.
 define internal i32 @passhost.raise(ptr %kind, ptr %message) nounwind {
 entry:
   %there = icmp ne ptr @TVMFFIErrorSetRaisedFromCStr, null
