@@ -36,7 +36,7 @@
   };
   // A text of any length: more lines are added on request.
   const code = (text, classOf = () => "ctx", from = []) => {
-    const lines = text.split("\n"), origins = new Map(from), pre = el("pre", { tabindex: "0" });
+    const lines = text.split("\n"), origins = new Map(from), pre = el("pre", { class: "lines", tabindex: "0" });
     let shown = 0;
     const more = el("button", { type: "button" });
     const add = () => {
@@ -81,7 +81,7 @@
           ms(step.time_ms), ms(step.verify_ms),
           step.bindings ? `${step.bindings.before} → ${step.bindings.after}` : "", step.reason];
       });
-      return [el("p", { class: "soft" }, `${data.pipeline}; passhost ${data.passhost}`),
+      return [el("p", { class: "soft" }, ...data.pipeline.split(",").flatMap((pass, i) => i ? [",", el("wbr"), pass] : [pass]), `; passhost ${data.passhost}`),
         different.length ? el("p", { class: "bad" }, `${different.length} of ${validation.length} validated passes changed values; see Validation.`) : null,
         data.failed ? el("p", { class: "bad" }, "The run failed; see Diagnostics.") : null,
         data.left_out.steps ? el("p", { class: "soft" }, `${data.left_out.steps} more steps are not shown`) : null,
@@ -267,7 +267,7 @@
     const open = wanted !== undefined && main.querySelector("details[open]:not(:first-of-type)");
     // The header stays at the top, over what is there.
     if (open) open.scrollIntoView({ block: "start" }); else scrollTo(0, 0);
-    if (!document.activeElement || document.activeElement === document.body) main.focus();
+    if (!document.activeElement || document.activeElement === document.body) main.focus({ preventScroll: true });
   };
   for (const name of Object.keys(sections)) nav.append(el("button", { type: "button", onclick: () => go(name) }, name));
   search.addEventListener("input", () => {
