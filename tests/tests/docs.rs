@@ -165,7 +165,8 @@ fn links_between_documents_lead_somewhere() {
         let folder = document.parent().expect("a folder");
         // Text between backquotes is code.
         let text = text.lines().flat_map(|line| line.split('`').step_by(2).chain(["\n"])).collect::<String>();
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link) {
+        let between = |start, end| text.split(start).skip(1).filter_map(move |rest| Some(rest.split_once(end)?.0));
+        for link in between("](", ')').chain(between("src=\"", '"')).chain(between("srcset=\"", '"')) {
             if link.contains("://") {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Tests of the README: its session and its smallest plugin are run as described.
+//! Tests of the README: its session, its recording and its smallest plugin are run as described.
 
 use super::new::{cargo_config, target};
 use super::{Case, root};
@@ -94,4 +94,46 @@ fn the_session_shows_what_passhost_prints() {
         let (stdout, stderr, _) = case.run(&args, b"");
         assert_eq!(case.normalize(&shown), stdout + &stderr, "passhost {command}");
     }
+}
+
+/// Returns the commands of the recording, each with the lines shown below it that are not empty.
+fn recorded(svg: &str) -> Vec<(String, Vec<String>)> {
+    let mut commands: Vec<(String, Vec<String>)> = Vec::new();
+    for text in svg.split("<text ").skip(1).filter_map(|rest| rest.split("</text>").next()) {
+        let (attrs, text) = text.split_once('>').expect("a text");
+        let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+        match commands.last_mut() {
+            _ if attrs.contains("class=\"typed\"") => commands.push((text, Vec::new())),
+            Some((_, output)) if text != "$" => output.push(text),
+            _ => {}
+        }
+    }
+    commands
+}
+
+/// `bisect` takes too long here; the other commands must print what the recording shows.
+#[test]
+fn the_recording_shows_what_passhost_prints() {
+    let pictures = root().join("docs/pictures");
+    let read = |name: &str| std::fs::read_to_string(pictures.join(name)).expect("a file of the recording");
+    let manifest = read("passes.toml");
+    let case = Case::new("recording").file("passes.toml", &manifest);
+    std::fs::create_dir(case.path("target")).expect("a folder");
+    let plugins = Path::new(env!("CARGO_BIN_EXE_passhost")).parent().expect("a folder");
+    std::os::unix::fs::symlink(plugins, case.path("target/release")).expect("a link");
+    std::os::unix::fs::symlink(root().join("tests"), case.path("tests")).expect("a link");
+    let mut n_runs = 0;
+    for (command, shown) in recorded(&read("session.svg")) {
+        let args: Vec<&str> = command.split_whitespace().collect();
+        let printed = match args[..] {
+            ["passhost", "bisect", ..] => continue,
+            ["passhost", ..] => case.run(&args[1..], b"").1,
+            _ => manifest.clone(),
+        };
+        let printed: Vec<&str> = printed.lines().filter(|line| !line.is_empty()).collect();
+        let hint = "docs/pictures/make.py makes the recording again";
+        assert_eq!(case.normalize(&shown.join("\n")), case.normalize(&printed.join("\n")), "{command}\n{hint}");
+        n_runs += 1;
+    }
+    assert!(n_runs >= 3, "{n_runs} commands");
 }
