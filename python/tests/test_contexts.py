@@ -71,7 +71,7 @@ def test_what_a_context_takes():
             TypeError,
             r"instruments must be a list of instruments, not 'timing'; write \['timing'\]",
         ),
-        ({"config": 3}, TypeError, "config must be a dict of values by their keys, not 3"),
+        ({"config": 3}, TypeError, "config must be a dict that maps keys to values, not 3"),
         (
             {"config": {"relax.FuseOps.max_depth": None}},
             TypeError,

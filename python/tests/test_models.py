@@ -35,5 +35,5 @@ def test_what_is_no_model_is_named(tmp_path):
         passhost.load_model(tmp_path / "model.py", a=1)
     with pytest.raises(PasshostError, match="no reader `nothing`; available formats: .*tvmscript"):
         passhost.load_model(tmp_path / "model.py", format="nothing")
-    with pytest.raises(TypeError, match=r"path must be the name of a file, not an object of builtins\.int"):
+    with pytest.raises(TypeError, match=r"path must be a file name, not an object of builtins\.int"):
         passhost.load_model(3)

@@ -258,11 +258,11 @@ def test_what_is_not_a_module_or_pass(mod):
         Sequential([lambda mod: mod])
     with pytest.raises(TypeError, match="Expected passes to be a list of Pass objects, but found an object of int"):
         Sequential(3)
-    with pytest.raises(TypeError, match=r"item 1 is relax.Normalize, which makes a pass when it is called"):
+    with pytest.raises(TypeError, match=r"item 1 is relax.Normalize, which creates a pass when called"):
         Sequential([relax.Normalize(), passhost.passes.relax.Normalize])
     with pytest.raises(TypeError, match="the name of a pass must be a string, not None"):
         passhost.tvm.tvm_pass(None)
-    with pytest.raises(TypeError, match="from_tvm takes an IRModule of TVM, not 3"):
+    with pytest.raises(TypeError, match="from_tvm takes a TVM IRModule, not 3"):
         passhost.tvm.from_tvm(3)
     with pytest.raises(TypeError, match="source must be the text of a module, not None"):
         passhost.script.from_source(None)

@@ -189,7 +189,7 @@ def test_a_plugin_that_is_loaded_has_a_pass_of_the_same_name(mod, fewer):
     assert "Groups two" in passhost.passes.acme.GroupConvolutions.__doc__
     for use in (own, Sequential([own]), lambda mod: own.plan()):
         with pytest.raises(
-            NameNotFoundError, match=r"acme.GroupConvolutions that Python made cannot run.*another name"
+            NameNotFoundError, match=r"the Python pass acme.GroupConvolutions cannot run.*different name"
         ):
             use(mod)
     passhost.load(fewer)

@@ -87,7 +87,7 @@ def test_what_validation_takes(mod):
         passhost.validate(mod, passes, seed="x")
     with pytest.raises(ValueError, match="limit_work must be an integer from 0"):
         passhost.validate(mod, passes, limit_work=-1)
-    with pytest.raises(TypeError, match="dims must be a dict of extents by the names of dimensions, not 3"):
+    with pytest.raises(TypeError, match="dims must be a dict that maps dimension names to extents, not 3"):
         passhost.validate(mod, passes, dims=3)
     assert passhost.validate(mod, passes, seed=np.int64(3)).is_same
 
@@ -152,7 +152,7 @@ def test_what_the_options_of_inputs_refuse():
         passhost.validate(mod, passes, inputs={"z": np.zeros(3, "float32")})
     with pytest.raises(ValueError, match="the functions of the module do not have a parameter `z`"):
         passhost.validate(mod, passes, ranges={"z": (0, 1)})
-    with pytest.raises(TypeError, match="inputs must be a dict of arrays"):
+    with pytest.raises(TypeError, match="inputs must be a dict that maps"):
         passhost.validate(mod, passes, inputs=[1])
     with pytest.raises(TypeError, match="ranges must be a pair of numbers"):
         passhost.validate(mod, passes, ranges=3)

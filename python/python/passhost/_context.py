@@ -1,4 +1,4 @@
-"""Pass contexts, and the current one."""
+"""Pass contexts, and the context that is current on each thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _entered: ContextVar[tuple[PassContext, ...]] = ContextVar("passhost_contexts", 
 
 
 class _Default(threading.local):
-    """The default context of a thread, current until another one is entered."""
+    """The default context of a thread, which is current until the thread enters another context."""
 
     context: PassContext | None = None
 
@@ -58,9 +58,10 @@ class PassContext:
     ...     PassContext.current() is context
     True
 
-    `tvm_compat=True` follows the rules of TVM 0.27: a called pass runs at any opt_level, without the passes that it
-    requires. `jobs` is the number of threads for passes over functions. With `missed=True`, `diagnostics` also has
-    missed optimizations. `instruments` may contain both objects and names of plugin instruments.
+    `tvm_compat=True` follows the rules of TVM 0.27: a pass that is called directly runs at any opt_level, and without
+    the passes that it requires. `jobs` is the number of threads for passes over functions. With `missed=True`,
+    `diagnostics` also contains missed optimizations. `instruments` may contain instrument objects and names of plugin
+    instruments.
     """
 
     def __init__(
@@ -76,13 +77,13 @@ class PassContext:
         jobs: int | None = None,
         missed: bool = False,
     ) -> None:
-        """Checks the names and types of config values; passes are checked when something runs."""
+        """Checks the names and types of config values. Names of passes are checked at each run."""
         self.opt_level = _given.level("opt_level", opt_level)
         self.required_pass = _given.names("required_pass", required_pass)
         self.disabled_pass = _given.names("disabled_pass", disabled_pass)
         self.instruments = self._checked(instruments)
         if config is not None and not isinstance(config, Mapping):
-            raise TypeError(f"config must be a dict of values by their keys, not {config!r}")
+            raise TypeError(f"config must be a dict that maps keys to values, not {config!r}")
         self.config: dict[str, Any] = dict(config or {})
         self.target = None if target is None else _given.text("target", target)
         self.tvm_compat = Compat.tvm if tvm_compat is None else _given.flag("tvm_compat", tvm_compat)
@@ -91,11 +92,11 @@ class PassContext:
         self.diagnostics: list[Diagnostic] = []
         """The last 10,000 diagnostics that passes reported in this context."""
         self._steps: list[Step] | tuple[Any, ...] = []
-        """The steps of the last run, or a function and its arguments that create them on demand."""
+        """The steps of the last run, or a function that creates them on demand, with its arguments."""
         self._flat = _flat(self.config)
         self._depth = 0
         self._calling = False
-        """True while a pass is called without the host, which must be notified of the passes that this pass runs."""
+        """True while a pass is called directly. The host must then be notified of the passes that this pass runs."""
         if self._flat:
             _plugins.ensure_loaded()
             for key, value in self._flat.items():
@@ -124,7 +125,7 @@ class PassContext:
 
     @staticmethod
     def current() -> PassContext:
-        """Returns the innermost entered context, or the default one of this thread."""
+        """Returns the innermost entered context, or this thread's default context."""
         entered = _entered.get()
         if entered:
             return entered[-1]
@@ -152,7 +153,7 @@ class PassContext:
         return {option.pop("name"): option for option in _passhost.config_options()}
 
     def __enter__(self) -> PassContext:
-        """Enters the instruments in order. If one fails, those before it are exited and the context is not entered."""
+        """Enters the instruments in order. If one fails, exits the earlier ones; the context is then not entered."""
         if self._depth == 0:
             self._enter_instruments()
             self._calling = PassContext.current()._calling
@@ -166,9 +167,7 @@ class PassContext:
         """Exits the instruments in order."""
         entered = _entered.get()
         if not entered or entered[-1] is not self:
-            raise RuntimeError(
-                "this PassContext is not the innermost one that was entered; use it in a `with` statement"
-            )
+            raise RuntimeError("this PassContext is not the innermost one; use it in a `with` statement")
         _entered.set(entered[:-1])
         self._depth -= 1
         if self._depth == 0:

@@ -11,8 +11,8 @@ __all__ = ["amount", "backend", "choice", "flag", "integer", "level", "names", "
 
 
 def integer(what: str, value: object, least: int = -(2**63), most: int = 2**63 - 1) -> int:
-    """Converts an integer of Python or NumPy to one of Python. Raises `TypeError` if it is not an integer, `ValueError`
-    if out of range."""
+    """Converts a Python or NumPy integer to a Python integer. Raises `TypeError` for other values, and `ValueError` if
+    the integer is out of range."""
     if isinstance(value, bool) or not is_integer(value):
         raise TypeError(f"{what} must be an integer, not {value!r}")
     number = int(value)
@@ -46,7 +46,7 @@ def text(what: str, value: object) -> str:
 
 
 def choice(what: str, value: object, choices: Iterable[str]) -> str:
-    """Checks that a value is one of some strings. Raises `TypeError` or `ValueError` for anything else."""
+    """Checks that a value is one of the given strings. Raises `TypeError` or `ValueError` for anything else."""
     if text(what, value) not in choices:
         raise ValueError(f"{what} must be one of {', '.join(map(repr, choices))}, not {value!r}")
     return str(value)
@@ -58,7 +58,7 @@ def backend(value: object) -> str:
 
 
 def names(what: str, value: Iterable[str] | None) -> tuple[str, ...]:
-    """Checks a sequence of names; None means no names. Raises `TypeError` for anything but strings."""
+    """Checks a sequence of names; None means no names. Raises `TypeError` if a name is not a string."""
     if isinstance(value, str):
         raise TypeError(f"{what} must be a list of names, not the string {value!r}; write [{value!r}]")
     if value is not None and not isinstance(value, Iterable):

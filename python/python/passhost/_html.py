@@ -1,4 +1,4 @@
-"""HTML for notebooks. Styles are inline, because notebooks show it without style sheets."""
+"""HTML for notebooks. Styles are inline, because notebooks do not load style sheets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LEVELS = {"error": "#cb2431", "warning": "#b08800", "remark": "#005cc5", "misse
 
 
 def preformatted(text: str) -> str:
-    """Returns a text verbatim, in a fixed-width font."""
+    """Returns text verbatim, in a fixed-width font."""
     return f'<pre style="{_PRE}">{escape(text)}</pre>'
 
 
@@ -46,8 +46,7 @@ def highlighted(text: str) -> str:
 
 
 def script(text: str) -> str:
-    """Returns TVMScript with colours. If there are several functions, they can be folded, and only `main` is unfolded
-    at first."""
+    """Returns TVMScript with colours. Several functions are foldable, and only `main` is open at first."""
     begins = [match.start() for match in _FUNCTION.finditer(text)]
     if len(begins) < 2:
         return f'<pre style="{_PRE}">{highlighted(text)}</pre>'

@@ -16,20 +16,18 @@ def load_model(
 ) -> IRModule:
     """Reads a module from a file: TVMScript, or a format that a plugin reads.
 
-    The format is `format`, otherwise that of the file extension, otherwise that of the first bytes. `options` are
-    options of the reader, which `passhost explain FORMAT` shows. Raises `ScriptError` if the file is invalid, and
-    `PluginError` if the reader fails.
+    `format` names the format; by default, the file extension or else the first bytes of the file determine it.
+    `options` are the reader's options, which `passhost explain FORMAT` lists. Raises `ScriptError` if the file is
+    invalid, and `PluginError` if the reader fails.
     """
     if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(
-            f"path must be the name of a file, not an object of {type(path).__module__}.{type(path).__qualname__}"
-        )
+        raise TypeError(f"path must be a file name, not an object of {type(path).__module__}.{type(path).__qualname__}")
     _plugins.ensure_loaded()
     return _module(*_passhost.load_model(os.fspath(path), format, strict, list(options.items())))
 
 
 def load_bytes(origin: str, data: bytes | bytearray | memoryview, format: str, **options: Any) -> IRModule:
-    """Reads a module from bytes in a format that a plugin reads; messages call the bytes `origin`."""
+    """Reads a module from bytes in a format that a plugin reads. Messages refer to the bytes as `origin`."""
     _plugins.ensure_loaded()
     return _module(*_passhost.load_bytes(origin, bytes(data), format, list(options.items())))
 

@@ -23,21 +23,21 @@ else:
 
 
 def is_scalar(value: object) -> TypeGuard[np.generic]:
-    """Returns true if a value is a NumPy scalar. None exist before NumPy is imported, or if it is not available."""
+    """Returns true if a value is a NumPy scalar. There are none until NumPy is imported."""
     return sys.modules.get("numpy") is not None and isinstance(value, np.generic)
 
 
 def is_integer(value: object) -> TypeGuard[int | np.integer]:
-    """Returns true if a value is an integer of Python (including `bool`) or of NumPy."""
+    """Returns true if a value is a Python integer (including `bool`) or a NumPy integer."""
     return isinstance(value, int) or (is_scalar(value) and isinstance(value, np.integer))
 
 
 def is_number(value: object) -> TypeGuard[float | np.generic]:
-    """Returns true if a value is an integer or float of Python, or a NumPy scalar."""
+    """Returns true if a value is a Python integer or float, or a NumPy scalar."""
     return isinstance(value, int | float) or is_scalar(value)
 
 
 def is_real(value: object) -> TypeGuard[float | np.generic]:
-    """Returns true if a value is an integer or float of Python, or a boolean, integer or float of NumPy; kind `V` is
+    """Returns true if a value is a Python integer or float, or a NumPy boolean, integer or float. Kind `V` is
     bfloat16."""
     return isinstance(value, int | float) or (is_scalar(value) and value.dtype.kind in "biufV")

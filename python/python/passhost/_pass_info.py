@@ -1,4 +1,4 @@
-"""Facts of passes and steps, and the names under which passes appear."""
+"""Facts about passes and steps, and the names under which passes appear."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from passhost import _given
 
 
 class Compat:
-    """The default of `tvm_compat`: true if contexts follow TVM's rules unless they specify otherwise."""
+    """The default of `tvm_compat` for contexts: true for TVM's rules."""
 
     tvm = False
 
 
 @dataclass(frozen=True)
 class PassInfo:
-    """The description of a pass: its name, the lowest opt_level at which it runs without being required, and the passes
-    that it requires."""
+    """The description of a pass: its name, its required passes, and the lowest opt_level at which it runs unless a
+    pass requires it."""
 
     opt_level: int
     name: str
@@ -55,7 +55,7 @@ class Step:
 
 
 made_passes: WeakValueDictionary[str, Any] = WeakValueDictionary()
-"""The passes defined in Python, by their names in the host."""
+"""The passes defined in Python, keyed by their names in the host."""
 
 
 def shown_info(name: str, opt_level: int, required: list[str], plugin: str, position: int) -> PassInfo:

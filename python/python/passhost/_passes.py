@@ -80,7 +80,7 @@ class AskedSequential(NamedTuple):
 
 
 def _tell_again() -> None:
-    """Registers the live Python passes with the host again after plugins were loaded."""
+    """Registers the live Python passes with the host again, after plugins were loaded."""
     for made in list(made_passes.values()):
         made._tell_again()
 
@@ -100,8 +100,8 @@ class Pass(ABC):
     def __call__(self, mod: IRModule) -> IRModule:
         """Runs the pass, and the passes it requires, on a module; returns the new module. The old module is unchanged.
 
-        Raises `PassFailedError` if a pass fails. Exceptions of Python passes propagate unchanged, with the step as a
-        note.
+        Raises `PassFailedError` if a pass fails. Exceptions raised by Python passes propagate unchanged, with a note
+        that names the step.
         """
         if not isinstance(mod, IRModule):
             mod = _as_module(mod, self.info.name)
@@ -117,7 +117,7 @@ class Pass(ABC):
         return IRModule._of(handle, mod)
 
     def plan(self) -> Plan:
-        """Returns the steps that would run in the current context, with reasons; nothing runs.
+        """Returns the steps that would run in the current context, with reasons, without running them.
 
         Raises `PlanError` if no plan exists.
         """
@@ -127,7 +127,7 @@ class Pass(ABC):
 
 def _as_module(mod: object, name: str) -> IRModule:
     found = type(mod).__name__
-    raise TypeError(f"pass {name} takes an IRModule, not {found}; IRModule.from_expr makes one of a function")
+    raise TypeError(f"pass {name} takes an IRModule, not {found}; IRModule.from_expr makes a module from a function")
 
 
 class PluginPass(Pass):
@@ -170,8 +170,8 @@ def _host_name(name: str) -> str:
     if all(re.fullmatch(r"[^\W\d]\w*", word, re.ASCII) for word in words):
         return name
     raise ValueError(
-        f"{name!r} is not a valid pass name: it must consist of words separated by dots, each of ASCII letters, digits "
-        "and _, and not starting with a digit; pass a valid one as name="
+        f"{name!r} is not a valid pass name: it must consist of words separated by dots, and each word of ASCII "
+        "letters, digits and _, without a digit at its start; pass a valid name as name="
     )
 
 
@@ -179,15 +179,17 @@ class MadePass(Pass):
     """A pass implemented by a Python function and registered with the host under its own name."""
 
     def __init__(self, info: PassInfo, function: Callable[..., Any]) -> None:
-        """Registers the pass in the process. The function takes the objects of its pass kind (for example a function),
-        the module unless it is that object, and the context; it returns the replacement.
+        """Registers the pass in the process.
+
+        The function takes the object to transform (such as a Relax function), the module unless that is the object, and
+        the context; it returns the replacement.
         """
         _plugins.ensure_loaded()
         self._info, self._function = info, function
         self._taken = False
-        """True if a plugin loaded later has a pass with this name."""
+        """True if a plugin that was loaded later has a pass with this name."""
         self._replaced = False
-        """True if a Python pass made later has this name."""
+        """True if a Python pass that was created later has this name."""
         name = _host_name(info.name)
         with _plugins.loading:
             self._name = self._tell(name, not Compat.tvm)
@@ -202,8 +204,8 @@ class MadePass(Pass):
         return _passhost.register(name, info.opt_level, list(info.required), doc, self._run, strict)
 
     def _tell_again(self) -> None:
-        """Registers the pass again under the same name after plugins were loaded. If a plugin has that name, the pass
-        cannot run."""
+        """Registers the pass again under the same name, after plugins were loaded. If a plugin has a pass with that
+        name, this pass cannot run."""
         try:
             self._tell(self._name, strict=True)
             self._taken = False
@@ -252,15 +254,15 @@ class MadePass(Pass):
 
     def _asked(self) -> AskedPass:
         if self._replaced:
-            # The host now uses a new name for it.
+            # Register the pass under a new name.
             with _plugins.loading:
                 self._name = self._tell(self._name, strict=False)
                 self._replaced = False
                 made_passes[self._name] = self
         if self._taken:
             raise NameNotFoundError(
-                f"the pass {self._name} that Python made cannot run: since passhost.load, a plugin has a pass of that "
-                "name; make it again under another name"
+                f"the Python pass {self._name} cannot run, because passhost.load loaded a plugin with a pass of that "
+                "name; create the Python pass again under a different name"
             )
         return AskedPass(self._name, ())
 
@@ -284,7 +286,7 @@ class MadePass(Pass):
         """Applies the pass to a module."""
 
     def _checked(self, result: object, expected: type[T], what: str) -> T:
-        """Returns the function's result. Raises `TypeError` if it has another class."""
+        """Returns the function's result. Raises `TypeError` if it is not of the expected class."""
         if not isinstance(result, expected):
             raise TypeError(f"pass {self._info.name} returned {type(result).__name__}; it must return {what}")
         return result
@@ -320,22 +322,22 @@ class ModulePass(MadePass):
 def _other_than_pass(value: object) -> str:
     """Describes a value that is not a pass, and how to correct it."""
     if isinstance(value, str):
-        return f"the string {value!r}; passhost.passes has passes by their names, as passhost.passes.relax.Normalize()"
+        return f"the string {value!r}; passhost.passes contains passes, such as passhost.passes.relax.Normalize()"
     if isinstance(value, Pass):
         return "one pass; put it into a list"
     name = getattr(value, "_name", None) or getattr(value, "__name__", None)
     if callable(value) and name is not None:
         if (getattr(value, "__module__", None) or "passhost").startswith("passhost"):
-            return f"{name}, which makes a pass when it is called; write {name}()"
-        return f"the function {name}; module_pass makes a pass of it"
+            return f"{name}, which creates a pass when called; write {name}()"
+        return f"the function {name}; module_pass turns it into a pass"
     return f"an object of {type(value).__name__}"
 
 
 class Sequential(Pass):
-    """Passes that run one after the other as one.
+    """A pass that runs other passes in sequence.
 
-    Under passhost's rules, the requirements of a member run before it unless they still hold, and no pass runs twice
-    unnecessarily.
+    Under passhost's rules, the passes that a member requires run before it unless their effects still hold, so no pass
+    runs twice unnecessarily.
     """
 
     def __init__(
@@ -376,7 +378,7 @@ class Sequential(Pass):
 
 
 def made_by(kind: Callable[[PassInfo, Callable[..., Any]], MadePass], method: str) -> Callable[..., Any]:
-    """Returns a decorator that turns functions into passes, and classes with this method."""
+    """Returns a decorator that turns functions, and classes with this method, into passes."""
 
     def decorator(
         pass_func: Callable[..., Any] | None = None,
@@ -405,9 +407,9 @@ def made_by(kind: Callable[[PassInfo, Callable[..., Any]], MadePass], method: st
 def _of_class(
     cls: type[Any], info: PassInfo, kind: Callable[[PassInfo, Callable[..., Any]], MadePass], method: str
 ) -> type[MadePass]:
-    """Returns a class of passes, whose objects call the method of an object of `cls`."""
+    """Returns a class of passes that call the method of an object of `cls`."""
     if not hasattr(cls, method):
-        raise TypeError(f"class {cls.__name__} lacks the method {method}, by which such a pass works")
+        raise TypeError(f"class {cls.__name__} lacks the method {method}, which such a pass needs")
 
     class Made(cast("type[MadePass]", kind)):  # type: ignore[misc]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -432,7 +434,7 @@ module_pass = made_by(ModulePass, "transform_module")
 
 
 def PrintIR(header: str = "") -> Pass:
-    """Returns a pass that prints the module, below a line with `header`."""
+    """Returns a pass that prints the module below a line with `header`."""
 
     def print_ir(mod: IRModule, _ctx: PassContext) -> IRModule:
         print(f"PrintIR({header}):\n{mod.script()}")

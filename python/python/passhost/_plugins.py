@@ -1,4 +1,4 @@
-"""The plugins of this process: those of the package and of pip-installed packages, or those of a manifest."""
+"""The plugins of this process: from passhost and pip-installed packages, or from a manifest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GROUP = "passhost.plugins"
-"""The entry point group of packages with plugins; each package has a `passes.toml` that lists them."""
+"""The entry point group of packages with plugins; each package contains a `passes.toml` that lists them."""
 
 _loaded: list[Path] = []
 loading = threading.RLock()
@@ -34,7 +34,7 @@ def standard_manifest() -> Path:
 def ensure_loaded() -> None:
     """Loads the plugins of the process once.
 
-    They come from the manifest in `$PASSHOST_MANIFEST`; if that is not set, from the package and from installed
+    The plugins come from the manifest in `$PASSHOST_MANIFEST`, or if that is not set, from passhost and from installed
     packages. Broken packages are skipped with a warning.
     """
     if _loaded:
@@ -60,7 +60,7 @@ def ensure_loaded() -> None:
 
 
 def _those_that_load(standard: Path, text: str, parts: list[tuple[EntryPoint, str]]) -> str:
-    """Returns the manifest with the plugins of all packages that can be loaded, checked one at a time."""
+    """Returns the manifest with the plugins of all packages that can be loaded. Packages are checked one at a time."""
     _passhost.load(standard, text)
     for point, part in parts:
         try:
@@ -112,12 +112,12 @@ def _warn(point: EntryPoint, error: BaseException) -> None:
     package = f"the package {point.dist.name} {point.dist.version}" if point.dist else "an installed package"
     _say(
         f"the plugins of {package} are not loaded: its entry point {point.name!r} of {GROUP} names {point.value}, "
-        f"which {_described(error)}; an entry point names a package that has a passes.toml with its plugins"
+        f"which {_described(error)}; an entry point must name a package with a passes.toml that lists its plugins"
     )
 
 
 def _described(error: BaseException) -> str:
-    """Formats an error. The conversion to text runs code of its class, which may raise any exception."""
+    """Formats an error. Converting it to a string runs code of its class, which may raise any exception."""
     try:
         if type(error) is SystemExit:
             return f"called sys.exit({error.code!r})"
@@ -137,10 +137,10 @@ def _say(text: str) -> None:
 
 
 def load(manifest: str | os.PathLike[str]) -> None:
-    """Replaces the plugins of the process by those of a manifest.
+    """Replaces the plugins of the process by the plugins in a manifest.
 
-    Python passes stay, unless a plugin has a pass of the same name; then the Python pass cannot run. Raises
-    `ManifestError` if the manifest is invalid, and `PluginError` if a plugin is refused.
+    Python passes remain, but a Python pass cannot run if a plugin has a pass of the same name. Raises `ManifestError`
+    if the manifest is invalid, and `PluginError` if a plugin is refused.
     """
     from pathlib import Path
 

@@ -30,16 +30,16 @@ converted: Callable[[str, Any], Any]
 """Converts a scalar to a data type, set by `ir.prim`."""
 
 relax_operator: Callable[[str], Callable[..., Any]]
-"""Returns the function that makes calls of a Relax operator, set by `relax.op`."""
+"""Returns the function that creates calls of a Relax operator, set by `relax.op`."""
 
 functions_of_kind: dict[str, Callable[[Any, str, Any], Any]] = {}
 """For each kind of host function, the function that wraps it for Python, set by `relax.expr` and `tirx.function`.
 
-Its arguments are the host function, its name, and the function that a pass replaced by it, or None.
+Its arguments are the host function, its name, and the function that it replaced in a pass, or None.
 """
 
 function_of: Callable[[Any], Any]
-"""Returns a Relax function without parameters that returns an expression, set by `relax.expr`."""
+"""Wraps an expression in a Relax function without parameters, set by `relax.expr`."""
 
 bind_params: Callable[[Any, Any], Any]
 """Replaces parameters of a Relax function by values, set by `relax.binding`."""
@@ -48,7 +48,7 @@ bind_symbolic_vars: Callable[[Any, Any], Any]
 """Replaces symbolic variables of a Relax function by values, set by `relax.binding`."""
 
 alone: Callable[[Any, str], Any]
-"""Returns a module with one function under a name, in which its callees are external, set by `relax.analysis`."""
+"""Returns a module with one function, whose callees are external, set by `relax.analysis`."""
 
 renamed: Callable[[Any, Any], Any]
 """Returns a module with renamed functions and updated calls, set by `relax.expr_functor`."""
@@ -57,7 +57,7 @@ from_source: Callable[..., Any]
 """Parses a module, set by `script._reading`."""
 
 pickled: Callable[[Any], tuple[Any, ...]]
-"""Returns how `pickle` restores a module or function, set by `ir.json`."""
+"""Returns the function and arguments with which `pickle` restores a module or function, set by `ir.json`."""
 
 after_loading: Callable[[], None]
 """Registers the Python passes again after plugins were loaded, set by `_passes`."""

@@ -1,4 +1,4 @@
-"""Arrays of modules: constant data, and arguments and results of executed functions."""
+"""Tensors: the data of constants, and the arguments and results of executed functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
-    """Returns the NumPy type of a data type. Types that NumPy lacks need the package ml_dtypes."""
+    """Returns the NumPy type of a data type. If NumPy lacks it, the package ml_dtypes is needed."""
     try:
         return np.dtype(dtype)
     except TypeError:
@@ -54,7 +54,7 @@ _LOCK = threading.RLock()
 
 
 class _Alone:
-    """An object with one attribute, which holds the only reference to a value."""
+    """An object whose attribute holds the only reference to a value."""
 
     __slots__ = ("_array",)
 
@@ -62,7 +62,7 @@ class _Alone:
         self._array = object()
 
     def references(self) -> int:
-        """Returns the number of references that `sys.getrefcount` counts for that value."""
+        """Returns what `sys.getrefcount` reports for a value with only one reference."""
         return sys.getrefcount(self._array)
 
 
@@ -70,10 +70,10 @@ _ALONE = _Alone().references()
 
 
 class Tensor:
-    """An array of a module, whose elements `numpy()` returns as a NumPy array.
+    """A tensor, whose elements `numpy()` returns as a NumPy array.
 
-    For data types that NumPy lacks, such as `bfloat16`, the elements have types of the package ml_dtypes; if that is
-    not installed, the array has their bits.
+    For data types that NumPy lacks, such as `bfloat16`, the array uses types from the package ml_dtypes; if that is
+    not installed, the array contains the bits of the elements.
     """
 
     __slots__ = ("__weakref__", "_array", "_copy", "dtype", "shape")
@@ -95,8 +95,8 @@ class Tensor:
 
     @classmethod
     def _of_bytes(cls, data: bytes, dtype: str, shape: Sequence[int]) -> Self:
-        """Creates a tensor from its bytes in row-major order. If the size of an element is unknown, the array has the
-        bytes."""
+        """Creates a tensor from its bytes in row-major order. If the size of an element is unknown, the array's
+        elements are the bytes."""
         made = cls.__new__(cls)
         made.dtype, made.shape, made._copy = dtype, tuple(shape), None
         count = int(np.prod(made.shape, dtype=np.int64))
@@ -163,8 +163,9 @@ class Tensor:
         """Returns the elements. Writes to them are visible to other users of this tensor. Elements of constants are
         read-only.
 
-        The array of a result uses the memory that the function wrote to. After this call, the next call with the
-        tensor copies its elements once. As long as other code holds the array, each call copies them.
+        The array of a result is a view of the function's output buffer. After `numpy()`, the next execution with the
+        tensor as an argument copies its elements once. As long as other code holds the array, each execution copies
+        them.
         """
         with _LOCK:
             if self._array is None:
@@ -218,10 +219,10 @@ class Tensor:
 
 
 def _array_of(handle: _passhost.Array | None, is_alone: bool) -> npt.NDArray[Any]:
-    """Returns an array of elements from the host. It uses the host's memory if nothing else refers to it; otherwise, it
-    is a copy."""
+    """Returns an array of elements from the host: a view if nothing else refers to the host's memory, otherwise a
+    copy."""
     if handle is None:
-        raise AssertionError("a tensor has an array or what the host has")
+        raise AssertionError("a tensor has neither an array nor host memory")
     element, shape = _element(handle.dtype), handle.shape
     if math.prod(shape) * element.itemsize != handle.nbytes:
         return np.frombuffer(bytearray(handle.data()), np.uint8)

@@ -24,8 +24,9 @@ class Verdict:
     """The result of validating a pass.
 
     `verdict` is `same`, `unchanged` (nothing that affects a value changed), `different`, `not_validated`, or
-    `checker_failed`; `what` is a readable line. `facts` has the details by name: the executed functions and inputs,
-    the largest error; for a difference also the function, the input, the output and the first differing binding.
+    `checker_failed`; `what` is a readable line. `facts` contains the details by name: the executed functions and
+    inputs, and the largest error; for a difference, also the function, the input, the output and the first binding
+    that differs.
     """
 
     step: int
@@ -50,12 +51,12 @@ class Validation:
 
     @property
     def is_same(self) -> bool:
-        """True if all passes were compared, and none changed what the module computes."""
+        """True if all passes were compared, and none changed the module's results."""
         return all(verdict.verdict in ("same", "unchanged") for verdict in self.verdicts)
 
     @property
     def different(self) -> tuple[Verdict, ...]:
-        """The passes that changed what the module computes."""
+        """The passes that changed the module's results."""
         return tuple(verdict for verdict in self.verdicts if verdict.verdict == "different")
 
     def __str__(self) -> str:
@@ -106,7 +107,7 @@ def _arrays(inputs: object) -> dict[str, Any]:
     if inputs is None:
         return {}
     if not isinstance(inputs, Mapping):
-        raise TypeError(f"inputs must be a dict of arrays by the names of parameters, not {inputs!r}")
+        raise TypeError(f"inputs must be a dict that maps parameter names to arrays, not {inputs!r}")
     return {_given.text("a name in inputs", name): tensor(array)._handle() for name, array in inputs.items()}
 
 
@@ -124,16 +125,17 @@ def validate(
     ranges: tuple[float, float] | Mapping[str, tuple[float, float]] | None = None,
     inputs_per_size: int = 1,
 ) -> Validation:
-    """Runs passes in the current context, and checks that each preserves what the module computes.
+    """Runs passes in the current context, and checks that each preserves the module's results.
 
     The changed functions are executed before and after each pass, with random inputs, and compared within the pass's
-    declared tolerance. `dims` sets the extents of symbolic dimensions; by default, several are tried. `function` is
-    executed instead of each public function that a change affects. Limits are as for `passhost validate`, and
-    `backend` is as for `passhost.exec`.
+    declared tolerance. `dims` sets the extents of symbolic dimensions; by default, several are tried. `function` names
+    the function to execute; by default, every public function that a change affects is executed. Limits are as for
+    `passhost validate`, and `backend` is as for `passhost.exec`.
 
-    `inputs` maps parameter names to arrays, which form one more input for each function that has parameters with these
-    names. `ranges` has the lowest and highest random value of all parameters, `(0, 1)`, or of some, `{"x": (-5, 5)}`.
-    Each size of the symbolic dimensions is tested with `inputs_per_size` inputs. `seed` selects other random values.
+    `inputs` maps parameter names to arrays, which are an additional input of each function with these parameters.
+    `ranges` contains the lowest and highest random value, either for all parameters, as in `(0, 1)`, or for some, as
+    in `{"x": (-5, 5)}`. Each size of the symbolic dimensions is tested with `inputs_per_size` inputs. `seed`
+    determines the random values.
 
     >>> import passhost
     >>> mod = passhost.script.from_source('''
@@ -151,7 +153,7 @@ def validate(
         raise TypeError(f"only an IRModule can be validated, not {type(mod).__name__}")
     asked = passes if isinstance(passes, Pass) else Sequential(passes, name="validated")
     if dims is not None and not isinstance(dims, Mapping):
-        raise TypeError(f"dims must be a dict of extents by the names of dimensions, not {dims!r}")
+        raise TypeError(f"dims must be a dict that maps dimension names to extents, not {dims!r}")
     how = _How(
         seed=_given.amount("seed", seed),
         dims={

@@ -1,6 +1,7 @@
 """Errors of passhost.
 
-Every error is a `PasshostError` with its diagnostics. It also has the class that TVM raises in the same case:
+Every error is a `PasshostError` with its diagnostics, and also an instance of the class that TVM raises in the same
+case:
 
 >>> issubclass(PlanError, ValueError) and issubclass(PlanError, PasshostError)
 True
@@ -92,7 +93,7 @@ class Diagnostic:
 
 
 class PasshostError(Exception):
-    """An error of passhost. `diagnostics` has all diagnostics, `exit_code` is that of the command line."""
+    """An error of passhost, with all diagnostics. `exit_code` is the exit code of the command line for this error."""
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = (), exit_code: int = 3) -> None:
         """Takes the message and the host's diagnostics."""
@@ -130,7 +131,7 @@ class ConfigError(PasshostError, ValueError, AttributeError):
 
 
 class ScriptError(PasshostError, ValueError):
-    """The text is not a module; `diagnostics` has line and column."""
+    """The source is not a valid module; `diagnostics` contains the line and the column."""
 
 
 class IllFormedError(InternalError, ValueError):
@@ -138,7 +139,7 @@ class IllFormedError(InternalError, ValueError):
 
 
 class NestedTooDeepError(PasshostError, RecursionError):
-    """An expression is nested too deeply for Python's stack, or a visitor recurses without end."""
+    """An expression is nested too deeply for Python's stack, or a visitor recurses infinitely."""
 
 
 def too_deep(error: RecursionError) -> NestedTooDeepError:
@@ -146,8 +147,8 @@ def too_deep(error: RecursionError) -> NestedTooDeepError:
     if isinstance(error, NestedTooDeepError):
         return error
     return NestedTooDeepError(
-        "an expression is nested too deeply for the stack of Python, or a visitor calls itself without end; "
-        "bind what is inside to variables, or raise sys.setrecursionlimit"
+        "an expression is nested too deeply for Python's stack, or a visitor recurses infinitely; "
+        "bind nested expressions to variables, or raise the limit with sys.setrecursionlimit"
     )
 
 
@@ -164,7 +165,7 @@ class ExecutionError(PasshostError, RuntimeError):
 
 
 class ValueKindError(ExecutionError, TypeError):
-    """The kind of a value contradicts its type, such as a tuple where a tensor is expected."""
+    """The kind of a value contradicts its type, such as a tuple in place of a tensor."""
 
 
 class ValueTypeError(ExecutionError, ValueError):

@@ -47,7 +47,7 @@ __all__ = [
 
 
 class PassInstrument:
-    """An instrument. Subclasses override the hooks that they need; only these are called."""
+    """An instrument. Subclasses override the hooks that they need; only overridden hooks are called."""
 
     @property
     def name(self) -> str:
@@ -68,7 +68,7 @@ class PassInstrument:
         """Called before a pass runs."""
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """Called after a pass ran; `mod` is its result."""
+        """Called after a pass ran, with its result `mod`."""
 
 
 class Watcher(NamedTuple):
@@ -117,7 +117,7 @@ def pass_instrument(pi_cls: type[Any] | None = None) -> Any:
 
 
 class PassTimingInstrument(PassInstrument):
-    """Measures passes. `render()` returns the times as text, `profiles` has them as data.
+    """Measures passes. `render()` returns the times as text; `profiles` contains them as data.
 
     A nested pass is indented below the pass that runs it.
     """

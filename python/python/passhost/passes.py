@@ -31,7 +31,7 @@ _TYPES: dict[str, Any] = {
 
 
 class PassMaker:
-    """Creates passes with one name. Options are keyword arguments."""
+    """Creates passes of one name; options are keyword arguments."""
 
     def __init__(self, name: str) -> None:
         """Takes the full name."""
@@ -170,7 +170,7 @@ def _in_order(name: str, facts: dict[str, Any]) -> Callable[..., PluginPass]:
         unknown = [key for key in given if key not in names]
         if unknown:
             raise TypeError(f"{name}() has no option {unknown[0]!r}; there are: {', '.join(names) or 'none'}")
-        # None means that an option is not given.
+        # None means that the option is omitted.
         given = {key: value for key, value in given.items() if value is not None}
         return PluginPass(facts["name"], {key: _checked(name, key, types[key], value) for key, value in given.items()})
 

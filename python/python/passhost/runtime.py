@@ -80,7 +80,7 @@ class _Values:
     def given(self, value: Any) -> Any:
         """Converts a value for the virtual machine."""
         if isinstance(value, Tensor):
-            # A tensor that is passed twice is one array, whether or not it caches its host copy.
+            # A tensor that is passed twice becomes one array, even if its host copy is not cached.
             handle = self.handles.get(id(value)) or value._handle()
             self.tensors[handle] = value
             self.handles[id(value)] = handle
@@ -136,7 +136,7 @@ def register_global_func(
 
     def register(chosen: Callable[..., Any]) -> Callable[..., Any]:
         if name in _functions and not override:
-            raise ValueError(f"the function {name!r} is registered already; override=True replaces it")
+            raise ValueError(f"the function {name!r} is already registered; override=True replaces it")
         _functions[name] = chosen
         return chosen
 
@@ -196,7 +196,7 @@ def exec(
 
     `backend="llvm"` compiles TIR functions to native code, which requires an LLVM library; `"interpreter"`
     interprets them. `"auto"` compiles long-running functions if the library is available. Results are bitwise
-    identical. Compiled code is kept with the module, so later calls do not compile again.
+    identical for all backends. Compiled code is kept with the module, so later calls do not compile it again.
 
     Raises `ExecutionError`, with the position, if the execution fails. The error is also a `TypeError` if the kind
     of a value contradicts its type, and a `ValueError` if its data type or number of dimensions differs.
@@ -286,7 +286,7 @@ def build(mod: IRModule, target: Any = None, **options: Any) -> Executable:
 
 @dataclass(frozen=True)
 class BenchmarkResult:
-    """The seconds per call: the mean of the calls of each repetition."""
+    """The mean seconds per call of each repetition."""
 
     results: tuple[float, ...]
 
@@ -334,8 +334,8 @@ class BenchmarkResult:
 def benchmark(
     mod: IRModule, *args: Any, function: str = "main", number: int = 1, repeat: int = 5, backend: str = "auto"
 ) -> BenchmarkResult:
-    """Measures a function of a module: `repeat` means of `number` calls each, after an unmeasured call. `backend` is as
-    for `exec`.
+    """Times a function of a module: one unmeasured call, then `repeat` repetitions of `number` calls each. `backend` is
+    as for `exec`.
     """
     if number < 1 or repeat < 1:
         raise ValueError(f"number and repeat must be 1 or more, not {number} and {repeat}")
@@ -365,7 +365,7 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
 
         def call(*args: Any) -> Any:
             if name in self._inputs:
-                raise RuntimeError(f"the inputs of {name!r} were set by set_input, so invoke_stateful calls it")
+                raise RuntimeError(f"the inputs of {name!r} were set with set_input; call it with invoke_stateful")
             return self._exec(name, args)
 
         return call
@@ -446,7 +446,8 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
         f_preproc: str = "",
     ) -> Callable[..., BenchmarkResult]:
         """Returns a function that measures a function of the module, a function saved by `save_function`, or
-        `invoke_stateful`. It takes the arguments, makes one unmeasured call, and then `repeat` times `number` calls.
+        `invoke_stateful`. It takes the arguments, and makes one unmeasured call, then `repeat` repetitions of
+        `number` calls each.
 
         A repetition that takes less than `min_repeat_ms` is repeated with more calls. After each `repeats_to_cooldown`
         repetitions, it waits for `cooldown_interval_ms`. `f_preproc` is a registered function that is called with the

@@ -2,8 +2,8 @@
 
     python python/tests/oracle/compatibility.py
 
-Needs TVM in the environment. TVM and passhost are inspected in separate processes, because passhost takes TVM's name
-in one of them.
+Needs TVM in the environment. TVM and passhost are inspected in separate processes, because passhost replaces
+TVM in one of them.
 """
 
 import json
@@ -68,8 +68,8 @@ def main():
         "# TVM's Python interface in passhost",
         "",
         "`python/tests/oracle/compatibility.py` writes this page. It compares the public names of TVM 0.27 with the",
-        "names in `tvm` after `passhost.tvm.install()`. Using a missing name raises an error that names it. An existing",
-        "name may provide less than TVM's.",
+        "names in `tvm` after `passhost.tvm.install()`. Using a missing name raises an error that contains the name.",
+        "An existing name may provide less than in TVM.",
         "",
         "| module | names in TVM | in passhost |",
         "|---|---|---|",

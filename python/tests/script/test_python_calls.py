@@ -217,7 +217,7 @@ def test_functions_of_python_write_expressions_of_tir():
     def decides(a):
         return a if a > 0 else -a
 
-    with pytest.raises(TypeError, match="has no value while the function is read") as raised:
+    with pytest.raises(TypeError, match="has no value while the function is parsed") as raised:
 
         @T.prim_func
         def fails(A: T.Buffer((8,), "float32")):

@@ -193,7 +193,7 @@ def test_attributes_of_a_function(functions):
     ("make", "message"),
     [
         (lambda: tirx.BufferStore(tirx.Var("x", "int32"), 1, [0]), "a buffer must be a Var"),
-        (lambda: tirx.For(tirx.Var("i", "int32"), 0, 4, 0, None), "a statement is needed here"),
+        (lambda: tirx.For(tirx.Var("i", "int32"), 0, 4, 0, None), "expected a statement, not"),
         (lambda: tirx.PrimFunc([], 1), "the body of a PrimFunc must be a statement"),
     ],
 )

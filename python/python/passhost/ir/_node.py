@@ -12,7 +12,7 @@ from passhost.error import too_deep
 
 
 def _read_only(cls: type) -> None:
-    """Makes the slots of a class read-only; code of the package writes the slot `op` as `_op`."""
+    """Makes the slots of a class read-only; within the package, the slot `op` is written as `_op`."""
     names = cls.__dict__.get("__slots__", ())
     for name in (names,) if isinstance(names, str) else names:
         if name.startswith("_"):
@@ -23,10 +23,10 @@ def _read_only(cls: type) -> None:
 
 
 def _refuse(name: str) -> Callable[..., None]:
-    """Returns the function called when a field is written, which raises an error."""
+    """Returns the setter of a field, which raises an error."""
 
     def refuse(node: object, _value: object = None) -> None:
-        raise AttributeError(f"{name!r} of a {type(node).__name__} never changes; make another {type(node).__name__}")
+        raise AttributeError(f"cannot set {name!r}: a {type(node).__name__} is immutable; create a new one")
 
     return refuse
 
@@ -35,7 +35,7 @@ _FIELDS: dict[Any, tuple[str, ...]] = {}
 
 
 def fields_of(cls: type) -> tuple[str, ...]:
-    """Returns the field names of a class without its type, which follows from the others."""
+    """Returns the field names of a class, except `ty`, which the other fields determine."""
     found = _FIELDS.get(cls)
     if found is None:
         found = _FIELDS[cls] = _fields(cls)
@@ -52,7 +52,7 @@ class Node:
 
     __slots__ = ()
     _defines: ClassVar[tuple[str, ...]] = ()
-    """Fields whose variables are defined by this object, for the fields after them."""
+    """Fields that define variables for the fields after them."""
     _is_var: ClassVar[bool] = False
     span: Any = None
 
@@ -92,7 +92,7 @@ class Node:
         return self
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """Raises `TypeError`, because the meaning of the object depends on the function or module around it; pickle
+        """Raises `TypeError`, because the meaning of the object depends on the enclosing function or module; pickle
         that instead."""
         raise TypeError(f"a {type(self).__name__} alone cannot be pickled; pickle the function or module that it is in")
 
@@ -113,7 +113,7 @@ class Node:
 
 
 class Comparison:
-    """The state of a structural comparison: the correspondence of variables between both sides.
+    """The state of a structural comparison: which variables of both sides correspond.
 
     The method `_same` of a class compares its objects.
     """
@@ -187,5 +187,5 @@ class Comparison:
 
 
 def text_list(items: Any) -> str:
-    """Joins the texts of some objects with commas."""
+    """Joins the texts of the given objects with commas."""
     return ", ".join(map(repr, items))

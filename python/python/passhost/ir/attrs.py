@@ -41,11 +41,11 @@ class Attrs(Mapping[str, Any]):
         return id(self)
 
     def get_str(self, key: str) -> str:
-        """Returns a value that is a string."""
+        """Returns the value of a key, which must be a string."""
         return str(self[key])
 
     def get_int(self, key: str) -> int:
-        """Returns a value that is an integer."""
+        """Returns the value of a key, which must be an integer."""
         return int(self[key])
 
     def __repr__(self) -> str:
@@ -64,7 +64,7 @@ class DictAttrs(Attrs):
 
 
 class AttrObject(NamedTuple):
-    """A constructed object such as `T.target({...})`: its constructor, and arguments with their keywords or None."""
+    """A constructed object such as `T.target({...})`: its constructor and arguments, each with its keyword or None."""
 
     name: str
     args: tuple[tuple[str | None, Any], ...]

@@ -30,7 +30,7 @@ __all__ = ["FunctionDiff", "ModuleDiff", "diff"]
 
 @dataclass(frozen=True)
 class FunctionDiff:
-    """A function that differs: it was `added`, `removed` or `changed`. `text` has the lines, as in `diff -u`."""
+    """A function that was `added`, `removed` or `changed`. `text` contains the differences as a unified diff."""
 
     name: str
     change: str
@@ -48,7 +48,7 @@ class FunctionDiff:
 
 @dataclass(frozen=True)
 class ModuleDiff:
-    """The functions that differ between two modules. It is false if there are none."""
+    """The functions that differ between two modules; false if there are none."""
 
     functions: tuple[FunctionDiff, ...]
 

@@ -46,7 +46,7 @@ class Expr(Node):
 
 
 def _binary(name: str, relax_name: str | None = None, swapped: bool = False) -> Any:
-    """Creates a Python operator: scalar arithmetic, or a call of a Relax operator."""
+    """Creates the method for a Python operator, which returns scalar arithmetic or a call of a Relax operator."""
 
     def method(self: Expr, other: object) -> Any:
         if self._prim and not (isinstance(other, Expr) and not other._prim):
@@ -62,7 +62,7 @@ def _binary(name: str, relax_name: str | None = None, swapped: bool = False) -> 
 
 
 class ExprWithOp(Expr):
-    """An expression that supports Python operators: scalar arithmetic, or calls of Relax operators."""
+    """An expression that supports Python operators, which create scalar arithmetic or calls of Relax operators."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -109,7 +109,7 @@ class ExprWithOp(Expr):
         return _provided.inverted(self)
 
     def __eq__(self, other: object) -> Any:
-        """Compares: scalars give a comparison, which is true if both are the same object; other expressions compare by
+        """Returns a comparison for scalars, which is true if both are the same object. Other expressions compare by
         identity."""
         if self is other or not self._prim:
             return self is other if not self._prim else _compared(self, other, True)
@@ -136,12 +136,12 @@ class _Callable:
     __slots__ = ()
 
     def __call__(self, *args: Expr, attrs: Mapping[str, Any] | None = None) -> Call:
-        """Returns a call of it."""
+        """Returns a call of this expression."""
         return Call(cast("Expr", self), args, attrs=attrs)
 
 
 class EqualOp:
-    """The result of `a == b` for two scalars: true if they are the same object; as an operand it is a comparison."""
+    """The result of `a == b` for two scalars: a comparison, whose truth value is true for the same object."""
 
     __slots__ = ("a", "b", "is_equal")
 
@@ -384,7 +384,7 @@ class GenericConst(_Callable, Constant):
 
     def __bool__(self) -> bool:
         """Raises `ValueError`, because a constant does not have a truth value."""
-        raise ValueError("a constant cannot be a condition; look at its value by `.value.numpy()`")
+        raise ValueError("a constant cannot be a condition; get its value with `.value.numpy()`")
 
 
 class StringImm(Constant):
@@ -396,7 +396,7 @@ class StringImm(Constant):
     def __init__(self, value: str, span: Any = None) -> None:
         """Takes the text."""
         if not isinstance(value, str):
-            raise TypeError(f"a string has a str, not {type(value).__name__}")
+            raise TypeError(f"a string must be a str, not {type(value).__name__}")
         self._value = value
         self._ty = StringType()
 
@@ -405,7 +405,7 @@ class StringImm(Constant):
         return self.value == (other.value if isinstance(other, StringImm) else other)
 
     def __ne__(self, other: object) -> bool:
-        """Returns true if the texts differ."""
+        """Returns true if the text differs."""
         return not self == other
 
     def __hash__(self) -> int:

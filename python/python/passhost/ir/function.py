@@ -27,11 +27,11 @@ class BaseFunc(_Callable, ExprWithOp):
         raise TypeError(f"{type(self).__name__} does not have attributes")
 
     def _seal(self, name: str | None = None, globals: Mapping[str, Any] | None = None) -> _passhost.Body:
-        """Converts the function to the host's form, under a name in a module with other functions."""
+        """Converts the function to the host's form, with its name in a module and the module's other functions."""
         raise TypeError(f"{type(self).__name__} is not a function of a module")
 
     def _as_global(self, name: str) -> _passhost.Body | Type:
-        """Returns what callers need to know about the function: its host form, or its type."""
+        """Returns the part of the function that callers depend on: its host form, or its type."""
         return self._seal(name)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -53,7 +53,7 @@ class BaseFunc(_Callable, ExprWithOp):
         return _html.script(self.script())
 
     def with_attr(self, attr_key_or_dict: str | Mapping[str, Any], attr_value: Any = None) -> Self:
-        """Returns a copy with one more attribute, or with those of a dict."""
+        """Returns a copy with one more attribute, or with the attributes in a dict."""
         more = {attr_key_or_dict: attr_value} if isinstance(attr_key_or_dict, str) else attr_key_or_dict
         return self.with_attrs(more)
 

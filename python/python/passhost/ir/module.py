@@ -16,12 +16,12 @@ _NOTHING: dict[str, BaseFunc] = {}
 
 
 class IRModule:
-    """A module: functions by name. Functions of the host are kept as they are; added functions are converted when the
+    """A module: functions by name. Functions from the host are not converted; added functions are converted when the
     host needs them."""
 
     __slots__ = ("__weakref__", "_attrs", "_base", "_before", "_changed", "_infos", "_seen")
     _before: dict[str, BaseFunc]
-    """Visited functions of the module before the pass that made this one, which reuses their variables."""
+    """Functions visited in the module from which a pass created this module. This module reuses their variables."""
     _base: _passhost.Module
     _changed: dict[str, BaseFunc | None]
     _attrs: DictAttrs | None
@@ -45,7 +45,7 @@ class IRModule:
 
     @staticmethod
     def _of(handle: _passhost.Module, before: IRModule | None = None) -> IRModule:
-        """Wraps a module of the host; returns `before` if it is the same module."""
+        """Wraps a host module; returns `before` if it wraps the same host module."""
         if before is not None and not before._changed and before._base == handle and before._attrs is None:
             return before
         mod = _new(IRModule)
@@ -56,7 +56,7 @@ class IRModule:
         return mod
 
     def _is(self, handle: _passhost.Module) -> bool:
-        """Returns true if this is that host module, without changes since."""
+        """Returns true if this object wraps the given host module and has not changed since."""
         return self._base is handle and not self._changed and self._attrs is None and self._infos is None
 
     def _handle(self) -> _passhost.Module:
@@ -92,7 +92,7 @@ class IRModule:
         else:
             body = self._base.get(name)
             if body is not None:
-                # While the module is alive, its functions are the same objects with the same variables.
+                # As long as the module exists, it returns the same function objects, with the same variables.
                 wrap = _provided.functions_of_kind[body.kind]
                 made: BaseFunc = wrap(body, name, self._before.pop(name, None))
                 self._seen[name] = made
@@ -102,7 +102,7 @@ class IRModule:
     def __setitem__(self, var: GlobalVar | str, func: BaseFunc) -> None:
         """Adds or replaces a function."""
         if not isinstance(func, BaseFunc):
-            raise TypeError(f"a module has functions, not {type(func).__name__}")
+            raise TypeError(f"a module contains functions, not {type(func).__name__}")
         self._changed[_name(var)] = func
 
     def __delitem__(self, var: GlobalVar | str) -> None:
@@ -148,7 +148,7 @@ class IRModule:
         return GlobalVar(name, self[name].ty)
 
     def update(self, other: IRModule | Mapping[GlobalVar | str, BaseFunc]) -> None:
-        """Adds or replaces the functions of another module."""
+        """Adds the functions of another module, and replaces functions of the same names."""
         items = other.functions_items() if isinstance(other, IRModule) else list(other.items())
         for var, function in items:
             self[var] = function

@@ -30,7 +30,7 @@ class IntImm(Constant):
     def __init__(self, dtype: str | PrimType, value: int, span: Any = None) -> None:
         """Takes a data type and a value."""
         if not is_integer(value):
-            raise TypeError(f"an IntImm has an int, not {type(value).__name__}")
+            raise TypeError(f"an IntImm takes an int, not {type(value).__name__}")
         ty = prim_type(dtype) if isinstance(dtype, str) else dtype
         self._value, self._ty = _in_range(int(value), ty), ty
 
@@ -49,7 +49,7 @@ class IntImm(Constant):
         return self.value != 0
 
     def __eq__(self, other: object) -> Any:
-        """Compares values if the other side is an integer constant; with another scalar, returns a comparison."""
+        """Compares values if the other side is an integer constant; returns a comparison for any other scalar."""
         return self._to(other, "EQ")
 
     def __ne__(self, other: object) -> Any:
@@ -75,7 +75,7 @@ class FloatImm(Constant):
     def __init__(self, dtype: str | PrimType, value: float, span: Any = None) -> None:
         """Takes a data type and a value."""
         if not is_real(value):
-            raise TypeError(f"a FloatImm has a float, not {type(value).__name__}")
+            raise TypeError(f"a FloatImm takes a float, not {type(value).__name__}")
         self._value = float(value)
         self._ty = prim_type(dtype) if isinstance(dtype, str) else dtype
 
@@ -92,7 +92,7 @@ class BinaryOpExpr(ExprWithOp):
     b: Expr
 
     def __init__(self, a: Any, b: Any, span: Any = None) -> None:
-        """Takes both operands, which have the same type."""
+        """Takes both operands, which must have the same type."""
         a, b = checked_expr(a, "an operand"), checked_expr(b, "an operand")
         if a.ty != b.ty:
             raise TypeError(f"mismatched types. {a.ty} vs. {b.ty}")
@@ -466,7 +466,8 @@ _OF_INTEGERS = frozenset(("FloorDiv", "FloorMod", "LShift", "RShift", "BitwiseAn
 
 
 def operation(name: str, a: Expr, b: Expr) -> Expr:
-    """Returns an operation requested by a caller. Raises `TypeError` if an integer operation gets other operands."""
+    """Returns an operation requested by a caller. Raises `TypeError` if an operand of an integer operation is not an
+    integer."""
     made = binary(name, a, b)
     if name in _OF_INTEGERS and any(str(side.ty).startswith(("float", "bfloat")) for side in (a, b)):
         raise TypeError(f"{name} takes integers, not {a.ty} and {b.ty}")

@@ -1,4 +1,4 @@
-"""Texts of expressions, types and blocks that are not whole functions."""
+"""Prints expressions, types and blocks outside of functions."""
 
 from __future__ import annotations
 

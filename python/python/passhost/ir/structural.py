@@ -44,7 +44,7 @@ def _handles(lhs: Any, rhs: Any) -> tuple[Any, Any] | None:
 
 
 def structural_hash(node: Any, map_free_vars: bool = False) -> int:
-    """Returns a number that is equal for structurally equal objects."""
+    """Returns a hash that is equal for structurally equal objects."""
     if isinstance(node, IRModule):
         return node._handle().structural_hash()
     handle = node._seal() if hasattr(node, "_seal") else None
@@ -69,14 +69,14 @@ def _shape(node: Any) -> Any:
 
 
 def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
-    """Raises `ValueError`, with the difference of the texts, unless both are structurally equal."""
+    """Raises `ValueError`, with a diff of the texts, unless both are structurally equal."""
     if structural_equal(lhs, rhs, map_free_vars):
         return
     raise ValueError(f"StructuralEqual check failed:\n{difference(lhs, rhs)}")
 
 
 def difference(lhs: Any, rhs: Any) -> str:
-    """Returns the difference between the texts of two objects, or another description if the texts are equal."""
+    """Returns a diff of the texts of two objects, or a description of the difference if the texts are equal."""
     import difflib
 
     left, right = _text(lhs).splitlines(), _text(rhs).splitlines()
@@ -85,7 +85,7 @@ def difference(lhs: Any, rhs: Any) -> str:
         return "\n".join(lines)
     if type(lhs) is not type(rhs):
         return f"one is {type(lhs).__name__}, the other is {type(rhs).__name__}"
-    return "their texts are equal; they differ in types, attributes, or in which variables they use"
+    return "their texts are equal; they differ in types, attributes or the variables that they use"
 
 
 def _text(side: Any) -> str:

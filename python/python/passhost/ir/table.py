@@ -5,9 +5,9 @@ columns:
 
 | table | what | columns |
 |---|---|---|
-| `nodes` | parameters, bindings, nested expressions, blocks, statements | `kind` (a `Kind`), `flags` (of `Flag`), `ty` (row of `types`), `ops` and `n_ops` (rows of `operands`), `attrs` (row of `dicts`), `a` (number of nodes inside a region, else a number that the kind explains) |
-| `operands` | what nodes use | row of `nodes`, or row of `leaves` with `LEAF_BIT` added |
-| `leaves` | operators, functions, constants, shapes | `kind` (a `Leaf`), `flags`, `ty`, `val` (row of `strs`, `prims`, `consts`, as the kind says) |
+| `nodes` | parameters, bindings, nested expressions, blocks, statements | `kind` (a `Kind`), `flags` (of `Flag`), `ty` (row of `types`), `ops` and `n_ops` (rows of `operands`), `attrs` (row of `dicts`), `a` (number of nodes inside a region; for other nodes, the meaning depends on the kind) |
+| `operands` | operands of nodes | row of `nodes`, or row of `leaves` with `LEAF_BIT` added |
+| `leaves` | operators, functions, constants, shapes | `kind` (a `Leaf`), `flags`, `ty`, `val` (row of `strs`, `prims`, `consts`, depending on the kind) |
 | `types` | types | `kind` (a `TypeKind`), `flags`, `dtype`, `ndim`, `off` and `len` (rows of `lists`), `aux` |
 | `lists` | lists of types and of dimensions | row of `types` or `prims` |
 | `prims` | dimensions | `op`, `flags`, `dtype`, `a`, `b` |
@@ -17,7 +17,7 @@ columns:
 | `buffers` | buffers of TIR | `dtype`, `scope`, shape, strides, offset, `align`, `offset_factor` |
 | `names`, `name_bytes`, `var_names` | names of nodes and of symbolic variables | offset into `name_bytes`: length in two bytes, then UTF-8 |
 
-`NONE` is written where a row is missing.
+`NONE` stands for a missing row.
 
 >>> import numpy, passhost
 >>> mod = passhost.script.from_source('''

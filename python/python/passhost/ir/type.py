@@ -16,7 +16,7 @@ class DataType(str):
 
 
 class Type(Node):
-    """A type. The base class itself is the type of an expression whose type is not known yet."""
+    """A type. The base class is also the type of expressions whose type is not known yet."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]

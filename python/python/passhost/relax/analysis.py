@@ -42,21 +42,21 @@ __all__ = [
 def well_formed(obj: IRModule | Function, check_ty: bool = True) -> None:
     """Raises `IllFormedError` if a module or function is ill-formed.
 
-    In a single function, the types of called functions are taken from the function itself. Without `check_ty`, the
-    type of a call may differ from that of its operator.
+    For a single function, the types of its callees are those of the global variables in it. Without `check_ty`, the
+    type of a call may differ from the type that its operator infers.
     """
     _plugins.ensure_loaded()
     mod = obj if isinstance(obj, IRModule) else with_callees(obj)
     _unique(mod)
     for _, function in mod.functions_items():
-        # Functions that the host made have types.
+        # Functions from the host already have types.
         if isinstance(function, Function) and function._parts is not None:
             _Typed().visit_expr(function)
     _passhost.verify(mod._handle(), check_ty)
 
 
 def with_callees(function: Function) -> IRModule:
-    """Returns a module with one function, in which its callees are external."""
+    """Returns a module with one function, whose callees are external."""
     mod = IRModule.from_expr(function)
     for var in all_global_vars(function):
         if var not in mod:
@@ -65,23 +65,23 @@ def with_callees(function: Function) -> IRModule:
 
 
 class _Typed(PyExprVisitor):
-    """Rejects choices without a type, because the common type of their branches is unknown."""
+    """Rejects an `If` without a type, because the common type of its branches is unknown."""
 
     def visit_if_(self, op: If) -> None:
         if op.ty is MISSING:
-            raise IllFormedError("the type of an If is unknown: normalize the function that it is in")
+            raise IllFormedError("the type of an If is unknown: normalize the enclosing function")
         super().visit_if_(op)
 
 
 def _unique(mod: IRModule) -> None:
-    """Checks that variables belong to one function."""
+    """Checks that each variable belongs to one function."""
     owner: dict[Var, str] = {}
     for name, function in mod.functions_items():
         if not isinstance(function, Function) or function._handle is not None:
             continue
         for var in {*bound_vars(function), *defined_symbolic_vars(function)}:
             if owner.setdefault(var, name.name_hint) != name.name_hint:
-                raise IllFormedError(f"{var.name} is a variable of {owner[var]}, and of {name.name_hint}")
+                raise IllFormedError(f"variable {var.name} is defined in both {owner[var]} and {name.name_hint}")
 
 
 def check_well_formed(obj: IRModule | Function, check_ty: bool = True) -> bool:
@@ -270,7 +270,7 @@ def erase_to_well_defined(
 
 
 def remove_all_unused(func: Function) -> Function:
-    """Returns a function without unused bindings that have no effect."""
+    """Removes unused bindings without effects from a function."""
     name = str(func.attrs.get("global_symbol", "main"))
     handle = func._seal(name)
     made = _passhost.remove_all_unused(handle)

@@ -36,7 +36,7 @@ def _found(name: str, variables: list[Var], what: str) -> Var:
     if len(matches) != 1:
         wrong = "no" if not matches else "more than one"
         known = ", ".join(var.name for var in variables) or "none"
-        raise ValueError(f"there is {wrong} {what} of the name {name}; there are: {known}")
+        raise ValueError(f"{wrong} {what} is named {name}; there are: {known}")
     return matches[0]
 
 
@@ -81,7 +81,7 @@ def _bind_shape(var: Var, value: Expr, values: dict[Var, Expr]) -> None:
             if not structural_equal(folded(before), folded(known)):
                 raise ValueError(
                     f"Explicit binding for symbolic variable {dim.name} conflicts with the value inferred from a "
-                    f"parameter shape: it is {before!r}, and {known!r} by {var.name}"
+                    f"parameter shape: it is {before!r}, but {known!r} in the shape of {var.name}"
                 )
 
 

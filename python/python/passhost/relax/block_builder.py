@@ -49,7 +49,7 @@ class _Frame:
 
     def __init__(self, is_dataflow: bool) -> None:
         self.bindings: list[Binding] = []
-        # Maps formerly nested expressions to the variables that they are bound to here, so that shared expressions are
+        # Maps expressions that were nested to the variables bound to them in this block, so that shared expressions are
         # bound once.
         self.named: dict[Expr, Expr] = {}
         self.is_dataflow = is_dataflow
@@ -93,7 +93,7 @@ class _DataflowScope:
     def __enter__(self) -> None:
         """Opens the block."""
         if self.builder.current_block_is_dataflow():
-            raise RuntimeError("a dataflow block is open already; they do not nest")
+            raise RuntimeError("a dataflow block is already open; dataflow blocks do not nest")
         self.builder._close_block()
         self.builder._begin_dataflow_block()
 
@@ -141,7 +141,7 @@ class BlockBuilder:
         self._names: dict[str, int] = {}
         self._bindings: dict[Var, Expr] = {}
         self._infer = _passhost.Inferrer().infer
-        # The last operator, with the types of its two arguments and its result. Most calls are like the previous one.
+        # The last operator, and the types of its two arguments and its result; most calls repeat these.
         self._last_type: tuple[Expr | None, Type, Type, Type] = (None, MISSING, MISSING, MISSING)
         self._call_types: dict[tuple[Any, ...], tuple[Type, list[Type]]] = {}
         self._by_hash: dict[int, list[str]] | None = None
@@ -224,7 +224,7 @@ class BlockBuilder:
         if not self._frames:
             raise RuntimeError("emit: no block is open; use `with bb.function(...)`")
         if self._function is not None and self._function.has_output:
-            raise RuntimeError("emit: the function has its output already; emit before emit_func_output")
+            raise RuntimeError("emit: the function already has its output; emit before emit_func_output")
         try:
             value = self._call(expr) if type(expr) is Call else self._bound_value(_expr(expr))
         except RecursionError as error:
@@ -308,7 +308,7 @@ class BlockBuilder:
         return self._bound_value(expr)
 
     def _bound_value(self, expr: Expr) -> Expr:
-        """Returns a value that can be bound to a variable: its operands have names, and it has a type."""
+        """Returns a value that can be bound to a variable: it has a type, and its operands are not nested."""
         if isinstance(expr, Call):
             return self._call(expr)
         if isinstance(expr, Tuple):
@@ -328,7 +328,7 @@ class BlockBuilder:
         return expr
 
     def _operand(self, expr: Expr, may_be_tuple: bool = False) -> Expr:
-        """Returns a value in the form of an operand: a name, a constant, a shape, or a tuple of these."""
+        """Returns a value in the form of an operand: a variable, a constant, a shape, or a tuple of these."""
         if isinstance(expr, Tuple):
             return self._tuple(expr)
         if type(expr) in _PLAIN:
@@ -489,7 +489,7 @@ class BlockBuilder:
                 continue
             if here and not is_dataflow and self._function is None:
                 raise IllFormedError(
-                    "a SeqExpr in a dataflow block has a block that is none; its bindings cannot go into the dataflow "
+                    "a SeqExpr in a dataflow block contains a plain block, whose bindings cannot go into the dataflow "
                     "block. Make it a DataflowBlock, or emit the bindings with `builder_`"
                 )
             if here and not is_dataflow:
@@ -569,7 +569,7 @@ class BlockBuilder:
         self._by_hash = None
 
     def get(self) -> IRModule:
-        """Returns the module with the functions that were added so far."""
+        """Returns the module with all functions added so far."""
         return self._module.clone()
 
     def finalize(self) -> IRModule:
@@ -589,7 +589,7 @@ class BlockBuilder:
         return cast(IRModule, _provided.renamed(self.get(), renamed))
 
     def get_unique_name(self, name_prefix: str) -> str:
-        """Returns a name that is not used by a variable of this builder."""
+        """Returns a name that no variable of this builder has."""
         number = self._names.get(name_prefix)
         if number is None:
             self._names[name_prefix] = 1
@@ -649,11 +649,11 @@ def _all_same(a: Sequence[object], b: Sequence[object]) -> bool:
 
 
 def _expr(value: Any) -> Expr:
-    return value if isinstance(value, Expr) else checked_expr(value, "what is emitted")
+    return value if isinstance(value, Expr) else checked_expr(value, "an emitted value")
 
 
 def _check_inner(blocks: Sequence[BindingBlock], result: Expr) -> None:
-    """Checks that no variable of a dataflow block is used after the block, by a plain block or the result."""
+    """Checks that no local variable of a dataflow block is used by a plain block or the result."""
     used: list[Expr] = [result] if isinstance(result, Var) else []
     used += result.fields if isinstance(result, Tuple) else ()
     first = next((at for at, block in enumerate(blocks) if isinstance(block, DataflowBlock)), len(blocks))

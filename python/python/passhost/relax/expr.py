@@ -110,7 +110,7 @@ class VarBinding(Binding):
 
     def __init__(self, var: Var, value: Expr, span: Any = None) -> None:
         """Takes the variable and its value."""
-        self._var, self._value = _checked_var(var), checked_expr(value, "what a variable is bound to")
+        self._var, self._value = _checked_var(var), checked_expr(value, "the value of a binding")
 
 
 class MatchCast(Binding):
@@ -122,7 +122,7 @@ class MatchCast(Binding):
 
     def __init__(self, var: Var, value: Expr, ty: Type, span: Any = None) -> None:
         """Takes the variable, the value, and its type."""
-        self._var, self._value = _checked_var(var), checked_expr(value, "what a match_cast casts")
+        self._var, self._value = _checked_var(var), checked_expr(value, "the value of a match_cast")
         self._ty = checked_type(ty)
 
 
@@ -137,7 +137,7 @@ class BindingBlock(Node):
         self._bindings = tuple(bindings)
         for binding in self._bindings:
             if not isinstance(binding, Binding):
-                raise TypeError(f"a block has bindings, not {type(binding).__name__}")
+                raise TypeError(f"a block consists of bindings, not {type(binding).__name__}")
 
 
 class DataflowBlock(BindingBlock):
@@ -158,7 +158,7 @@ class SeqExpr(_Callable, ExprWithOp):
         self._blocks, self._body = tuple(blocks), checked_expr(body, "the value of a SeqExpr")
         for block in self._blocks:
             if not isinstance(block, BindingBlock):
-                raise TypeError(f"a SeqExpr has blocks, not {type(block).__name__}")
+                raise TypeError(f"a SeqExpr consists of blocks, not {type(block).__name__}")
         self._ty = MISSING
 
 
@@ -180,13 +180,13 @@ def _checked_var(var: object) -> Var:
 class Function(BaseFunc):
     """A Relax function.
 
-    A function from the host is a handle; parameters and body are created on first access. They stay the same objects
-    while the function exists.
+    A function from the host is a handle; parameters and body are created on first access, and remain the same objects
+    as long as the function exists.
     """
 
     __slots__ = ("__weakref__", "_before", "_handle", "_parts", "_sealed_as")
     _before: Function | None
-    """The function before the pass that made this one, while its variables can be reused here."""
+    """The function from which a pass created this one, as long as its variables can be reused here."""
     _handle: _passhost.Body | None
     _sealed_as: str | None
     _parts: tuple[tuple[Var, ...], SeqExpr, Type, bool] | None
@@ -323,7 +323,7 @@ class Function(BaseFunc):
 
 
 def _variables(function: Function) -> dict[str, Var]:
-    """Returns the uniquely named variables of a function: parameters, symbolic variables, and those of bindings."""
+    """Returns the uniquely named variables of a function: parameters, symbolic variables, and bound variables."""
     params, body, _, _ = function._expanded()
     bindings = [binding for block in body.blocks for binding in block.bindings]
     types = [param.ty for param in params] + [binding.ty for binding in bindings if isinstance(binding, MatchCast)]
@@ -335,7 +335,7 @@ def _variables(function: Function) -> dict[str, Var]:
     return {name: var for name, var in found.items() if name not in twice}
 
 
-# Held while a function of the host, or its parts, are converted to objects, so that all threads share one object.
+# Held while a host function or its parts are converted to objects, so that all threads share the same objects.
 _LOCK = threading.RLock()
 _FUNCTIONS: weakref.WeakValueDictionary[tuple[_passhost.Body, str], Function] = weakref.WeakValueDictionary()
 
@@ -369,7 +369,7 @@ class ExternFunc(BaseFunc):
 def _update_type(expr: Expr, ty: Type | None) -> None:
     """Sets the type of an expression that was created without one."""
     if expr.ty is not MISSING:
-        raise ValueError(f"the expression has the type {expr.ty!r} already")
+        raise ValueError(f"the expression already has the type {expr.ty!r}")
     expr._ty = MISSING if ty is None else ty
 
 
@@ -407,10 +407,10 @@ def _as_array(value: Any, dtype: str | None) -> np.ndarray[Any, Any]:
     if is_tensor:
         value = value.numpy()
     if not isinstance(value, bool | int | float | list | tuple | np.ndarray | np.generic):
-        raise ValueError(f"a constant must be a number, a list of them or an array, not {type(value).__name__}")
+        raise ValueError(f"a constant must be a number, a list of numbers or an array, not {type(value).__name__}")
     array = np.array(value)
     if array.dtype == object or array.dtype.kind not in "biufcV":
-        raise ValueError(f"a constant has numbers, not {value!r}")
+        raise ValueError(f"a constant consists of numbers, not {value!r}")
     if dtype is None and not is_tensor:
         dtype = {"float64": "float32", "int64": "int32"}.get(str(array.dtype))
     if dtype is not None:
@@ -424,7 +424,7 @@ def _converted(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
     if to.kind in "iu" and array.size and array.dtype.kind in "iuf":
         low, high = np.iinfo(to).min, np.iinfo(to).max
         if not (np.isfinite(array).all() and low <= array.min() and array.max() <= high):
-            raise ValueError(f"a constant of {dtype} has integers from {low} to {high}, not {array!r}")
+            raise ValueError(f"a {dtype} constant must contain integers from {low} to {high}, not {array!r}")
     return array.astype(to)
 
 

@@ -75,7 +75,7 @@ class PyExprMutator(ExprFunctor):
         self._remap: dict[Var, Var] = {}
         self._symbols = False
         self._methods: dict[type, Callable[[Any], Any]] = {}
-        # The sequence or function made last, whose bindings are normalized.
+        # The most recently created sequence or function, whose bindings are normalized.
         self._normal: Expr | None = None
         # True if types can change only by replacing symbolic variables.
         self._types_stay = self._has_own(OF_TYPES)
@@ -117,7 +117,7 @@ class PyExprMutator(ExprFunctor):
         except RecursionError as error:
             raise too_deep(error) from None
         if cls is SeqExpr and self.builder_._frames:
-            # If a branch, for example, replaces a value, its bindings go before the value.
+            # If the replacement is a sequence, such as a branch, its bindings go before the value.
             return self.builder_.normalize(made)
         if cls in _LEAVES or made is self._normal:
             return made
@@ -245,7 +245,7 @@ class PyExprMutator(ExprFunctor):
         call._args = tuple(args)
         call._attrs = op._attrs
         call._ty_args = types if type(types) is tuple else tuple(types)
-        # The operands of a scalar call keep their types, but another callee may return another type.
+        # The operands of a scalar call keep their types, but a different callee may return a different type.
         call._ty = op._ty if callee is old and isinstance(op._ty, PrimType) else MISSING
         return call
 
@@ -398,7 +398,7 @@ class PyExprMutator(ExprFunctor):
     # Helpers for mutators.
 
     def set_var_remap(self, old_var: Var, new_var: Var) -> None:
-        """Replaces a variable by another variable from here on."""
+        """Replaces a variable from here on."""
         self._become(old_var, new_var)
 
     def get_var_remap(self, var: Var) -> Var:

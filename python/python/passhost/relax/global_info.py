@@ -20,7 +20,7 @@ class DummyGlobalInfo(GlobalInfo):
 
 
 class VDevice(GlobalInfo):
-    """A virtual device: target, number and memory scope. `index` is its position in the module it came from."""
+    """A virtual device: target, number and memory scope. `index` is its position in the module."""
 
     __slots__ = ("index", "memory_scope", "target", "vdevice_id")
     target: Any

@@ -40,7 +40,7 @@ def zero_pipeline() -> Pass:
 
 
 def default_build_pipeline() -> Pass:
-    """Returns the passes that TVM runs before code generation, as far as passhost needs them."""
+    """Returns the passes that TVM runs before code generation, except those that passhost does not need."""
 
     def _pipeline(mod: IRModule, _ctx: PassContext) -> IRModule:
         return _of(_BUILD, "default_build")(mod)
@@ -76,7 +76,7 @@ def register_pipeline(name: str) -> Callable[[Callable[..., Pass]], Callable[...
     relax.DeadCodeElimination()
     """
     if name in _PIPELINES:
-        raise ValueError(f"the pipeline {name!r} is registered already")
+        raise ValueError(f"the pipeline {name!r} is already registered")
 
     def register(function: Callable[..., Pass]) -> Callable[..., Pass]:
         _PIPELINES[name] = function

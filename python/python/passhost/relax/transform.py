@@ -73,14 +73,14 @@ class DataflowBlockPass(MadePass):
             if not isinstance(binding.var, DataflowVar) and binding.var.name not in names:
                 raise PassFailedError(
                     f"pass {self.info.name} deleted the global-scope Var {binding.var.name} of a dataflow block; "
-                    "what is after the block may use it"
+                    "code after the block may use it"
                 )
         known = _declared(made)
         for var in _declared(block):
             if not any(var is other for other in known):
                 raise PassFailedError(
                     f"pass {self.info.name} deleted {var.name}, a symbolic Var declared by a MatchCast of a dataflow "
-                    "block; what is after the block may use it"
+                    "block; code after the block may use it"
                 )
 
 
@@ -100,7 +100,7 @@ class _Blocks(PyExprMutator):
         result = self.of._block(block, self.mod, self.ctx)
         new = {binding.var for binding in result.bindings}
         by_name = {binding.var.name: binding.var for binding in result.bindings}
-        # A new variable that replaces a visible variable takes its name.
+        # A variable that replaces a visible variable takes its name.
         for binding in block.bindings:
             if binding.var not in new and binding.var.name in by_name:
                 self.set_var_remap(binding.var, by_name[binding.var.name])

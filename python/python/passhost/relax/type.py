@@ -106,7 +106,7 @@ class TensorType(Type):
         return (type(other) is TensorType and self._plainly_same(other)) or super()._equals(other)
 
     def _plainly_same(self, other: TensorType) -> bool:
-        """Returns true if both types are obviously equal. If false, they may still be equal."""
+        """Returns true if both types are obviously equal; otherwise, they may still be equal."""
         if self.dtype is not other.dtype or self.ndim != other.ndim:
             return False
         if self.vdevice is not None or other.vdevice is not None:

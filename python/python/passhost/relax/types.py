@@ -26,7 +26,7 @@ def expr_symbols(expr: Any, found: set[Var]) -> None:
 
 
 def symbols_in(types: Iterable[Type]) -> set[Var]:
-    """Returns the symbolic variables that types mention."""
+    """Returns the symbolic variables in types."""
     found: set[Var] = set()
     work = list(types)
     while work:
@@ -43,7 +43,7 @@ def symbols_in(types: Iterable[Type]) -> set[Var]:
 
 
 def defined_in(types: Iterable[Type]) -> list[Var]:
-    """Returns the symbolic variables that parameters of these types define, in order. Each is a whole dimension."""
+    """Returns the symbolic variables that parameters of these types define, in order. Each is a dimension by itself."""
     found: dict[Var, None] = {}
     work = list(types)[::-1]
     while work:

@@ -87,7 +87,7 @@ class ExprFunctor:
 
 
 class PyExprVisitor(ExprFunctor):
-    """Visits expressions. Override `visit_call_`, `visit_var_binding_` and so on; call `super()` to continue.
+    """Visits expressions. Override `visit_call_`, `visit_var_binding_` and so on, and call `super()` to continue.
 
     The shapes and scalars in the type of a value are visited where the value is used. The types of parameters are
     not visited.

@@ -88,7 +88,7 @@ class Trace:
         print(self)
 
     def __str__(self) -> str:
-        """Returns the lines; if several functions were scheduled, the lines of each are under its name."""
+        """Returns the lines. If several functions were scheduled, the lines are grouped by function."""
         texts = {name: text for name, text in self._texts.items() if text}
         heads = len(texts) > 1
         return "\n".join((f"# {name}\n" if heads else "") + text.rstrip("\n") for name, text in texts.items())
@@ -124,7 +124,7 @@ class Schedule:
         if isinstance(mod, PrimFunc):
             mod = IRModule({"main": mod})
         if not isinstance(mod, IRModule):
-            raise TypeError(f"a Schedule is of an IRModule or a PrimFunc, not of {mod!r}")
+            raise TypeError(f"a Schedule takes an IRModule or a PrimFunc, not {mod!r}")
         self._mod = mod
         self._schedules: dict[str, _passhost.Schedule] = {}
         self._changed: set[str] = set()
@@ -197,7 +197,7 @@ class Schedule:
         if func_name is None:
             function = self.func_working_on
             if function is None:
-                raise ValueError("the module has several functions of TIR; work_on or func_name chooses one")
+                raise ValueError("the module has several TIR functions; choose one with work_on or func_name")
             func_name = function.name_hint
         return SBlockRV(func_name, self._of(_given.text("func_name", func_name)).get_block(name))
 
@@ -229,12 +229,12 @@ class Schedule:
         if isinstance(block, str):
             block = self.get_sblock(block)
         if not isinstance(block, SBlockRV):
-            raise TypeError(f"{primitive} takes a block of get_sblock, or its name, not {block!r}")
+            raise TypeError(f"{primitive} takes a block from get_sblock, or its name, not {block!r}")
         return block._function, block._ref
 
     def _loop(self, primitive: str, loop: object) -> tuple[str, _passhost.ScheduleLoop]:
         if not isinstance(loop, LoopRV):
-            raise TypeError(f"{primitive} takes a loop of get_loops, not {loop!r}")
+            raise TypeError(f"{primitive} takes a loop from get_loops, not {loop!r}")
         return loop._function, loop._ref
 
     def _loops(self, primitive: str, loops: Sequence[object]) -> tuple[str, list[_passhost.ScheduleLoop]]:
@@ -252,7 +252,7 @@ class Schedule:
 
     def _one(self, primitive: str, functions: list[str]) -> str:
         if len(set(functions)) > 1:
-            raise ScheduleError(f"`{primitive}`: the blocks and loops are of several functions: {', '.join(functions)}")
+            raise ScheduleError(f"`{primitive}`: the blocks and loops are in several functions: {', '.join(functions)}")
         return functions[0]
 
     def _changing(self, name: str) -> _passhost.Schedule:
@@ -269,7 +269,7 @@ class Schedule:
         preserve_unit_iters: bool = True,
         disable_predication: bool = False,
     ) -> list[LoopRV]:
-        """Splits a loop into loops of these extents, outermost first. One extent may be None: it is inferred.
+        """Splits a loop into loops of these extents, outermost first. One extent may be None, and is then inferred.
 
         A loop with one iteration never becomes part of an index, regardless of `preserve_unit_iters`.
         """
@@ -311,7 +311,7 @@ class Schedule:
     def compute_at(
         self, block: SBlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
     ) -> None:
-        """Moves the computation of a block into a loop of its consumers: each iteration computes the part that it
+        """Moves the computation of a block into a loop of its consumers. Each iteration computes the part that it
         reads."""
         name, ref, of = self._pair("compute_at", block, loop)
         _only("compute_at", "preserve_unit_loops", preserve_unit_loops, False)
@@ -328,7 +328,7 @@ class Schedule:
         self._changing(name).reverse_compute_at(ref, of)
 
     def compute_inline(self, block: SBlockRV | str) -> None:
-        """Computes a block where its output is read, and removes the block and its buffer."""
+        """Inlines a block where its output is read, and removes the block and its buffer."""
         name, ref = self._block("compute_inline", block)
         self._changing(name).compute_inline(ref)
 
@@ -378,7 +378,7 @@ class Schedule:
     ) -> None:
         """Permutes the dimensions of a buffer that the function allocates, for all blocks that use it.
 
-        The buffer is one of the block: `("read", 0)`, `("write", 0)`, or its name. `index_map` returns the permuted
+        `buffer` is a buffer of the block: `("read", 0)`, `("write", 0)`, or its name. `index_map` returns the permuted
         indices, as in `lambda i, j: (j, i)`; other maps are not supported.
         """
         name, ref = self._block("transform_layout", block)
@@ -407,7 +407,7 @@ class Schedule:
         names = self._of(name).buffers(block)[write]
         if names.count(buffer) != 1:
             raise ScheduleError(
-                f"`{primitive}`: {names.count(buffer)} of the buffers {', '.join(names)} are `{buffer}`"
+                f"`{primitive}`: {names.count(buffer)} of the buffers {', '.join(names)} have the name `{buffer}`"
             )
         return names.index(buffer)
 
@@ -423,21 +423,21 @@ def _order(index_map: object) -> list[int]:
     if any(
         parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) for parameter in parameters
     ):
-        raise ScheduleError("`transform_layout`: index_map has a parameter for each index, and no others")
+        raise ScheduleError("`transform_layout`: index_map must have a parameter for each index, and no others")
     indices = [object() for _ in parameters]
     try:
         given = list(index_map(*indices))
         return [next(at for at, index in enumerate(indices) if index is one) for one in given]
     except (TypeError, StopIteration):
         raise ScheduleError(
-            "`transform_layout`: passhost puts indices in another order, and has no other maps"
+            "`transform_layout`: index_map may only permute the indices; other maps are not supported"
         ) from None
 
 
 def _only(primitive: str, parameter: str, value: object, known: object) -> None:
     """Rejects a value of a TVM parameter that would change the result and is not supported."""
     if value != known:
-        raise ScheduleError(f"`{primitive}`: passhost has no {parameter}={value!r}, only {parameter}={known!r}")
+        raise ScheduleError(f"`{primitive}`: {parameter}={value!r} is not supported; only {known!r} is")
 
 
 def _factor(factor: object) -> int | None:

@@ -1,4 +1,4 @@
-"""Parses TVMScript from a text, or from the source of decorated Python functions and classes.
+"""Parses TVMScript from a string, or from the source of decorated Python functions and classes.
 
 >>> from passhost.script import from_source
 >>> mod = from_source('''

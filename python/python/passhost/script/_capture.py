@@ -1,4 +1,4 @@
-"""Makes Python source self-contained, by inserting the values of outer scopes."""
+"""Makes Python source self-contained by inserting values from outer scopes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _KEYWORDS: dict[str, dict[int, str]] = {
 }
 """Arguments that TVM also accepts by position."""
 _EVALUATED = ("R.TupleGetItem", "R.emit_te", "R.emit_with_ty")
-"""Names of `R` that exist only in Python: they create expressions and are not part of the text of functions."""
+"""Names of `R` that exist only in Python: they create expressions, and do not occur in TVMScript."""
 _MOST_ELEMENTS = 100_000
-"""Maximum number of elements of a constant that is written into a text."""
+"""Maximum number of elements of a constant that is written into the source."""
 _UNKNOWN = object()
 """The value of an expression that can be neither evaluated nor printed."""
 
@@ -54,13 +54,13 @@ def scopes_of(target: Any, frame: FrameType | None) -> dict[str, Any]:
     for function in functions:
         if isinstance(function, FunctionType):
             for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-                with contextlib.suppress(ValueError):  # The name has no value yet, such as that of the class itself.
+                with contextlib.suppress(ValueError):  # The name has no value yet, such as the class's own name.
                     names[name] = cell.cell_contents
     return names
 
 
 def standalone(source: str, names: Mapping[str, Any], decorators: Mapping[str, str], calls: PythonCalls) -> str:
-    """Returns the source with the values of outer scopes inserted, and with decorators that the parser recognizes.
+    """Returns the source with values from outer scopes inserted, and with decorators that the parser recognizes.
 
     Expressions that Python evaluates are added to `calls`; the source calls their names instead.
     """
@@ -107,8 +107,8 @@ def _decorate(
     offsets: list[tuple[int, str]],
     edits: list[tuple[int, int, str]],
 ) -> None:
-    """Replaces decorators by names that the parser recognizes. Options of a class's decorator are repeated for each of
-    its functions."""
+    """Replaces decorators by names that the parser recognizes. The options of a class's decorator are repeated for each
+    function of the class."""
     inner = ""
     for decorator in node.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -139,7 +139,7 @@ def _say(decorator: ast.expr, inner: str, offsets: list[tuple[int, str]], edits:
 
 
 class _Finder(ast.NodeVisitor):
-    """Finds names of outer scopes whose values can be written as text."""
+    """Finds names from outer scopes whose values can be written as text."""
 
     def __init__(
         self,
@@ -274,20 +274,18 @@ class _Finder(ast.NodeVisitor):
         self.edits.append((*_span(self.offsets, node), f"R.call_pure_packed({arguments})"))
 
     def written(self, node: ast.Call) -> str:
-        """Returns the text that a Python function produces in a TIR function from the texts of its arguments."""
+        """Returns the source that replaces a call of a Python function in a TIR function."""
         args = [self.argument(arg) for arg in node.args]
         kwargs = {keyword.arg: self.argument(keyword.value) for keyword in node.keywords if keyword.arg is not None}
         with writing(literal):
             try:
                 made = self.evaluated(node.func)(*args, **kwargs)
             except Exception as error:
-                error.add_note(f"{self.calls.place}: while the function was read, in `{ast.unparse(node)}`")
+                error.add_note(f"{self.calls.place}: while the function was parsed, in `{ast.unparse(node)}`")
                 raise
         text = str(made) if isinstance(made, Written) else literal(made)
         if text is None:
-            raise TypeError(
-                f"the value of `{ast.unparse(node)}` is not an expression of TIR, but a {type(made).__name__}"
-            )
+            raise TypeError(f"the value of `{ast.unparse(node)}` is not a TIR expression, but a {type(made).__name__}")
         return text
 
     def argument(self, node: ast.expr) -> Any:
@@ -303,7 +301,7 @@ class _Finder(ast.NodeVisitor):
         return Written(_edited(text, edits))
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Visits a call. Handles arguments that the parser accepts by name only, and constants with outer data."""
+        """Visits a call. Handles constants with outer data, and arguments that the parser accepts only by name."""
         name = ast.unparse(node.func)
         root, _, word = name.partition(".")
         if root != "R" and self.is_outer(root) and getattr(self.names[root], "__name__", "") == "passhost.relax":
@@ -389,7 +387,7 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def evaluated(self, node: ast.expr) -> Any:
-        """Evaluates an expression of outer names; returns `_UNKNOWN` if its value is unknown here."""
+        """Evaluates an expression that uses only outer names; returns `_UNKNOWN` if its value is unknown here."""
         try:
             return eval(compile(ast.Expression(node), "<capture>", "eval"), dict(self.names))
         except Exception:

@@ -37,7 +37,7 @@ class _PythonCall:
             made = eval(self.code, {**self.names, **dict(zip(self.used, values, strict=True))})
             return _expression(made, self.text)
         except Exception as error:
-            error.add_note(f"{self.place}: while the function was read, in `{self.text}`")
+            error.add_note(f"{self.place}: while the function was parsed, in `{self.text}`")
             raise
 
 
@@ -94,7 +94,7 @@ class _Evaluator(PyExprMutator):
         try:
             made = self.visit_expr(function)
         except Exception as error:
-            error.add_note(f"in function `{name}`, after its calls of Python were evaluated")
+            error.add_note(f"in function `{name}`, after its Python calls were evaluated")
             raise
         if made is not function:
             self.builder_.update_func(name, made)  # type: ignore[arg-type]
@@ -129,5 +129,5 @@ def emit_te(func: Any, *args: Any, **kwargs: Any) -> Call:
 
     builder = _BUILDER.get()
     if builder is None:
-        raise RuntimeError("R.emit_te is written in a function under @R.function; elsewhere use BlockBuilder.emit_te")
+        raise RuntimeError("R.emit_te can only be used in an @R.function; elsewhere, use BlockBuilder.emit_te")
     return call_te(builder, func, args, kwargs, shared=False)

@@ -1,4 +1,4 @@
-"""Parses modules from texts."""
+"""Parses modules from source text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def from_source(
 
 
 def _no_text(source: object) -> str:
-    """Describes a source that is not a text."""
+    """Describes a source that is not a string."""
     kind = type(source)
     found = "None" if source is None else f"an object of {kind.__module__}.{kind.__qualname__}"
     words = f"source must be the text of a module, not {found}"
@@ -26,9 +26,9 @@ def _no_text(source: object) -> str:
     families = [base.__module__.partition(".")[0] for base in kind.__mro__]
     frontend = next((frontends[family] for family in families if family in frontends), None)
     if frontend is not None:
-        return f"{words}; TVM makes a module of it (tvm.relax.frontend.{frontend}), whose script() is such a text"
+        return f"{words}; convert it with tvm.relax.frontend.{frontend}, and pass the script() of that module"
     if isinstance(source, IRModule):
-        return f"{words}; it is a module already"
+        return f"{words}; it is already a module"
     if isinstance(source, os.PathLike):
         return f"{words}; read the file, as with Path.read_text()"
     if isinstance(source, bytes):

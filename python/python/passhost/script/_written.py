@@ -1,4 +1,4 @@
-"""TIR expressions as text: the results of Python functions for arguments that are not parsed yet."""
+"""TIR expressions as text, with which Python functions are called before their arguments are parsed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextvars import ContextVar
 from typing import Any
 
 _WRITING: ContextVar[Callable[[Any], str | None] | None] = ContextVar("writing", default=None)
-"""Set while a Python function is called: converts values other than written ones to text."""
+"""Set while a Python function is called: converts values that are not `Written` to text."""
 
 
 class Written:
-    """An expression as text. The results of its operators, calls and subscripts are texts as well."""
+    """An expression as text. Its operators, calls and subscripts return expressions as text, too."""
 
     __slots__ = ("_text",)
 
@@ -26,7 +26,7 @@ class Written:
 
     def __bool__(self) -> bool:
         """Raises an error, because the value of the expression is not known yet."""
-        raise TypeError(f"`{self}` has no value while the function is read; use T.if_then_else, or `if` outside")
+        raise TypeError(f"`{self}` has no value while the function is parsed; use T.if_then_else, or `if` outside")
 
     def __getattr__(self, name: str) -> Written:
         """Returns an attribute or method."""
@@ -63,7 +63,7 @@ def _text(value: Any) -> str:
     literal = _WRITING.get()
     text = str(value) if isinstance(value, Written) or literal is None else literal(value)
     if text is None:
-        raise TypeError(f"a value of type {type(value).__name__} cannot be written into a function of TIR")
+        raise TypeError(f"a value of type {type(value).__name__} cannot be written into a TIR function")
     return text
 
 
@@ -87,7 +87,7 @@ for _name, _word in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "
 
 @contextmanager
 def writing(literal: Callable[[Any], str | None]) -> Iterator[None]:
-    """Makes functions of `T` return texts within the context."""
+    """Makes functions of `T` return source text within the context."""
     token = _WRITING.set(literal)
     try:
         yield
@@ -96,5 +96,5 @@ def writing(literal: Callable[[Any], str | None]) -> Iterator[None]:
 
 
 def is_writing() -> bool:
-    """Returns true if functions of `T` return texts."""
+    """Returns true if functions of `T` return source text."""
     return _WRITING.get() is not None

@@ -103,7 +103,7 @@ def _plain(ty: Any) -> Type | None:
 
 
 def emit_with_ty(op: str, args: Any, ty_args: Any = ()) -> Call:
-    """Returns a call of an operator whose result has the type given by its type arguments."""
+    """Returns a call of an operator, whose type arguments determine the type of the result."""
     items = ty_args if isinstance(ty_args, list | tuple) else [ty_args]
     return Call(Op.get(op), list(args), None, [checked_type(item) for item in items])
 
@@ -127,7 +127,7 @@ _EXPRESSIONS = {
 
 
 class _Scope:
-    """The operators of a namespace, and names used only in the source of functions."""
+    """The operators of a namespace, and names that occur only in the source of functions."""
 
     def __init__(self, operators: Namespace, name: str) -> None:
         self._operators, self._name = operators, name

@@ -222,7 +222,7 @@ def _joined(name: str, args: tuple[Any, ...]) -> Expr:
 
 
 def if_then_else(cond: Any, t: Any, f: Any, span: Any = None) -> Expr:
-    """Returns one of two values; only that one is evaluated."""
+    """Returns one of two values; only that value is evaluated."""
     then, other = _prim.operands(t, f)
     return Call(Op._of("tirx.if_then_else"), [checked_expr(cond, "a condition"), then, other], ret_ty=then.ty)
 
@@ -276,7 +276,7 @@ def bitwise_xor(x: Any, y: Any, span: Any = None) -> Expr:
 
 
 def stmt_seq(*args: Any) -> Stmt:
-    """Returns a sequence of statements; expressions are evaluated."""
+    """Returns a sequence of statements; expressions become `Evaluate` statements."""
     made = [arg if isinstance(arg, Stmt) else Evaluate(arg) for arg in args]
     return made[0] if len(made) == 1 else SeqStmt(made)
 

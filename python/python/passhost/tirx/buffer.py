@@ -58,7 +58,7 @@ def pointer_type(dtype: str, scope: str) -> PointerType:
 
 
 class DTensorType(Type):
-    """The type of a tensor that is distributed over a device mesh, which is given by number."""
+    """The type of a tensor that is distributed over a device mesh, which is identified by number."""
 
     __slots__ = ("device_mesh", "placement", "tensor_ty")
     tensor_ty: Type
@@ -66,7 +66,7 @@ class DTensorType(Type):
     placement: Any
 
     def __init__(self, tensor_ty: Type, device_mesh: int, placement: Any) -> None:
-        """Takes the tensor, the mesh, and for each mesh axis the tensor axis that it divides."""
+        """Takes the tensor, the mesh, and the tensor axis that each mesh axis divides."""
         self._tensor_ty, self._device_mesh, self._placement = tensor_ty, device_mesh, placement
 
 

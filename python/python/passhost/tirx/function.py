@@ -37,7 +37,8 @@ class PrimFunc(BaseFunc):
     ) -> None:
         """Takes parameters, statements, the result type if there is a result, and attributes.
 
-        The host parses it as text when it needs it, and raises `IllFormedError` then if it is ill-formed.
+        The host parses the function's text when it first needs the function, and then raises `IllFormedError` if the
+        function is ill-formed.
         """
         if not isinstance(body, Stmt):
             raise TypeError(f"the body of a PrimFunc must be a statement, not {type(body).__name__}")
@@ -59,7 +60,7 @@ class PrimFunc(BaseFunc):
 
     @property
     def params(self) -> tuple[Var, ...]:
-        """The parameters: scalars, handles, and buffers in place of the handles that are matched to them."""
+        """The parameters: scalars, handles, and buffers in place of their handles."""
         return self._expanded()[0]
 
     @property
@@ -106,7 +107,7 @@ class PrimFunc(BaseFunc):
             try:
                 module, _ = _passhost.read_module("<PrimFunc>", text)
             except ScriptError as error:
-                raise IllFormedError(f"the PrimFunc is not one: {error}") from error
+                raise IllFormedError(f"the PrimFunc is ill-formed: {error}") from error
             [(_, self._handle)] = module.functions()
         return self._handle
 

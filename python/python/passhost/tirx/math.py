@@ -15,7 +15,7 @@ FUNCTIONS = frozenset({"power", *_KINDS})
 """The names of the functions."""
 
 FLOAT_FUNCTIONS = frozenset(name for name, kind in _KINDS.items() if kind == "float")
-"""The names of functions that compute a float of one float."""
+"""The names of functions that compute a float from one float."""
 
 ROUNDINGS = frozenset(name for name, kind in _KINDS.items() if kind == "rounding")
 """The names of functions that round a float to an integer."""

@@ -79,7 +79,7 @@ def _var(value: object) -> Var:
 
 def _stmt(value: object) -> Stmt:
     if not isinstance(value, Stmt):
-        raise TypeError(f"a statement is needed here, not {type(value).__name__}")
+        raise TypeError(f"expected a statement, not {type(value).__name__}")
     return value
 
 
@@ -132,7 +132,7 @@ class TensorRegion(Node):
         self._source, self._region = _buffer(source), tuple(region)
 
     def _same(self, other: object, by: Comparison, defines: bool) -> bool:
-        """Compares a region that a block reads or writes. As in TVM, undefined buffers are matched here."""
+        """Compares a region that a block reads or writes. As in TVM, undefined buffers may correspond."""
         if type(self) is not type(other):
             return False
         return by.used(self.source, other.source) and by.same(self.region, other.region)
@@ -187,7 +187,7 @@ class Evaluate(Stmt):
 
     def __init__(self, value: Any, span: Any = None) -> None:
         """Takes the expression."""
-        self._value = _scalar(value, "what is evaluated")
+        self._value = _scalar(value, "the evaluated value")
 
 
 class SeqStmt(Stmt):
@@ -392,7 +392,7 @@ class SBlock(Stmt):
     init: Stmt | None
     body: Stmt
     _said: tuple[bool, bool]
-    """True if the text declares the reads, and true if it declares the writes."""
+    """Two flags: one if the text declares the reads, and one if it declares the writes."""
 
     def __init__(
         self,

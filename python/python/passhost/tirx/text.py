@@ -82,7 +82,7 @@ class Writer:
         return text[1:-1] if isinstance(value, p.BinaryOpExpr) and text.startswith("(") else text
 
     def range(self, value: Any) -> str:
-        """Formats `i`, or `0:4`."""
+        """Formats an index such as `i` or `0:4`."""
         if isinstance(value.extent, p.IntImm) and value.extent.value == 1:
             return self.expr(value.min)
         return f"{self.expr(value.min)}:{self.expr(p.binary('Add', value.min, value.extent))}"
@@ -111,7 +111,7 @@ class Writer:
             return f"T.Let({self.expr(value.body)}, where={{{name}: {self.expr(value.value)}}})"
         if isinstance(value, bool | int | float | str):
             return repr(value)
-        raise ValueError(f"{type(value).__name__} cannot be written as an expression of TIR")
+        raise ValueError(f"{type(value).__name__} cannot be written as a TIR expression")
 
     def operation(self, value: p.BinaryOpExpr) -> str:
         """Formats a binary operation on scalars."""
@@ -191,7 +191,7 @@ class Writer:
         """Writes a statement."""
         write = getattr(self, f"_{type(stmt).__name__}", None)
         if write is None:
-            raise ValueError(f"{type(stmt).__name__} is not a statement of TIR that has a text")
+            raise ValueError(f"{type(stmt).__name__} cannot be written as a TIR statement")
         write(stmt)
 
     def _SeqStmt(self, stmt: s.SeqStmt) -> None:
@@ -270,7 +270,7 @@ class Writer:
         for iter_var, value in zip(block.iter_vars, stmt.iter_values, strict=True):
             dom = iter_var.dom
             if dom is None:
-                raise ValueError("a variable of a block has a range")
+                raise ValueError("an iterator of a block must have a range")
             zero = isinstance(dom.min, p.IntImm) and dom.min.value == 0
             end = p.binary("Add", dom.min, dom.extent)
             bounds = self.expr(dom.extent) if zero else f"({self.expr(dom.min)}, {self.expr(end)})"
@@ -317,7 +317,7 @@ def _text_of(node: Any) -> str:
 
 
 def node_text(node: Any) -> str:
-    """Returns the text of any object, with the statements in it."""
+    """Returns the text of any object, including nested statements."""
     return text_of(node)
 
 

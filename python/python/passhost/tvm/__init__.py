@@ -1,7 +1,7 @@
-"""Interoperation with TVM: passhost in its place, or together with it.
+"""Interoperation with TVM: passhost in place of TVM, or together with it.
 
 `install()` makes `import tvm` import passhost, in a process without TVM. `from_tvm`, `to_tvm` and `tvm_pass` convert
-modules and passes in a process that has TVM.
+modules and passes in a process that has imported TVM.
 """
 
 from __future__ import annotations

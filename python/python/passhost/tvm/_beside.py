@@ -16,21 +16,21 @@ def _tvm() -> Any:
     """Imports TVM itself."""
     tvm = importlib.import_module("tvm")
     if isinstance(tvm, _Alias):
-        raise RuntimeError("`tvm` is passhost in this process, by passhost.tvm.install(); there is no TVM beside it")
+        raise RuntimeError("`tvm` is passhost in this process, by passhost.tvm.install(); TVM itself is unavailable")
     return tvm
 
 
 def from_tvm(mod: Any) -> IRModule:
     """Converts a TVM module, with its constants, through TVMScript."""
     if not callable(getattr(mod, "script", None)):
-        raise TypeError(f"from_tvm takes an IRModule of TVM, not {mod!r}")
+        raise TypeError(f"from_tvm takes a TVM IRModule, not {mod!r}")
     return from_source(mod.script(show_meta=True), "<from TVM>")
 
 
 def to_tvm(mod: IRModule) -> Any:
     """Converts a module to TVM, with its constants, through TVMScript."""
     if not isinstance(mod, IRModule):
-        raise TypeError(f"to_tvm takes an IRModule of passhost, not {type(mod).__name__}")
+        raise TypeError(f"to_tvm takes a passhost IRModule, not {type(mod).__name__}")
     tvm = _tvm()
     return tvm.script.from_source(mod.script())
 

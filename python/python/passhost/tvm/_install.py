@@ -42,10 +42,10 @@ _OTHERS = {
     "tvm.tirx.function": ("passhost.tirx",),
     "tvm_ffi": ("passhost.tvm._ffi", "passhost.runtime"),
 }
-"""TVM modules whose names are in a passhost module with another name, or in several modules."""
+"""TVM modules whose names are in a passhost module with a different name, or in several passhost modules."""
 
 
-_LIST = "docs/tvm-compatibility.md lists what it has of TVM"
+_LIST = "docs/tvm-compatibility.md lists TVM's names in passhost"
 
 
 _ABSENT = (
@@ -76,9 +76,9 @@ class _Alias(ModuleType):
     """A TVM module with the names of passhost modules."""
 
     def __init__(self, name: str, sources: Sequence[ModuleType]) -> None:
-        super().__init__(name, f"{name}, as passhost has it.")
+        super().__init__(name, f"passhost's version of {name}.")
         self.__path__: list[str] = []
-        # Python prints this in the error of `from tvm import Name`.
+        # Python prints this in the error message for `from tvm import Name`.
         self.__file__ = f"passhost, which has no such name; {_LIST}"
         self._sources = tuple(sources)
 
@@ -142,7 +142,7 @@ def install() -> None:
         return
     if loaded is not None:
         raise RuntimeError(
-            "TVM is imported in this process already; call passhost.tvm.install() before the first `import tvm`, "
+            "TVM is already imported in this process; call passhost.tvm.install() before the first `import tvm`, "
             "or use passhost.tvm.from_tvm and to_tvm beside it"
         )
     sys.meta_path.insert(0, _Finder())

@@ -12,7 +12,7 @@ __all__ = ["Device", "IRModule", "build", "compile", "cpu", "cuda", "device", "g
 
 def cuda(index: int = 0) -> Device:
     """Fails, because there is no CUDA device."""
-    raise ValueError("passhost executes modules on the CPU, and has no CUDA device")
+    raise ValueError("passhost executes modules only on the CPU")
 
 
 def compile(mod: Any, target: Any = None, **options: Any) -> Executable:

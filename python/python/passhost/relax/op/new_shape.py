@@ -29,7 +29,7 @@ def told_shape(x: Expr, shape: Any) -> Any:
     old = x.ty.shape if isinstance(x.ty, TensorType) else None
     if not isinstance(old, ShapeExpr):
         raise ValueError(
-            "relax.reshape: a dimension is -1 or 0, but the shape of the tensor is not known; write a number"
+            "relax.reshape: a dimension is -1 or 0, but the shape of the tensor is unknown; write a number"
         )
     if len(left) > 1:
         raise ValueError("relax.reshape: more than one dimension is -1")
@@ -47,13 +47,13 @@ def _is(dim: Expr, value: int) -> bool:
 
 
 def _quotient(all_dims: Iterable[Expr], known: Iterable[Expr]) -> Expr:
-    """Returns the number of elements that remain for a dimension if the other dimensions are known."""
+    """Returns the extent of a dimension, from the dimensions of the old shape and the known new dimensions."""
     (number, symbols), (by, divisors) = _factors(all_dims), _factors(known)
     for divisor in divisors:
         same = next((at for at, symbol in enumerate(symbols) if structural_equal(symbol, divisor)), None)
         if same is None:
             raise ValueError(
-                f"relax.reshape: the length of a dimension is not known, as {divisor!r} need not divide the rest"
+                f"relax.reshape: a dimension cannot be inferred, because {divisor!r} may not divide the rest"
             )
         del symbols[same]
     if by == 0 or number % by != 0:

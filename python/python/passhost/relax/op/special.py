@@ -61,7 +61,7 @@ def call_tir(gvar: GlobalVar, args: Any, out_ty: Any) -> Call:
 
 
 def call_tir_inplace(gvar: GlobalVar, args: Any, inplace_indices: int | list[int], out_ty: Any) -> Call:
-    """Like `call_tir`, but results overwrite arguments; each index is an argument's position, or -1."""
+    """Like `call_tir`, but results overwrite the arguments at these indices; -1 means a new tensor."""
     indices = [inplace_indices] if isinstance(inplace_indices, int) else inplace_indices
     attrs = {"inplace_indices": tuple(indices)}
     return Call(Op.get("relax.call_tir_inplace"), [gvar, _tuple(args)], attrs, [_result(out_ty)])
@@ -120,7 +120,7 @@ def shape_of(expr: Expr) -> Call:
 
 
 def reshape(x: Expr, shape: Any) -> Call:
-    """Reshapes a tensor. One dimension may be -1, which is inferred; 0 keeps a dimension."""
+    """Reshapes a tensor. One dimension may be -1, and is then inferred; 0 keeps a dimension."""
     return _reshape()(x, told_shape(x, shape))
 
 

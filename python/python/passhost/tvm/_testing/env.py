@@ -1,4 +1,4 @@
-"""Names of `tvm.testing.env`: the compilers and devices of the machine. Modules are interpreted, so all of them count
+"""Names of `tvm.testing.env`: the compilers and devices of the machine. passhost uses none of them, so all are reported
 as missing."""
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ def emit(expr: relax.Expr, name_hint: str = "") -> relax.Var:
 
 
 def emit_te(func: Callable[..., Any], *args: Any, **kwargs: Any) -> relax.Var:
-    """Binds a call of a function of tensor expressions in the function being built."""
+    """Binds a call of a function that computes tensor expressions, in the function being built."""
     return _builder().emit_te(func, *args, **kwargs)
 
 

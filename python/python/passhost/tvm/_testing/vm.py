@@ -58,7 +58,7 @@ def _check_if_defined(value: Any) -> bool:
 
 
 def check_saved_func(vm: VirtualMachine, func_name: str, *inputs: Any) -> Any:
-    """Returns the result of a function after checking that the function saved with its inputs returns the same."""
+    """Returns the result of a function, and checks that a function saved with the same inputs returns it, too."""
     vm.save_function(func_name, f"{func_name}_saved", *inputs)
     result = vm[func_name](*inputs)
     assert_allclose(result, vm[f"{func_name}_saved"](), rtol=1e-7, atol=1e-7)
