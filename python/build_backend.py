@@ -1,8 +1,7 @@
 """Builds the package: the bundled plugins and command line and, through maturin, the extension module.
 
-pip calls this module. Running `python build_backend.py` instead builds everything quickly into the source folder,
-for work on the package itself; put `python/python` on `PYTHONPATH` afterwards. With `--release` the build is
-optimized, for measurements.
+pip calls this module. For work on the package itself, `python build_backend.py` builds everything quickly into the
+source folder; put `python/python` on `PYTHONPATH` afterwards. `--release` makes an optimized build for measurements.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PACKAGE = HERE / "python" / "passhost"
 MANIFEST = (ROOT / "passes.toml").read_text(encoding="utf-8")
-# The packages of the plugins in the default manifest, each named after its folder.
+# The crates of the plugins in the default manifest, each in a folder of the same name.
 PLUGINS = [f"passhost-{Path(plugin['crate']).name}" for plugin in tomllib.loads(MANIFEST)["plugin"]]
 
 
 def _cargo(*packages: str, release: bool) -> list[Path]:
-    """Builds packages; returns the files that cargo produced."""
+    """Builds crates; returns the files that cargo produced."""
     command = [os.environ.get("CARGO", "cargo"), "build", "--message-format", "json-render-diagnostics"]
     command += ["--release"] if release else []
     for package in packages:
@@ -67,8 +66,8 @@ def _is_library(file: Path, crate: str) -> bool:
 
 
 def develop(release: bool) -> None:
-    """Builds the package into its source folder in one cargo call, because another set of packages would rebuild all of
-    them."""
+    """Builds the package into its source folder in one cargo call, because a different set of crates would rebuild all
+    crates."""
     files = _cargo(*PLUGINS, "passhost", "passhost-python", release=release)
     _carry(files)
     [module] = {file for file in files if _is_library(file, "-passhost")}
@@ -91,7 +90,7 @@ def build_editable(folder: str, settings: dict[str, Any] | None = None, metadata
 
 def build_sdist(folder: str, settings: dict[str, Any] | None = None) -> str:
     """Fails, because the plugins are crates beside this folder, so a source distribution would be incomplete."""
-    raise RuntimeError("passhost lacks a source distribution; build a wheel in a clone of the repository")
+    raise RuntimeError("passhost has no source distribution; build a wheel in a clone of the repository")
 
 
 def get_requires_for_build_wheel(settings: dict[str, Any] | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Tests mistakes of passes written in Python: each raises an exception, and the module is unchanged."""
+"""Tests mistakes in passes written in Python: each raises an exception, and the module is unchanged."""
 
 import gc
 import subprocess
@@ -32,7 +32,7 @@ class Module:
 
 
 def refused(made, mod, kind, message):
-    """Returns the exception of a pass, which must leave the module unchanged."""
+    """Returns the exception that a pass raises; the pass must leave the module unchanged."""
     before = mod.script()
     with pytest.raises(kind, match=message) as caught:
         Sequential([relax.Normalize(), made])(mod)
@@ -65,14 +65,15 @@ def test_a_pass_that_returns_a_function_instead_of_a_module(mod):
 
 
 def test_a_pass_that_returns_the_body_of_another_function(mod):
-    """The pass returns a function of another module, which calls a function that this module lacks."""
+    """The pass returns a function from a different module; it calls a function that this module lacks."""
     other = passhost.script.from_source(OTHER)
     stolen = function_pass(lambda func, mod, ctx: other["main"], opt_level=0, name="test.Stolen")
     refused(stolen, mod, (IllFormedError, PassFailedError), "helper")
 
 
 def test_a_pass_that_mixes_the_body_of_another_function(mod):
-    """The pass combines another function's body with the parameters of this one, so its variables are undefined."""
+    """The pass combines the parameters of one function with the body of another, so the body's variables are
+    undefined."""
     other = passhost.script.from_source(OTHER)
 
     def mixed(func, mod, ctx):
@@ -114,8 +115,8 @@ def test_a_view_of_a_dead_module(mod):
 
 
 def test_a_pass_that_changes_the_module_during_a_visit(mod):
-    """Checks that a visit is unaffected by changes of the module, because the host treats the changed module as a new
-    one."""
+    """Checks that a change of the module does not affect a visit, because the host treats the changed module as a new
+    module."""
 
     @visitor
     class Deletes(PyExprVisitor):
@@ -251,7 +252,7 @@ def test_options_of_wrong_types(mod, name, value):
 
 
 def in_a_thousand_threads(run):
-    """Calls a function with the number of each thread; none may fail."""
+    """Calls a function in several threads, with the number of the thread; no call may fail."""
     failed = []
 
     def guarded(number):

@@ -33,7 +33,7 @@ def modules():
 
 
 class Arrow(NamedTuple):
-    """A use of a module, at a line of another one; `is_late` is true if it is inside a function."""
+    """A line of one module that uses another module; `is_late` is true if the use is inside a function."""
 
     to: str
     line: int
@@ -41,7 +41,7 @@ class Arrow(NamedTuple):
 
 
 def named(node, known):
-    """Returns the modules of the package that a node imports, by a statement or by name."""
+    """Returns the modules of the package that a node imports, by a statement or by a call with their name."""
     if isinstance(node, ast.Import):
         full = [alias.name for alias in node.names]
     elif isinstance(node, ast.ImportFrom):
@@ -61,7 +61,7 @@ def short(name):
 
 
 def arrows(source, known):
-    """Returns the uses of modules in a source."""
+    """Returns the uses of modules in source code."""
     found = []
 
     def visit(node, is_late):
@@ -74,7 +74,7 @@ def arrows(source, known):
 
 
 def wrong(name, source, order):
-    """Returns the uses in a module that do not go to a module before it."""
+    """Returns the uses of modules that are not before the given module."""
     before = order[: order.index(name)]
     return [f"{name}, line {arrow.line}: uses {arrow.to}" for arrow in arrows(source, order) if arrow.to not in before]
 
@@ -118,7 +118,8 @@ def test_late_imports_state_their_reason():
 
 
 def provided():
-    """Returns the declared functions of `_provided`, with the modules that set them as their documentation says."""
+    """Returns the functions declared in `_provided`, with the modules that set them according to their
+    documentation."""
     body = ast.parse((PACKAGE / "_provided.py").read_text(encoding="utf-8")).body
     names = [(node.target.id, body[at + 1]) for at, node in enumerate(body) if isinstance(node, ast.AnnAssign)]
     said = {name: ast.literal_eval(doc.value).partition("\n")[0].partition("set by ")[2] for name, doc in names}

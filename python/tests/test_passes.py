@@ -1,4 +1,4 @@
-"""Tests passes of plugins and Python functions, alone and in Sequentials."""
+"""Tests passes from plugins and Python functions, alone and in Sequentials."""
 
 import gc
 import inspect
@@ -157,7 +157,7 @@ def test_a_pass_that_is_made_again_takes_the_place_of_the_first(mod):
     assert passhost._passhost.pass_facts("test.Again")["opt_level"] == 1
     user = module_pass(opt_level=0, required=["test.Again"], name="test.UsesAgain")(lambda mod, ctx: mod)
     user(mod)
-    # An object that is still in use keeps its behavior, under a name.
+    # An object that is still in use keeps its behavior, under a different name.
     before(mod)
     first(mod)
     Sequential([second])(mod)
@@ -329,7 +329,7 @@ def test_ctrl_c_ends_a_run_between_passes():
 
 
 class Sees(passhost.instrument.PassInstrument):
-    """Observes nothing; its presence makes the host run a Python pass that would otherwise be called directly."""
+    """Does nothing, but its presence makes the host run a Python pass that would otherwise be called directly."""
 
     def run_before_pass(self, mod, info):
         pass
@@ -404,7 +404,8 @@ FUNCTIONS = [
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_python_pass_that_is_called_alone_is_as_in_a_run(mod, function):
-    """Without an instrument, the pass is called directly and the host gets the result. With one, the host calls it."""
+    """Without an instrument, the pass is called directly, and the host gets the result. With an instrument, the host
+    calls the pass."""
     text = mod.script()
     made = module_pass(function, opt_level=1)
     found = outcome(made, mod)

@@ -1,4 +1,4 @@
-"""Tests which plugins a process has."""
+"""Tests the set of plugins in a process."""
 
 import gc
 import os
@@ -57,7 +57,7 @@ def test_plugins_of_installed_packages_are_listed(tmp_path):
     package = installed(tmp_path, '[[plugin]]\npath = "libother.so"\n')
     assert "libother.so" in listed(path=[tmp_path])
     shutil.copy(library("conv_grouping"), package / "libother.so")
-    # The standard plugin already has the name, and the error names both.
+    # The standard plugin already has this pass name; the error names both plugins.
     assert "acme.GroupConvolutions" in listed(path=[tmp_path])
     (package / "passes.toml").write_text("plugin = 3")
     assert "its entry point 'some' of passhost.plugins names some_passes, which raised" in listed(path=[tmp_path])

@@ -330,7 +330,7 @@ def in_a_process(program, **environment):
 
 
 def test_a_function_is_compiled_once(tmp_path):
-    """Compiled code is written to the cache. It is not compiled again later, although the cache is empty."""
+    """Compiled code is written to the cache. Later calls do not compile it again, although the cache is then empty."""
     program = """
 import pathlib
 def made():

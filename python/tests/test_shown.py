@@ -1,4 +1,4 @@
-"""Tests notebook output: HTML that is well-formed, escaped, and folded where it is long."""
+"""Tests notebook output: HTML must be well-formed and escaped, and long parts must be folded."""
 
 from html.parser import HTMLParser
 

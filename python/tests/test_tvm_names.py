@@ -1,4 +1,4 @@
-"""Tests TVM names that programs use in addition to those of the documents."""
+"""Tests TVM names that programs use but TVM's documents do not mention."""
 
 import numpy as np
 import pytest

@@ -127,7 +127,7 @@ def test_given_inputs_are_one_more_input():
     array = np.array([1, 40.25, 3], "float32")
     found = passhost.validate(mod, rare, inputs={"x": array}).different
     assert [one.name for one in found] == ["test.Rare"]
-    assert passhost.validate(mod, rare).is_same, "only the given array shows it"
+    assert passhost.validate(mod, rare).is_same, "only the given array exposes the fault"
     same = passhost.validate(mod, relax.LegalizeOps(), inputs={"x": array})
     usual = passhost.validate(mod, relax.LegalizeOps())
     assert same.verdicts[0].facts["inputs"] == usual.verdicts[0].facts["inputs"] + 1

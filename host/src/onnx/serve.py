@@ -20,7 +20,7 @@ def main() -> None:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = asked["threads"]
     options.inter_op_num_threads = 1
-    # Threads that spin after a run would take time from the runs of passhost that come next.
+    # Threads that spin after a run would slow down the following runs of passhost.
     options.add_session_config_entry("session.force_spinning_stop", "1")
     options.log_severity_level = 3
     start = time.perf_counter()
@@ -29,7 +29,7 @@ def main() -> None:
     feeds = {}
     inputs = session.get_inputs()
     if len(inputs) != len(asked["inputs"]):
-        raise ValueError(f"the model has {len(inputs)} inputs, but {len(asked['inputs'])} are given")
+        raise ValueError(f"the model has {len(inputs)} inputs, but {len(asked['inputs'])} were given")
     for array, own in zip(asked["inputs"], inputs):
         data = numpy.fromfile(asked["data"], array["dtype"], array["count"], offset=array["offset"])
         feeds[array["name"] or own.name] = data.reshape(array["shape"])

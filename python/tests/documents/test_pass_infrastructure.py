@@ -1,4 +1,4 @@
-"""Tests the examples of the documents on the pass infrastructure: contexts, passes of each kind, and instruments."""
+"""Tests the examples in the documents on the pass infrastructure: contexts, passes of each kind, and instruments."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_a_class_that_replaces_every_function(mod):
 
     @relax.transform.function_pass(opt_level=1)
     class ReplaceWith:
-        """Replaces each function by a given one."""
+        """Replaces each function by the given function."""
 
         def __init__(self, function):
             self.function = function

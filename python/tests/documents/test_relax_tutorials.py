@@ -1,4 +1,4 @@
-"""Tests the examples of the Relax tutorials: visitors, mutators, and two convolutions from the block builder to
+"""Tests the examples in the Relax tutorials: visitors, mutators, and two convolutions from the block builder to
 execution."""
 
 import numpy as np
@@ -11,7 +11,7 @@ from passhost.transform import Sequential, module_pass
 
 @relax.expr_functor.visitor
 class CallChecker(PyExprVisitor):
-    """Records the called operators, and how often they are called."""
+    """Counts the calls of each operator."""
 
     def __init__(self):
         super().__init__()
@@ -136,7 +136,7 @@ def two_convolutions():
 
 @relax.expr_functor.mutator
 class Grouped(PyExprMutator):
-    """Replaces a convolution of another convolution's result by a call of a function with both."""
+    """Replaces two successive convolutions by a call of a function that contains both."""
 
     def __init__(self, mod):
         super().__init__(mod)

@@ -55,13 +55,13 @@ def main():
             different.append(f"{name}: {str(error).splitlines()[0]}")
     for name in different:
         print("differs:", name)
-    print(f"equal {equal}, different {len(different)}; TVM does not read {unread}")
+    print(f"equal {equal}, different {len(different)}; TVM does not parse {unread}")
     print(f"from_tvm {spent[0]:.1f} s, to_tvm {spent[1]:.1f} s")
 
     mod = tvm.script.from_source((Path(__file__).parents[3] / "tests/models/vgg19.py").read_text())
     sequence = tvm.transform.Sequential([tvm.relax.transform.Normalize(), tvm_pass("acme.GroupConvolutions")])
     grouped = [name for name in sequence(mod).get_global_vars() if name.name_hint.startswith("fused_conv2d")]
-    print(f"a Sequential of TVM with acme.GroupConvolutions formed {len(grouped)} functions")
+    print(f"a TVM Sequential with acme.GroupConvolutions formed {len(grouped)} functions")
     sys.exit(bool(different) or not grouped)
 
 

@@ -2,7 +2,7 @@
 
     PYTHONPATH=python/python python python/tests/oracle/schedules.py
 
-tests/oracle/schedules.py compares the effects of the primitives, with the same cases as python/tests/s_tir.
+tests/oracle/schedules.py compares the effects of the primitives, on the same cases as python/tests/s_tir.
 """
 
 import inspect
@@ -36,7 +36,7 @@ def main():
             wrong.append(f"{name}: {inspect.signature(function)}, and TVM {inspect.signature(other)}")
     missing = [name for name in vars(theirs.Schedule) if not name.startswith("_") and not hasattr(own.Schedule, name)]
     print(f"not in passhost: {', '.join(sorted(missing))}")
-    print("\n".join(wrong) or "all signatures are those of TVM")
+    print("\n".join(wrong) or "all signatures are the same as in TVM")
     sys.exit(bool(wrong))
 
 

@@ -53,8 +53,8 @@ def same(mod, ctx):
 def rows(models):
     """Yields the name, the setup and the measured code of each row."""
     yield "import", None, None
-    yield "module_pass that does nothing, 1 function", FUNCTIONS + NOOP + "mod = functions(1)\n", "same(mod)"
-    yield "module_pass that does nothing, 1,000 functions", FUNCTIONS + NOOP + "mod = functions(1000)\n", "same(mod)"
+    yield "module_pass without effect, 1 function", FUNCTIONS + NOOP + "mod = functions(1)\n", "same(mod)"
+    yield "module_pass without effect, 1,000 functions", FUNCTIONS + NOOP + "mod = functions(1000)\n", "same(mod)"
     visits = (
         CHAIN
         + """
@@ -113,7 +113,7 @@ def main():
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=Path, nargs="*", default=[HERE.parents[3] / "tests/models/vgg19.py"])
-    parser.add_argument("--only", default="", help="rows whose names contain this")
+    parser.add_argument("--only", default="", help="measure only rows whose names contain this")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     print("| what | TVM 0.27, ms | passhost, ms | times as fast |\n|---|---|---|---|")

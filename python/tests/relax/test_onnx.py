@@ -1,4 +1,4 @@
-"""Tests the reading of ONNX models, which are encoded field by field, so that `onnx` is not needed."""
+"""Tests the ONNX reader. The tests encode models field by field, so that they do not need `onnx`."""
 
 import struct
 
@@ -43,7 +43,7 @@ def model(version=17):
 
 
 class Proto:
-    """What this reader needs of a ModelProto."""
+    """The part of a ModelProto that the reader uses."""
 
     def SerializeToString(self):
         return model()

@@ -1,4 +1,4 @@
-"""Tests schedules: each primitive has the same effect as in the library, and refusals raise `ScheduleError`."""
+"""Tests schedules: each primitive has the same effect as in the runtime library, and refusals raise `ScheduleError`."""
 
 import re
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_a_primitive_does_what_the_library_does(function, trace, after):
     if after.startswith("error: "):
         with pytest.raises(ScheduleError) as refused:
             applied(sch, trace)
-        # The library puts the line of the trace before the reason.
+        # The library puts the line number in the trace before the reason.
         assert after.rstrip().endswith(str(refused.value))
     else:
         passhost.ir.assert_structural_equal(applied(sch, trace), module(after))
@@ -150,7 +150,7 @@ def test_a_trace_is_shown_and_done_again(two, capsys):
     capsys.readouterr()
     sch.show()
     assert capsys.readouterr().out == f"{sch.mod.script()}\n{sch.trace}\n"
-    # A trace that fails partway does not change the schedule: the loop of `again` is already split.
+    # A trace that fails partway does not change the schedule: the loop in `again` is already split.
     other = s_tir.Schedule(two["second"])
     with pytest.raises(PasshostError, match="first"):
         sch.trace.apply_to_schedule(other)

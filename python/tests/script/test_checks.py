@@ -1,4 +1,4 @@
-"""Tests ill-formed decorated modules, and handles that are buffers."""
+"""Tests ill-formed decorated modules, and handles that become buffers."""
 
 import pytest
 

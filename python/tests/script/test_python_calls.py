@@ -1,4 +1,4 @@
-"""Tests Python functions called in decorated functions, and names given to Python values there."""
+"""Tests calls of Python functions in decorated functions, and names of Python values there."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tests that operators as tensor expressions compute the same as NumPy."""
+"""Tests that operators as tensor expressions compute the same results as NumPy."""
 
 import numpy as np
 import pytest

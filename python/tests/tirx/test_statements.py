@@ -161,7 +161,7 @@ class Module:
     ],
 )
 def test_buffers_become_others_where_a_block_reads_them(before, after, expected):
-    """The functions would define the buffers, so both sides are bodies."""
+    """Compares bodies, because a function would define the buffers."""
     body, other = (passhost.script.from_source(text)["main"].body for text in (BLOCK, BLOCK.replace(before, after)))
     assert ir.structural_equal(body, other) is expected
     assert ir.structural_equal(other, body) is expected
