@@ -155,10 +155,10 @@ def test_a_dataflow_block_is_closed_by_an_exception_and_does_not_nest():
         except KeyError:
             pass
         y = bb.emit(relax.op.sin(x))
-        with bb.dataflow(), pytest.raises(RuntimeError, match="not nest"), bb.dataflow():
+        with bb.dataflow(), pytest.raises(RuntimeError, match="do not nest"), bb.dataflow():
             pass
         bb.emit_func_output(y)
-        with pytest.raises(RuntimeError, match="output already"):
+        with pytest.raises(RuntimeError, match="already has its output"):
             bb.emit(relax.op.exp(x))
     assert [type(block).__name__ for block in bb.get()["main"].body.blocks] == ["DataflowBlock", "BindingBlock"]
 
