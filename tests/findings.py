@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the inputs in a folder of findings, and reports which give the right answer.
+"""Runs the inputs in a folder of findings, and reports the wrong answers.
 
     python3 tests/findings.py FOLDER [--passhost PATH] [--manifest FILE] [--tvm PYTHON] [--only NAME...] [--all]
 
 A finding is a small module in its own file. The first lines of the file contain the command, after `# passhost`; the
-table below has the right answer for each name. Exit code 1 if an answer is wrong. Arrays are read and written
-without NumPy. With `--tvm`, a Python interpreter with TVM parses passhost's output where that is expected. The
-passes and operators in Rust files become a plugin in `target/findings/`.
+table below contains the right answer for each name. The exit code is 1 if an answer is wrong. Arrays are read and
+written without NumPy. `--tvm` names a Python interpreter with TVM, which then parses passhost's output where TVM is
+expected to parse it. Passes and operators in Rust files are built into a plugin in `target/findings/`.
 """
 
 import argparse
@@ -76,7 +76,7 @@ class Finding:
 
     def passhost(self, *args, limit=60, memory=None):
         """Runs a command; returns the exit code, its output, and its messages."""
-        # `new` makes a manifest instead of reading one.
+        # `new` creates a manifest instead of reading a manifest.
         manifest = [] if args[0] == "new" else ["--manifest", str(self.manifest)]
         command = [str(self.options.passhost), *map(str, args), *manifest]
         if memory:
@@ -116,7 +116,7 @@ class Finding:
         return arrays(self.folder / "values.npz")
 
     def same_values(self, other, *args):
-        """Checks that another module computes the same values as that of the file, within the tolerance of the
+        """Checks that a module computes the same values as the module in the file, within the tolerance of the
         command's passes."""
         before, after = self.values(self.name), self.values(other, *args)
         rtol, atol = self.tolerance()
@@ -124,7 +124,7 @@ class Finding:
             raise Wrong(f"{after} instead of {before}")
 
     def tolerance(self):
-        """Returns the largest tolerance of the command's passes, relative and absolute."""
+        """Returns the largest relative and absolute tolerance of the command's passes."""
         words, largest = self.own(), (0.0, 0.0)
         if "--passes" not in words:
             return largest
@@ -145,7 +145,7 @@ class Finding:
         modules = "".join(f"pub mod {part};\n" for part in parts)
         passes = ", ".join(f"{part}::{name}" for part, name in parts.items())
         (crate / "src" / "lib.rs").write_text(
-            f"//! What findings need.\n{modules}plugin_api::export_plugin! {{\n"
+            f"//! Passes and operators for findings.\n{modules}plugin_api::export_plugin! {{\n"
             f"    operators: [swish_glu::SWISH_GLU],\n    passes: [{passes}],\n}}\n"
         )
         self.manifest = crate / "passes.toml"
@@ -159,11 +159,11 @@ class Finding:
         command = [self.options.tvm, "-c", program, file]
         ran = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, check=False, timeout=120)
         if ran.returncode != 0:
-            raise Wrong("TVM does not read it: " + (ran.stderr.strip().splitlines() or ["?"])[-1][:120])
+            raise Wrong("TVM does not parse it: " + (ran.stderr.strip().splitlines() or ["?"])[-1][:120])
 
 
 def first_error(said):
-    """Returns the first error of a text, shortened."""
+    """Returns the first error message in a text, shortened."""
     lines = [line for line in said.splitlines() if line.startswith(("error", "passhost"))] or said.splitlines() or ["?"]
     return lines[0][:150]
 
@@ -186,7 +186,7 @@ def says(*texts, lacks=()):
         for text in texts:
             expect(re.search(text, out), f"the result lacks {text}")
         for text in lacks:
-            expect(not re.search(text, out), f"the result has {text}")
+            expect(not re.search(text, out), f"the result contains {text}")
 
     return check
 
@@ -269,7 +269,7 @@ def E6(it):
     code, out, said = it.passhost(*it.own())
     if code == 0:
         expect("-3" not in out and "(5, 0)" in out, "a negative extent")
-        expect(all(shape == (5, 0) for shape, _ in it.values(it.name).values()), "another shape than (5, 0)")
+        expect(all(shape == (5, 0) for shape, _ in it.values(it.name).values()), "a shape other than (5, 0)")
     else:
         expect(code == 1 and "strided_slice" in said, first_error(said))
 
@@ -298,7 +298,7 @@ def M4(it):
 
 
 def after_passes(*passes):
-    """Checks that the module written by the command has the values of the original one."""
+    """Checks that the module written by the command computes the same values as the original module."""
 
     def check(it):
         it.fine("run", it.name, *passes, "-o", "out.py")
@@ -321,7 +321,7 @@ def half_exp_inf(it):
 def operator_spelling(it):
     it.with_plugin()
     out = it.fine("run", it.name, "--passes", "relax.Normalize")
-    expect('R.Tensor((n, 4), dtype="float32") = R.acme.swish_glu(x, y, beta=2.0)' in out, "another call is printed")
+    expect('R.Tensor((n, 4), dtype="float32") = R.acme.swish_glu(x, y, beta=2.0)' in out, "a different call is printed")
     (it.folder / "again.py").write_text(out)
     out = it.fine("run", "again.py", "--passes", "relax.LegalizeOps")
     expect('out_ty=R.Tensor((n, 4), dtype="float32")' in out, "the call is not legalized with its type")
@@ -404,7 +404,7 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--passhost", type=Path, default=ROOT / "target" / "debug" / "passhost")
     parser.add_argument("--manifest", type=Path, default=ROOT / "passes.toml")
-    parser.add_argument("--tvm", help="a Python that has TVM 0.27")
+    parser.add_argument("--tvm", help="a Python interpreter with TVM 0.27")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--all", action="store_true", help="also show correct answers")
     options = parser.parse_args()

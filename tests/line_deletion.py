@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Deletes each line of passes, and checks that the compiler or a golden of the plugin detects it.
+"""Deletes each line of passes, and checks that the compiler or one of the plugin's goldens detects the deletion.
 
     python3 tests/line_deletion.py plugins/relax-passes/src/functions plugins/tir-passes/src/loops/simplify.rs
 
-A line that begins a statement, an arm or a branch is deleted with all of it. One build covers all lines: each
-function becomes a `match` with one arm per deletion, and an environment variable selects the arm. Deletions that do
-not compile are detected by the compiler. For each other deletion the goldens run in a separate process, which may
-crash or hang. Declarations, tables, and functions that are `const` or return `impl Trait` are skipped, because they
-cannot have such arms.
+A line that begins a statement, an arm or a branch is deleted with the whole construct. One build covers all lines:
+each function becomes a `match` with one arm per deletion, and an environment variable selects the arm. Deletions that
+do not compile count as detected by the compiler. For every other deletion, the goldens run in a separate process,
+which may crash or hang. Declarations, tables, and functions that are `const` or return `impl Trait` are skipped,
+because they cannot contain such arms.
 
 It works in a clone of the last commit, in `target/line-deletion`. It prints each undetected deletion, and a table.
 The exit code is 1 if there are undetected deletions.
@@ -28,8 +28,8 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-LIMITS = {resource.RLIMIT_AS: 8 << 30, resource.RLIMIT_CPU: 10}  # loops may become endless
-# Selects the active deletion; records which functions are reached, if a file for that is given.
+LIMITS = {resource.RLIMIT_AS: 8 << 30, resource.RLIMIT_CPU: 10}  # loops may become infinite
+# Selects the active deletion; records the functions that are reached if `REACHED` names a file.
 SELECT = """
 pub(crate) fn deletion(function: usize) -> usize {
     use std::{collections::BTreeSet, env, fs::File, io::Write, sync::{LazyLock, Mutex}};
@@ -52,7 +52,7 @@ class Deletion:
 
 
 def functions_of(text):
-    """Yields the outermost functions: the lines after their headers, and those of their closing brackets."""
+    """Yields the outermost functions: the line after the header, and the line of the closing bracket."""
     at = 0
     while at < len(text) and text[at] != "#[cfg(test)]":
         if text[at].startswith("declare_"):
@@ -80,8 +80,8 @@ def depths(line):
 
 
 def last_line(code, first, end):
-    """Returns the last line of the construct that begins on a line, from its brackets and continuation lines; None if
-    there is none."""
+    """Returns the last line of the construct that begins on a line, determined from brackets and continuation lines;
+    None if there is none."""
     depth, least = depths(code[first])
     at = first
     while least < 0 and at + 1 < end:  # `} else {`
@@ -110,7 +110,7 @@ def deletions_of(path, text):
 
 
 def with_arms(text, deletions):
-    """Returns the lines of a file with deletions as arms, and before them the deletion to which each line belongs."""
+    """Returns the deletion to which each line of a file belongs, and the lines of the file with deletions as arms."""
     out, at = [], 0
     for function, arms in itertools.groupby(deletions, key=lambda one: one.function):
         (body, end), arms = function, list(arms)
@@ -200,7 +200,7 @@ class Plugin:
                 if some and one.noticed == "nothing" and (found := self.failing(test, some, DELETION=str(one.number))):
                     one.noticed, last[one.group] = "golden", found[0]
             if one.noticed == "nothing":
-                print(f"{one.path.relative_to(self.checkout)}:{one.first + 1}: nothing noticed: {one.shown}", flush=True)
+                print(f"{one.path.relative_to(self.checkout)}:{one.first + 1}: not detected: {one.shown}", flush=True)
             if (n := next(done)) % 50 == 0:
                 left = (time.time() - begin) * (len(arms) / n - 1) / 60
                 print(f"{self.folder.name}: {n} of {len(arms)}, about {left:.0f} min left", flush=True)
@@ -225,7 +225,7 @@ def blamed(error, owners, checkout):
 
 def table(deletions, checkout):
     counts = collections.Counter((name, one.noticed) for one in deletions for name in (one.path.relative_to(checkout), "all"))
-    print(f"{'file':<80}    lines compiler   golden  nothing")
+    print(f"{'file':<80}    lines compiler   golden   missed")
     for name in [*sorted({name for name, _ in counts} - {"all"}), "all"]:
         row = [counts[name, who] for who in ("compiler", "golden", "nothing")]
         print(f"{name!s:<80}" + "".join(f"{number:>9}" for number in [sum(row), *row]))
@@ -234,7 +234,7 @@ def table(deletions, checkout):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="+", help="files and folders, from the root of the repository")
-    parser.add_argument("--sample", type=int, default=1, metavar="N", help="test only every N-th line")
+    parser.add_argument("--sample", type=int, default=1, metavar="N", help="delete only every N-th line")
     args, git, folders, judged = parser.parse_args(), ["git", "-C", str(ROOT)], {}, []
     checkout = ROOT / "target/line-deletion/checkout"
     commit = subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()

@@ -1,5 +1,5 @@
-"""Compares TVM's `sym.Analyzer` with passhost's on the same questions, and counts where each has more precise answers.
-"""
+"""Compares TVM's `sym.Analyzer` with passhost's analyzer on the same queries, and counts the more precise answers of
+each."""
 
 import argparse
 import collections
@@ -46,7 +46,7 @@ NAMES = {node: name for name, node in NODES.items()}
 
 
 def integer(rng, depth):
-    """Returns a random expression that resembles indices."""
+    """Returns a random expression that resembles an index."""
     if depth == 0 or rng.random() < 0.1:
         return f"x{rng.randrange(3)}" if rng.random() < 0.75 else rng.choice([1, 2, 3, 4, 5, 8, 16, -1, -3])
     op = rng.choice(["+", "+", "+", "-", "-", "*", "*", "//", "//", "%", "%", "min", "max", "truncdiv", "truncmod"])
@@ -57,7 +57,7 @@ def integer(rng, depth):
 
 
 def index(rng):
-    """Returns an index that results from flattening and splitting loops."""
+    """Returns an index as flattening and splitting of loops create it."""
     inner = rng.choice([2, 4, 8])
     flat = ["+", ["*", "x0", inner], rng.choice(["x1", ["%", "x1", inner]])]
     if rng.random() < 0.5:
@@ -142,20 +142,20 @@ def unsound(asked, answer):
         except ZeroDivisionError:
             continue
         if evaluate(answer["simple"], point) != expected:
-            return f"{answer['simple']} is another value at {point}"
+            return f"{answer['simple']} has a different value at {point}"
         if answer["proven"] and not expected:
             return f"proven, but false at {point}"
         if "bounds" in answer and not answer["bounds"][0] <= expected <= answer["bounds"][1]:
-            return f"{answer['bounds']} does not hold {expected} at {point}"
+            return f"{answer['bounds']} does not contain {expected} at {point}"
         if "modular" in answer:
             coeff, base = answer["modular"]
             if (expected - base) % coeff if coeff else expected != base:
-                return f"{answer['modular']} does not hold {expected} at {point}"
+                return f"{answer['modular']} does not contain {expected} at {point}"
     return None
 
 
 def compare(count, what, theirs, ours, asked, shown):
-    """Counts which side is more precise: `theirs` and `ours` are numbers, and less is better."""
+    """Counts the side that is more precise: `theirs` and `ours` are numbers, and lower is better."""
     kind = "equal" if theirs == ours else "passhost" if ours < theirs else "TVM"
     count[what, kind] += 1
     if kind == "TVM" and what in shown:

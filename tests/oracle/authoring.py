@@ -1,6 +1,6 @@
-"""Checks with TVM the output of passes that use `plugin_api::tir` (`script/tests/authoring`): each module must be
-well-formed, and TVM must print it unchanged. If TVM has a schedule for the same change, it must produce the same
-module. The exit code is 1 otherwise.
+"""Checks the output of passes that use `plugin_api::tir` (`script/tests/authoring`) with TVM: each module must be
+well-formed, and TVM must print it unchanged. If TVM has a schedule for the same change, the schedule must produce the
+same module. The exit code is 1 if a check fails.
 """
 
 import pathlib
@@ -37,13 +37,13 @@ def main():
     for path in sorted(FOLDER.glob("*.py")):
         before, _, after = path.read_text().rpartition("# after\n")
         module = read(after)
-        faults = [] if module.script() == after.rstrip("\n") else ["TVM prints another text"]
+        faults = [] if module.script() == after.rstrip("\n") else ["TVM prints it differently"]
         if path.stem in SCHEDULES:
             schedule = Schedule(read(before))
             schedule.work_on("f")
             SCHEDULES[path.stem](schedule)
             if not tvm_ffi.structural_equal(schedule.mod, module):
-                faults.append(f"TVM's schedule makes another module:\n{schedule.mod.script()}")
+                faults.append(f"TVM's schedule produces a different module:\n{schedule.mod.script()}")
         wrong += bool(faults)
         print(path.stem, *(faults or ["as in TVM"]), sep=": ", flush=True)
     return 1 if wrong else 0

@@ -1,9 +1,9 @@
 """Writes TVM's result for each way to declare a buffer: `script/tests/buffers.txt`, which `script/tests/buffers.rs`
 reads.
 
-Each line is a statement in a function with or without `s_tir`, and after an arrow the type of the declared buffer
-`C`: its shape, strides and offset with their data types, its factor, alignment and scope, and whether it has a
-layout. `refused` means that TVM rejects it.
+Each line contains a statement in a function with or without `s_tir`, and after an arrow the type of the declared
+buffer `C`: its shape, strides and offset with their data types, offset factor, alignment, scope, and the presence of a
+layout. `refused` means that TVM rejects the statement.
 """
 
 import pathlib
@@ -20,7 +20,7 @@ PARAMETERS = (
     'H: T.Buffer((16, 4), "float32", strides=(8, 1))'
 )
 SHAPES = ["(16, 4)", "(16, T.int64(4))", "(T.int64(16), 4)", "(n + 1, 4)", "(m, 4)", "()"]
-# Any combination of these after a shape and a data type.
+# Arguments after the shape and the data type.
 OPTIONS = [
     "",
     ", offset_factor=4",
@@ -45,7 +45,7 @@ OPTIONS = [
     ', scope="shared"',
     ", layout=None",
 ]
-# Each way to declare a buffer, with True if only blocks have it.
+# Each way to declare a buffer, with True if it is valid only in blocks.
 WAYS = [
     ("T.match_buffer(h, {}{})", False),
     ("T.match_buffer(A[0:16, 0:4], {}{})", True),
@@ -83,7 +83,7 @@ def text_of(statement, block, s_tir):
 
 
 def parts(node, seen, found):
-    """Adds all variables of a buffer type below a node."""
+    """Adds all variables with a buffer type below a node."""
     if isinstance(node, (list, tuple, tvm_ffi.Array)):
         for item in node:
             parts(item, seen, found)

@@ -1,4 +1,4 @@
-"""Runs the same scenarios with TVM and with `passhost run --tvm-compat`, and compares the order of all calls."""
+"""Runs the same scenarios with TVM and with `passhost run --tvm-compat`, and compares the sequences of calls."""
 
 import argparse
 import os
@@ -130,7 +130,7 @@ def on_tvm(case):
     try:
         with context:
             called(Small)
-    except Exception:  # TVM raises errors of several kinds
+    except Exception:  # TVM raises errors of several classes
         LOG.append("an error")
     return list(LOG)
 

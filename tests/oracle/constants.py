@@ -1,6 +1,7 @@
 """Writes the constants that TVM parses: `script/tests/constants.txt`, which `script/tests/constants.rs` reads.
 
-Each line is an expression, and after an arrow the data type, shape and data of the constant, or that TVM refuses it.
+Each line contains an expression, and after an arrow the data type, shape and data of the constant, or `refused` if TVM
+rejects the expression.
 """
 
 import itertools
@@ -26,7 +27,7 @@ LISTS = [
 
 
 def read(expression):
-    """Returns data type, shape and data of the constant that TVM parses; None if it refuses the expression."""
+    """Returns the data type, shape and data of the constant that TVM parses; None if TVM rejects the expression."""
     text = (
         "# from tvm.script import ir as I\n# from tvm.script import relax as R\n@I.ir_module\nclass Module:\n"
         f"    @R.function\n    def main():\n        y = {expression}\n        return y\n"

@@ -3,8 +3,8 @@
     PYTHONPATH=python/python ../oracle-venv/bin/python tests/oracle/conv_conv.py [--rounds N]
 
 Needs TVM, `onnx`, `onnxruntime`, and the Python package, which `python build_backend.py --release` in `python/`
-builds. The modules come from running the examples of the document. The table has the median of the medians of all
-turns, with two threads each (`turns.py`). Results must be close to those of onnxruntime.
+builds. The modules come from running the examples in the document. The table contains the median of the medians of
+all turns, with two threads each (`turns.py`). Results must be close to onnxruntime's results.
 """
 
 import argparse
@@ -21,19 +21,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def document():
-    """Returns the values of the document's names after its examples ran."""
+    """Returns the values of names in the document after running its examples."""
     names = {}
     examples = doctest.DocTestParser().get_examples((ROOT / "docs/tutorial-conv-conv.md").read_text())
     with contextlib.redirect_stdout(io.StringIO()):
         for example in examples:
-            # Examples that raise show refused code, and the last ones measure times.
+            # Examples that raise show rejected code, and the last examples measure times.
             if example.exc_msg is None and "times" not in example.source:
                 exec(example.source, names)
     return names
 
 
 def in_passhost(name):
-    """Measures a schedule of the document."""
+    """Measures a schedule from the document."""
     import passhost
 
     names = document()
@@ -42,7 +42,7 @@ def in_passhost(name):
 
 
 def in_onnxruntime(_):
-    """Measures the same as an ONNX model."""
+    """Measures the same computation as an ONNX model."""
     import onnxruntime
     from onnx import TensorProto, checker, helper
 

@@ -1,10 +1,10 @@
-"""Checks that TVM parses the same module from a text that it printed, and from passhost's output for that text.
+"""Checks that TVM parses the same module from its own output and from passhost's output for the same module.
 
     ../oracle-venv/bin/python tests/oracle/corpus.py FILE.jsonl [--unreadable FILE.json] [--binary FILE] [--jobs N]
 
-FILE.jsonl has one JSON object per line with `id` and `text`. Texts that TVM itself does not parse are skipped: they
-are listed in `--unreadable`, a JSON file with `groups` that have `ids`, or detected. The exit code is 1 if any
-differs; the last line is `total: N of M`.
+FILE.jsonl contains one JSON object per line with `id` and `text`. Texts that TVM itself does not parse are skipped;
+they are detected, or listed in `--unreadable`, a JSON file with `groups` that contain `ids`. The exit code is 1 if a
+module differs; the last line is `total: N of M`.
 """
 
 import argparse
@@ -22,7 +22,7 @@ BINARY = ROOT / "target/release/conformance"
 
 
 def printed_by_passhost(binary, cases):
-    """Returns passhost's output for each case: `(text, error)`, one of which is None."""
+    """Returns passhost's output for each case: `(text, error)`, where one is None."""
     with tempfile.TemporaryDirectory() as folder:
         given, out = pathlib.Path(folder) / "given.jsonl", pathlib.Path(folder) / "printed.jsonl"
         given.write_text("".join(json.dumps(case) + "\n" for case in cases))
@@ -32,7 +32,7 @@ def printed_by_passhost(binary, cases):
 
 
 def read(text):
-    """Parses a module with TVM's check of well-formedness, or without it if the check fails."""
+    """Parses a module with TVM's well-formedness check, or without the check if it fails."""
     import tvm
 
     try:
@@ -60,7 +60,7 @@ def compare(case):
     except Exception as error:
         return "unreadable", first_line(error)
     if printed is None:
-        return "differs", f"passhost does not read it: {why}"
+        return "differs", f"passhost does not parse it: {why}"
     try:
         ours = read(printed)
     except Exception as error:
@@ -94,7 +94,7 @@ def report(ids, outcomes):
             print(f"{name}: {kind}: {reason}")
     for name, (kind, reason) in zip(ids, outcomes):
         if kind == "unreadable":
-            print(f"{name}: left out, TVM does not read it itself: {reason}")
+            print(f"{name}: skipped, because TVM does not parse it: {reason}")
     tried = len(outcomes) - counts["unreadable"]
     print(", ".join(f"{kind} {n}" for kind, n in sorted(counts.items())))
     print(f"total: {counts['equal']} of {tried}")
@@ -107,7 +107,7 @@ def main():
     parser.add_argument("--unreadable", type=pathlib.Path)
     parser.add_argument("--binary", default=BINARY, type=pathlib.Path)
     parser.add_argument("--jobs", default=2, type=int)
-    parser.add_argument("--only", help="only ids that contain this")
+    parser.add_argument("--only", help="compare only ids that contain this")
     args = parser.parse_args()
     skipped = set()
     if args.unreadable:

@@ -1,13 +1,13 @@
-"""Runs TVM's passes over modules recorded for other purposes, and writes these runs in the format of recorded pass
-runs.
+"""Runs TVM's passes over modules that were recorded for other purposes, and writes the runs in the format of recorded
+pass runs.
 
     ../oracle-venv/bin/python tests/oracle/cross.py FILE.jsonl… [--count N] [--seed N] [--passes NAME…] [--lowering] > NEW.jsonl
     cargo run --release -p passhost-tests --bin conformance -- passes NEW.jsonl
 
-Each file has one JSON object per line with `text`, or with `before`. TIR passes also run on the results of the
-preceding passes in a pipeline. One in seven runs that change nothing is written; runs in which TVM raises an error
-are skipped. With `--lowering`, modules of any size go through the lowering passes, each on the result of the
-previous ones, and every run is written. `llm_kernels.py` writes kernels of language models for that.
+Each file contains one JSON object per line with `text`, or with `before`. TIR passes also run on the results of the
+preceding passes in a pipeline. Of the runs that change nothing, one in seven is written; runs in which TVM raises an
+error are skipped. With `--lowering`, modules of any size go through the lowering passes in sequence, and every run is
+written. `llm_kernels.py` writes kernels of language models for that.
 """
 
 import argparse
@@ -32,7 +32,7 @@ LOWERED = """s_tir.HoistIfThenElse s_tir.LoopPartition s_tir.StmtSimplify tirx.C
 LOWERING = [*LOWER[:5], "s_tir.StmtSimplify", LOWER[5], *"""tirx.FlattenBuffer s_tir.LoopPartition tirx.VectorizeLoop tirx.NarrowDataType
     tirx.StorageRewrite s_tir.HoistIfThenElse tirx.UnrollLoop tirx.StmtSimplify tirx.RemoveNoOp tirx.CommonSubexprElim
     tirx.ConvertSSA""".split()]  # fmt: skip
-# Names of passes that differ from those of their factories, and arguments without a default.
+# Passes whose names differ from the names of their factories, and arguments without a default.
 FACTORIES = {"DecomposeOps": "DecomposeOpsForInference"}
 KEYWORDS = {"TopologicalSort": {"order": "depth-first", "direction": "from-inputs"}}
 ARGUMENTS = {"tirx.NarrowDataType": [32]}
@@ -50,7 +50,7 @@ def after(name, module):
 
 
 def starts(name, module):
-    """Yields the module, and the result of the passes before this one in a pipeline."""
+    """Yields the module, and the result of the preceding passes in a pipeline."""
     yield module
     before = LOWER[: LOWER.index(name)] if name in LOWER else LOWER if name in LOWERED else []
     try:
@@ -63,7 +63,7 @@ def starts(name, module):
 
 
 def lowered(case):
-    """Returns the runs of the lowering passes in order; passes that TVM refuses are skipped."""
+    """Returns the runs of the lowering passes in order; passes in which TVM fails are skipped."""
     import tvm
 
     out, module = [], tvm.script.from_source(case[0])
@@ -78,7 +78,7 @@ def lowered(case):
 
 
 def runs(case):
-    """Returns name, text before and text after for each run on a module; nothing if TVM does not parse it."""
+    """Returns the name, the text before and the text after each run on a module; nothing if TVM does not parse it."""
     import tvm
 
     text, wanted = case
@@ -103,7 +103,7 @@ def main():
     parser.add_argument("--count", default=500, type=int)
     parser.add_argument("--seed", default=1, type=int)
     parser.add_argument("--passes", nargs="*", default=[])
-    parser.add_argument("--lowering", action="store_true", help="all lowering passes, on modules of any size")
+    parser.add_argument("--lowering", action="store_true", help="run all lowering passes, on modules of any size")
     parser.add_argument("--jobs", default=1, type=int)
     args = parser.parse_args()
     choose, texts = random.Random(args.seed), set()

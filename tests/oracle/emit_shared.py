@@ -1,8 +1,8 @@
-"""Loads the library of `passhost emit --kind shared` with TVM-FFI, and compares its results with `passhost exec`.
+"""Loads the output of `passhost emit --kind shared` with TVM-FFI, and compares its results with `passhost exec`.
 
     python tests/oracle/emit_shared.py [--binary FILE]
 
-The functions are called with tensors of TVM-FFI and of TVM and with NumPy arrays. All bits must be equal. Then each
+The functions are called with TVM-FFI tensors, TVM tensors and NumPy arrays. All bits must be equal. Then each
 incorrect call must raise a Python error with the reason.
 """
 
@@ -127,7 +127,7 @@ def main():
     refused(halves, [half, half], ValueError, "shares memory")
     refused(halves, [half, half[:5].copy()], ValueError, "shape [n, 3], but extent 0")
     refused(gather, [x5, np.array([0, 1, 2, 5], "int32"), out4], RuntimeError, "an index is outside of `A`")
-    print("all is well")
+    print("all checks passed")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
     python tests/oracle/exec.py MODELS [--only squeezenet] [--states plain,legalized,default,compile] [--passhost FILE] [--manifest FILE]
 
-MODELS is a folder with modules as TVMScript. Weights and inputs are random with a fixed seed, scaled so that values
+MODELS is a folder with TVMScript modules. Weights and inputs are random with a fixed seed, scaled so that values
 neither vanish nor explode; variances of batch normalizations are positive. A result fails if max |a - b| / max |b|
-is above 1e-4, or if it has NaN, Inf, or a single repeated value.
+is above 1e-4, or if it contains NaN, Inf, or only a single repeated value.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def flat(value):
 
 
 def of_tvm(module, values):
-    """Returns TVM's results, and its seconds to compile and to run."""
+    """Returns TVM's results, and the seconds that it takes to compile and to run."""
     module = relax.transform.DecomposeOpsForInference()(module)
     begin = time.time()
     machine = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
@@ -81,7 +81,7 @@ def of_tvm(module, values):
 
 
 def of_passhost(args, model, inputs, folder, state):
-    """Returns passhost's results, its messages, and its seconds."""
+    """Returns passhost's results, its messages, and the seconds that it takes."""
     output = folder / f"{model.stem}.{state}.npz"
     command = [args.passhost, "exec", str(model), "--manifest", args.manifest, "--inputs", str(inputs)]
     begin = time.time()
@@ -103,7 +103,7 @@ def difference(found, expected):
         a, b = a.astype("float64"), b.astype("float64")
         for who, array in (("passhost", a), ("TVM", b)):
             if not np.isfinite(array).all():
-                raise RuntimeError(f"a result of {who} has NaN or Inf")
+                raise RuntimeError(f"a result of {who} contains NaN or Inf")
             if array.size > 1 and np.all(array == array.flat[0]):
                 raise RuntimeError(f"a result of {who} is a single repeated value, {array.flat[0]}")
         worst = max(worst, float(np.max(np.abs(a - b)) / np.max(np.abs(b))))
@@ -118,7 +118,7 @@ def main():
     parser.add_argument("--passhost", default=str(ROOT / "target/release/passhost"))
     parser.add_argument("--manifest", default=str(ROOT / "passes.toml"))
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep", type=pathlib.Path, help="folder for inputs and results; earlier results of TVM in it are reused")
+    parser.add_argument("--keep", type=pathlib.Path, help="folder for inputs and results; TVM's earlier results in it are reused")
     args = parser.parse_args()
     only = {name for name in args.only.split(",") if name}
     # `resnet50.fused.py` is a later state of `resnet50.py`.
@@ -136,7 +136,7 @@ def main():
         if args.keep and kept.exists():
             with np.load(kept) as found:
                 expected = [found[name] for name in found.files]
-            print(f"{model.stem}: TVM's results are those of an earlier run", flush=True)
+            print(f"{model.stem}: TVM's results come from an earlier run", flush=True)
         else:
             expected, built, ran = of_tvm(module, values.values())
             np.savez(kept, *expected)
@@ -159,7 +159,7 @@ def main():
                 f"{said['work']:.2e} units of work, {memory:.0f} MiB",
                 flush=True,
             )
-    print(f"{cases - failed} of {cases} equal TVM's within {BOUND}, {total:.0f} s altogether")
+    print(f"{cases - failed} of {cases} equal TVM's within {BOUND}, {total:.0f} s in total")
     return 1 if failed or not cases else 0
 
 

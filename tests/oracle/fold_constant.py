@@ -1,8 +1,9 @@
-"""Compares the goldens of relax.FoldConstant with TVM: TVM parses the module before and after, and its own pass must
-return the same result.
+"""Compares the goldens of relax.FoldConstant with TVM: TVM parses the modules before and after the pass, and TVM's pass
+must return the same result.
 
-Cases with options, and those whose title describes TVM's different result, are counted separately: there the results
-must differ, or TVM must fail, so that no title is out of date. The exit code is 1 if a case contradicts its title.
+Cases with options, and cases whose title describes TVM's different result, are counted separately. In the latter, the
+results must differ or TVM must fail, so that no title is out of date. The exit code is 1 if a case contradicts its
+title.
 """
 
 import pathlib
@@ -20,7 +21,7 @@ HEAD = "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n# 
 
 
 def cases():
-    """Yields title, pipeline, module before and after."""
+    """Yields the title, the pipeline, and the modules before and after it."""
     for case in ("\n" + GOLDENS.read_text()).split("\n== ")[1:]:
         head, rest = case.split("\n-- before\n", 1)
         title, *settings = head.split("\n")
@@ -31,7 +32,7 @@ def cases():
 
 
 def equal(case):
-    """Returns true if TVM's pass returns the module after."""
+    """Returns true if TVM's pass returns the module in the golden."""
     _, _, before, after = case
     before, after = (tvm.script.from_source(HEAD + text) for text in (before, after))
     return tvm_ffi.structural_equal(relax.transform.FoldConstant()(before), after, map_free_vars=True)
@@ -49,7 +50,7 @@ def main():
         if (result is True) != expected:
             wrong.append((title, result))
     for title, result in wrong:
-        print(f"{title}: {'equal, against its title' if result is True else f'not equal ({result})'}")
+        print(f"{title}: {'equal, which contradicts its title' if result is True else f'not equal ({result})'}")
     print(f"{as_tvm} of {len(asked)} cases without options equal TVM's results; {len(wrong)} contradict their title")
     return 1 if wrong else 0
 

@@ -1,7 +1,8 @@
 """Writes the constants that TVM folds while parsing: `script/tests/folding.txt`, which `script/tests/folding.rs` reads.
 
-Each line is an expression, and after an arrow TVM's output for it, or that TVM refuses it. The expressions are those
-of `promotion.py` in which constants meet: plain numbers, numbers with a type, and variables next to 0 and 1.
+Each line contains an expression, and after an arrow TVM's output for it, or `refused` if TVM rejects it. The
+expressions are the foldable ones from `promotion.py`: plain numbers, numbers with a type, and variables next to 0 and
+1.
 """
 
 import itertools
@@ -26,7 +27,7 @@ def cases():
         yield from (form.format(value) for value in TEXT + TYPED)
     for form in OPERATIONS:
         for a, b in itertools.product(TEXT + TYPED, repeat=2):
-            # TVM refuses to shift by a negative number or by more than the width. passhost keeps such an expression.
+            # TVM rejects shifts by a negative number or by more than the width. passhost keeps such an expression.
             if not ("shift" in form.lower() and b in WIDE):
                 yield form.format(a, b)
         for a, b in itertools.product(VARIABLES, NEUTRAL):
@@ -38,4 +39,4 @@ def cases():
 if __name__ == "__main__":
     lines = [f"{case} => {read(case) or 'refused'}" for case in cases()]
     (ROOT / "script/tests/folding.txt").write_text("\n".join(lines) + "\n")
-    print(f"{len(lines)} expressions; TVM refuses {sum(line.endswith('=> refused') for line in lines)} of them")
+    print(f"{len(lines)} expressions; TVM rejects {sum(line.endswith('=> refused') for line in lines)} of them")

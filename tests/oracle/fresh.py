@@ -1,13 +1,13 @@
-"""Compares TVM and passhost on fresh modules from TVM for which passhost was not tuned.
+"""Compares TVM and passhost on fresh modules from TVM that were not used to develop passhost.
 
     ../oracle-venv/bin/python tests/oracle/fresh.py make FOLDER [--seed N] [--networks N] [--onnx N]
     ../oracle-venv/bin/python tests/oracle/fresh.py compare FOLDER
 
-`make` builds networks (`fresh_models.py`) and imports node models of the `onnx` wheel, runs TVM's pipelines on them
-up to lowered TIR, and writes the text after each pass to FOLDER/modules.jsonl, as `conformance` reads it, each text
-once. `compare` parses each text, and passhost's output for it, with TVM, and runs the standard passes of both.
-Outcomes are kept in FOLDER/outcomes.jsonl, so that a second run tries only texts for which passhost's output
-changed. Both commands continue where they were stopped. The exit code is 1 if anything differs.
+`make` builds networks (`fresh_models.py`), imports node models from the `onnx` wheel, and runs TVM's pipelines on them
+up to lowered TIR. It writes the distinct texts after each pass to FOLDER/modules.jsonl, in the format of `conformance`.
+`compare` parses each text, and passhost's output for it, with TVM, and runs the standard passes of both. Outcomes are
+kept in FOLDER/outcomes.jsonl, so that a second run tries only texts for which passhost's output changed. Both commands
+continue where they were stopped. The exit code is 1 if anything differs.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import workers
 from corpus import BINARY, compare, first_line, printed_by_passhost, read
 
 TARGETS = ["llvm", "cuda", "metal", "opencl"]
-# The compared passes, by their names in passhost and in TVM.
+# The compared passes, with their names in passhost and in TVM.
 PASSES = [
     "Normalize",
     "CanonicalizeBindings",
@@ -33,7 +33,7 @@ PASSES = [
     "ConvertToDataflow",
     "ToNonDataflow",
 ]
-# Relax passes that no default pipeline has. Some of these are tried on each module.
+# Relax passes that are not in a default pipeline. Some of them run on each module.
 EXTRA = [
     "AllocateWorkspace",
     "AttachAttrLayoutFreeBuffers",
@@ -67,7 +67,7 @@ def digest(text):
 
 
 class Collector:
-    """Collects the text after each pass: always for Relax, and at random for the lowering of TIR."""
+    """Collects the text after each Relax pass, and after random passes that lower TIR."""
 
     def __init__(self, chooser, chance):
         self.chooser, self.chance, self.stages, self.seen = chooser, chance, [], set()
@@ -119,7 +119,7 @@ def lower(module, target, collector):
 
 
 def split(module):
-    """Splits a module into the host part and the parts of each device."""
+    """Splits a module into the host part and the device parts."""
     from tvm.tirx.build import split_host_device_mods
 
     on_host, devices = split_host_device_mods(module)
@@ -229,7 +229,7 @@ def after_pass(name, theirs, ours, reader):
 
 
 def compare_one(case):
-    """Returns the outcomes of a case: of printing, and of each pass."""
+    """Returns the outcomes of a case: for printing, and for each pass."""
     outcomes = {"print": compare((case["text"], (case["printed"].get("text"), case["printed"].get("error"))))}
     if outcomes["print"][0] == "unreadable" or not case["passes"]:
         return outcomes
@@ -291,9 +291,9 @@ def compare_all(args):
     return report(cases, outcomes)
 
 
-# Outcomes that count as the same; README.md explains each.
+# Outcomes that count as equal; README.md explains each.
 SAME = ["equal", "equal once read", "equal to TVM twice"]
-# Outcomes that do not concern passhost.
+# Outcomes that are not about passhost.
 LEFT_OUT = ["unreadable", "ill-formed in TVM"]
 
 
@@ -321,15 +321,15 @@ def main():
     parser.add_argument("what", choices=["make", "compare"])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--jobs", default=2, type=int, help="processes")
-    parser.add_argument("--seconds", default=600, type=int, help="time for one job or module")
+    parser.add_argument("--seconds", default=600, type=int, help="time limit for one job or module")
     parser.add_argument("--seed", default=0, type=int)
-    parser.add_argument("--networks", default=80, type=int, help="networks, in turn of each kind and target")
+    parser.add_argument("--networks", default=80, type=int, help="number of networks, alternating kinds and targets")
     parser.add_argument("--onnx", default=250, type=int, help="node models")
     parser.add_argument("--chance", default=0.12, type=float, help="probability of recording the text after a pass that lowers TIR")
-    parser.add_argument("--longest", default=200_000, type=int, help="skip longer texts")
+    parser.add_argument("--longest", default=200_000, type=int, help="skip texts with more characters")
     parser.add_argument("--binary", default=BINARY, type=pathlib.Path)
     parser.add_argument("--first", type=int, help="compare at most this many modules")
-    parser.add_argument("--only", help="compare only the module of this id, or those of this network or node model")
+    parser.add_argument("--only", help="compare only the module with this id, network or node model")
     args = parser.parse_args()
     sys.exit(0 if {"make": make, "compare": compare_all}[args.what](args) else 1)
 

@@ -1,4 +1,4 @@
-"""Networks for `fresh.py`, written with TVM's `relax.frontend.nn`, and the node models of the `onnx` wheel.
+"""Networks for `fresh.py`, written with TVM's `relax.frontend.nn`, and the node models from the `onnx` wheel.
 
 Each network is a function of a random generator and a target, and returns an IRModule.
 """
@@ -104,7 +104,7 @@ def paged_cache(random, target):
 
 
 class Attention(nn.Module):
-    """Attention written in single steps, with grouped heads, a mask, a window, or a bias."""
+    """Attention composed of basic operators, with grouped heads, a mask, a window, or a bias."""
 
     def __init__(self, heads, kv_heads, head_dim, kind):
         self.sizes, self.kind = (heads, kv_heads, head_dim), kind
@@ -146,7 +146,7 @@ def attention(random, target):
 
 
 class PlainCache(nn.Module):
-    """Attention over the cache of `nn.KVCache`, an effect that is threaded through the function."""
+    """Attention over an `nn.KVCache`, an effect that is threaded through the function."""
 
     def __init__(self, heads, head_dim):
         self.sizes = (heads, head_dim)
@@ -204,7 +204,7 @@ def quantized(random, target):
 
 
 class EightBit(nn.Module):
-    """A product of 8-bit integers with a scale for each row, as in dynamic quantization."""
+    """An 8-bit integer matrix product with a scale for each row, as in dynamic quantization."""
 
     def __init__(self, inputs, outputs, dtype):
         self.facts = (inputs, outputs, dtype)
@@ -225,7 +225,7 @@ def eight_bit(random, target):
 
 
 class Convolutions(nn.Module):
-    """Residual blocks of convolutions with group normalization, then a change of size."""
+    """Residual convolution blocks with group normalization, followed by resampling."""
 
     def __init__(self, channels, kernel, depth, kind):
         self.kind = kind
@@ -342,7 +342,7 @@ def loop(random, target):
 
 
 class Sampler(nn.Module):
-    """The last part of a language model: sorting, sums, top k, and random sampling."""
+    """The sampling stage of a language model: sorting, sums, top k, and random sampling."""
 
     def forward(self, logits: nn.Tensor, uniform: nn.Tensor):
         probabilities = op.softmax(logits, axis=-1)
@@ -417,7 +417,7 @@ NETWORKS = {
 
 
 def onnx_names():
-    """Returns the names of the node models of the `onnx` wheel."""
+    """Returns the names of the node models in the `onnx` wheel."""
     return sorted(onnx_models())
 
 
@@ -435,7 +435,7 @@ def onnx_models():
 
 
 def onnx_module(name):
-    """Returns a node model as TVM imports it."""
+    """Returns the module that TVM imports from a node model."""
     from tvm.relax.frontend.onnx import from_onnx
 
     return from_onnx(onnx_models()[name], keep_params_in_input=True)

@@ -1,7 +1,7 @@
-"""Compares the standard passes of passhost with TVM's on generated modules.
+"""Compares passhost's standard passes with TVM's passes on generated modules.
 
-Each seed gives one module that is well-formed for TVM. Each pass is run on it by TVM and by passhost, and the
-results must be structurally equal. The exit code is 1 if there are differences that README.md does not explain.
+Each seed generates one module that is well-formed for TVM. TVM and passhost run each pass on it, and the results must
+be structurally equal. The exit code is 1 if there are differences that README.md does not explain.
 """
 
 import argparse
@@ -25,16 +25,16 @@ FEATURES = {
     "dataflow": "dataflow blocks",
     "if": "If with blocks in its branches",
     "function": "nested functions",
-    "capture": "nested functions that use variables from outside",
-    "module": "functions of the module that call each other",
-    "effect": "calls with an effect",
-    "constant": "constants with a name",
-    "shape": "shapes with a name, and reshapes",
+    "capture": "nested functions that use outer variables",
+    "module": "module functions that call each other",
+    "effect": "calls with side effects",
+    "constant": "constants bound to variables",
+    "shape": "shapes bound to variables, and reshapes",
     "cast": "match_cast",
     "wide": "annotations that are less precise than the value",
 }
 
-# The pass in passhost, the same pass in TVM, and what a module must contain to be worth testing.
+# The pass in passhost, the same pass in TVM, and the features that a module must contain for a useful test.
 PASSES = {
     "Normalize": (lambda: relax.transform.Normalize(), None),
     "CanonicalizeBindings": (lambda: relax.transform.CanonicalizeBindings(), None),
@@ -50,7 +50,7 @@ PASSES = {
 
 
 class Scope:
-    """The available variables: tensors, pairs of tensors, and tensors of less known types."""
+    """The available variables: tensors, pairs of tensors, and tensors with less precise types."""
 
     def __init__(self, tensors, pairs=(), wide=()):
         self.tensors, self.pairs, self.wide = list(tensors), list(pairs), list(wide)
@@ -83,7 +83,7 @@ class Generator:
         return HEADER + "\n".join(self.lines)
 
     def helper(self, name, callees):
-        """Writes a function of one tensor, often private, without effects and branches."""
+        """Writes a function of one tensor, often private, without effects or branches."""
         features, self.features = self.features, self.features - {"if", "effect"}
         private = "(private=True)" if self.random.random() < 0.7 else ""
         self.count = 0
@@ -119,8 +119,8 @@ class Generator:
         return found[0], TENSOR
 
     def blocks(self, indent, scope, bindings, depth, callees):
-        """Writes some blocks with `bindings` bindings in total. Dataflow variables that are not outputs are not used
-        after the block."""
+        """Writes blocks with `bindings` bindings in total. Dataflow variables that are not outputs are not used after
+        the block."""
         while bindings > 0:
             size = self.random.randrange(1, 6)
             bindings -= size
@@ -252,7 +252,7 @@ class Generator:
             return f"R.nn.relu({argument()})"
         if kind == 1:
             return f"R.multiply({argument()}, {argument()})"
-        # There are only a few operands, so that calls repeat.
+        # There are few operands, so that calls repeat.
         other = argument() if kind == 2 else self.random.choice(scope.tensors[:2])
         return f"R.add({argument()}, {other})"
 
@@ -268,7 +268,7 @@ def equal(ours, theirs):
     try:
         tvm.ir.assert_structural_equal(ours, theirs)
         return True
-    except Exception:  # TVM raises errors of several kinds
+    except Exception:  # TVM raises errors of several classes
         return False
 
 
@@ -293,12 +293,12 @@ def compare(binary, name, text):
 
 
 def judge(name, make_pass, ours, theirs):
-    """Compares two results of a pass; returns the kind and the reason of a difference."""
+    """Compares two results of a pass; returns the kind of the outcome and the reason for a difference."""
     if equal(ours, theirs):
         return "equal", ""
     if not well_formed(theirs):
         return "ill-formed in TVM", ""
-    # TVM's own result after parsing its text again: it narrows annotations and drops names.
+    # TVM's own result, printed and parsed again: parsing narrows annotations and drops names.
     try:
         again = tvm.script.from_source(theirs.script(show_meta=True), check_well_formed=False)
     except Exception:
@@ -327,9 +327,9 @@ def arguments():
     )
     parser.add_argument("--seeds", default="0-100", help="FIRST-END, the end not included (default: %(default)s)")
     parser.add_argument("--features", default=",".join(FEATURES), help="parts of the modules, separated by commas (default: all)")
-    parser.add_argument("--passes", nargs="*", help="only passes whose names start with these")
+    parser.add_argument("--passes", nargs="*", help="run only passes whose names start with these")
     parser.add_argument("--binary", default=ROOT / "target/release/passhost", type=pathlib.Path)
-    parser.add_argument("--show", type=int, default=1, help="how many differences of each pass are printed")
+    parser.add_argument("--show", type=int, default=1, help="maximum number of printed differences for each pass")
     args = parser.parse_args()
     args.first, args.end = map(int, args.seeds.split("-"))
     args.features = set(args.features.split(","))

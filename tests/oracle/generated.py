@@ -1,10 +1,10 @@
-"""Checks generated modules: TVM parses and prints each, passhost parses and prints TVM's output, and TVM must parse the
-same module from that.
+"""Checks generated modules: TVM parses and prints each module, passhost parses and prints TVM's output, and TVM must
+parse the same module from passhost's output.
 
     ../oracle-venv/bin/python tests/oracle/generated.py [COUNT] [--seed N] [--binary FILE] [--jobs N] [--show]
 
-The modules come from `conformance generate` (`tests/src/generate.rs`). Modules that TVM refuses are listed by kind,
-with the reason. The exit code is 1 if any other differs; the last line is `total: N of M`.
+The modules come from `conformance generate` (`tests/src/generate.rs`). Modules that TVM rejects are listed by kind,
+with the reason. The exit code is 1 if a module differs; the last line is `total: N of M`.
 """
 
 import argparse
@@ -19,8 +19,8 @@ from corpus import BINARY, compare_all, first_line, printed_by_passhost, report
 
 
 def as_tvm_prints(text):
-    """Returns TVM's output for a text, or the reason why it does not parse. The check runs first, because it determines
-    whether TVM considers the module well-formed."""
+    """Returns TVM's output for a text, or the reason why TVM does not parse it. TVM first parses with its check, which
+    determines whether the module is well-formed."""
     import tvm
 
     checked = "well-formed"
@@ -63,13 +63,13 @@ def main():
                 loose[why] += 1
             cases.append({"id": case["id"], "text": text, "own": case["text"]})
     for why, n in refused.most_common():
-        print(f"TVM does not read {n}: {why}")
+        print(f"TVM does not parse {n}: {why}")
     for why, n in loose.most_common():
-        print(f"TVM reads {n}, but does not call them well-formed: {why}")
+        print(f"TVM parses {n}, but they are not well-formed: {why}")
     ours = printed_by_passhost(args.binary, [{"id": case["id"], "text": case["text"]} for case in cases])
     outcomes = compare_all([(case["text"], ours[case["id"]]) for case in cases], args.jobs)
     same = sum((ours[case["id"]][0] or "").rstrip() == case["text"].rstrip() for case in cases)
-    print(f"{len(cases)} of {len(made)} are read by TVM; passhost prints {same} byte by byte as TVM does")
+    print(f"{len(cases)} of {len(made)} are parsed by TVM; passhost's output is identical to TVM's for {same}")
     sys.exit(0 if report([case["id"] for case in cases], outcomes) else 1)
 
 

@@ -1,4 +1,4 @@
-"""Compares goldens of plugins with TVM's results, and checks that each difference has a reason."""
+"""Compares the plugins' goldens with TVM's results, and checks that each difference has a reason."""
 
 import argparse
 import collections
@@ -25,23 +25,22 @@ def parser(about):
     """Returns a parser with the arguments that scripts about goldens share."""
     made = argparse.ArgumentParser(description=about)
     made.add_argument("files", nargs="*", type=pathlib.Path)
-    made.add_argument("--quiet", action="store_true", help="only the titles of those that are unexplained")
+    made.add_argument("--quiet", action="store_true", help="print only the titles of unexplained cases")
     return made
 
 
 def judge(files, compared, judged, reasons, quiet, seconds):
-    """Compares the cases of files in worker processes; prints the number of equal cases, and those without an
-    explanation.
+    """Compares the cases in files in worker processes; prints the number of equal cases, and the unexplained cases.
 
     `compared` takes the stem of a file, settings and sections, and returns a kind and details; if the process
-    crashed, the kind is a constant of `workers`. `judged` takes stem, title and kind, and returns the count to which
-    the case belongs, and the error if the case is unexplained. `reasons` has the reasons for differences, by file
-    and title. The exit code is 1 if a case is unexplained.
+    crashed, the kind is a constant from `workers`. `judged` takes the stem, the title and the kind, and returns the
+    count to which the case belongs, and the error if the case is unexplained. `reasons` contains the reasons for
+    differences, by file and title. The exit code is 1 if a case is unexplained.
     """
     asked = [(path.stem, *case) for path in files for case in cases(path)]
     titles = {(stem, title) for stem, title, _, _ in asked}
     unexplained = [
-        f"{path.stem}: {title}: has a reason, but is not a golden"
+        f"{path.stem}: {title}: has a reason, but there is no such golden"
         for path in files for title in reasons.get(path.stem, {}) if (path.stem, title) not in titles
     ]  # fmt: skip
     counts = {path.stem: collections.Counter() for path in files}

@@ -1,4 +1,4 @@
-"""Lets TVM parse and check the results of passhost's default pipeline on whole modules."""
+"""Parses and checks the results of passhost's default pipeline on whole modules with TVM."""
 
 import argparse
 import pathlib
@@ -21,7 +21,7 @@ def main():
     for path in sorted(args.folder.glob("*.py")):
         text = path.read_text()
         if "T.prim_func" in text:
-            print(f"{path.stem}: has PrimFuncs, left out")
+            print(f"{path.stem}: skipped, because it contains PrimFuncs")
             continue
         command = [str(args.binary), "run", "-"]
         command += ["--passes", args.passes] if args.passes else []
@@ -35,7 +35,7 @@ def main():
         try:
             relax.analysis.well_formed(module)
             why = None
-        except Exception as error:  # TVM raises errors of several kinds
+        except Exception as error:  # TVM raises errors of several classes
             why = str(error).splitlines()[0]
         failed += why is not None
         print(f"{path.stem:20} {len(groups):3} groups, {'well-formed' if why is None else 'NOT WELL-FORMED: ' + why}", flush=True)

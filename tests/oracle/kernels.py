@@ -1,10 +1,10 @@
-"""Compares the interpreter's results for PrimFuncs with those of TVM's compiled code.
+"""Compares the interpreter's results for PrimFuncs with the results of TVM's compiled code.
 
     cargo run --release -p passhost-runtime --example kernels -- MODULE.py --write FOLDER
     python tests/oracle/kernels.py MODULE.py FOLDER [EVERY]
 
 Every EVERY-th function is compiled for `llvm` and run on the interpreter's arguments. Floats may differ by 1e-5 of
-the largest one, because TVM may contract and reorder operations; all other values must be equal.
+the largest element, because TVM may contract and reorder operations; all other values must be equal.
 """
 
 import pathlib

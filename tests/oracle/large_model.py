@@ -1,10 +1,10 @@
-"""Writes an ONNX model of 8 GB with external data, and measures passhost on it: time and resident memory.
+"""Writes an 8 GB ONNX model with external data, and measures passhost's time and resident memory on it.
 
     python tests/oracle/large_model.py FOLDER [--gib 8] [--dense] [--passhost PROGRAM]
 
-The file with the data is sparse: each weight has a few bytes of its own, so that no two are equal, and holes of zeros. With --dense, it
-has random bytes instead, which take as much space. Every eighth layer has its weight twice, and a branch that no result needs, so that
-EliminateCommonSubexpr and DeadCodeElimination have work.
+The data file is sparse: each weight consists of a few distinct bytes and holes of zeros, so that no two weights are
+equal. With --dense, the file contains random bytes and is not sparse. Every eighth layer contains its weight twice, and
+a dead branch, so that EliminateCommonSubexpr and DeadCodeElimination have work.
 """
 
 import argparse
@@ -20,7 +20,7 @@ PASSES = "DeadCodeElimination,EliminateCommonSubexpr,FuseOps"
 
 
 def weight(name, at, shape):
-    """A tensor at a place of the file with the data."""
+    """A tensor at an offset in the data file."""
     tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=shape, data_location=TensorProto.EXTERNAL)
     for key, value in ("location", "large.bin"), ("offset", str(at * BYTES)), ("length", str(BYTES)):
         tensor.external_data.add(key=key, value=value)
@@ -28,7 +28,7 @@ def weight(name, at, shape):
 
 
 def write(folder, layers, dense):
-    """Writes model and data."""
+    """Writes the model and the data."""
     nodes, weights, last = [], [], "x"
     for layer in range(layers):
         shape = (ROWS, COLUMNS) if layer % 2 == 0 else (COLUMNS, ROWS)
@@ -58,7 +58,7 @@ def write(folder, layers, dense):
 
 
 def measure(command):
-    """Runs a command. Returns its seconds, and the largest resident memory in MiB of it or of a process that it started."""
+    """Runs a command. Returns the seconds, and the largest resident memory in MiB of the command or a child process."""
     start = time.monotonic()
     process = subprocess.Popen(command)
     _, status, used = os.wait4(process.pid, 0)
@@ -80,7 +80,7 @@ def main():
     for name, more in [
         ("model to text", [f"{args.folder}/large.onnx", "-o", f"{args.folder}/out.py"]),
         ("text to text", [f"{args.folder}/out.py", "-o", f"{args.folder}/again.py"]),
-        ("text beside its weights", [f"{args.folder}/out.py", "-o", f"{args.folder}/other.py", "--weights", f"{args.folder}/out.safetensors"]),
+        ("text to text with weights", [f"{args.folder}/out.py", "-o", f"{args.folder}/other.py", "--weights", f"{args.folder}/out.safetensors"]),
     ]:
         seconds, resident = measure(run + more)
         print(f"{name}: {seconds:.2f} s, {resident:.0f} MiB resident")

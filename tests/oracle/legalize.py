@@ -1,7 +1,7 @@
-"""Compares relax.LegalizeOps with TVM's: the results, and with --run the values computed on random data.
+"""Compares relax.LegalizeOps with TVM's pass: the results, and with --run the values computed on random data.
 
 TVM parses each of passhost's results, which must be well-formed. Remaining operators are listed. The exit code is 1
-if a result is not well-formed, or computes other values.
+if a result is not well-formed, or computes different values.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def passhost(binary, manifest, text):
 
 
 def modules(files):
-    """Yields name and text of each module: TVMScript files, and recorded runs of the pass."""
+    """Yields the name and text of each module: TVMScript files, and recorded runs of the pass."""
     for path in files:
         if path.suffix != ".jsonl":
             yield path.stem, path.read_text()
@@ -82,28 +82,28 @@ def computed(mod, values):
 
 
 def compare_runs(ours, theirs, rng):
-    """Describes the difference between the computed values, or why they were not computed; returns None if they are
-    equal."""
+    """Returns a description of the difference between the computed values, or None, and the outcome if there is no
+    difference."""
     values = arguments(theirs["main"], rng)
     if values is None:
-        return None, "not run: a shape is not known"
+        return None, "not run: a shape is unknown"
     try:
         expected = computed(theirs, values)
     except Exception as error:  # TVM cannot run its own result
-        return None, f"not run: TVM does not run its own result: {str(error).strip().splitlines()[-1][:80]}"
+        return None, f"not run: TVM cannot run its own result: {str(error).strip().splitlines()[-1][:80]}"
     found = computed(ours, values)
     same = len(found) == len(expected) and all(
         a.shape == b.shape and np.allclose(a, b, rtol=1e-3, atol=1e-4, equal_nan=True) for a, b in zip(found, expected)
     )
-    return (None, "computes the same") if same else ("computes something else", "")
+    return (None, "computes the same values") if same else ("computes different values", "")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("files", nargs="*", type=pathlib.Path, help="modules, or recorded runs (default: tests/models)")
+    parser.add_argument("files", nargs="*", type=pathlib.Path, help="modules or recorded runs (default: tests/models)")
     parser.add_argument("--binary", default=ROOT / "target/release/passhost", type=pathlib.Path)
     parser.add_argument("--manifest", default=ROOT / "passes.toml", type=pathlib.Path)
-    parser.add_argument("--run", action="store_true", help="run functions that differ, and compare the results")
+    parser.add_argument("--run", action="store_true", help="run functions that differ, and compare their results")
     args = parser.parse_args()
     models = sorted((ROOT / "tests/models").glob("*.py"))
     files = args.files or [path for path in models if "T.prim_func" not in path.read_text()]

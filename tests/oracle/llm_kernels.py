@@ -4,8 +4,8 @@
     ../oracle-venv/bin/python tests/oracle/cross.py KERNELS.jsonl --lowering > NEW.jsonl
     cargo run --release -p passhost-tests --bin conformance -- passes NEW.jsonl
 
-The kernels are those of paged key-value caches (`tvm.relax.frontend.nn.llm`) for several numbers of heads, head
-sizes, data types and page sizes. The schedules are those of `tvm.s_tir.dlight` for a GPU and a CPU.
+The kernels belong to paged key-value caches (`tvm.relax.frontend.nn.llm`), with several numbers of heads, head sizes,
+data types and page sizes. The schedules come from `tvm.s_tir.dlight`, for a GPU and a CPU.
 """
 
 import inspect
@@ -49,7 +49,7 @@ def kernels():
 
 
 def operators():
-    """Yields operators as PrimFuncs, and their schedules by dlight."""
+    """Yields operators as PrimFuncs, and dlight's schedules of them."""
     n = tvm.tirx.Var("n", "int64")
     cases = {
         "matmul": lambda x: relax.op.matmul(x((n, 64)), x((64, 128))),

@@ -3,8 +3,8 @@
     PYTHONPATH=python/python python tests/oracle/matmul.py [--rounds N] [MxKxN ...]
 
 Needs numpy and the Python package, which `python build_backend.py --release` in `python/` builds. The product has
-the schedule of `tir.ScheduleForCPU`. The table has the medians of all turns, with two threads each (`turns.py`), and
-the median of OpenBLAS's time divided by passhost's in the same round.
+the schedule of `tir.ScheduleForCPU`. The table contains the medians of all turns, with two threads each (`turns.py`),
+and the median ratio of OpenBLAS's time to passhost's time in the same round.
 """
 
 import argparse

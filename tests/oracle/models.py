@@ -1,4 +1,4 @@
-"""Compares passhost with TVM on whole modules: the printed text, and each standard pass on its own."""
+"""Compares passhost with TVM on whole modules: the printed text, and each standard pass by itself."""
 
 import argparse
 import pathlib
@@ -27,7 +27,7 @@ def passhost(binary, text, passes):
 
 
 def difference(ours, theirs):
-    """Describes where two modules differ; returns None if they do not."""
+    """Describes the difference between two modules; returns None if they are equal."""
     try:
         tvm.ir.assert_structural_equal(ours, theirs)
     except ValueError as error:
@@ -55,7 +55,7 @@ def main():
     failed = 0
     for path in sorted(args.folder.glob("*.py")):
         if "T.prim_func" in path.read_text():
-            print(f"{path.stem}: has PrimFuncs, left out")
+            print(f"{path.stem}: skipped, because it contains PrimFuncs")
             continue
         for what, why in compare(args.binary, path).items():
             failed += why is not None

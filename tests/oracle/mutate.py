@@ -1,7 +1,7 @@
-"""Writes variants of the modules in a file: expressions and statements of these modules are exchanged. With `--tokens`,
-tokens of the text are swapped, dropped or replaced; with `--gently`, Relax values are nested, named twice, cast, or
-moved into tuples, branches and blocks. `conformance -- modules` then reports which of them print as another module
-than was parsed; `between` runs every pass on them. None should differ."""
+"""Writes variants of the modules in a file, by exchanging their expressions and statements. With `--tokens`, tokens of
+the text are swapped, dropped or replaced; with `--gently`, Relax values are nested, bound twice, cast, or moved into
+tuples, branches and blocks. `conformance -- modules` then reports the variants whose printed text parses to a different
+module; `between` runs every pass on them. None should differ."""
 
 import argparse
 import ast
@@ -22,7 +22,7 @@ COMPARISONS = [ast.Lt, ast.Eq, ast.GtE, ast.NotEq]
 
 
 def parsed(text):
-    """Parses a short module without metadata; returns None for any other."""
+    """Parses a short module without metadata; returns None for other modules."""
     try:
         return ast.parse(text) if len(text) < 3_000 and "metadata" not in text else None
     except (SyntaxError, ValueError):
@@ -30,7 +30,7 @@ def parsed(text):
 
 
 def expressions(tree):
-    """Returns each expression with its place: node, field, and index in a list."""
+    """Returns each expression with its place: the node, the field, and the index in a list."""
     found = []
     for node in ast.walk(tree):
         for field, value in ast.iter_fields(node):
@@ -108,12 +108,12 @@ def mutate(tree, pool, statements):
                 body[i] = copy.deepcopy(random.choice(statements))
 
 
-# Names, numbers, strings, indentation with its line, and single other characters.
+# Names, numbers, strings, line breaks with indentation, and any other single character.
 TOKEN = re.compile(r"""[A-Za-z_][A-Za-z_0-9.]*|[0-9][0-9.e]*|"[^"\n]*"|'[^'\n]*'|\n *|[^\S\n]+|.""")
 
 
 def swap_tokens(text, pool):
-    """The text with a few tokens changed: swapped with one of the same kind nearby, repeated, left out, or another one."""
+    """Returns the text with a few changed tokens: swapped, replaced, dropped or duplicated."""
     tokens = TOKEN.findall(text)
     places = [i for i, token in enumerate(tokens) if not token.isspace()]
     for _ in range(random.choice([1, 1, 1, 2, 2, 3, 5])):
@@ -158,8 +158,8 @@ def without_annotations(function):
 
 
 def in_order(node, flows=False):
-    """Yields places of expressions, and statements with their list, in text order, and whether they are in a dataflow
-    block. Types are skipped."""
+    """Yields places of expressions, and statements with their list, in text order, each with a flag for dataflow
+    blocks. Types are skipped."""
     for field, value in ast.iter_fields(node):
         if field in ("decorator_list", "args", "returns", "annotation", "targets", "target") and not isinstance(node, ast.Call):
             continue
@@ -187,7 +187,7 @@ def change_gently(function, fresh):
     name = stmt.targets[0].id
     names = [place for place, is_stmt, _ in parts[at + 1 :] if is_stmt is None and isinstance(place[3], ast.Name)]
     values = [place for place in names if place[3].id not in ("R", "T", "I", "cls", "metadata", "Module")]
-    # Consider names after the statement; names in its own value come first.
+    # Consider names after the statement; names in the statement's value come first.
     own = sum(isinstance(node, ast.Name) for node in ast.walk(stmt.value))
     later = [place for place in values[own:] if not isinstance(place[0], ast.Expr)]
     mine = [place for place in later if place[3].id == name]
@@ -254,7 +254,7 @@ def changed_gently(trees):
 
 
 def mutated(trees, pool, statements):
-    """Returns a module with parts of others; None if a constant occurs where Python allows only a name."""
+    """Returns a module with parts from other modules; None if a constant occurs where Python allows only a name."""
     tree = copy.deepcopy(random.choice(trees))
     for _ in range(random.choice([1, 1, 1, 2, 2, 3, 4])):
         mutate(tree, pool, statements)
@@ -266,12 +266,12 @@ def mutated(trees, pool, statements):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("modules", nargs="+", type=pathlib.Path, help="files with a JSON object with `text` on each line")
+    parser.add_argument("modules", nargs="+", type=pathlib.Path, help="files of JSON lines with `text`")
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--tokens", action="store_true", help="change tokens of the text, not parts of its tree")
-    how.add_argument("--gently", action="store_true", help="change values of Relax so that most modules stay well-formed")
+    how.add_argument("--tokens", action="store_true", help="change tokens, not parts of the syntax tree")
+    how.add_argument("--gently", action="store_true", help="change Relax values so that most modules stay well-formed")
     arguments = parser.parse_args()
     random.seed(arguments.seed)
     lines = [line for path in arguments.modules for line in path.read_text().splitlines()]

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Runs random nodes of ONNX through onnxruntime and through the reader, and compares the results.
+"""Runs random ONNX nodes through onnxruntime and through the reader, and compares the results.
 
     python tests/oracle/onnx_fuzz.py --rounds 50 [--seed 1] [--only Resize,Pad] [--symbolic] [--stage compile]
 
-Each round makes a model of one version of the standard operators with a node for each kind in `onnx_fuzz_cases.py`,
-with random attributes, shapes and types. Some operands are constants, and sizes are numbers or symbolic. If onnxruntime
-lacks a form, the reference implementation of the `onnx` wheel decides. A model that fails is split until the nodes at
-fault remain. The results are JSON lines in `onnx_fuzz.jsonl`: operator, version, attributes, shapes, and what is wrong.
-A new run continues after the last round of the previous one.
+Each round creates a model for one opset version, with a node for each operator in `onnx_fuzz_cases.py` and with random
+attributes, shapes and types. Some operands are constants; dimensions are numbers or symbolic. If onnxruntime does not
+support a node, the reference implementation in the `onnx` wheel decides. A failing model is split until only faulty
+nodes remain. The results are JSON lines in `onnx_fuzz.jsonl`: operator, version, attributes, shapes, and the fault. A
+new run continues after the last round of the previous run.
 """
 import argparse, collections, json, os, subprocess, tempfile, warnings
 import numpy as np
@@ -26,7 +26,7 @@ def elem_type(array):
 
 
 class Node:
-    """A node with the values of its operands."""
+    """A node, with the values of its operands."""
 
     def __init__(self, at, case, opset, symbolic, rng):
         self.case, self.opset = case, opset
@@ -88,7 +88,7 @@ def by_reference(node):
 
 
 def expected(node):
-    """Returns the results, and who computed them."""
+    """Returns the results, and the implementation that computed them."""
     why = []
     for name, of in (("onnxruntime", by_onnxruntime), ("reference", by_reference)):
         try:
@@ -99,7 +99,7 @@ def expected(node):
 
 
 def execute(options, nodes, opset):
-    """Returns the results of passhost, or its error."""
+    """Returns passhost's results, or its error."""
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/m.onnx", "wb") as file:
             file.write(model_of(nodes, opset).SerializeToString())
@@ -109,7 +109,7 @@ def execute(options, nodes, opset):
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
         except subprocess.TimeoutExpired:
-            return None, "does not end"
+            return None, "timed out"
         if done.returncode != 0:
             lines = [line for line in done.stderr.splitlines() if line.startswith("error")] or [done.stderr[-300:]]
             return None, f"exit {done.returncode}: {lines[0].replace(folder, '')}"
@@ -140,7 +140,7 @@ def differs(got, want, near):
 
 
 def judge(options, nodes, opset, found):
-    """Runs nodes together. If that fails, runs each half, to find the nodes at fault."""
+    """Runs nodes together. If that fails, runs each half, to find the faulty nodes."""
     got, error = execute(options, nodes, opset)
     if got is None:
         if len(nodes) == 1:
@@ -176,10 +176,10 @@ def main():
     parser.add_argument("--results", default="onnx_fuzz.jsonl")
     parser.add_argument("--rounds", default=20, type=int)
     parser.add_argument("--seed", default=1, type=int)
-    parser.add_argument("--opset", type=int, help="one version instead of random ones")
-    parser.add_argument("--only", help="operators, with commas")
-    parser.add_argument("--symbolic", action="store_true", help="sizes of inputs are symbolic")
-    parser.add_argument("--stage", default="", help="a pipeline to run first")
+    parser.add_argument("--opset", type=int, help="opset version (default: random versions)")
+    parser.add_argument("--only", help="operators, separated by commas")
+    parser.add_argument("--symbolic", action="store_true", help="make the dimensions of inputs symbolic")
+    parser.add_argument("--stage", default="", help="a pipeline that runs first")
     options = parser.parse_args()
     first, counts = 0, collections.Counter()
     if os.path.exists(options.results):
@@ -221,7 +221,7 @@ def main():
             file.write(json.dumps({"seed": options.seed, "round": number, "opset": opset, "nodes": len(nodes), "not_computed": dict(none)}) + "\n")
             file.flush()
     print(f"{counts['nodes']} nodes in {options.rounds} models: {counts['wrong']} wrong, {counts['error']} refused or failed;"
-          f" {counts['none']} more that neither onnxruntime nor the reference can compute")
+          f" {counts['none']} more are supported neither by onnxruntime nor by the reference")
 
 
 if __name__ == "__main__":

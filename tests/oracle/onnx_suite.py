@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the node cases of the `onnx` wheel through the reader of ONNX models, and compares the results.
+"""Runs the node cases in the `onnx` wheel through the ONNX reader, and compares the results.
 
-Each case is read, then executed without passes, after the pipeline `compile` and after `native`. The results go to a file of
-JSON lines, one for each case, so that an interrupted run can be continued. Fields of a line:
+Each case is read, and then executed without passes, after the pipeline `compile`, and after `native`. The results are
+written as JSON lines, one for each case, so that an interrupted run can be continued. Fields of a line:
 
-- `read`: ok, or why the model was refused
+- `read`: ok, or the reason why the model was rejected
 - `exec`, `compile`, `native`: ok, wrong (with the first difference), or the error
 
-The reader rejects a small input that determines the rank or the type of a result, such as axes or a number of rounds. The case
-is then read again with the values of such inputs in the option `values`; the field `given` lists them.
+The reader rejects inputs that determine the rank or the type of a result, such as axes or a trip count. The case is
+then read again with the values of such inputs in the option `values`; the field `given` lists these inputs.
 """
 import argparse, collections, json, os, re, subprocess, tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -40,7 +40,7 @@ INTEGERS = {"int4": "int8", "int2": "int8", "uint4": "uint8", "uint2": "uint8"}
 
 
 def raw(value):
-    """Returns an array in the form that passhost reads: bfloat16, and narrow types that NumPy lacks, as bytes."""
+    """Returns an array in the form that passhost reads: types that NumPy lacks, such as bfloat16, become bytes."""
     import numpy as np
     name = value.dtype.name
     if name == "bfloat16":
@@ -68,7 +68,7 @@ def run(command):
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     except subprocess.TimeoutExpired:
-        return 1, "does not end in 120 s"
+        return 1, "does not finish in 120 s"
     text = done.stderr.strip()
     return done.returncode, text if done.returncode >= 0 else f"killed by signal {-done.returncode}: {text}"
 
@@ -81,7 +81,7 @@ def message(text):
 def compared(got, want, rtol, atol):
     import numpy as np
     if len(got) != len(want):
-        return f"{len(got)} results, {len(want)} are right"
+        return f"{len(got)} results instead of {len(want)}"
     for at, (g, w) in enumerate(zip(got, want)):
         name = w.dtype.name
         if g.dtype.kind == "V":
@@ -193,7 +193,7 @@ def summary(records, stages):
 
 
 def page(records, stages, tvm, out):
-    """A table in Markdown: for each operator the cases that are right, beside those of TVM; then why each of the others is not."""
+    """Writes a Markdown table: for each operator, the correct cases of passhost and TVM; then each failure."""
     of = lambda record: record["ops"][0] if len(record["ops"]) == 1 else "bodies of function operators"
     other = {}
     for line in open(tvm) if tvm else ():
@@ -225,13 +225,13 @@ def main():
     parser.add_argument("--passhost", default="target/debug/passhost")
     parser.add_argument("--manifest", default="passes.toml")
     parser.add_argument("--results", default="onnx_suite.jsonl")
-    parser.add_argument("--as-pass", help="an empty module; the model is read by the pass onnx.Import")
-    parser.add_argument("--only", help="cases whose names contain this")
-    parser.add_argument("--again", action="store_true", help="runs the failed cases again")
+    parser.add_argument("--as-pass", help="an empty module, in which the pass onnx.Import reads the model")
+    parser.add_argument("--only", help="run only cases whose names contain this")
+    parser.add_argument("--again", action="store_true", help="run the failed cases again")
     parser.add_argument("--stages", default=",".join(STAGES), type=lambda text: text.split(","))
     parser.add_argument("--jobs", default=2, type=int)
-    parser.add_argument("--page", help="writes a table of all operators to this file")
-    parser.add_argument("--tvm", help="results of TVM for that table: a file of JSON lines with `name` and `res`")
+    parser.add_argument("--page", help="write a table of all operators to this file")
+    parser.add_argument("--tvm", help="TVM's results for that table: a file of JSON lines with `name` and `res`")
     args = parser.parse_args()
     known = {}
     if os.path.exists(args.results):

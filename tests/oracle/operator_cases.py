@@ -1,9 +1,9 @@
-"""Calls of every operator with a legalization, for `operators.py`. Each has several shapes, including one with a
-symbolic dimension and one with an extent of 0 or 1. `repeats` means that the result of a case is a single repeated
-value; `like` creates calls with the same result, where TVM does not execute the operator itself.
+"""Calls of every operator with a legalization, for `operators.py`. Each operator has several shapes, including a shape
+with a symbolic dimension and a shape with an extent of 0 or 1. `repeats` means that the result of a case is a single
+repeated value; `like` creates calls with the same result, for operators that TVM cannot execute.
 
-A row of a table has an operator and a function that creates its cases. `case(make, *parameters)` adds a case of the
-operator: `make` takes a Relax variable for each parameter and returns the call.
+A row of a table contains an operator and a function that creates its cases. `case(make, *parameters)` adds a case for
+the operator: `make` takes a Relax variable for each parameter and returns the call.
 """
 
 import itertools
@@ -26,7 +26,7 @@ def extent(dim):
 
 
 class Param:
-    """A tensor, and the range of its random elements: from `low` to `high`, integers without `high`."""
+    """A tensor, with the range of its random elements. The range of integers excludes `high`."""
 
     def __init__(self, shape, dtype="float32", low=-2.0, high=2.0):
         self.shape, self.dtype, self.low, self.high = tuple(shape), dtype, low, high
@@ -57,7 +57,7 @@ class Shape:
 
 
 class Values:
-    """A parameter with these values."""
+    """A parameter with given values."""
 
     def __init__(self, values, dtype="int64"):
         self.values = np.array(values, dtype=dtype)
@@ -69,7 +69,7 @@ class Values:
         return self.values
 
 
-CASES = []  # (operator, make, parameters, True if its result is one value, calls that TVM executes instead)
+CASES = []  # (operator, make, parameters, True if the result is one repeated value, calls that TVM executes instead)
 
 
 def case(name, make, *params, repeats=False, like=None):
@@ -170,7 +170,7 @@ def creation():
         full = lambda x, value: R.full_like(x, value, "float32")
         case("relax.full_like", full, Param(shape), t())
         case("relax.eye_like", lambda x: R.eye_like(x), Param((*shape, 3)[:2]))
-        # A shape that occurs only in a parameter takes its symbols from that parameter.
+        # The symbols of a shape that is only a parameter are defined by that parameter.
         for name in "zeros ones".split():
             make = lambda s, f=getattr(R, name), shape=shape: f(relax.ShapeExpr(list(shape)), "float32")
             case(f"relax.{name}", make, Shape(list(shape)))
@@ -356,7 +356,7 @@ def windows():
                 conv = getattr(R.nn, f"conv{n}d")
                 make = lambda x, w, f=conv, g=groups, p=pads, s=stride: f(x, w, strides=s, padding=p, groups=g)
                 if pads and 1 in shape[2:] and stride > 1:
-                    continue  # The window covers only padding.
+                    continue  # A window covers only padding.
                 case(f"relax.nn.conv{n}d", make, Param(shape), t(6, 4 // groups, *weight[2:]))
                 back = getattr(R.nn, f"conv{n}d_transpose")
                 make = lambda x, w, f=back, g=groups, p=pads, s=stride: f(x, w, strides=s, padding=p, groups=g)

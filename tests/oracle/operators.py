@@ -2,14 +2,15 @@
 
     python tests/oracle/operators.py [--recorded PASSES.jsonl] [--only take,sum] [--passhost FILE] [--manifest FILE] [--jobs N]
 
-The calls are those of `operator_cases.py`: every operator with a legalization at several shapes, including one with
-a symbolic dimension that is bound at run time, and one with an extent of 0 or 1. With `--recorded`, they are the
-modules of the recorded runs of LegalizeOps in such a file. Each is executed unchanged and after passhost's
-LegalizeOps. A case fails if
+The calls come from `operator_cases.py`: every operator with a legalization at several shapes, including a shape with a
+symbolic dimension that is bound at run time, and a shape with an extent of 0 or 1. With `--recorded`, the cases are the
+modules in recorded runs of LegalizeOps. Each case is executed unchanged and after passhost's LegalizeOps. A case fails
+if
 
-- max |a - b| / max |b| is above 1e-4 (1e-3 of float16), or integers differ at all,
-- a result has NaN or Inf, or a single repeated value, except where the operator requires it (see `MUST_REPEAT`), or
-- shapes or data types differ, or one side does not run.
+- max |a - b| / max |b| is above 1e-4 (1e-3 for float16), or integers differ,
+- a result contains NaN or Inf, or a single repeated value unless the operator requires it (see `MUST_REPEAT`),
+- shapes or data types differ, or
+- one side does not run.
 
 Operators without a legalization are counted separately, with the reason. The exit code is 1 if a case fails.
 """
@@ -48,7 +49,7 @@ def module_of(make, params):
 
 
 def own_case(at, rng):
-    """Returns name, module, arrays of a case of `operator_cases.py`, and the module that TVM executes."""
+    """Returns the name, module and arrays of a case from `operator_cases.py`, and the module that TVM executes."""
     from operator_cases import CASES
 
     name, make, params, _, like = CASES[at]
@@ -57,7 +58,7 @@ def own_case(at, rng):
 
 
 def recorded_case(line, rng):
-    """Returns the same for a recorded run; a tuple parameter has a list of arrays."""
+    """Returns the same for a recorded run; the value of a tuple parameter is a list of arrays."""
     import tvm
     from tvm import relax, tirx
 
@@ -72,7 +73,7 @@ def recorded_case(line, rng):
         analyzer.bind(var, tirx.const(prime, "int64"))
     low, high = RANGES.get(names[-1], (0.1, 0.9)) if names else (0.1, 0.9)
     if "relax.nn.batch_norm" in names:
-        # Its axis fits its scale only if all extents are equal.
+        # The axis fits the scale only if all extents are equal.
         for var in relax.analysis.defined_symbolic_vars(function):
             analyzer.bind(var, tirx.const(PRIMES[-2], "int64"), allow_override=True)
 
@@ -100,7 +101,7 @@ def function_of(module):
 
 
 def npz(function, arrays):
-    """Returns arrays under the parameter names of `passhost exec`; fields of tuples have numbers."""
+    """Returns arrays under the parameter names of `passhost exec`; fields of tuples are numbered."""
     out = {}
 
     def add(name, value):
@@ -169,7 +170,7 @@ def difference(found, expected, may_repeat):
         a, b = a.astype("float64"), b.astype("float64")
         for who, array in (("passhost", a), ("TVM", b)):
             if not np.isfinite(array).all():
-                raise RuntimeError(f"a result of {who} has NaN or Inf")
+                raise RuntimeError(f"a result of {who} contains NaN or Inf")
             # A few integers or booleans may be equal by chance.
             if array.size > (1 if is_float else 8) and np.all(array == array.flat[0]) and not may_repeat:
                 raise RuntimeError(f"a result of {who} is a single repeated value, {array.flat[0]}")
@@ -182,7 +183,7 @@ def difference(found, expected, may_repeat):
 
 
 def may_repeat(name, kind, what):
-    """Returns true if the operator must return one value, always or in this case."""
+    """Returns true if the result must be one repeated value, for this operator or in this case."""
     from operator_cases import CASES
 
     return any(part.rsplit(".", 1)[-1] in MUST_REPEAT for part in name.split()) or (kind == "own" and CASES[what][3])
@@ -216,7 +217,7 @@ def run_case(job):
     function = function_of(module)
     named = npz(function, arrays)
     shapes = " ".join(f"{array.dtype}{list(array.shape)}" for array in named.values())
-    # A reduction over no elements gives one value.
+    # A reduction over no elements returns a single repeated value.
     repeats = may_repeat(name, kind, what) or any(array.size == 0 for array in named.values())
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -248,7 +249,7 @@ def jobs_of(args):
 
 
 def report(results):
-    """Prints one line for each operator, and the failures."""
+    """Prints one line for each operator, and all failures."""
     by_name = collections.defaultdict(collections.Counter)
     reasons = collections.defaultdict(collections.Counter)
     largest = 0.0

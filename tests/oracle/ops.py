@@ -1,8 +1,8 @@
 """Infers the types of operator calls with TVM, and writes them as test data.
 
-One line for each case: parameters | call | type, or `error` where TVM refuses the call. The test
-`plugins/relax-ops/tests/tvm.rs` compares passhost's rules with them. Run without arguments; the cases are the same
-each time.
+Each case is a line: parameters | call | type, or `error` if TVM rejects the call. The test
+`plugins/relax-ops/tests/tvm.rs` compares passhost's inference rules with the cases. Run the script without arguments;
+it always writes the same cases.
 """
 
 import itertools
@@ -24,7 +24,7 @@ def tensor(shape=None, dtype="float32", ndim=-1):
 
 def script(thing):
     text = " ".join(line.strip() for line in thing.script(show_meta=False).splitlines() if not line.startswith("#"))
-    # On its own, a tuple type is printed with TIR's names.
+    # A tuple type by itself is printed with TIR's names.
     return re.sub(r"T\.int64\((-?\d+)\)", r"\1", text).replace("T.Tuple(", "R.Tuple(")
 
 
@@ -37,7 +37,7 @@ def without_names(ty):
 
 
 def in_function(call, variables):
-    """Returns the type of a call in a function with these parameters, where TVM assumes that dimensions are not
+    """Returns the type of a call in a function with these parameters, in which TVM assumes that dimensions are not
     negative."""
     builder = relax.BlockBuilder()
     with builder.function("main", variables):
@@ -51,7 +51,7 @@ def case(family, make, *types):
     variables = [relax.Var(f"x{i}", ty) for i, ty in enumerate(types)]
     try:
         call = make(*variables)
-    except Exception:  # refused before there is a call: nothing to compare
+    except Exception:  # rejected before a call exists, so there is nothing to compare
         return
     text = script(call)
     if " = " in text.split("(")[0]:
@@ -65,7 +65,7 @@ def case(family, make, *types):
 
 
 def vague(shape, dtype="float32"):
-    """Yields types of the same tensor with less and less information."""
+    """Yields types of the same tensor, each with less information than the previous type."""
     yield tensor(shape, dtype)
     yield tensor(None, dtype, len(shape))
     yield tensor(None, dtype)

@@ -1,9 +1,9 @@
-"""Tests the page of `passhost run --report` in Chromium.
+"""Tests the report of `passhost run --report` in Chromium.
 
     python3 tests/oracle/page.py PAGE.html SCREENSHOTS [CHROMIUM]
 
-It needs `pip install playwright` and a Chromium. The page must open within two seconds, and its script must not
-fail. A picture of each section is saved to the folder for inspection.
+It needs `pip install playwright` and Chromium. The page must open within two seconds, and its script must not fail.
+A screenshot of each section is saved to the folder SCREENSHOTS for inspection.
 """
 
 import sys
@@ -17,18 +17,18 @@ MOST_SECONDS = 2.0
 
 
 def settled(page: Page) -> None:
-    """Waits until requested changes are painted."""
+    """Waits until all changes are painted."""
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def opened(page: Page, details: Locator) -> None:
-    """Opens a folded element, whose content is created then."""
+    """Opens a folded element, which creates its content."""
     details.locator("summary").first.click()
     settled(page)
 
 
 def passes(page: Page) -> None:
-    """Opens a pass that changed something, and its first difference."""
+    """Opens a pass that changed the module, and its first difference."""
     changed = page.locator("#main > details", has_not_text="unchanged")
     assert changed.count(), "no pass changed anything"
     opened(page, changed.first)
@@ -60,7 +60,7 @@ def search(page: Page) -> None:
     page.keyboard.press("/")
     page.keyboard.type("lv")
     page.wait_for_selector("[role=status]")
-    assert not page.locator("#nav [aria-current=true]").count(), "what was found belongs to no section"
+    assert not page.locator("#nav [aria-current=true]").count(), "a section is selected although a variable was found"
     variable = page.locator("#main tbody tr", has_text="variable").first
     variable.locator("button").click()
     page.wait_for_selector("#main svg .node.on")

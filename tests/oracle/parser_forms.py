@@ -1,5 +1,5 @@
-"""The forms that `parser_sweep.py` tries: for each public name of `R`, `T` and `I`, arguments that fit the parameter
-names, and common uses of Python's operators and statements."""
+"""The forms that `parser_sweep.py` tries: arguments that fit the parameter names, for each public name of `R`, `T` and
+`I`, and common uses of Python's operators and statements."""
 
 import inspect
 import itertools
@@ -120,10 +120,10 @@ TIR_POOLS = {
 }
 SKIPPED = {"span", "loc"}
 
-# Modules, and names that only contain objects.
+# Modules, and names that only contain other names.
 NO_FORMS = {"R.parser", "R.builder", "T.parser", "T.builder", "T.tile", "I.parser", "I.frame", "I.entry", "I.ir"}
 
-# Names with a form that is parsed differently from TVM, with the reason.
+# Names with a form that passhost and TVM parse differently, with the reason.
 OTHER = {}
 
 
@@ -221,7 +221,7 @@ def bases(name, known, readable):
     lists = [[p for p, _ in needed] + stars * n for n in (range(4) if stars else [0])]
     for wanted in lists:
         pools = [pool(root, p) for p in wanted]
-        # First all parameters vary together, then each pool on its own.
+        # All parameters vary together first, then each pool by itself.
         alike = [tuple(values[k % len(values)] for values in pools) for k in range(max(map(len, pools), default=1))]
         mixed = itertools.islice(itertools.product(*(values[:4] for values in pools)), 24)
         hits = 0

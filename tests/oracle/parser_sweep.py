@@ -3,11 +3,11 @@ module as TVM.
 
     ../oracle-venv/bin/python tests/oracle/parser_sweep.py [--only R.add,T.ceildiv] [--jobs N] [--show N] [--save FILE.jsonl] [--forms FILE.jsonl]
 
-For each callable, the script creates small modules with arguments of several kinds, by position, by name and omitted
-(`parser_forms.py` has them, and Python constructs without a name). Forms that TVM rejects are skipped. For the
-others, TVM parses passhost's output, and both modules must be structurally equal. The last lines are `forms: N of M`
-and `names: N of M`. The exit code is 1 if a form is parsed differently and `parser_forms.OTHER` does not list its
-name.
+For each callable, the script creates small modules with arguments of several kinds: positional, named and omitted.
+`parser_forms.py` contains these forms, and Python constructs without a name. Forms that TVM rejects are skipped. For
+all other forms, TVM parses passhost's output, and both modules must be structurally equal. The last lines are
+`forms: N of M` and `names: N of M`. The exit code is 1 if a form is parsed differently and `parser_forms.OTHER` does
+not list its name.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import corpus
 import parser_forms
 import workers
 
-# A form that TVM reads for longer is skipped.
+# A form that TVM parses for longer is skipped.
 SECONDS = 10
 ROOT = pathlib.Path(__file__).parent.parent.parent
 
@@ -56,7 +56,7 @@ def accepted(case):
 
 
 def readable(text):
-    """Returns true if TVM reads the text. A child process reads it, because some forms crash TVM or never end."""
+    """Returns true if TVM parses the text. This happens in a child process, because some forms crash or hang TVM."""
     child = os.fork()
     if child:
         return os.waitpid(child, 0)[1] == 0
@@ -79,29 +79,29 @@ def compare(case):
     try:
         ours = read(printed)
     except BaseException as error:
-        return f"TVM cannot read passhost's output: {corpus.first_line(error)}"
+        return f"TVM cannot parse passhost's output: {corpus.first_line(error)}"
     theirs = read(text)
     if tvm_ffi.structural_equal(theirs, ours, map_free_vars=True):
         return None
-    # TVM's own output does not always parse to the original module.
+    # TVM does not always parse the original module from its own output.
     try:
         again = read(theirs.script(show_meta=True))
     except BaseException:
-        return "another module, and TVM cannot read its own output"
+        return "a different module, and TVM cannot parse its own output"
     own = tvm_ffi.structural_equal(theirs, again, map_free_vars=True)
     if not own and tvm_ffi.structural_equal(again, ours, map_free_vars=True):
         return None
-    return "another module" if own else "another module, as with TVM's own output"
+    return "a different module" if own else "a different module, as with TVM's own output"
 
 
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("--only", default="")
     options.add_argument("--jobs", type=int, default=2)
-    options.add_argument("--budget", type=int, default=400, help="at most this many modules are tried for a name")
+    options.add_argument("--budget", type=int, default=400, help="maximum number of modules that are tried for a name")
     options.add_argument("--show", type=int, default=2)
-    options.add_argument("--save", type=pathlib.Path, help="writes the forms that TVM reads to a file, and stops")
-    options.add_argument("--forms", type=pathlib.Path, help="takes the forms from such a file")
+    options.add_argument("--save", type=pathlib.Path, help="write the forms that TVM parses to a file, and stop")
+    options.add_argument("--forms", type=pathlib.Path, help="read the forms from such a file")
     options.add_argument("--binary", type=pathlib.Path, default=ROOT / "target/debug/conformance")
     options = options.parse_args()
     if options.forms:
@@ -141,7 +141,7 @@ def judge(names, cases, options):
                 print(f"    {form}\n        {why}")
     tried = [name for name in names if count[name]]
     bad = sum(map(len, wrong.values()))
-    print(f"TVM cannot read any form of: {' '.join(name for name in names if not count[name])}")
+    print(f"TVM cannot parse any form of: {' '.join(name for name in names if not count[name])}")
     print(f"forms: {len(cases) - bad} of {len(cases)}")
     print(f"names: {sum(name not in wrong for name in tried)} of {len(tried)}")
     return 1 if unexplained else 0

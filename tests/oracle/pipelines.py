@@ -1,10 +1,10 @@
 """Runs the pipelines `compile` and then `lower-tir` on whole models, with passhost and with TVM's passes of the same
 names, and compares them.
 
-After each pipeline it reports whether TVM parses passhost's result and finds it well-formed, the numbers of
-PrimFuncs and of fused functions on each side, whether the two modules are structurally equal, and the time of each
-pass on both sides, the shortest of three (for passhost, from its summary). The exit code is 1 if a result is
-ill-formed or the numbers of functions differ.
+The report after each pipeline states whether passhost's result is well-formed for TVM and structurally equal to TVM's
+result, the numbers of PrimFuncs and fused functions on each side, and the time of each pass on both sides: the shortest
+of three runs (for passhost, from its summary). The exit code is 1 if a result is ill-formed or the numbers of functions
+differ.
 """
 
 import argparse

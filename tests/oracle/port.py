@@ -1,9 +1,9 @@
-"""Runs the Python text of `docs/porting-from-tvm.md` in TVM, over the modules of the goldens on the page.
+"""Runs the Python code in `docs/porting-from-tvm.md` with TVM, on the modules of the goldens on the page.
 
     python tests/oracle/port.py
 
-The result of TVM's pass must equal the golden, which is also the result of the Rust text. The exit code is 1 if a module
-differs.
+The result of TVM's pass must equal the golden, which is also the result of the Rust code. The exit code is 1 if a
+module differs.
 """
 
 import importlib.util
@@ -20,14 +20,14 @@ PAGE = Path(__file__).parents[2] / "docs/porting-from-tvm.md"
 
 
 def python_text(page: str) -> str:
-    """Returns the fenced blocks of Python, joined."""
+    """Returns the fenced Python blocks, joined."""
     blocks = page.split("```python fold_batch_norm.py\n")[1:]
     assert blocks, "the page has no Python text"
     return "\n".join(block.split("```", 1)[0] for block in blocks)
 
 
 def loaded(text: str) -> type:
-    """Loads the pass from a file, because TVMScript, and perhaps the decorator, read the source file."""
+    """Loads the pass from a file, because TVMScript, and perhaps the decorator, reads the source file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "fold_batch_norm.py"
         path.write_text(text)
@@ -39,7 +39,7 @@ def loaded(text: str) -> type:
 
 
 def goldens(page: str) -> list[tuple[str, str, str]]:
-    """Returns the title, the module before and the module after of each golden on the page."""
+    """Returns the title, and the modules before and after the pass, of each golden on the page."""
     block = page.split("Append to `tests/goldens/fold_batch_norm.txt`:\n", 1)[1].split("\nand\n", 1)[0]
     cases = []
     for case in textwrap.dedent(block).split("== ")[1:]:

@@ -1,8 +1,8 @@
 """Writes TVM's results for operands of two data types: `script/tests/promotion.txt`, which `script/tests/promotion.rs`
 reads.
 
-Each line is an expression, and after an arrow TVM's output for it, or that TVM refuses it. Expressions that TVM
-folds while parsing are in `folding.py` instead.
+Each line contains an expression, and after an arrow TVM's output for it, or `refused` if TVM rejects it. Expressions
+that TVM folds while parsing are in `folding.py` instead.
 """
 
 import itertools
@@ -48,7 +48,7 @@ SINGLE = ["-{}", "~{}", "not {}", "T.float32({})", 'T.Cast("int64", {})', "T.Bro
 
 
 def read(expression):
-    """Returns TVM's output for a parsed expression; None if it refuses it."""
+    """Returns TVM's output for an expression; None if TVM rejects it."""
     parameters = ", ".join(f"{name}: {ty}" for name, ty in PARAMETERS.items())
     text = (
         "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n@I.ir_module\nclass Module:\n"
@@ -62,7 +62,7 @@ def read(expression):
 
 
 def cases():
-    """Yields expressions in which no two constants meet, because TVM would fold those."""
+    """Yields expressions without operations on two constants, because TVM would fold such operations."""
     for form in SINGLE:
         yield from (form.format(value) for value in VALUES)
     for form in OPERATIONS:

@@ -1,7 +1,7 @@
-"""Runs the README's commands for an ONNX model: runs passhost's default pipeline on it, and compiles the result with TVM.
+"""Runs the README's commands for an ONNX model: passhost's default pipeline, and then TVM's compiler.
 
-The model consists of two convolutions. passhost must group them, and the compiled module must compute the same as
-TVM does for the imported model.
+The model consists of two convolutions. passhost must group them, and the compiled module must compute the same results
+as the model that TVM imports.
 """
 
 import argparse

@@ -1,12 +1,11 @@
-"""Checks that passhost and TVM infer the same access regions for schedulable blocks without declared ones.
+"""Checks that passhost and TVM infer the same access regions for schedulable blocks that do not declare them.
 
     ../oracle-venv/bin/python tests/oracle/regions.py FILE… [--binary FILE] [--jobs N] [--show N]
 
-Each FILE has one JSON object per line with `id` and `text`, or with `id`, `before` and `after` (both texts are
-tried), or is a Python file with handwritten PrimFuncs. All `T.reads(...)` and `T.writes(...)` are removed from the
-texts. TVM parses the result, and passhost's output for it: both must be structurally equal, and passhost's output
-must declare the regions of each block. Functions that differ are printed; the last line is `total: N of M`, by
-function.
+Each FILE is a Python file with handwritten PrimFuncs, or contains one JSON object per line with `id` and `text`, or
+with `id`, `before` and `after` (both texts are tried). All `T.reads(...)` and `T.writes(...)` are removed from the texts.
+TVM parses the result, and passhost's output for it; both modules must be structurally equal, and passhost's output must
+declare the regions of each block. Functions that differ are printed; the last line, `total: N of M`, counts functions.
 """
 
 import argparse
@@ -79,7 +78,7 @@ def main():
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     parser.add_argument("--binary", default=corpus.BINARY, type=pathlib.Path)
     parser.add_argument("--jobs", default=2, type=int)
-    parser.add_argument("--show", default=0, type=int, help="print at most this many functions that differ")
+    parser.add_argument("--show", default=0, type=int, help="maximum number of printed functions that differ")
     args = parser.parse_args()
     cases = {}
     for path in args.files:

@@ -1,9 +1,9 @@
-"""Compares the goldens of plugins/relax-passes with TVM: the result of a pass on each module, or its refusal.
+"""Compares the goldens of plugins/relax-passes with TVM: the result or the error of a pass on each module.
 
     ../oracle-venv/bin/python tests/oracle/relax_goldens.py [FILES] [--quiet]
 
 By default, FILES are the goldens of the passes in PASSES. A golden must equal TVM's result, or have a reason in
-REASONS; the exit code is 1 if one differs without a reason.
+REASONS; the exit code is 1 if a golden differs without a reason.
 """
 
 import json
@@ -19,7 +19,7 @@ from goldens import ROOT, judge, parser
 EQUAL = "equal"
 
 # Why TVM's result differs from a golden: file, title of the case, reason.
-SKIPPED = "TVM changes calls in functions with SkipOptimization; passhost leaves the callee as it is, too"
+SKIPPED = "TVM changes calls in functions with SkipOptimization; passhost leaves their callees unchanged, too"
 REASONS = {
     "bind_params": {
         "a fraction where integers are": "TVM takes arrays of the type; the option is a text",
@@ -30,19 +30,19 @@ REASONS = {
     "bind_symbolic_vars": {
         "twice": "a dictionary has each name once; the option is a list",
         "an extent is not negative": "TVM makes tensors with -3 elements",
-        "what is concatenated": "TVM infers the sum of the extents again, with the terms in another order",
+        "what is concatenated": "TVM infers the sum of the extents again, with the terms in a different order",
     },
     "canonicalize_bindings": {
         "a dimension that a match_cast tells takes the place of its variable": "TVM leaves the types of the results of branches",
         "a variable of a parameter, or of what is not a dimension, stays": "TVM fixes an extent of a parameter, which callers see",
         "a caller follows the result of a function": "TVM leaves the types of callers",
         "an element of a known tuple that is a constant": "TVM leaves a tuple that nothing uses",
-        "an annotation that a match_cast makes equal": "TVM writes n * 2 where passhost keeps what was written",
+        "an annotation that a match_cast makes equal": "TVM writes n * 2 where passhost keeps the original expression",
         "variables that attributes, scalars and types of functions mention stay": "TVM ends its process in the pass",
-        "a scalar of a nested function": "TVM replaces a scalar parameter by a value that only one call has",
+        "a scalar of a nested function": "TVM replaces a scalar parameter by a value that only one call passes",
     },
     "dead_code_elimination": {
-        "effects inside of expressions keep them": "TVM takes calls out of expressions before the pass, when it reads the text",
+        "effects inside of expressions keep them": "TVM unnests calls before the pass, when it parses the text",
         "a match_cast stays whose annotation names other variables": "TVM ends its process in the pass",
     },
     "eliminate_common_subexpr": {
@@ -50,7 +50,7 @@ REASONS = {
     },
     "expand_tuple_arguments": {
         "a caller that stays as it is": SKIPPED,
-        "a shape in a tuple": "TVM takes the element of a tuple that is written in place, and of a tensor does not",
+        "a shape in a tuple": "TVM expands a literal tuple with a shape, but not a literal tuple with a tensor",
     },
     "remove_unused_outputs": {"a caller that stays as it is": SKIPPED},
     "remove_unused_parameters": {
@@ -111,7 +111,7 @@ PASSES = {
 
 
 def options_of(text):
-    """Returns the options of the pass that a golden runs. Words in lists may be unquoted."""
+    """Returns the options of the pass in a golden. Words in lists may be unquoted."""
     inside = re.search(r"\{(.*)\}$", text)
     options = {}
     for key, value in re.findall(r'(\w+)=("[^"]*"|\[.*?\](?=, \w+=|$))', inside[1] if inside else ""):
@@ -133,7 +133,7 @@ def compared(case):
         return "TVM does not refuse it", after.script()
     ours = tvm.script.from_source(sections["after"], check_well_formed=False) if "after" in sections else before
     same = tvm_ffi.structural_equal(after, ours, map_free_vars=True)
-    # Some types in TVM's result are less precise than those it infers when it parses the same text.
+    # Some types in TVM's result are less precise than the types that it infers when it parses the same text.
     same = same or tvm_ffi.structural_equal(
         tvm.script.from_source(after.script(show_meta=True), check_well_formed=False), ours, map_free_vars=True
     )
@@ -141,7 +141,7 @@ def compared(case):
 
 
 def judged(stem, title, kind):
-    """Returns the count to which a case belongs, and the error if nothing explains it. Some of TVM's results differ
+    """Returns the count to which a case belongs, and an error if the case is unexplained. Some of TVM's results differ
     from run to run."""
     if kind == EQUAL:
         return "equal", None

@@ -1,4 +1,4 @@
-"""Applies the traces of runtime/tests/schedules/cases.txt with TVM's schedule, and compares the results.
+"""Applies the traces in runtime/tests/schedules/cases.txt with TVM's schedule, and compares the results.
 
 Each result must be structurally equal to TVM's, or have a reason in REASONS; TVM may accept traces that passhost
 refuses. The exit code is 1 if a difference is unexplained.
@@ -19,20 +19,20 @@ SIMPLER = "passhost simplifies quotients and remainders of sums"
 # Why TVM's result differs: title, reason.
 REASONS = {
     "a loop is split into one and all": "passhost leaves out the variable of a loop of one iteration",
-    "a loop is split twice, and both last parts are not full": "TVM keeps the sum that a variable became in parentheses",
-    "three loops are fused": "passhost writes x // 64 % 96, and TVM x % 6144 // 64",
+    "a loop is split twice, and both last parts are not full": "TVM keeps the parentheses around the sum that replaces a variable",
+    "three loops are fused": "passhost writes x // 64 % 96, and TVM writes x % 6144 // 64",
     "a fused loop is split again": SIMPLER,
     "a fused loop is split differently": SIMPLER,
-    "a buffer that a statement allocates goes with its block": "TVM refuses it: it does not support buffers of statements",
+    "a buffer that a statement allocates goes with its block": "TVM rejects it, because it does not support buffers that statements allocate",
     "a buffer that a statement allocates is written earlier": "TVM writes the buffer before the statement that allocates it",
 }
 
-# TVM's names, where they differ.
+# TVM's names of primitives, if they differ.
 NAMES = {"get_block": "get_sblock"}
 
 
 def cases():
-    """Returns the functions by name, and title, function name, trace and result of each case."""
+    """Returns the functions by name, and the title, function name, trace and result of each case."""
     text = FILE.read_text()
     head, *rest = re.split(r"^== ", text, flags=re.M)
     functions = dict(re.findall(r"^-- function (\w+)\n(.*?)(?=\n\n-- function |\Z)", head.rstrip() + "\n", flags=re.M | re.S))
@@ -71,7 +71,7 @@ def main():
     for title, function, trace, after in cases():
         try:
             theirs = apply(function, trace)
-        except Exception as error:  # TVM raises errors of several kinds
+        except Exception as error:  # TVM raises errors of several classes
             theirs = error
         if after.startswith("error: "):
             refused = isinstance(theirs, Exception)

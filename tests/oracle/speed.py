@@ -1,9 +1,9 @@
-"""Measures TVM and passhost on the same synthetic modules in one run and prints the ratios.
+"""Measures TVM and passhost on the same synthetic modules in one run, and prints the ratios.
 
-Both use one thread in a process that already did the same work; each time is the shortest of several.
+Both use one thread in a process that already did the same work; each time is the shortest of several runs.
 
-TVM parses modules with more bindings than `--read-limit` too slowly: for these, the module is built with TVM's block
-builder instead, and the passes are skipped. If TVM parses the text, the built module is compared with it.
+TVM parses modules with more bindings than `--read-limit` too slowly. Such modules are built with TVM's block builder
+instead, and the passes are skipped. If TVM parses the text, the parsed module is compared with the built module.
 """
 
 import argparse
@@ -23,9 +23,9 @@ PASSES = {
     "relax.CanonicalizeBindings": relax.transform.CanonicalizeBindings,
     "relax.EliminateCommonSubexpr": relax.transform.EliminateCommonSubexpr,
     "relax.DeadCodeElimination": relax.transform.DeadCodeElimination,
-    # This pass has nothing to do, because the blocks of the module are dataflow blocks.
+    # This pass has no work, because all blocks of the module are dataflow blocks.
     "relax.ConvertToDataflow": relax.transform.ConvertToDataflow,
-    # This pass has nothing to do either, because the module lacks constants.
+    # This pass has no work either, because the module lacks constants.
     "relax.FoldConstant": relax.transform.FoldConstant,
 }
 # From operators to fused loops: each pass runs on the result of the previous pass.
@@ -38,7 +38,7 @@ LOWERING = {
 
 
 def best(work, times=3):
-    """Returns the shortest of several runs, in milliseconds."""
+    """Returns the shortest time of several runs, in milliseconds."""
     laps = []
     for _ in range(times):
         start = time.perf_counter()
@@ -48,7 +48,7 @@ def best(work, times=3):
 
 
 def built(functions, bindings):
-    """Returns the module of `synthetic`, built by TVM."""
+    """Returns the module from `synthetic`, built by TVM."""
     builder, tensor = relax.BlockBuilder(), relax.TensorType((8, 8), "float32")
     for f in range(functions):
         x, y = relax.Var("x", tensor), relax.Var("y", tensor)
@@ -75,7 +75,7 @@ def built(functions, bindings):
 
 
 def constant(functions, bindings):
-    """Returns a module whose bindings are all constant and pairwise different."""
+    """Returns a module whose bindings are all constant and distinct."""
     lines = ["@I.ir_module", "class Module:"]
     for f in range(functions):
         lines += ["    @R.function", f"    def f{f:06}():", "        with R.dataflow():"]
@@ -104,7 +104,7 @@ def folding(args, size="10x2"):
 
 
 def modules(functions, bindings, text, limit):
-    """Returns the module of a text twice, and TVM's parsing time if it parsed the text."""
+    """Returns two copies of the module in a text, and TVM's parsing time if TVM parsed the text."""
     if functions * bindings > limit:
         return built(functions, bindings), built(functions, bindings), None
     start = time.perf_counter()
@@ -130,7 +130,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--synthetic", default=ROOT / "target/release/synthetic", type=pathlib.Path)
     parser.add_argument("--times", default=ROOT / "target/release/times", type=pathlib.Path)
-    parser.add_argument("--read-limit", default=10_000, type=int, help="greatest number of bindings of a module that TVM reads")
+    parser.add_argument("--read-limit", default=10_000, type=int, help="maximum number of bindings in a module that TVM parses")
     parser.add_argument("sizes", nargs="*", default=["1x1000", "100x20"], help="functions x bindings")
     args = parser.parse_args()
     print(f"{'size':10} {'work':32} {'TVM ms':>12} {'passhost ms':>12} {'ratio':>9}")

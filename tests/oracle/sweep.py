@@ -1,10 +1,10 @@
-"""Executes operators at many data types, shapes and attributes, and compares with NumPy, and with TVM where it runs.
+"""Executes operators with many data types, shapes and attributes, and compares the results with NumPy and TVM.
 
     python tests/oracle/sweep.py [--passhost FILE] [--only add,mean] [--states plain,legalized,fused,folded,tvm]
     python tests/oracle/sweep.py --write plugins/relax-ops/tests/values.txt
 
-Each case of `sweep_cases.py` has the result of NumPy (or of ONNX's reference), or none if the call must be refused.
-The states:
+Each case in `sweep_cases.py` contains the result of NumPy (or of ONNX's reference implementation), or no result if the
+call must be rejected. The states:
 
 - plain: `passhost exec`
 - legalized: after `relax.LegalizeOps`
@@ -12,8 +12,8 @@ The states:
 - folded: the arguments are constants, and `relax.FoldConstant` computes them
 - tvm: TVM compiles and runs the output of `relax.LegalizeOps`
 
-Cases share a function, because a process for each would take long; if a function fails, its cases run separately.
-The last line is `N of M`; exit code 1 if a case fails.
+Cases share a function, because a process for each case would take too long; if a function fails, its cases run
+separately. The last line is `N of M`; the exit code is 1 if a case fails.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def may_be_constant(case):
 
 
 def module(cases, folded=False):
-    """Returns a function with the calls of all cases, and its arguments by name."""
+    """Returns a function with the calls in all cases, and its arguments by name."""
     params, arguments, lines, results = [], {}, [], []
     for at, case in enumerate(cases):
         names = []
@@ -108,7 +108,7 @@ def line_of(case):
 
 
 def flat(names, values, cases):
-    """Returns the results of each case; fields of tuple results have numbers."""
+    """Returns the results of each case; fields of tuple results are numbered."""
     found = collections.OrderedDict()
     for name, value in zip(names, values):
         found.setdefault(int(name.split("_")[1]), []).append(value)
@@ -167,7 +167,7 @@ def difference(found, expected, case):
 
 
 def judge(case, found, why):
-    """Describes the error of a result; returns None if it is right."""
+    """Describes the error in a result; returns None if the result is right."""
     if found is None:
         first = why.splitlines()[0] if why else ""
         if case.expected is not None:
@@ -202,7 +202,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--passhost", default=str(ROOT / "target/release/passhost"))
     parser.add_argument("--manifest", default=str(ROOT / "passes.toml"))
-    parser.add_argument("--only", default="", help="beginnings of names of cases, separated by commas")
+    parser.add_argument("--only", default="", help="prefixes of case names, separated by commas")
     parser.add_argument("--states", default="plain,legalized,fused,folded,tvm")
     parser.add_argument("--write", type=pathlib.Path, help="write the small cases for a test that does not need Python")
     settings = parser.parse_args()
@@ -219,7 +219,7 @@ def main():
     right = total = 0
     with tempfile.TemporaryDirectory() as folder:
         for state in settings.states.split(","):
-            # Calls that must be refused would make a shared function fail.
+            # Calls that must be rejected would make a shared function fail.
             able = [case for case in cases if case.expected is not None]
             if state == "folded":
                 able = [case for case in able if may_be_constant(case)]

@@ -1,4 +1,4 @@
-"""Cases of `sweep.py`: calls, arguments, and the expected results from NumPy or from the operator's definition."""
+"""Cases for `sweep.py`: calls, arguments, and the expected results from NumPy or from the operator's definition."""
 
 import itertools
 
@@ -36,7 +36,7 @@ def case(name, call, inputs, *expected, refused=False, **more):
 
 
 def special(dtype, small=False):
-    """Returns extremes and numbers around 0 of a data type."""
+    """Returns the extremes of a data type and numbers around 0."""
     if dtype == "bool":
         return np.array([False, True, True, False, True, False])
     if dtype in FLOATS:
@@ -195,7 +195,7 @@ def reductions():
                     case(f"argmax {dtype} {shape}", f"R.argmax({{0}}, axis={axis}, keepdims={keep})", [x], place)
             except ValueError:
                 if made(x.sum).size == 0:
-                    # NumPy refuses these as well, although the tensors are empty.
+                    # NumPy rejects these as well, although the tensors are empty.
                     case(f"max {dtype} {shape}", f"R.max({{0}}, {at})", [x], made(x.any).astype(dtype))
                     continue
                 case(f"max {dtype} {shape}", f"R.max({{0}}, {at})", [x], refused=True)
@@ -264,7 +264,7 @@ def subscripts():
 
 
 def squeezes():
-    """Adds cases in which a named axis that is longer than 1 is kept."""
+    """Adds cases in which a listed axis remains because it is longer than 1."""
     for shape, axes, result in [((2, 4, 1), [0, 2], (2, 4)), ((2, 4, 1), [1], (2, 4, 1)), ((1, 3, 1), [-1], (1, 3)), ((1, 1), None, ()), ((1, 2, 1), [0, 1, 2], (2,))]:
         x = random(shape, "int32")
         case(f"squeeze {axes}", f"R.squeeze({{0}}, axis={axes})", [x], x.reshape(result))
@@ -444,7 +444,7 @@ def samples():
 
 
 def mirrors():
-    """Adds cases in which elements are reflected more than once."""
+    """Adds cases whose padding reflects elements more than once."""
     x = np.array([1, 2, 3], "float32")
     for pad in [(5, 7), (2, 3), (4, 0), (1, 9), (2, 2)]:
         case("pad reflect", f'R.nn.pad({{0}}, pad_width={list(pad)}, pad_mode="reflect")', [x], np.pad(x, pad, mode="reflect"))

@@ -1,4 +1,4 @@
-"""Checks that TVM parses the texts of `tests/goldens/text`, which passhost prints, and prints the same lines.
+"""Checks that TVM parses the texts in `tests/goldens/text`, which passhost prints, and prints the same lines.
 
     ../oracle-venv/bin/python tests/oracle/texts.py
 """
@@ -15,12 +15,12 @@ UNREADABLE = {
     "opaque": "operators that are not registered",
 }
 
-# Texts that TVM prints, but parses only without its check.
+# Texts that TVM prints, but parses only without its well-formedness check.
 UNCHECKED = {"tir_declared": "strides and offsets that a declaration introduces, which TVM's check considers undefined"}
 
 
 def lines(text):
-    """Returns the significant lines: without metadata, comments and blank space."""
+    """Returns the lines without metadata, comments and blank space."""
     text = re.sub(r'metadata = .*?"""\)\n', "", text, flags=re.S)
     kept = (line.rstrip() for line in text.split("\n"))
     return [line for line in kept if line.strip() and not line.strip().startswith("#")]
@@ -32,12 +32,12 @@ def main():
     for path in sorted(folder.glob("*.py")):
         text = path.read_text()
         if path.stem in UNREADABLE:
-            print(f"{path.stem}: not tried: {UNREADABLE[path.stem]}")
+            print(f"{path.stem}: skipped: {UNREADABLE[path.stem]}")
             continue
         try:
             again = tvm.script.from_source(text, check_well_formed=path.stem not in UNCHECKED).script(show_meta=True)
         except Exception as error:
-            print(f"{path.stem}: TVM does not read it: {error}")
+            print(f"{path.stem}: TVM does not parse it: {error}")
             failed += 1
             continue
         different = [(a, b) for a, b in zip(lines(text), lines(again)) if a != b]

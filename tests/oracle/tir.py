@@ -1,5 +1,5 @@
-"""Lets TVM parse TIR modules printed by passhost: it must print the same text, and the module must be structurally
-equal."""
+"""Parses TIR modules printed by passhost with TVM, which must print the same text. The modules must be structurally
+equal to the originals."""
 
 import argparse
 import pathlib
@@ -21,7 +21,8 @@ def printed(binary, text):
 
 
 def difference(text, ours):
-    """Describes where TVM's module differs from the one it parses from the original; returns None if it does not."""
+    """Describes the difference between TVM's module and the module that TVM parses from the original; returns None if
+    they are equal."""
     original, again = (tvm.script.from_source(source, check_well_formed=False) for source in (text, ours))
     try:
         # An undefined buffer or variable becomes a different object each time it is parsed.

@@ -1,8 +1,8 @@
-"""Compares the goldens of plugins/tir-passes with TVM: the result of a pass on each module, or its refusal.
+"""Compares the goldens of plugins/tir-passes with TVM: the result or the error of a pass on each module.
 
 Each golden must equal TVM's result, or have a reason in REASONS with a kind that is checked. A golden that differs
-in another way, or no longer differs, is unexplained, and the exit code is 1. With --complete, a case that has only a
-`before` gets TVM's result. Run with a memory limit, because TVM does not finish on some modules.
+in a different way, or no longer differs, is unexplained, and the exit code is 1. With --complete, a case with only a
+`before` section gets TVM's result. Run with a memory limit, because TVM does not finish on some modules.
 """
 
 import re
@@ -18,10 +18,10 @@ import workers
 from goldens import HEAD, ROOT, judge, parser
 
 EQUAL = "equal"
-# TVM's output parses to our golden; only its objects differ, for example in a loop's data type that the text does not
-# contain.
+# TVM's output parses to our golden; only its objects differ, for example in the data type of a loop, which the text
+# does not contain.
 EQUAL_ONCE_READ = "equal once read"
-# On random inputs, TVM's result computes other values than the original module, and ours does not.
+# On random inputs, TVM's result computes different values from the original module, and ours computes the same values.
 OTHER_VALUES = "computes something else"
 REFUSES = "TVM refuses it"
 CRASHES = workers.CRASHED
@@ -44,7 +44,7 @@ REASONS = {
         "a second value in the initialization of a block": (OTHER_VALUES, "TVM uses the value of the initialization after it"),
     },
     "flatten_buffer": {
-        "a vector that is loaded, in a row": (OTHER, "TVM leaves out the 0 that it adds to vectors elsewhere"),
+        "a vector that is loaded, in a row": (OTHER, "TVM omits the 0 that it adds to other vectors"),
     },
     "compact_buffer_allocation": {
         "a vector that begins where a load says": (OTHER, "passhost does not know that two loads are equal, and keeps the buffer"),
@@ -54,22 +54,22 @@ REASONS = {
         "an index from a float": (OTHER, "TVM knows that the index is 0; passhost does not compute with floats"),
     },
     "hoist_if_then_else": {
-        "a condition that divides": (OTHER_VALUES, "TVM divides by the extent of a loop that has no iteration"),
+        "a condition that divides": (OTHER_VALUES, "TVM divides by the extent of a loop with no iterations"),
         "an iterator of a block": (OTHER_VALUES, "TVM uses the iterator outside of its block"),
-        "what happens where the condition does not hold stays": (OTHER_VALUES, "TVM leaves out what happens where it does not hold"),
+        "what happens where the condition does not hold stays": (OTHER_VALUES, "TVM drops the statements for which the condition does not hold"),
         "more branches than a loop is written for": (MORE_LOOPS, "TVM doubles the loop for each condition, without a limit"),
     },
     "loop_partition": {
         "a loop with a break": (OTHER_VALUES, "TVM executes the parts that come after the break"),
         "loops of symbolic lengths stay whole": (OTHER_VALUES, "TVM splits loops, and goes beyond the buffer if n < 0"),
-        "conditions after a single iteration": (MORE_LOOPS, "TVM splits the inner loop where the variable of the outer one says"),
+        "conditions after a single iteration": (MORE_LOOPS, "TVM splits the inner loop at the value of the outer loop's variable"),
     },
     "lower_match_buffer": {
-        "variables of what is matched": (OTHER, "TVM uses a symbolic variable that nothing defines any more"),
+        "variables of what is matched": (OTHER, "TVM uses a symbolic variable whose definition it removed"),
     },
     "lower_opaque_block": {
         "threads that do not begin at 0": (OTHER_VALUES, "TVM lets them begin at 0"),
-        "an initialization, which TVM would leave out": (OTHER_VALUES, "TVM leaves the initialization out"),
+        "an initialization, which TVM would leave out": (OTHER_VALUES, "TVM drops the initialization"),
         "a jump in a loop that threads execute": (OTHER, "TVM leaves a jump without a loop"),
         "a pragma of a loop over threads": (CRASHES, "TVM prints one variable for the pragma and for the thread"),
         "a block that matches a region": (OTHER, "TVM leaves a buffer without data"),
@@ -78,13 +78,13 @@ REASONS = {
         "start and extent of a region are of one type": (CRASHES, "TVM ends its process in the pass"),
         "regions of blocks": (CRASHES, "TVM ends its process in the pass"),
         "a matched buffer with a stride of its own": (CRASHES, "TVM ends its process in the pass"),
-        "a view of a buffer that has a layout": (OTHER, "TVM writes down the layout of the buffer that is viewed"),
+        "a view of a buffer that has a layout": (OTHER, "TVM prints the layout of the viewed buffer"),
         "a choice between a narrow and a wide index": (OTHER, "TVM does not know the bounds of T.if_then_else"),
     },
     "stmt_simplify": {
-        "calls with effects are made as often as before": (OTHER_VALUES, "TVM merges calls and leaves them out"),
-        "a choice between values, one of which calls something with an effect": (OTHER_VALUES, "TVM leaves the call out"),
-        "an element that a call with an effect decides is stored": (OTHER_VALUES, "TVM leaves the calls out"),
+        "calls with effects are made as often as before": (OTHER_VALUES, "TVM merges and drops calls"),
+        "a choice between values, one of which calls something with an effect": (OTHER_VALUES, "TVM drops the call"),
+        "an element that a call with an effect decides is stored": (OTHER_VALUES, "TVM drops the calls"),
         "numbers that do not fit into 64 bits together stay as they are": (REFUSES, "TVM adds two factors beyond 64 bits"),
         "what is never false does not stand for `true`": (OTHER, "TVM knows that a choice between equal values is that value"),
         "products that certainly overflow": (OTHER_VALUES, "TVM multiplies beyond 64 bits"),
@@ -105,7 +105,7 @@ REASONS = {
         "in place, but each thread stores to each element": (OTHER_VALUES, "TVM overwrites what another thread reads"),
         "in place, but read after two branches wrote it": (OTHER_VALUES, "TVM overwrites what a later statement reads"),
         "in place, but the other one is stored to": (OTHER_VALUES, "TVM stores both values to one element"),
-        "not in place in storage of another data type": (CRASHES, "TVM ends its process when it reads what it prints"),
+        "not in place in storage of another data type": (CRASHES, "TVM ends its process when it parses its own output"),
         "a shape that a loop decides": (OTHER_VALUES, "TVM uses the variable of the loop before it"),
         "a shape that a name or a thread decides": (OTHER_VALUES, "TVM uses the name before it"),
     },
@@ -127,8 +127,8 @@ REASONS = {
         "a predicate with something that has no mask": (OTHER_VALUES, "TVM calls the function without the condition"),
         "a name decides what each lane does": (OTHER_VALUES, "TVM uses a name that nothing defines"),
         "a pointer to a buffer of which each lane needs one": (OTHER, "TVM calls the function once"),
-        "functions of integers as fractions": (CRASHES, "TVM ends its process where it reads these functions of vectors"),
-        "a vectorized loop in what each lane does for itself": (MORE_LOOPS, "TVM leaves the inner loop as it is"),
+        "functions of integers as fractions": (CRASHES, "TVM ends its process when it parses these functions of vectors"),
+        "a vectorized loop in what each lane does for itself": (MORE_LOOPS, "TVM leaves the inner loop unchanged"),
         "a vector in each lane": (REFUSES, "TVM multiplies vectors of different lengths"),
     },
 }
@@ -146,13 +146,13 @@ def made(name):
     of = getattr(tvm, folder).transform
     options = dict(option.split("=") for option in options.rstrip("}").split(",") if option)
     if name == "NarrowDataType":
-        # TVM lacks a default for it.
+        # TVM lacks a default for this setting.
         options.setdefault("target_bits", "32")
     return getattr(of, name)(**{key: value(text) for key, text in options.items()})
 
 
 def config(settings):
-    """Converts settings to TVM's form, in which those of a pass are one object."""
+    """Converts settings to TVM's form, in which the settings of a pass are one object."""
     out = {}
     for key, text in (line.split("=") for name, line in settings if name == "config"):
         *of, last = key.rsplit(".", 1)
@@ -164,7 +164,7 @@ def config(settings):
 
 
 def read(text):
-    """Parses a module with TVM, including parts of its texts that its parser does not support."""
+    """Parses a module with TVM, including constructs that TVM prints but does not parse."""
     return about_their_loops(tvm.script.from_source(text, check_well_formed=False))
 
 
@@ -187,9 +187,9 @@ dispatch.register(token="tirx", type_name="Assign")(with_second_values(dispatch.
 
 
 def about_their_loops(module):
-    """Makes statements with attributes refer to the loop inside them whose variable has their name.
+    """Makes attribute statements refer to the variable of the nested loop with the same name.
 
-    TVM prints the undefined variable before such a statement, and parses it as another variable than the loop's.
+    TVM prints a variable that is undefined before such a statement, and does not parse it as the loop's variable.
     """
 
     def again(stmt):
@@ -240,7 +240,7 @@ def compared(case):
 
 
 def difference(before, ours, after):
-    """Compares TVM's module after a pass with ours, if we have one."""
+    """Compares TVM's module after a pass with passhost's module, if there is one."""
     try:
         if why := ours and tir_values.first_difference(before, ours):
             return OTHER, f"ours computes something else: {why}"
@@ -283,7 +283,7 @@ def judged(stem, title, kind):
 
 def main():
     known = parser(__doc__)
-    known.add_argument("--complete", action="store_true", help="add what TVM makes of cases that have only a `before`")
+    known.add_argument("--complete", action="store_true", help="add TVM's result to cases with only a `before` section")
     arguments = known.parse_args()
     files = arguments.files or sorted((ROOT / "plugins/tir-passes/tests/goldens").glob("*.txt"))
     if arguments.complete:

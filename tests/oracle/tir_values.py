@@ -1,8 +1,7 @@
-"""Executes PrimFuncs statement by statement, to detect modules that TVM's own pass breaks.
+"""Executes PrimFuncs statement by statement, to detect modules that a TVM pass breaks.
 
-Loops of all kinds run one iteration after the other, which is valid for each kind. Programs without a defined
-meaning raise a fault: an undefined variable, an uninitialized or nonexistent element, a division by zero, a jump
-without a loop.
+Loops of all kinds run sequentially, which is valid for each kind. Programs with undefined behavior raise a fault: an
+undefined variable, an uninitialized element, an index out of bounds, a division by zero, or a jump outside of a loop.
 """
 
 import itertools
@@ -13,12 +12,12 @@ import random
 import tvm
 from tvm import tirx
 
-# No module of the goldens that terminates executes this many statements.
+# No terminating module in the goldens executes this many statements.
 MOST_STATEMENTS = 5000
 
 
 class Fault(Exception):
-    """The meaning of the program is undefined."""
+    """The behavior of the program is undefined."""
 
 
 class Jump(Exception):
@@ -132,7 +131,7 @@ class Machine:
         raise NotImplementedError(kind)
 
     def scope(self, stmt):
-        """Runs a statement; its definitions end with it."""
+        """Runs a statement; its definitions are local to it."""
         outer, self.variables = self.variables, dict(self.variables)
         try:
             self.stmt(stmt)
@@ -140,7 +139,7 @@ class Machine:
             self.variables = outer
 
     def loop(self, values, body):
-        """Runs a body until it breaks; `values` runs before each iteration."""
+        """Runs the body of a loop until a `break`; `values` runs before each iteration."""
         for _ in values:
             try:
                 self.scope(body)
@@ -172,7 +171,7 @@ class Machine:
     def stmt(self, stmt):
         self.left -= 1
         if self.left < 0:
-            raise NotImplementedError("a program that does not end")
+            raise NotImplementedError("a program that does not terminate")
         kind = type(stmt).__name__
         if kind == "SeqStmt":
             for one in stmt.seq:
@@ -206,7 +205,7 @@ class Machine:
 
 
 def executed(func, seed):
-    """Returns the parameters after a run on random values, and the calls; or the fault."""
+    """Returns the parameters after a run on random values, and the calls, or returns the fault."""
     machine = Machine()
     # Scalars first, because shapes of buffers use them.
     for at, param in sorted(enumerate(func.params), key=lambda numbered: not isinstance(numbered[1].ty, tvm.ir.PrimType)):
@@ -227,8 +226,8 @@ def executed(func, seed):
 
 
 def first_difference(before, after, seeds=60):
-    """Returns the first difference between the results of two modules, on inputs that `before` handles without a fault;
-    None if they agree."""
+    """Returns the first difference between the results of two modules, on inputs for which `before` has no fault; None
+    if the results agree."""
     for name in (var.name_hint for var in before.get_global_vars()):
         for seed in range(seeds):
             fault, expected = executed(before[name], seed)

@@ -1,8 +1,8 @@
-"""Measures programs alternately, each in a separate process.
+"""Measures programs in turns, each in a separate process.
 
-A process is stopped while others have their turn, because threads of OpenBLAS spin for a tenth of a second after a
-call and would take a core from the next program. In its turn, a program calls its function for 20 ms, at least
-twice, because the first call finds caches filled by others.
+A process is stopped during the turns of other processes, because threads of OpenBLAS spin for a tenth of a second after
+a call, and would occupy a core. In its turn, a program calls its function for 20 ms, and at least twice, because other
+programs filled the caches before the first call.
 """
 
 import os
@@ -18,7 +18,7 @@ THREADS = "2"
 
 
 def serve(function):
-    """Calls a function for one turn per input line, and writes the median of its seconds.
+    """Calls a function for one turn per input line, and writes the median time in seconds.
 
     The first result is written to a file.
     """
@@ -30,7 +30,7 @@ def serve(function):
 
 
 def turn(function):
-    """Returns the seconds of each call in a turn, except the first."""
+    """Returns the seconds of each call in a turn, except the first call."""
     seconds, end = [], time.perf_counter() + 0.02
     function()
     while not seconds or time.perf_counter() < end:
@@ -64,7 +64,7 @@ class Program:
         return answer
 
     def end(self):
-        """Ends the program, and returns its computed result."""
+        """Ends the program, and returns its result."""
         self.process.send_signal(signal.SIGCONT)
         self.process.stdin.close()
         self.process.wait()
@@ -72,9 +72,9 @@ class Program:
 
 
 def measure(programs, rounds, folder):
-    """Returns the seconds of each program in each round; `programs` has the arguments by name.
+    """Returns the seconds of each program in each round; `programs` contains the arguments by name.
 
-    Each result must be close to that of `reference`, the last one.
+    Each result must be close to the result of `reference`, the last program.
     """
     started = {name: Program(arguments, folder / f"{at}.npy") for at, (name, arguments) in enumerate(programs.items())}
     for _ in range(rounds):
@@ -85,5 +85,5 @@ def measure(programs, rounds, folder):
     for name, result in results.items():
         apart = np.abs(result - reference).max() / np.abs(reference).max()
         if not apart < 1e-4:
-            raise SystemExit(f"{name} computes something else: {apart}")
+            raise SystemExit(f"{name} computes a different result: {apart}")
     return {name: program.seconds for name, program in started.items()}

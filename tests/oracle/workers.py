@@ -24,7 +24,7 @@ class Worker:
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(function, theirs), daemon=True)
         self.process.start()
-        # We close our copy of its end, so that a crash closes the connection.
+        # Close this process's copy of the worker's end, so that a crash closes the connection.
         theirs.close()
         self.at = self.since = None
 
@@ -46,7 +46,7 @@ class Worker:
 
 
 def run(function, cases, jobs, seconds=300):
-    """Yields `(index, result)` as the cases end; the result is CRASHED or TIMED_OUT if the process did not survive."""
+    """Yields `(index, result)` as the cases end; the result is CRASHED or TIMED_OUT if the process crashed or hung."""
     context = multiprocessing.get_context("spawn")
     pending, workers = collections.deque(enumerate(cases)), []
     while pending or workers:

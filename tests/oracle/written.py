@@ -1,5 +1,5 @@
-"""Checks that TVM parses the handwritten texts of `tests/goldens/written`, and passhost's output for them, to the same
-modules.
+"""Checks that TVM parses the same modules from the handwritten texts in `tests/goldens/written` and from passhost's
+output for them.
 
     ../oracle-venv/bin/python tests/oracle/written.py
 """
@@ -23,7 +23,7 @@ def main():
         written, printed = path.read_text().split("# is read as\n")
         same = tvm_ffi.structural_equal(read(written), read(printed))
         failed += not same
-        print(f"{path.stem}: {'same' if same else 'TVM reads the two differently'}")
+        print(f"{path.stem}: {'same' if same else 'TVM parses the two texts differently'}")
     sys.exit(failed > 0)
 
 

@@ -1,5 +1,5 @@
-"""Further forms for `parser_sweep.py`, in addition to those of `parser_forms.py`: whole handwritten constructs, in
-separate modules if the signature matters."""
+"""Forms for `parser_sweep.py` in addition to `parser_forms.py`: whole handwritten constructs, in separate modules if
+the signature matters."""
 
 import itertools
 
@@ -13,7 +13,7 @@ def signature(name, params, body, decorator="@T.prim_func(s_tir=True)"):
 
 
 def limits():
-    """Yields `(data type, numbers)`: the extremes of each data type, and the numbers around them."""
+    """Yields each data type with its extremes and the numbers around them."""
     for dtype, bits in INTEGERS.items():
         signed = dtype.startswith("int")
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
