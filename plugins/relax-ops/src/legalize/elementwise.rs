@@ -77,8 +77,8 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.greater_equal", |call| binary(call, "greater_equal", |a, b| b.le(a))),
     ("relax.where", select),
     ("relax.ewise_fma", multiply_add),
-    ("relax.tril", |call| triangle(call, "tril", |row, column, k| at_most(column, row, k))),
-    ("relax.triu", |call| triangle(call, "triu", |row, column, k| at_most(row, column, k.saturating_neg()))),
+    ("relax.tril", |call| triangle(call, "tril", false)),
+    ("relax.triu", |call| triangle(call, "triu", true)),
     ("relax.quantize", quantize),
     ("relax.dequantize", dequantize),
 ];
@@ -436,14 +436,23 @@ fn at_most(a: TeExpr, b: TeExpr, k: i64) -> TeExpr {
     }
 }
 
-/// Keeps the elements whose row, column and diagonal number satisfy `fits`, and sets the others to 0.
-fn triangle(call: Call<'_>, name: &str, fits: impl FnOnce(TeExpr, TeExpr, i64) -> TeExpr) -> Legal {
+/// Keeps the elements from the k-th diagonal on, upwards or downwards, and sets the others to 0.
+fn triangle(call: Call<'_>, name: &str, upper: bool) -> Legal {
     let te = Te::new(name, call);
     te.name_axes("i");
     let x = te.input(0)?;
     let TeOperand::Number(k) = te.operand(1)? else { return cannot("the diagonal is not a number") };
-    let (Some(k), n @ 2..) = (k.as_int(), x.ndim()) else { return cannot("the diagonal is not constant") };
-    let out = te.compute("trilu", x.shape(), |i| fits(i[n - 2].clone(), i[n - 1].clone(), k).select(x.at(i), 0));
+    let n @ 2.. = x.ndim() else { return cannot("it needs at least two dimensions") };
+    let out = te.compute("trilu", x.shape(), |i| {
+        let (row, column) = (i[n - 2].clone(), i[n - 1].clone());
+        let kept = match (k.as_int(), upper) {
+            (Some(k), false) => at_most(column, row, k),
+            (Some(k), true) => at_most(row, column, k.saturating_neg()),
+            (None, false) => (column - k.cast(DType::I64)).le(row),
+            (None, true) => row.le(column - k.cast(DType::I64)),
+        };
+        kept.select(x.at(i), 0)
+    });
     te.finish(&[out])
 }
 
