@@ -29,6 +29,8 @@ mod _passhost {
     #[pymodule_export]
     use crate::ir::infer::Inferrer;
     #[pymodule_export]
+    use crate::ir::legalized::legalized;
+    #[pymodule_export]
     use crate::ir::modules::{
         extern_function, extern_symbol, module_attrs, module_infos, normalized, prim_func_type, remove_all_unused,
         verify, with_function_attrs, with_module_attrs,

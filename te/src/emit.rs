@@ -336,8 +336,8 @@ impl Emit<'_, '_> {
             .notes
             .iter()
             .map(|(key, note)| match note {
-                Note::Attr(attr) => (*key, attr.clone()),
-                Note::Tensors(tensors) => (*key, Attr::List(tensors.iter().map(&mut operand).collect())),
+                Note::Attr(attr) => (key.as_str(), attr.clone()),
+                Note::Tensors(tensors) => (key.as_str(), Attr::List(tensors.iter().map(&mut operand).collect())),
             })
             .collect();
         let attrs = self.b.attrs(notes);

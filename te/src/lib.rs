@@ -140,7 +140,7 @@ struct Step {
     /// The indices of the written element, if they are not the axes.
     place: Option<Vec<TeExpr>>,
     /// The annotations of its block.
-    notes: Vec<(&'static str, Note)>,
+    notes: Vec<(String, Note)>,
 }
 
 /// An annotation of a block.
@@ -315,14 +315,28 @@ impl<'c> Te<'c> {
         &self,
         name: &str,
         shape: &[Dim],
-        notes: &[(&'static str, Note)],
+        notes: &[(&str, Note)],
         element: impl FnOnce(&[TeExpr]) -> TeExpr,
     ) -> TeTensor {
-        let (axes, indices) = self.axes_of(shape);
+        self.compute_named(name, shape, &[], notes, element)
+    }
+
+    /// Like [`Te::compute_with`], with names for the axes. Axes without a name are named after the prefix of [`Te::name_axes`].
+    pub fn compute_named(
+        &self,
+        name: &str,
+        shape: &[Dim],
+        axes: &[String],
+        notes: &[(&str, Note)],
+        element: impl FnOnce(&[TeExpr]) -> TeExpr,
+    ) -> TeTensor {
+        let (mut own, indices) = self.axes_of(shape);
+        own.iter_mut().zip(axes).for_each(|(axis, name)| axis.name.clone_from(name));
         let value = element(&indices);
         self.note_fault(&value);
         let dtype = value.dtype();
-        let step = Step { name: name.to_string(), axes, value, place: None, notes: notes.to_vec() };
+        let notes = notes.iter().map(|(key, note)| (key.to_string(), note.clone())).collect();
+        let step = Step { name: name.to_string(), axes: own, value, place: None, notes };
         self.add(shape, dtype, Source::Step(step))
     }
 

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from passhost import error, instrument, ir, relax, runtime, s_tir, script, tirx, transform
+from passhost import error, instrument, ir, relax, runtime, s_tir, script, te, tirx, topi, transform
 from passhost._models import load_model
 from passhost._plugins import load
 from passhost._validate import validate
@@ -39,7 +39,9 @@ __all__ = [
     "runtime",
     "s_tir",
     "script",
+    "te",
     "tirx",
+    "topi",
     "transform",
     "validate",
 ]

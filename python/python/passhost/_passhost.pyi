@@ -29,6 +29,7 @@ __all__ = [
     "extern_symbol",
     "find_pass",
     "function_attrs",
+    "legalized",
     "libraries",
     "load",
     "load_bytes",
@@ -241,9 +242,10 @@ def remove_all_unused(body: Body) -> Body: ...
 def verify(module: Module, check_ty: bool) -> None: ...
 def with_function_attrs(body: Body, attrs: dict[str, Any], name: str | None) -> Body: ...
 def with_module_attrs(module: Module, attrs: dict[str, Any], infos: dict[str, Any]) -> Module: ...
+def legalized(params: list[Any], call: Any) -> tuple[list[int], list[Any], tuple[Any, ...], Any]: ...
 def te_function(
     name: str,
     inputs: list[tuple[Any, str, Any]],
-    steps: list[tuple[Any, str, Any, list[Any], Any]],
+    steps: list[Any],
     results: list[Any],
 ) -> tuple[Body, list[int], list[Any]]: ...

@@ -47,6 +47,9 @@ bind_params: Callable[[Any, Any], Any]
 bind_symbolic_vars: Callable[[Any, Any], Any]
 """Replaces symbolic variables of a Relax function by values, set by `relax.binding`."""
 
+topi: Callable[..., Any]
+"""Calls a function of `topi`, given by its name, such as `add` for the sum of two tensors, set by `topi`."""
+
 alone: Callable[[Any, str], Any]
 """Returns a module with one function, whose callees are external, set by `relax.analysis`."""
 

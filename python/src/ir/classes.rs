@@ -113,6 +113,7 @@ classes! {
     Select select: "passhost.ir.prim" "Select";
     TensorRead tensor_read: "passhost.te.expr" "TensorRead";
     Reduce reduce: "passhost.te.expr" "Reduce";
+    PairItem pair_item: "passhost.te.expr" "PairItem";
     IterVar iter_var: "passhost.te.expr" "IterVar";
 }
 

@@ -61,7 +61,8 @@ impl Inferrer {
     }
 }
 
-fn inferred(sealer: &mut Sealer, v: V) -> PyResult<(TypeId, bool)> {
+/// Returns the type and the purity of a call.
+pub(crate) fn inferred(sealer: &mut Sealer, v: V) -> PyResult<(TypeId, bool)> {
     let engine = sealer.engine.clone();
     let b = &mut sealer.draft.b;
     let is_operator = b.with(v, |value| value.as_call().is_some_and(|call| call.op().is_some()));

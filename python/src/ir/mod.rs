@@ -5,6 +5,7 @@ pub(crate) mod classes;
 pub(crate) mod constants;
 pub(crate) mod expand;
 pub(crate) mod infer;
+pub(crate) mod legalized;
 pub(crate) mod modules;
 pub(crate) mod records;
 pub(crate) mod scalars;

@@ -155,10 +155,7 @@ impl Sealer {
         self.in_dataflow = false;
         self.enter();
         for param in function.getattr("params")?.try_iter()? {
-            let param = param?;
-            let (name, ty): (String, TypeId) = (param.getattr("name")?.extract()?, self.var_type(&param)?);
-            let v = self.draft.b.param(&name, ty);
-            self.define(&param, v, true)?;
+            self.param(&param?)?;
         }
         let result = self.sequence(&function.getattr("body")?, depth + 1)?;
         let ret = self.draft.ty(&function.getattr("ret_ty")?)?;
@@ -167,6 +164,23 @@ impl Sealer {
         self.leave();
         (self.pure, self.in_dataflow) = (outer_pure, outer_dataflow);
         Ok(header)
+    }
+
+    fn param(&mut self, param: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (name, ty): (String, TypeId) = (param.getattr("name")?.extract()?, self.var_type(param)?);
+        let v = self.draft.b.param(&name, ty);
+        self.define(param, v, true)
+    }
+
+    /// Opens a function with these parameters and one block, and converts a call in it.
+    pub(crate) fn begin_call(&mut self, params: &[Bound<'_, PyAny>], call: &Bound<'_, PyAny>) -> PyResult<V> {
+        self.draft.b.begin_function(flag::PRIVATE, AttrsId::NONE, None);
+        self.enter();
+        for param in params {
+            self.param(param)?;
+        }
+        self.draft.b.begin_block();
+        self.alone(call)
     }
 
     fn function_attrs(&mut self, attrs: &Bound<'_, PyAny>, without_symbol: bool) -> PyResult<AttrsId> {

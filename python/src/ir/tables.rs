@@ -25,6 +25,11 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
+    /// Creates tables in which some symbolic variables, by number, are these objects.
+    pub(crate) fn with_symbols(syms: HashMap<u32, Py<PyAny>>) -> Tables {
+        Tables { syms, ..Tables::default() }
+    }
+
     /// Returns a symbolic variable.
     pub(crate) fn sym<'py>(
         &mut self,

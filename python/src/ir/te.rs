@@ -1,23 +1,22 @@
 //! Converts Python tensor expressions to a PrimFunc.
 
 use crate::errors::ill_formed;
+use crate::ir::attrs;
 use crate::ir::classes::{Kind, classes};
 use crate::ir::scalars::number_of;
 use crate::ir::types::{Draft, dtype};
 use crate::module::Body;
 use passhost::plugin_api::ir::{self, AttrsId, Dim, Sym, Type};
 use passhost::plugin_api::scalar::PrimOp;
-use passhost_te::{Te, TeExpr, TeTensor};
+use passhost_te::{Note, Te, TeExpr, TeTensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::collections::HashMap;
 
 /// Maximum nesting depth of an element.
 const DEPTH: usize = 300;
-
-/// A computed tensor: the object, its name, shape, the variables of its axes, and its element.
-type Step<'py> = (Bound<'py, PyAny>, String, Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>, Bound<'py, PyAny>);
 
 /// The result for a function of tensor expressions: the PrimFunc, the arguments that it takes, and its symbolic
 /// variables.
@@ -29,16 +28,18 @@ struct Elements<'t, 'c> {
     syms: HashMap<usize, Sym>,
     axes: HashMap<usize, TeExpr>,
     tensors: HashMap<usize, TeTensor>,
+    /// Tensors that are computed together, by the address of their pair.
+    pairs: HashMap<usize, [TeTensor; 2]>,
 }
 
 /// Creates the PrimFunc that computes tensors, from the inputs with their names and types, the computed tensors in
-/// order, and the results.
+/// order, each after those that it reads, and the results.
 #[pyfunction]
 pub(crate) fn te_function<'py>(
     py: Python<'py>,
     name: &str,
     inputs: Vec<(Bound<'py, PyAny>, String, Bound<'py, PyAny>)>,
-    steps: Vec<Step<'py>>,
+    steps: Vec<Bound<'py, PyAny>>,
     results: Vec<Bound<'py, PyAny>>,
 ) -> PyResult<Made> {
     let mut draft = Draft::default();
@@ -49,8 +50,9 @@ pub(crate) fn te_function<'py>(
         let ty = draft.ty(ty)?;
         args.push(draft.b.param(name, ty));
     }
-    let shapes = steps.iter().map(|(_, _, shape, ..)| Ok(draft.dims(shape)?.unwrap_or_default()));
+    let shapes = steps.iter().map(|step| Ok(draft.dims(&step.getattr("shape")?)?.unwrap_or_default()));
     let shapes = shapes.collect::<PyResult<Vec<Vec<Dim>>>>()?;
+    let notes = steps.iter().map(|step| notes(&mut draft, step)).collect::<PyResult<Vec<_>>>()?;
     draft.b.begin_block();
     let object = draft.b.ty(&Type::Object);
     let call = draft.b.call(op, &args, AttrsId::NONE, object, false, Some("gv"));
@@ -61,13 +63,13 @@ pub(crate) fn te_function<'py>(
     let call = body.bindings().find_map(|value| value.as_call());
     let te = Te::new(name, call.ok_or_else(|| PyValueError::new_err("no call"))?);
     te.name_axes("i");
-    let mut elements = Elements { te: &te, syms, axes: HashMap::new(), tensors: HashMap::new() };
+    let mut elements = Elements { te: &te, syms, axes: HashMap::new(), tensors: HashMap::new(), pairs: HashMap::new() };
     for (i, (tensor, ..)) in inputs.iter().enumerate() {
         let input = te.input(i).map_err(|error| PyValueError::new_err(error.to_string()))?;
         elements.tensors.insert(tensor.as_ptr() as usize, input);
     }
-    for ((tensor, name, _, axes, element), shape) in steps.iter().zip(&shapes) {
-        elements.step(tensor, name, shape, axes, element)?;
+    for ((step, shape), notes) in steps.iter().zip(&shapes).zip(&notes) {
+        elements.step(step, shape, notes)?;
     }
     let results = results.iter().map(|result| elements.tensor(result)).collect::<PyResult<Vec<TeTensor>>>()?;
     drop(elements);
@@ -82,31 +84,74 @@ fn too_deep() -> PyErr {
     PyValueError::new_err(format!("an element is nested more than {DEPTH} deep: compute parts of it as tensors"))
 }
 
+/// Returns the annotations of a computed tensor.
+fn notes(draft: &mut Draft, step: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Note)>> {
+    let notes = step.getattr("attrs")?.cast_into::<PyDict>()?;
+    notes.iter().map(|(key, value)| Ok((key.extract()?, Note::Attr(attrs::sealed(draft, &value, 0)?)))).collect()
+}
+
 impl Elements<'_, '_> {
-    fn step(
+    fn step(&mut self, tensor: &Bound<'_, PyAny>, shape: &[Dim], notes: &[(String, Note)]) -> PyResult<()> {
+        let (te, element) = (self.te, tensor.getattr("element")?);
+        let axes: Vec<Bound<'_, PyAny>> = tensor.getattr("axes")?.extract()?;
+        let names = axes.iter().map(|axis| axis.getattr("name")?.extract()).collect::<PyResult<Vec<String>>>()?;
+        let notes: Vec<(&str, Note)> = notes.iter().map(|(key, note)| (key.as_str(), note.clone())).collect();
+        let name: String = tensor.getattr("name")?.extract()?;
+        let computed = if classes(tensor.py())?.kind(&element) == Some(Kind::PairItem) {
+            self.pair(&element, &name, shape, &axes)?
+        } else {
+            let mut failed = None;
+            let computed = te.compute_named(&name, shape, &names, &notes, |indices| {
+                self.name_indices(&axes, indices);
+                self.value(&element).unwrap_or_else(|error| {
+                    failed = Some(error);
+                    TeExpr::int(0, ir::DType::I64)
+                })
+            });
+            failed.map_or(Ok(computed), Err)?
+        };
+        self.tensors.insert(tensor.as_ptr() as usize, computed);
+        Ok(())
+    }
+
+    fn name_indices(&mut self, axes: &[Bound<'_, PyAny>], indices: &[TeExpr]) {
+        for (axis, index) in axes.iter().zip(indices) {
+            self.axes.insert(axis.as_ptr() as usize, index.clone());
+        }
+    }
+
+    /// Returns one of two tensors that are computed together, and computes them before the first use of either.
+    fn pair(
         &mut self,
-        tensor: &Bound<'_, PyAny>,
+        item: &Bound<'_, PyAny>,
         name: &str,
         shape: &[Dim],
         axes: &[Bound<'_, PyAny>],
-        element: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        let te = self.te;
-        let mut failed = None;
-        let computed = te.compute(name, shape, |indices| {
-            for (axis, index) in axes.iter().zip(indices) {
-                self.axes.insert(axis.as_ptr() as usize, index.clone());
-            }
-            self.value(element).unwrap_or_else(|error| {
-                failed = Some(error);
-                TeExpr::int(0, ir::DType::I64)
-            })
-        });
-        if let Some(error) = failed {
-            return Err(error);
+    ) -> PyResult<TeTensor> {
+        let (of, index): (_, usize) = (item.getattr("of")?, item.getattr("index")?.extract()?);
+        let key = of.as_ptr() as usize;
+        if !self.pairs.contains_key(&key) {
+            let [a, b] = self.both(&of.getattr("start")?)?;
+            let over = self.reduced(&of)?;
+            let current: [Bound<'_, PyAny>; 2] = of.getattr("current")?.extract()?;
+            let mut next = Err(PyValueError::new_err("the values of a pair are not computed"));
+            let (te, over) = (self.te, over.iter().collect::<Vec<_>>());
+            // The tensors are named after their block, which has the name without the number.
+            let name = name.strip_suffix(&format!("_v{index}")).unwrap_or(name);
+            let made = te.compute_pair(name, shape, [a.clone(), b.clone()], &over, |indices, so_far| {
+                self.name_indices(axes, indices);
+                self.name_indices(&current, &so_far);
+                next = of.getattr("next").and_then(|next| self.both(&next));
+                next.as_ref().map_or([a, b], Clone::clone)
+            });
+            next?;
+            self.pairs.insert(key, made);
         }
-        self.tensors.insert(tensor.as_ptr() as usize, computed);
-        Ok(())
+        Ok(self.pairs[&key][index].clone())
+    }
+
+    fn both(&mut self, pair: &Bound<'_, PyAny>) -> PyResult<[TeExpr; 2]> {
+        Ok([self.expr(&pair.get_item(0)?, 0)?, self.expr(&pair.get_item(1)?, 0)?])
     }
 
     fn tensor(&self, tensor: &Bound<'_, PyAny>) -> PyResult<TeTensor> {
@@ -120,8 +165,26 @@ impl Elements<'_, '_> {
         if classes(py)?.kind(element) != Some(Kind::Reduce) {
             return self.expr(element, 0);
         }
+        let axes = self.reduced(element)?;
+        let axes: Vec<&TeExpr> = axes.iter().collect();
+        let value = self.expr(&element.getattr("value")?, 0)?;
+        let start = element.getattr("start")?;
+        let start = if start.is_none() { None } else { Some(self.expr(&start, 0)?) };
+        match (element.getattr("kind")?.extract::<&str>()?, start) {
+            ("sum", _) => Ok(value.sum(&axes)),
+            ("prod", _) => Ok(value.prod(&axes)),
+            ("max", None) => Ok(value.largest(&axes)),
+            ("max", Some(start)) => Ok(value.largest_from(start, &axes)),
+            ("min", None) => Ok(value.smallest(&axes)),
+            ("min", Some(start)) => Ok(value.smallest_from(start, &axes)),
+            (other, _) => Err(PyValueError::new_err(format!("unknown reduction `{other}`"))),
+        }
+    }
+
+    /// Adds the axes of a reduction.
+    fn reduced(&mut self, reduction: &Bound<'_, PyAny>) -> PyResult<Vec<TeExpr>> {
         let mut axes = Vec::new();
-        for axis in element.getattr("axes")?.try_iter()? {
+        for axis in reduction.getattr("axes")?.try_iter()? {
             let axis = axis?;
             let extent = self.expr(&axis.getattr("extent")?, 0)?;
             let var = axis.getattr("var")?;
@@ -131,15 +194,7 @@ impl Elements<'_, '_> {
             self.axes.insert(var.as_ptr() as usize, made.clone());
             axes.push(made);
         }
-        let axes: Vec<&TeExpr> = axes.iter().collect();
-        let value = self.expr(&element.getattr("value")?, 0)?;
-        match element.getattr("kind")?.extract::<&str>()? {
-            "sum" => Ok(value.sum(&axes)),
-            "prod" => Ok(value.prod(&axes)),
-            "max" => Ok(value.largest(&axes)),
-            "min" => Ok(value.smallest(&axes)),
-            other => Err(PyValueError::new_err(format!("unknown reduction `{other}`"))),
-        }
+        Ok(axes)
     }
 
     fn expr(&mut self, expr: &Bound<'_, PyAny>, depth: usize) -> PyResult<TeExpr> {
@@ -178,7 +233,7 @@ impl Elements<'_, '_> {
                 Ok(cond.select(self.expr(&then?, depth + 1)?, self.expr(&other?, depth + 1)?))
             }
             Some(Kind::Call) => self.call(expr, depth),
-            Some(Kind::Reduce) => Err(PyValueError::new_err(
+            Some(Kind::Reduce | Kind::PairItem) => Err(PyValueError::new_err(
                 "a reduction must be the whole value of an element; compute it as a separate tensor",
             )),
             _ => self.binary(expr, kind, depth),

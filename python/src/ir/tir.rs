@@ -11,8 +11,9 @@ use passhost::plugin_api::scalar::PrimOp;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+use std::collections::HashMap;
 
-type Object<'py> = Bound<'py, PyAny>;
+pub(crate) type Object<'py> = Bound<'py, PyAny>;
 
 /// A region whose statements are being converted.
 struct Open<'a, 'py> {
@@ -46,13 +47,21 @@ struct Expander<'a, 'py> {
 /// Returns the parameters and the body of a TIR function.
 #[pyfunction]
 pub(crate) fn expand_prim_func<'py>(py: Python<'py>, body: &Body) -> PyResult<(Bound<'py, PyTuple>, Object<'py>)> {
-    let body = &body.0;
-    if body.kind() != BodyKind::PrimFunc {
+    if body.0.kind() != BodyKind::PrimFunc {
         return Err(PyValueError::new_err("not a function of TIR"));
     }
+    expanded(py, &body.0, HashMap::new())
+}
+
+/// Returns the parameters and the body of a TIR function in which some symbolic variables, by number, are these objects.
+pub(crate) fn expanded<'py>(
+    py: Python<'py>,
+    body: &ir::Body,
+    syms: HashMap<u32, Py<PyAny>>,
+) -> PyResult<(Bound<'py, PyTuple>, Object<'py>)> {
     let module = py.import("passhost.tirx.stmt")?;
     let values = vec![None; body.len()];
-    let (tables, params) = (Tables::default(), Vec::new());
+    let (tables, params) = (Tables::with_symbols(syms), Vec::new());
     Expander { py, raw: body.raw(), tables, values, open: Vec::new(), params, module }.function(body)
 }
 

@@ -57,6 +57,16 @@ def test_symbolic_shapes_are_shared_and_equal_functions_are_one():
     np.testing.assert_allclose(run(bb.get(), np.ones(5, "float32")), np.full(5, 4.0))
 
 
+def test_axes_have_the_names_of_the_function_and_blocks_the_annotations():
+    def negated(a):
+        attrs = {"schedule_rule": "acme.rule", "axis": 1, "layout_free_placeholders": [a]}
+        return te.compute(a.shape, lambda row, column: -a[row, column], name="negated", attrs=attrs)
+
+    text = built(negated, (2, 3)).script()
+    assert "for row, column in T.grid(T.int64(2), T.int64(3)):" in text
+    assert 'T.sblock_attr({"axis": 1, "schedule_rule": "acme.rule"})' in text
+
+
 def test_errors():
     with pytest.raises(ValueError, match="2 dimensions, found 1"):
         built(lambda a: te.compute(a.shape, lambda i, j: a[i]), (2, 3))

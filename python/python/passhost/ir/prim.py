@@ -535,9 +535,15 @@ def same_type(a: Expr, b: Expr) -> tuple[Expr, Expr]:
     one, two = cast(PrimType, a.ty), cast(PrimType, b.ty)
     if not isinstance(one, PrimType) or not isinstance(two, PrimType):
         raise TypeError(f"mismatched types. {a.ty} vs. {b.ty}")
-    if _rank(one) < _rank(two):
+    if wider(one, two) is two:
         return convert(str(two.dtype), a), b
     return a, convert(str(one.dtype), b)
+
+
+def wider(a: PrimType, b: PrimType) -> PrimType:
+    """Returns the type of an operation on values of two types: a float before an integer, then the one with more
+    bits, then the first."""
+    return b if _rank(a) < _rank(b) else a
 
 
 def _rank(ty: PrimType) -> tuple[bool, bool, int]:

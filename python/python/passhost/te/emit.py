@@ -92,8 +92,7 @@ def _reads(element: Expr) -> list[Tensor]:
 def prim_func(name: str, inputs: list[Tensor], results: list[Tensor]) -> tuple[_passhost.Body, list[int], list[Expr]]:
     """Returns the PrimFunc of some tensors: its handle, the inputs that it uses, and its symbolic variables."""
     known = [(tensor, tensor.name, TensorType(tensor.shape, tensor.dtype)) for tensor in inputs]
-    steps = [(step, step.name, step.shape, list(step.axes), step.element) for step in _steps(results)]
-    return _passhost.te_function(name, known, steps, results)
+    return _passhost.te_function(name, known, _steps(results), results)
 
 
 def create_prim_func(ops: Sequence[Tensor]) -> PrimFunc:

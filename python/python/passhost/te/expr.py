@@ -3,67 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from passhost import tirx
+from passhost import _provided
 from passhost._numpy import is_number
 from passhost.ir.expr import Expr, ExprWithOp, Var, as_dim, checked_expr
 from passhost.ir.prim import prim_type
 from passhost.ir.type import PrimType
 
 
-def broadcast(name: str, combine: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Creates an elementwise operation on two tensors whose shapes are broadcast."""
-
-    def function(lhs: Any, rhs: Any) -> Any:
-        if not isinstance(lhs, Tensor) and not isinstance(rhs, Tensor):
-            return combine(lhs, rhs)
-        if not isinstance(rhs, Tensor):
-            return elementwise(lhs, lambda value: combine(value, _number(rhs)), f"T_{name}")
-        if not isinstance(lhs, Tensor):
-            return elementwise(rhs, lambda value: combine(_number(lhs), value), f"T_{name}")
-        shape = _common(lhs.shape, rhs.shape)
-        return compute(
-            shape, lambda *i: combine(broadcast_at(lhs, shape, i), broadcast_at(rhs, shape, i)), name=f"T_{name}"
-        )
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`{name}` of each two elements; shapes are broadcast."
-    return function
-
-
-def _number(value: Any) -> Any:
-    """Returns a number with its own type. As in TVM, an operation has the wider type of its operands."""
-    wide = isinstance(value, int) and not -(1 << 31) <= value < 1 << 31
-    return tirx.const(value, "int64" if wide else None)
-
-
-def _common(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
-    longer, shorter = (list(a), list(b)) if len(a) >= len(b) else (list(b), list(a))
-    start = len(longer) - len(shorter)
-    for at, dim in enumerate(shorter):
-        other = longer[start + at]
-        if extent(other) == 1:
-            longer[start + at] = dim
-        elif extent(dim) not in (1, None) and extent(other) not in (extent(dim), None):
-            raise ValueError(f"shapes {list(a)} and {list(b)} cannot be broadcast together")
-    return longer
-
-
-add = broadcast("add", lambda a, b: a + b)
-subtract = broadcast("subtract", lambda a, b: a - b)
-multiply = broadcast("multiply", lambda a, b: a * b)
-divide = broadcast("divide", tirx.div)
-
-
-def _of_elements(combine: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
-    """Creates a Python operator that applies a function to the elements of two tensors."""
+def _operator(name: str, swapped: bool = False) -> Any:
+    """Creates a Python operator that applies a function of `topi` to two tensors."""
 
     def method(self: Tensor, other: Any) -> Any:
         if not isinstance(other, Tensor | Expr) and not is_number(other):
             return NotImplemented
-        return combine(other, self) if swapped else combine(self, other)
+        return _provided.topi(name, *((other, self) if swapped else (self, other)))
 
     return method
 
@@ -71,14 +27,14 @@ def _of_elements(combine: Callable[[Any, Any], Any], swapped: bool = False) -> A
 class Tensor:
     """A tensor: a placeholder, or computed from other tensors. `A[i, j]` is an element, `A + B` the elementwise sum."""
 
-    __add__ = _of_elements(add)
-    __radd__ = _of_elements(add, swapped=True)
-    __sub__ = _of_elements(subtract)
-    __rsub__ = _of_elements(subtract, swapped=True)
-    __mul__ = _of_elements(multiply)
-    __rmul__ = _of_elements(multiply, swapped=True)
-    __truediv__ = _of_elements(divide)
-    __rtruediv__ = _of_elements(divide, swapped=True)
+    __add__ = _operator("add")
+    __radd__ = _operator("add", swapped=True)
+    __sub__ = _operator("subtract")
+    __rsub__ = _operator("subtract", swapped=True)
+    __mul__ = _operator("multiply")
+    __rmul__ = _operator("multiply", swapped=True)
+    __truediv__ = _operator("divide")
+    __rtruediv__ = _operator("divide", swapped=True)
 
     def __init__(
         self, shape: Iterable[Any], dtype: str, name: str, axes: tuple[Var, ...] = (), element: Expr | None = None
@@ -86,19 +42,20 @@ class Tensor:
         """Takes a shape and data type; for a computed tensor also the axes and the element."""
         self.shape: tuple[Any, ...] = tuple(as_dim(dim) for dim in shape)
         self.dtype, self.name, self.axes, self.element = dtype, name, axes, element
+        self.attrs: dict[str, Any] = {}
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
         return len(self.shape)
 
-    def __neg__(self) -> Tensor:
+    def __neg__(self) -> Any:
         """Negates each element."""
-        return negative(self)
+        return _provided.topi("negative", self)
 
-    def astype(self, dtype: str) -> Tensor:
+    def astype(self, dtype: str) -> Any:
         """Converts each element to another data type."""
-        return cast(self, dtype)
+        return _provided.topi("cast", self, dtype)
 
     def __getitem__(self, indices: Any) -> TensorRead:
         """Returns the element at these indices."""
@@ -133,18 +90,48 @@ class TensorRead(ExprWithOp):
 class Reduce(ExprWithOp):
     """A reduction over axes. It must be the whole expression of an element."""
 
-    __slots__ = ("axes", "kind", "value")
+    __slots__ = ("axes", "kind", "start", "value")
     kind: str
     value: Expr
     axes: tuple[IterVar, ...]
+    start: Expr | None
+    """The start value of a maximum or minimum, if it is not the least or greatest finite value."""
 
-    def __init__(self, kind: str, value: Any, axis: Any) -> None:
+    def __init__(self, kind: str, value: Any, axis: Any, start: Expr | None = None) -> None:
         """Takes a kind (`sum`, `prod`, `max`, `min`), a value and axes."""
-        self._kind, self._value = kind, checked_expr(value, "what is reduced")
+        self._kind, self._value, self._start = kind, checked_expr(value, "what is reduced"), start
         self._axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
         if not self._axes or not all(isinstance(one, IterVar) for one in self._axes):
             raise TypeError("the axes of a reduction are made by te.reduce_axis")
         self._ty = self._value.ty
+
+
+class Pair(ExprWithOp):
+    """Two values that are computed together over axes; each step uses the previous values of both."""
+
+    __slots__ = ("axes", "current", "next", "start")
+    current: tuple[Var, Var]
+    start: tuple[Expr, Expr]
+    next: tuple[Expr, Expr]
+    axes: tuple[IterVar, ...]
+
+    def __init__(self, current: Any, start: Any, next: Any, axes: Iterable[IterVar]) -> None:
+        """Takes the variables for the previous values, the start values, the next values, and the axes."""
+        self._current, self._start, self._next, self._axes = tuple(current), tuple(start), tuple(next), tuple(axes)
+        self._ty = self._current[0].ty
+
+
+class PairItem(ExprWithOp):
+    """One value of a pair. It must be the whole expression of an element."""
+
+    __slots__ = ("index", "of")
+    of: Pair
+    index: int
+
+    def __init__(self, of: Pair, index: int) -> None:
+        """Takes the pair, and 0 or 1."""
+        self._of, self._index = of, index
+        self._ty = of.current[index].ty
 
 
 class IterVar(ExprWithOp):
@@ -183,7 +170,10 @@ def compute(
     attrs: Any = None,
     varargs_names: Iterable[str] | None = None,
 ) -> Any:
-    """Returns a tensor of the elements that `fcompute` computes from indices; a tuple if it returns a tuple."""
+    """Returns a tensor of the elements that `fcompute` computes from indices; a tuple if it returns a tuple.
+
+    `attrs` are the annotations of its block.
+    """
     dims = [shape] if isinstance(shape, int | Expr) else list(shape)
     axes = tuple(Var(axis, "int64") for axis in _axis_names(fcompute, len(dims), varargs_names))
     element = fcompute(*axes)
@@ -193,6 +183,7 @@ def compute(
         value = _element(one)
         dtype = str(value.ty.dtype)  # type: ignore[attr-defined]
         made.append(Tensor(dims, dtype, name if len(elements) == 1 else f"{name}.v{at}", axes, value))
+        made[-1].attrs = {key: note for key, note in (attrs or {}).items() if key != "layout_free_placeholders"}
     return tuple(made) if isinstance(element, tuple | list) else made[0]
 
 
@@ -231,20 +222,3 @@ def elementwise(x: Tensor, element: Callable[[Any], Any], name: str = "compute")
     """Returns a tensor with a function applied to each element."""
     made: Tensor = compute(x.shape, lambda *i: element(x(*i)), name=name)
     return made
-
-
-def negative(x: Tensor) -> Tensor:
-    """Returns each element negated."""
-    return elementwise(x, lambda value: -value)
-
-
-def cast(x: Tensor, dtype: str) -> Tensor:
-    """Converts each element to another data type."""
-    return elementwise(x, lambda value: value.astype(dtype), "T_cast")
-
-
-def broadcast_at(x: Tensor, shape: Sequence[Any], indices: Sequence[Any]) -> Any:
-    """Returns the element of a tensor that is broadcast to a shape."""
-    new = len(shape) - x.ndim
-    own = zip(x.shape, shape[new:], indices[new:], strict=True)
-    return x(*(0 if extent(dim) == 1 and extent(wanted) != 1 else index for dim, wanted, index in own))

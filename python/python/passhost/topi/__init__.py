@@ -1,5 +1,8 @@
 """Operators as tensor expressions, for `BlockBuilder.emit_te`, as in `tvm.topi`.
 
+An operator that is also an operator of Relax has the computation of its legalization, with the names that TVM's `topi`
+gives to blocks.
+
 >>> from passhost import relax, topi
 >>> bb = relax.BlockBuilder()
 >>> x = relax.Var("x", relax.TensorType([2, 3], "float32"))
@@ -12,48 +15,97 @@ R.Tensor((2, 3), dtype="float32")
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from passhost import te, tirx
-from passhost.ir.prim import intrinsic
-from passhost.te import Tensor
-from passhost.te.expr import add as add
-from passhost.te.expr import broadcast, elementwise, extent
-from passhost.te.expr import cast as cast
-from passhost.te.expr import divide as divide
-from passhost.te.expr import multiply as multiply
-from passhost.te.expr import negative as negative
-from passhost.te.expr import subtract as subtract
+from passhost import _provided, tirx
+from passhost.ir.expr import Expr
+from passhost.ir.prim import convert, folded, intrinsic
+from passhost.relax.op.declared import signatures
+from passhost.te.expr import Tensor, elementwise, extent
 from passhost.tirx.math import FLOAT_FUNCTIONS, ROUNDINGS
 from passhost.topi import nn as nn
-from passhost.topi._shapes import broadcast_to as broadcast_to
-from passhost.topi._shapes import concatenate as concatenate
-from passhost.topi._shapes import expand_dims as expand_dims
-from passhost.topi._shapes import flatten as flatten
-from passhost.topi._shapes import flip as flip
-from passhost.topi._shapes import repeat as repeat
-from passhost.topi._shapes import reshape as reshape
-from passhost.topi._shapes import split as split
-from passhost.topi._shapes import stack as stack
-from passhost.topi._shapes import tile as tile
-from passhost.topi._shapes import trilu as trilu
-from passhost.topi._shapes import where as where
+from passhost.topi._host import Operand, legalized, of_one_type, of_type, operand
+from passhost.topi.nn import flatten as flatten
+
+
+def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def _of_one(name: str) -> Callable[[Tensor], Tensor]:
+    return _named(lambda x: legalized(name, x)[0], name, f"`{name}` of each element.")
+
+
+def _of_two(name: str) -> Callable[[Any, Any], Any]:
+    """Returns an operator on two tensors, on a tensor and a number, or on two numbers."""
+
+    def function(lhs: Any, rhs: Any) -> Any:
+        [made] = legalized(name, *of_one_type(lhs, rhs))
+        if isinstance(lhs, Tensor) or isinstance(rhs, Tensor) or made.element is None:
+            return made
+        return folded(made.element)
+
+    return _named(function, name, f"`{name}` of each two elements; shapes are broadcast.")
 
 
 def __getattr__(name: str) -> Any:
     """Returns a function of one tensor."""
     if name not in FLOAT_FUNCTIONS | ROUNDINGS:
         raise AttributeError(f"module 'passhost.topi' has no attribute {name!r}")
+    if f"relax.{name}" in signatures():
+        return _of_one(name)
+    return _named(lambda x: elementwise(x, lambda value: intrinsic(name, value)), name, f"`{name}` of each element.")
 
-    def function(x: Tensor) -> Tensor:
-        if name in ROUNDINGS and not _is_float(x):
-            return identity(x)
-        return elementwise(x, lambda value: intrinsic("nearbyint" if name == "round" else name, value))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`{name}` of each element."
-    return function
+def _reduction(name: str, of: str) -> Callable[..., Tensor]:
+    def function(data: Tensor, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+        return legalized(name, data, axis=axis, keepdims=keepdims)[0]
+
+    return _named(function, name, f"Returns the {of} of the elements along axes; by default along all.")
+
+
+sum = _reduction("sum", "sum")
+prod = _reduction("prod", "product")
+max = _reduction("max", "maximum")
+min = _reduction("min", "minimum")
+
+abs = _of_one("abs")
+sign = _of_one("sign")
+negative = _of_one("negative")
+isnan = _of_one("isnan")
+isinf = _of_one("isinf")
+isfinite = _of_one("isfinite")
+bitwise_not = _of_one("bitwise_not")
+logical_not = _of_one("logical_not")
+
+add = _of_two("add")
+subtract = _of_two("subtract")
+multiply = _of_two("multiply")
+divide = _of_two("divide")
+floor_divide = _of_two("floor_divide")
+floor_mod = _of_two("floor_mod")
+maximum = _of_two("maximum")
+minimum = _of_two("minimum")
+power = _of_two("power")
+less = _of_two("less")
+less_equal = _of_two("less_equal")
+greater = _of_two("greater")
+greater_equal = _of_two("greater_equal")
+equal = _of_two("equal")
+not_equal = _of_two("not_equal")
+mod = _of_two("mod")
+log_add_exp = _of_two("log_add_exp")
+left_shift = _of_two("left_shift")
+right_shift = _of_two("right_shift")
+bitwise_and = _of_two("bitwise_and")
+bitwise_or = _of_two("bitwise_or")
+bitwise_xor = _of_two("bitwise_xor")
+logical_and = _of_two("logical_and")
+logical_or = _of_two("logical_or")
+logical_xor = _of_two("logical_xor")
 
 
 def identity(x: Tensor) -> Tensor:
@@ -61,118 +113,105 @@ def identity(x: Tensor) -> Tensor:
     return elementwise(x, lambda value: value)
 
 
-def _is_float(x: Tensor) -> bool:
-    return x.dtype.startswith(("float", "bfloat"))
-
-
-def _against_zero(x: Tensor) -> tuple[Any, Callable[[Any], Any]]:
-    """Returns zero, and a function that converts an element so that it can be compared with zero. Integers become 64
-    bits wide."""
-    if _is_float(x):
-        return tirx.const(0, x.dtype), lambda value: value
-    return tirx.const(0, "int64"), lambda value: value.astype("int64")
-
-
-def abs(x: Tensor) -> Tensor:
-    """Returns the absolute value of each element."""
-    if _is_float(x):
-        return elementwise(x, lambda value: intrinsic("fabs", value))
-    if x.dtype.startswith("uint"):
-        return identity(x)
-    zero, compared = _against_zero(x)
-    return elementwise(x, lambda value: te.select(zero <= compared(value), value, tirx.const(0, x.dtype) - value))
-
-
-def sign(x: Tensor) -> Tensor:
-    """Returns 1, 0 or -1 for each element."""
-    none, one, minus = (tirx.const(value, x.dtype) for value in (0, 1, -1))
-    zero, compared = _against_zero(x)
-
-    def element(value: Any) -> Any:
-        return te.select(zero < compared(value), one, te.select(compared(value) < zero, minus, none))
-
-    return elementwise(x, element, "T_sign")
-
-
-def isnan(x: Tensor) -> Tensor:
-    """Returns true for each element that is NaN."""
-    if not _is_float(x):
-        return elementwise(x, lambda _: tirx.const(False, "bool"))
-    return elementwise(x, _is_nan)
-
-
-def isinf(x: Tensor) -> Tensor:
-    """Returns true for each element that is infinite."""
-    if not _is_float(x):
-        return elementwise(x, lambda _: tirx.const(False, "bool"))
-    infinity = tirx.const(float("inf"), x.dtype)
-    return elementwise(x, lambda value: te.all(intrinsic("fabs", value) == infinity, tirx.Not(_is_nan(value))))
-
-
-def isfinite(x: Tensor) -> Tensor:
-    """Returns true for each element that is neither NaN nor infinite."""
-    if not _is_float(x):
-        return elementwise(x, lambda _: tirx.const(True, "bool"))
-    infinity = tirx.const(float("inf"), x.dtype)
-
-    def element(value: Any) -> Any:
-        return te.all(te.any(intrinsic("fabs", value) != infinity, _is_nan(value)), tirx.Not(_is_nan(value)))
-
-    return elementwise(x, element)
-
-
-def _is_nan(value: Any) -> Any:
-    return intrinsic("isnan", value.astype("float32") if str(value.ty) == "float16" else value, dtype="bool")
+def cast(x: Any, dtype: str) -> Any:
+    """Converts each element to another data type."""
+    return legalized("astype", x, dtype=dtype)[0] if isinstance(x, Tensor) else convert(dtype, x)
 
 
 def clip(x: Tensor, a_min: Any, a_max: Any) -> Tensor:
     """Clamps each element to `a_min` … `a_max`."""
-    low, high = tirx.const(a_min, x.dtype), tirx.const(a_max, x.dtype)
-    return elementwise(x, lambda value: te.max(te.min(value, high), low))
-
-
-floor_divide = broadcast("floor_divide", lambda a, b: a // b)
-floor_mod = broadcast("floor_mod", lambda a, b: a % b)
-maximum = broadcast("maximum", te.max)
-minimum = broadcast("minimum", te.min)
-power = broadcast("power", lambda a, b: te.power(a, b))
-less = broadcast("less", lambda a, b: a < b)
-less_equal = broadcast("less_equal", lambda a, b: a <= b)
-greater = broadcast("greater", lambda a, b: a > b)
-greater_equal = broadcast("greater_equal", lambda a, b: a >= b)
-left_shift = broadcast("left_shift", lambda a, b: a << b)
-right_shift = broadcast("right_shift", lambda a, b: a >> b)
+    return legalized("clip", x, a_min, a_max)[0]
 
 
 def full(shape: Sequence[Any], dtype: str, fill_value: Any) -> Tensor:
     """Returns a tensor of equal elements."""
-    made: Tensor = te.compute(shape, lambda *_: tirx.const(fill_value, dtype), name="T_full")
-    return made
+    value = fill_value if isinstance(fill_value, Expr) else tirx.const(fill_value, dtype)
+    return legalized("full", list(shape), of_type(operand(value), dtype), dtype=dtype)[0]
+
+
+def where(condition: Tensor, x: Any, y: Any) -> Tensor:
+    """Selects each element from one of two tensors; shapes are broadcast."""
+    return legalized("where", _truth(condition), *of_one_type(x, y))[0]
+
+
+def _truth(condition: Tensor) -> Operand:
+    """Returns a condition as an operand of booleans. Numbers other than 0 are true."""
+    if condition.dtype == "bool":
+        return operand(condition)
+    return Operand(condition.shape, "bool", lambda *i: condition(*i) != tirx.const(0, condition.dtype))
+
+
+def reshape(x: Tensor, newshape: Any) -> Tensor:
+    """Reshapes a tensor; the elements keep their order. One dimension may be -1, which is inferred."""
+    return legalized("reshape", x, list(newshape) if isinstance(newshape, Iterable) else [newshape])[0]
 
 
 def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     """Permutes the axes, or reverses them by default."""
-    order = [axis % a.ndim for axis in axes] if axes is not None else list(reversed(range(a.ndim)))
-    if sorted(order) != list(range(a.ndim)):
-        raise ValueError(f"axes {list(axes or ())} are not a permutation of {a.ndim} axes")
-    made: Tensor = te.compute(
-        [a.shape[axis] for axis in order],
-        lambda *i: a(*(i[order.index(at)] for at in range(a.ndim))),
-        name="T_transpose",
-    )
-    return made
+    return legalized("permute_dims", a, axes=axes)[0]
 
 
 def squeeze(a: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Removes axes of extent 1: the given axes, or all of them."""
+    """Removes axes of extent 1: the given axes, or all of them. An axis of unknown extent is removed only if given."""
     if axis is None:
-        gone = [at for at, dim in enumerate(a.shape) if extent(dim) == 1]
-    else:
-        gone = [at % a.ndim for at in ([axis] if isinstance(axis, int) else axis)]
-    kept = [at for at in range(a.ndim) if at not in gone]
-    made: Tensor = te.compute(
-        [a.shape[at] for at in kept],
-        lambda *i: a(*(i[kept.index(at)] if at in kept else 0 for at in range(a.ndim))),
-        name="T_squeeze",
-    )
+        axis = [at for at, dim in enumerate(a.shape) if extent(dim) == 1]
+    return legalized("squeeze", a, axis=axis)[0]
+
+
+def expand_dims(a: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
+    """Inserts axes of extent 1."""
+    first = axis + a.ndim + 1 if axis < 0 else axis
+    [made] = legalized("expand_dims", a, axis=list(range(first, first + num_newaxis)))
+    made.name = "T_expand_dims"
     return made
+
+
+def broadcast_to(data: Tensor, shape: Sequence[Any]) -> Tensor:
+    """Repeats the elements along axes of extent 1 and new axes."""
+    return legalized("broadcast_to", data, list(shape))[0]
+
+
+def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Concatenates tensors along an axis."""
+    return legalized("concat", list(a_tuple), axis=axis)[0]
+
+
+def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Stacks tensors of the same shape along a new axis."""
+    return legalized("stack", list(tensors), axis=axis)[0]
+
+
+def split(ary: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """Splits a tensor along an axis into a number of equal parts, or at these positions."""
+    if isinstance(indices_or_sections, int):
+        whole = extent(ary.shape[axis])
+        if whole is None or whole % indices_or_sections:
+            raise ValueError(f"an axis of {ary.shape[axis]} has no {indices_or_sections} equal parts")
+    return legalized("split", ary, indices_or_sections=indices_or_sections, axis=axis)
+
+
+def tile(a: Tensor, reps: Sequence[int]) -> Tensor:
+    """Repeats the whole tensor along its axes."""
+    return legalized("tile", a, repeats=reps)[0]
+
+
+def repeat(a: Tensor, repeats: int, axis: int) -> Tensor:
+    """Repeats each element along an axis."""
+    return legalized("repeat", a, repeats=repeats, axis=axis)[0]
+
+
+def flip(a: Tensor, axis: int = 0) -> Tensor:
+    """Reverses the elements along an axis."""
+    return legalized("flip", a, axis=axis)[0]
+
+
+def trilu(data: Tensor, k: Any, upper: bool) -> Tensor:
+    """Returns the upper or lower triangle of matrices, from the k-th diagonal on; 0 elsewhere."""
+    return legalized("triu" if upper else "tril", data, k)[0]
+
+
+def _call(name: str, *args: Any) -> Any:
+    return globals()[name](*args)
+
+
+_provided.topi = _call

@@ -5,48 +5,67 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from passhost import te, tirx
-from passhost._tensor import numpy_dtype
+from passhost import _provided, te, tirx
 from passhost.te import Tensor
 from passhost.te.expr import extent
-from passhost.topi._shapes import normal_axis
+from passhost.topi._host import Operand, legalized, operand
 
-__all__ = ["conv2d", "dense", "global_pool", "leaky_relu", "matmul", "pad", "pool2d", "relu", "softmax", "upsampling"]
+__all__ = [
+    "conv2d",
+    "dense",
+    "flatten",
+    "global_pool",
+    "leaky_relu",
+    "log_softmax",
+    "matmul",
+    "pad",
+    "pool2d",
+    "prelu",
+    "relu",
+    "softmax",
+    "softplus",
+    "upsampling",
+]
 
 
 def relu(x: Tensor) -> Tensor:
     """Returns the maximum of each element and 0."""
-    made: Tensor = te.compute(x.shape, lambda *i: te.max(x(*i), tirx.const(0, x.dtype)), name="compute")
-    return made
+    return legalized("nn.relu", x)[0]
 
 
 def leaky_relu(x: Tensor, alpha: float) -> Tensor:
     """Multiplies elements below 0 by `alpha`."""
-    zero, slope = tirx.const(0, x.dtype), tirx.const(alpha, x.dtype)
-    made: Tensor = te.compute(x.shape, lambda *i: te.select(zero < x(*i), x(*i), x(*i) * slope), name="compute")
-    return made
-
-
-def _reduced(x: Tensor, at: int, kind: Any, element: Any, name: str) -> Tensor:
-    """Reduces a tensor over one axis."""
-    k = te.reduce_axis((0, x.shape[at]), name="k")
-    dims = [*x.shape[:at], *x.shape[at + 1 :]]
-    made: Tensor = te.compute(dims, lambda *i: kind(element(*i[:at], k, *i[at:]), axis=k), name=name)
-    return made
+    return legalized("nn.leakyrelu", x, alpha=alpha)[0]
 
 
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """Returns the exponential of each element divided by the sum of the exponentials along `axis`."""
-    at = normal_axis(axis, x.ndim)
+    return legalized("nn.softmax", x, axis=axis)[0]
 
-    def without(i: Sequence[Any]) -> list[Any]:
-        return [*i[:at], *i[at + 1 :]]
 
-    largest = _reduced(x, at, te.max, x, "T_softmax_maxelem")
-    powers = te.compute(x.shape, lambda *i: te.exp(x(*i) - largest(*without(i))), name="T_softmax_exp")
-    sums = _reduced(powers, at, te.sum, powers, "T_softmax_expsum")
-    made: Tensor = te.compute(x.shape, lambda *i: powers(*i) / sums(*without(i)), name="T_softmax_norm")
-    return made
+def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """Returns the logarithm of `softmax`."""
+    return legalized("nn.log_softmax", x, axis=axis)[0]
+
+
+def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """Returns `log(1 + exp(beta * x)) / beta` for each element, or the element if `beta * x` exceeds the threshold."""
+    return legalized("nn.softplus", x, beta=beta, threshold=threshold)[0]
+
+
+def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
+    """Multiplies elements below 0 by the slope of their index on `axis`."""
+    return legalized("nn.prelu", x, slope, axis=axis)[0]
+
+
+def flatten(x: Tensor) -> Tensor:
+    """Merges all axes except the first."""
+    return _renamed(legalized("nn.batch_flatten", x)[0], "compute")
+
+
+def _renamed(tensor: Tensor, name: str) -> Tensor:
+    tensor.name = name
+    return tensor
 
 
 def matmul(
@@ -58,21 +77,18 @@ def matmul(
     transpose_b: bool = False,
 ) -> Tensor:
     """Returns the product of two matrices, plus a bias for each column. Either matrix may be transposed."""
-    rows, inner = reversed(tensor_a.shape) if transpose_a else tensor_a.shape
-    columns = tensor_b.shape[0 if transpose_b else 1]
-    dtype = out_dtype or tensor_a.dtype
-    k = te.reduce_axis((0, inner), name="k")
+    sides = [_matrix(tensor_a, transpose_a), _matrix(tensor_b, transpose_b)]
+    [made] = legalized("matmul", *sides, out_dtype=out_dtype or tensor_a.dtype)
+    _renamed(made, f"T_matmul_{'NT'[transpose_a]}{'NT'[transpose_b]}")
+    return made if bias is None else _provided.topi("add", made, _provided.topi("cast", bias, made.dtype))
 
-    def element(i: Any, j: Any) -> Any:
-        a = tensor_a(k, i) if transpose_a else tensor_a(i, k)
-        b = tensor_b(j, k) if transpose_b else tensor_b(k, j)
-        return te.sum(a.astype(dtype) * b.astype(dtype), axis=k)
 
-    made: Tensor = te.compute([rows, columns], element, name="T_matmul")
-    if bias is None:
-        return made
-    added: Tensor = te.compute([rows, columns], lambda i, j: made(i, j) + bias(j).astype(dtype), name="T_add")
-    return added
+def _matrix(tensor: Tensor, transposed: bool) -> Operand:
+    if tensor.ndim != 2:
+        raise ValueError(f"matmul takes matrices, not a tensor of {tensor.ndim} dimensions")
+    if not transposed:
+        return operand(tensor)
+    return Operand(tensor.shape[::-1], tensor.dtype, lambda i, j: tensor(j, i))
 
 
 def dense(
@@ -93,8 +109,15 @@ def pad(
     after = list(pad_after) if pad_after is not None else list(pad_before)
     if not len(pad_before) == len(after) == data.ndim:
         raise ValueError(f"a tensor of {data.ndim} dimensions is padded along as many axes")
+    widths = [extent(width) for pair in zip(pad_before, after, strict=True) for width in pair]
+    if None in widths or isinstance(pad_value, tirx.Expr) or pad_value != float(pad_value):
+        return _padded(data, list(zip(data.shape, pad_before, after, strict=True)), pad_value, name)
+    return _renamed(legalized("nn.pad", data, pad_width=widths, pad_value=float(pad_value))[0], name)
+
+
+def _padded(data: Tensor, sides: Sequence[tuple[Any, Any, Any]], pad_value: Any, name: str) -> Tensor:
+    """Pads a tensor whose widths are symbolic, or whose value is an expression: `R.nn.pad` takes numbers."""
     value = pad_value if isinstance(pad_value, tirx.Expr) else tirx.const(pad_value, data.dtype)
-    sides = list(zip(data.shape, pad_before, after, strict=True))
 
     def element(*i: Any) -> Any:
         at, inside = [], []
@@ -110,36 +133,6 @@ def pad(
     return made
 
 
-def _two(value: Any) -> tuple[int, int]:
-    """Expands a number to both axes of an image."""
-    items = list(value) if isinstance(value, tuple | list) else [value]
-    first, last = items[0], items[-1]
-    return int(first), int(last)
-
-
-def _sides(padding: Any) -> tuple[int, int, int, int]:
-    """Returns the padding as top, left, bottom, right."""
-    items = [int(item) for item in padding] if isinstance(padding, tuple | list) else [int(padding)]
-    if len(items) == 4:
-        return items[0], items[1], items[2], items[3]
-    top, left = items[0], items[-1]
-    return top, left, top, left
-
-
-def _windows(size: Any, count: Any, apart: int, step: int) -> Any:
-    """Returns the number of windows along an axis: each has `count` elements at distance `apart`, and windows start
-    every `step` elements."""
-    starts: Any = tirx.floordiv(size - (count - 1) * apart - 1, step)
-    return starts + 1
-
-
-def _padded(x: Tensor, sides: tuple[int, int, int, int], value: Any) -> Tensor:
-    top, left, bottom, right = sides
-    if not any(sides):
-        return x
-    return pad(x, [0, 0, top, left], [0, 0, bottom, right], value, "pad_temp")
-
-
 def conv2d(
     data: Tensor,
     kernel: Tensor,
@@ -150,27 +143,18 @@ def conv2d(
     kernel_layout: str = "",
     out_dtype: str | None = None,
 ) -> Tensor:
-    """Returns a convolution of images, in the layouts NCHW and OIHW."""
-    if data_layout != "NCHW" or kernel_layout not in ("", "OIHW"):
-        raise ValueError(f"conv2d has the layouts NCHW and OIHW, not {data_layout} and {kernel_layout}")
-    (down, across), (apart, aside) = _two(strides), _two(dilation)
-    sides, dtype = _sides(padding), out_dtype or data.dtype
-    n, channels, height, width = data.shape
-    out, _, rows, columns = kernel.shape
-    top, left, bottom, right = sides
-    padded = pad(data, [0, 0, top, left], [0, 0, bottom, right], 0, "pad_temp")
-    high = _windows(height + (top + bottom), rows, apart, down)
-    wide = _windows(width + (left + right), columns, aside, across)
-    rc, ry, rx = (
-        te.reduce_axis((0, dim), name=name)
-        for dim, name in zip((channels, rows, columns), ("rc", "ry", "rx"), strict=True)
+    """Returns a convolution of images."""
+    [made] = legalized(
+        "nn.conv2d",
+        data,
+        kernel,
+        strides=strides,
+        padding=padding,
+        dilation=dilation,
+        data_layout=data_layout,
+        kernel_layout=kernel_layout or {"NCHW": "OIHW", "NHWC": "HWIO"}.get(data_layout, "OIHW"),
+        out_dtype=out_dtype or data.dtype,
     )
-
-    def element(nn: Any, ff: Any, yy: Any, xx: Any) -> Any:
-        at = padded(nn, rc, yy * down + ry.var * apart, xx * across + rx.var * aside)
-        return te.sum(at.astype(dtype) * kernel(ff, rc, ry, rx).astype(dtype), axis=[rc, ry, rx])
-
-    made: Tensor = te.compute([n, out, high, wide], element, name="conv2d_nchw")
     return made
 
 
@@ -185,64 +169,33 @@ def pool2d(
     layout: str = "NCHW",
     count_include_pad: bool = True,
 ) -> Tensor:
-    """Returns the maximum or the mean of each window of an image in the layout NCHW."""
-    if layout != "NCHW" or pool_type not in ("max", "avg"):
-        raise ValueError(f"pool2d has the layout NCHW and the types max and avg, not {layout} and {pool_type}")
-    (rows, columns), (down, across), (apart, aside) = _two(kernel), _two(stride), _two(dilation)
-    top, left, bottom, right = _sides(padding)
-    if ceil_mode:
-        bottom, right = bottom + down - 1, right + across - 1
-    n, channels, height, width = data.shape
-    high = _windows(height + (top + bottom), rows, apart, down)
-    wide = _windows(width + (left + right), columns, aside, across)
-    rv0, rv1 = te.reduce_axis((0, rows), name="rv0"), te.reduce_axis((0, columns), name="rv1")
-    lowest = tirx.const(_lowest(data.dtype), data.dtype) if pool_type == "max" else 0
-    padded = _padded(data, (top, left, bottom, right), lowest)
-
-    def window(nn: Any, c: Any, y: Any, x: Any) -> Any:
-        return padded(nn, c, y * down + rv0.var * apart, x * across + rv1.var * aside)
-
-    dims = [n, channels, high, wide]
-    if pool_type == "max":
-        made: Tensor = te.compute(dims, lambda *i: te.max(window(*i), axis=[rv0, rv1]), name="pool_max")
-        return made
-    sums = te.compute(dims, lambda *i: te.sum(window(*i), axis=[rv0, rv1]), name="pool_sum")
-    whole = tirx.const(rows * columns, data.dtype)
-
-    def mean(nn: Any, c: Any, y: Any, x: Any) -> Any:
-        if count_include_pad and not ceil_mode:
-            return sums(nn, c, y, x) / whole
-        down_in = _inside(y * down - top, rows, apart, height)
-        across_in = _inside(x * across - left, columns, aside, width)
-        inside: Any = te.max(down_in * across_in, tirx.const(1, "int64"))
-        return sums(nn, c, y, x) / inside.astype(data.dtype)
-
-    averaged: Tensor = te.compute(dims, mean, name="pool_avg")
-    return averaged
-
-
-def _inside(start: Any, count: int, step: int, size: Any) -> Any:
-    """Returns how many of `count` positions at distance `step` are at least 0 and less than `size`."""
-    last: Any = te.min(count - 1, tirx.floordiv(size - 1 - start, step))
-    first: Any = te.max(0, tirx.floordiv(step - 1 - start, step))
-    return last - first + 1
-
-
-def _lowest(dtype: str) -> int | float:
-    import numpy as np
-
-    if dtype.startswith(("float", "bfloat")):
-        return -3.3895313892515355e38 if dtype == "bfloat16" else float(np.finfo(numpy_dtype(dtype)).min)
-    return int(np.iinfo(dtype).min)
+    """Returns the maximum or the mean of each window of an image."""
+    if pool_type not in ("max", "avg"):
+        raise ValueError(f"pool2d has the types max and avg, not {pool_type}")
+    [made] = legalized(
+        f"nn.{pool_type}_pool2d",
+        data,
+        pool_size=kernel,
+        strides=stride,
+        padding=padding,
+        dilation=dilation,
+        ceil_mode=ceil_mode,
+        count_include_pad=count_include_pad,
+        layout=layout,
+    )
+    return made
 
 
 def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
     """Returns the maximum or the mean of each image."""
-    _, _, height, width = data.shape
-    rows, columns = extent(height), extent(width)
-    if rows is None or columns is None:
-        raise ValueError("global_pool takes images of a known size")
-    return pool2d(data, (rows, columns), 1, 1, 0, pool_type, False, layout)
+    if pool_type == "avg":
+        return legalized("nn.adaptive_avg_pool2d", data, output_size=(1, 1), layout=layout)[0]
+    sizes = [extent(data.shape[layout.index(axis)]) for axis in "HW"]
+    if None in sizes:
+        raise ValueError("global_pool takes the maximum of images of a known size")
+    made = _renamed(pool2d(data, sizes, sizes, 1, 0, pool_type, False, layout), "adaptive_pool_max")
+    made.attrs = {"schedule_rule": "meta_schedule.adaptive_pool_max"}
+    return made
 
 
 def upsampling(
