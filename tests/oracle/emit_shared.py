@@ -73,7 +73,7 @@ def ways(array):
 
 
 def compare(passhost, folder, library, name, inputs, out):
-    """Compares the bits of a function's result, for each kind of tensor, with those of `passhost exec`."""
+    """Compares a function's result with `passhost exec`, bit by bit, for each kind of tensor."""
     np.savez(folder / "in.npz", **dict(zip("xy", inputs)))
     files = ["--inputs", str(folder / "in.npz"), "-o", str(folder / "out.npz")]
     command = [passhost, "exec", str(folder / "module.py"), "--function", f"run_{name}", *files]
@@ -119,11 +119,11 @@ def main():
 
     matmul, halves, gather = library["matmul_relu"], library["halves"], library["gather"]
     refused(matmul, [x, y], TypeError, "takes 3 arguments")
-    refused(matmul, [x, y, 5], TypeError, "parameter `C` is a tensor, but the argument is another kind of value")
+    refused(matmul, [x, y, 5], TypeError, "parameter `C` is a tensor, but the argument is")
     refused(matmul, [y, y, out], ValueError, "extent 0 of the argument differs")
-    refused(matmul, [x.astype("float64"), y, out], ValueError, "another data type")
-    refused(matmul, [np.asfortranarray(x), y, out], ValueError, "without gaps")
-    refused(matmul, [x[0], y, out], ValueError, "another number of dimensions")
+    refused(matmul, [x.astype("float64"), y, out], ValueError, "a different data type")
+    refused(matmul, [np.asfortranarray(x), y, out], ValueError, "not contiguous in row-major order")
+    refused(matmul, [x[0], y, out], ValueError, "a different number of dimensions")
     refused(halves, [half, half], ValueError, "shares memory")
     refused(halves, [half, half[:5].copy()], ValueError, "shape [n, 3], but extent 0")
     refused(gather, [x5, np.array([0, 1, 2, 5], "int32"), out4], RuntimeError, "an index is outside of `A`")

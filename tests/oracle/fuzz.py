@@ -280,7 +280,7 @@ def well_formed(module):
 
 
 def compare(binary, name, text):
-    """Returns the outcome of one pass on one module, and the texts if they differ."""
+    """Returns the outcome of one pass on one module, and both results if they differ."""
     module = tvm.script.from_source(text)
     theirs = PASSES[name][0]()(module)
     command = [str(binary), "run", "-", "--opt-level", "9", "--passes", f"relax.{name}"]

@@ -120,7 +120,7 @@ def main():
         theirs = relax.transform.LegalizeOps()(tvm.script.from_source(text))
         why = difference(ours, theirs)
         equal += why is None
-        what = "equal" if why is None else "another form"
+        what = "equal" if why is None else "different"
         if not well_formed:
             failed, what = failed + 1, "NOT WELL-FORMED"
         elif why is not None and args.run:

@@ -58,7 +58,7 @@ def apart(got, want):
             return f"shape {g.shape}, {w.shape} is right"
         if w.size:
             # Errors are relative to the largest element, because most models return probabilities that are nearly 0.
-            # onnxruntime's logistic function has an error of up to 1.5e-7, which is much for small probabilities.
+            # onnxruntime's logistic function has an absolute error of up to 1.5e-7, too much for tiny values.
             worst = max(worst, float(np.max(np.abs(g.astype("f8") - w.astype("f8")))) / max(float(np.max(np.abs(w))), 2e-3))
     return worst
 

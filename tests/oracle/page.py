@@ -52,7 +52,7 @@ def functions(page: Page) -> None:
             opened(page, function.locator("details"))
             assert function.locator("svg .node").count(), "the dataflow is empty"
             return
-    raise AssertionError("no function has a dataflow")
+    raise AssertionError("no function contains a dataflow graph")
 
 
 def search(page: Page) -> None:

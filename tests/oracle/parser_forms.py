@@ -128,7 +128,7 @@ OTHER = {}
 
 
 def names():
-    """Returns all public names, including those in their namespaces."""
+    """Returns all public names, including the names in nested namespaces."""
     from tvm.script import ir, relax, tirx
 
     found = []

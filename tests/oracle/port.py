@@ -22,7 +22,7 @@ PAGE = Path(__file__).parents[2] / "docs/porting-from-tvm.md"
 def python_text(page: str) -> str:
     """Returns the fenced Python blocks, joined."""
     blocks = page.split("```python fold_batch_norm.py\n")[1:]
-    assert blocks, "the page has no Python text"
+    assert blocks, "the page contains no Python code"
     return "\n".join(block.split("```", 1)[0] for block in blocks)
 
 

@@ -33,10 +33,10 @@ REASONS = {
         "what is concatenated": "TVM infers the sum of the extents again, with the terms in a different order",
     },
     "canonicalize_bindings": {
-        "a dimension that a match_cast tells takes the place of its variable": "TVM leaves the types of the results of branches",
-        "a variable of a parameter, or of what is not a dimension, stays": "TVM fixes an extent of a parameter, which callers see",
-        "a caller follows the result of a function": "TVM leaves the types of callers",
-        "an element of a known tuple that is a constant": "TVM leaves a tuple that nothing uses",
+        "a dimension that a match_cast tells takes the place of its variable": "TVM keeps the types of the results of branches",
+        "a variable of a parameter, or of what is not a dimension, stays": "TVM fixes an extent of a parameter, which affects callers",
+        "a caller follows the result of a function": "TVM keeps the types of callers",
+        "an element of a known tuple that is a constant": "TVM keeps an unused tuple",
         "an annotation that a match_cast makes equal": "TVM writes n * 2 where passhost keeps the original expression",
         "variables that attributes, scalars and types of functions mention stay": "TVM ends its process in the pass",
         "a scalar of a nested function": "TVM replaces a scalar parameter by a value that only one call passes",
@@ -46,7 +46,7 @@ REASONS = {
         "a match_cast stays whose annotation names other variables": "TVM ends its process in the pass",
     },
     "eliminate_common_subexpr": {
-        "nested elements of a tuple, and casts, are equal only if index and type are": "TVM leaves names of merged values",
+        "nested elements of a tuple, and casts, are equal only if index and type are": "TVM keeps the variables of merged values",
     },
     "expand_tuple_arguments": {
         "a caller that stays as it is": SKIPPED,
@@ -57,7 +57,7 @@ REASONS = {
         "a caller that stays as it is": SKIPPED,
         "a closure keeps its parameters": "TVM ends its process in the pass",
         "chains of calls and three symbolic variables": "the order of new parameters in TVM differs from run to run",
-        "a caller that does not know a dimension": "TVM does not find a value for the new parameter",
+        "a caller that does not know a dimension": "TVM finds no value for the new parameter",
         "a scalar that a shape mentions, a variable that a match_cast defines, and a shape of expressions": (
             "TVM ends its process in the pass"
         ),

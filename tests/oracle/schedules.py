@@ -18,7 +18,7 @@ FILE = ROOT / "runtime/tests/schedules/cases.txt"
 SIMPLER = "passhost simplifies quotients and remainders of sums"
 # Why TVM's result differs: title, reason.
 REASONS = {
-    "a loop is split into one and all": "passhost leaves out the variable of a loop of one iteration",
+    "a loop is split into one and all": "passhost omits the variable of a loop with one iteration",
     "a loop is split twice, and both last parts are not full": "TVM keeps the parentheses around the sum that replaces a variable",
     "three loops are fused": "passhost writes x // 64 % 96, and TVM writes x % 6144 // 64",
     "a fused loop is split again": SIMPLER,

@@ -40,7 +40,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=pathlib.Path, default=ROOT / "script/tests/tir")
     parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "target/release/passhost")
-    parser.add_argument("--own", action="store_true", help="compare the texts as they are, without passhost")
+    parser.add_argument("--own", action="store_true", help="compare the files unchanged, without passhost")
     arguments = parser.parse_args()
     failed = 0
     for path in sorted(arguments.folder.glob("*.py")):

@@ -129,7 +129,7 @@ def _described(error: BaseException) -> str:
 
 
 def _say(text: str) -> None:
-    """Warns. If warnings are errors, a broken package still does not prevent the others from loading."""
+    """Warns. Even if warnings are errors, a broken package does not prevent other packages from loading."""
     try:
         warnings.warn(text, RuntimeWarning, stacklevel=4)
     except RuntimeWarning:

@@ -62,7 +62,7 @@ class _Alone:
         self._array = object()
 
     def references(self) -> int:
-        """Returns what `sys.getrefcount` reports for a value with only one reference."""
+        """Returns the result of `sys.getrefcount` for a value with only one reference."""
         return sys.getrefcount(self._array)
 
 
@@ -190,7 +190,7 @@ class Tensor:
         self.numpy()[at] = value.numpy() if isinstance(value, Tensor) else value
 
     def __getitem__(self, at: Any) -> Any:
-        """Reads elements as NumPy does: `x[0]` of a matrix is its first row."""
+        """Reads elements, with NumPy's indexing: `x[0]` of a matrix is its first row."""
         return self.numpy()[at]
 
     def __len__(self) -> int:

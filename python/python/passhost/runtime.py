@@ -386,8 +386,8 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
         return len(self.mod._handle())
 
     def _arguments(self, name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Arranges arguments in the order of the parameters: named arguments by name, the others in the remaining
-        positions. Numbers for tensor parameters become tensors.
+        """Arranges arguments in the order of the parameters; positional arguments fill the positions that named
+        arguments leave. Numbers for tensor parameters become tensors.
         """
         self._check(name)
         params = getattr(self.mod[name], "params", ())
@@ -425,7 +425,7 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
         """Makes `vm[saved_name]()` call a function with these arguments; it returns the result if `include_return` is
         set."""
         if self.mod._handle().get(saved_name) is not None:
-            raise ValueError(f"the module has a function {saved_name!r}; save it under another name")
+            raise ValueError(f"the module has a function {saved_name!r}; save it under a different name")
         given = self._arguments(func_name, args, named)
 
         def call() -> Any:

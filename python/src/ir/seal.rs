@@ -287,7 +287,7 @@ impl Sealer {
         let py = expr.py();
         let classes: &Classes = classes(py)?;
         if depth > DEPTH {
-            let why = format!("an expression is nested more than {DEPTH} deep: bind what is inside to variables");
+            let why = format!("an expression is nested more than {DEPTH} deep: bind nested expressions to variables");
             return Err(ill_formed(py, &why));
         }
         self.left = self.left.saturating_sub(1);

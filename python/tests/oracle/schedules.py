@@ -1,4 +1,4 @@
-"""Compares the method signatures of `passhost.s_tir.Schedule` with those of TVM 0.27. Needs TVM in the environment.
+"""Compares the method signatures of `passhost.s_tir.Schedule` with TVM 0.27. Needs TVM in the environment.
 
     PYTHONPATH=python/python python python/tests/oracle/schedules.py
 

@@ -631,7 +631,8 @@ def _params(params: Any) -> list[Var]:
 
 
 def _is_well_formed(func: BaseFunc) -> bool:
-    """Returns true if a function can be compared with others. Its errors are reported when its module is used."""
+    """Returns true if a function can be compared with other functions. Its errors are reported when its module is
+    used."""
     try:
         func._seal()
     except (IllFormedError, TypeError):

@@ -163,7 +163,7 @@ class SeqExpr(_Callable, ExprWithOp):
 
 
 def as_sequence(expr: Expr) -> SeqExpr:
-    """Returns a SeqExpr unchanged, and wraps anything else in one without blocks."""
+    """Returns a SeqExpr unchanged, and wraps any other expression in a SeqExpr without blocks."""
     if isinstance(expr, SeqExpr):
         return expr
     made = SeqExpr((), expr)
@@ -186,7 +186,7 @@ class Function(BaseFunc):
 
     __slots__ = ("__weakref__", "_before", "_handle", "_parts", "_sealed_as")
     _before: Function | None
-    """The function from which a pass created this one, as long as its variables can be reused here."""
+    """The function from which a pass created this function, as long as its variables can be reused here."""
     _handle: _passhost.Body | None
     _sealed_as: str | None
     _parts: tuple[tuple[Var, ...], SeqExpr, Type, bool] | None
@@ -305,7 +305,7 @@ class Function(BaseFunc):
         return handle
 
     def _as_global(self, name: str) -> Type:
-        """Returns the type. The body is not needed, and may refer to functions that refer to this one."""
+        """Returns the type. The body is not needed, and may contain mutually recursive calls."""
         return self.ty
 
     def script(self, **_options: Any) -> str:

@@ -35,7 +35,7 @@ class VDevice(GlobalInfo):
 
     @staticmethod
     def _at(index: int) -> VDevice:
-        """Returns the device at a position of the module."""
+        """Returns the device at the given position in the module."""
         made = VDevice()
         made._index = index
         return made
