@@ -213,7 +213,7 @@ def change_gently(function, fresh):
             new(f"{fresh} = {random.choice(CASTS).format(name)}")
             put(place, value(fresh))
         case 6 if mine:
-            # Replace the only use by the value.
+            # Replace the only use with the value.
             body.pop(i)
             for use in mine:
                 put(use, copy.deepcopy(stmt.value))

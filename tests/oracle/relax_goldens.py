@@ -39,7 +39,7 @@ REASONS = {
         "an element of a known tuple that is a constant": "TVM keeps an unused tuple",
         "an annotation that a match_cast makes equal": "TVM writes n * 2 where passhost keeps the original expression",
         "variables that attributes, scalars and types of functions mention stay": "TVM ends its process in the pass",
-        "a scalar of a nested function": "TVM replaces a scalar parameter by a value that only one call passes",
+        "a scalar of a nested function": "TVM replaces a scalar parameter with a value that only one call passes",
     },
     "dead_code_elimination": {
         "effects inside of expressions keep them": "TVM unnests calls before the pass, when it parses the text",

@@ -137,7 +137,7 @@ def _say(text: str) -> None:
 
 
 def load(manifest: str | os.PathLike[str]) -> None:
-    """Replaces the plugins of the process by the plugins in a manifest.
+    """Replaces the plugins of the process with the plugins in a manifest.
 
     Python passes remain, but a Python pass cannot run if a plugin has a pass of the same name. Raises `ManifestError`
     if the manifest is invalid, and `PluginError` if a plugin is refused.

@@ -42,10 +42,10 @@ function_of: Callable[[Any], Any]
 """Wraps an expression in a Relax function without parameters, set by `relax.expr`."""
 
 bind_params: Callable[[Any, Any], Any]
-"""Replaces parameters of a Relax function by values, set by `relax.binding`."""
+"""Replaces parameters of a Relax function with values, set by `relax.binding`."""
 
 bind_symbolic_vars: Callable[[Any, Any], Any]
-"""Replaces symbolic variables of a Relax function by values, set by `relax.binding`."""
+"""Replaces symbolic variables of a Relax function with values, set by `relax.binding`."""
 
 topi: Callable[..., Any]
 """Calls a function of `topi`, given by its name, such as `add` for the sum of two tensors, set by `topi`."""

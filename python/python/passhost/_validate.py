@@ -86,10 +86,10 @@ class _How(NamedTuple):
 
 def _between(what: str, value: object) -> tuple[float, float]:
     if not isinstance(value, tuple | list) or len(value) != 2 or not all(map(is_real, value)):
-        raise TypeError(f"{what} must be a pair of numbers, the least and the greatest, not {value!r}")
+        raise TypeError(f"{what} must be a pair of numbers, the lowest and the highest, not {value!r}")
     low, high = map(float, value)
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ValueError(f"{what} must be a pair of numbers, the least and the greatest, not {value!r}")
+        raise ValueError(f"{what} must be a pair of numbers, the lowest and the highest, not {value!r}")
     return low, high
 
 

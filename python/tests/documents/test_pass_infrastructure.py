@@ -55,7 +55,7 @@ def test_a_class_that_replaces_every_function(mod):
 
     @relax.transform.function_pass(opt_level=1)
     class ReplaceWith:
-        """Replaces each function by the given function."""
+        """Replaces each function with the given function."""
 
         def __init__(self, function):
             self.function = function

@@ -30,7 +30,7 @@ def test_the_call_checker(mod):
 
 @relax.expr_functor.mutator
 class IfCollapser(PyExprMutator):
-    """Replaces an If with a constant condition by the branch that is taken."""
+    """Replaces an If whose condition is constant with the branch that is taken."""
 
     def visit_if_(self, choice):
         if not isinstance(choice.cond, passhost.ir.GenericConst):
@@ -68,7 +68,7 @@ class Module:
 
 @relax.expr_functor.mutator
 class TupleMutator(PyExprMutator):
-    """Replaces an element of a literal tuple by the element itself."""
+    """Replaces an element of a literal tuple with the element itself."""
 
     def visit_tuple_getitem_(self, item):
         value = self.visit_expr(item.tuple_value)
@@ -136,7 +136,7 @@ def two_convolutions():
 
 @relax.expr_functor.mutator
 class Grouped(PyExprMutator):
-    """Replaces two successive convolutions by a call of a function that contains both."""
+    """Replaces two successive convolutions with a call of a function that contains both."""
 
     def __init__(self, mod):
         super().__init__(mod)

@@ -52,7 +52,7 @@ def test_functions_end_with_one_output(nested):
 
 
 class Doubled(relax.PyExprMutator):
-    """Replaces relu by relu of a sum."""
+    """Replaces relu with relu of a sum."""
 
     def visit_call_(self, call):
         call = super().visit_call_(call)

@@ -18,7 +18,7 @@ from passhost.relax.types import defined_in, symbols_in, well_defined
 
 
 class _Substitution(PyExprMutator):
-    """Replaces Relax and symbolic variables by values."""
+    """Replaces Relax and symbolic variables with values."""
 
     def __init__(self, values: Mapping[Var, Expr]) -> None:
         super().__init__()

@@ -90,7 +90,7 @@ def _declared(block: DataflowBlock) -> list[Var]:
 
 
 class _Blocks(PyExprMutator):
-    """Replaces dataflow blocks by the results of a pass."""
+    """Replaces dataflow blocks with the results of a pass."""
 
     def __init__(self, of: DataflowBlockPass, mod: IRModule, ctx: PassContext) -> None:
         super().__init__(mod)
@@ -153,7 +153,7 @@ _Legalize = Callable[[BlockBuilder, Call], Expr]
 
 
 class _Legalized(PyExprMutator):
-    """Replaces calls by the results of legalization functions."""
+    """Replaces calls with the results of legalization functions."""
 
     def __init__(self, mod: IRModule, functions: Mapping[str, _Legalize]) -> None:
         super().__init__(mod)

@@ -107,8 +107,8 @@ def _decorate(
     offsets: list[tuple[int, str]],
     edits: list[tuple[int, int, str]],
 ) -> None:
-    """Replaces decorators by names that the parser recognizes. The options of a class's decorator are repeated for each
-    function of the class."""
+    """Replaces decorators with names that the parser recognizes. The options of a class's decorator are repeated for
+    each function of the class."""
     inner = ""
     for decorator in node.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -264,7 +264,7 @@ class _Finder(ast.NodeVisitor):
         return callable(value) and not isinstance(value, Type) and not is_read
 
     def python(self, node: ast.Call) -> None:
-        """Replaces an expression that Python evaluates by a call of a name, with the variables that it uses."""
+        """Puts a call of a name, with the variables that it uses, in place of an expression that Python evaluates."""
         own = self.functions[-1] or ()
         names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
         used = sorted(name for name in names if name in own)
@@ -394,7 +394,7 @@ class _Finder(ast.NodeVisitor):
             return _UNKNOWN
 
     def replace(self, node: ast.expr, value: Any) -> None:
-        """Replaces a name by a value."""
+        """Replaces a name with a value."""
         text = literal(value)
         if text is not None:
             self.edits.append((*_span(self.offsets, node), text))

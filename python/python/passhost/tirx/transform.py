@@ -36,7 +36,7 @@ function returns None to remove a PrimFunc.
 
 
 def Apply(ftransform: Callable[[PrimFunc], PrimFunc]) -> Pass:
-    """Returns a pass that replaces each PrimFunc by the result of a function."""
+    """Returns a pass that replaces each PrimFunc with the result of a function."""
     return PrimFuncPass(PassInfo(0, "Apply"), lambda func, mod, ctx: ftransform(func))
 
 

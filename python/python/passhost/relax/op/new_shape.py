@@ -13,7 +13,7 @@ from passhost.relax.type import TensorType
 
 
 def told_shape(x: Expr, shape: Any) -> Any:
-    """Replaces -1 in a shape by the remaining number of elements, and 0 by the dimension of `x`.
+    """Replaces -1 in a shape with the remaining number of elements, and 0 with the dimension of `x`.
 
     Raises `ValueError` if these are unknown.
     """
