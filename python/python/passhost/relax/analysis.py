@@ -42,8 +42,8 @@ __all__ = [
 def well_formed(obj: IRModule | Function, check_ty: bool = True) -> None:
     """Raises `IllFormedError` if a module or function is ill-formed.
 
-    For a single function, the types of its callees are those of the global variables in it. Without `check_ty`, the
-    type of a call may differ from the type that its operator infers.
+    For a single function, the types of its callees are taken from their global variables. Without `check_ty`, the type
+    of a call may differ from the type that its operator infers.
     """
     _plugins.ensure_loaded()
     mod = obj if isinstance(obj, IRModule) else with_callees(obj)
