@@ -3,8 +3,12 @@
 
 use crate::words::diagnostic::Diagnostic;
 
-/// Maximum nesting depth of a text.
-const MAX: usize = 1_000;
+/// Maximum nesting of an input text.
+pub(crate) const MAX: usize = 1_000;
+
+/// Maximum nesting of a text that the host printed. The printer writes types, and calls for operators, so a function
+/// within the limit of the input can be printed as a text beyond it.
+pub(crate) const MAX_PRINTED: usize = 4 * MAX;
 
 /// Words after which a parser may start an inner expression or statement.
 const NESTING: &[&[u8]] = &[
@@ -24,11 +28,19 @@ const WORD: [bool; 256] = {
     }
 };
 
-/// Scans the bytes once for brackets, indentation, and the open operators of a statement, each of which nests the
-/// parser by one level. The count may be too high but never too low.
+/// Refuses an input text that nests more than [`MAX`] deep.
 pub(crate) fn check(text: &str) -> Result<(), Diagnostic> {
+    depth(text, MAX).map(drop)
+}
+
+/// Returns the nesting of a text. Scans the bytes once for brackets, indentation, and the open operators of a
+/// statement. Each of these nests the parser by one level. The count may be too high, never too low.
+///
+/// # Errors
+/// Fails if the text nests more than `most` deep.
+pub(crate) fn depth(text: &str, most: usize) -> Result<usize, Diagnostic> {
     let bytes = text.as_bytes();
-    let mut scan = Scan { levels: vec![Level::default()], ..Scan::default() };
+    let mut scan = Scan { levels: vec![Level::default()], most, ..Scan::default() };
     let mut at = 0;
     while at < bytes.len() {
         let byte = bytes[at];
@@ -44,7 +56,7 @@ pub(crate) fn check(text: &str) -> Result<(), Diagnostic> {
             }
         };
     }
-    Ok(())
+    Ok(scan.deepest)
 }
 
 fn line_end(bytes: &[u8], at: usize) -> usize {
@@ -78,7 +90,10 @@ struct Level {
     closer: u8,
     /// Operators since the last comma.
     operators: usize,
-    /// Words that nest. Not reset by a comma, which can separate the parameters of a lambda.
+    /// Dots since the last comma. They nest the value before them, but no bracket after them: in `a.b.c(x)`, `x` is one
+    /// level deep.
+    dots: usize,
+    /// Words that nest. A comma does not reset their number, because it can be between the parameters of a lambda.
     words: usize,
 }
 
@@ -86,6 +101,10 @@ struct Level {
 struct Scan {
     /// The statement, and each open bracket.
     levels: Vec<Level>,
+    /// Maximum nesting.
+    most: usize,
+    /// The deepest nesting so far.
+    deepest: usize,
     /// Number of operators and words at all levels.
     total: usize,
     /// Open indentations.
@@ -142,8 +161,12 @@ impl Scan {
                 self.reset(false);
                 Ok(())
             }
-            b'+' | b'-' | b'*' | b'/' | b'%' | b'~' | b'@' | b'^' | b'|' | b'&' | b'<' | b'>' | b'.' | b'=' => {
+            b'+' | b'-' | b'*' | b'/' | b'%' | b'~' | b'@' | b'^' | b'|' | b'&' | b'<' | b'>' | b'=' => {
                 self.operator(at)
+            }
+            b'.' => {
+                self.level().dots += 1;
+                self.count(0, at)
             }
             _ => Ok(()),
         }
@@ -167,7 +190,7 @@ impl Scan {
         let glued = word[0].is_ascii_digit() && NESTING.iter().any(|nesting| word.ends_with(nesting));
         if glued || NESTING.contains(&word) {
             self.level().words += 1;
-            self.count(at)?;
+            self.count(1, at)?;
         }
         Ok(())
     }
@@ -182,7 +205,7 @@ impl Scan {
 
     fn operator(&mut self, at: usize) -> Result<(), Diagnostic> {
         self.level().operators += 1;
-        self.count(at)
+        self.count(1, at)
     }
 
     fn open(&mut self, closer: u8, at: usize) -> Result<(), Diagnostic> {
@@ -202,6 +225,7 @@ impl Scan {
 
     fn reset(&mut self, words: bool) {
         let level = self.level();
+        level.dots = 0;
         let mut gone = std::mem::take(&mut level.operators);
         if words {
             gone += std::mem::take(&mut level.words);
@@ -209,9 +233,10 @@ impl Scan {
         self.total -= gone;
     }
 
-    fn count(&mut self, at: usize) -> Result<(), Diagnostic> {
-        self.total += 1;
-        Self::limit(self.total, at, "brackets and operators")
+    fn count(&mut self, more: usize, at: usize) -> Result<(), Diagnostic> {
+        self.total += more;
+        let depth = self.total + self.level().dots;
+        self.limit(depth, at, "brackets and operators")
     }
 
     fn indent(&mut self, at: usize) -> Result<(), Diagnostic> {
@@ -220,14 +245,15 @@ impl Scan {
             self.indents.pop();
         }
         self.indents.push(column);
-        Self::limit(self.indents.len(), at, "indentation")
+        self.limit(self.indents.len(), at, "indentation")
     }
 
-    fn limit(depth: usize, at: usize, what: &str) -> Result<(), Diagnostic> {
-        if depth <= MAX {
+    fn limit(&mut self, depth: usize, at: usize, what: &str) -> Result<(), Diagnostic> {
+        self.deepest = self.deepest.max(depth);
+        if depth <= self.most {
             return Ok(());
         }
-        let message = format!("nested more than {MAX} deep ({what})");
+        let message = format!("nested more than {} deep ({what})", self.most);
         Err(Diagnostic::new(at..at + 1, message).label("too deep here").help("bind inner parts to variables"))
     }
 }

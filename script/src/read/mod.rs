@@ -115,13 +115,14 @@ fn check_beginning(text: &str, ops: &dyn Operators) -> Result<(), ReadError> {
 /// # Errors
 /// Fails like [`read`].
 pub(crate) fn read_within<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -> Result<Module, ReadError> {
-    guard::check(text)?;
+    let depth = guard::depth(text, guard::MAX_PRINTED)?;
+    let stack = STACK * depth.div_ceil(guard::MAX).max(1);
     let around = Around { as_written: true, ..around };
-    let read = stacker::maybe_grow(STACK, STACK, || suggestions(0, || read_shallow(text, around, ops)));
+    let read = stacker::maybe_grow(stack, stack, || suggestions(0, || read_shallow(text, around, ops)));
     read.map(|read| read.module)
 }
 
-/// Bytes of stack required for the deepest text, even without optimization.
+/// Bytes of stack that a text with a nesting of [`guard::MAX`] needs, even without optimization.
 const STACK: usize = 64 << 20;
 
 fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -> Result<ReadModule, ReadError> {

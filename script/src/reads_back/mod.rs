@@ -145,6 +145,7 @@ fn signature(callee: &Body) -> (Type, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read::guard;
     use crate::{NoOps, read};
     use passhost_lang::ir::Call;
     use passhost_lang::metadata::OpInfo;
@@ -184,5 +185,45 @@ mod tests {
         assert_eq!(ops.0.get(), 0);
         read(text, &ops).expect("a module");
         assert_eq!(ops.0.get(), 1);
+    }
+
+    /// The text of a function nests deeper than the text from which it was read: the printer writes types, and calls for operators.
+    #[test]
+    fn what_the_input_nests_may_be_printed_deeper() {
+        let nested = |open: &str, close: &str, n: usize| format!("{}x{}", open.repeat(n), close.repeat(n));
+        let tensors = "R.Tensor((2,), \"float32\")";
+        for (param, value) in [
+            (tensors, nested("(", ",)", 900)),
+            (tensors, nested("(", ",)", 990)),
+            (tensors, nested("R.made.up(", ")", 990)),
+            (tensors, nested("R.made.up((", ",))", 490)),
+            ("R.Any", nested("(", ",)", 990)),
+        ] {
+            let text = format!(
+                "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: {param}):\n        y = {value}\n        return y\n"
+            );
+            let module = read(&text, &NoOps).unwrap_or_else(|error| panic!("{error}: {}", &value[..20]));
+            assert_eq!(
+                reads_back("main", module.get("main").expect("main"), &module, &NoOps),
+                Ok(()),
+                "{}",
+                &value[..20]
+            );
+        }
+    }
+
+    /// A text of the host is limited, too.
+    #[test]
+    fn an_input_is_limited_more_than_what_is_printed() {
+        let text = |n: usize| format!("{}1{}", "(".repeat(n), ")".repeat(n));
+        assert_eq!(guard::depth(&text(1000), guard::MAX).ok(), Some(1000));
+        assert!(
+            guard::depth(&text(1001), guard::MAX).is_err() && guard::depth(&text(4000), guard::MAX_PRINTED).is_ok()
+        );
+        assert!(guard::depth(&text(4001), guard::MAX_PRINTED).is_err());
+        // Dots nest the value before them, and nothing after them.
+        let called = |n: usize| format!("{}1{}", "a.b.c(".repeat(n), ")".repeat(n));
+        assert!(guard::depth(&called(500), guard::MAX).is_ok_and(|depth| depth < 510));
+        assert!(guard::depth(&format!("a{}", ".b".repeat(1001)), guard::MAX).is_err());
     }
 }
