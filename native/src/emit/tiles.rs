@@ -15,19 +15,75 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Returns the storages whose accesses do not need a mask.
 pub(super) fn without_masks(program: &Program, ranges: &Ranges) -> BTreeSet<u32> {
+    let (candidates, mut out) = (in_vectors(program), BTreeSet::new());
+    if candidates.is_empty() {
+        return out;
+    }
     let known = Known::of(program, ranges);
-    let mut out = BTreeSet::new();
     each_list(&program.body, &mut |list| {
+        let mut uses = None;
         for (at, instr) in list.iter().enumerate() {
-            if let Instr::Allocate { storage, .. } = instr {
-                let mut tile = Tile::new(&known, *storage, &list[at + 1..]);
-                if tile.list(&list[at + 1..]) && tile.conditions.is_some() {
-                    out.insert(*storage);
-                }
+            let Instr::Allocate { storage, .. } = instr else { continue };
+            if !candidates.contains(storage) {
+                continue;
+            }
+            let uses = uses.get_or_insert_with(|| Uses::of(program, list));
+            let Some((first, last)) = uses.after(*storage, at) else { continue };
+            let mut tile = Tile::new(&known, *storage, &list[first..=last]);
+            if tile.list(&list[first..=last]) && tile.conditions.is_some() {
+                out.insert(*storage);
             }
         }
     });
     out
+}
+
+/// Returns the storages that vectorized loops access.
+fn in_vectors(program: &Program) -> BTreeSet<u32> {
+    let mut found = BTreeSet::new();
+    each_instr(&program.body, &mut |instr| {
+        if let Instr::For(of) = instr
+            && of.kind == LoopKind::Vectorized
+        {
+            each_instr(&of.body, &mut |instr| found.extend(used(program, instr)));
+        }
+    });
+    found
+}
+
+/// Returns the storage that an instruction accesses or allocates.
+fn used(program: &Program, instr: &Instr) -> Option<u32> {
+    match instr {
+        Instr::Load { access, .. } | Instr::Store { access, .. } => {
+            Some(program.buffers[access.buffer as usize].storage)
+        }
+        Instr::Allocate { storage, .. } => Some(*storage),
+        _ => None,
+    }
+}
+
+/// For each storage, the instructions of a list that use it, in order. Instructions between two uses belong to the lifetime of a storage;
+/// the many before and after its uses need not be searched.
+struct Uses(HashMap<u32, Vec<usize>>);
+
+impl Uses {
+    fn of(program: &Program, list: &[Instr]) -> Uses {
+        let mut uses: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (at, instr) in list.iter().enumerate() {
+            each_instr(std::slice::from_ref(instr), &mut |instr| {
+                let places = used(program, instr).map(|storage| uses.entry(storage).or_default());
+                places.filter(|places| places.last() != Some(&at)).into_iter().for_each(|places| places.push(at));
+            });
+        }
+        Uses(uses)
+    }
+
+    /// Returns the first and the last use of a storage after an instruction.
+    fn after(&self, storage: u32, at: usize) -> Option<(usize, usize)> {
+        let places = self.0.get(&storage)?;
+        let first = places.get(places.partition_point(|place| *place <= at))?;
+        Some((*first, *places.last()?))
+    }
 }
 
 /// Maximum number of registers in a sum that is expanded.
@@ -242,5 +298,44 @@ impl<'p> Tile<'p> {
             }
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runtime::program::lower;
+    use script::NoOps;
+
+    /// Each storage is used by two statements beside its allocation, so only these are searched, however many others there are.
+    #[test]
+    fn lifetimes_of_many_storages_take_linear_work() {
+        let n = 300;
+        let one = |i: usize| {
+            format!(
+                "        C{i} = T.alloc_buffer((16,), \"float32\")\n        for v in T.vectorized(16):\n            C{i}[v] = A[v]\n        \
+                 for v in T.vectorized(16):\n            B[v] = B[v] + C{i}[v]\n"
+            )
+        };
+        let body: String = (0..n).map(one).collect();
+        let text = format!(
+            "@I.ir_module\nclass Module:\n    @T.prim_func(s_tir=True)\n    def f(A: T.Buffer((16,), \"float32\"), B: T.Buffer((16,), \
+             \"float32\")):\n{body}"
+        );
+        let module = script::read(&text, &NoOps).unwrap_or_else(|error| panic!("{error}"));
+        let program = lower(module.get("f").expect("a function")).expect("it lowers");
+        assert_eq!(in_vectors(&program).len(), n + 2);
+        let (mut searched, mut allocated) = (0, 0);
+        each_list(&program.body, &mut |list| {
+            let uses = Uses::of(&program, list);
+            for (at, instr) in list.iter().enumerate() {
+                if let Instr::Allocate { storage, .. } = instr {
+                    let (first, last) = uses.after(*storage, at).expect("it is used");
+                    (searched, allocated) = (searched + last + 1 - first, allocated + 1);
+                }
+            }
+        });
+        assert!(allocated == n && searched <= 8 * n, "{searched} of {allocated}");
+        assert_eq!(without_masks(&program, &Ranges::of(&program)).len(), n);
     }
 }
