@@ -330,7 +330,24 @@ def operator_spelling(it):
 def scheduled(it):
     code, out, said = it.passhost("run", it.name, "--pipeline", "native")
     expect(code == 0, first_error(said))
-    expect("T.vectorized" in out or "T.parallel" in out or "schedule" in said, "neither a schedule nor a remark")
+    lines = out.splitlines()
+    # A product adds to the element that it writes.
+    is_product = re.compile(r"\s*(\w+)\[.*\] = (T\.fma\(.*\b\1\[|\1\[.*\] \+ .* \* )")
+    products = [loops_around(lines, at) for at, line in enumerate(lines) if is_product.match(line)]
+    expect(products, "there is no product")
+    fast = all(any("T.vectorized" in loop or "T.parallel" in loop for loop in loops) for loops in products)
+    expect(fast or "schedule" in said, "the loops of the product have no schedule, and no remark says why")
+
+
+def loops_around(lines, at):
+    """Returns the loops around a line, the innermost first."""
+    indent = lambda line: len(line) - len(line.lstrip())
+    found, column = [], indent(lines[at])
+    for line in reversed(lines[:at]):
+        if indent(line) < column:
+            column = indent(line)
+            found += [line] if line.lstrip().startswith("for ") else []
+    return found
 
 
 N6 = {"N": ("<i4", (1,), [3]), "A": ("<i4", (6,), [5, 3, 9, 2, 8, 4])}
