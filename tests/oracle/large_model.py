@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 
 ROWS, COLUMNS = 4096, 8192
 BYTES = ROWS * COLUMNS * 4
-PASSES = "DeadCodeElimination,EliminateCommonSubexpr,FuseOps"
+PASSES = "EliminateCommonSubexpr,DeadCodeElimination,FuseOps"
 
 
 def weight(name, at, shape):
