@@ -416,3 +416,29 @@ fn a_softmax_of_many_numbers_counts_the_small_ones() {
         assert!(is_true(&said), "{name}: {said}");
     }
 }
+
+/// The count of `TopK` may depend on symbolic sizes: it may be the length of the axis, or less.
+#[test]
+fn a_count_may_depend_on_sizes() {
+    let top = |count: &str, values: &str| {
+        let node = contents_of_node("TopK", &["x", count], values, &[]);
+        field(1, [node, field(2, format!("{values}_at"))].concat())
+    };
+    let outputs = ["sorted", "sorted_at", "large", "large_at"].map(|name| field(12, field(1, name)));
+    let graph = [
+        node("Shape", &["x"], "all", &[]),
+        node("Div", &["all", "two"], "half", &[]),
+        top("all", "sorted"),
+        top("half", "large"),
+        input("x", &["rows"]),
+        vector("two", &[2]),
+    ];
+    let case = case("onnx_model_count").file("top.onnx", model(&[&graph[..], &outputs].concat()));
+    for rows in ["1", "2", "7"] {
+        let exec = |args: &[&str]| case.fine(&[&["exec", "top.onnx", "--random", "1"], args].concat());
+        let fixed = exec(&["--from", &format!("onnx{{sizes=[\"rows={rows}\"]}}")]);
+        let dim = format!("rows={rows}");
+        assert_eq!(exec(&["--dim", &dim]), fixed, "{rows}");
+        assert_eq!(exec(&["--dim", &dim, "--passes", "relax.LegalizeOps"]), fixed, "{rows}");
+    }
+}

@@ -203,7 +203,8 @@ impl<'p> Node<'p> {
         let name = self.proto.input.get(at).map_or("", |name| name);
         format!(
             "the value of its input {at} (`{name}`) decides the form of the result, and is not known; if it is an input of the \
-             model, give it, as in `values=[\"{name}=1\"]`"
+             model, give it, as in `values=[\"{name}=1\"]`; if it depends on sizes of the inputs, give them, as in \
+             `sizes=[\"n=16\"]`"
         )
     }
 }

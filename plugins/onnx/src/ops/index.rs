@@ -2,6 +2,7 @@
 
 use super::{Row, all, one};
 use crate::cx::Cx;
+use crate::known::Known;
 use crate::node::Node;
 use crate::value::{Item, Res, T};
 use plugin_api::prelude::*;
@@ -134,31 +135,40 @@ fn one_hot<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.select(&hit, &on, &off)
 }
 
+/// The number of elements of `relax.topk` that stands for all.
+const ALL: i64 = -1;
+
 fn top_k<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let x = n.input(0)?;
     let k = if n.version < 10 {
-        n.int_if("k")?.ok_or("its attribute `k` is missing")?
+        Dim::Int(n.int_if("k")?.ok_or("its attribute `k` is missing")?)
     } else {
-        *n.known_ints(1)?.unwrap_or_default().first().ok_or("its input `k` is empty")?
+        let k = n.input(1)?.known().and_then(Known::dims).ok_or_else(|| n.must_be_known(1))?;
+        k.into_iter().next().ok_or("its input `k` is empty")?
     };
-    let axis = n.int("axis", -1)?;
+    let axis = x.axis(n.int("axis", -1)?)?;
     n.ignore(&["sorted"]);
     let largest = n.flag("largest", true)?;
-    if k < 1 {
+    if let Some(k) = k.as_int().filter(|k| *k < 1) {
         let mut none = x.dims()?;
-        none[x.axis(axis)?] = Dim::Int(0);
+        none[axis] = Dim::Int(0);
         let of = |dtype: DType| -> Res<Item> { Ok(cx.filled(0.0, dtype, &none)?.into()) };
         return if k == 0 { Ok(vec![of(x.dtype())?, of(DType::I64)?]) } else { Err(format!("its `k` is {k}")) };
     }
     let attrs = [
-        ("k", k.into()),
-        ("axis", axis.into()),
+        ("k", k.as_int().unwrap_or(ALL).into()),
+        ("axis", (axis as i64).into()),
         ("ret_type", "both".into()),
         ("largest", largest.into()),
         ("dtype", DType::I64.into()),
     ];
     let both = cx.call_v("relax.topk", &[cx.v(&x)?], &attrs)?;
-    Ok(cx.parts(both, 2)?.into_iter().map(Item::from).collect())
+    let both = cx.parts(both, 2)?;
+    if k.as_int().is_some() || crate::known::same(&k, &x.dim(axis)?) {
+        return Ok(both.into_iter().map(Item::from).collect());
+    }
+    // The attribute of the operator is a number, so a symbolic `k` is a range of all elements in order.
+    both.iter().map(|part| Ok(cx.range(part, axis, 0, k.clone())?.into())).collect()
 }
 
 fn extreme_at<'a>(cx: &mut Cx<'a>, n: &Node<'a>, op: &str) -> Res<T> {

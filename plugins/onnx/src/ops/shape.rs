@@ -83,9 +83,12 @@ pub(super) const ROWS: &[Row] = &[
 fn not_one(cx: &Cx<'_>, x: &T, dims: &[Dim]) -> Res<T> {
     let one = Dim::Int(1);
     let may_be_one = |dim: &Dim| dim.as_int().is_none() && !known::proves(PrimOp::Lt, &one, dim);
-    if !dims.iter().any(may_be_one) {
-        return Ok(x.clone());
-    }
+    let Some(first) = dims.iter().find(|dim| may_be_one(dim)) else { return Ok(x.clone()) };
+    let name = cx.scopes.size_name(first).unwrap_or("n");
+    cx.scopes.note(&format!(
+        "it has no axes; axes of symbolic size stay, and a check when the model runs requires that their sizes are not 1; if a \
+         size is 1, give it, as in `sizes=[\"{name}=1\"]`"
+    ));
     let other = |dim: &Dim| match may_be_one(dim) {
         true => Dim::if_then_else(Dim::binary(PrimOp::Eq, dim.clone(), one.clone()), Dim::Int(0), dim.clone()),
         false => dim.clone(),

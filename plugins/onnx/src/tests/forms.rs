@@ -120,6 +120,27 @@ fn a_branch_that_is_taken_is_said() {
     assert!(notes[0].starts_with("node `the If` (If, ai.onnx, version 17): the branch that removes"), "{notes:?}");
 }
 
+/// Without axes, `Squeeze` keeps an axis of symbolic size, which is correct unless the size is 1.
+#[test]
+fn a_size_that_must_not_be_one_is_said() {
+    let notes = |sizes: &[&str]| {
+        let graph = proto::Graph {
+            node: vec![node("Squeeze", &["x"], "y")],
+            input: vec![value("x", 1, &[Extent::Param("n".to_string()), Extent::Value(1), Extent::Value(4)])],
+            output: vec![value("y", 1, &[])],
+            ..Default::default()
+        };
+        let options = Options { sizes: sizes.iter().map(ToString::to_string).collect(), ..Options::default() };
+        let bytes = model(17, graph).encode_to_vec();
+        let read = read::module(&Source::of("model.onnx", None, &bytes), &options, &Same);
+        read.map(|(_, notes)| notes.all()).expect("is read")
+    };
+    let said = notes(&[]);
+    assert!(said[0].starts_with("node `the Squeeze` (Squeeze, ai.onnx, version 17): it has no axes"), "{said:?}");
+    assert!(said[0].ends_with("`sizes=[\"n=1\"]`"), "{said:?}");
+    assert!(notes(&["n=1"]).is_empty() && notes(&["n=3"]).is_empty());
+}
+
 /// The nearest element is determined from positions in single precision.
 #[test]
 fn resized_positions_are_rounded_as_in_onnxruntime() {
