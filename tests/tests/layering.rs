@@ -15,6 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("passhost-schedule", &["passhost-lang"]),
     ("passhost-te", &["passhost-lang"]),
     ("passhost-plugin-api", &["passhost-lang", "passhost-schedule", "passhost-te"]),
+    ("passhost-importer", &["passhost-plugin-api"]),
     ("passhost-registry", &["passhost-lang"]),
     ("passhost-runtime", &["passhost-lang"]),
     ("passhost-script", &["passhost-lang"]),
@@ -49,7 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Permitted dependencies of crates under `plugins/`.
-const PLUGIN: &[&str] = &["passhost-plugin-api"];
+const PLUGIN: &[&str] = &["passhost-importer", "passhost-plugin-api"];
 
 fn packages() -> BTreeMap<String, Value> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
@@ -94,14 +95,16 @@ fn arrows_point_one_way() {
 fn plugins_have_one_dependency() {
     for (name, package) in packages().iter().filter(|(_, package)| is_plugin(package)) {
         let deps = dependencies(package, &[None]);
-        let format = FORMATS.iter().filter(|(plugin, _)| plugin == name).map(|(_, decoder)| *decoder);
+        let format = FORMATS.iter().filter(|(plugin, _)| plugin == name).flat_map(|(_, used)| *used).copied();
         let allowed: BTreeSet<String> = ["passhost-plugin-api"].into_iter().chain(format).map(String::from).collect();
         assert_eq!(deps, allowed, "normal dependencies of `{name}`");
     }
 }
 
-/// Plugins that read a file format, each with the crate that decodes the format, which is maintained elsewhere.
-const FORMATS: [(&str, &str); 1] = [("passhost-onnx", "prost")];
+/// Plugins that read a file format, each with the library for readers of models, and the crates that decode the format, which are
+/// maintained elsewhere.
+const FORMATS: [(&str, &[&str]); 2] =
+    [("passhost-onnx", &["passhost-importer", "prost"]), ("passhost-pt2", &["passhost-importer", "serde_json", "zip"])];
 
 /// A dependency is linked if the sources name it. Tests of a plugin have other plugins as dev-dependencies, so that
 /// cargo builds them, too.
@@ -323,6 +326,9 @@ const NAME_MORE: &[(&str, &str, &str)] = &[
         "the numbers of ONNX, with types of 2 and 4 bits and messages for others",
     ),
     ("plugins/onnx/src/ops/elementwise.rs", "ROWS", "names of Relax operators, which can also be names of intrinsics"),
+    ("plugins/pt2/src/ops/elementwise.rs", "ROWS", "names of Relax operators, which can also be names of intrinsics"),
+    ("plugins/pt2/src/args.rs", "dtype_of", "the numbers of PyTorch, which has only some of the types"),
+    ("plugins/pt2/src/promote.rs", "common", "PyTorch's rules for pairs of types"),
 ];
 
 /// The names in an item: string literals, and paths of two segments.

@@ -339,6 +339,9 @@ impl<'a> Cx<'a> {
         let version = self.scopes.version(of);
         let outer = self.scopes.current.replace(node);
         let read = self.results(node, of, version);
+        for (size, other) in self.take_assumed() {
+            self.scopes.takes_for_equal(&size, &other);
+        }
         let read = read.map_err(|why| {
             // The innermost node is at fault.
             match std::mem::replace(&mut self.scopes.placed, true) {

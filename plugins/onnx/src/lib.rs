@@ -9,8 +9,6 @@ mod cx;
 mod declared;
 mod fold;
 mod graph;
-mod known;
-mod names;
 mod narrow;
 mod node;
 mod ops;
@@ -21,6 +19,7 @@ mod tensors;
 mod tests;
 mod value;
 
+use importer::{known, names};
 use plugin_api::prelude::*;
 
 export_plugin! { operators: declared::OPERATORS, readers: [ONNX] }

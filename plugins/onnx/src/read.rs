@@ -66,7 +66,7 @@ fn function(
     let (mut read, mut needs_branches, mut notes) = (Ok(()), false, Notes::default());
     builder.function(MAIN, |b| {
         read = Scopes::new(model, files, options, dataflow).and_then(|scopes| {
-            let mut cx = Cx { b, scopes, branches: 0, names: FreshNames::default() };
+            let mut cx = Cx::new(b, scopes);
             let read = main(&mut cx, graph, &given);
             needs_branches = cx.scopes.needs_branches && dataflow;
             notes = cx.scopes.notes.take();

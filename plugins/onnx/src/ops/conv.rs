@@ -5,6 +5,8 @@ use crate::cx::Cx;
 use crate::known::{self, add, sub};
 use crate::node::Node;
 use crate::value::{Res, T};
+use importer::pad::padded;
+pub(super) use importer::windows::{LARGEST, Windows, along_channels, conv_call, spatial, with_bias};
 use plugin_api::prelude::*;
 
 pub(super) const ROWS: &[Row] = &[
@@ -27,102 +29,57 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// Upper bound on numbers of windows, so that their sums fit in 64 bits.
-pub(super) const LARGEST: i64 = 1 << 30;
-
-/// Windows over spatial axes.
-pub(crate) struct Windows {
-    pub(crate) kernel: Vec<i64>,
-    pub(crate) strides: Vec<i64>,
-    pub(crate) dilations: Vec<i64>,
-    /// The padding at the start of each axis, followed by the padding at the end of each axis.
-    pub(crate) pads: Vec<i64>,
+/// Returns windows without padding.
+fn unpadded_windows(n: &Node<'_>, count: usize, kernel: Vec<i64>) -> Res<Windows> {
+    let list = |name: &'static str| numbers(n, name, 1, count);
+    let (strides, dilations) = (list("strides")?, list("dilations")?);
+    if strides.iter().chain(&dilations).chain(&kernel).any(|value| !(1..LARGEST).contains(value)) {
+        return Err("strides, dilations and the kernel must be positive, and not larger than a tensor".to_string());
+    }
+    Ok(Windows { kernel, strides, dilations, pads: vec![0; 2 * count] })
 }
 
-impl Windows {
-    /// Returns windows without padding.
-    fn unpadded(n: &Node<'_>, count: usize, kernel: Vec<i64>) -> Res<Windows> {
-        let list = |name: &'static str| numbers(n, name, 1, count);
-        let (strides, dilations) = (list("strides")?, list("dilations")?);
-        if strides.iter().chain(&dilations).chain(&kernel).any(|value| !(1..LARGEST).contains(value)) {
-            return Err("strides, dilations and the kernel must be positive, and not larger than a tensor".to_string());
+/// Reads the windows of a node.
+pub(super) fn read_windows(n: &Node<'_>, sizes: &[Dim], kernel: Vec<i64>) -> Res<Windows> {
+    let count = sizes.len();
+    let mut windows = unpadded_windows(n, count, kernel)?;
+    windows.pads = match n.text("auto_pad", "NOTSET")? {
+        "NOTSET" | "" => numbers(n, "pads", 0, 2 * count)?,
+        "VALID" => {
+            n.ignore(&["pads"]);
+            windows.pads
         }
-        Ok(Windows { kernel, strides, dilations, pads: vec![0; 2 * count] })
+        mode @ ("SAME_UPPER" | "SAME_LOWER") => {
+            n.ignore(&["pads"]);
+            let (starts, ends) = same_pads(&windows, sizes, mode == "SAME_UPPER");
+            let pads: Option<Vec<i64>> = starts.iter().chain(&ends).map(Dim::as_int).collect();
+            pads.ok_or("its padding depends on a symbolic size; give sizes to the inputs")?
+        }
+        other => return Err(format!("its attribute `auto_pad` is `{other}`, which ONNX does not have")),
+    };
+    if windows.pads.iter().any(|pad| pad.unsigned_abs() >= LARGEST as u64) {
+        return Err("its padding is larger than a tensor".to_string());
     }
+    Ok(windows)
+}
 
-    pub(super) fn of(n: &Node<'_>, sizes: &[Dim], kernel: Vec<i64>) -> Res<Windows> {
-        let count = sizes.len();
-        let mut windows = Windows::unpadded(n, count, kernel)?;
-        windows.pads = match n.text("auto_pad", "NOTSET")? {
-            "NOTSET" | "" => numbers(n, "pads", 0, 2 * count)?,
-            "VALID" => {
-                n.ignore(&["pads"]);
-                windows.pads
+/// Returns the padding at the start of each axis, and at the end, with which the result has one element per stride.
+fn same_pads(windows: &Windows, sizes: &[Dim], upper: bool) -> (Vec<Dim>, Vec<Dim>) {
+    let pads = sizes.iter().enumerate().map(|(axis, size)| {
+        let (reach, stride) = (windows.reach(axis), windows.strides[axis]);
+        // The last window starts before the end, so that a window of one element needs no padding.
+        let total = match (stride, reach) {
+            (1, _) | (_, 1) => Dim::Int(reach - 1),
+            _ => {
+                let last = known::mul(&sub(&strides_in(size, stride), &Dim::Int(1)), &Dim::Int(stride));
+                known::max(&sub(&add(&last, &Dim::Int(reach)), size), &Dim::Int(0))
             }
-            mode @ ("SAME_UPPER" | "SAME_LOWER") => {
-                n.ignore(&["pads"]);
-                let (starts, ends) = windows.same_pads(sizes, mode == "SAME_UPPER");
-                let pads: Option<Vec<i64>> = starts.iter().chain(&ends).map(Dim::as_int).collect();
-                pads.ok_or("its padding depends on a symbolic size; give sizes to the inputs")?
-            }
-            other => return Err(format!("its attribute `auto_pad` is `{other}`, which ONNX does not have")),
         };
-        if windows.pads.iter().any(|pad| pad.unsigned_abs() >= LARGEST as u64) {
-            return Err("its padding is larger than a tensor".to_string());
-        }
-        Ok(windows)
-    }
-
-    /// Returns the number of elements from the first to the last element of a window along an axis, including skipped
-    /// elements.
-    fn reach(&self, axis: usize) -> i64 {
-        (self.kernel[axis] - 1) * self.dilations[axis] + 1
-    }
-
-    /// Returns the padding at the start of each axis, and at the end, with which the result has one element per stride.
-    fn same_pads(&self, sizes: &[Dim], upper: bool) -> (Vec<Dim>, Vec<Dim>) {
-        let pads = sizes.iter().enumerate().map(|(axis, size)| {
-            let (reach, stride) = (self.reach(axis), self.strides[axis]);
-            // The last window starts before the end, so that a window of one element needs no padding.
-            let total = match (stride, reach) {
-                (1, _) | (_, 1) => Dim::Int(reach - 1),
-                _ => {
-                    let last = known::mul(&sub(&strides_in(size, stride), &Dim::Int(1)), &Dim::Int(stride));
-                    known::max(&sub(&add(&last, &Dim::Int(reach)), size), &Dim::Int(0))
-                }
-            };
-            let (less, two) = (known::div(&total, &Dim::Int(2)), Dim::Int(2));
-            let more = known::div(&add(&total, &Dim::Int(1)), &two);
-            if upper { (less, more) } else { (more, less) }
-        });
-        pads.unzip()
-    }
-
-    /// Returns the number of positions of a window along an axis with `size` elements.
-    pub(crate) fn places(&self, size: &Dim, axis: usize, ceil: bool) -> Dim {
-        let windows = self;
-        let n = windows.kernel.len();
-        let reach = windows.reach(axis);
-        let (start, end, stride) = (windows.pads[axis], windows.pads[n + axis], windows.strides[axis]);
-        let span = sub(&add(size, &Dim::Int(start + end)), &Dim::Int(reach));
-        let by = Dim::Int(stride);
-        if !ceil {
-            return add(&known::div(&span, &by), &Dim::Int(1));
-        }
-        let up = add(&known::div(&add(&span, &Dim::Int(stride - 1)), &by), &Dim::Int(1));
-        // A window must start inside of the tensor or the padding before it.
-        let last = known::div(&add(&sub(size, &Dim::Int(1)), &Dim::Int(start)), &by);
-        known::min(&up, &add(&last, &Dim::Int(1)))
-    }
-
-    /// Returns the attributes for the Relax operator.
-    pub(super) fn attrs(&self) -> [(&'static str, Attr); 3] {
-        [
-            ("strides", self.strides.clone().into()),
-            ("padding", self.pads.clone().into()),
-            ("dilation", self.dilations.clone().into()),
-        ]
-    }
+        let (less, two) = (known::div(&total, &Dim::Int(2)), Dim::Int(2));
+        let more = known::div(&add(&total, &Dim::Int(1)), &two);
+        if upper { (less, more) } else { (more, less) }
+    });
+    pads.unzip()
 }
 
 /// Returns the numbers in an attribute; if the attribute is missing, all are `default`.
@@ -154,18 +111,18 @@ impl Framed {
         let sizes = spatial(x)?;
         let mode = n.text("auto_pad", "NOTSET")?;
         if mode.starts_with("SAME") {
-            let windows = Windows::unpadded(n, sizes.len(), kernel.clone())?;
-            let (starts, ends) = windows.same_pads(&sizes, mode == "SAME_UPPER");
+            let windows = unpadded_windows(n, sizes.len(), kernel.clone())?;
+            let (starts, ends) = same_pads(&windows, &sizes, mode == "SAME_UPPER");
             if starts.iter().chain(&ends).any(|by| by.as_int().is_none()) {
                 n.ignore(&["pads"]);
                 let all = |list: Vec<Dim>| [Dim::Int(0), Dim::Int(0)].into_iter().chain(list).collect::<Vec<Dim>>();
                 let fill = cx.scalar(fill, x.dtype())?;
-                let x = super::shape::padded(cx, x.clone(), &all(starts), &all(ends), "constant", &fill)?;
+                let x = padded(cx, x.clone(), &all(starts), &all(ends), "constant", &fill)?;
                 let out = sizes.iter().zip(&windows.strides).map(|(size, stride)| strides_in(size, *stride)).collect();
                 return Ok(Framed { x, windows, out: Some(out) });
             }
         }
-        Ok(Framed { x: x.clone(), windows: Windows::of(n, &sizes, kernel)?, out: None })
+        Ok(Framed { x: x.clone(), windows: read_windows(n, &sizes, kernel)?, out: None })
     }
 
     /// Returns true if the tensor is already padded.
@@ -178,17 +135,6 @@ impl Framed {
         let Some(sizes) = &self.out else { return Ok(out) };
         let dims = out.dims()?.into_iter().take(2).chain(sizes.iter().cloned()).collect();
         cx.as_shape(&out, dims)
-    }
-}
-
-/// Returns the spatial sizes of a tensor with one to three spatial axes.
-pub(super) fn spatial(x: &T) -> Res<Vec<Dim>> {
-    let dims = x.dims()?;
-    match dims.len() {
-        3..=5 => Ok(dims[2..].to_vec()),
-        rank => {
-            Err(format!("its input has {rank} dimensions; 3 to 5 are supported: batch, channels, and 1 to 3 of space"))
-        }
     }
 }
 
@@ -213,35 +159,13 @@ pub(super) fn conv<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, w: &T) -> Res<T> {
     framed.result(cx, out)
 }
 
-/// Emits a convolution. Sums of 16-bit floats are computed in single precision.
-pub(super) fn conv_call(cx: &Cx<'_>, op: &str, x: &T, w: &T, attrs: &[(&str, Attr)]) -> Res<T> {
-    if !matches!(x.dtype(), DType::F16 | DType::BF16) {
-        return cx.call(op, &[x, w], attrs);
-    }
-    let mut attrs = attrs.to_vec();
-    attrs.push(("out_dtype", DType::F32.into()));
-    cx.cast(&cx.call(op, &[x, w], &attrs)?, x.dtype())
-}
-
-pub(super) fn with_bias(cx: &Cx<'_>, out: T, bias: Option<T>) -> Res<T> {
-    let Some(bias) = bias else { return Ok(out) };
-    cx.add(&out, &along_channels(cx, &bias, out.rank()?)?)
-}
-
-/// Reshapes a vector so that it is broadcast along axis 1 of a tensor of rank `rank`.
-pub(super) fn along_channels(cx: &Cx<'_>, vector: &T, rank: usize) -> Res<T> {
-    let mut shape = vec![Dim::Int(1); rank];
-    *shape.get_mut(1).ok_or("its input lacks a dimension of channels")? = vector.dim(0)?;
-    cx.reshape(vector, shape)
-}
-
 fn deform_conv<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, w, offset) = (n.input(0)?, n.input(1)?, n.input(2)?);
     let sizes = spatial(&x)?;
     if sizes.len() != 2 {
         return Err(format!("it has {} spatial axes; two are supported", sizes.len()));
     }
-    let windows = Windows::of(n, &sizes, kernel_of(n, &w)?)?;
+    let windows = read_windows(n, &sizes, kernel_of(n, &w)?)?;
     let groups = n.int("offset_group", 1)?;
     let mask = match n.opt(4)? {
         Some(mask) => mask,
@@ -271,7 +195,7 @@ fn conv_transpose<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
             dilations: n.ints("dilations")?.unwrap_or(vec![1; count]),
             pads: vec![0; 2 * count],
         },
-        _ => Windows::of(n, &sizes, kernel.clone())?,
+        _ => read_windows(n, &sizes, kernel.clone())?,
     };
     let lists = [&windows.strides, &windows.dilations];
     if lists.iter().any(|list| list.len() != count || list.iter().any(|value| !(1..LARGEST).contains(value))) {
@@ -335,7 +259,7 @@ fn unusual<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, w: &T, windows: &Windows, more:
     before.extend(windows.pads[..count].iter().map(|pad| Dim::Int(-pad)));
     after.extend(windows.pads[count..].iter().zip(more).map(|(pad, more)| Dim::Int(more - pad)));
     let zero = cx.scalar(0.0, x.dtype())?;
-    let out = super::shape::padded(cx, whole, &before, &after, "constant", &zero)?;
+    let out = padded(cx, whole, &before, &after, "constant", &zero)?;
     with_bias(cx, out, n.opt(2)?)
 }
 

@@ -5,6 +5,10 @@ use crate::cx::Cx;
 use crate::narrow;
 use crate::node::Node;
 use crate::value::{Item, Res, T};
+pub(crate) use importer::arith::quotient;
+use importer::arith::{exponential, floor_remainder, keep_nan};
+pub(super) use importer::arith::{extreme_max, extreme_min, hard_sigmoid, softplus, swish};
+use importer::emitter::Emitter;
 use plugin_api::prelude::*;
 
 pub(super) const ROWS: &[Row] = &[
@@ -162,58 +166,16 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// Combines all inputs from left to right.
-fn folded<'a>(cx: &Cx<'a>, n: &Node<'a>, f: fn(&Cx<'a>, &T, &T) -> Res<T>) -> Res<T> {
+fn folded<'a>(cx: &Cx<'a>, n: &Node<'a>, f: fn(&Emitter<'_>, &T, &T) -> Res<T>) -> Res<T> {
     let inputs = n.all()?;
     let (first, rest) = inputs.split_first().ok_or("it needs at least one input")?;
     rest.iter().try_fold(first.clone(), |all, next| f(cx, &all, next))
 }
 
-/// Returns the larger element. NaN is propagated.
-pub(super) fn extreme_max(cx: &Cx<'_>, a: &T, b: &T) -> Res<T> {
-    let most = cx.bin("maximum", a, b)?;
-    keep_nan(cx, a, b, most)
-}
-
-pub(super) fn extreme_min(cx: &Cx<'_>, a: &T, b: &T) -> Res<T> {
-    let least = cx.bin("minimum", a, b)?;
-    keep_nan(cx, a, b, least)
-}
-
-/// Replaces a result by NaN where `a` or `b` is NaN.
-fn keep_nan(cx: &Cx<'_>, a: &T, b: &T, result: T) -> Res<T> {
-    let is_number = |x: &T| x.floats().is_some_and(|all| all.iter().all(|v| !v.is_nan()));
-    if !a.is_float() || is_number(a) && is_number(b) {
-        return Ok(result);
-    }
-    let ok = |x: &T| -> Res<T> { cx.bin("equal", x, x) };
-    let result = if is_number(b) { result } else { cx.select(&ok(b)?, &result, b)? };
-    if is_number(a) { Ok(result) } else { cx.select(&ok(a)?, &result, a) }
-}
-
-/// Returns the quotient. Quotients of integers are truncated.
-pub(crate) fn quotient(cx: &Cx<'_>, a: &T, b: &T) -> Res<T> {
-    if a.is_float() {
-        return cx.div(a, b);
-    }
-    let rest = cx.bin("mod", a, b)?;
-    cx.bin("floor_divide", &cx.sub(a, &rest)?, b)
-}
-
 fn remainder<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (a, b) = (n.input(0)?, n.input(1)?);
     let cuts = n.flag("fmod", false)?;
-    match (a.is_float(), cuts) {
-        (_, true) => cx.bin("mod", &a, &b),
-        (false, false) => cx.bin("floor_mod", &a, &b),
-        (true, false) => {
-            let rest = cx.bin("mod", &a, &b)?;
-            let zero = cx.scalar(0.0, a.dtype())?;
-            let differs = cx.bin("logical_xor", &cx.bin("less", &rest, &zero)?, &cx.bin("less", &b, &zero)?)?;
-            let moves = cx.bin("logical_and", &differs, &cx.bin("not_equal", &rest, &zero)?)?;
-            let moved = cx.add(&rest, &b)?;
-            cx.select(&moves, &moved, &rest)
-        }
-    }
+    if cuts { cx.bin("mod", &a, &b) } else { floor_remainder(cx, &a, &b) }
 }
 
 fn power<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
@@ -320,23 +282,6 @@ fn clip<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     }
 }
 
-/// Computes `gamma * x` above zero, and otherwise `gamma * alpha * (exp(x / scale) - 1)`. Computes 16-bit floats in single
-/// precision.
-fn exponential(cx: &Cx<'_>, x: &T, alpha: f64, gamma: f64, scale: f64) -> Res<T> {
-    if x.dtype().bits() < 32 {
-        let wide = exponential(cx, &cx.cast(x, DType::F32)?, alpha, gamma, scale)?;
-        return cx.cast(&wide, x.dtype());
-    }
-    let zero = cx.scalar(0.0, x.dtype())?;
-    let low = cx.bin("minimum", x, &zero)?;
-    let scaled = if scale == 1.0 { low } else { cx.div(&low, &cx.scalar(scale, x.dtype())?)? };
-    let curve = cx.mul_s(&cx.add_s(&cx.un("exp", &scaled)?, -1.0)?, alpha)?;
-    // NaN fails the comparison, so it stays NaN.
-    let below = cx.bin("less_equal", x, &zero)?;
-    let result = cx.select(&below, &curve, x)?;
-    if gamma == 1.0 { Ok(result) } else { cx.mul_s(&result, gamma) }
-}
-
 fn shrink<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let x = n.input(0)?;
     let (lambd, bias) = (n.float("lambd", 0.5)?, n.float("bias", 0.0)?);
@@ -346,31 +291,6 @@ fn shrink<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let inner = cx.select(&above, &cx.add_s(&wide, -bias)?, &of(0.0)?)?;
     let result = cx.select(&below, &cx.add_s(&wide, bias)?, &inner)?;
     cx.cast(&result, x.dtype())
-}
-
-pub(super) fn hard_sigmoid(cx: &Cx<'_>, x: &T, alpha: f64, beta: f64) -> Res<T> {
-    let line = cx.add_s(&cx.mul_s(x, alpha)?, beta)?;
-    // If an operand is NaN, the result is the second operand.
-    let below = cx.bin("minimum", &cx.scalar(1.0, x.dtype())?, &line)?;
-    cx.bin("maximum", &cx.scalar(0.0, x.dtype())?, &below)
-}
-
-/// Computes `log(exp(x) + 1)` without overflow.
-pub(super) fn softplus(cx: &Cx<'_>, x: &T) -> Res<T> {
-    cx.bin("log_add_exp", x, &cx.scalar(0.0, x.dtype())?)
-}
-
-/// Computes `x * sigmoid(alpha * x)`. Computes 16-bit floats in single precision.
-pub(super) fn swish(cx: &Cx<'_>, x: &T, alpha: f64) -> Res<T> {
-    if x.dtype().bits() < 32 {
-        let wide = swish(cx, &cx.cast(x, DType::F32)?, alpha)?;
-        return cx.cast(&wide, x.dtype());
-    }
-    if alpha == 1.0 {
-        return cx.un("nn.silu", x);
-    }
-    let gate = cx.un("sigmoid", &cx.mul_s(x, alpha)?)?;
-    cx.mul(x, &gate)
 }
 
 /// Reads Dropout, which has an effect only in training.

@@ -5,6 +5,7 @@ use crate::cx::Cx;
 use crate::known::Known;
 use crate::node::Node;
 use crate::value::{Item, Res, T};
+pub(super) use importer::index::counted;
 use plugin_api::prelude::*;
 
 pub(super) const ROWS: &[Row] = &[
@@ -55,27 +56,6 @@ pub(super) fn gather_nd<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     }
     let indices = counted_all(cx, &indices, &x.dims()?, batch as usize)?;
     cx.call("relax.gather_nd", &[&x, &indices], &[("batch_dims", batch.into())])
-}
-
-/// Converts negative indices, which count from the end of an axis, to nonnegative indices.
-pub(super) fn counted(cx: &Cx<'_>, indices: &T, size: &Dim) -> Res<T> {
-    if let Some(all) = indices.ints() {
-        if all.iter().all(|at| *at >= 0) {
-            return Ok(indices.clone());
-        }
-        if let Some(size) = size.as_int() {
-            let all: Vec<i64> = all.iter().map(|at| if *at < 0 { at + size } else { *at }).collect();
-            return cx.int64s(&indices.sizes().unwrap_or_default(), &all);
-        }
-    }
-    if indices.dtype().code() == 1 {
-        return Ok(indices.clone());
-    }
-    let wide = cx.cast(indices, DType::I64)?;
-    let below = cx.bin("less", &wide, &cx.scalar(0.0, DType::I64)?)?;
-    let size = cx.reshape(&cx.of_dims(vec![size.clone()])?, vec![])?;
-    let moved = cx.add(&wide, &size)?;
-    cx.select(&below, &moved, &wide)
 }
 
 /// Converts negative indices in tuples along the last axis to nonnegative indices. Each index of a tuple refers to its

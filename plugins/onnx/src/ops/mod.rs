@@ -161,6 +161,11 @@ pub(crate) fn refusal(domain: &str, name: &str, version: i64) -> String {
 }
 
 /// Creates windows from lists, for an operator that this plugin declares.
-pub(crate) fn windows_of(kernel: Vec<i64>, strides: Vec<i64>, dilations: Vec<i64>, pads: Vec<i64>) -> conv::Windows {
-    conv::Windows { kernel, strides, dilations, pads }
+pub(crate) fn windows_of(
+    kernel: Vec<i64>,
+    strides: Vec<i64>,
+    dilations: Vec<i64>,
+    pads: Vec<i64>,
+) -> importer::windows::Windows {
+    importer::windows::Windows { kernel, strides, dilations, pads }
 }

@@ -7,6 +7,9 @@ use crate::cx::Cx;
 use crate::known;
 use crate::node::Node;
 use crate::value::{Item, Res, T};
+use importer::emitter::Emitter;
+use importer::norm::log_softmax;
+pub(super) use importer::norm::{normalized, softmax};
 use plugin_api::arith::product;
 use plugin_api::prelude::*;
 
@@ -73,58 +76,8 @@ pub(super) const ROWS: &[Row] = &[
     all("SimplifiedLayerNormalization", 1, simplified),
 ];
 
-/// Maximum length of an axis that is summed as a whole. Longer axes are summed in parts, because adding small numbers
-/// one by one to a large sum would lose their digits.
-const LONG: i64 = 4096;
-/// The number of elements of a part.
-const PART: i64 = 128;
-
-fn is_long(x: &T, axis: usize) -> bool {
-    let length = x.shape().and_then(|shape| shape.get(axis)?.as_int());
-    x.dtype() == DType::F32 && length.is_some_and(|n| n > LONG && n < super::conv::LARGEST)
-}
-
-/// Returns the sum along an axis of known length, computed as the sum of partial sums. The axis is kept, with length 1.
-fn sum_of_parts(cx: &Cx<'_>, x: &T, axis: usize) -> Res<T> {
-    let n = x.dim(axis)?.as_int().ok_or("the length of the axis of its sum is not known")?;
-    let parts = (n + PART - 1) / PART;
-    let none = vec![Dim::Int(0); x.rank()?];
-    let mut after = none.clone();
-    after[axis] = Dim::Int(parts * PART - n);
-    let whole = padded(cx, x.clone(), &none, &after, "constant", &cx.scalar(0.0, x.dtype())?)?;
-    let mut dims = whole.dims()?;
-    dims.splice(axis..=axis, [Dim::Int(parts), Dim::Int(PART)]);
-    let sums = cx.reduce("sum", &cx.reshape(&whole, dims)?, &[axis + 1], false)?;
-    cx.reduce("sum", &sums, &[axis], true)
-}
-
-/// Computes softmax along an axis. For float16, the sums are in single precision.
-pub(super) fn softmax(cx: &Cx<'_>, x: &T, axis: usize) -> Res<T> {
-    let is_long = is_long(x, axis);
-    if x.dtype() != DType::F16 && !is_long {
-        return cx.call("relax.nn.softmax", &[x], &[("axis", (axis as i64).into())]);
-    }
-    let apart = cx.sub(x, &cx.reduce("max", x, &[axis], true)?)?;
-    let powers = cx.un("exp", &apart)?;
-    if is_long {
-        return cx.div(&powers, &sum_of_parts(cx, &powers, axis)?);
-    }
-    let sum = cx.reduce("sum", &cx.cast(&powers, DType::F32)?, &[axis], true)?;
-    cx.div(&powers, &cx.cast(&sum, x.dtype())?)
-}
-
-/// Computes the logarithm of softmax along an axis.
-fn log_softmax(cx: &Cx<'_>, x: &T, axis: usize) -> Res<T> {
-    if !is_long(x, axis) {
-        return cx.call("relax.nn.log_softmax", &[x], &[("axis", (axis as i64).into())]);
-    }
-    let apart = cx.sub(x, &cx.reduce("max", x, &[axis], true)?)?;
-    let sum = sum_of_parts(cx, &cx.un("exp", &apart)?, axis)?;
-    cx.sub(&apart, &cx.un("log", &sum)?)
-}
-
 /// Computes softmax along an axis; before version 13, along this axis and all following axes.
-fn soft<'a>(cx: &mut Cx<'a>, n: &Node<'a>, of: fn(&Cx<'_>, &T, usize) -> Res<T>) -> Res<T> {
+fn soft<'a>(cx: &mut Cx<'a>, n: &Node<'a>, of: fn(&Emitter<'_>, &T, usize) -> Res<T>) -> Res<T> {
     let x = n.input(0)?;
     if n.version >= 13 {
         return of(cx, &x, x.axis(n.int("axis", -1)?)?);
@@ -133,7 +86,7 @@ fn soft<'a>(cx: &mut Cx<'a>, n: &Node<'a>, of: fn(&Cx<'_>, &T, usize) -> Res<T>)
 }
 
 /// Computes softmax along an axis and all following axes.
-pub(super) fn softmax_from(cx: &Cx<'_>, x: &T, axis: usize, of: fn(&Cx<'_>, &T, usize) -> Res<T>) -> Res<T> {
+pub(super) fn softmax_from(cx: &Cx<'_>, x: &T, axis: usize, of: fn(&Emitter<'_>, &T, usize) -> Res<T>) -> Res<T> {
     if axis + 1 == x.rank()? {
         return of(cx, x, axis);
     }
@@ -159,16 +112,6 @@ fn hardmax<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let along = cx.reshape(&cx.arange(&flat.dim(axis)?, DType::I64)?, shape)?;
     let out = cx.cast(&cx.bin("equal", &along, &at)?, x.dtype())?;
     cx.reshape(&out, dims)
-}
-
-/// Normalizes a tensor over axes. Returns the result, the mean, and the reciprocal of the deviation.
-pub(super) fn normalized(cx: &Cx<'_>, x: &T, axes: &[usize], epsilon: f64) -> Res<(T, T, T)> {
-    let mean = cx.reduce("mean", x, axes, true)?;
-    let apart = cx.sub(x, &mean)?;
-    let variance = cx.reduce("mean", &cx.mul(&apart, &apart)?, axes, true)?;
-    let deviation = cx.un("sqrt", &cx.add_s(&variance, epsilon)?)?;
-    let inverse = cx.div(&cx.scalar(1.0, x.dtype())?, &deviation)?;
-    Ok((cx.mul(&apart, &inverse)?, mean, inverse))
 }
 
 fn batch_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {

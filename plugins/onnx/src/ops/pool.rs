@@ -1,12 +1,13 @@
 //! Pooling operators.
 
-use super::conv::{Framed, Windows, spatial};
-use super::shape::padded;
+use super::conv::{Framed, read_windows, spatial};
 use super::{Row, all, one};
 use crate::cx::Cx;
 use crate::known;
 use crate::node::Node;
 use crate::value::{Item, Res, T};
+use importer::pad::padded;
+use importer::windows::{mean, reached, window_sum};
 use plugin_api::prelude::*;
 
 pub(super) const ROWS: &[Row] = &[
@@ -44,25 +45,6 @@ fn windows<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, fill: f64) -> Res<(Framed, bool
     // With its padding, the tensor has one window for each stride.
     let ceil = n.flag("ceil_mode", false)? && !framed.is_padded();
     Ok((framed, ceil))
-}
-
-/// Returns the padding, increased at the ends so that no window extends beyond it.
-fn reached(sizes: &[Dim], windows: &Windows, ceil: bool) -> Option<Vec<i64>> {
-    let n = sizes.len();
-    let mut ends = Vec::new();
-    for (axis, dim) in sizes.iter().enumerate() {
-        let end = windows.pads[n + axis];
-        if !ceil {
-            ends.push(end);
-            continue;
-        }
-        let size = dim.as_int()?;
-        let count = windows.places(dim, axis, true).as_int()?;
-        let reach = (windows.kernel[axis] - 1) * windows.dilations[axis] + 1;
-        let last = (count - 1).saturating_mul(windows.strides[axis]);
-        ends.push(last.saturating_add(reach - windows.pads[axis]).saturating_sub(size).max(0));
-    }
-    Some(ends)
 }
 
 fn max_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
@@ -147,70 +129,6 @@ pub(super) fn average<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T) -> Res<T> {
     cx.div(&mean, &share)
 }
 
-/// Returns the mean of each window. The padding counts as elements if `counts` is true.
-fn mean(cx: &Cx<'_>, x: &T, windows: &Windows, ceil: bool, counts: bool) -> Res<T> {
-    let sizes = &spatial(x)?;
-    let count = sizes.len();
-    let op = format!("relax.nn.avg_pool{count}d");
-    let [strides, padding, dilation] = windows.attrs();
-    let pool = ("pool_size", windows.kernel.clone().into());
-    let plain = windows.dilations.iter().all(|by| *by == 1) && !ceil;
-    if plain {
-        let attrs =
-            [pool, strides, padding, dilation, ("ceil_mode", false.into()), ("count_include_pad", counts.into())];
-        return cx.call(&op, &[x], &attrs);
-    }
-    // Divides the sum of each window by the number of its elements that count.
-    let ends =
-        reached(sizes, windows, ceil).ok_or("its rounding up depends on symbolic sizes; give sizes to the inputs")?;
-    let sum = window_sum(cx, x, windows, &windows.pads[..count], &ends)?;
-    let ones = cx.filled(1.0, x.dtype(), &x.dims()?)?;
-    let total = match counts {
-        false => window_sum(cx, &ones, windows, &windows.pads[..count], &ends)?,
-        true => {
-            let (before, after) = sides(&windows.pads[..count], &windows.pads[count..]);
-            let one = cx.scalar(1.0, x.dtype())?;
-            let ones = padded(cx, ones, &before, &after, "constant", &one)?;
-            let zeros = vec![0; count];
-            let rest: Vec<i64> = ends.iter().zip(&windows.pads[count..]).map(|(all, own)| all - own).collect();
-            window_sum(cx, &ones, windows, &zeros, &rest)?
-        }
-    };
-    cx.div(&sum, &total)
-}
-
-fn sides(starts: &[i64], ends: &[i64]) -> (Vec<Dim>, Vec<Dim>) {
-    let of = |list: &[i64]| [0, 0].iter().chain(list).map(|by| Dim::Int(*by)).collect();
-    (of(starts), of(ends))
-}
-
-/// Computes the sum of each window by adding shifted parts of the tensor, one for each position in the window.
-fn window_sum(cx: &Cx<'_>, x: &T, windows: &Windows, starts: &[i64], ends: &[i64]) -> Res<T> {
-    let (before, after) = sides(starts, ends);
-    let zero = cx.scalar(0.0, x.dtype())?;
-    let x = padded(cx, x.clone(), &before, &after, "constant", &zero)?;
-    let rank = x.rank()?;
-    (2..rank).try_fold(x, |x, axis| {
-        let k = axis - 2;
-        let size = x.dim(axis)?;
-        let reach = (windows.kernel[k] - 1) * windows.dilations[k];
-        let mut sum: Option<T> = None;
-        if windows.kernel[k] > 4096 {
-            return Err("its window is larger than 4096, which is not supported".to_string());
-        }
-        for at in 0..windows.kernel[k] {
-            let from = at * windows.dilations[k];
-            let end = known::sub(&size, &Dim::Int(reach - from));
-            let part = cx.slice(&x, &[axis], &[Dim::Int(from)], &[end], &[windows.strides[k]])?;
-            sum = Some(match sum {
-                None => part,
-                Some(sum) => cx.add(&sum, &part)?,
-            });
-        }
-        sum.ok_or_else(|| "a window is empty".to_string())
-    })
-}
-
 fn lp_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let x = n.input(0)?;
     let (framed, ceil) = windows(cx, n, &x, 0.0)?;
@@ -229,7 +147,7 @@ fn max_unpool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, at) = (n.input(0)?, n.input(1)?);
     let sizes = spatial(&x)?;
     let kernel = n.ints("kernel_shape")?.ok_or("its attribute `kernel_shape` is missing")?;
-    let windows = Windows::of(n, &sizes, kernel)?;
+    let windows = read_windows(n, &sizes, kernel)?;
     let dims = x.dims()?;
     let mut own = dims[..2].to_vec();
     for (axis, size) in sizes.iter().enumerate() {

@@ -56,7 +56,6 @@ _ABSENT = (
     "tvm.relax.distributed",
     "tvm.relax.frontend.stablehlo",
     "tvm.relax.frontend.tflite",
-    "tvm.relax.frontend.torch",
     "tvm.relax.testing",
     "tvm.relax.training",
     "tvm.rpc",

@@ -6,7 +6,7 @@ use plugin_api::names::{function_name, is_function_name};
 const LONGEST: usize = 200;
 
 /// Converts a name to an identifier: other characters become `_`.
-pub(crate) fn identifier(name: &str) -> String {
+pub fn identifier(name: &str) -> String {
     if is_function_name(name) && name.len() <= LONGEST {
         return name.to_string();
     }

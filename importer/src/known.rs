@@ -7,11 +7,11 @@ use plugin_api::scalar::PrimOp;
 use std::rc::Rc;
 
 /// Maximum number of elements of a value that is computed while reading.
-pub(crate) const MOST: usize = 4096;
+pub const MOST: usize = 4096;
 
 /// A known element.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Elem {
+pub enum Elem {
     /// An integer or truth value, which may depend on symbolic dimensions.
     Int(Dim),
     /// A float.
@@ -22,20 +22,24 @@ pub(crate) enum Elem {
 
 /// A tensor whose elements are known.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
-    pub(crate) dtype: DType,
-    pub(crate) shape: Vec<i64>,
-    pub(crate) elems: Rc<Vec<Elem>>,
+pub struct Known {
+    /// The data type of the elements.
+    pub dtype: DType,
+    /// The sizes.
+    pub shape: Vec<i64>,
+    /// The elements, in row-major order.
+    pub elems: Rc<Vec<Elem>>,
 }
 
 impl Known {
-    pub(crate) fn new(dtype: DType, shape: Vec<i64>, elems: Vec<Elem>) -> Option<Known> {
+    /// Creates a tensor; `None` if the elements do not fit the shape or are too many.
+    pub fn new(dtype: DType, shape: Vec<i64>, elems: Vec<Elem>) -> Option<Known> {
         let n = count(&shape)?;
         (n == elems.len() && n <= MOST).then(|| Known { dtype, shape, elems: Rc::new(elems) })
     }
 
     /// Returns the elements of an array if they are few and of a numeric type.
-    pub(crate) fn of_array(array: &Array) -> Option<Known> {
+    pub fn of_array(array: &Array) -> Option<Known> {
         let view = array.view();
         if view.len() > MOST {
             return None;
@@ -55,27 +59,27 @@ impl Known {
     }
 
     /// Creates a vector of type int64.
-    pub(crate) fn vector(dims: Vec<Dim>) -> Option<Known> {
+    pub fn vector(dims: Vec<Dim>) -> Option<Known> {
         Known::new(DType::I64, vec![dims.len() as i64], dims.into_iter().map(Elem::Int).collect())
     }
 
     /// Returns the elements as dimensions, if they are integers.
-    pub(crate) fn dims(&self) -> Option<Vec<Dim>> {
+    pub fn dims(&self) -> Option<Vec<Dim>> {
         self.elems.iter().map(|elem| if let Elem::Int(dim) = elem { Some(dim.clone()) } else { None }).collect()
     }
 
     /// Returns the elements as numbers, if they are integers that do not depend on symbolic dimensions.
-    pub(crate) fn ints(&self) -> Option<Vec<i64>> {
+    pub fn ints(&self) -> Option<Vec<i64>> {
         self.elems.iter().map(|elem| if let Elem::Int(dim) = elem { dim.as_int() } else { None }).collect()
     }
 
     /// Returns the elements as floats, if they are numbers.
-    pub(crate) fn floats(&self) -> Option<Vec<f64>> {
+    pub fn floats(&self) -> Option<Vec<f64>> {
         self.elems.iter().map(Elem::number).collect()
     }
 
     /// Returns an array, if all elements are numbers.
-    pub(crate) fn array(&self) -> Option<Array> {
+    pub fn array(&self) -> Option<Array> {
         if self.dtype.is_float() {
             return Array::new(&self.shape, self.floats()?).ok()?.cast(self.dtype).ok();
         }
@@ -88,16 +92,18 @@ impl Known {
 }
 
 /// Returns the number of elements of a shape.
-pub(crate) fn count(shape: &[i64]) -> Option<usize> {
+pub fn count(shape: &[i64]) -> Option<usize> {
     shape.iter().try_fold(1usize, |n, dim| n.checked_mul(usize::try_from(*dim).ok()?))
 }
 
 impl Elem {
-    pub(crate) fn int(value: i64) -> Elem {
+    /// Creates an integer.
+    pub fn int(value: i64) -> Elem {
         Elem::Int(Dim::Int(value))
     }
 
-    pub(crate) fn number(&self) -> Option<f64> {
+    /// Returns the element as a number, unless it depends on symbolic dimensions.
+    pub fn number(&self) -> Option<f64> {
         match self {
             Elem::Int(dim) => dim.as_int().map(|value| value as f64),
             Elem::Float(value) => Some(*value),
@@ -105,12 +111,13 @@ impl Elem {
         }
     }
 
-    pub(crate) fn as_int(&self) -> Option<i64> {
+    /// Returns the element as an integer, unless it depends on symbolic dimensions.
+    pub fn as_int(&self) -> Option<i64> {
         if let Elem::Int(dim) = self { dim.as_int() } else { None }
     }
 
     /// Converts an element to another data type.
-    pub(crate) fn cast(&self, to: DType) -> Option<Elem> {
+    pub fn cast(&self, to: DType) -> Option<Elem> {
         Some(match self {
             Elem::Int(dim) if to == DType::BOOL => Elem::int(i64::from(dim.as_int()? != 0)),
             Elem::Int(dim) if to.is_int() => match dim.as_int() {
@@ -156,7 +163,7 @@ fn wrapped(value: i64, to: DType) -> i64 {
 }
 
 /// Rounds a float to its data type, if the reader computes with that type.
-pub(crate) fn rounded(value: f64, dtype: DType) -> Option<f64> {
+pub fn rounded(value: f64, dtype: DType) -> Option<f64> {
     match dtype {
         DType::F64 => Some(value),
         DType::F32 => Some(f64::from(value as f32)),
@@ -166,24 +173,28 @@ pub(crate) fn rounded(value: f64, dtype: DType) -> Option<f64> {
     }
 }
 
-pub(crate) fn add(a: &Dim, b: &Dim) -> Dim {
+/// Returns the sum.
+pub fn add(a: &Dim, b: &Dim) -> Dim {
     apply(PrimOp::Add, a, b)
 }
 
-pub(crate) fn sub(a: &Dim, b: &Dim) -> Dim {
+/// Returns the difference.
+pub fn sub(a: &Dim, b: &Dim) -> Dim {
     apply(PrimOp::Sub, a, b)
 }
 
-pub(crate) fn mul(a: &Dim, b: &Dim) -> Dim {
+/// Returns the product.
+pub fn mul(a: &Dim, b: &Dim) -> Dim {
     apply(PrimOp::Mul, a, b)
 }
 
 /// Returns the quotient rounded down.
-pub(crate) fn div(a: &Dim, b: &Dim) -> Dim {
+pub fn div(a: &Dim, b: &Dim) -> Dim {
     apply(PrimOp::FloorDiv, a, b)
 }
 
-pub(crate) fn min(a: &Dim, b: &Dim) -> Dim {
+/// Returns the smaller size.
+pub fn min(a: &Dim, b: &Dim) -> Dim {
     if proves(PrimOp::Le, a, b) {
         a.clone()
     } else if proves(PrimOp::Le, b, a) {
@@ -193,7 +204,8 @@ pub(crate) fn min(a: &Dim, b: &Dim) -> Dim {
     }
 }
 
-pub(crate) fn max(a: &Dim, b: &Dim) -> Dim {
+/// Returns the larger size.
+pub fn max(a: &Dim, b: &Dim) -> Dim {
     if proves(PrimOp::Le, a, b) {
         b.clone()
     } else if proves(PrimOp::Le, b, a) {
@@ -203,12 +215,13 @@ pub(crate) fn max(a: &Dim, b: &Dim) -> Dim {
     }
 }
 
-pub(crate) fn same(a: &Dim, b: &Dim) -> bool {
+/// Returns true if two sizes are provably equal.
+pub fn same(a: &Dim, b: &Dim) -> bool {
     a == b || prove_equal(a, b) == Some(true)
 }
 
 /// Returns true if a comparison holds for all nonnegative sizes.
-pub(crate) fn proves(op: PrimOp, a: &Dim, b: &Dim) -> bool {
+pub fn proves(op: PrimOp, a: &Dim, b: &Dim) -> bool {
     if let (Some(x), Some(y)) = (a.as_int(), b.as_int()) {
         return op.fold(x, y) == Some(1);
     }
@@ -220,7 +233,7 @@ pub(crate) fn proves(op: PrimOp, a: &Dim, b: &Dim) -> bool {
 }
 
 /// Returns the result of a comparison, if it is the same for all values of the symbolic dimensions.
-pub(crate) fn compare(op: PrimOp, a: &Elem, b: &Elem) -> Option<Elem> {
+pub fn compare(op: PrimOp, a: &Elem, b: &Elem) -> Option<Elem> {
     if let (Some(x), Some(y)) = (a.as_int(), b.as_int()) {
         return op.fold(x, y).map(Elem::int);
     }
@@ -251,7 +264,7 @@ pub(crate) fn compare(op: PrimOp, a: &Elem, b: &Elem) -> Option<Elem> {
 }
 
 /// Computes an operation on two elements of one data type. Integers never wrap around, because shapes are small.
-pub(crate) fn arithmetic(op: &str, a: &Elem, b: &Elem, dtype: DType) -> Option<Elem> {
+pub fn arithmetic(op: &str, a: &Elem, b: &Elem, dtype: DType) -> Option<Elem> {
     if let (Elem::Int(x), Elem::Int(y)) = (a, b) {
         return integers(op, x, y, dtype);
     }
@@ -327,7 +340,7 @@ fn ratios(op: &str, (x, p): &(Dim, i64), (y, q): &(Dim, i64)) -> Option<Elem> {
 }
 
 /// Returns an element rounded down or up, as a float.
-pub(crate) fn floor_or_ceil(elem: &Elem, up: bool) -> Option<Elem> {
+pub fn floor_or_ceil(elem: &Elem, up: bool) -> Option<Elem> {
     Some(match elem {
         Elem::Float(value) => Elem::Float(if up { value.ceil() } else { value.floor() }),
         Elem::Ratio(dim, by) => {

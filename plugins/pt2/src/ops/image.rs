@@ -1,0 +1,108 @@
+//! Resizing of images.
+
+use super::{Row, one};
+use crate::graph::Cx;
+use crate::node::Node;
+use importer::known::{div, mul};
+use importer::resize::{Axis, Rules, along};
+use importer::tensor::{Res, T};
+use plugin_api::prelude::*;
+
+pub(super) const ROWS: &[Row] = &[
+    one("aten.upsample_nearest1d.vec", |cx, n| resized(cx, n, "nearest")),
+    one("aten.upsample_nearest2d.vec", |cx, n| resized(cx, n, "nearest")),
+    one("aten.upsample_nearest3d.vec", |cx, n| resized(cx, n, "nearest")),
+    one("aten.upsample_nearest1d.default", |cx, n| resized(cx, n, "nearest")),
+    one("aten.upsample_nearest2d.default", |cx, n| resized(cx, n, "nearest")),
+    one("aten.upsample_nearest3d.default", |cx, n| resized(cx, n, "nearest")),
+    one("aten._upsample_nearest_exact1d.vec", |cx, n| resized(cx, n, "exact")),
+    one("aten._upsample_nearest_exact2d.vec", |cx, n| resized(cx, n, "exact")),
+    one("aten._upsample_nearest_exact2d.default", |cx, n| resized(cx, n, "exact")),
+    one("aten.upsample_linear1d.vec", |cx, n| resized(cx, n, "linear")),
+    one("aten.upsample_linear1d.default", |cx, n| resized(cx, n, "linear")),
+    one("aten.upsample_bilinear2d.vec", |cx, n| resized(cx, n, "linear")),
+    one("aten.upsample_bilinear2d.default", |cx, n| resized(cx, n, "linear")),
+    one("aten.upsample_trilinear3d.vec", |cx, n| resized(cx, n, "linear")),
+    one("aten.upsample_trilinear3d.default", |cx, n| resized(cx, n, "linear")),
+    one("aten.upsample_bicubic2d.vec", |cx, n| resized(cx, n, "cubic")),
+    one("aten.upsample_bicubic2d.default", |cx, n| resized(cx, n, "cubic")),
+    one("aten._upsample_bilinear2d_aa.vec", |cx, n| resized(cx, n, "linear")),
+    one("aten._upsample_bilinear2d_aa.default", |cx, n| resized(cx, n, "linear")),
+    one("aten._upsample_bicubic2d_aa.vec", |cx, n| resized(cx, n, "cubic")),
+    one("aten._upsample_bicubic2d_aa.default", |cx, n| resized(cx, n, "cubic")),
+];
+
+/// Returns the scale of each axis, if the model gives scales.
+fn scales<'a>(n: &Node<'a>, count: usize) -> Res<Vec<Option<f64>>> {
+    if n.op.ends_with(".vec") {
+        let given = n.floats_if("scale_factors")?;
+        return match given {
+            Some(scales) if scales.len() == count => Ok(scales.into_iter().map(Some).collect()),
+            Some(scales) => Err(format!("it has {} scales for {count} axes", scales.len())),
+            None => Ok(vec![None; count]),
+        };
+    }
+    let names: &[&str] = match count {
+        1 => &["scales"],
+        2 => &["scales_h", "scales_w"],
+        _ => &["scales_d", "scales_h", "scales_w"],
+    };
+    names.iter().map(|name| n.float_if(name)).collect()
+}
+
+/// Resizes the axes after batch and channels.
+fn resized<'a>(cx: &mut Cx<'a>, n: &Node<'a>, mode: &str) -> Res<T> {
+    let x = n.x()?;
+    let dims = x.dims_from(3)?;
+    let count = dims.len() - 2;
+    let aligns = n.flag("align_corners", false)?;
+    let (sizes, scales) = (n.dims_if("output_size")?, scales(n, count)?);
+    let transform = match (mode, aligns) {
+        ("nearest", _) => "asymmetric",
+        (_, true) => "align_corners",
+        _ => "half_pixel",
+    };
+    let rules = Rules {
+        mode: if mode == "exact" { "nearest" } else { mode },
+        transform,
+        nearest: if mode == "exact" { "round_prefer_ceil" } else { "floor" },
+        // Antialiasing has another coefficient, as in Pillow.
+        alpha: if n.op.contains("_aa.") { -0.5 } else { -0.75 },
+        exclude: n.op.contains("_aa."),
+        antialias: n.op.contains("_aa."),
+        extrapolation: 0.0,
+    };
+    let mut result = x;
+    for k in 0..count {
+        let (axis, from) = (k + 2, dims[k + 2].clone());
+        let to = match (&sizes, scales[k], from.as_int()) {
+            (Some(sizes), ..) => sizes.get(k).cloned().ok_or("its output size lacks an axis")?,
+            (None, Some(scale), Some(from)) => Dim::Int((from as f64 * scale).floor() as i64),
+            (None, Some(scale), None) => scaled(&from, scale)?,
+            (None, None, _) => return Err("it has neither an output size nor scales".to_string()),
+        };
+        let of_sizes = match (from.as_int(), to.as_int()) {
+            (Some(from), Some(to)) if from > 0 => Some(to as f64 / from as f64),
+            _ => None,
+        };
+        let scale = scales[k].or(of_sizes);
+        if scale == Some(1.0) && from == to {
+            continue;
+        }
+        let axis = Axis { axis, from, to, scale, computed: None, is_sized: sizes.is_some() || aligns, roi: (0.0, 0.0) };
+        result = along(cx, &result, &axis, &rules)?;
+    }
+    Ok(result)
+}
+
+/// Multiplies a symbolic size by a scale, which must be a whole number or the reciprocal of one.
+fn scaled(size: &Dim, scale: f64) -> Res<Dim> {
+    let inverse = (1.0 / scale).round();
+    if scale.fract() == 0.0 && (1.0..1e6).contains(&scale) {
+        Ok(mul(size, &Dim::Int(scale as i64)))
+    } else if (1.0 / inverse - scale).abs() < 1e-12 && (1.0..1e6).contains(&inverse) {
+        Ok(div(size, &Dim::Int(inverse as i64)))
+    } else {
+        Err("its scale of a symbolic size is not a whole number; give the size of the input".to_string())
+    }
+}
