@@ -7,34 +7,34 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 /// Returns a tensor as an argument.
-pub fn t(name: &str) -> Value {
+pub(crate) fn t(name: &str) -> Value {
     json!({ "as_tensor": { "name": name } })
 }
 
 /// Returns tensors as an argument.
-pub fn ts(names: &[&str]) -> Value {
+pub(crate) fn ts(names: &[&str]) -> Value {
     let all: Vec<Value> = names.iter().map(|name| json!({ "name": name })).collect();
     json!({ "as_tensors": all })
 }
 
-pub fn int(value: i64) -> Value {
+pub(crate) fn int(value: i64) -> Value {
     json!({ "as_int": value })
 }
 
-pub fn ints(values: &[i64]) -> Value {
+pub(crate) fn ints(values: &[i64]) -> Value {
     json!({ "as_ints": values })
 }
 
-pub fn float(value: f64) -> Value {
+pub(crate) fn float(value: f64) -> Value {
     json!({ "as_float": value })
 }
 
-pub fn flag(value: bool) -> Value {
+pub(crate) fn flag(value: bool) -> Value {
     json!({ "as_bool": value })
 }
 
 /// Returns the number of a data type.
-pub fn code(dtype: &str) -> i64 {
+pub(crate) fn code(dtype: &str) -> i64 {
     let codes = ["uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"];
     match (codes.iter().position(|name| *name == dtype), dtype) {
         (Some(at), _) => at as i64 + 1,
@@ -45,7 +45,7 @@ pub fn code(dtype: &str) -> i64 {
 }
 
 /// Returns a size, which is a number or an expression.
-pub fn size(text: &str) -> Value {
+pub(crate) fn size(text: &str) -> Value {
     match text.parse::<i64>() {
         Ok(number) => json!({ "as_int": number }),
         Err(_) => json!({ "as_expr": { "expr_str": text, "hint": { "as_int": 4 } } }),
@@ -58,14 +58,14 @@ fn sizes(text: &str) -> Vec<Value> {
 }
 
 /// Returns the type of a contiguous tensor whose sizes are in a text such as `2 3 s0`.
-pub fn meta(dtype: &str, shape: &str) -> Value {
+pub(crate) fn meta(dtype: &str, shape: &str) -> Value {
     let numbers: Vec<i64> = shape.split_whitespace().map(|size| size.parse().unwrap_or(1)).collect();
     let strides: Vec<i64> = (0..numbers.len()).map(|at| numbers[at + 1..].iter().product()).collect();
     meta_with(dtype, shape, &strides, 0)
 }
 
 /// Returns the type of a tensor with these strides, from an offset on.
-pub fn meta_with(dtype: &str, shape: &str, strides: &[i64], offset: i64) -> Value {
+pub(crate) fn meta_with(dtype: &str, shape: &str, strides: &[i64], offset: i64) -> Value {
     let strides: Vec<Value> = strides.iter().map(|stride| json!({ "as_int": stride })).collect();
     json!({
         "dtype": code(dtype), "sizes": sizes(shape), "requires_grad": false, "device": { "type": "cpu", "index": null },
@@ -75,18 +75,18 @@ pub fn meta_with(dtype: &str, shape: &str, strides: &[i64], offset: i64) -> Valu
 
 /// An exported program under construction.
 #[derive(Clone)]
-pub struct Program {
-    pub json: Value,
-    pub weights: Map<String, Value>,
-    pub constants: Map<String, Value>,
+pub(crate) struct Program {
+    pub(crate) json: Value,
+    pub(crate) weights: Map<String, Value>,
+    pub(crate) constants: Map<String, Value>,
     /// Entries of data, by name.
-    pub files: Vec<(String, Vec<u8>)>,
+    pub(crate) files: Vec<(String, Vec<u8>)>,
     /// How entries are written.
-    pub method: CompressionMethod,
+    pub(crate) method: CompressionMethod,
 }
 
 impl Program {
-    pub fn new() -> Program {
+    pub(crate) fn new() -> Program {
         let graph = json!({
             "inputs": [], "outputs": [], "nodes": [], "tensor_values": {}, "sym_int_values": {}, "sym_bool_values": {},
             "is_single_tensor_return": false, "custom_obj_values": {}, "sym_float_values": {},
@@ -101,7 +101,7 @@ impl Program {
         Program { json, weights, constants, files, method: CompressionMethod::Stored }
     }
 
-    pub fn graph(&mut self) -> &mut Value {
+    pub(crate) fn graph(&mut self) -> &mut Value {
         &mut self.json["graph_module"]["graph"]
     }
 
@@ -112,13 +112,13 @@ impl Program {
     }
 
     /// Adds an input of the user.
-    pub fn input(mut self, name: &str, dtype: &str, shape: &str) -> Program {
+    pub(crate) fn input(mut self, name: &str, dtype: &str, shape: &str) -> Program {
         self.add_input(name, meta(dtype, shape), json!({ "user_input": { "arg": t(name) } }));
         self
     }
 
     /// Adds a parameter of float32, whose data is a file of its own.
-    pub fn weight(self, name: &str, shape: &str, values: &[f32]) -> Program {
+    pub(crate) fn weight(self, name: &str, shape: &str, values: &[f32]) -> Program {
         let file = format!("weight_{}", self.files.len());
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         let mut program = self.stored(name, &file, meta("float32", shape));
@@ -127,7 +127,7 @@ impl Program {
     }
 
     /// Adds a parameter whose data is in an existing file.
-    pub fn stored(mut self, name: &str, file: &str, meta: Value) -> Program {
+    pub(crate) fn stored(mut self, name: &str, file: &str, meta: Value) -> Program {
         let value = format!("p_{}", name.replace('.', "_"));
         let config = json!({ "path_name": file, "is_param": true, "use_pickle": false, "tensor_meta": meta.clone() });
         self.weights.insert(name.to_string(), config);
@@ -137,7 +137,7 @@ impl Program {
     }
 
     /// Adds a constant.
-    pub fn constant(mut self, name: &str, dtype: &str, shape: &str, bytes: Vec<u8>) -> Program {
+    pub(crate) fn constant(mut self, name: &str, dtype: &str, shape: &str, bytes: Vec<u8>) -> Program {
         let file = format!("tensor_{}", self.files.len());
         let meta = meta(dtype, shape);
         let config = json!({ "path_name": file, "is_param": false, "use_pickle": false, "tensor_meta": meta.clone() });
@@ -149,7 +149,7 @@ impl Program {
     }
 
     /// Adds a node. Each result has a name, a data type and a shape.
-    pub fn node(mut self, op: &str, args: &[(&str, Value)], results: &[(&str, &str, &str)]) -> Program {
+    pub(crate) fn node(mut self, op: &str, args: &[(&str, Value)], results: &[(&str, &str, &str)]) -> Program {
         for (name, dtype, shape) in results {
             self.graph()["tensor_values"][*name] = meta(dtype, shape);
         }
@@ -158,7 +158,7 @@ impl Program {
     }
 
     /// Adds a node with these results, whose types are not stated.
-    pub fn raw_node(mut self, op: &str, args: &[(&str, Value)], results: Value) -> Program {
+    pub(crate) fn raw_node(mut self, op: &str, args: &[(&str, Value)], results: Value) -> Program {
         let inputs: Vec<Value> =
             args.iter().map(|(name, arg)| json!({ "name": name, "arg": arg, "kind": 1 })).collect();
         let target = if op.starts_with('_') || op.starts_with("math") || op.starts_with("torch.") {
@@ -174,7 +174,7 @@ impl Program {
     }
 
     /// Adds a result.
-    pub fn output(mut self, name: &str) -> Program {
+    pub(crate) fn output(mut self, name: &str) -> Program {
         self.graph()["outputs"].as_array_mut().expect("a list").push(t(name));
         let specs = self.json["graph_module"]["signature"]["output_specs"].as_array_mut().expect("a list");
         specs.push(json!({ "user_output": { "arg": t(name) } }));
@@ -182,7 +182,7 @@ impl Program {
     }
 
     /// Returns the archive.
-    pub fn archive(&self) -> Vec<u8> {
+    pub(crate) fn archive(&self) -> Vec<u8> {
         let config = |config: &Map<String, Value>| json!({ "config": config }).to_string().into_bytes();
         let mut entries: Vec<(String, Vec<u8>)> = vec![
             ("archive_format".to_string(), b"pt2".to_vec()),
@@ -199,7 +199,7 @@ impl Program {
 }
 
 /// Writes a zip file whose entries are in one folder.
-pub fn zip_of(root: &str, entries: &[(String, Vec<u8>)], method: CompressionMethod) -> Vec<u8> {
+pub(crate) fn zip_of(root: &str, entries: &[(String, Vec<u8>)], method: CompressionMethod) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, content) in entries {
         let options = SimpleFileOptions::default().compression_method(method).with_alignment(64);

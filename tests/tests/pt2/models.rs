@@ -2,7 +2,7 @@
 
 use crate::archive::{Program, code, flag, float, int, ints, meta_with, t};
 use crate::{assert_near, read, read_with, run, tensor};
-use serde_json::json;
+use serde_json::{Value, json};
 use zip::CompressionMethod;
 
 const W1: [f32; 12] = [0.1, -0.2, 0.3, 0.4, 0.5, -0.6, -0.7, 0.8, 0.9, 1.0, -1.1, 1.2];
@@ -129,18 +129,20 @@ const NORM: [(&str, &str); 5] = [
     ("running_var", "p_bn_running_var"),
 ];
 
-#[test]
-fn a_convolutional_network_is_read_before_and_after_decomposition() {
-    let mut norm: Vec<_> = NORM.iter().map(|(name, value)| (*name, t(value))).collect();
-    let decomposed_norm = [norm.clone(), vec![("momentum", float(0.1)), ("eps", float(1e-5))]].concat();
-    norm.extend([
-        ("training", flag(false)),
-        ("momentum", float(0.1)),
-        ("eps", float(1e-5)),
-        ("cudnn_enabled", flag(true)),
-    ]);
-    let pool = [("self", t("relu")), ("kernel_size", ints(&[2, 2]))];
-    let whole = cnn_inputs()
+/// Returns the operands of the normalization, followed by others.
+fn norm(others: &[(&'static str, Value)]) -> Vec<(&'static str, Value)> {
+    NORM.iter().map(|(name, value)| (*name, t(value))).chain(others.iter().cloned()).collect()
+}
+
+fn pool() -> [(&'static str, Value); 2] {
+    [("self", t("relu")), ("kernel_size", ints(&[2, 2]))]
+}
+
+/// Returns a network as `torch.export.export` writes it.
+fn cnn() -> Program {
+    let flags =
+        [("training", flag(false)), ("momentum", float(0.1)), ("eps", float(1e-5)), ("cudnn_enabled", flag(true))];
+    cnn_inputs()
         .node(
             "aten.conv2d.default",
             &[
@@ -151,13 +153,17 @@ fn a_convolutional_network_is_read_before_and_after_decomposition() {
             ],
             &[("conv2d", "float32", "1 2 4 4")],
         )
-        .node("aten.batch_norm.default", &norm, &[("batch_norm", "float32", "1 2 4 4")])
+        .node("aten.batch_norm.default", &norm(&flags), &[("batch_norm", "float32", "1 2 4 4")])
         .node("aten.relu_.default", &[("self", t("batch_norm"))], &[("relu", "float32", "1 2 4 4")])
-        .node("aten.max_pool2d.default", &pool, &[("pool", "float32", "1 2 2 2")])
+        .node("aten.max_pool2d.default", &pool(), &[("pool", "float32", "1 2 2 2")])
         .node("aten.flatten.using_ints", &[("self", t("pool")), ("start_dim", int(1))], &[("flat", "float32", "1 8")])
         .node("aten.linear.default", &[("input", t("flat")), ("weight", t("p_fc_weight"))], &[("y", "float32", "1 1")])
-        .output("y");
-    let decomposed = cnn_inputs()
+        .output("y")
+}
+
+/// Returns the same network after `run_decompositions()`.
+fn decomposed_cnn() -> Program {
+    cnn_inputs()
         .node(
             "aten.convolution.default",
             &[
@@ -175,13 +181,13 @@ fn a_convolutional_network_is_read_before_and_after_decomposition() {
         )
         .node(
             "aten._native_batch_norm_legit_no_training.default",
-            &decomposed_norm,
+            &norm(&[("momentum", float(0.1)), ("eps", float(1e-5))]),
             &[("norm", "float32", "1 2 4 4"), ("norm_unused_1", "float32", "0"), ("norm_unused_2", "float32", "0")],
         )
         .node("aten.relu.default", &[("self", t("norm"))], &[("relu", "float32", "1 2 4 4")])
         .node(
             "aten.max_pool2d_with_indices.default",
-            &pool,
+            &pool(),
             &[("pool", "float32", "1 2 2 2"), ("unused_1", "int64", "1 2 2 2")],
         )
         .node("aten.view.default", &[("self", t("pool")), ("size", ints(&[1, -1]))], &[("flat", "float32", "1 8")])
@@ -191,8 +197,12 @@ fn a_convolutional_network_is_read_before_and_after_decomposition() {
             &[("turned", "float32", "8 1")],
         )
         .node("aten.mm.default", &[("self", t("flat")), ("mat2", t("turned"))], &[("y", "float32", "1 1")])
-        .output("y");
-    for program in [whole, decomposed] {
+        .output("y")
+}
+
+#[test]
+fn a_convolutional_network_is_read_before_and_after_decomposition() {
+    for program in [cnn(), decomposed_cnn()] {
         let module = read(&program.archive());
         assert_near(&run(&module, vec![tensor(&[1, 1, 4, 4], &image())])[0], &[1, 1], &[CNN]);
     }
@@ -200,10 +210,20 @@ fn a_convolutional_network_is_read_before_and_after_decomposition() {
 
 const CNN: f32 = 3.445_767_6;
 
-/// Returns a transformer block: attention with two heads, and a feed-forward layer.
-#[test]
-fn a_transformer_block_is_read_and_executed() {
-    let values = |n: usize, by: usize| (0..n).map(|k| ((k * by) % 13) as f32 * 0.1 - 0.6).collect::<Vec<f32>>();
+/// Returns numbers from -0.6 to 0.6.
+fn values(n: usize, by: usize) -> Vec<f32> {
+    (0..n).map(|k| ((k * by) % 13) as f32 * 0.1 - 0.6).collect()
+}
+
+/// Returns a shape whose second size is computed by a node.
+fn sizes(others: &[i64]) -> Value {
+    let mut all = vec![json!({ "as_int": 1 }), json!({ "as_name": "n" })];
+    all.extend(others.iter().map(|size| json!({ "as_int": size })));
+    json!({ "as_sym_ints": all })
+}
+
+/// Returns the queries, keys and values of attention with two heads.
+fn heads() -> Program {
     let mut program = Program::new()
         .weight("norm.weight", "4", &[1.0, 0.9, 1.1, 1.2])
         .weight("norm.bias", "4", &[0.0, 0.1, -0.1, 0.2])
@@ -240,17 +260,24 @@ fn a_transformer_block_is_read_and_executed() {
         );
     for part in ["q", "k", "v"] {
         let (split, turned) = (format!("{part}_split"), format!("{part}_heads"));
-        let n = json!({ "as_sym_ints": [{ "as_int": 1 }, { "as_name": "n" }, { "as_int": 2 }, { "as_int": 2 }] });
         program = program
-            .node("aten.view.default", &[("self", t(part)), ("size", n)], &[(&split, "float32", "1 s0 2 2")])
+            .node(
+                "aten.view.default",
+                &[("self", t(part)), ("size", sizes(&[2, 2]))],
+                &[(&split, "float32", "1 s0 2 2")],
+            )
             .node(
                 "aten.transpose.int",
                 &[("self", t(&split)), ("dim0", int(1)), ("dim1", int(2))],
                 &[(&turned, "float32", "1 2 s0 2")],
             );
     }
-    let n = json!({ "as_sym_ints": [{ "as_int": 1 }, { "as_name": "n" }, { "as_int": 4 }] });
-    let program = program
+    program
+}
+
+#[test]
+fn a_transformer_block_is_read_and_executed() {
+    let program = heads()
         .node(
             "aten.scaled_dot_product_attention.default",
             &[("query", t("q_heads")), ("key", t("k_heads")), ("value", t("v_heads")), ("is_causal", flag(true))],
@@ -261,7 +288,11 @@ fn a_transformer_block_is_read_and_executed() {
             &[("self", t("attended")), ("dim0", int(1)), ("dim1", int(2))],
             &[("back", "float32", "1 s0 2 2")],
         )
-        .node("aten.reshape.default", &[("self", t("back")), ("shape", n)], &[("joined", "float32", "1 s0 4")])
+        .node(
+            "aten.reshape.default",
+            &[("self", t("back")), ("shape", sizes(&[4]))],
+            &[("joined", "float32", "1 s0 4")],
+        )
         .node(
             "aten.linear.default",
             &[("input", t("joined")), ("weight", t("p_proj_weight"))],
@@ -340,4 +371,19 @@ fn a_graph_in_a_node_is_read_in_its_place() {
         )
         .output("y");
     assert_near(&run(&read(&program.archive()), vec![tensor(&[2], &[1.0, -2.0])])[0], &[2], &[-1.0, 2.0]);
+}
+
+#[test]
+fn constants_are_read() {
+    let bytes = [2i64, 0].iter().flat_map(|at| at.to_le_bytes()).collect();
+    let program = Program::new()
+        .input("x", "float32", "3")
+        .constant("c_order", "int64", "2", bytes)
+        .node(
+            "aten.index_select.default",
+            &[("self", t("x")), ("dim", int(0)), ("index", t("c_order"))],
+            &[("y", "float32", "2")],
+        )
+        .output("y");
+    assert_near(&run(&read(&program.archive()), vec![tensor(&[3], &[1.0, 2.0, 3.0])])[0], &[2], &[3.0, 1.0]);
 }
