@@ -16,7 +16,7 @@ const DEEPEST: usize = 24;
 /// Maximum number of nodes to read per node of the file, because functions and loops repeat their nodes.
 const REPEATED: usize = 200;
 /// The advice about two values with the same name.
-const UNIQUE: &str = "the names of values must differ; rename one of them";
+const UNIQUE: &str = "value names must be unique; rename one of them";
 
 /// The names that are visible to a node.
 struct Scope<'a> {
@@ -77,7 +77,7 @@ impl Notes {
     pub(crate) fn all(&self) -> Vec<String> {
         let equal = self.equal.iter().map(|first| match self.n_equal {
             1 => first.clone(),
-            n => format!("{first} ({n} nodes do so)"),
+            n => format!("{first} ({n} nodes in total)"),
         });
         self.others.iter().cloned().chain(equal).collect()
     }
@@ -92,7 +92,7 @@ fn opsets(imports: &[proto::OperatorSet]) -> Res<BTreeMap<&str, i64>> {
     for import in imports.iter().filter(|import| domain(&import.domain).is_empty()) {
         if !(7..=28).contains(&import.version) {
             return Err(format!(
-                "the model uses version {} of the standard operators; versions 7 to 28 are read; convert it with \
+                "the model uses version {} of the standard operators; versions 7 to 28 are supported; convert it with \
                  onnx.version_converter",
                 import.version
             ));
@@ -158,7 +158,7 @@ impl<'a> Scopes<'a> {
         match options.opset {
             0 => {}
             version @ 7.. => drop(opsets.insert("", version)),
-            version => return Err(format!("the option `opset` is {version}; versions 7 to 28 are read")),
+            version => return Err(format!("the option `opset` is {version}; versions 7 to 28 are supported")),
         }
         let functions =
             model.functions.iter().map(|f| ((domain(&f.domain), f.name.as_str(), f.overload.as_str()), f)).collect();
@@ -304,7 +304,7 @@ impl<'a> Cx<'a> {
         }
         if let Some(sparse) = graph.sparse_initializer.first() {
             let name = sparse.values.as_ref().map_or("", |values| values.name.as_str());
-            return Err(format!("initializer `{name}` is sparse, which is not supported; store it as a dense tensor"));
+            return Err(format!("sparse initializers are not supported; store `{name}` as a dense tensor"));
         }
         match in_order(&graph.node) {
             None => graph.node.iter().try_for_each(|node| self.node(node)),
@@ -325,7 +325,7 @@ impl<'a> Cx<'a> {
                     let at = self.scopes.described(node);
                     self.scopes.placed = true;
                     return Err(format!(
-                        "{at}: its result `{name}` has the name of another value of its graph; {UNIQUE}"
+                        "{at}: its result `{name}` has the name of another value in its graph; {UNIQUE}"
                     ));
                 }
             }
@@ -355,11 +355,11 @@ impl<'a> Cx<'a> {
 
     fn results(&mut self, proto: &'a proto::Node, of: &'a str, version: Option<i64>) -> Res<()> {
         self.scopes.left =
-            self.scopes.left.checked_sub(1).ok_or("functions and loops of the model repeat too many nodes")?;
+            self.scopes.left.checked_sub(1).ok_or("the model's functions and loops expand to too many nodes")?;
         let input = |name: &String| match name.is_empty() || self.scopes.is_absent(name) {
             true => Ok(None),
             false => {
-                self.scopes.find(name).map(Some).ok_or_else(|| format!("nothing computes its input `{name}` before it"))
+                self.scopes.find(name).map(Some).ok_or_else(|| format!("no earlier node defines its input `{name}`"))
             }
         };
         let inputs: Vec<Option<Item>> = proto.input.iter().map(input).collect::<Res<_>>()?;
@@ -377,7 +377,7 @@ impl<'a> Cx<'a> {
     }
 
     fn operator(&mut self, node: &Node<'a>, of: &str, version: Option<i64>) -> Res<Vec<Item>> {
-        let version = version.ok_or_else(|| format!("the model imports no operators of the domain `{of}`"))?;
+        let version = version.ok_or_else(|| format!("the model does not import the operator domain `{of}`"))?;
         let Some(row) = ops::find(of, node.op(), version) else {
             return match self.scopes.options.allow_unknown {
                 true => self.unknown(node, of),
@@ -428,7 +428,7 @@ impl<'a> Cx<'a> {
             };
             if !takes {
                 return Err(format!(
-                    "it computes with {dtype}, which is only converted and moved; put a Cast before it"
+                    "{dtype} is supported only in conversions and copies; insert a Cast before this node"
                 ));
             }
             if at == 0 {
@@ -515,7 +515,7 @@ impl<'a> Cx<'a> {
                 let tuple = self.b.tuple(&items);
                 return Ok(if self.scopes.dataflow { self.b.emit_output(tuple) } else { tuple });
             }
-            Item::Nothing => return Err("a result is an optional value without a value".to_string()),
+            Item::Nothing => return Err("a result is an empty optional".to_string()),
         };
         if !self.scopes.dataflow || self.scopes.emitted.contains(&v) {
             return Ok(v);

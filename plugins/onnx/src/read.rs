@@ -30,7 +30,7 @@ pub(crate) fn module(source: &Source<'_>, options: &Options, infer: &dyn Infer) 
     match function(&model, &files, options, infer, true)? {
         Some(read) => Ok(read),
         None => function(&model, &files, options, infer, false)?
-            .ok_or_else(|| PassError::new("the model has branches in places where none can be")),
+            .ok_or_else(|| PassError::new("the model has branches in a place where they are not supported")),
     }
 }
 
@@ -39,7 +39,7 @@ fn other_form(bytes: &[u8]) -> Option<&'static str> {
     let start = bytes.trim_ascii_start();
     let begins = |with: &[u8]| start.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
     let forms: [(&[&[u8]], &str); 6] = [
-        (&[b"version https://git-lfs"], "it is a pointer of Git LFS; `git lfs pull` fetches the model"),
+        (&[b"version https://git-lfs"], "it is a Git LFS pointer; fetch the model with `git lfs pull`"),
         (&[b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"\x28\xb5\x2f\xfd"], "it is compressed; unpack it"),
         (&[b"PK\x03\x04"], "it is a zip archive; unpack it"),
         (&[b"<!doctype", b"<html", b"<?xml"], "it is a web page; download the model itself"),
@@ -90,7 +90,7 @@ fn main<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Res<()> 
     };
     let results = if flows { b.dataflow(build)? } else { build(b)? };
     match results.as_slice() {
-        [] => Err("the model does not return anything".to_string()),
+        [] => Err("the model has no outputs".to_string()),
         [one] => {
             b.emit_func_output(*one);
             Ok(())
@@ -121,14 +121,16 @@ impl Given {
                 Ok(sizes) if sizes.iter().all(|size| *size >= 0) => {
                     once("shapes", &name, given.shapes.insert(name.clone(), sizes))?;
                 }
-                _ => bail!(option "`shapes` has `{entry}`; write an input and its sizes, such as `x=1,3,224,224`"),
+                _ => {
+                    bail!(option "`shapes` contains `{entry}`; expected an input and its sizes, such as `x=1,3,224,224`")
+                }
             }
         }
         for entry in &options.sizes {
             let (name, text) = named("sizes", entry, "batch=1")?;
             match text.parse() {
                 Ok(size) if size >= 0 => once("sizes", &name, given.sizes.insert(name.clone(), size))?,
-                _ => bail!(option "`sizes` has `{entry}`; write a dimension and its size, such as `batch=1`"),
+                _ => bail!(option "`sizes` contains `{entry}`; expected a dimension and its size, such as `batch=1`"),
             }
         }
         for entry in &options.values {
@@ -150,7 +152,7 @@ fn once<A>(option: &str, name: &str, earlier: Option<A>) -> Result<(), PassError
 fn named(option: &str, entry: &str, example: &str) -> Result<(String, String), PassError> {
     match entry.split_once('=') {
         Some((name, text)) => Ok((name.trim().to_string(), text.trim().to_string())),
-        None => bail!(option "`{option}` has `{entry}`; write a name and what it is, such as `{example}`"),
+        None => bail!(option "`{option}` contains `{entry}`; expected a name and a value, such as `{example}`"),
     }
 }
 
@@ -268,7 +270,10 @@ fn input_type(
     let dtype = narrow::storage(dtype).unwrap_or(dtype);
     if let Some(sizes) = given.shapes.get(&input.name) {
         if ty.shape.as_ref().is_some_and(|shape| shape.dim.len() != sizes.len()) {
-            return Err(format!("`shapes` gives {} sizes, but it has another number of dimensions", sizes.len()));
+            return Err(format!(
+                "`shapes` gives {} sizes, which does not match the number of its dimensions in the model",
+                sizes.len()
+            ));
         }
         return Ok(Type::tensor(sizes.iter().copied(), dtype));
     }

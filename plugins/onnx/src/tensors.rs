@@ -36,9 +36,9 @@ pub(crate) fn dtype_of(code: i32) -> Res<DType> {
         24 => DType::new(14, 8, 1),
         25 => DType::new(1, 2, 1),
         26 => DType::new(0, 2, 1),
-        8 => return Err("tensors of strings are not supported; do the work on texts outside of the model".to_string()),
+        8 => return Err("string tensors are not supported; process strings outside the model".to_string()),
         14 | 15 => {
-            return Err("tensors of complex numbers are not supported; use real numbers with an axis of 2".to_string());
+            return Err("complex tensors are not supported; use real tensors with an axis of length 2".to_string());
         }
         0 => return Err("the data type of a tensor is missing".to_string()),
         other => return Err(format!("data type {other} is unknown in ONNX up to 1.23")),
@@ -80,7 +80,7 @@ struct Data {
 impl Data {
     fn of(tensor: &proto::Tensor, files: &Files<'_>) -> Res<Data> {
         let dtype = dtype_of(tensor.data_type)?;
-        let n = count(&tensor.dims).ok_or_else(|| format!("no tensor has the shape {:?}", tensor.dims))?;
+        let n = count(&tensor.dims).ok_or_else(|| format!("invalid tensor shape {:?}", tensor.dims))?;
         let bytes = bytes_of(tensor, dtype, n, files)?;
         // Integers of less than 8 bits are in the lowest bits of bytes.
         if narrow::storage(dtype).is_some() {
@@ -135,7 +135,7 @@ fn extended(bytes: Bytes, dtype: DType) -> Bytes {
 /// Returns the bytes of elements of this size.
 fn bytes_of(tensor: &proto::Tensor, dtype: DType, n: usize, files: &Files<'_>) -> Res<Bytes> {
     let packed = (n.checked_mul(dtype.bits().into())).map(|bits| bits.div_ceil(8));
-    let wanted = packed.ok_or_else(|| format!("a tensor of {n} elements is larger than memory"))?;
+    let wanted = packed.ok_or_else(|| format!("a tensor of {n} elements does not fit in memory"))?;
     let is_packed = dtype.bits() < 8;
     let raw = match (&tensor.raw_data, tensor.data_location.unwrap_or_default()) {
         (_, 1) => Some(external(tensor, wanted, files)?),
@@ -143,9 +143,11 @@ fn bytes_of(tensor: &proto::Tensor, dtype: DType, n: usize, files: &Files<'_>) -
         (None, _) => is_packed.then(|| tensor.int32_data.iter().map(|v| *v as u8).collect()),
     };
     match raw {
-        Some(raw) if raw.len() != wanted => {
-            Err(format!("a tensor of shape {:?} and {dtype} has {wanted} bytes, found {}", tensor.dims, raw.len()))
-        }
+        Some(raw) if raw.len() != wanted => Err(format!(
+            "a tensor of shape {:?} and data type {dtype} has {wanted} bytes, found {}",
+            tensor.dims,
+            raw.len()
+        )),
         Some(raw) if is_packed => Ok(unpacked(&raw, dtype.bits(), n).into()),
         Some(raw) => Ok(raw),
         None => fields(tensor, dtype, n).map(Into::into),
@@ -216,7 +218,7 @@ fn elements(bytes: &[u8], dtype: DType) -> Option<Vec<Elem>> {
 fn external(tensor: &proto::Tensor, wanted: usize, files: &Files<'_>) -> Res<Bytes> {
     let entry =
         |key: &str| tensor.external_data.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str());
-    let name = entry("location").ok_or("a tensor has its data in another file, which it does not name")?;
+    let name = entry("location").ok_or("a tensor stores its data in an external file, but does not name the file")?;
     let number = |key: &str| match entry(key) {
         None => Ok(None),
         Some(text) => text
@@ -231,7 +233,7 @@ fn external(tensor: &proto::Tensor, wanted: usize, files: &Files<'_>) -> Res<Byt
             length.unwrap_or_default()
         ));
     }
-    let place = || format!("its data has {wanted} bytes from byte {offset} on");
+    let place = || format!("its data has {wanted} bytes at offset {offset}");
     let bytes = files.beside(name).map_err(|error| format!("{} in the external data {}", place(), error.message))?;
     let end = offset.checked_add(wanted as u64).filter(|end| *end <= bytes.len() as u64);
     match end {

@@ -24,7 +24,7 @@ impl Item {
         match self {
             Item::Tensor(tensor) => Ok(tensor.clone()),
             Item::Sequence(_) => Err("expected a tensor, found a sequence".to_string()),
-            Item::Nothing => Err("expected a tensor, found an optional value that is empty".to_string()),
+            Item::Nothing => Err("expected a tensor, found an empty optional".to_string()),
         }
     }
 }

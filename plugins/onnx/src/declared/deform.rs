@@ -43,7 +43,7 @@ fn infer_conv(call: Call<'_>) -> Result<Type, InferError> {
     let lists = [ints(call, "strides").len(), ints(call, "dilation").len(), ints(call, "padding").len()];
     if lists != [2, 2, 4] || int(call, "groups") < 1 || int(call, "offset_groups") < 1 {
         return wrong(
-            "its lists must have a number for each spatial axis, its padding two, and groups must be positive",
+            "its lists must have one number per spatial axis, and its padding two; `groups` must be positive",
         );
     }
     Ok(of_shape(x.dtype, 4, Some(vec![x_dims[0].clone(), w[0].clone(), offset[2].clone(), offset[3].clone()])))
@@ -56,7 +56,10 @@ fn legalize_conv(call: Call<'_>) -> Result<Legalized, InferError> {
     let Some(shape) = out.shape else { return wrong("the shape of its result is not known") };
     let wide = x.dtype();
     let (strides, padding, dilation) = (ints(call, "strides"), ints(call, "padding"), ints(call, "dilation"));
-    let known = |dim: &Dim| dim.as_int().ok_or_else(|| InferError::wrong("its channels or its kernel are not known"));
+    let known = |dim: &Dim| {
+        dim.as_int()
+            .ok_or_else(|| InferError::wrong("the number of its channels or the size of its kernel is not known"))
+    };
     let (inner, filters, channels) = (known(&w.shape()[1])?, known(&w.shape()[0])?, known(&x.shape()[1])?);
     let (rows, columns) = (known(&w.shape()[2])?, known(&w.shape()[3])?);
     let each_filter = (filters / int(call, "groups")).max(1);
@@ -96,7 +99,7 @@ fn infer_bits(call: Call<'_>) -> Result<Type, InferError> {
     let (x, to) = (tensor(call, 0)?, wanted(call)?);
     match x.dtype.bits() == to.bits() || !x.dtype.is_known() {
         true => Ok(of_shape(to, x.ndim.max(0) as usize, x.shape)),
-        false => wrong(format!("{} and {to} differ in width", x.dtype)),
+        false => wrong(format!("cannot reinterpret {} as {to}: their widths differ", x.dtype)),
     }
 }
 

@@ -313,7 +313,7 @@ fn legalize_roi(call: Call<'_>) -> Result<Legalized, InferError> {
     let Some(shape) = out.shape else { return wrong("the shape of its result is not known") };
     let (wide, ratio) = (x.dtype(), int(call, "sampling_ratio"));
     if ratio <= 0 && x.shape()[2..].iter().any(|dim| dim.as_int().is_none()) {
-        return wrong("it is legalized with a sampling ratio, or for a tensor of known size");
+        return wrong("legalization needs a sampling ratio or a tensor of known size");
     }
     let axis = |axis: usize, key: &str| {
         // The number of samples per cell is greatest for a region as large as the tensor.

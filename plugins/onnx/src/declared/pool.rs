@@ -31,7 +31,7 @@ fn infer(call: Call<'_>) -> Result<Type, InferError> {
     let Some(dims) = x.shape else { return Ok(of_shape(DType::I64, rank, None)) };
     let lists = ["strides", "dilation"].map(|key| ints(call, key).len() + 2);
     if dims.len() != rank || lists != [rank, rank] || ints(call, "padding").len() != 2 * (rank - 2) {
-        return wrong("its lists must have a number for each spatial axis, and its padding two");
+        return wrong("its lists must have one number per spatial axis, and its padding two");
     }
     let windows = crate::ops::windows_of(
         ints(call, "pool_size"),

@@ -91,7 +91,9 @@ pub(super) fn repeated(cx: &Cx<'_>, x: &T, q: &T) -> Res<T> {
         (Some(own), Some(wanted)) if own > 0 && wanted % own == 0 => {
             cx.call("relax.repeat", &[x], &[("repeats", (wanted / own).into()), ("axis", 1i64.into())])
         }
-        _ => Err(format!("{wanted:?} query heads do not fit {own:?} key heads")),
+        _ => {
+            Err(format!("the number of query heads, {wanted:?}, is not a multiple of the number of key heads, {own:?}"))
+        }
     }
 }
 
@@ -114,7 +116,7 @@ pub(super) fn joined_heads(cx: &Cx<'_>, x: &T) -> Res<T> {
 
 /// Returns the default scale, which is 1 divided by the square root of the head size.
 pub(super) fn usual_scale(q: &T) -> Res<f64> {
-    let size = q.dim(3)?.as_int().ok_or("the size of its heads is not known")?;
+    let size = q.dim(3)?.as_int().ok_or("its head size is not known")?;
     Ok(1.0 / (size as f64).sqrt())
 }
 
@@ -253,7 +255,7 @@ pub(super) fn rotated(
         }
         false => cx.transpose(x, &[0, 2, 1, 3])?,
     };
-    let size = inner.dim(3)?.as_int().ok_or("the size of its heads is not known")?;
+    let size = inner.dim(3)?.as_int().ok_or("its head size is not known")?;
     let width = if options.width == 0 { size } else { options.width };
     let half = width / 2;
     let table = |cache: &T| -> Res<T> {

@@ -67,13 +67,15 @@ pub(super) const ROWS: &[Row] = &[
     }),
     one("OptionalHasElement", 15, |cx, n| {
         if n.proto.input.first().is_some_and(|name| cx.scopes.optional.contains(&name.as_str())) {
-            return Err("whether an input of the model has a value is not known while reading".to_string());
+            return Err(
+                "it tests whether a model input is present, which is not known before the model runs".to_string()
+            );
         }
         let has = n.item(0).is_some_and(|item| !matches!(item, Item::Nothing));
         cx.full(f64::from(u8::from(has)), DType::BOOL, &[])
     }),
     all("OptionalGetElement", 15, |_, n| match n.item(0) {
-        Some(Item::Nothing) | None => Err("it takes the element of an optional value that has none".to_string()),
+        Some(Item::Nothing) | None => Err("its optional input is empty".to_string()),
         Some(item) => Ok(vec![item]),
     }),
 ];
@@ -91,7 +93,7 @@ fn place(at: i64, len: usize, behind: bool) -> Res<usize> {
     let most = if behind { len as i64 } else { len as i64 - 1 };
     match (0..=most).contains(&counted) {
         true => Ok(counted as usize),
-        false => Err(format!("position {at} in a sequence of {len}")),
+        false => Err(format!("position {at} is outside a sequence of length {len}")),
     }
 }
 
@@ -110,14 +112,14 @@ fn branch<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     // Exporters emit this form to remove an axis of symbolic length. The length is checked when the model runs.
     if is_only("Squeeze", then) && is_only("Identity", otherwise) {
         cx.scopes.note(
-            "the branch that removes an axis is used, and a check when the model runs requires length 1 of that axis; \
-             if the axis has another length, set its size, as in `sizes=[\"n=2\"]`",
+            "the branch that removes an axis is taken, with a run-time check that this axis has length 1; if it has a \
+             different length, specify its size, as in `sizes=[\"n=2\"]`",
         );
         return cx.graph(then, Vec::new());
     }
     if cx.scopes.dataflow {
         cx.scopes.needs_branches = true;
-        return Err("its condition is computed when the model runs".to_string());
+        return Err("its condition is not a constant".to_string());
     }
     let cond = cx.v(&cx.reshape(&cond, vec![])?)?;
     let (b, mut failed) = (cx.b, None);
@@ -183,16 +185,15 @@ fn repeat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let mut round = 0;
     while goes && most.is_none_or(|most| round < most) {
         if round >= ROUNDS {
-            return Err(format!("it runs more than {ROUNDS} rounds"));
+            return Err(format!("it runs more than {ROUNDS} iterations"));
         }
         let given = [cx.int64s(&[], &[round])?, cx.full(1.0, DType::BOOL, &[])?]
             .map(Item::from)
             .into_iter()
             .chain(carried.iter().cloned());
         let mut results = one_round(cx, body, given, 1 + carried.len(), &mut scans)?;
-        goes = truth(&results[0].tensor()?).ok_or(
-            "the number of its rounds depends on data, which is not supported; export the model with a known number of rounds",
-        )?;
+        goes = truth(&results[0].tensor()?)
+            .ok_or("data-dependent trip counts are not supported; export the model with a constant trip count")?;
         carried = results.split_off(1);
         round += 1;
     }
@@ -219,7 +220,7 @@ fn one_round<'a>(
     let mut results = cx.body(body, given)?;
     let needed = n_kept + scans.len();
     if results.len() != needed {
-        return Err(format!("its body has {} results; {needed} are needed", results.len()));
+        return Err(format!("expected {needed} results of its body, found {}", results.len()));
     }
     for (all, item) in scans.iter_mut().zip(results.split_off(n_kept)) {
         all.push(item.tensor()?);
@@ -230,14 +231,14 @@ fn one_round<'a>(
 /// Returns a stack of no tensors, whose type is given.
 fn nothing(cx: &Cx<'_>, of: &proto::ValueInfo) -> Res<T> {
     let Some(proto::TypeValue::Tensor(ty)) = of.r#type.as_ref().and_then(|ty| ty.value.as_ref()) else {
-        return Err("a loop of no rounds has a result whose type is not known".to_string());
+        return Err("a loop without iterations has a result of unknown type".to_string());
     };
-    let shape = ty.shape.as_ref().ok_or("a loop of no rounds has a result whose shape is not known")?;
+    let shape = ty.shape.as_ref().ok_or("a loop without iterations has a result of unknown shape")?;
     let mut dims = vec![Dim::Int(0)];
     for dim in &shape.dim {
         match &dim.value {
             Some(proto::Extent::Value(size)) => dims.push(Dim::Int(*size)),
-            _ => return Err("a loop of no rounds has a result whose sizes are not known".to_string()),
+            _ => return Err("a loop without iterations has a result of unknown size".to_string()),
         }
     }
     cx.filled(0.0, crate::tensors::dtype_of(ty.elem_type)?, &dims)
@@ -254,13 +255,13 @@ fn scan<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let body = n.graph("body")?;
     let n_scanned = n.int_if("num_scan_inputs")?.ok_or("its attribute `num_scan_inputs` is missing")?;
     let n_scanned = usize::try_from(n_scanned).map_err(|_| "its attribute `num_scan_inputs` is negative")?;
-    let n_carried = n.n_inputs().checked_sub(n_scanned).ok_or("it has fewer inputs than it scans")?;
+    let n_carried = n.n_inputs().checked_sub(n_scanned).ok_or("it has fewer inputs than `num_scan_inputs`")?;
     let n_scans = n.n_outputs().saturating_sub(n_carried);
     let list = |name: &'static str, len: usize| -> Res<Vec<i64>> {
         let list = n.ints(name)?.unwrap_or_else(|| vec![0; len]);
         match list.len() == len {
             true => Ok(list),
-            false => Err(format!("its attribute `{name}` has {} numbers; {len} are needed", list.len())),
+            false => Err(format!("its attribute `{name}` has {} numbers; expected {len}", list.len())),
         }
     };
     let (in_axes, in_back) = (list("scan_input_axes", n_scanned)?, list("scan_input_directions", n_scanned)?);
@@ -269,14 +270,14 @@ fn scan<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         (0..n_carried).map(|at| n.item(at).ok_or("an initial value is missing")).collect::<Result<_, _>>()?;
     let scanned: Vec<T> = (0..n_scanned).map(|at| n.input(n_carried + at)).collect::<Res<_>>()?;
     let axes: Vec<usize> = scanned.iter().zip(&in_axes).map(|(x, axis)| x.axis(*axis)).collect::<Res<_>>()?;
-    let first = scanned.first().ok_or("it scans nothing")?;
+    let first = scanned.first().ok_or("it has no scan inputs")?;
     let length = first.dim(axes[0])?;
     let rounds = length.as_int().ok_or_else(|| {
         let name = cx.scopes.size_name(&length).unwrap_or("length");
-        format!("the length that it scans is symbolic; give a size, as in `sizes=[\"{name}=16\"]`")
+        format!("the length of the scanned axis is symbolic; specify it, as in `sizes=[\"{name}=16\"]`")
     })?;
     if rounds > ROUNDS {
-        return Err(format!("it runs more than {ROUNDS} rounds"));
+        return Err(format!("it runs more than {ROUNDS} iterations"));
     }
     let mut scans: Vec<Vec<T>> = vec![Vec::new(); n_scans];
     for round in 0..rounds {
@@ -292,7 +293,7 @@ fn scan<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         if out_back[k] == 1 {
             parts.reverse();
         }
-        let first = parts.first().ok_or("it scans nothing")?;
+        let first = parts.first().ok_or("its scan inputs are empty")?;
         let axis = axis_of(out_axes[k], first.rank()? + 1)?;
         results.push(stacked(cx, &parts, axis)?.into());
     }
@@ -303,14 +304,15 @@ fn split_to_sequence<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let x = n.input(0)?;
     let axis = x.axis(n.int("axis", 0)?)?;
     let size = x.dim(axis)?.as_int().filter(|size| *size <= ROUNDS);
-    let size = size.ok_or("the length that it splits is symbolic or too large; give sizes to the inputs")?;
+    let size = size.ok_or("the length of the split axis is symbolic or too large; specify the input sizes")?;
     let keep = n.flag("keepdims", true)?;
     let given = n.known_ints(1)?;
     let scalar = n.opt(1)?.is_some_and(|sizes| sizes.rank() == Ok(0));
     let sizes = match &given {
         None => vec![1; size as usize],
         Some(each) if scalar => {
-            let each = each.first().copied().filter(|each| *each > 0).ok_or("it splits into parts of no length")?;
+            let each =
+                each.first().copied().filter(|each| *each > 0).ok_or("the length of its parts must be positive")?;
             (0..size).step_by(each.min(size.max(1)) as usize).map(|from| each.min(size - from)).collect()
         }
         Some(sizes) => sizes.clone(),

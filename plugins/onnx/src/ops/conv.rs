@@ -87,7 +87,7 @@ fn numbers(n: &Node<'_>, name: &'static str, default: i64, len: usize) -> Res<Ve
     let list = n.ints(name)?.filter(|list| !list.is_empty()).unwrap_or_else(|| vec![default; len]);
     match list.len() == len {
         true => Ok(list),
-        false => Err(format!("its attribute `{name}` has {} numbers; {len} are needed", list.len())),
+        false => Err(format!("its attribute `{name}` has {} numbers; expected {len}", list.len())),
     }
 }
 
@@ -144,7 +144,7 @@ fn kernel_of(n: &Node<'_>, w: &T) -> Res<Vec<i64>> {
     let sizes = sizes.ok_or("the sizes of its kernel are not known")?;
     match n.ints("kernel_shape")? {
         Some(said) if !said.is_empty() && said != sizes => {
-            Err(format!("its attribute `kernel_shape` is {said:?}, but its kernel has {sizes:?}"))
+            Err(format!("its attribute `kernel_shape` is {said:?}, but the shape of its kernel is {sizes:?}"))
         }
         _ => Ok(sizes),
     }
@@ -199,10 +199,10 @@ fn conv_transpose<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     };
     let lists = [&windows.strides, &windows.dilations];
     if lists.iter().any(|list| list.len() != count || list.iter().any(|value| !(1..LARGEST).contains(value))) {
-        return Err("its strides or dilations do not fit its spatial axes".to_string());
+        return Err("its strides and dilations must have one positive number per spatial axis".to_string());
     }
     if more.len() != count || more.iter().any(|more| !(0..LARGEST).contains(more)) {
-        return Err("its output padding does not fit its spatial axes".to_string());
+        return Err("its output padding must have one number of 0 or more per spatial axis".to_string());
     }
     let wanted = n.ints("output_shape")?.map(|shape| shape[shape.len().saturating_sub(count)..].to_vec());
     let auto = n.text("auto_pad", "NOTSET")?.to_string();
@@ -214,9 +214,9 @@ fn conv_transpose<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
                 None => more[axis] + reach - stride,
                 Some(wanted) => {
                     let size = sizes[axis].as_int().filter(|size| *size < LARGEST);
-                    let size = size.ok_or("its padding depends on a symbolic size; give sizes to the inputs")?;
+                    let size = size.ok_or("its padding depends on a symbolic size; specify the input sizes")?;
                     let out = wanted.get(axis).copied().filter(|out| (0..1 << 61).contains(out));
-                    let out = out.ok_or("its output shape does not fit its spatial axes")?;
+                    let out = out.ok_or("its output shape must have one size per spatial axis")?;
                     stride * (size - 1) + more[axis] + reach - out
                 }
             };
@@ -311,7 +311,7 @@ pub(super) fn gemm_product<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (a, b) = gemm_operands(cx, n, 0, 1)?;
     let (alpha, beta) = (n.float("alpha", 1.0)?, n.float("beta", 1.0)?);
     if !a.is_float() && (alpha.fract() != 0.0 || beta.fract() != 0.0) {
-        return Err("it scales integers by a number that is not an integer, which is not supported".to_string());
+        return Err("`alpha` and `beta` must be integers if the matrices are integers".to_string());
     }
     let product = cx.matmul(&a, &b)?;
     let product = if alpha == 1.0 { product } else { cx.mul_s(&product, alpha)? };

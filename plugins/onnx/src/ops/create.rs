@@ -64,10 +64,10 @@ fn constant<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     }
     for kind in ["value_string", "value_strings"] {
         if n.has(kind) {
-            return Err("tensors of strings are not supported; do the work on texts outside of the model".to_string());
+            return Err("string tensors are not supported; process strings outside the model".to_string());
         }
     }
-    Err("its value is a sparse tensor, or missing; store it as a dense tensor".to_string())
+    Err("its value is missing or sparse; store it as a dense tensor".to_string())
 }
 
 pub(super) fn range<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
@@ -78,10 +78,11 @@ pub(super) fn range<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let whole = [&start, &end, &step].map(|one| one.ints().and_then(|all| all.first().copied()));
     if let [Some(a), Some(b), Some(by)] = whole.map(|one| one.map(i128::from)) {
         if by == 0 {
-            return Err(format!("it cannot count from {a} to {b} in steps of 0"));
+            return Err(format!("its range from {a} to {b} has step 0"));
         }
         let count = ((b - a + by - by.signum()) / by).max(0);
-        let count = i64::try_from(count).ok().filter(|count| *count < 1 << 40).ok_or("it has too many numbers")?;
+        let count =
+            i64::try_from(count).ok().filter(|count| *count < 1 << 40).ok_or("its range has too many elements")?;
         let at = cx.arange(&Dim::Int(count), dtype)?;
         let by = cx.cast(&cx.reshape(&step, vec![])?, dtype)?;
         return cx.add(&cx.mul(&at, &by)?, &cx.reshape(&start, vec![])?);
@@ -91,7 +92,7 @@ pub(super) fn range<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         let (a, b, by) = (one(&a)?, one(&b)?, one(&by)?);
         let count = ((b - a) / by).ceil().max(0.0);
         if by == 0.0 || !count.is_finite() || count > 1e9 {
-            return Err(format!("it cannot count from {a} to {b} in steps of {by}"));
+            return Err(format!("its range from {a} to {b} with step {by} is infinite or too long"));
         }
         let at = cx.arange(&Dim::Int(count as i64), dtype)?;
         return cx.add_s(&cx.mul_s(&at, by)?, a);

@@ -232,7 +232,7 @@ fn converted<'a>(cx: &Cx<'a>, n: &Node<'a>, to: DType) -> Res<T> {
     let x = n.input(0)?;
     let saturates = n.flag("saturate", true)?;
     if to.code() == 14 && n.text("round_mode", "up")? != "up" {
-        return Err("its attribute `round_mode` is not `up`, which is not supported".to_string());
+        return Err("only the value `up` of its attribute `round_mode` is supported".to_string());
     }
     n.ignore(&["round_mode"]);
     if x.logical() == to {
@@ -306,7 +306,8 @@ fn dropout<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         Some(flag) => flag.ints().is_none_or(|flag| flag.first() != Some(&0)),
     };
     if trains && ratio != Some(0.0) {
-        return Err("it is in training mode, in which it is random; export the model for inference".to_string());
+        return Err("training mode is not supported, because its results are random; export the model for inference"
+            .to_string());
     }
     let mut results = vec![x.clone().into()];
     if n.wants(1) {

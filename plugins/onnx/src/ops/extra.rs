@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Row] = &[
     one("BitCast", 26, |cx, n| {
         let (x, to) = (n.input(0)?, n.dtype("to")?.ok_or("its attribute `to` is missing")?);
         if x.dtype().bits() != to.bits() {
-            return Err(format!("{} and {to} differ in size", x.dtype()));
+            return Err(format!("cannot reinterpret {} as {to}: their widths differ", x.dtype()));
         }
         cx.call("onnx.bit_cast", &[&x], &[("dtype", to.into())])
     }),
@@ -63,7 +63,7 @@ fn determinant(cx: &Cx<'_>, x: &T, size: i64) -> Res<T> {
         return cx.squeeze(x, &[rank - 2, rank - 1]);
     }
     if !(2..=5).contains(&size) {
-        return Err(format!("determinants of matrices of {size} rows are not supported; up to 5 are"));
+        return Err(format!("determinants of matrices of {size} rows are not supported; the maximum is 5"));
     }
     let rest = cx.range(x, rank - 2, 1, size)?;
     let mut sum: Option<T> = None;
@@ -127,12 +127,12 @@ fn col2im<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         (list("dilations", 1, count)?, list("strides", 1, count)?, list("pads", 0, 2 * count)?);
     let all = image.iter().chain(&block).chain(&dilations).chain(&strides);
     if all.chain(&pads).any(|value| value.unsigned_abs() >= super::conv::LARGEST as u64) {
-        return Err("its sizes exceed those of any tensor".to_string());
+        return Err("its sizes are too large for a tensor".to_string());
     }
     if [block.len(), dilations.len(), strides.len(), pads.len() / 2].iter().any(|len| *len != count)
         || strides.iter().any(|s| *s < 1)
     {
-        return Err("its lists must have a number for each axis of the image, and its padding two".to_string());
+        return Err("its lists must have one number per axis of the image, and its padding two".to_string());
     }
     let padded: Vec<i64> = (0..count).map(|axis| image[axis] + pads[axis] + pads[count + axis]).collect();
     let places: Vec<i64> = (0..count)
@@ -142,7 +142,7 @@ fn col2im<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         .zip(known::count(&places))
         .and_then(|(a, b)| a.checked_mul(b))
         .filter(|total| *total < 1 << 24 && known::count(&padded).is_some_and(|size| size < 1 << 40));
-    let total = total.ok_or("its image has too many places")?;
+    let total = total.ok_or("its image is too large")?;
     let layout = Blocks { padded: &padded, places: &places, block: &block, strides: &strides, dilations: &dilations };
     let flat: Vec<i64> = (0..total as i64).map(|at| layout.index(at)).collect();
     let dims = x.dims_from(3)?;
@@ -180,7 +180,7 @@ fn waves(cx: &Cx<'_>, times: i64, frequencies: i64, length: i64, f: fn(f64) -> f
 /// Transforms the last axis of the real and imaginary parts. Returns the real and imaginary parts of the result.
 fn transformed(cx: &Cx<'_>, real: &T, imaginary: Option<&T>, length: i64, bins: i64, inverse: bool) -> Res<(T, T)> {
     let last = real.axis(-1)?;
-    let own = real.dim(last)?.as_int().ok_or("the length of its signal is symbolic; give sizes to the inputs")?;
+    let own = real.dim(last)?.as_int().ok_or("the length of its signal is symbolic; specify the input sizes")?;
     // The input is cut, or padded with zeros, to the length of the transform.
     let used = own.min(length);
     let cut = |x: &T| if used == own { Ok(x.clone()) } else { cx.range(x, last, 0, used) };
@@ -220,14 +220,14 @@ fn dft<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     };
     let axis = x.axis(axis)?;
     if axis + 1 == rank {
-        return Err("it transforms the axis of real and imaginary parts".to_string());
+        return Err("its axis must not be the last, which holds the real and imaginary parts".to_string());
     }
     let (inverse, onesided) = (n.flag("inverse", false)?, n.flag("onesided", false)?);
-    let own = x.dim(axis)?.as_int().ok_or("the length of its signal is symbolic; give sizes to the inputs")?;
+    let own = x.dim(axis)?.as_int().ok_or("the length of its signal is symbolic; specify the input sizes")?;
     let length = n.known_ints(1)?.and_then(|length| length.first().copied());
     let length = length.unwrap_or(if inverse && onesided { own.saturating_sub(1).saturating_mul(2) } else { own });
     if length < 1 {
-        return Err(format!("the length of its transform is {length}"));
+        return Err(format!("its transform length is {length}; it must be positive"));
     }
     let (real, imaginary) = halves(cx, &x)?;
     let mut order: Vec<usize> = (0..rank - 1).filter(|at| *at != axis).collect();
@@ -279,7 +279,7 @@ fn stft<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         .filter(|step| *step > 0)
         .ok_or("its frame step must be positive")?;
     let window = n.opt(2)?;
-    let own = x.dim(1)?.as_int().ok_or("the length of its signal is symbolic; give sizes to the inputs")?;
+    let own = x.dim(1)?.as_int().ok_or("the length of its signal is symbolic; specify the input sizes")?;
     let length = match n.known_ints(3)?.and_then(|length| length.first().copied()) {
         Some(length) => length,
         None => window
@@ -294,11 +294,11 @@ fn stft<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         .map_or(Some(length), |window| window.sizes()?.first().copied())
         .ok_or("the length of its window is not known")?;
     if length < 1 || width > own || width < 1 {
-        return Err(format!("a window of {width} does not fit a signal of {own}"));
+        return Err(format!("a window of length {width} does not fit a signal of length {own}"));
     }
     let frames = 1 + (own - length).div_euclid(step);
     if frames < 1 || frames.saturating_mul(width) > 1 << 22 {
-        return Err(format!("it has {frames} frames of {width}; sizes up to 4,194,304 in all are supported"));
+        return Err(format!("it has {frames} frames of length {width}; the product must be from 1 to 4,194,304"));
     }
     let at: Vec<i64> = (0..frames).flat_map(|frame| (0..width).map(move |k| (frame * step + k).min(own - 1))).collect();
     let at = cx.int64s(&[frames, width], &at)?;
@@ -328,7 +328,7 @@ fn mel_weights<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let dtype = n.dtype("output_datatype")?.unwrap_or(DType::F32);
     let rows = length / 2 + 1;
     if bins < 1 || rows < 1 || bins.saturating_mul(rows) > 1 << 22 {
-        return Err("its sizes are not those of a matrix".to_string());
+        return Err("its number of mel bins or its DFT length is negative or too large".to_string());
     }
     let mel = |hertz: f64| 2595.0 * (1.0 + hertz / 700.0).log10();
     let (low, high) = (mel(low), mel(high));
@@ -412,15 +412,15 @@ fn linear_attention<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let (gated, delta) = (rule.starts_with("gated"), rule.ends_with("delta"));
     if !matches!(rule, "linear" | "gated" | "delta" | "gated_delta") || q_heads % kv_heads != 0 {
         return Err(format!(
-            "its rule is `{rule}`, with {q_heads} query heads and {kv_heads} key heads, which does not fit"
+            "its rule `{rule}` is unknown, or its {q_heads} query heads are not a multiple of its {kv_heads} key heads"
         ));
     }
     let (query, key, value) = (n.input(0)?, n.input(1)?, n.input(2)?);
     let dtype = query.dtype();
     let (q, k, v) = (heads_of(cx, &query, q_heads)?, heads_of(cx, &key, kv_heads)?, heads_of(cx, &value, kv_heads)?);
     let steps = q.dim(2)?.as_int().filter(|steps| *steps <= 512);
-    let steps = steps.ok_or("its number of steps is symbolic or more than 512; give sizes to the inputs")?;
-    let size = q.dim(3)?.as_int().ok_or("the size of its heads is not known")?;
+    let steps = steps.ok_or("its number of steps is symbolic or more than 512; specify the input sizes")?;
+    let size = q.dim(3)?.as_int().ok_or("its head size is not known")?;
     let past = n.opt(3)?;
     let state_type = past.as_ref().map_or(dtype, T::dtype);
     let mut state = match past {
@@ -465,15 +465,15 @@ fn flex_attention<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let dtype = q.dtype();
     let precision =
         n.dtype_or_none("softmax_precision")?.unwrap_or(if dtype == DType::F64 { DType::F64 } else { DType::F32 });
-    let size = q.dim(3)?.as_int().ok_or("the size of its heads is not known")?;
+    let size = q.dim(3)?.as_int().ok_or("its head size is not known")?;
     let scale = n.float_if("scale")?.unwrap_or(1.0 / (size as f64).sqrt());
     let (heads, own) = (q.dim(1)?.as_int(), k.dim(1)?.as_int());
     if heads != own {
         let (Some(heads), Some(own)) = (heads, own) else {
-            return Err("its numbers of heads are not known".to_string());
+            return Err("its number of query or key heads is not known".to_string());
         };
         if own < 1 || heads % own != 0 {
-            return Err(format!("{heads} query heads do not fit {own} key heads"));
+            return Err(format!("its {heads} query heads are not a multiple of its {own} key heads"));
         }
         let repeat = |x: &T| cx.call("relax.repeat", &[x], &[("repeats", (heads / own).into()), ("axis", 1i64.into())]);
         (k, v) = (repeat(&k)?, repeat(&v)?);

@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Row] = &[
             "output_half_pixel" => false,
             other => {
                 return Err(format!(
-                    "its attribute `coordinate_transformation_mode` is `{other}`, which ONNX does not have"
+                    "its attribute `coordinate_transformation_mode` is `{other}`, which ONNX does not define"
                 ));
             }
         };
@@ -190,7 +190,7 @@ fn resized_axes<'a>(cx: &mut Cx<'a>, n: &Node<'a>, x: &T, is_old: bool) -> Res<V
 /// Returns the size and the scale of axis `k`, if sizes are given.
 fn sized(dims: &[Dim], axes: &[usize], sizes: &[Dim], k: usize, policy: &str) -> Res<(Dim, Option<f64>)> {
     if sizes.len() != axes.len() {
-        return Err(format!("it gives {} sizes to {} axes", sizes.len(), axes.len()));
+        return Err(format!("it has {} sizes for {} axes", sizes.len(), axes.len()));
     }
     let ratio = |k: usize| Some(sizes[k].as_int()? as f64 / dims[axes[k]].as_int()? as f64);
     let own = ratio(k);
@@ -198,12 +198,12 @@ fn sized(dims: &[Dim], axes: &[usize], sizes: &[Dim], k: usize, policy: &str) ->
         return Ok((sizes[k].clone(), own));
     }
     let all: Option<Vec<f64>> = (0..axes.len()).map(ratio).collect();
-    let all = all.ok_or("it keeps the aspect ratio, which depends on symbolic sizes; give sizes to the inputs")?;
+    let all = all.ok_or("its aspect ratio depends on symbolic sizes; specify the input sizes")?;
     let scale = match policy {
         "not_larger" => all.iter().copied().fold(f64::INFINITY, f64::min),
         "not_smaller" => all.iter().copied().fold(0.0, f64::max),
         other => {
-            return Err(format!("its attribute `keep_aspect_ratio_policy` is `{other}`, which ONNX does not have"));
+            return Err(format!("its attribute `keep_aspect_ratio_policy` is `{other}`, which ONNX does not define"));
         }
     };
     let size = dims[axes[k]].as_int().unwrap_or(0) as f64;
@@ -254,8 +254,10 @@ fn affine_grid<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let theta = n.input(0)?;
     let size = cx.dims_of(&n.input(1)?, "s")?;
     let corners = n.flag("align_corners", false)?;
-    let space =
-        size.get(2..).filter(|space| matches!(space.len(), 2 | 3)).ok_or("it makes grids of two or three axes")?;
+    let space = size
+        .get(2..)
+        .filter(|space| matches!(space.len(), 2 | 3))
+        .ok_or("its grid must have two or three spatial axes")?;
     let count = space.len();
     // The last axis is the first coordinate of a position.
     let mut parts = Vec::new();

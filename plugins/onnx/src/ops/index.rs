@@ -52,7 +52,7 @@ pub(super) fn gather_nd<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, indices) = (n.input(0)?, n.input(1)?);
     let batch = n.int("batch_dims", 0)?;
     if !(0..=x.rank()? as i64).contains(&batch) {
-        return Err(format!("its attribute `batch_dims` is {batch}, which does not fit its input"));
+        return Err(format!("its attribute `batch_dims` is {batch}; it must not exceed the number of dimensions"));
     }
     let indices = counted_all(cx, &indices, &x.dims()?, batch as usize)?;
     cx.call("relax.gather_nd", &[&x, &indices], &[("batch_dims", batch.into())])
@@ -66,7 +66,9 @@ fn counted_all(cx: &Cx<'_>, indices: &T, dims: &[Dim], skip: usize) -> Res<T> {
     }
     let depth =
         indices.dim(indices.rank()?.saturating_sub(1))?.as_int().ok_or("the length of its indices is not known")?;
-    let sizes = dims.get(skip..skip + depth as usize).ok_or("its indices are longer than the tensor has dimensions")?;
+    let sizes = dims
+        .get(skip..skip + depth as usize)
+        .ok_or("its index tuples have more elements than the tensor has dimensions")?;
     let wide = cx.cast(indices, DType::I64)?;
     let below = cx.bin("less", &wide, &cx.scalar(0.0, DType::I64)?)?;
     let moved = cx.add(&wide, &cx.of_dims(sizes.to_vec())?)?;
@@ -133,7 +135,11 @@ fn top_k<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         let mut none = x.dims()?;
         none[axis] = Dim::Int(0);
         let of = |dtype: DType| -> Res<Item> { Ok(cx.filled(0.0, dtype, &none)?.into()) };
-        return if k == 0 { Ok(vec![of(x.dtype())?, of(DType::I64)?]) } else { Err(format!("its `k` is {k}")) };
+        return if k == 0 {
+            Ok(vec![of(x.dtype())?, of(DType::I64)?])
+        } else {
+            Err(format!("its `k` is {k}; it must not be negative"))
+        };
     }
     let attrs = [
         ("k", k.as_int().unwrap_or(ALL).into()),
@@ -202,7 +208,7 @@ fn unique_sorted(cx: &mut Cx<'_>, x: &T, axis: Option<usize>) -> Res<[T; 4]> {
         let named = cx.named_dims(part, "unique")?;
         results.push(cx.cast(&named, if results.is_empty() { x.dtype() } else { DType::I64 })?);
     }
-    results.try_into().map_err(|_| "it has four results".to_string())
+    results.try_into().map_err(|_| "it must have four results".to_string())
 }
 
 /// Returns the results of [`unique_sorted`] in the order of the first occurrences.

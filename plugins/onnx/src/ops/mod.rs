@@ -136,26 +136,27 @@ pub(crate) fn refusal(domain: &str, name: &str, version: i64) -> String {
     const RANDOM: &[&str] =
         &["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"];
     if domain == "ai.onnx.ml" {
-        return "operators of classical machine learning are not read; run this part of the model outside".to_string();
+        return "classical machine learning operators are not supported; run this part of the model separately"
+            .to_string();
     }
     if domain.starts_with("ai.onnx.preview.training") {
-        return "operators of training are not read; export the model for inference".to_string();
+        return "training operators are not supported; export the model for inference".to_string();
     }
     if domain.is_empty() && RANDOM.contains(&name) {
-        return "random numbers differ in each run and are not read; make them an input of the model".to_string();
+        return "random-number operators are not supported, because their results differ in each run; pass the numbers as a model input".to_string();
     }
     if name.contains("String") || matches!(name, "RegexFullMatch" | "TfIdfVectorizer" | "LabelEncoder") {
-        return "operators on texts are not read; run this part of the model outside".to_string();
+        return "string operators are not supported; run this part of the model separately".to_string();
     }
     if let Some(since) = table().get(&(domain, name)).and_then(|rows| rows.iter().map(|row| row.since).min()) {
         return format!(
-            "this operator is read from version {since} on, not in version {version}; convert the model with \
+            "this operator is supported from version {since}, not in version {version}; convert the model with \
              onnx.version_converter"
         );
     }
     let known = table().keys().filter(|(of, _)| *of == domain).map(|(_, name)| *name);
     format!(
-        "the reader does not have this operator{}; `allow_unknown` keeps it as a call, so that passes can run",
+        "this operator is not supported{}; `allow_unknown` keeps it as a call, so that passes can run",
         did_you_mean(&nearest(name, known))
     )
 }

@@ -118,7 +118,7 @@ fn batch_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let (x, scale, bias, mean, variance) = (n.input(0)?, n.input(1)?, n.input(2)?, n.input(3)?, n.input(4)?);
     let (epsilon, momentum) = (n.float("epsilon", 1e-5)?, n.float("momentum", 0.9)?);
     if n.int("spatial", 1)? != 1 {
-        return Err("it normalizes each place for itself (`spatial` is 0), which is not supported".to_string());
+        return Err("per-position normalization (`spatial` is 0) is not supported".to_string());
     }
     let trains = n.flag("training_mode", false)?;
     let rank = x.rank()?;

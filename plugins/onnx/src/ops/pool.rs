@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Row] = &[
 fn windows<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, fill: f64) -> Res<(Framed, bool)> {
     let count = spatial(x)?.len();
     let kernel = n.ints("kernel_shape")?.filter(|kernel| kernel.len() == count);
-    let kernel = kernel.ok_or("its attribute `kernel_shape` does not fit its input")?;
+    let kernel = kernel.ok_or("its attribute `kernel_shape` must have one number per spatial axis")?;
     let framed = Framed::of(cx, n, x, kernel, fill)?;
     // With its padding, the tensor has one window for each stride.
     let ceil = n.flag("ceil_mode", false)? && !framed.is_padded();
@@ -55,7 +55,7 @@ fn max_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     }
     let (framed, ceil) = windows(cx, n, &x, 0.0)?;
     if framed.is_padded() {
-        return Err("its padding depends on a symbolic size; give sizes to the inputs".to_string());
+        return Err("its padding depends on a symbolic size; specify the input sizes".to_string());
     }
     let [strides, padding, dilation] = framed.windows.attrs();
     let pool = ("pool_size", framed.windows.kernel.clone().into());
@@ -135,8 +135,8 @@ fn lp_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, windows) = (&framed.x, &framed.windows);
     let p = n.int("p", 2)? as f64;
     let sizes = spatial(x)?;
-    let ends =
-        reached(&sizes, windows, ceil).ok_or("its rounding up depends on symbolic sizes; give sizes to the inputs")?;
+    let ends = reached(&sizes, windows, ceil)
+        .ok_or("its result with `ceil_mode` depends on symbolic sizes; specify the input sizes")?;
     let powers = cx.bin("power", &cx.un("abs", x)?, &cx.scalar(p, x.dtype())?)?;
     let sum = window_sum(cx, &powers, windows, &windows.pads[..sizes.len()], &ends)?;
     framed.result(cx, cx.bin("power", &sum, &cx.scalar(1.0 / p, x.dtype())?)?)

@@ -49,7 +49,7 @@ fn spread_bytes<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, part: &T) -> Res<T> {
             if each.dim(axis)? == size { Ok(each) } else { cx.range(&each, axis, 0, size) }
         }
         rank if rank == x.rank()? => Ok(part.clone()),
-        rank => Err(format!("its scale has {rank} dimensions, which does not fit its input")),
+        rank => Err(format!("its scale has {rank} dimensions, which does not match its input")),
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) fn limits(dtype: DType) -> Res<(f64, f64)> {
     match (dtype.code(), bits) {
         (0, 1..=32) => Ok((-(2f64.powi(bits - 1)), 2f64.powi(bits - 1) - 1.0)),
         (1, 1..=32) => Ok((0.0, 2f64.powi(bits) - 1.0)),
-        _ => Err(format!("numbers are not quantized to {dtype}")),
+        _ => Err(format!("quantization to {dtype} is not supported")),
     }
 }
 

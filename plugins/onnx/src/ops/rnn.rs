@@ -88,7 +88,7 @@ fn activations(n: &Node<'_>, kind: &Kind, directions: usize) -> Res<Vec<String>>
         .texts("activations")?
         .unwrap_or_else(|| kind.activations.iter().cycle().take(each * directions).map(ToString::to_string).collect());
     if names.len() != each * directions {
-        return Err(format!("it has {} activations; {} are needed", names.len(), each * directions));
+        return Err(format!("expected {} activations, found {}", each * directions, names.len()));
     }
     // `alphas` and `betas` contain the parameters of all activations in order: each activation that has such a parameter
     // takes the next one.
@@ -99,7 +99,7 @@ fn activations(n: &Node<'_>, kind: &Kind, directions: usize) -> Res<Vec<String>>
             "LeakyRelu" => (Some(0.01), None),
             "HardSigmoid" => (Some(0.2), Some(0.5)),
             "Affine" | "ScaledTanh" => (Some(1.0), Some(if name == "Affine" { 0.0 } else { 1.0 })),
-            other => return Err(format!("the activation `{other}` is not one of ONNX")),
+            other => return Err(format!("`{other}` is not an ONNX activation")),
         };
         let alpha = alpha.map(|default| alphas.next().unwrap_or(default));
         let beta = beta.map(|default| betas.next().unwrap_or(default));

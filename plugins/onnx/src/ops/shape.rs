@@ -116,7 +116,7 @@ fn reshape<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     match open.as_slice() {
         [] => {}
         [at] => dims[*at] = rest_of(&x.dims()?, &dims, *at)?,
-        _ => return Err(format!("its shape has {} open dimensions; it may have one", open.len())),
+        _ => return Err(format!("its shape contains -1 {} times; at most once is allowed", open.len())),
     }
     cx.reshape(&x, dims)
 }
@@ -137,13 +137,13 @@ fn rest_of(from: &[Dim], to: &[Dim], open: usize) -> Res<Dim> {
     let (above, below) = (product(&above), product(&below));
     if below.as_int() == Some(0) {
         return Err(
-            "its shape has an open dimension beside a dimension of 0, so its size cannot be determined".to_string()
+            "its shape contains both -1 and 0, so the size of the dimension -1 cannot be determined".to_string()
         );
     }
     let quotient = known::div(&above, &below);
     match (above.as_int(), below.as_int(), quotient.as_int()) {
         (Some(a), Some(b), Some(q)) if q * b != a => {
-            Err(format!("{a} elements do not fit a shape of multiples of {b}"))
+            Err(format!("the number of elements, {a}, is not a multiple of {b}, the product of the given dimensions"))
         }
         _ => Ok(quotient),
     }
@@ -236,7 +236,9 @@ fn split<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         from = to;
     }
     match (from.as_int(), size.as_int()) {
-        (Some(sum), Some(size)) if sum != size => Err(format!("its parts are {sum} long, but the axis is {size}")),
+        (Some(sum), Some(size)) if sum != size => {
+            Err(format!("the lengths of its parts add up to {sum}, but the axis has length {size}"))
+        }
         _ => Ok(parts),
     }
 }
@@ -382,7 +384,7 @@ fn tile<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let repeats = cx.dims_of(&repeats, "repeat")?;
     let dims = x.dims()?;
     if repeats.len() != dims.len() {
-        return Err(format!("it repeats {} of {} axes", repeats.len(), dims.len()));
+        return Err(format!("it has {} repeats for {} axes", repeats.len(), dims.len()));
     }
     // Inserts a new axis before each axis, and repeats the tensor along the new axes.
     let apart: Vec<Dim> = dims.iter().flat_map(|dim| [Dim::Int(1), dim.clone()]).collect();
@@ -412,7 +414,7 @@ fn pad<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         None => (0..rank).collect(),
     };
     if pads.len() != 2 * axes.len() {
-        return Err(format!("it pads {} axes by {} numbers; each axis needs two", axes.len(), pads.len()));
+        return Err(format!("its padding has {} numbers for {} axes; each axis needs two", pads.len(), axes.len()));
     }
     let (mut before, mut after) = (vec![Dim::Int(0); rank], vec![Dim::Int(0); rank]);
     for (k, axis) in axes.iter().enumerate() {
@@ -466,7 +468,7 @@ fn space_to_depth<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
 }
 
 fn four(x: &T) -> Res<[Dim; 4]> {
-    x.dims()?.try_into().map_err(|dims: Vec<Dim>| format!("it takes a tensor of 4 dimensions, found {}", dims.len()))
+    x.dims()?.try_into().map_err(|dims: Vec<Dim>| format!("expected a tensor of 4 dimensions, found {}", dims.len()))
 }
 
 /// Keeps one triangle of each matrix, by comparing row and column indices.
@@ -475,7 +477,7 @@ pub(super) fn trilu<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let upper = n.flag("upper", true)?;
     let rank = x.rank()?;
     if rank < 2 {
-        return Err("it takes a tensor of at least 2 dimensions".to_string());
+        return Err("expected a tensor of at least 2 dimensions, found {rank}".to_string());
     }
     let (rows, columns) = (cx.arange(&x.dim(rank - 2)?, DType::I64)?, cx.arange(&x.dim(rank - 1)?, DType::I64)?);
     let mut edge = cx.unsqueeze(&rows, &[1])?;
@@ -495,16 +497,14 @@ fn center_crop_pad<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         None => (0..x.rank()?).collect(),
     };
     if axes.len() != wanted.len() {
-        return Err(format!("it gives {} sizes to {} axes", wanted.len(), axes.len()));
+        return Err(format!("it has {} sizes for {} axes", wanted.len(), axes.len()));
     }
     for (axis, to) in axes.iter().zip(&wanted) {
         let from = x.dim(*axis)?;
         let half = |dim: Dim| known::div(&dim, &Dim::Int(2));
         let crops = known::proves(PrimOp::Ge, &from, to);
         if !crops && !known::proves(PrimOp::Le, &from, to) {
-            return Err(
-                "sizes of its input and its result are not known, so that it may crop or pad; give sizes".to_string()
-            );
+            return Err("whether it crops or pads depends on symbolic sizes; specify the input sizes".to_string());
         }
         if crops {
             let begin = half(sub(&from, to));

@@ -87,7 +87,7 @@ fn sizes_that_are_taken_for_equal_are_said() {
         said.starts_with("node `the Add` (Add, ai.onnx, version 17) assumes that the sizes `n` and `m` are equal"),
         "{said}"
     );
-    assert!(said.contains("`sizes=[\"n=1\"]`") && said.ends_with("(3 nodes do so)"), "{said}");
+    assert!(said.contains("`sizes=[\"n=1\"]`") && said.ends_with("(3 nodes in total)"), "{said}");
     assert!(notes(&["n=1"]).is_empty());
 }
 

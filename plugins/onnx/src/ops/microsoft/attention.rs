@@ -28,7 +28,7 @@ fn rotary_embedding<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (cos, sin) = (n.input(2)?, n.input(3)?);
     let options = Rotary { interleaved: n.flag("interleaved", false)?, width: n.int("rotary_embedding_dim", 0)? };
     if n.float("scale", 1.0)? != 1.0 {
-        return Err("its attribute `scale` is not 1, which is not supported".to_string());
+        return Err("its attribute `scale` must be 1; other values are not supported".to_string());
     }
     let x_heads = if heads == 0 && x.rank()? == 3 {
         let width = known::mul(&cos.dim(1)?, &Dim::Int(2));
@@ -52,7 +52,7 @@ fn offset_positions(cx: &Cx<'_>, offset: &T, x: &T) -> Res<T> {
 /// Returns the number of heads in an attribute.
 fn heads_of(n: &Node<'_>, name: &'static str) -> Res<i64> {
     let given = n.int_if(name)?.filter(|heads| (1..conv::LARGEST).contains(heads));
-    given.ok_or_else(|| format!("its attribute `{name}` is missing, or is not a number of heads"))
+    given.ok_or_else(|| format!("its attribute `{name}` must be a positive number of heads"))
 }
 
 /// Returns the factor of the scores. If the attribute is missing or 0, this is the default factor.
@@ -174,17 +174,17 @@ fn check_cache(n: &Node<'_>) -> Res<()> {
     n.ignore(&["qk_norm_epsilon", "q_norm_epsilon", "k_norm_epsilon"]);
     for name in ["k_quant_type", "v_quant_type"] {
         if n.text(name, "NONE")? != "NONE" {
-            return Err("it keeps its cache quantized, which is not supported".to_string());
+            return Err("quantized caches are not supported".to_string());
         }
     }
     for name in ["kv_cache_bit_width", "sliding_window_cache", "qk_output"] {
         if n.int(name, 0)? != 0 {
-            return Err(format!("its attribute `{name}` is not 0, which is not supported"));
+            return Err(format!("its attribute `{name}` must be 0; other values are not supported"));
         }
     }
     match n.flag("causal", true)? {
         true => Ok(()),
-        false => Err("it sees later keys (`causal` is 0), which is not supported".to_string()),
+        false => Err("non-causal attention (`causal` is 0) is not supported".to_string()),
     }
 }
 
@@ -217,13 +217,13 @@ fn multi_head<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         (k, None) if bias.is_none() => {
             let whole = if let Some(k) = &k { k } else { &q };
             if whole.rank()? != 5 {
-                return Err("its keys and values are packed in a form that is not supported".to_string());
+                return Err("this packing of its keys and values is not supported".to_string());
             }
             let first = i64::from(k.is_none());
             let (keys, values) = (unpacked(cx, whole, first)?, unpacked(cx, whole, first + 1)?);
             (if k.is_some() { split_heads(cx, &q, heads)? } else { unpacked(cx, &q, 0)? }, keys, values)
         }
-        _ => return Err("it has packed keys with a bias, which are not supported".to_string()),
+        _ => return Err("packed keys with a bias are not supported".to_string()),
     };
     let (mask, more) = (n.opt(4)?, n.opt(5)?);
     let mut past = Dim::Int(0);
@@ -241,7 +241,7 @@ fn multi_head<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
 fn apart(cx: &Cx<'_>, heads: i64, [mut q, mut k, mut v]: [T; 3], bias: Option<T>) -> Res<(T, T, T)> {
     if let Some(bias) = bias {
         if k.rank()? != 3 {
-            return Err("it adds a bias to keys with heads, which is not supported".to_string());
+            return Err("a bias is not supported for keys that are already split into heads".to_string());
         }
         let (a, b) = (q.dim(2)?, known::add(&q.dim(2)?, &k.dim(2)?));
         let [of_q, of_k, of_v] = thirds(cx, &bias, &a, &b)?;
@@ -292,7 +292,7 @@ fn visible(cx: &Cx<'_>, mask: &T, batch: &Dim, n_keys: &Dim) -> Res<T> {
             if !known::same(all, &twice) || known::same(all, batch) {
                 let more = known::add(&known::mul(batch, &Dim::Int(3)), &Dim::Int(2));
                 if known::same(all, &more) {
-                    return Err("its mask has the places of packed sequences, which is not supported".to_string());
+                    return Err("masks with the positions of packed sequences are not supported".to_string());
                 }
                 let lengths = cx.as_shape(&mask, vec![batch.clone()])?;
                 return cx.bin("less", &columns, &column(lengths)?);
@@ -302,7 +302,7 @@ fn visible(cx: &Cx<'_>, mask: &T, batch: &Dim, n_keys: &Dim) -> Res<T> {
             let (before, after) = (cx.bin("less", &columns, &ends)?, cx.bin("greater_equal", &columns, &starts)?);
             cx.bin("logical_and", &before, &after)
         }
-        dims => Err(format!("its mask has {} dimensions, which is not supported", dims.len())),
+        dims => Err(format!("masks of {} dimensions are not supported", dims.len())),
     }
 }
 
@@ -342,7 +342,7 @@ fn of_projection<'a>(
     let heads = heads_of(n, "num_heads")?;
     for name in ["do_rotary", "past_present_share_buffer"] {
         if n.int(name, 0)? != 0 {
-            return Err(format!("its attribute `{name}` is not 0, which is not supported"));
+            return Err(format!("its attribute `{name}` must be 0; other values are not supported"));
         }
     }
     n.ignore(&["rotary_embedding_dim"]);

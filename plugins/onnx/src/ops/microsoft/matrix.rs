@@ -77,7 +77,7 @@ fn fused_matmul<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
 fn per_byte(bits: i64) -> Res<i64> {
     match bits {
         2 | 4 | 8 => Ok(8 / bits),
-        _ => Err(format!("weights of {bits} bits are not supported; those of 2, 4 and 8 are")),
+        _ => Err(format!("{bits}-bit weights are not supported; use 2, 4 or 8 bits")),
     }
 }
 
@@ -113,7 +113,7 @@ fn matmul_n_bits<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let bits = n.int("bits", 4)?;
     n.ignore(&["accuracy_level"]);
     if n.int("weight_prepacked", 0)? != 0 {
-        return Err("its weights are packed for one kind of machine, which is not supported".to_string());
+        return Err("prepacked weights (`weight_prepacked`) are not supported".to_string());
     }
     if [k, columns, block].iter().any(|value| !(1..LARGEST).contains(value)) {
         return Err("its attributes `K`, `N` and `block_size` must be positive".to_string());
@@ -163,11 +163,11 @@ fn gather_blocks<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (gather, axis) = (data.axis(n.int("gather_axis", 0)?)?, data.axis(n.int("quantize_axis", 1)?)?);
     let (block, bits) = (n.int("block_size", 128)?, n.int("bits", 4)?);
     if gather == axis || !(1..LARGEST).contains(&block) {
-        return Err("it takes elements along the axis of its blocks, which is not supported".to_string());
+        return Err("gathering along the quantized axis is not supported".to_string());
     }
     let packs = data.narrow().is_none() && data.dtype() == DType::U8;
     if packs && axis + 1 != data.rank()? {
-        return Err("its packed axis is not the last one, which is not supported".to_string());
+        return Err("a packed axis other than the last is not supported".to_string());
     }
     let indices = crate::ops::index::counted(cx, &indices, &data.dim(gather)?)?;
     let rows = |x: &T| cx.call("relax.take", &[&x.plain(), &indices], &[("axis", (gather as i64).into())]);

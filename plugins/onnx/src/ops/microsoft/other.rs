@@ -15,7 +15,7 @@ pub(super) const ROWS: &[Row] = &[
         let pads = cx.dims_of(&n.input(1)?, "pad")?;
         let rank = x.rank()?;
         if pads.len() != 2 * rank {
-            return Err(format!("it pads {rank} axes by {} numbers; each axis needs two", pads.len()));
+            return Err(format!("its padding has {} numbers for {rank} axes; each axis needs two", pads.len()));
         }
         let value = match n.opt(2)? {
             Some(value) => cx.reshape(&value, vec![])?,

@@ -97,7 +97,9 @@ pub(super) const ROWS: &[Row] = &[
 fn channels_first(cx: &Cx<'_>, x: &T) -> Res<T> {
     let rank = x.rank()?;
     if rank < 3 {
-        return Err(format!("its input has {rank} dimensions; batch, space and channels are needed"));
+        return Err(format!(
+            "its input has {rank} dimensions; at least 3 are needed: batch, spatial axes and channels"
+        ));
     }
     let axes: Vec<usize> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
     cx.transpose(x, &axes)
