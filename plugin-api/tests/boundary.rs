@@ -146,7 +146,7 @@ fn written(plugin: &OpenPlugin, host: &Host, module: &Module) {
     assert_eq!(result, Ok(()));
     assert!(files.starts_with(":2 of b.sizes\nc:f1 ") && files.contains("\nc:f2 "), "{files}");
     let (result, files) = write(1, Some("/b.sizes"), &beside, 1);
-    assert_eq!(result, Err(RunFailure::Error(PassError::new("the host does not take what is written"))), "{files}");
+    assert_eq!(result, Err(RunFailure::Error(PassError::new("the host does not accept the written data"))), "{files}");
     assert_eq!(write(1, None, &beside, 9).0, Err(RunFailure::Error(PassError::new("no path"))));
 }
 

@@ -284,10 +284,10 @@ fn readers_and_writers_come_over_whole() {
     let whole = [field(1, b"x"), field(32, b" d")].concat();
     for (content, expected) in [
         (field(22, &[field(1, b"a.b"), field(32, b"d")].concat()), "field `name` of reader `a.b` is `a.b`; it must be"),
-        (field(22, &[field(1, b"tvmscript"), field(32, b"d")].concat()), "is `tvmscript`, the format that is built in"),
+        (field(22, &[field(1, b"tvmscript"), field(32, b"d")].concat()), "is `tvmscript`, the built-in format"),
         (field(22, &[&whole[..], &field(56, b".x")].concat()), "field `extension` of reader `x` is `.x`; it must be"),
-        (field(23, &[&whole[..], &field(56, b"py")].concat()), "is `py`; TVMScript, which is built in, has it"),
-        (field(22, &[&whole[..], &field(56, b"x"), &field(56, b"x")].concat()), "is `x`; it is there twice"),
+        (field(23, &[&whole[..], &field(56, b"py")].concat()), "is `py`; it belongs to TVMScript, the built-in format"),
+        (field(22, &[&whole[..], &field(56, b"x"), &field(56, b"x")].concat()), "is `x`; it is listed twice"),
         ([field(22, &whole), field(22, &whole)].concat(), "two of its readers are called `x`"),
         (field(23, &field(1, b"x")), "writer `x` lacks the field `doc`"),
     ] {
@@ -340,7 +340,7 @@ fn errors_say_what_is_wrong_and_where() {
     let two = [&BLOCK[..], &BLOCK[..]].concat();
     assert_eq!(
         error(&two),
-        "its metadata is wrong: field `block` of the section is followed by other bytes; link one plugin into one library"
+        "its metadata is wrong: field `block` of the section is followed by other bytes; link only one plugin into each library"
     );
     assert_eq!(
         error(&replaced(b"test.First", b"test_First")),
@@ -384,7 +384,7 @@ fn declarations_that_do_not_compile_are_refused() {
         said.strip_prefix(start).unwrap_or_else(|| panic!("{said}")).replace(" of pass `test.First`", "")
     };
     let (required, requires, establishes, preserves, invalidates) = (34, 37, 38, 39, 40);
-    assert_eq!(of_pass(required, "test.First (>= 1)"), "`required` has the pass itself");
+    assert_eq!(of_pass(required, "test.First (>= 1)"), "`required` contains the pass itself");
     assert_eq!(of_pass(required, "test.Second"), "`required` has `test.Second` twice");
     assert_eq!(
         of_pass(required, "a.C (>= x)"),
@@ -400,7 +400,7 @@ fn declarations_that_do_not_compile_are_refused() {
     assert_eq!(of_pass(invalidates, "all"), "`invalidates` has `all`, which is not a full name such as `relax.anf`");
     assert!(PluginMeta::decode(&pass_with(preserves, b"all")).is_ok());
     let named = |name: &[u8]| refused(&block(&[&field(1, name), &BLOCK[HEAD..]].concat()));
-    let right = "it must be that of a crate: letters, digits, `_`, `-` and `.`, as in `acme-passes`";
+    let right = "it must be a crate name: letters, digits, `_`, `-` and `.`, as in `acme-passes`";
     assert_eq!(named(b""), format!("its metadata is wrong: field `name` of the plugin is ``; {right}"));
     assert_eq!(named(b"a b"), format!("its metadata is wrong: field `name` of the plugin is `a b`; {right}"));
 }

@@ -442,7 +442,7 @@ fn values_of_two_functions_do_not_mix() {
             b.emit_func_output(x);
         });
         let error = bb.get().expect_err("a value of `a` in `main`").to_string();
-        assert!(error.contains("the value belongs to another function"), "{error}");
+        assert!(error.contains("the value belongs to a different function"), "{error}");
     }
 }
 

@@ -282,7 +282,7 @@ fn unused(registry: &Registry, plugin: &PluginDecl, used: &Used) -> Vec<String> 
 
 fn engine(folder: &Path) -> Result<Engine, String> {
     let manifest = folder.ancestors().map(|above| above.join("passes.toml")).find(|path| path.is_file());
-    let manifest = manifest.ok_or_else(|| format!("no passes.toml in {} nor above it", folder.display()))?;
+    let manifest = manifest.ok_or_else(|| format!("no passes.toml in {} or above it", folder.display()))?;
     let mut manifest = Manifest::load(&manifest).map_err(|error| text(&error))?;
     if let Some(built) = built_along::folder_of_test() {
         built_along::use_libraries(&mut manifest, folder, &built);

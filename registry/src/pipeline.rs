@@ -416,7 +416,7 @@ pub(crate) fn sequential_options(
             "limit",
             OptionType::Int,
             limit,
-            "the maximum number of rounds; the last one must change nothing",
+            "the maximum number of rounds; the last round must change nothing",
         ));
     }
     let all = resolve(Named::Pass, form, &known, given)?;
@@ -455,7 +455,7 @@ pub(crate) fn sequential_level(options: &[OptionValue]) -> i32 {
 /// # Errors
 /// Fails if an option is unknown or has the wrong type.
 pub(crate) fn all_options(context: i32, given: &[(String, OptionValue)]) -> Result<i32, PipelineError> {
-    let doc = "the highest opt_level of the selected passes; default: that of the context";
+    let doc = "the highest opt_level of the selected passes; default: the opt_level of the context";
     let known = [option("opt_level", OptionType::Int, OptionValue::Int(i64::from(context)), doc)];
     let options = resolve(Named::Pass, ALL, &known, given)?;
     Ok(options.iter().find_map(as_level).unwrap_or(context))
@@ -573,7 +573,7 @@ impl Parser<'_> {
                 "the whole name of a pass (wildcards are not supported; `all(opt_level=1)` means all up to a level)",
             )),
             Some(c) if has_begun && c.is_alphanumeric() => {
-                Err(self.error(format!("{expected} (passes have commas between them)")))
+                Err(self.error(format!("{expected} (separate passes by commas)")))
             }
             _ => Err(self.error(expected)),
         }

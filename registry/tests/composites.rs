@@ -517,8 +517,8 @@ fn common_mistakes_in_pipelines_have_a_remedy() {
         ("t.A(n=1)", "expected options in braces, as in `t.A{n=1}`, found `(`"),
         ("t.A()", "expected options in braces, as in `t.A{option=value}`, found `(`"),
         ("Sequential[t.A(n=1),t.B]", "expected options in braces, as in `t.A{n=1}`, found `(`"),
-        ("t.A t.B", "expected `,` or the end (passes have commas between them), found `t`"),
-        ("Sequential[t.A t.B]", "expected `,` or `]` (passes have commas between them), found `t`"),
+        ("t.A t.B", "expected `,` or the end (separate passes by commas), found `t`"),
+        ("Sequential[t.A t.B]", "expected `,` or `]` (separate passes by commas), found `t`"),
         (
             "t.*",
             "expected the whole name of a pass (wildcards are not supported; `all(opt_level=1)` means all up to a level), found `*`",

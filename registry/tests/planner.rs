@@ -180,7 +180,7 @@ fn nothing_is_added_that_a_plugin_could_not_have() {
         "`host` has the pass `t.A`, whose `establishes` has `all`, which is not a full name such as `relax.anf`"
     );
     assert!(error(&|info| info.contract.preserves = vec!["all".into(), "word".into()]).contains("`word`"));
-    assert!(error(&|info| info.required = pass("", &["A"]).required).contains("`required` has the pass itself"));
+    assert!(error(&|info| info.required = pass("", &["A"]).required).contains("`required` contains the pass itself"));
     assert!(error(&|info| info.required = pass("", &["B", "B"]).required).contains("`required` has `t.B` twice"));
     let limit = |name: &str, default: OptionValue| ConfigInfo {
         name: name.into(),

@@ -81,7 +81,7 @@ pub enum FaultKind {
         found: String,
     },
     /// The number of arguments differs from the number of parameters.
-    #[error("{wanted} arguments are needed, found {found}")]
+    #[error("expected {wanted} arguments, found {found}")]
     ArgumentCount {
         /// Number of parameters.
         wanted: usize,
@@ -123,7 +123,7 @@ pub enum FaultKind {
         message: String,
     },
     /// The module uses an unsupported feature.
-    #[error("the runtime does not execute {what}")]
+    #[error("the runtime does not support {what}")]
     Unsupported {
         /// Description of the unsupported feature.
         what: String,
@@ -166,7 +166,7 @@ impl Fault {
     /// Creates a fault for an unsupported data type.
     pub fn numbers_of(dtype: DType) -> Fault {
         Fault::unsupported(format!(
-            "numbers of {dtype}, but bool, integers of 8 to 64 bits, float16, bfloat16, float32 and float64"
+            "numbers of {dtype}, only bool, integers of 8 to 64 bits, float16, bfloat16, float32 and float64"
         ))
     }
 
@@ -202,7 +202,7 @@ mod tests {
             Fault::unsupported("`T.ptx_mma`").at("the load of `A`").in_function("gemm").called_from("`lv` of `main`");
         assert_eq!(
             fault.to_string(),
-            "the runtime does not execute `T.ptx_mma`; at the load of `A`; in `gemm`; called from `lv` of `main`"
+            "the runtime does not support `T.ptx_mma`; at the load of `A`; in `gemm`; called from `lv` of `main`"
         );
         assert_eq!(fault.clone().at("elsewhere"), fault, "the first place is the nearest one");
     }

@@ -81,7 +81,7 @@ impl Tree {
         let first = readers.iter().map(|reader| reader.id).reduce(|a, b| if self.comes_before(a, b) { a } else { b });
         let first = first
             .ok_or_else(|| format!("no block in loop `{}` reads the results of block `{name}`", self.loop_name(at)))?;
-        let before = self.child_towards(at, first).ok_or("the place is not in the loop")?;
+        let before = self.child_towards(at, first).ok_or("the insertion point is not in the loop")?;
         let mut domains: Vec<Domain> = vec![None; self.as_block(id).map_or(0, |block| block.iters.len())];
         let mut analyzer = self.analyzer_within(at);
         for buffer in buffers {
@@ -90,7 +90,8 @@ impl Tree {
         }
         let nest = self.new_nest(id, &domains, &mut analyzer);
         self.detach(id);
-        let place = self.node(at).kids.iter().position(|kid| *kid == before).ok_or("the place is gone")?;
+        let place =
+            self.node(at).kids.iter().position(|kid| *kid == before).ok_or("the insertion point no longer exists")?;
         self.place_nest(id, nest, at, place);
         Ok(())
     }

@@ -132,7 +132,7 @@ impl Schedule {
 
     fn live(&self, primitive: &str, of: u32, id: Id, what: &str) -> Result<Id, PassError> {
         if of != self.number {
-            return Err(pass_error!("`{primitive}`: the {what} belongs to another schedule"));
+            return Err(pass_error!("`{primitive}`: the {what} belongs to a different schedule"));
         }
         match self.tree.nodes.get(id.0 as usize) {
             Some(node) if node.live => Ok(id),

@@ -131,7 +131,7 @@ impl Tree {
         let known: Vec<i64> = factors.iter().flatten().copied().collect();
         if factors.is_empty() || factors.len() > known.len() + 1 {
             return Err(format!(
-                "`{name}` is split by {} factors; give at least one, of which at most one is `None`",
+                "`{name}` is split by {} factors; give at least one factor, at most one of them `None`",
                 factors.len()
             ));
         }
@@ -251,7 +251,7 @@ impl Tree {
         }
         chain.reverse();
         match ids.iter().find(|id| !chain.contains(id)) {
-            Some(id) => Err(format!("`{}` is not around `{}`", self.loop_name(*id), self.loop_name(bottom))),
+            Some(id) => Err(format!("`{}` does not enclose `{}`", self.loop_name(*id), self.loop_name(bottom))),
             None => Ok(chain),
         }
     }
@@ -271,7 +271,7 @@ impl Tree {
     fn plain_loop(&self, id: Id) -> Result<Dim, String> {
         let of = self.as_loop(id).ok_or("expected a loop")?;
         if of.kind != loop_kind::SERIAL {
-            return Err(format!("loop `{}` is already {}; apply this primitive before that", of.name, of.kind));
+            return Err(format!("loop `{}` is already {}; apply this primitive first", of.name, of.kind));
         }
         if of.min.as_int() != Some(0) || of.step.is_some() || of.var_of.is_some() {
             return Err(format!("`{}` does not run from 0 in steps of 1", of.name));

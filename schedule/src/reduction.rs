@@ -85,7 +85,7 @@ impl Tree {
     fn loops_of_init(&mut self, facts: &Facts, block: &Block, at: Id) -> Result<Vec<(Id, Id)>, String> {
         let (loops, name) = (self.loops_around(facts.id), &block.name);
         let Some(place) = loops.iter().position(|id| *id == at) else {
-            return Err(format!("loop `{}` is not around block `{name}`", self.loop_name(at)));
+            return Err(format!("loop `{}` does not enclose block `{name}`", self.loop_name(at)));
         };
         let reduces = |tree: &Tree, id: Id| tree.binds(block, id, false);
         if let Some(outer) = loops[..place].iter().find(|id| reduces(self, **id)) {

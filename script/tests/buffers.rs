@@ -120,7 +120,7 @@ fn a_view_is_told_from_a_declaration_by_its_layout() {
     let negative = "C = T.decl_buffer((-1,), data=A.data)";
     assert_eq!(written("body s_tir", negative), negative);
     let refused = |statement: &str| module("body", &[statement]).expect_err(statement);
-    assert!(refused("C = A.view(n, -1)").contains("write it out"));
+    assert!(refused("C = A.view(n, -1)").contains("specify it"));
     assert!(refused("C = A.view(-1, -1)").contains("at most one"));
     assert!(refused("C = A.view(64, layout=T.x())").contains("views with a different layout"));
     assert!(refused("C = A.view(64, of=3)").contains("unexpected argument `of`"));

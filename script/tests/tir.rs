@@ -100,7 +100,7 @@ fn faults_are_told_with_their_place() {
     refused("T.evaluate(n.data)", "expected a buffer, found `n`", "n");
     refused(
         "try:\n    T.evaluate(n)\nfinally:\n    T.evaluate(n)",
-        "expected a statement of TIR",
+        "expected a TIR statement",
         "try:\n            T.evaluate(n)\n        finally:\n            T.evaluate(n)",
     );
     refused(
@@ -115,7 +115,7 @@ fn faults_are_told_with_their_place() {
     };
     matched("A[0, 0:4], (16,)", "dimension 0 has extent 4 in the region, but 16 in the buffer");
     matched("A[0:2, 0:4], (4,)", "omits a dimension of the region with extent 2");
-    matched("A[0, 0:4], (4,), \"int32\"", "the region is of float32, but the buffer is of int32");
+    matched("A[0, 0:4], (4,), \"int32\"", "the region has data type float32, but the buffer has int32");
 }
 
 /// Maps source forms to their canonical forms.
@@ -192,7 +192,7 @@ fn blocks_are_realized_where_they_are_written() {
     is_read_as(("with T.sblock(\"b\", no_realize=False):\n    B[0] = 1", "with T.sblock(\"b\"):\n    B[0] = 1"));
     let of_its_own = module("B: T.Buffer((16,), \"int32\")", "with T.sblock(\"b\", no_realize=True):\n    B[0] = 1");
     let message = &faults(&of_its_own).diagnostics[0].message;
-    assert!(message.contains("only blocks that are executed where they are written"), "{message}");
+    assert!(message.contains("blocks with `no_realize=True` are not supported"), "{message}");
 }
 
 /// Checks that statements are read as the module that is printed as `expected`.

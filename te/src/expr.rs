@@ -330,7 +330,7 @@ impl TeExpr {
     pub fn reinterpreted(&self, dtype: DType) -> TeExpr {
         if self.dtype.bits() != dtype.bits() {
             return TeExpr::new(
-                Node::Fault(format!("the bits of {} as {dtype}, which differ in width", self.dtype)),
+                Node::Fault(format!("{} cannot be reinterpreted as {dtype}: their widths differ", self.dtype)),
                 dtype,
             );
         }
@@ -361,7 +361,7 @@ impl TeExpr {
     /// Returns the logical negation.
     pub fn negated(&self) -> TeExpr {
         if self.dtype != DType::BOOL {
-            return self.refused("not", "truth values");
+            return self.refused("not", "bools");
         }
         TeExpr::new(Node::Unary(PrimOp::Not, self.clone()), DType::BOOL).bounded()
     }
@@ -410,8 +410,8 @@ impl TeExpr {
 /// Returns the name of an operation that a data type does not support, and the data types that do.
 fn not_defined(op: PrimOp, dtype: DType) -> Option<(&'static str, &'static str)> {
     let (name, wanted) = match op {
-        PrimOp::And => ("and", "truth values"),
-        PrimOp::Or => ("or", "truth values"),
+        PrimOp::And => ("and", "bools"),
+        PrimOp::Or => ("or", "bools"),
         PrimOp::BitAnd => ("&", "integers"),
         PrimOp::BitOr => ("|", "integers"),
         PrimOp::BitXor => ("^", "integers"),

@@ -437,9 +437,10 @@ impl<'c> Te<'c> {
         let next = next(&changed);
         let next = match next.dtype == x.dtype {
             true => next,
-            false => {
-                TeExpr::new(Node::Fault(format!("an element of {} that is stored as {}", x.dtype, next.dtype)), x.dtype)
-            }
+            false => TeExpr::new(
+                Node::Fault(format!("an element of {} cannot be stored as {}", x.dtype, next.dtype)),
+                x.dtype,
+            ),
         };
         let scatter = Scatter { start: x.at(&indices), place: place.to_vec(), next, axes: symbols(over) };
         let value = TeExpr::new(Node::Scatter(scatter), x.dtype);

@@ -84,7 +84,7 @@ fn a_frozen_plugin_walks_and_rewrites_what_it_does_not_know() {
     assert_eq!(said, [expected.as_str(); 2], "the walk reaches everything");
 
     let new = result.get("main").expect("is there");
-    assert!(new.structural_eq(&with_new_kinds("relax.tanh")), "only the operator is another one");
+    assert!(new.structural_eq(&with_new_kinds("relax.tanh")), "only the operator differs");
     let odd = new.values().find(|value| value.kind() == A_NODE_KIND).expect("is there");
     assert_eq!(odd.operand(1).and_then(|leaf| leaf.leaf()).map(|leaf| leaf.kind), Some(A_LEAF_KIND));
     assert!(new.values().any(|value| value.kind() == kind::WHILE));

@@ -92,8 +92,8 @@ fn a_result_has_functions_only() {
         edit.set("meta", module.meta().expect("it has attributes").clone());
         Ok(edit.finish())
     };
-    let why = "returned an ill-formed module: is the attributes of a module; a module can only contain Relax functions, \
-               PrimFuncs and external functions";
+    let why = "returned an ill-formed module: is the attributes of a module; a module can contain only \
+               Relax functions, PrimFuncs and external functions";
     assert_eq!(refused(meta_as_function), why);
     let report = run_of(Box::new(meta_as_function), false, true);
     assert!(report.error.is_some_and(|error| error.to_string().contains(why)), "with --paranoid");
@@ -194,8 +194,8 @@ fn attributes_that_read_otherwise_are_named() {
     let said = |of: &str| {
         let (one, other) = (r#"Object("T.int64", [(None, Int(1))])"#, "Dim(Int(1))");
         format!(
-            "element 1 of attribute `sizes`{of} is `{one}`, read as `{other}`; return the module as it is read, or one \
-             that text can express"
+            "element 1 of attribute `sizes`{of} is `{one}`, read as `{other}`; return the module as it is read \
+             back, or a module that text can express"
         )
     };
     let why = refused(move |module| {
@@ -205,14 +205,15 @@ fn attributes_that_read_otherwise_are_named() {
         })?;
         Ok(with_main(module, body))
     });
-    let expected = format!("returned an ill-formed module: its text reads as another function: {}", said(" of `y`"));
+    let expected =
+        format!("returned an ill-formed module: its text reads back as a different function: {}", said(" of `y`"));
     assert_eq!(why, expected);
     let why = refused(move |module| {
         let mut edit = module.edit();
         edit.set_attrs(vec![("kept".into(), Attr::Int(1)), ("sizes".into(), odd())], Vec::new())?;
         Ok(edit.finish())
     });
-    let expected = "returned an ill-formed module: attributes of the module: their text reads differently: ";
+    let expected = "returned an ill-formed module: attributes of the module: their text reads back differently: ";
     assert_eq!(why, format!("{expected}{}", said("")));
 }
 
@@ -310,7 +311,7 @@ fn targets_are_those_of_tvm() {
         })
     };
     assert!(target(Attr::Int(1)).contains("a target must be a string or a dict"));
-    assert!(target(Attr::dict([("kind", 1i64)])).contains("a target needs a `kind`, a string"));
+    assert!(target(Attr::dict([("kind", 1i64)])).contains("a target needs a string `kind`"));
     assert!(target(Attr::from("llvm -mcpu=x")).contains("unknown target `llvm -mcpu=x`"));
     assert!(target(Attr::dict([("kind", "llvm")])).starts_with("not refused"));
 }

@@ -203,7 +203,7 @@ fn targets_are_what_tvm_takes() {
         wrong(none, "a target must be a string or a dict");
     }
     for none in ["T.target({})", "T.target({\"kind\": 1})", "T.target(\"llvm\", {})"] {
-        wrong(none, "a target needs a `kind`, a string");
+        wrong(none, "a target needs a string `kind`");
     }
     for none in ["T.target()", "T.target(\"llvm\", x=1)", "T.target(target=\"llvm\")"] {
         wrong(none, "`T.target` takes a target, and optionally its host");
@@ -549,8 +549,8 @@ fn operators_of_python_are_those_that_tensors_have() {
 #[test]
 fn a_text_is_one_module_or_one_function() {
     let function = "@R.function\ndef f(x: R.Any):\n    return x\n";
-    refused(&format!("{function}{}", function.replace("f(", "g(")), "must contain one module, or one function", "g");
-    refused(&format!("{}{function}", module(X, "return x")), "must contain one module, or one function", "f");
+    refused(&format!("{function}{}", function.replace("f(", "g(")), "expected one module or one function", "g");
+    refused(&format!("{}{function}", module(X, "return x")), "expected one module or one function", "f");
     let decorated = |with: &str| module(X, "return x").replace("@I.ir_module", with);
     refused(&decorated("@I.ir_module(True)"), "too many arguments", "True");
     refused(&decorated("@I.ir_module(private=True)"), "unexpected argument `private`", "private=True");

@@ -220,7 +220,7 @@ fn wrong_meshes_are_refused() {
         (
             "num_workers=2",
             "num_workers=3",
-            "do not divide the 8 elements of axis 1 evenly",
+            "the 8 elements of axis 1 are not divisible by 3 workers",
             "R.dist.redistribute_replica_to_shard(b, num_workers=3, axis=1)",
         ),
     ] {

@@ -57,7 +57,7 @@ pub(in crate::cli) struct Plugins {
 pub(in crate::cli) struct Select {
     #[command(flatten)]
     pub(in crate::cli) plugins: Plugins,
-    /// Runs a pipeline of the manifest.
+    /// Runs a pipeline in the manifest.
     #[arg(long, value_name = "NAME", conflicts_with = "passes")]
     pub(in crate::cli) pipeline: Option<String>,
     /// Runs these passes: 'A,B{key=value, list=[a,b]}', or @FILE to read them from a file. If empty, the module is only
@@ -169,7 +169,7 @@ pub(in crate::cli) struct ExpectArg {
     /// formed>=8', with >=, <=, ==, !=, > or <. May be repeated.
     ///
     /// `--statistics` shows the counters. Counters that were never incremented are 0. If an expectation is not met, the
-    /// result is still written, and the exit code is 1. Expectations of the manifest are checked if their pass or
+    /// result is still written, and the exit code is 1. Expectations in the manifest are checked if their pass or
     /// instrument is part of the plan. `passhost plan` only checks that the pass or instrument exists.
     #[arg(long, value_name = "COUNT")]
     pub(in crate::cli) expect: Vec<String>,
@@ -212,7 +212,7 @@ pub(in crate::cli) struct Executed {
     /// Memory limit for all tensors that exist at the same time: 512MiB, 2GiB. Default: half of the memory of this machine.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(in crate::cli) limit_memory: Option<u64>,
-    /// The backend that executes PrimFuncs. All backends give the same bits.
+    /// The backend that executes PrimFuncs. All backends give bit-identical results.
     #[arg(long, value_name = "BACKEND", value_enum, default_value_t = Backend::Auto)]
     pub(in crate::cli) backend: Backend,
     /// Prints the results as JSON.

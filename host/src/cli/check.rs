@@ -101,7 +101,7 @@ pub(super) fn check(path: &Path, args: &CheckArgs, messages: Messages) -> Result
     let of_modules = if args.inputs.is_empty() { "" } else { " and the modules" };
     messages.tell(&format!("{} in {}{of_modules}", counted(n, "problem"), manifest.path.display()));
     if !complete && !manifest.pipelines.is_empty() {
-        messages.tell("names of passes were not checked, because plugins or parts of the manifest are missing");
+        messages.tell("pass names were not checked, because plugins or parts of the manifest are missing");
     }
     Ok(code)
 }

@@ -45,7 +45,7 @@ pub(in crate::cli) struct Cli {
     pub(in crate::cli) message_format: Format,
     /// Logs more on standard error: -v progress, -vv details.
     ///
-    /// Without it, passhost logs warnings and errors, its own and those of plugins. The environment variable
+    /// Without it, passhost logs only warnings and errors, including those of plugins. The environment variable
     /// PASSHOST_LOG replaces -v: a level (error, warn, info, debug, trace, off), or levels by target, as in
     /// PASSHOST_LOG=warn,passhost=debug,acme_passes=trace. The target of an event is, by default, the Rust module that
     /// logs it.
@@ -123,7 +123,7 @@ pub(in crate::cli) enum Command {
   passhost emit kernels.py --function matmul --kind llvm-ir -o matmul.ll
   passhost emit kernels.py --kind shared -o kernels.so")]
     Emit(EmitArgs),
-    /// Measures the run time of a function of a module, and of each of its kernels.
+    /// Measures the run time of a function and of each of its kernels.
     ///
     /// If the manifest has a pipeline `native`, its passes run first, unless --passes or --pipeline is given. Then the
     /// function is executed several times. A table shows the time of each kernel, its operations and bytes per second, and

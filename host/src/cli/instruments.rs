@@ -220,7 +220,7 @@ impl LookArgs {
         if let Some(folder) = &self.dump {
             let wrong = |error: std::io::Error| Error::Output {
                 path: folder.clone(),
-                message: format!("cannot create this folder: {error}; choose another one with --dump"),
+                message: format!("cannot create this folder: {error}; choose a different folder with --dump"),
             };
             std::fs::create_dir_all(folder).map_err(wrong)?;
             let dump = Dump::new(folder.clone(), self.dump_all, Arc::clone(engine) as _);

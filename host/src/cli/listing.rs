@@ -20,7 +20,7 @@ pub(super) fn manifest_path(arg: Option<&PathBuf>) -> Result<PathBuf, Error> {
             problems: vec![Problem {
                 message: "not found in this folder, any folder above it, or the folder of the program".to_string(),
                 span: None,
-                help: "give one with --manifest FILE, such as that of a clone of passhost, which lists all its plugins, or create one as shown in the README".to_string(),
+                help: "give one with --manifest FILE, such as passes.toml in a clone of passhost, or create one as shown in the README".to_string(),
             }],
         })?,
     };
@@ -87,7 +87,7 @@ pub(super) fn tell(lock: &Compared, messages: Messages) {
     }
     for change in changes {
         let title = format!("plugin `{}` differs from {path}: {}", change.name, change.what.join(", "));
-        let help = "the lockfile is updated after the plugin was opened; use --locked to refuse changed plugins";
+        let help = "the lockfile is updated once the plugin has been opened; use --locked to refuse changed plugins";
         messages.report(&Report::remark(title).help(help));
     }
 }
@@ -96,7 +96,7 @@ pub(super) fn tell(lock: &Compared, messages: Messages) {
 pub(super) fn tell_stale(lock: &Compared, messages: Messages) {
     for folder in lock.stale() {
         let title = format!("plugin crate {} changed since its library was built", folder.display());
-        let help = "this command does not build, and shows the old library; run `passhost build` to build the new one";
+        let help = "this command does not build plugins, and shows the old library; run `passhost build` to rebuild it";
         messages.report(&Report::warning(title).help(help));
     }
 }

@@ -79,7 +79,7 @@ impl Written {
         let end = after.find(ends_name).map_or(self.text.len(), |at| span.start + at);
         let name = self.text.get(start..end)?;
         self.others.iter().any(|other| other == name).then(|| Error::Request {
-            message: format!("expected a pass, but `{name}` is a pipeline of the manifest"),
+            message: format!("expected a pass, but `{name}` is a pipeline in the manifest"),
             help: format!(
                 "run the pipeline with --pipeline {name}; `passhost plan --pipeline {name}` shows its passes"
             ),

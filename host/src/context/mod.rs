@@ -458,7 +458,7 @@ impl ContextScope {
         if in_order {
             return exited;
         }
-        let message = "a context was left before one inside it".to_string();
+        let message = "a context was left before a context inside it".to_string();
         let error =
             Error::Request { message, help: "leave contexts in the reverse order of entering them".to_string() };
         (Err(error), exited.0.err().into_iter().chain(exited.1).collect())

@@ -274,7 +274,7 @@ const FORMS: [Form; 11] = {
     [
         form(Written::Module, "TVMScript", &["py"], "run -o"),
         form(Written::Arrays, "arrays", &["npz"], "exec -o"),
-        form(Written::LlvmIr, "the text of LLVM", &["ll"], "emit --kind llvm-ir"),
+        form(Written::LlvmIr, "LLVM IR", &["ll"], "emit --kind llvm-ir"),
         form(Written::Assembly, "assembly", &["s", "asm"], "emit --kind asm"),
         form(Written::Object, "an object file", &["o", "obj"], "emit --kind object"),
         form(Written::Library, "a shared library", &["so", "dylib", "dll"], "emit --kind shared"),

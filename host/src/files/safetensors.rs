@@ -92,7 +92,10 @@ impl<'de> Deserialize<'de> for Pairs {
 /// The first part of the header that is wrong.
 pub(crate) fn read(file: &[u8]) -> Result<Contents, String> {
     let Some((length, rest)) = file.split_first_chunk::<8>() else {
-        return Err(format!("not a safetensors file: it has {} bytes; the length of the header needs 8", file.len()));
+        return Err(format!(
+            "not a safetensors file: it has {} bytes, but the length of the header takes 8",
+            file.len()
+        ));
     };
     let length = u64::from_le_bytes(*length);
     if length > LONGEST || length > rest.len() as u64 {
@@ -126,7 +129,7 @@ fn apart(mut places: Vec<(Range<usize>, String)>) -> Result<(), String> {
     places.retain(|(place, _)| !place.is_empty());
     places.sort_unstable_by_key(|(place, _)| place.start);
     match places.windows(2).find(|two| two[0].0.end > two[1].0.start) {
-        Some([(_, first), (_, second)]) => Err(format!("tensors `{first}` and `{second}` have common bytes")),
+        Some([(_, first), (_, second)]) => Err(format!("tensors `{first}` and `{second}` overlap")),
         _ => Ok(()),
     }
 }
@@ -135,13 +138,13 @@ fn apart(mut places: Vec<(Range<usize>, String)>) -> Result<(), String> {
 fn entry(value: &Value, room: usize, from: usize) -> Result<(Result<Entry, String>, Range<usize>), String> {
     let numbers = |key: &str| -> Result<Vec<u64>, String> {
         let list = value[key].as_array().into_iter().flatten().map(Value::as_u64).collect::<Option<Vec<u64>>>();
-        list.filter(|_| value[key].is_array()).ok_or_else(|| format!("`{key}` is not a list of numbers from 0 on"))
+        list.filter(|_| value[key].is_array()).ok_or_else(|| format!("`{key}` is not a list of non-negative integers"))
     };
-    let said = value["dtype"].as_str().ok_or("`dtype` is not a text")?;
+    let said = value["dtype"].as_str().ok_or("`dtype` is not a string")?;
     let (shape, offsets) = (numbers("shape")?, numbers("data_offsets")?);
-    let &[start, end] = offsets.as_slice() else { return Err("`data_offsets` does not have two numbers".to_string()) };
+    let &[start, end] = offsets.as_slice() else { return Err("`data_offsets` must contain two numbers".to_string()) };
     if start > end || end > room as u64 {
-        return Err(format!("its data would be at {start}..{end}, but the data of the file has {room} bytes"));
+        return Err(format!("its data offsets are {start}..{end}, but the file has {room} bytes of data"));
     }
     let data = from + start as usize..from + end as usize;
     let Some((_, dtype)) = DTYPES.iter().find(|(name, _)| *name == said) else {
@@ -213,7 +216,7 @@ mod tests {
             (file("", 0), "not JSON"),
             ([&100u64.to_le_bytes()[..], b"{}"].concat(), "would have 100 bytes; 2 follow"),
             (file("[1]", 0), "an object with an entry for each tensor"),
-            (file("{\"t\":1}", 8), "`dtype` is not a text"),
+            (file("{\"t\":1}", 8), "`dtype` is not a string"),
             (one("\"dtype\":\"F32\",\"shape\":[2]"), "`data_offsets` is not a list"),
             (one("\"dtype\":\"F32\",\"shape\":2,\"data_offsets\":[0,8]"), "`shape` is not a list"),
             (one("\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]"), "`shape` is not a list"),
@@ -229,7 +232,7 @@ mod tests {
                     "{\"t\":{\"dtype\":\"U8\",\"shape\":[5],\"data_offsets\":[0,5]},\"u\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[4,8]}}",
                     8,
                 ),
-                "tensors `t` and `u` have common bytes",
+                "tensors `t` and `u` overlap",
             ),
             (
                 file(

@@ -200,7 +200,7 @@ pub(crate) fn memory(text: &str) -> Result<u64, String> {
     if bytes >= LEAST {
         return Ok(bytes);
     }
-    Err(format!("{} is too little; the process of a plugin needs {} or more to start", amount(bytes), amount(LEAST)))
+    Err(format!("{} is too little; a plugin process needs {} or more to start", amount(bytes), amount(LEAST)))
 }
 
 /// Formats an amount of memory in the largest unit that gives a whole number: `2 GiB`.
@@ -259,7 +259,7 @@ mod tests {
             ("1.5 GiB", "expected a whole number; write 1536 MiB".to_string()),
             ("99999999999GiB", "too large; the largest is 17179869183 GiB".to_string()),
             ("18446744073709551616", "too large; the largest is 17179869183 GiB".to_string()),
-            ("1 B", "1 byte is too little; the process of a plugin needs 16 MiB or more to start".to_string()),
+            ("1 B", "1 byte is too little; a plugin process needs 16 MiB or more to start".to_string()),
         ] {
             assert_eq!(memory(text).expect_err(text), said, "{text}");
         }

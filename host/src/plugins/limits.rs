@@ -97,11 +97,11 @@ pub(crate) fn variables(pattern: &str) -> Result<(), String> {
     let name = pattern.strip_suffix('*').unwrap_or(pattern);
     let why = match name.chars().find(|c| matches!(c, '*' | '=' | '\0')) {
         _ if pattern.is_empty() => "is empty".to_string(),
-        Some('*') => "has a `*` that is not its end".to_string(),
-        Some(c) => format!("has a `{}`, which no name of a variable has", c.escape_debug()),
+        Some('*') => "contains a `*` that is not at its end".to_string(),
+        Some(c) => format!("contains `{}`, which is not allowed in a variable name", c.escape_debug()),
         None => return Ok(()),
     };
-    Err(format!("{why}; write a name, or the start of names with `*` after it"))
+    Err(format!("{why}; write a name, or a prefix of names followed by `*`"))
 }
 
 /// Checks that a string of a manifest can be the path of a file or a folder.
@@ -111,7 +111,7 @@ pub(crate) fn variables(pattern: &str) -> Result<(), String> {
 pub(crate) fn path(path: &str) -> Result<(), String> {
     match path {
         "" => Err("is empty".to_string()),
-        path if path.contains('\0') => Err("has a NUL, which no path has".to_string()),
+        path if path.contains('\0') => Err("contains a NUL byte, which is not allowed in a path".to_string()),
         _ => Ok(()),
     }
 }
@@ -144,11 +144,15 @@ mod tests {
     #[test]
     fn what_grants_nothing_is_told() {
         assert_eq!(["HOME", "ACME_*", "*", "A-B"].map(variables), [const { Ok(()) }; 4]);
-        for (wrong, why) in
-            [("", "is empty"), ("A=B", "has a `=`"), ("A*B", "has a `*`"), ("**", "has a `*`"), ("A\0", "`\\0`")]
-        {
+        for (wrong, why) in [
+            ("", "is empty"),
+            ("A=B", "contains `=`"),
+            ("A*B", "contains a `*`"),
+            ("**", "contains a `*`"),
+            ("A\0", "`\\0`"),
+        ] {
             let said = variables(wrong).expect_err(wrong);
-            assert!(said.contains(why) && said.contains("start of names"), "{said}");
+            assert!(said.contains(why) && said.contains("prefix of names"), "{said}");
         }
         assert_eq!((path("."), path("").is_err(), path("a\0").is_err()), (Ok(()), true, true));
     }

@@ -104,7 +104,8 @@ fn fits(file: &Path, plugin: &PluginHead, version: Option<&VersionReq>, api: Opt
     }
     if plugin.fingerprint != ours {
         let found = plugin.fingerprint;
-        let message = format!("its records have fingerprint {found:016x}, but those of this host have {ours:016x}");
+        let message =
+            format!("the fingerprint of its records is {found:016x}, but the fingerprint of this host is {ours:016x}");
         return Err(refuse(file, message, "rebuild the plugin against the plugin API of this host"));
     }
     Ok(())

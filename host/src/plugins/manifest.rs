@@ -160,7 +160,7 @@ impl Manifest {
             text: "".into(),
             problems: vec![Problem { message, span: None, help: help.to_string() }],
         };
-        let help = "give another one with --manifest FILE, or create one as shown in the README";
+        let help = "give a different file with --manifest FILE, or create one as shown in the README";
         let bytes = read_small(path).map_err(|error| wrong(error.to_string(), help))?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();

@@ -88,7 +88,7 @@ const SETTINGS: &[Key] = &[
         name: "config",
         ty: "table",
         default: "the defaults of the options",
-        doc: "Values of config options that plugins declare. Nested tables are parts of names: `[config.acme]` with `limit = 16` sets \
+        doc: "Values of config options that plugins declare. Nested tables form dotted names: `[config.acme]` with `limit = 16` sets \
               `acme.limit`. `passhost config` lists all options. Like `--config`.",
         example: "[config]\nrelax.FuseOps.max_depth = 64\n",
     },
@@ -146,7 +146,7 @@ const PLUGIN_KEYS: &[Key] = &[
         name: "isolate",
         ty: "boolean",
         default: "`false`",
-        doc: "True to run the plugin in its own process: a crash or an endless loop then only fails its step. `--isolate` does this for all \
+        doc: "True to run the plugin in its own process: a crash or an endless loop then fails only its step. `--isolate` does this for all \
               plugins. See [Isolation](isolation.md) for the guarantees.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\n",
     },

@@ -598,9 +598,9 @@ fn one_line(message: &str) -> String {
 
 fn with_remedy(report: Report, error: &RegistryError) -> Report {
     match error {
-        RegistryError::UnknownPass { .. } => report.help("`passhost list` shows all passes of the manifest"),
-        RegistryError::UnknownOperator { .. } => report.help("`passhost ops` shows all operators of the manifest"),
-        RegistryError::UnknownInstrument { .. } => report.help("`passhost list` shows all instruments of the manifest"),
+        RegistryError::UnknownPass { .. } => report.help("`passhost list` shows all available passes"),
+        RegistryError::UnknownOperator { .. } => report.help("`passhost ops` shows all available operators"),
+        RegistryError::UnknownInstrument { .. } => report.help("`passhost list` shows all available instruments"),
         _ => report,
     }
 }

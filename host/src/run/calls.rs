@@ -97,7 +97,7 @@ impl Run<'_> {
             self.check_blocks(pass, (name, old), &body, module)?;
         }
         if old.kind() != body.kind() {
-            let message = "returned another kind of function".to_string();
+            let message = "returned a different kind of function".to_string();
             return Err(self.failure(pass, Some(name), module, RunFailure::Protocol(message)));
         }
         Ok(body)

@@ -128,7 +128,7 @@ impl<'r> Run<'r> {
         self.check_operators(pass, &affected, before, &after)?;
         let changed = changed(before, &after);
         if !changed && !before.same(&after) {
-            tracing::info!(target: LOG, "returned another module that equals its input except for names of variables; return the input instead");
+            tracing::info!(target: LOG, "returned a new module that equals its input except for variable names; return the input instead");
         }
         self.check_claims(pass, before, &after, held, changed)?;
         self.services.marks.replaced(affected.iter().map(|affected| affected.body), &after);

@@ -64,7 +64,7 @@ impl<'r> Run<'r> {
             let passes = rounds.changed_after(round - 1, registry);
             let who = listed(&passes);
             Some(format!(
-                "round {round}, the last one allowed by the limit of {limit}, still changed the module; changed by {who}"
+                "round {round}, the last round allowed by the limit of {limit}, still changed the module; changed by {who}"
             ))
         } else {
             None

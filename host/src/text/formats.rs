@@ -91,7 +91,7 @@ impl Engine {
                 ),
             ),
             None => (
-                format!("looks like {}, which no plugin of the manifest reads ({})", form.what, formats(registry)),
+                format!("looks like {}, which no plugin in the manifest reads ({})", form.what, formats(registry)),
                 format!("{}; or add a plugin with a reader to the manifest ({PAGE})", form.help),
             ),
         };
@@ -102,7 +102,7 @@ impl Engine {
     pub(super) fn in_no_form(&self, input: &Input, extension: &str) -> Error {
         let registry = self.registry();
         let message = format!(
-            "no plugin of the manifest reads .{extension} files ({}), and it is not TVMScript",
+            "no plugin in the manifest reads .{extension} files ({}), and the file is not TVMScript",
             formats(registry)
         );
         let help = format!("--from NAME chooses a format; a plugin with a reader adds one ({PAGE})");

@@ -160,12 +160,12 @@ impl Engine {
         // `contains` is much faster than `position`.
         if bytes.contains(&0) {
             let at = bytes.iter().take_while(|byte| **byte != 0).count();
-            return Err(wrong(format!("not a text: byte {at}, in line {}, is 0", line_of(&bytes, at))));
+            return Err(wrong(format!("not text: byte {at}, in line {}, is 0", line_of(&bytes, at))));
         }
         String::from_utf8(bytes).map(Arc::from).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
             let line = line_of(error.as_bytes(), at);
-            wrong(format!("not UTF-8: first at byte {at}, line {line}"))
+            wrong(format!("not UTF-8: the first invalid byte is {at}, in line {line}"))
         })
     }
 
@@ -239,7 +239,7 @@ mod tests {
             (b"# a\nb\xff", "input a: not UTF-8: first at byte 5, line 2"),
             (
                 b"\x7fELF",
-                "input a: looks like a compiled library or program, which no plugin of the manifest reads (formats: tvmscript (.py))",
+                "input a: looks like a compiled library or program, which no plugin in the manifest reads (formats: tvmscript (.py))",
             ),
         ] {
             let input = Input::stream("a", bytes).expect("can be read");

@@ -33,12 +33,10 @@ impl Engine {
     /// # Errors
     /// If the file cannot be read, or one of its tensors has no parameter or does not fit its parameter.
     pub(super) fn bound(&self, module: &Module, path: &Path) -> Result<Module, Error> {
-        let wrong = |message: String| {
-            Error::Request {
+        let wrong = |message: String| Error::Request {
             message: format!("--params {}: {message}", path.display()),
-            help: "the file has tensors for parameters of the function `main`, by their names: a .safetensors file, or an .npz file"
+            help: "give a .safetensors or .npz file whose tensors are named like the parameters of the function `main`"
                 .to_string(),
-        }
         };
         let relax = || module.functions().filter(|(_, body)| body.function().is_some());
         let only = || relax().next().filter(|_| relax().count() == 1);
@@ -123,10 +121,10 @@ fn fitting(param: Value<'_>, given: Given, dims: &mut BTreeMap<Sym, i64>) -> Res
     let Some(wanted) = ty.as_tensor() else { return Err("its parameter is not a tensor".to_string()) };
     let Given { tensor, dtype, shape } = given;
     if wanted.dtype.is_known() && wanted.dtype != dtype {
-        return Err(format!("it has {dtype}, but its parameter {}; convert one of them", wanted.dtype));
+        return Err(format!("its data type is {dtype}, but its parameter has {}; convert one of them", wanted.dtype));
     }
     if wanted.ndim >= 0 && wanted.ndim as usize != shape.len() {
-        return Err(format!("it has {} dimensions, but its parameter {}", shape.len(), wanted.ndim));
+        return Err(format!("it has {} dimensions, but its parameter has {}", shape.len(), wanted.ndim));
     }
     for (axis, (found, wanted)) in shape.iter().zip(wanted.shape.iter().flatten()).enumerate() {
         let known = match wanted {
@@ -134,7 +132,7 @@ fn fitting(param: Value<'_>, given: Given, dims: &mut BTreeMap<Sym, i64>) -> Res
             other => other.as_int(),
         };
         if let Some(known) = known.filter(|known| known != found) {
-            return Err(format!("dimension {axis} is {found}, but that of its parameter is {known}"));
+            return Err(format!("dimension {axis} is {found}, but {known} in its parameter"));
         }
     }
     Array::of(tensor, dtype, &shape).map_err(|error| error.to_string())

@@ -257,7 +257,10 @@ impl Check<'_> {
             }
         };
         if !pure && !value.has(flag::IMPURE) {
-            return Err(format!("calls `{}`, which has side effects, without the flag for them", callee_name(call)));
+            return Err(format!(
+                "calls `{}`, which has side effects, but the call is not marked as impure",
+                callee_name(call)
+            ));
         }
         let said = value.ty().to_owned();
         let exact = said == ty;

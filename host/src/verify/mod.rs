@@ -90,9 +90,9 @@ fn verify_kind(name: &str, body: &Body) -> Result<(), Violation> {
     let what = match body.kind() {
         BodyKind::Function | BodyKind::PrimFunc | BodyKind::Extern => return Ok(()),
         BodyKind::Module => "the attributes of a module",
-        _ => "another kind of function",
+        _ => "an unsupported kind of function",
     };
-    let message = format!("is {what}; a module can only contain Relax functions, PrimFuncs and external functions");
+    let message = format!("is {what}; a module can contain only Relax functions, PrimFuncs and external functions");
     Err(Violation { function: name.to_string(), node: 0, message })
 }
 

@@ -160,7 +160,7 @@ fn what_is_called_without_a_known_purity_may_have_an_effect() {
     };
     for callee in [Type::Object, opaque(false)] {
         let error = verify_module(&module(&callee, 0), &First).expect_err("may have an effect");
-        assert_eq!(error.message, "calls `g`, which has side effects, without the flag for them");
+        assert_eq!(error.message, "calls `g`, which has side effects, but the call is not marked as impure");
         assert_eq!(verify_module(&module(&callee, flag::IMPURE), &First), Ok(()));
     }
     assert_eq!(verify_module(&module(&opaque(true), 0), &First), Ok(()));

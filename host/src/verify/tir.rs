@@ -74,7 +74,7 @@ fn scalar_fits(param: Ty<'_>, given: Ty<'_>) -> Result<(), String> {
     let (takes, found) = (param.dtype(), given.dtype());
     let scalars = param.kind() == tykind::PRIM && given.kind() == tykind::PRIM && found.is_known();
     if scalars && takes != found {
-        return Err(format!("takes a scalar of {takes}, but relax.call_tir passes one of {found}"));
+        return Err(format!("takes a scalar of type {takes}, but relax.call_tir passes a scalar of type {found}"));
     }
     Ok(())
 }
@@ -323,7 +323,7 @@ fn view(value: Value<'_>) -> Result<(), String> {
     };
     if made.as_ref() != Some(&own) || !own.tiled {
         return Err(format!(
-            "{} is a view, so strides, offset, scope, alignment and layout are those of {}",
+            "{} is a view, so its strides, offset, scope, alignment and layout must be those of {}",
             called(value),
             parent.map_or("its buffer".to_string(), called)
         ));
@@ -378,7 +378,7 @@ fn alike(a: Option<Value<'_>>, b: Option<Value<'_>>, what: &str) -> Result<(), S
     let (x, y) = (dtype(a), dtype(b));
     let known = x.is_known() && y.is_known() && a.ty().kind() == tykind::PRIM && b.ty().kind() == tykind::PRIM;
     if known && ((x.code(), x.bits()) != (y.code(), y.bits()) || lanes(a) != lanes(b)) {
-        return Err(format!("{what} must have one type, found {x} and {y}"));
+        return Err(format!("{what} must have the same type, found {x} and {y}"));
     }
     Ok(())
 }
@@ -516,7 +516,7 @@ mod tests {
             let value = t.float();
             t.region(kind::COND, &[value]);
         });
-        refused("the operands must have one type, found int32 and float32", |t| {
+        refused("the operands must have the same type, found int32 and float32", |t| {
             let (zero, value) = (t.int(0), t.float());
             let sum = t.add(kind::ARITH, u32::from(PrimOp::Add), &[zero, value]);
             t.add(kind::EVALUATE, 0, &[sum]);

@@ -199,7 +199,7 @@ mod sandbox {
     use super::{Bounds, Limits, Spaces};
 
     pub(super) fn enter(_: &Limits, _: Spaces, _: &std::fs::File) -> Result<Bounds, String> {
-        let calls = Err("this system does not restrict files and network of a process".to_string());
+        let calls = Err("this system cannot restrict a process's file and network access".to_string());
         Ok(Bounds { files: true, scopes: false, calls, network: false })
     }
 }

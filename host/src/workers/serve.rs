@@ -188,7 +188,7 @@ fn open(library: File, spaces: Spaces, from: &mut Reader<'_>, out: &mut Writer) 
     missing.iter().for_each(|missing| out.text(missing));
     let opened = bounded
         .as_ref()
-        .map_err(|error| refuse(format!("cannot set its limits: {error}"), "use others"))
+        .map_err(|error| refuse(format!("cannot set its limits: {error}"), "use different limits"))
         .and_then(|_| Library::of(library, &file).map_err(|error| refuse(error.to_string(), error.help())))
         .and_then(|library| Ok((loader::list_with(&library, None, None, || Ok(()))?, library)))
         // A private copy is not under any path.

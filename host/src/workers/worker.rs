@@ -539,7 +539,7 @@ impl Worker {
             Cause::Flood(total) => format!("wrote {} MiB to standard error", total >> 20),
             Cause::Unsent(error) => {
                 self.start.fates.lacking.store(true, Ordering::Relaxed);
-                format!("cannot receive its work: {error}")
+                format!("did not accept the request: {error}")
             }
             Cause::Unheard(error) => {
                 self.start.fates.lacking.store(true, Ordering::Relaxed);

@@ -153,7 +153,7 @@ fn another_program_in_turns() {
     assert!(against["ratio"].as_f64().is_some_and(|ratio| ratio > 0.0 && ratio < 4.0), "{against}");
     let (stdout, stderr, code) = run("same");
     assert_eq!((code, &json(&stdout)["against"]["difference"]), (1, &().into()), "JSON cannot represent infinity");
-    assert!(stderr.contains("error: `output` differs from that of onnxruntime by "), "{stderr}");
+    assert!(stderr.contains("error: `output` differs from the result of onnxruntime by "), "{stderr}");
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn crates_that_share_a_library_are_told() {
     command.env("CARGO_TARGET_DIR", case.path("target"));
     let (_, stderr, code) = case.finish(command, b"");
     assert_eq!(code, 3, "{stderr}");
-    assert!(stderr.contains("is also that of the crate $CASE/a/nothing"), "{stderr}");
+    assert!(stderr.contains("is also the library of the crate $CASE/a/nothing"), "{stderr}");
 }
 
 #[test]

@@ -253,13 +253,13 @@ fn an_input_without_end_is_refused() {
     let large = std::fs::File::create(case.path("large.py")).expect("a file");
     large.set_len(5 << 30).expect("it takes no place");
     for (input, message) in [
-        ("/dev/zero", "not a text: byte 0, in line 1, is 0"),
-        ("nul.py", "not a text: byte 5, in line 2, is 0"),
+        ("/dev/zero", "not text: byte 0, in line 1, is 0"),
+        ("nul.py", "not text: byte 5, in line 2, is 0"),
         ("large.py", "longer than 4 GiB, the limit for modules"),
     ] {
         let (_, stderr, code) = case.run(&["run", input, "-o", "out.py", "--passes", ""], b"");
         assert!(code != 0 && stderr.contains(message), "{input}: {code}\n{stderr}");
     }
     let (_, stderr, _) = case.run(&["run", "-", "-o", "out.py", "--passes", ""], b"a\0");
-    assert!(stderr.contains("not a text: byte 1, in line 1, is 0"), "{stderr}");
+    assert!(stderr.contains("not text: byte 1, in line 1, is 0"), "{stderr}");
 }

@@ -134,12 +134,12 @@ fn what_is_wrong_in_a_file_is_named_with_its_place() {
     let said = case.refused(&["run", "model.abc", "--passes", ""], 1);
     let formats = "formats: tvmscript (.py), toy (.toy, .toy1)";
     let line = format!(
-        "error: input model.abc: no plugin of the manifest reads .abc files ({formats}), and it is not TVMScript"
+        "error: input model.abc: no plugin in the manifest reads .abc files ({formats}), and the file is not TVMScript"
     );
     assert!(said.starts_with(&line) && said.contains("docs/writing-a-reader.md"), "{said}");
     let said = case.refused(&["run", "model.onnx", "--passes", ""], 1);
     assert!(
-        said.contains(&format!("looks like an ONNX model, which no plugin of the manifest reads ({formats})")),
+        said.contains(&format!("looks like an ONNX model, which no plugin in the manifest reads ({formats})")),
         "{said}"
     );
 }
@@ -198,7 +198,7 @@ fn two_readers_for_one_extension_need_a_choice() {
     let case = case.file("passes.toml", other("reads"));
     let said = case.refused(&["run", "model.toy", "--passes", ""], 2);
     let [own, zoo] = ["`toy` of plugin `toy-format` (", "`zoo` of plugin `passhost-zoo` ("];
-    assert!(said.contains("more than one reader is for files with the extension `toy`: "), "{said}");
+    assert!(said.contains("more than one reader supports files with the extension `toy`: "), "{said}");
     assert!(said.contains(own) && said.contains(zoo) && said.contains("help: --from NAME"), "{said}");
     assert!(case.fine(&["run", "model.toy", "--from", "toy", "--passes", ""]).contains("R.nn.relu"));
     let case = case.file("passes.toml", other("reads_twice"));
@@ -266,7 +266,7 @@ fn a_writer_that_fails_leaves_all_files() {
         (&["--to", "toi"][..], "no writer `toi`; did you mean `toy`?"),
         (&["--to", "toy{nams=a}"], "writer `toy` has no option `nams`; did you mean `names`?"),
         (&["-o", "out.onnx"], "TVMScript would be written to a file named .onnx"),
-        (&["-o", "out.toy", "--provenance"], "--provenance writes comments, which `toy` files do not have"),
+        (&["-o", "out.toy", "--provenance"], "--provenance writes comments, which `toy` files cannot contain"),
     ] {
         let said = case.refused(&[&["run", "model.toy", "--passes", ""], args].concat(), 2);
         assert!(said.contains(message), "{args:?}: {said}");

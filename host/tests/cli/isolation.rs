@@ -171,7 +171,7 @@ fn limits_and_grants() {
     assert!(said.contains("in function `main`"), "{said}");
     let (_, said, code) = case.run(&["run", "small.py", "--isolate", "--plugin-memory", "2 GB", "--passes", ""], b"");
     assert!(code == 2 && said.contains("unknown unit `GB`"), "{said}");
-    let few = "is too little; the process of a plugin needs 16 MiB or more to start";
+    let few = "is too little; a plugin process needs 16 MiB or more to start";
     let (_, said, code) = case.run(&["run", "small.py", "--isolate", "--plugin-memory", "1MiB", "--passes", ""], b"");
     assert!(code == 2 && said.contains(&format!("1 MiB {few}")), "{said}");
     let (_, said, code) = case.run(&["run", "small.py", "--isolate", "--plugin-memory", "16MiB", "--passes", ""], b"");

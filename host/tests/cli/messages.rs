@@ -123,7 +123,7 @@ fn files_that_are_named_like_others() {
             assert_eq!((code, stdout.as_str()), (2, ""), "{args:?}: {said}");
             let is_header = *end == "h" && args[0] == "emit" && matches!(args[3], "object" | "shared");
             let why = if is_header {
-                "-o is the name of the header".to_string()
+                "-o names the header".to_string()
             } else {
                 format!("to a file named .{end}; name it .{}", own[0])
             };

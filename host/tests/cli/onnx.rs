@@ -382,13 +382,13 @@ fn a_failure_for_chosen_sizes_names_them() {
         field(12, field(1, "pool/out")),
     ]);
     let case = case("onnx_model_chosen").file("windows.onnx", windows);
-    let note = "note: at `pool_out` of `main`, `length` is 8, because no input gives this size; `--dim length=N` sets another one";
+    let note = "note: at `pool_out` of `main`, `length` is 8, because no input determines this size; use `--dim length=N` to change that";
     let said = case.refused(&["exec", "windows.onnx", "--random", "1"], 1);
     assert!(said.contains(note), "{said}");
     let said = case.refused(&["bench", "windows.onnx", "--passes", "", "--threads", "1"], 1);
     assert!(said.contains(note), "{said}");
     let said = case.refused(&["exec", "windows.onnx", "--random", "1", "--dim", "length=8"], 1);
-    assert!(!said.contains("because no input gives"), "{said}");
+    assert!(!said.contains("because no input determines"), "{said}");
 }
 
 /// A sum of many small numbers includes all of them.

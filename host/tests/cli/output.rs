@@ -59,7 +59,7 @@ fn what_the_run_reads_is_not_overwritten() {
         (&["-o", "./passes.lock", "--manifest", "passes.toml"], "is the lockfile"),
         (&["-o", "libodd.so"], "is part of the plugin of `path libodd.so`"),
         (&["-o", "second.py"], "is part of the plugin of `path libodd.so`"),
-        (&["-o", "late.txt", "--passes", "@late.txt"], "is the file of the pipeline"),
+        (&["-o", "late.txt", "--passes", "@late.txt"], "is the pipeline file"),
         (&["-o", "two.lock", "--manifest", "two.toml"], "is the lockfile"),
         (&["-o", "mine/src/lib.rs", "--manifest", "two.toml"], "is part of the plugin of `crate mine`"),
         (&["--trace", "libodd.so"], "is part of the plugin of `path libodd.so`"),

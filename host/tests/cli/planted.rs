@@ -162,7 +162,7 @@ fn a_plugin_that_changed_between_two_locks() {
         assert!(out.contains("sha256"), "{out}");
     }
     let (_, said, code) = case.run(&[BETWEEN, &["--passes", "zoo.Idle"]].concat(), b"");
-    assert!(code == 1 && said.contains("give the same answer for --until"), "{code} {said}");
+    assert!(code == 1 && said.contains("--until gives the same answer"), "{code} {said}");
     std::fs::write(case.path("old/libb.so"), "").expect("a file");
     let (_, said, code) = case.run(&[BETWEEN, &["--passes", "zoo.Idle"]].concat(), b"");
     assert!(code != 0 && said.contains("libb.so"), "{code} {said}");

@@ -171,9 +171,9 @@ fn validate_with_chosen_inputs() {
     for (more, message) in [
         (["--inputs", "z.npz"], "--inputs: the functions of the module do not have a parameter `z`"),
         (["--range", "z=0:1"], "--range: the functions of the module do not have a parameter `z`"),
-        (["--range", "2:1"], "--range 2:1: the least value must come first"),
-        (["--range", "2"], "--range 2: expected two numbers, the least and the greatest"),
-        (["--range", "0:inf"], "--range 0:inf: both ends must be finite"),
+        (["--range", "2:1"], "--range 2:1: the lower bound must come first"),
+        (["--range", "2"], "--range 2: expected two numbers, the lower and the upper bound"),
+        (["--range", "0:inf"], "--range 0:inf: both bounds must be finite"),
     ] {
         let (out, said, code) = of(&more);
         assert_eq!(code, 2, "{out}{said}");

@@ -79,18 +79,18 @@ fn the_same_bytes_can_be_constants_of_several_types() {
 fn files_that_others_need_are_not_replaced() {
     let case = case("weights_spared").file("result.safetensors", b"somebody's");
     let said = case.refused(&["run", "model.toy", "--passes", "", "-o", "result.py"], 2);
-    assert!(said.contains("result.safetensors") && said.contains("is a file that passhost did not write"), "{said}");
+    assert!(said.contains("result.safetensors") && said.contains("was not written by passhost"), "{said}");
     assert_eq!((case.read("result.safetensors"), case.path("result.py").exists()), (b"somebody's".to_vec(), false));
     case.reads("model.toy", &["-o", "result.py", "--weights", "named.safetensors"]);
     case.reads("model.toy", &["-o", "result.py", "--weights", "named.safetensors"]);
     let said = case.refused(&["run", "model.toy", "--passes", "", "-o", "b.py", "--weights", "w.bin"], 2);
-    assert!(said.contains("has weights that the input uses"), "{said}");
+    assert!(said.contains("contains weights that the input uses"), "{said}");
     assert_eq!(case.read("w.bin"), floats(LENGTH / 4));
     std::fs::create_dir(case.path("sub")).expect("a folder");
     let said = case.refused(&["run", "model.toy", "--passes", "", "-o", "b.py", "--weights", "sub/w.safetensors"], 2);
-    assert!(said.contains("is not another file in the folder of the result"), "{said}");
+    assert!(said.contains("is not a different file in the folder of the result"), "{said}");
     let said = case.refused(&["run", "model.toy", "--passes", "", "--weights", "w.safetensors"], 2);
-    assert!(said.contains("name a file for the text with -o"), "{said}");
+    assert!(said.contains("name a file for the module with -o"), "{said}");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_text_with_weights_that_are_wrong_is_refused_with_the_file() {
         assert!(said.contains(why) && said.contains("out.py:"), "{why}: {said}");
     };
     refused(None, "weights `out.safetensors`: it cannot be read");
-    refused(Some(&whole[..whole.len() - 1]), "but the data of the file has 131071 bytes");
+    refused(Some(&whole[..whole.len() - 1]), "but the file has 131071 bytes of data");
     refused(Some(b"PK"), "not a safetensors file");
     let other = String::from_utf8_lossy(&whole[8..200]).replace("\"w0\"", "\"w1\"");
     let other = [&whole[..8], other.as_bytes(), &whole[200..]].concat();
@@ -262,9 +262,12 @@ fn parameters_become_tensors_of_a_file() {
     case.fine(&["validate", "model.py", "--params", "p.safetensors", "--passes", "LegalizeOps"]);
     for (tensors, why) in [
         (safetensors(&[("w", "F32", &[4, 3])]), "no parameter is called `w`"),
-        (safetensors(&[("block_0_w", "I32", &[4, 3])]), "tensor `block_0_w`: it has int32, but its parameter float32"),
-        (safetensors(&[("b", "F32", &[3, 1])]), "it has 2 dimensions, but its parameter 1"),
-        (safetensors(&[("b", "F32", &[4])]), "dimension 0 is 4, but that of its parameter is 3"),
+        (
+            safetensors(&[("block_0_w", "I32", &[4, 3])]),
+            "tensor `block_0_w`: its data type is int32, but its parameter has float32",
+        ),
+        (safetensors(&[("b", "F32", &[3, 1])]), "it has 2 dimensions, but its parameter has 1"),
+        (safetensors(&[("b", "F32", &[4])]), "dimension 0 is 4, but 3 in its parameter"),
         (
             safetensors(&[("block.0.w", "F32", &[4, 3]), ("block_0_w", "F32", &[4, 3])]),
             "are both for parameter `block_0_w`",

@@ -62,7 +62,7 @@ impl<'i> BlockBuilder<'i> {
         let state = b.state.into_inner();
         if state.foreign && clean {
             // Later errors in this function may be consequences of this error.
-            let message = "the value belongs to another function; pass it as an argument";
+            let message = "the value belongs to a different function; pass it as an argument";
             *self.error.borrow_mut() = Some(PassError::new(message).in_function(name));
         }
         match state.b.finish() {
@@ -494,7 +494,7 @@ impl FunctionBuilder<'_, '_> {
     /// Builds a dataflow block: values that `f` emits are visible only inside it, and its outputs also after it.
     pub fn dataflow<R>(&self, f: impl FnOnce(&Self) -> R) -> R {
         if self.flows() {
-            self.fail(PassError::new("a dataflow block cannot be inside another one"));
+            self.fail(PassError::new("dataflow blocks cannot be nested"));
             return f(self);
         }
         self.state.borrow_mut().close_block();

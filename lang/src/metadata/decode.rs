@@ -96,7 +96,7 @@ fn content(section: &[u8]) -> Result<(&[u8], usize), MetaError> {
     let len = u32::from_le_bytes(*len) as usize;
     let content = rest.get(..len).ok_or(cut(16))?;
     if rest[len..].iter().any(|byte| *byte != 0) {
-        let why = "is followed by other bytes; link one plugin into one library".to_string();
+        let why = "is followed by other bytes; link only one plugin into each library".to_string();
         return Err(MetaError::Field { field: "block", within: "the section".into(), why });
     }
     Ok((content, section.len() - (rest.len() - len)))
@@ -340,7 +340,7 @@ fn plugin(bytes: &[u8]) -> Result<PluginMeta, MetaError> {
     let record = Record::plugin(bytes);
     let PluginHead { name, version, api, fingerprint } = head(&record)?;
     if !is_plugin_name(&name) {
-        let right = "it must be that of a crate: letters, digits, `_`, `-` and `.`, as in `acme-passes`";
+        let right = "it must be a crate name: letters, digits, `_`, `-` and `.`, as in `acme-passes`";
         return Err(record.declared("name", format!("is `{name}`; {right}")));
     }
     let meta = PluginMeta {
@@ -424,7 +424,7 @@ fn option(record: Record<'_>) -> Result<OptionInfo, MetaError> {
     let default = match record.default()? {
         None => None,
         Some(AttrDefault::None | AttrDefault::SameAs(_)) => {
-            return Err(record.wrong("default", format!("is nothing, which is not of type {ty}")));
+            return Err(record.wrong("default", format!("is None, which is not of type {ty}")));
         }
         Some(AttrDefault::Value(value)) => {
             let why = format!("is {value}, which is not of type {ty}");
@@ -510,7 +510,7 @@ fn allowed(record: &Record<'_>, ty: OptionType) -> Result<Allowed, MetaError> {
         (None, _) => Ok(None),
         (Some(bytes), OptionType::Int) => Ok(Some(OptionValue::Int(i64::from_le_bytes(bytes)))),
         (Some(bytes), OptionType::Float) => Ok(Some(OptionValue::Float(f64::from_le_bytes(bytes)))),
-        (Some(_), _) => Err(record.wrong(field, format!("is there, but a {ty} cannot have a range"))),
+        (Some(_), _) => Err(record.wrong(field, format!("is present, but a {ty} cannot have a range"))),
     };
     let from = end(record.optional(tag::FROM, "from")?, "from")?;
     let to = end(record.optional(tag::UP_TO, "up_to")?, "up_to")?;

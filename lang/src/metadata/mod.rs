@@ -179,7 +179,7 @@ pub(crate) fn wrong_required(name: &str, required: &[Required]) -> Option<String
         if !is_full_name(&entry.name) {
             Some(no_full_name(&entry.name, "relax.Normalize"))
         } else if entry.name == name {
-            Some("has the pass itself".to_string())
+            Some("contains the pass itself".to_string())
         } else if !seen.insert(&entry.name) {
             Some(format!("has `{}` twice", entry.name))
         } else {
@@ -253,16 +253,16 @@ impl FormatInfo {
             ));
         }
         if self.name == TVMSCRIPT {
-            return Some(("name", format!("is `{TVMSCRIPT}`, the format that is built in")));
+            return Some(("name", format!("is `{TVMSCRIPT}`, the built-in format")));
         }
         let mut seen = HashSet::new();
         self.extensions.iter().find_map(|extension| {
             let why = if !is_extension(extension) {
                 "it must be lower-case letters and digits, without a dot, as in `onnx`"
             } else if extension == TVMSCRIPT_EXTENSION {
-                "TVMScript, which is built in, has it"
+                "it belongs to TVMScript, the built-in format"
             } else if !seen.insert(extension) {
-                "it is there twice"
+                "it is listed twice"
             } else {
                 return None;
             };

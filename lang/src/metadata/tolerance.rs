@@ -121,7 +121,7 @@ impl fmt::Display for Tolerance {
                 write!(f, "reassociated for inference, rtol {rtol:e}, atol {atol:e}")
             }
             Tolerance::Training { rtol, atol } => write!(f, "reassociated for training, rtol {rtol:e}, atol {atol:e}"),
-            Tolerance::Signature => f.write_str("bit-exact for functions whose signatures stay"),
+            Tolerance::Signature => f.write_str("bit-exact for functions with unchanged signatures"),
             Tolerance::Specialized => f.write_str("bit-exact for inputs that are still accepted"),
             Tolerance::Unchecked => f.write_str("none"),
         }

@@ -243,7 +243,7 @@ fn describe(value: Value<'_>) -> String {
         },
         Expr::Shape => "a shape".to_string(),
         Expr::Function(_) => "a function".to_string(),
-        _ => "another kind of value".to_string(),
+        _ => "a different kind of value".to_string(),
     }
 }
 
@@ -341,7 +341,10 @@ impl<'b> Words<'_, 'b> {
             }
             Test::Scalar(wanted) => (describe(self.value), format!("the constant {wanted}")),
             Test::UsedOnce => (self.users(), "only one".to_string()),
-            Test::Pure => (format!("{}, which has side effects", describe(self.value)), "one without".to_string()),
+            Test::Pure => (
+                format!("{}, which has side effects", describe(self.value)),
+                "a value without side effects".to_string(),
+            ),
             Test::When(expected, _) => (describe(self.value), expected.clone()),
         }
     }
@@ -393,7 +396,7 @@ impl<'b> Words<'_, 'b> {
             _ => {
                 let names: Vec<String> = users.iter().take(4).map(|at| self.user(*at)).collect();
                 let more = if users.len() > 4 { ", …" } else { "" };
-                format!("a value of {} ({}{more})", counted(users.len(), "user"), names.join(", "))
+                format!("a value with {} ({}{more})", counted(users.len(), "user"), names.join(", "))
             }
         }
     }

@@ -44,7 +44,7 @@ impl<'b> Match<'b> {
     /// If the pattern lacks a capture of that name, or the capture is in a part that was not used in this match.
     pub fn get<K: CaptureKey>(&self, key: K) -> Result<K::Of<'b>, PassError> {
         let value = self.word(key.name())?;
-        let missing = || PassError::new(format!("the capture `{}` has another kind", key.name()));
+        let missing = || PassError::new(format!("the capture `{}` has a different kind", key.name()));
         key.of(Value::of_word(self.body, value)).ok_or_else(missing)
     }
 

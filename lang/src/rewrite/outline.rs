@@ -414,7 +414,7 @@ impl<'b> Group<'b> {
             }
         }
         if !in_place.writes_only_own(&self.statements().collect::<Vec<_>>()) {
-            let message = "the group writes to a value from outside; leave out the call that writes";
+            let message = "the group writes to a value defined outside it; leave out that call";
             return Err(PassError::new(message).at(self.last()));
         }
         Ok(())

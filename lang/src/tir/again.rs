@@ -630,7 +630,7 @@ impl<'b> Again<'b> {
     ) -> Result<(), PassError> {
         self.written += 1;
         let var = old.region().children().next().filter(|var| var.kind() == kind::LOOP_VAR);
-        let Some(var) = var else { return Err(PassError::new("a loop is wanted").at(old)) };
+        let Some(var) = var else { return Err(PassError::new("expected a loop").at(old)) };
         let ty = self.scalar(self.dtype(range[1]));
         self.edit.open(NodeSpec::new(kind::FOR).attrs(attrs), range, None);
         let v = self.edit.node(spec_of(var).ty(ty), &[], var.name());

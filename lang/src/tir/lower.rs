@@ -81,7 +81,7 @@ impl<'t, 'b> Tir<'t, 'b> {
             (true, _) => Write::int(self, lanes.into(), DType::I32),
             (false, Some(length)) => self.value(length).v(),
             (false, None) => {
-                self.fail("a vector of unknown length".to_string());
+                self.fail("vectors of unknown length are not supported".to_string());
                 Write::int(self, 1, DType::I32)
             }
         };

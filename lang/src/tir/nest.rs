@@ -138,7 +138,7 @@ impl<'t, 'b> Tir<'t, 'b> {
                 format!("expected a buffer of {} dimensions, found one of {}", b.shape.len(), a.shape.len())
             }
             (Type::Buffer(_), other) if !matches!(other, Type::Buffer(_)) => {
-                "expected a buffer, found another value".to_string()
+                "expected a buffer, found a different kind of value".to_string()
             }
             _ if from.ty().dtype() != dtype => {
                 format!("{dtype} cannot replace {from:?}, which is {}; convert it with `cast`", from.ty().dtype())

@@ -177,13 +177,15 @@ impl Legalized {
         let given = self.args.iter().map(|arg| arg.ty_for(call)).chain(scalars).chain(results);
         for (i, (param, given)) in params.iter().zip(given).enumerate() {
             let (Type::Tensor(given), found) = (given, param.ty().to_owned()) else { continue };
-            let Type::Buffer(found) = found else { return fault(format!("has a parameter {i} that is not a buffer")) };
+            let Type::Buffer(found) = found else {
+                return fault(format!("is a PrimFunc whose parameter {i} is not a buffer"));
+            };
             let ndim = given.shape.as_ref().map(|shape| shape.len());
             if found.dtype != given.dtype || ndim.is_some_and(|ndim| ndim != found.shape.len()) {
                 let what = |dtype: DType, ndim: usize| format!("{dtype} with {ndim} dimensions");
                 let (found, given) =
                     (what(found.dtype, found.shape.len()), what(given.dtype, ndim.unwrap_or_default()));
-                return fault(format!("has a parameter {i} of {found}, for an argument of {given}"));
+                return fault(format!("is a PrimFunc whose parameter {i} is {found}, but the argument is {given}"));
             }
         }
         Ok(self)

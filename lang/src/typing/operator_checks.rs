@@ -117,7 +117,7 @@ fn type_kind(kind: u16) -> &'static str {
         tykind::TUPLE => "a tuple",
         tykind::PRIM => "a scalar",
         tykind::CALLABLE => "a function",
-        _ => "another kind of value",
+        _ => "a different kind of value",
     }
 }
 

@@ -25,7 +25,7 @@ pub enum InferError {
     #[error("{0}")]
     Panicked(String),
     /// The host is missing.
-    #[error("there is not a host, and type inference of `{0}` needs the plugin that declares the operator")]
+    #[error("type inference of `{0}` needs a host with the plugin that declares the operator")]
     NoHost(String),
 }
 

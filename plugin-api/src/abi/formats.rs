@@ -74,7 +74,7 @@ pub(super) extern "C" fn read(
         let (entry, file, bytes, options, ctx) =
             unsafe { (&*entry, file.get(), bytes.get(), read_options(options)?, Ctx::of(services::context(ctx))) };
         let Some(decl) = entry.decl().more.readers.get(at as usize) else {
-            return Err(PassError::new("the host asked for a reader that the plugin does not have"));
+            return Err(PassError::new("the host requested a reader that the plugin does not have"));
         };
         let (name, path) = read_file(file);
         let open = |name: &str| sources.open(name);
@@ -106,7 +106,7 @@ pub(super) extern "C" fn write(
         };
         let module = module.ok_or_else(|| PassError::new("the host passed no module"))?;
         let Some(decl) = entry.decl().more.writers.get(at as usize) else {
-            return Err(PassError::new("the host asked for a writer that the plugin does not have"));
+            return Err(PassError::new("the host requested a writer that the plugin does not have"));
         };
         let (name, path) = read_file(file);
         let mut take = |name: &str, bytes: &[u8]| files.put(name, bytes);

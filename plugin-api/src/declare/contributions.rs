@@ -206,7 +206,7 @@ impl CompositeDecl {
                 fail(&["`passes` of composite pass `", name, "`: `", entry, right]);
             }
             if same(member_name(entry), name) {
-                fail(&["`passes` of composite pass `", name, "` has the composite pass itself"]);
+                fail(&["`passes` of composite pass `", name, "` contains the composite pass itself"]);
             }
             i += 1;
         }
@@ -241,7 +241,7 @@ pub(crate) const fn check(more: &Contributions, passes: &[&crate::declare::decla
         while j < i {
             let (first, second) = (more.config[j].name, more.config[i].name);
             if same(first, second) {
-                fail(&["two config options of the plugin are called `", first, "`; give one of them another name"]);
+                fail(&["two config options of the plugin are called `", first, "`; rename one of them"]);
             }
             if is_record_of(first, second) || is_record_of(second, first) {
                 fail(&[
@@ -249,7 +249,7 @@ pub(crate) const fn check(more: &Contributions, passes: &[&crate::declare::decla
                     first,
                     "` and `",
                     second,
-                    "`: a key that others continue is a record and has no value; give one of them another name",
+                    "`: a key that is a prefix of other keys is a record and has no value; rename one of them",
                 ]);
             }
             j += 1;
@@ -262,7 +262,7 @@ pub(crate) const fn check(more: &Contributions, passes: &[&crate::declare::decla
         while j < i {
             if same(more.properties[j].name, more.properties[i].name) {
                 let name = more.properties[i].name;
-                fail(&["two properties of the plugin are called `", name, "`; give one of them another name"]);
+                fail(&["two properties of the plugin are called `", name, "`; rename one of them"]);
             }
             j += 1;
         }
@@ -282,7 +282,7 @@ pub(crate) const fn check(more: &Contributions, passes: &[&crate::declare::decla
             j += 1;
         }
         if twice {
-            fail(&["two passes of the plugin are called `", name, "`; give one of them another name"]);
+            fail(&["two passes of the plugin are called `", name, "`; rename one of them"]);
         }
         i += 1;
     }

@@ -348,7 +348,7 @@ pub(crate) const fn check_required(what: &str, name: &str, required: &[&str]) {
         }
         let other = required_name(entry);
         if same(other, name) {
-            fail(&["`required` of ", what, " `", name, "` has the pass itself; remove it"]);
+            fail(&["`required` of ", what, " `", name, "` contains the pass itself; remove it"]);
         }
         let mut j = 0;
         while j < i {
@@ -416,7 +416,7 @@ pub(crate) const fn check(plugin: &PluginDecl) {
         let mut j = 0;
         while j < i {
             if same(plugin.passes[j].name, name) {
-                fail(&["two passes of the plugin are called `", name, "`; give one of them another name"]);
+                fail(&["two passes of the plugin are called `", name, "`; rename one of them"]);
             }
             j += 1;
         }
@@ -431,7 +431,7 @@ pub(crate) const fn check(plugin: &PluginDecl) {
         let mut j = 0;
         while j < i {
             if same(plugin.operators[j].name, name) {
-                fail(&["two operators of the plugin are called `", name, "`; give one of them another name"]);
+                fail(&["two operators of the plugin are called `", name, "`; rename one of them"]);
             }
             j += 1;
         }

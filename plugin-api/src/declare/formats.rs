@@ -235,7 +235,7 @@ impl<'a> Output<'a> {
     }
 
     fn hand(&mut self, name: &str, bytes: &[u8]) -> Result<(), PassError> {
-        if (self.take)(name, bytes) { Ok(()) } else { Err(PassError::new("the host does not take what is written")) }
+        if (self.take)(name, bytes) { Ok(()) } else { Err(PassError::new("the host does not accept the written data")) }
     }
 }
 
@@ -272,7 +272,7 @@ impl FormatDecl {
             fail(&["`", name, "` is not the name of a ", what, ": write a word of lower-case letters, as in `onnx`"]);
         }
         if same(name, TVMSCRIPT) {
-            fail(&["`", name, "` is the name of the format that is built in; give the ", what, " another name"]);
+            fail(&["`", name, "` is the name of the built-in format; give the ", what, " another name"]);
         }
         if is_blank(self.doc) {
             fail(&[what, " `", name, "` lacks documentation: write `/// What it does.` above its declaration"]);
@@ -337,7 +337,7 @@ pub(crate) const fn check(readers: &[&ReaderDecl], writers: &[&WriterDecl]) {
 
 const fn once(what: &str, first: &str, second: &str) {
     if same(first, second) {
-        fail(&["two ", what, " of the plugin are called `", first, "`; give one of them another name"]);
+        fail(&["two ", what, " of the plugin are called `", first, "`; rename one of them"]);
     }
 }
 
@@ -498,17 +498,17 @@ macro_rules! __format {
     (@facts $k:ident $h:tt $slots:tt run $($rest:tt)*) => { $crate::__format! { @once $k "run" "run: a_function" } };
     (@facts reader $h:tt $slots:tt $key:ident $($rest:tt)*) => {
         compile_error!(concat!(
-            "a reader has no fact `", stringify!($key), "`; it has `extensions`, `run`, `begins`, `options` and `example`"
+            "a reader has no field `", stringify!($key), "`; it has `extensions`, `run`, `begins`, `options` and `example`"
         ));
     };
     (@facts writer $h:tt $slots:tt $key:ident $($rest:tt)*) => {
         compile_error!(concat!(
-            "a writer has no fact `", stringify!($key), "`; it has `extensions`, `run`, `options` and `example`"
+            "a writer has no field `", stringify!($key), "`; it has `extensions`, `run`, `options` and `example`"
         ));
     };
     (@facts $k:ident $h:tt $slots:tt $($rest:tt)*) => {
         compile_error!(concat!(
-            "found `", stringify!($($rest)*), "` where a fact of a ", stringify!($k), " is expected, as `run: a_function`"
+            "found `", stringify!($($rest)*), "` where a field of a ", stringify!($k), " is expected, as `run: a_function`"
         ));
     };
     (@once $k:ident $key:literal $example:literal) => {

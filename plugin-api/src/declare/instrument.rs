@@ -138,7 +138,7 @@ pub(crate) const fn check(instruments: &[&InstrumentDecl]) {
         let mut j = 0;
         while j < i {
             if same(instruments[j].name, name) {
-                fail(&["two instruments of the plugin are called `", name, "`; give one of them another name"]);
+                fail(&["two instruments of the plugin are called `", name, "`; rename one of them"]);
             }
             j += 1;
         }
@@ -235,11 +235,11 @@ macro_rules! __instrument {
         compile_error!("`new` may appear once in an instrument, as `new: a_function`");
     };
     (@facts $h:tt $slots:tt $key:ident $($rest:tt)*) => {
-        compile_error!(concat!("an instrument has no fact `", stringify!($key), "`; it only has `new` and `options`"));
+        compile_error!(concat!("an instrument has no field `", stringify!($key), "`; it has only `new` and `options`"));
     };
     (@facts $h:tt $slots:tt $($rest:tt)*) => {
         compile_error!(concat!(
-            "found `", stringify!($($rest)*), "` where a fact of an instrument is expected, as `new: a_function`"
+            "found `", stringify!($($rest)*), "` where a field of an instrument is expected, as `new: a_function`"
         ));
     };
 

@@ -117,7 +117,7 @@ macro_rules! __pass {
     (@facts $h:tt $slots:tt $key:ident $($rest:tt)*) => { $crate::__pass! { @wrong $key $($rest)* } };
     (@facts $h:tt $slots:tt $($rest:tt)*) => {
         compile_error!(concat!(
-            "found `", stringify!($($rest)*), "` where a fact of a pass is expected, as `opt_level: 0`"
+            "found `", stringify!($($rest)*), "` where a field of a pass is expected, as `opt_level: 0`"
         ));
     };
 
@@ -137,7 +137,7 @@ macro_rules! __pass {
     (@wrong run $($rest:tt)*) => { $crate::__pass! { @once run "run: a_function" } };
     (@wrong $key:ident $($rest:tt)*) => {
         compile_error!(concat!(
-            "a pass has no fact `", stringify!($key), "`; it has `opt_level`, `run`, `options`, `traceable`, \
+            "a pass has no field `", stringify!($key), "`; it has `opt_level`, `run`, `options`, `traceable`, \
              `sequential`, `tolerance`, and the lists of strings `required`, `requires`, `establishes`, `preserves`, `invalidates`"
         ));
     };
@@ -185,7 +185,7 @@ macro_rules! __pass {
     };
     (@list preserves $($other:tt)*) => {
         compile_error!(
-            "`preserves` is a list of strings, before which `keeps_form` may stand, as `preserves: [keeps_form, \"acme.sorted\"]`"
+            "`preserves` is a list of strings, optionally preceded by `keeps_form`, as `preserves: [keeps_form, \"acme.sorted\"]`"
         )
     };
     (@list $key:ident $($other:tt)*) => {
@@ -219,7 +219,7 @@ macro_rules! __pass {
     (@run dataflow $($run:tt)*) => { $crate::declare::declarations::RunFn::DataflowBlock($crate::__pass!(@blocks $($run)*)) };
     (@run $other:ident $($run:tt)*) => {
         compile_error!(concat!(
-            "`", stringify!($other), " pass` is none; a pass is a `module pass`, `function pass`, `dataflow pass` or \
+            "`", stringify!($other), " pass` is not a kind of pass; expected `module pass`, `function pass`, `dataflow pass` or \
              `prim_func pass`"
         ))
     };
@@ -300,8 +300,8 @@ macro_rules! __options {
     };
     ([$vis:vis] $Options:ident $name:literal { $($other:tt)* }) => {
         compile_error!(concat!(
-            "options of `", $name, "`: each is `name: type = default,` with a type out of bool, i64, f64, String, \
-             and Vec of one of these"
+            "options of `", $name, "`: each is `name: type = default,` where the type is bool, i64, f64, String, \
+             or a Vec of one of these"
         ));
     };
 

@@ -50,7 +50,7 @@ impl Ctx {
             Some(near) if near.is_empty() => {}
             Some(near) => {
                 let near = did_you_mean(&near);
-                self.warn_of_all(&format!("a pattern has the operator `{name}`, which no plugin declares{near}"));
+                self.warn_of_all(&format!("a pattern contains the operator `{name}`, which no plugin declares{near}"));
             }
         }
     }

@@ -103,7 +103,7 @@ impl Sources {
 pub fn place_beside(path: Option<&Path>, name: &str) -> Result<PathBuf, String> {
     let Some((path, folder)) = path.and_then(|path| Some((path, path.parent()?))) else {
         return Err(
-            "it is looked for in the folder of the file that names it, which needs a path; give one".to_string()
+            "it must be in the folder of the file that names it, which needs a path; specify that path".to_string()
         );
     };
     let outside = || "it is not in the folder of the file that names it; move it there".to_string();

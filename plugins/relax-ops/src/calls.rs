@@ -220,9 +220,7 @@ fn in_place(call: Call<'_>) -> Inferred {
             return wrong(format!("in-place index {i} is {index}; it must be -1 (none) or an argument, 0 to {last}"));
         };
         if indices[..i].contains(index) {
-            return wrong(format!(
-                "argument {index} is written in place twice; each result needs an argument of its own"
-            ));
+            return wrong(format!("argument {index} is written in place twice; each result needs a separate argument"));
         }
         let (said, is) = (result.as_tensor(), arg.as_tensor());
         let known = said.is_some_and(|ty| ty.shape.is_some() && ty.dtype.is_known());

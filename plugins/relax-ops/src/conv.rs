@@ -267,7 +267,7 @@ fn check_channels(data: &Dim, taken: &Dim, given: &Dim, groups: i64) -> Result<(
     }
     match given.as_int() {
         Some(given) if given % groups != 0 => {
-            wrong(format!("the weight has {given} output channels, which {groups} groups do not divide"))
+            wrong(format!("the weight has {given} output channels, which is not a multiple of {groups} groups"))
         }
         _ => Ok(()),
     }
@@ -305,7 +305,10 @@ fn conv_transpose(call: Call<'_>, axes: &str, kernel_axes: &str) -> Inferred {
         return wrong(format!("data has {channels} input channels, but the weight takes {taken}"));
     }
     if let Some(taken) = taken.as_int().filter(|taken| taken % conv.groups != 0) {
-        return wrong(format!("the weight takes {taken} input channels, which {} groups do not divide", conv.groups));
+        return wrong(format!(
+            "the weight takes {taken} input channels, which is not a multiple of {} groups",
+            conv.groups
+        ));
     }
     let spatial = &axes.as_bytes()[2..];
     let n = spatial.len();

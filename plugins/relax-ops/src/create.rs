@@ -273,7 +273,9 @@ fn steps(start: &Dim, end: &Dim, step: &Dim) -> Result<Option<Dim>, InferError> 
     {
         let count = ((end - start) / step).ceil();
         if !count.is_finite() || count >= 2f64.powi(62) {
-            return wrong(format!("from {start} to {end} in steps of {step} are not a number of elements"));
+            return wrong(format!(
+                "the range from {start} to {end} in steps of {step} does not have a valid number of elements"
+            ));
         }
         return Ok(Some(Dim::Int(count.max(0.0) as i64)));
     }

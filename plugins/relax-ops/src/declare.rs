@@ -114,7 +114,7 @@ pub(crate) fn wrong<T>(message: String) -> Result<T, InferError> {
 
 /// Returns argument `i`.
 pub(crate) fn argument<'a>(call: Call<'a>, i: usize) -> Result<Value<'a>, InferError> {
-    let missing = || InferError::wrong(format!("argument {i} is missing; it is called with {}", call.args().len()));
+    let missing = || InferError::wrong(format!("argument {i} is missing; the call has {}", call.args().len()));
     call.arg(i).ok_or_else(missing)
 }
 
@@ -278,7 +278,11 @@ pub(crate) fn axis(axis: i64, ndim: i32) -> Result<Option<usize>, InferError> {
     }
     let n = i64::from(ndim);
     if axis < -n || axis >= n {
-        return wrong(format!("axis {axis} of a tensor of {ndim} dimensions; it must be from {} to {}", -n, n - 1));
+        return wrong(format!(
+            "axis {axis} is out of range for a tensor of {ndim} dimensions; it must be from {} to {}",
+            -n,
+            n - 1
+        ));
     }
     Ok(Some((if axis < 0 { axis + n } else { axis }) as usize))
 }
@@ -325,7 +329,7 @@ pub(crate) fn broadcast(a: &[Dim], b: &[Dim]) -> Result<Option<Vec<Dim>>, InferE
         match (x.as_int(), y.as_int()) {
             (Some(p), Some(q)) if p != q && p != 1 && q != 1 => {
                 return wrong(format!(
-                    "dimensions {p} and {q} (axis {i}) do not broadcast: they must be equal, or one of them 1"
+                    "dimensions {p} and {q} (axis {i}) do not broadcast: they must be equal, or one of them must be 1"
                 ));
             }
             (_, Some(1)) => out.push(x.clone()),

@@ -176,7 +176,7 @@ fn shard(call: Call<'_>) -> Inferred {
 }
 
 fn uneven(at: usize, size: i64, workers: i64) -> Inferred {
-    wrong(format!("{workers} workers do not divide the {size} elements of axis {at} evenly"))
+    wrong(format!("the {size} elements of axis {at} are not divisible by {workers} workers"))
 }
 
 fn affine_grid(call: Call<'_>) -> Inferred {

@@ -319,7 +319,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.where",
         documented!(
             "Elements of `x1` where the condition is true, and of `x2` elsewhere, with broadcasting.",
-            "the data type of `x1` and `x2`, in the shape to which all three broadcast; the condition is of bool",
+            "the data type of `x1` and `x2`, in the shape to which all three broadcast; the condition has data type bool",
             r#"condition: R.Tensor((2, 1), "bool"), x1: R.Tensor((2, 3), "float32"), x2: R.Tensor((3,), "float32")"#,
             "R.where(condition, x1, x2)",
             r#"R.Tensor((2, 3), "float32")"#
@@ -399,7 +399,7 @@ fn comparison(call: Call<'_>) -> Inferred {
 fn select(call: Call<'_>) -> Inferred {
     let (condition, a, b) = (tensor(call, 0)?, tensor(call, 1)?, tensor(call, 2)?);
     if condition.dtype.is_known() && condition.dtype != DType::BOOL {
-        return wrong(format!("the condition must be of bool, found {}", condition.dtype));
+        return wrong(format!("the condition must have data type bool, found {}", condition.dtype));
     }
     let dtype = same_dtype(a.dtype, b.dtype)?;
     match broadcast_tensors(&a, &b, dtype)? {
@@ -420,7 +420,7 @@ fn fused_multiply_add(call: Call<'_>) -> Inferred {
     let ndim = a.ndim.max(b.ndim).max(c.ndim);
     if let Some(other) = all.iter().find(|t| t.ndim >= 0 && t.ndim != ndim) {
         return wrong(format!(
-            "tensors of {} and of {ndim} dimensions; all three must have the same shape",
+            "found tensors of {} and {ndim} dimensions; all three must have the same shape",
             other.ndim
         ));
     }

@@ -134,7 +134,7 @@ fn converted(call: Call<'_>, dtype: DType) -> Inferred {
             && n.as_int() != Some(1)
             && plugin_api::arith::prove_equal(&dims[at], n) == Some(false)
         {
-            return wrong(format!("{what} has {} elements for {} along axis {at}", show(n), show(&dims[at])));
+            return wrong(format!("{what} has {} elements, but axis {at} has {}", show(n), show(&dims[at])));
         }
     }
     Ok(Type::Tensor(TensorType { dtype, ..data }))

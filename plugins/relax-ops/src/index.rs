@@ -48,7 +48,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.strided_slice",
         documented!(
-            "A range along some axes, with a stride.",
+            "A slice along some axes, with a stride.",
             "the type of `x`, with each axis as long as its range",
             r#"x: R.Tensor((8, 9), "float32")"#,
             "R.strided_slice(x, (1,), (0,), (9,), (2,))",
@@ -61,7 +61,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.dynamic_strided_slice",
         documented!(
-            "Ranges along all axes, known only at run time.",
+            "Slices along all axes, with bounds known only at run time.",
             "the data type and the number of dimensions of `x`",
             r#"x: R.Tensor((8, 9), "float32"), begin: R.Tensor((2,), "int64"), end: R.Tensor((2,), "int64"), strides: R.Tensor((2,), "int64")"#,
             "R.dynamic_strided_slice(x, begin, end, strides)",
@@ -155,7 +155,7 @@ fn take(call: Call<'_>) -> Inferred {
         Some(at) => axis(at, x.ndim)?,
         None if x.ndim != 1 => {
             let found = if x.ndim < 0 { "an unknown number".to_string() } else { x.ndim.to_string() };
-            return wrong(format!("axis=None is only for tensors of one dimension, found {found}; name the axis"));
+            return wrong(format!("axis=None requires a tensor of one dimension, found {found}; specify the axis"));
         }
         None => Some(0),
     };
@@ -279,10 +279,7 @@ fn gather_elements(call: Call<'_>) -> Inferred {
         return Ok(with_shape(&x, -1, None));
     }
     if x.ndim != indices.ndim {
-        return wrong(format!(
-            "data has {} dimensions and indices {}; the numbers must be equal",
-            x.ndim, indices.ndim
-        ));
+        return wrong(format!("data has {} dimensions, but indices have {}", x.ndim, indices.ndim));
     }
     Ok(with_shape(&x, x.ndim, indices.shape))
 }
@@ -325,7 +322,7 @@ fn scatter_elements(call: Call<'_>) -> Inferred {
     axis(int(call, "axis").unwrap_or(0), x.ndim)?;
     for (what, t) in [("indices", &indices), ("updates", &updates)] {
         if x.ndim >= 0 && t.ndim >= 0 && x.ndim != t.ndim {
-            return wrong(format!("data has {} dimensions and {what} {}; the numbers must be equal", x.ndim, t.ndim));
+            return wrong(format!("data has {} dimensions, but {what} have {}", x.ndim, t.ndim));
         }
     }
     if let (Some(a), Some(b)) = (&indices.shape, &updates.shape)

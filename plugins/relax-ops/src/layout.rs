@@ -39,8 +39,8 @@ impl<'a> Layout<'a> {
                 }
                 b'A'..=b'Z' if factor == 0 => (byte, 0),
                 b'a'..=b'z' if factor > 0 => (byte, factor),
-                b'A'..=b'Z' => return Err(bad("has a length before a capital letter")),
-                b'a'..=b'z' => return Err(bad("has a small letter without a length")),
+                b'A'..=b'Z' => return Err(bad("has a length before an upper-case letter")),
+                b'a'..=b'z' => return Err(bad("has a lower-case letter without a length")),
                 _ => return Err(bad("has a character that does not name an axis")),
             };
             if layout.axes[..layout.len].iter().any(|(known, _)| *known == byte) {

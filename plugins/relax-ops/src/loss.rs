@@ -87,10 +87,7 @@ fn cross_entropy(call: Call<'_>) -> Inferred {
     let (a, b) = (tensor(call, 0)?, tensor(call, 1)?);
     let dtype = same_dtype(a.dtype, b.dtype)?;
     if a.ndim >= 0 && b.ndim >= 0 && a.ndim != b.ndim {
-        return wrong(format!(
-            "predictions have {} dimensions and labels {}; the numbers must be equal",
-            a.ndim, b.ndim
-        ));
+        return wrong(format!("predictions have {} dimensions, but labels have {}", a.ndim, b.ndim));
     }
     if let (Some(x), Some(y)) = (&a.shape, &b.shape)
         && same_shape(x, y) == Some(false)
@@ -174,7 +171,9 @@ fn attention(call: Call<'_>) -> Inferred {
         && queries != keys
         && (keys < 1 || queries % keys != 0)
     {
-        return wrong(format!("{queries} heads of queries are not a multiple of {keys} heads of keys"));
+        return wrong(format!(
+            "the number of query heads, {queries}, is not a multiple of the number of key heads, {keys}"
+        ));
     }
     let dims = q[..3].iter().chain(&v[3..]).cloned().collect();
     Ok(with_shape(&like, 4, Some(dims)))

@@ -266,7 +266,7 @@ fn reshape(call: Call<'_>) -> Inferred {
     if let (Some(from), Some(to)) = (&x.shape, &dims) {
         let (a, b) = (elements(from)?, elements(to)?);
         if prove_equal(&a, &b) == Some(false) {
-            return wrong(format!("{} elements do not fit a shape of {}", show(&a), show(&b)));
+            return wrong(format!("{} elements cannot be reshaped to a shape of {}", show(&a), show(&b)));
         }
     }
     Ok(with_shape(&x, ndim, dims))
@@ -319,7 +319,7 @@ fn worked_out(from: Option<&[Dim]>, mut dims: Vec<Dim>) -> Result<Vec<Dim>, Infe
             return wrong(format!("dimension {open} of the shape is -1, which cannot be inferred next to a 0"));
         }
         (Some(all), Some(known)) if all % known != 0 => {
-            return wrong(format!("{all} elements do not fit a shape of {known} and an inferred dimension"));
+            return wrong(format!("{all} elements are not a multiple of {known}, the product of the known dimensions"));
         }
         _ => simplify(&apply(PrimOp::FloorDiv, &all, &known)),
     };
@@ -337,7 +337,9 @@ fn broadcast_to(call: Call<'_>) -> Inferred {
         for (a, b) in from.iter().rev().zip(to.iter().rev()) {
             let differs = prove_equal(a, b) == Some(false) || b.as_int().is_some_and(|b| b < 0);
             if a.as_int() != Some(1) && differs {
-                return wrong("a dimension must be 1 or that of the shape to broadcast".to_string());
+                return wrong(
+                    "a dimension must be 1, or equal to the dimension of the target shape, to broadcast".to_string(),
+                );
             }
         }
     }
@@ -429,7 +431,10 @@ fn concat(call: Call<'_>) -> Inferred {
     let at = match int(call, "axis") {
         Some(at) => axis(at, out.ndim)?,
         None if out.ndim > 1 => {
-            return wrong(format!("axis=None is only for tensors of one dimension, found {}; name the axis", out.ndim));
+            return wrong(format!(
+                "axis=None requires a tensor of one dimension, found {}; specify the axis",
+                out.ndim
+            ));
         }
         None => Some(0),
     };
@@ -449,7 +454,7 @@ fn concat(call: Call<'_>) -> Inferred {
                 Some(false) => {
                     let (a, b) = (show(&dims[i]), show(dim));
                     return wrong(format!(
-                        "{a} and {b} elements along axis {i}; tensors may differ along axis {at} only"
+                        "tensors have {a} and {b} elements along axis {i}, but may differ only along axis {at}"
                     ));
                 }
             }
@@ -513,14 +518,14 @@ fn batch_flatten(call: Call<'_>) -> Inferred {
 /// Checks that broadcasting the target shape provably gives the shape of `from`.
 fn collapses(from: &TensorType, to: Option<&[Dim]>, ndim: i32) -> Result<(), InferError> {
     if from.ndim >= 0 && ndim > from.ndim {
-        return wrong(format!("{} dimensions cannot be summed up to {ndim}", from.ndim));
+        return wrong(format!("a tensor of {} dimensions cannot be summed to {ndim} dimensions", from.ndim));
     }
     let (Some(from), Some(to)) = (&from.shape, to) else { return Ok(()) };
     for (i, (a, b)) in from.iter().rev().zip(to.iter().rev()).enumerate() {
         if b.as_int() != Some(1) && prove_equal(a, b) != Some(true) {
             let (i, a, b) = (to.len() - 1 - i, show(a), show(b));
             return wrong(format!(
-                "{a} elements cannot be summed up to {b} (axis {i}); the numbers must be equal, or the latter 1"
+                "axis {i} of {a} elements cannot be summed to {b}; its length must stay the same, or become 1"
             ));
         }
     }

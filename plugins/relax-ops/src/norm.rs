@@ -116,7 +116,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.softmax",
         documented!(
-            "Exponentials, scaled to the sum 1 along an axis.",
+            "Exponentials, scaled to add up to 1 along an axis.",
             ALONG,
             r#"data: R.Tensor((2, 3), "float32")"#,
             "R.nn.softmax(data, axis=-1)",
@@ -153,7 +153,7 @@ fn normalized(call: Call<'_>, parameters: usize, given: &[i64]) -> Result<Tensor
         let parameter = tensor(call, i)?;
         if parameter.dtype != data.dtype {
             return wrong(format!(
-                "argument {i} is of {}, but the data of {}; they must be equal",
+                "argument {i} has data type {}, but the data has {}; they must be equal",
                 parameter.dtype, data.dtype
             ));
         }
@@ -206,7 +206,7 @@ fn group_norm(call: Call<'_>) -> Inferred {
     if let Some(size) = size.and_then(|size| size.as_int())
         && (groups < 1 || size % groups != 0)
     {
-        return wrong(format!("{groups} groups do not divide {size} channels"));
+        return wrong(format!("{size} channels are not divisible by {groups} groups"));
     }
     channels_fit(call, &data, channel)?;
     Ok(Type::Tensor(data))

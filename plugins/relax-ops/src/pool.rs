@@ -123,7 +123,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.adaptive_avg_pool1d",
         documented!(
-            "The means that reduce the spatial axis to a given size.",
+            "Average pooling of the spatial axis to a given size.",
             ADAPTIVE,
             r#"data: R.Tensor((1, 4, 8), "float32")"#,
             "R.nn.adaptive_avg_pool1d(data, output_size=[2])",
@@ -136,7 +136,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.adaptive_avg_pool2d",
         documented!(
-            "The means that reduce the spatial axes to given sizes.",
+            "Average pooling of the spatial axes to given sizes.",
             ADAPTIVE,
             r#"data: R.Tensor((1, 4, 8, 8), "float32")"#,
             "R.nn.adaptive_avg_pool2d(data, output_size=[1, 1])",
@@ -149,7 +149,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.nn.adaptive_avg_pool3d",
         documented!(
-            "The means that reduce the spatial axes to given sizes.",
+            "Average pooling of the spatial axes to given sizes.",
             ADAPTIVE,
             r#"data: R.Tensor((1, 4, 8, 8, 8), "float32")"#,
             "R.nn.adaptive_avg_pool3d(data, output_size=[2, 2, 2])",

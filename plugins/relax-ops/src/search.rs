@@ -30,7 +30,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.unique",
         documented!(
             "Each distinct element or slice along an axis, and optionally its indices, inverse and counts.",
-            "the data type of `x`, of unknown length; a tuple if more than the elements is requested",
+            "the data type of `x`, of unknown length; a tuple if more than the elements are requested",
             r#"x: R.Tensor((8,), "float32")"#,
             "R.unique(x, True, False, False, False)",
             r#"R.Tensor(dtype="float32", ndim=1)"#
@@ -153,7 +153,7 @@ fn slice_scatter(call: Call<'_>) -> Inferred {
     }
     let at = axis(int(call, "axis").unwrap_or(0), x.ndim)?;
     if src.ndim >= 0 && src.ndim != x.ndim {
-        return wrong(format!("the input has {} dimensions and src {}; the numbers must be equal", x.ndim, src.ndim));
+        return wrong(format!("the input has {} dimensions, but src has {}", x.ndim, src.ndim));
     }
     same_dtype(x.dtype, src.dtype)?;
     let (start, end, step) = (scalar(call, 2)?, scalar(call, 3)?, scalar(call, 4)?);

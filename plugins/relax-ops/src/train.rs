@@ -201,7 +201,7 @@ fn scaled(call: Call<'_>, by: PrimOp, at: i64) -> Inferred {
     let Some(at) = axis(at, x.ndim)? else { return Ok(Type::Tensor(x)) };
     let Some(mut dims) = x.shape.clone() else { return Ok(Type::Tensor(x)) };
     if let Some(size) = dims[at].as_int().filter(|size| by == PrimOp::FloorDiv && size % workers != 0) {
-        return wrong(format!("{workers} workers do not divide {size} elements along axis {at}"));
+        return wrong(format!("the {size} elements along axis {at} are not divisible by {workers} workers"));
     }
     dims[at] = apply(by, &dims[at], &Dim::Int(workers));
     Ok(with_shape(&x, x.ndim, Some(dims)))

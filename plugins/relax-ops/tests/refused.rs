@@ -23,7 +23,11 @@ fn what_cannot_be_is_refused_with_the_reason() {
         (SMALL, "R.tile(x, repeats=[2, -3])", "repeats must not be negative, found -3"),
         (SMALL, "R.reshape(x, R.shape([-1, -1]))", "two dimensions of the shape are -1; only one can be inferred"),
         (SMALL, "R.reshape(x, R.shape([2, -3]))", "dimension 1 of the shape is -3; it must be a length, 0 or -1"),
-        (SMALL, "R.reshape(x, R.shape([-1, 4]))", "6 elements do not fit a shape of 4 and an inferred dimension"),
+        (
+            SMALL,
+            "R.reshape(x, R.shape([-1, 4]))",
+            "6 elements are not a multiple of 4, the product of the known dimensions",
+        ),
         (SMALL, "R.reshape(x, R.shape([2, 3, 0]))", "dimension 2 of the shape is 0, but the tensor has 2 dimensions"),
         (
             "x: R.Tensor((0, 3), dtype=\"float32\")",
@@ -38,7 +42,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
         ),
         (SMALL, "R.zeros(R.shape([2, -3]), dtype=\"int8\")", "dimension 1 of the shape is -3; it must not be negative"),
         (SMALL, "R.nn.pad(x, pad_width=[0, 0, -2, -2])", "dimension 1 of the shape is -1; it must not be negative"),
-        (SMALL, "R.reshape(x, R.shape([7]))", "6 elements do not fit a shape of 7"),
+        (SMALL, "R.reshape(x, R.shape([7]))", "6 elements cannot be reshaped to a shape of 7"),
     ];
     for (param, call, why) in cases {
         let error = script::read(&module(param, call), &Ops::new()).expect_err(call);

@@ -57,7 +57,7 @@ declare_pass! {
 
 fn fold_repeated(body: &Body, options: &Options, _: &Ctx) -> Result<Body, PassError> {
     if let Some(short) = options.operators.iter().find(|name| !name.contains('.')) {
-        bail!(option "`operators` has `{short}`; write the full name of an operator, as in `relax.nn.relu`");
+        bail!(option "`operators` contains `{short}`; write the full name of an operator, as in `relax.nn.relu`");
     }
     let folded = body.rewrite(|value, rw| {
         let Some((outer, inner)) = repeated(value, &options.operators) else { return Action::Keep };

@@ -226,7 +226,7 @@ def exec(
 _ADVICE = {
     "use --limit-memory SIZE to allow more": "use a larger limit_memory",
     "use --limit-work N to allow more": "use a larger limit_work",
-    "use --random SEED to create inputs that fit, or correct the arrays of --inputs FILE": "give arguments that fit",
+    "use --random SEED to create matching inputs, or correct the arrays of --inputs FILE": "give arguments that fit",
     "use --function NAME with": "use function= with",
     "--backend llvm": 'backend="llvm"',
     "; use --trace to show": "; use `passhost exec --trace` to show",

@@ -36,7 +36,7 @@ pub enum PlanError {
     },
     /// A list contains a word that stands for several passes and is not a pass name.
     #[error(
-        "{list} of {level}: unknown pass `{name}`; to name a part of the pipeline, name it as in `{form}`, and list that name"
+        "{list} of {level}: unknown pass `{name}`; to list a part of the pipeline, name that part, as in `{form}`, and list its name"
     )]
     ListedForm {
         /// `disabled` or `required`.
@@ -318,7 +318,7 @@ impl fmt::Display for Warning {
             Warning::SkippedByLevel { name, level, context, can_be_required } => {
                 write!(
                     f,
-                    "`{name}` is skipped because its opt_level, {level}, is higher than that of the context, {context}; use --opt-level {level}"
+                    "`{name}` is skipped because its opt_level, {level}, is higher than the opt_level of the context, {context}; use --opt-level {level}"
                 )?;
                 if *can_be_required { write!(f, " or --require {name}") } else { Ok(()) }
             }

@@ -69,7 +69,7 @@ pub const DEFAULT_OPT_LEVEL: i32 = 2;
 pub enum Skip {
     /// The given configuration level disables the pass.
     Disabled(String),
-    /// The opt_level of the pass is higher than that of the context.
+    /// The opt_level of the pass is higher than the opt_level of the context.
     OptLevel {
         /// The opt_level of the pass.
         level: i32,

@@ -92,7 +92,7 @@ impl Plan {
             let _ = writeln!(out, "  {}", shortened(&visible_line(&line.reason), 2 * WIDEST));
         }
         if lines.len() > MANY {
-            let _ = writeln!(out, "from line {MANY} on, what a pass requires is shown once");
+            let _ = writeln!(out, "after line {MANY}, the requirements of each pass are shown only once");
         }
         for planned in &self.instruments {
             let (info, owner) =

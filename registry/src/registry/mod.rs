@@ -204,7 +204,7 @@ pub enum RegistryError {
         known: Vec<String>,
     },
     /// Several readers or several writers match the same file.
-    #[error("more than one {direction} is for {files}: {}", listed(candidates))]
+    #[error("more than one {direction} supports {files}: {}", listed(candidates))]
     AmbiguousFormat {
         /// The direction of the conversion.
         direction: Direction,

@@ -63,8 +63,8 @@ pub enum FileError {
 /// Returns advice for a data type that the file formats do not support.
 fn of_numpy(descr: &str) -> &'static str {
     match descr {
-        _ if descr.contains("bfloat16") => "; NumPy files have it as raw bytes: save `array.view(\"V2\")`",
-        _ if descr.contains("float8") => "; NumPy files have it as raw bytes: save `array.view(\"V1\")`",
+        _ if descr.contains("bfloat16") => "; NumPy files store it as raw bytes: save `array.view(\"V2\")`",
+        _ if descr.contains("float8") => "; NumPy files store it as raw bytes: save `array.view(\"V1\")`",
         _ => "; tensors cannot have this type",
     }
 }

@@ -28,7 +28,7 @@ impl Shape {
         base.wrapping_add(i * strides[0]).wrapping_add(j * strides[1]).wrapping_add(k * strides[2])
     }
 
-    /// Returns the least and greatest value of a linear form; `None` if one of them does not fit 64 bits.
+    /// Returns the least and greatest value of a linear form; `None` if one of them does not fit in 64 bits.
     pub(super) fn range(&self, base: i64, strides: &[i64; DIMS]) -> Option<(i64, i64)> {
         let (mut least, mut most) = (base, base);
         for (extent, stride) in self.extents.iter().zip(strides) {

@@ -308,7 +308,7 @@ fn formatted(format: &str, args: &[Value], between: &str) -> Result<String, Caus
 
 fn asserted(condition: &Value, format: &str, args: &[Value]) -> Result<Value, Cause> {
     let Some(holds) = condition.as_int() else {
-        return Err(Cause::mismatch("the condition of an assertion", condition.described(), "one truth value"));
+        return Err(Cause::mismatch("the condition of an assertion", condition.described(), "a single boolean"));
     };
     if holds != 0 {
         return Value::tuple(Vec::new());

@@ -126,7 +126,7 @@ impl Frame {
         let tensor = match ty {
             Type::Tensor(tensor) => tensor,
             Type::DTensor(tensor) => &tensor.tensor,
-            _ => return Err(Cause::mismatch("a result of the call", "of another kind", "a tensor")),
+            _ => return Err(Cause::mismatch("a result of the call", "of a different kind", "a tensor")),
         };
         let dims: &[Dim] = match &tensor.shape {
             Some(dims) => dims,

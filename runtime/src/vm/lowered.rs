@@ -208,7 +208,7 @@ fn with_known_ranges(args: &[Value]) -> Result<Vec<Value>, Cause> {
         };
         let tensor = range.as_tensor().filter(fits).ok_or_else(wrong)?;
         if *what == "strides" && tensor.numbers().any(|stride| i64::of(stride) == 0) {
-            return Err(Cause::mismatch("a stride of `R.dynamic_strided_slice`", "0", "another number"));
+            return Err(Cause::mismatch("a stride of `R.dynamic_strided_slice`", "0", "a nonzero number"));
         }
         out.push(numbers(&mut tensor.numbers().map(i64::of))?);
     }

@@ -280,7 +280,7 @@ impl<'m> Machine<'m> {
         observer: &mut dyn Observer,
     ) -> Result<Value, Failure> {
         if function.kind() != BodyKind::Function {
-            let (found, wanted) = ("another kind of function", "a Relax function");
+            let (found, wanted) = ("a different kind of function", "a Relax function");
             return Err(Cause::OtherFunction { name: name.to_string(), found, wanted }.into());
         }
         let plan = Plan::new(&name.into(), function, 0).map_err(Cause::from)?;
@@ -519,5 +519,5 @@ fn condition(frame: &Frame, node: Node<'_>) -> Result<bool, Cause> {
     let Some(cond) = node.operand(0) else { return Err(unknown(node)) };
     let value = frame.value(cond)?;
     let holds = value.as_int().map(|number| number != 0);
-    holds.ok_or_else(|| Cause::mismatch("the condition of an If", value.described(), "one truth value"))
+    holds.ok_or_else(|| Cause::mismatch("the condition of an If", value.described(), "a single boolean"))
 }

@@ -102,7 +102,7 @@ fn operation(op: PrimOp, a: Number, b: Number) -> Result<Number, Cause> {
     }
     computed(op, x, y)
         .map(Number::Int)
-        .ok_or_else(|| Cause::NoExtent { why: format!("it does not fit 64 bits ({x} and {y})") })
+        .ok_or_else(|| Cause::NoExtent { why: format!("it does not fit in 64 bits ({x} and {y})") })
 }
 
 fn of_floats(op: PrimOp, x: f64, y: f64) -> Result<Number, Cause> {

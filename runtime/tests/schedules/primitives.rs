@@ -224,7 +224,7 @@ fn handles_that_are_not_good_are_refused() {
     let [i, j, k] = sch.loops(block).expect("three loops");
     let message = |error: PassError| error.message;
     let foreign = other.loop_extent(i).map_err(message);
-    assert_eq!(foreign, Err("`loop_extent`: the loop belongs to another schedule".to_string()));
+    assert_eq!(foreign, Err("`loop_extent`: the loop belongs to a different schedule".to_string()));
     let [i_0, _] = sch.split(i, [None, Some(4)]).expect("it is split");
     let gone = "`parallel`: the loop no longer exists; look it up again with `get_block` and `get_loops`";
     assert_eq!(sch.parallel(i).map_err(message), Err(gone.to_string()));

@@ -20,7 +20,7 @@ const MAX_STATEMENTS: u32 = 256;
 /// Returns the tree of a body.
 pub(crate) fn tree(body: &Body) -> Result<Tree, PassError> {
     if body.kind() != BodyKind::PrimFunc {
-        return Err(pass_error!("a schedule needs a PrimFunc; this is another kind of function"));
+        return Err(pass_error!("a schedule needs a PrimFunc, found a different kind of function"));
     }
     let root = Node { parent: None, kids: Vec::new(), what: What::Root(Root::default()), live: true };
     let next_var = FIRST_ATOM | u32::try_from(body.len()).unwrap_or(u32::MAX).min(FIRST_ATOM / 2);

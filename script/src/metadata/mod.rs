@@ -57,7 +57,7 @@ impl Metadata {
         let root = graph["root_index"].as_u64().ok_or("the number `root_index` is missing")?;
         let pairs = metadata.list(root as usize, "ffi.Map")?;
         for pair in pairs.chunks(2) {
-            let &[key, list] = pair else { return Err("a map with a key without a value".into()) };
+            let &[key, list] = pair else { return Err("a map has a key without a value".into()) };
             let key = metadata.string(key)?;
             let list = metadata.list(list, "ffi.Array")?;
             metadata.tables.insert(key, list);

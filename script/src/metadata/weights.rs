@@ -19,7 +19,7 @@ pub(crate) struct NoWeights;
 impl Weights for NoWeights {
     fn tensor(&self, file: &str, _: &str) -> Result<(Tensor, Type), String> {
         Err(format!(
-            "the data of this constant is in `{file}` beside the text, so the text must be read from its file, not as a string"
+            "the data of this constant is in `{file}`, beside the file of the module; read the module from that file, not from a string"
         ))
     }
 }

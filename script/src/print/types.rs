@@ -11,7 +11,7 @@ impl Printer<'_> {
     pub(super) fn ty(&mut self, ty: &Type, sym: &dyn Fn(Sym) -> String) {
         match ty {
             Type::Object => self.out.push_str("R.Any"),
-            Type::Buffer(_) | Type::Pointer { .. } => self.cannot("a type of TIR in a Relax function"),
+            Type::Buffer(_) | Type::Pointer { .. } => self.cannot("a TIR type in a Relax function"),
             Type::Prim { dtype, .. } => {
                 self.uses_tir = true;
                 self.out.push_str("T.");

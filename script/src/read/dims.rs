@@ -49,7 +49,7 @@ pub(crate) fn computed(op: PrimOp, a: Dim, b: Dim, at: std::ops::Range<usize>) -
         Some(Folded::Int(value)) if op.is_truth() => Dim::int(value as i64, DType::BOOL),
         Some(Folded::Int(value)) if dtype == DType::I64 => match i64::try_from(value) {
             Ok(value) => Dim::Int(value),
-            Err(_) => return Err(Diagnostic::new(at, format!("{value} does not fit into 64 bits"))),
+            Err(_) => return Err(Diagnostic::new(at, format!("{value} does not fit in 64 bits"))),
         },
         Some(Folded::Int(value)) => Dim::int(wrapped(value, dtype.bits(), dtype.code() == 0), dtype),
         Some(Folded::ByZero) => return Err(Diagnostic::new(at, "this divides by zero")),

@@ -67,7 +67,7 @@ impl<'a> FnReader<'a> {
                 }
                 let tuple = self.expr(&subscript.value)?;
                 let Some(index) = int(&subscript.slice).and_then(|index| u32::try_from(index).ok()) else {
-                    return Err(Diagnostic::new(span(&*subscript.slice), "expected the number of an element"));
+                    return Err(Diagnostic::new(span(&*subscript.slice), "expected the index of an element"));
                 };
                 let n = self.b.with(tuple, |tuple| match tuple.ty().is_tuple() {
                     true => tuple.ty().children().len(),
@@ -256,7 +256,7 @@ impl<'a> FnReader<'a> {
                 Some(Scalar::Bool(v)) => Ok(Attr::Bool(v)),
                 Some(Scalar::Int(v)) => match i64::try_from(v) {
                     Ok(v) => Ok(Attr::Int(v)),
-                    Err(_) => Err(Diagnostic::new(span(other), "does not fit into 64 bits")),
+                    Err(_) => Err(Diagnostic::new(span(other), "does not fit in 64 bits")),
                 },
                 Some(Scalar::Float(v)) => Ok(Attr::Float(v)),
                 None => Err(not_an_attribute(other)),

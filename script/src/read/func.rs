@@ -201,7 +201,7 @@ impl<'a> FnReader<'a> {
         let sym = match self.syms.get(name).copied().filter(|sym| sym.id >= first) {
             Some(sym) if sym.dtype == dtype => sym,
             Some(sym) => {
-                let message = format!("`{name}` is {dtype} here, and a dimension of {} before", sym.dtype);
+                let message = format!("`{name}` is {dtype} here, but a dimension of type {} before", sym.dtype);
                 return Err(Diagnostic::new(span(&param.name), message).help("rename one of them"));
             }
             None => self.b.sym(name, dtype),
@@ -444,7 +444,7 @@ impl<'a> FnReader<'a> {
             && let Some(dtype) = sym_declaration(self.scope.text, value)
         {
             if dtype != DType::I64 {
-                let message = format!("a symbolic variable of Relax must be int64, found {dtype}");
+                let message = format!("a symbolic variable in Relax must be int64, found {dtype}");
                 return Err(Diagnostic::new(span(value), message).help(format!("{name} = T.int64()")));
             }
             // `n = T.int64()` may follow a signature that mentions `n`; it is the same variable.

@@ -41,7 +41,7 @@ fn fault(target: &Attr) -> Option<String> {
         Attr::Dict(entries) => {
             let named =
                 |(key, value): &(String, Attr)| matches!(value, Attr::Str(_)) && matches!(key.as_str(), "kind" | "tag");
-            (!entries.iter().any(named)).then(|| "a target needs a `kind`, a string".to_string())
+            (!entries.iter().any(named)).then(|| "a target needs a string `kind`".to_string())
         }
         // A host can itself be a target.
         Attr::Str(_) | Attr::Object(..) => None,

@@ -59,7 +59,7 @@ pub(super) fn read<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<Top<'a
 }
 
 fn second(at: Range<usize>) -> ReadError {
-    let message = "a text must contain one module, or one function";
+    let message = "expected one module or one function";
     Diagnostic::new(at, message).label("a second one").help("put all functions into one class").into()
 }
 

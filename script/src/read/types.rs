@@ -201,7 +201,7 @@ impl<'a> FnReader<'a> {
             let help = match devices.names() {
                 [] => "declare it with I.module_global_infos({\"vdevice\": [I.vdevice(...)]})".to_string(),
                 names => format!(
-                    "the module has {}, each written as the kind of target, its number among the devices of that kind, and the memory scope",
+                    "the module has {}, each written as target kind, index within that kind, and memory scope",
                     listed(&names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>())
                 ),
             };
@@ -264,7 +264,7 @@ impl<'a> FnReader<'a> {
             Expr::NumberLiteral(number) => match &number.value {
                 Number::Int(value) => match value.as_i64() {
                     Some(value) => Ok(Dim::Int(value)),
-                    None => Err(Diagnostic::new(span(expr), "does not fit into 64 bits")),
+                    None => Err(Diagnostic::new(span(expr), "does not fit in 64 bits")),
                 },
                 // A Python float is a float64.
                 Number::Float(value) => Ok(Dim::float(*value, DType::F64)),
@@ -298,7 +298,7 @@ impl<'a> FnReader<'a> {
                 if let (Operator::Pow, Dim::Int(base), Dim::Int(exponent @ 0..)) = (binary.op, &left, &right) {
                     let power = u32::try_from(*exponent).ok().and_then(|exponent| base.checked_pow(exponent));
                     let power = power.map(Dim::Int);
-                    return power.ok_or_else(|| Diagnostic::new(span(expr), "does not fit into 64 bits"));
+                    return power.ok_or_else(|| Diagnostic::new(span(expr), "does not fit in 64 bits"));
                 }
                 let op = binary_op(binary.op).ok_or_else(|| not_a_dim(expr))?;
                 if let (PrimOp::Div, Dim::Int(a), Dim::Int(b @ (..=-1 | 1..))) = (op, &left, &right) {

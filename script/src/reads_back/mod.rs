@@ -16,7 +16,7 @@ use std::ops::Range;
 pub use difference::difference;
 
 /// The advice for a text that reads back differently.
-const REMEDY: &str = "return the module as it is read, or one that text can express";
+const REMEDY: &str = "return the module as it is read back, or a module that text can express";
 
 /// The reason why a function does not read back unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,7 +54,7 @@ pub fn reads_back(name: &str, body: &Body, module: &Module, ops: &dyn Operators)
         Some(again) if again.structural_eq(body) => Ok(()),
         Some(again) => {
             let (node, what) = difference::of_bodies(body, again);
-            Err(Unfaithful { node, why: format!("its text reads as another function: {what}; {REMEDY}") })
+            Err(Unfaithful { node, why: format!("its text reads back as a different function: {what}; {REMEDY}") })
         }
         None => Err(Unfaithful::of("its text contains a function with a different name".to_string())),
     }
@@ -103,7 +103,7 @@ pub fn attributes_read_back(module: &Module, ops: &dyn Operators) -> Result<(), 
         true => Ok(()),
         false => {
             let what = difference::of_meta(&alone, &read);
-            Err(Unfaithful::of(format!("their text reads differently: {what}; {REMEDY}")))
+            Err(Unfaithful::of(format!("their text reads back differently: {what}; {REMEDY}")))
         }
     }
 }

@@ -68,7 +68,7 @@ const FAULTS: &[Fault] = &[
     fault("an initialization outside of a block", "directly in a block", init_outside),
     fault("a region with too few bounds", "bounds are given", wrong_region),
     fault("a break outside of loops", "is not in a loop", break_outside),
-    fault("operands of two types", "must have one type", mixed_operands),
+    fault("operands of two types", "must have the same type", mixed_operands),
     fault("a shape that is a float", "must be integers", float_shape),
 ];
 

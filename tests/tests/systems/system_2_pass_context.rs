@@ -243,7 +243,7 @@ fn scopes_are_left_in_reverse_order() {
     let (a, b) = (watched(&engine, &[("a", "")], &log), watched(&engine, &[("b", "")], &log));
     let (outer, inner) = (a.enter().expect("enters"), b.enter().expect("enters"));
     let error = outer.exit().expect_err("the other is still entered").to_string();
-    assert_eq!(error, "a context was left before one inside it");
+    assert_eq!(error, "a context was left before a context inside it");
     assert!(PassContext::current().same(&b));
     drop(inner);
     assert_eq!(log.take(), "a.enter b.enter a.exit b.exit");

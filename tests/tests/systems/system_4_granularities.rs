@@ -92,7 +92,7 @@ fn row_14_a_function_of_another_kind_is_an_error() {
     let engine = engine([create_function_pass(info("t.Other", 0, &[]), move |_, _| Ok(prim.clone()))]);
     let error = pass(&engine, "t.Other").run(&module(&engine, &["main"])).expect_err("another kind");
     let text = shown(&error);
-    assert!(text.contains("step 1, pass `t.Other` of plugin `host`: returned another kind of function"), "{text}");
+    assert!(text.contains("step 1, pass `t.Other` of plugin `host`: returned a different kind of function"), "{text}");
     assert!(text.contains("in function `main`"), "{text}");
 }
 

@@ -303,10 +303,10 @@ passhost-relax-passes = { path = "../relax-passes" }
 
 /// The end of the Cargo.toml of a new crate.
 const WORKSPACE: &str = "
-# A workspace of its own, also inside the folder of another one.
+# A separate workspace, even inside the folder of another workspace.
 [workspace]
 
-# Only line numbers for backtraces, and no other data for debuggers: builds take less time and disk space.
+# Line numbers for backtraces, but no other debug info: builds take less time and disk space.
 [profile.dev]
 debug = \"line-tables-only\"
 

@@ -151,7 +151,10 @@ fn check_name(name: &str) -> Result<(), Error> {
         return Err(refuse(format!("`{name}` is not a valid name for pip"), help));
     }
     if ["passhost", "tvm"].contains(&name) {
-        return Err(refuse(format!("`{name}` is the name of another package"), "choose another one with --name"));
+        return Err(refuse(
+            format!("`{name}` is the name of an existing package"),
+            "choose a different name with --name",
+        ));
     }
     Ok(())
 }
@@ -173,7 +176,7 @@ fn python_version(version: &Version) -> Result<String, Error> {
     };
     if kind.is_empty() || count.parse::<u32>().is_err() {
         let help = "give the crate a version such as 1.0.0, 1.0.0-alpha.1, 1.0.0-beta.1 or 1.0.0-rc.1";
-        return Err(refuse(format!("Python does not support versions like {version}"), help));
+        return Err(refuse(format!("version {version} is not a valid Python version"), help));
     }
     Ok(format!("{number}{kind}{count}"))
 }
@@ -188,7 +191,7 @@ fn library_name(library: &Path) -> String {
 fn manifest(library: &str) -> String {
     let library = toml::Value::String(library.to_string());
     format!(
-        "# The plugin of this package, for the system that reads this.\nsearch = [\"{{triple}}\"]\n\n[[plugin]]\nname = {library}\n"
+        "# The plugin in this package, for the current system.\nsearch = [\"{{triple}}\"]\n\n[[plugin]]\nname = {library}\n"
     )
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 #[derive(Args)]
 pub(in crate::cli) struct OpsArgs {
-    /// Full name of an operator, as in relax.nn.conv2d or R.nn.conv2d, or its last parts, if only one operator has them: conv2d.
+    /// The full name of an operator, such as relax.nn.conv2d or R.nn.conv2d, or an unambiguous suffix: conv2d.
     pub(in crate::cli) name: Option<String>,
     #[command(flatten)]
     pub(in crate::cli) plugins: Plugins,

@@ -83,7 +83,7 @@ fn asked<'m>(module: &'m Module, args: &EmitArgs) -> Result<Vec<(&'m str, &'m Bo
             let near = did_you_mean(&nearest(name, all.iter().copied()));
             let help = match all.as_slice() {
                 [] => "it has none; use --passes relax.LegalizeOps to create PrimFuncs from operators".to_string(),
-                all => format!("PrimFuncs: {}; without --function, the code of each is written", listed(all)),
+                all => format!("PrimFuncs: {}; without --function, the code of all of them is written", listed(all)),
             };
             Err(Error::Request { message: format!("the module has no PrimFunc `{name}`{near}"), help })
         }

@@ -31,7 +31,7 @@ impl Files {
         let header = shown.with_extension("h");
         if shown == header {
             return Err(request(
-                "-o is the name of the header",
+                "-o names the header",
                 "give the name of the code file, such as kernels.so; the header is then kernels.h",
             ));
         }

@@ -29,7 +29,7 @@ pub(in crate::cli) struct RunArgs {
     /// a text that refers to such a file; TVM cannot.
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) weights: Option<PathBuf>,
-    /// Writes all constants into the text, in the form that TVM reads.
+    /// Writes all constants inline, in the form that TVM reads.
     #[arg(long, conflicts_with = "weights")]
     pub(in crate::cli) inline_weights: bool,
     #[command(flatten)]

@@ -153,7 +153,7 @@ fn say(report: &Report, messages: Messages) -> Result<(), Error> {
 fn none(args: &ExplainMatchArgs, pass: &str, searched: bool) -> Report {
     let report = if searched {
         let title = format!("{pass} uses patterns, but did not try any at `{}`", args.at);
-        let help = "the pass skips this function, or only tries other values; see its documentation";
+        let help = "the pass skips this function, or tries only other values; see its documentation";
         Report::remark(title).help(help)
     } else {
         let title = format!("{pass} does not use patterns");

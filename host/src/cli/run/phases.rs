@@ -83,7 +83,7 @@ fn format<'e>(engine: &'e Engine, args: &RunArgs) -> Result<WrittenAs<'e>, Error
     let format = engine.written_as(args.output.as_deref(), args.to.as_deref())?;
     match format {
         WrittenAs::Writer(writer, _) if args.provenance => Err(Error::Request {
-            message: format!("--provenance writes comments, which `{}` files do not have", writer.info.name),
+            message: format!("--provenance writes comments, which `{}` files cannot contain", writer.info.name),
             help: "write TVMScript: -o FILE.py".to_string(),
         }),
         format => Ok(format),

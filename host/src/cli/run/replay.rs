@@ -39,7 +39,7 @@ pub(in crate::cli) struct ReplayArgs {
     /// Stops after this pass.
     #[arg(long, value_name = "PASS")]
     pub(in crate::cli) until: Option<String>,
-    /// If this run also fails, writes a bundle of it.
+    /// If this run also fails, writes a bundle.
     #[arg(long = "bundle", id = "new_bundle", value_name = "FILE")]
     pub(in crate::cli) new_bundle: Option<PathBuf>,
     #[command(flatten)]
@@ -137,11 +137,11 @@ pub(in crate::cli) fn replay(
             messages.report(&Report::remark("this is the same failure as in the bundle"));
         }
         Some(_) => {
-            let title = format!("this failure differs from that of the bundle, which is: {}", bundle.failed);
+            let title = format!("this failure differs from the failure in the bundle: {}", bundle.failed);
             messages.report(&Report::warning(title));
         }
         None if !is_part && matches!(result, Ok(exit::DONE)) => {
-            messages.report(&Report::remark(format!("the failure of the bundle did not occur: {}", bundle.failed)));
+            messages.report(&Report::remark(format!("the failure in the bundle did not recur: {}", bundle.failed)));
         }
         None => {}
     }

@@ -120,13 +120,13 @@ impl Placement {
         let is_source = sources.into_iter().any(|source| source == *now);
         if is_source && !output.leads_to(input) {
             return refused(
-                "has weights that the input uses, and would be replaced; choose another file with --weights"
+                "contains weights that the input uses, and would be overwritten; choose another file with --weights"
                     .to_string(),
             );
         }
         if !self.is_own && (asked.file.is_none() || is_source) {
             return refused(
-                "is a file that passhost did not write, and would be replaced by the weights of the result; choose a file with --weights"
+                "was not written by passhost, and would be overwritten by the weights of the result; choose another file with --weights"
                     .to_string(),
             );
         }
@@ -226,13 +226,14 @@ impl Text<'_> {
                     Some(name) if same && folder != own => Ok(Some(own.with_file_name(name))),
                     _ => wrong(
                         file,
-                        "is not another file in the folder of the result, where a text finds its weights; choose one",
+                        "is not a different file in the folder of the result, where readers look for its weights; choose such a file",
                     ),
                 }
             }
-            (Some(file), _) => {
-                wrong(file, "has the weights of a text that is not a file; name a file for the text with -o")
-            }
+            (Some(file), _) => wrong(
+                file,
+                "would contain the weights of a module that is not written to a file; name a file for the module with -o",
+            ),
         }
     }
 
@@ -247,10 +248,9 @@ impl Text<'_> {
         if bytes <= MOST {
             return Ok(());
         }
-        let message =
-            format!("the constants have {} MiB, too many for a text, which is at most 4 GiB long", bytes >> 20);
+        let message = format!("the constants take {} MiB, but TVMScript can be at most 4 GiB long", bytes >> 20);
         let help =
-            "name a file with -o, without --inline-weights: the constants are then in a file beside it".to_string();
+            "name a file with -o, without --inline-weights, to write the constants to a file beside it".to_string();
         Err(Error::Request { message, help })
     }
 }

@@ -203,7 +203,7 @@ fn spared(select: &Select, path: &Path, survey: &mut Survey) -> Spared {
     one("the manifest", path);
     one("the lockfile", &path_of(path));
     let pipeline = select.passes.as_deref().and_then(|passes| passes.strip_prefix('@'));
-    pipeline.iter().for_each(|file| one("the file of the pipeline", Path::new(file)));
+    pipeline.iter().for_each(|file| one("the pipeline file", Path::new(file)));
     let Ok(manifest) = Manifest::load(path) else { return out };
     let mut hashes = Hashes::fresh();
     let mut seen = HashSet::new();

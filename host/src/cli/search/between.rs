@@ -114,8 +114,8 @@ pub(super) fn between(
     };
     let (mut good, mut bad) = (0, mixes.changed.len());
     if bad == 0 || is_bad(0)? || !is_bad(bad)? {
-        let message = "the plugins of both lockfiles give the same answer for --until".to_string();
-        let help = "it must hold with the new plugins, but not with the old ones".to_string();
+        let message = "--until gives the same answer with the plugins of both lockfiles".to_string();
+        let help = "--until must hold with the new plugins, but not with the old plugins".to_string();
         return Err(Error::Unmet { message, help });
     }
     while bad - good > 1 {

@@ -180,7 +180,7 @@ fn by_command(
     }
     let before = good.checked_sub(1).map_or(first, |at| &steps[at].file);
     let Some(step) = bad.checked_sub(1).and_then(|at| steps.get(at)) else {
-        return Ok(Found { before: text_of(first)?, ..Found::unknown("no pass has ended".to_string()) });
+        return Ok(Found { before: text_of(first)?, ..Found::unknown("no pass has finished".to_string()) });
     };
     let functions = changed_until(prepared, &fails, before, &step.file)?;
     let what = format!("the command `{command}` fails after it");

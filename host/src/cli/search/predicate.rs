@@ -45,7 +45,7 @@ pub(super) fn until(text: &str) -> Result<Until, String> {
         (word, Some(_)) if WORDS.contains(&word) => Err(format!("`{word}` cannot be followed by a colon")),
         (word, _) => {
             let near = did_you_mean(&nearest(word, WORDS));
-            Err(format!("`{word}` is not one of fails, crashes, hangs, ill-formed, differs and command{near}"))
+            Err(format!("expected fails, crashes, hangs, ill-formed, differs or command, found `{word}`{near}"))
         }
     }
 }

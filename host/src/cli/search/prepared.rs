@@ -21,12 +21,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The help text of `--until`.
-pub(super) const UNTIL: &str = "What to look for: fails, crashes, hangs, ill-formed, differs or command.
+pub(super) const UNTIL: &str = "The fault to look for: fails, crashes, hangs, ill-formed, differs or command.
 
-`fails`: a pass fails, in whatever way; 'fails: TEXT' only with this text in the message. `crashes`: a pass ends the process. \
-`hangs`: a run does not end within --timeout. `ill-formed`: a pass returns an ill-formed module. `differs`: `passhost validate` \
-finds that a pass changes values. 'command: CMD': the command fails; its last argument is the file of the module after all \
-passes. The search considers only failures of the same pass and kind.";
+`fails`: a pass fails in any way; 'fails: TEXT': a pass fails with TEXT in its message. `crashes`: a pass ends the process. \
+`hangs`: a run exceeds --timeout. `ill-formed`: a pass returns an ill-formed module. `differs`: `passhost validate` \
+finds that a pass changes values. 'command: CMD': the command CMD fails on the module \
+after all passes, whose file is appended to its arguments. The search considers only failures of the same pass and kind.";
 
 #[derive(Args)]
 pub(in crate::cli) struct SearchArgs {

@@ -59,7 +59,7 @@ pub(in crate::cli) fn reduce(args: &ReduceArgs, messages: Messages) -> Result<()
         _ => args.search.module.clone(),
     };
     if input.input != args.search.module.input {
-        messages.report(&Report::remark(format!("continues with {}", input.input.display())));
+        messages.report(&Report::remark(format!("continuing with {}", input.input.display())));
     }
     let prepared = prepared(&args.search, &args.until, &input, messages)?;
     let predicate = as_it_is(&prepared)?;
@@ -84,7 +84,7 @@ pub(in crate::cli) fn reduce(args: &ReduceArgs, messages: Messages) -> Result<()
     let last = prepared.folder.path().join("last.py");
     write(&last, &text)?;
     if !predicate.holds(&last)? {
-        return Err(flaky("the smallest module found no longer shows it"));
+        return Err(flaky("the smallest module found no longer shows the fault"));
     }
     output.write(&text)?;
     if matches!(predicate.until(), Until::Command(_)) && module.is_empty() {

@@ -77,7 +77,7 @@ impl Way {
     pub(super) fn name(self) -> &'static str {
         match self {
             Way::Functions => "functions",
-            Way::Earlier => "what comes after a binding",
+            Way::Earlier => "trailing bindings",
             Way::Bindings => "bindings",
             Way::Results => "results",
             Way::Parameters => "parameters",

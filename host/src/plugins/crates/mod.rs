@@ -105,7 +105,8 @@ pub(crate) fn libraries(folders: &[PathBuf], how: How<'_>, look: &mut Look<'_>) 
                 found.insert(plugin.folder, Ok(known.clone()));
                 return Ok(known);
             }
-            let message = format!("its library {} is also that of the crate {}", library.display(), owner.display());
+            let message =
+                format!("its library {} is also the library of the crate {}", library.display(), owner.display());
             Err(failed(&plugin, message + "; rename one of them, or use a separate target folder"))
         }));
     }

@@ -25,8 +25,8 @@ use toml::de::{DeTable, DeValue};
 const FORMAT: i64 = 1;
 
 const HEAD: &str = "\
-# Written by `passhost run` and `passhost lock`: what the plugins of the manifest beside it were.
-# To be kept under version control. `--locked` refuses plugins that are others.
+# Written by `passhost run` and `passhost lock`: the plugins in the manifest beside it.
+# Keep this file under version control. `--locked` refuses plugins that differ from it.
 ";
 
 /// Returns the path of a manifest's lockfile.
@@ -118,7 +118,7 @@ fn digest_table(digests: &BTreeMap<String, String>) -> toml::Value {
 /// If it cannot be read or is damaged; the error gives the position of the damage.
 pub fn load(path: &Path) -> Result<Option<Entries>, Error> {
     let wrong =
-        |message: String| damaged(path, "", message, None, "correct that, or delete it and run `passhost lock`");
+        |message: String| damaged(path, "", message, None, "correct the file, or delete it and run `passhost lock`");
     // Opening a pipe would wait for its writer.
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(wrong("is not a regular file".to_string()));

@@ -159,11 +159,11 @@ fn help(cause: &Cause, asked: bool) -> String {
         Cause::NotRegistered { .. } => {
             "the command line provides only the packed functions that passes write into modules; a program that embeds passhost can register more"
         }
-        Cause::NotTaken { .. } => "the shapes and values before it cause this; use --trace to show them",
+        Cause::NotTaken { .. } => "the preceding shapes and values cause this; use --trace to show them",
         Cause::NotExecuted { why, .. } if why == NO_LEGALIZATION => {
             "its plugin must declare a legalization, or a pass must replace the operator"
         }
-        Cause::NotExecuted { .. } => "change the call or what it is given, or run a pass that replaces the operator",
+        Cause::NotExecuted { .. } => "change the call or its arguments, or run a pass that replaces the operator",
         Cause::TooDeep { .. } | Cause::NestedValue { .. } => "limit the recursion depth in the module",
         _ => help_of_types(asked),
     };
@@ -176,9 +176,9 @@ fn help_of_fault(kind: &FaultKind, asked: bool) -> &'static str {
         FaultKind::TooMuchWork { .. } => {
             "use --limit-work N to allow more, unless the module has an endless loop or recursion"
         }
-        FaultKind::Unsupported { .. } => "lower the module less, or replace this part of it",
+        FaultKind::Unsupported { .. } => "run fewer lowering passes, or replace the unsupported part of the module",
         FaultKind::OutOfBounds { .. } | FaultKind::DivisionByZero | FaultKind::Assertion { .. } => {
-            "the value of an input or a fault of the module causes this; use --trace to show the values before"
+            "an input value or a fault in the module causes this; use --trace to show the preceding values"
         }
         _ => help_of_types(asked),
     }
@@ -186,7 +186,7 @@ fn help_of_fault(kind: &FaultKind, asked: bool) -> &'static str {
 
 fn help_of_types(asked: bool) -> &'static str {
     match asked {
-        true => "use --random SEED to create inputs that fit, or correct the arrays of --inputs FILE",
+        true => "use --random SEED to create matching inputs, or correct the arrays of --inputs FILE",
         false => "correct the types in the module, or the inputs that determine them",
     }
 }

@@ -52,7 +52,7 @@ pub enum ConstantError {
         found: usize,
     },
     /// No tensor can have this shape.
-    #[error("shape {shape:?} is not possible: each dimension must be 0 or more, and their product must fit 64 bits")]
+    #[error("invalid shape {shape:?}: each dimension must be 0 or more, and their product must fit in 64 bits")]
     Shape {
         /// The shape.
         shape: Vec<i64>,

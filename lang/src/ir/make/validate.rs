@@ -377,7 +377,7 @@ fn const_type(raw: &RawView<'_>, rec: &ConstRec) -> Result<(), &'static str> {
         return Err("its type must be a tensor of known shape");
     }
     if rec.dtype != of.dtype {
-        return Err("its data type differs from that of its type");
+        return Err("its data type differs from the data type of its type");
     }
     let dtype = DType(of.dtype);
     let bits = u64::from(dtype.bits()) * u64::from(dtype.lanes());

@@ -159,7 +159,7 @@ impl<'m> Join<'m> {
         for (name, shape, joined) in pairs {
             shapes.check(&shape, &self.buffers[joined.0].ty.shape).map_err(|error| {
                 PassError::new(format!(
-                    "the shape of parameter `{name}` of a PrimFunc differs from that of its argument: {error}"
+                    "the shape of parameter `{name}` of a PrimFunc differs from the shape of its argument: {error}"
                 ))
             })?;
         }

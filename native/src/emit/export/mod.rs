@@ -227,7 +227,7 @@ fn for_tvm(module: &mut Module<'_>) {
             _ => int_of_any(&mut out, &ty, &bits),
         };
         let mut text = format!("`{name}`: ");
-        let _ = write!(text, "parameter `{}` is {what}, but the argument is another kind of value", param.name);
+        let _ = write!(text, "parameter `{}` is {what}, but the argument is a different kind of value", param.name);
         out.unless_wrong(&right, &text, Failure::Raise);
         let to = out.op(format_args!("getelementptr i64, ptr {args}, i64 {at}"));
         out.line(format_args!("store i64 {value}, ptr {to}, align 8"));

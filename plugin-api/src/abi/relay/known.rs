@@ -206,7 +206,7 @@ impl Known {
             || self.tensors.by_number.contains_key(&number)
             || self.modules.by_number.contains_key(&number);
         if known || number & 1 == self.parity {
-            return Err(Forged::new("it reuses the number of something else"));
+            return Err(Forged::new("it reuses a number that is already in use"));
         }
         Ok(number)
     }

@@ -116,7 +116,7 @@ fn attention(call: Call<'_>, name: &str) -> Legal {
         return cannot("its arguments do not have four dimensions");
     }
     if call.attr("window_size").is_some_and(|attr| attr.as_int().is_some()) {
-        return cannot("it is legalized without a window only");
+        return cannot("it is legalized only without a window");
     }
     let (places, keys, depth) = (q.shape()[1].clone(), k.shape()[1].clone(), q.shape()[3].clone());
     let out_shape = [0, 2, 1].map(|axis| q.shape()[axis].clone());

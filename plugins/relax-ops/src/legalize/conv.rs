@@ -130,7 +130,7 @@ fn dilated(te: &Te<'_>, name: &str, x: &TeTensor, strides: &[i64]) -> TeTensor {
 fn transposed(call: Call<'_>, name: &str, kernel_name: &str, layouts: [&str; 2]) -> Legal {
     let given = ["data_layout", "kernel_layout", "out_layout"].map(|key| text(call, key).unwrap_or_default());
     if given[..2] != layouts || ![layouts[0], ""].contains(&given[2]) {
-        return cannot(format!("it is legalized for the layouts {} only", layouts.join(" and ")));
+        return cannot(format!("it is legalized only for the layouts {}", layouts.join(" and ")));
     }
     let n = layouts[0].len() - 2;
     let Some(spatial) = Spatial::of(call, n) else {

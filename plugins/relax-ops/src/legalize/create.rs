@@ -103,7 +103,7 @@ fn computed_arange(call: Call<'_>, dtype: DType, shape: &[Dim]) -> Legal {
         return cannot("start or step are not numbers");
     };
     if start.dtype() != step.dtype() || !(start.dtype() == DType::I64 || start.dtype().is_float()) {
-        return cannot("start and step must both be 64-bit integers, or both be floats, unless it is constant");
+        return cannot("start and step must both be 64-bit integers, or both be floats, unless the range is constant");
     }
     let out = te.compute("T_arange", shape, |i| (i[0].cast(step.dtype()) * step + start).cast(dtype));
     te.finish(&[out])

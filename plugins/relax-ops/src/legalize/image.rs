@@ -125,7 +125,7 @@ fn resize(call: Call<'_>, name: &str, layouts: [(&str, &[usize]); 2]) -> Legal {
         Some(Resized { axis: *axis, from, to, divisor: (divides && is_exact).then(|| to / from) })
     };
     let Some(resized) = axes.iter().map(resized).collect::<Option<Vec<Resized>>>() else {
-        return cannot("it is legalized for known sizes only");
+        return cannot("it is legalized only for known sizes");
     };
     let to = call.ty().dtype();
     let out = match text(call, "method") {
@@ -134,7 +134,7 @@ fn resize(call: Call<'_>, name: &str, layouts: [(&str, &[usize]); 2]) -> Legal {
         Some("cubic") => cubic(&te, &x, &shape, &places, &resized, to),
         method => {
             let known = "`nearest_neighbor`, `linear` and `cubic`";
-            return cannot(format!("it has the methods {known}, found `{}`", method.unwrap_or("")));
+            return cannot(format!("the supported methods are {known}, found `{}`", method.unwrap_or("")));
         }
     };
     match out {
@@ -287,7 +287,7 @@ fn affine_grid(call: Call<'_>) -> Legal {
     let shape = result_shape(call)?;
     let known: Option<Vec<i64>> = shape.iter().skip(2).map(Dim::as_int).collect();
     let Some(sizes) = known.filter(|sizes| sizes.len() == 2) else {
-        return cannot("it is legalized for two axes of known size only");
+        return cannot("it is legalized only for two axes of known size");
     };
     let align = crate::declare::flag(call, "align_corners");
     // The start along an axis, and the step to the next position.

@@ -125,7 +125,7 @@ fn split(call: Call<'_>) -> Legal {
     let x = te.input(0)?;
     // The type is that of TVM, which treats a negative cut as 0, but then does not compute the result.
     if let Some(cut) = ints(call, "indices_or_sections").unwrap_or_default().iter().find(|cut| **cut < 0) {
-        return cannot(format!("it cuts at {cut}; count the elements from the beginning, from 0 on"));
+        return cannot(format!("it splits at {cut}; indices must be 0 or more"));
     }
     let axis = axis_of(int(call, "axis").unwrap_or(0), x.ndim());
     // A single part is not wrapped in a tuple.

@@ -59,7 +59,7 @@ fn bind(body: &Body, entries: &[String], ctx: &Ctx) -> Result<Body, PassError> {
     let (mut edit, mut dims, mut bound) = (body.edit(), BTreeMap::new(), BTreeSet::new());
     for entry in entries {
         let Some((name, text)) = entry.split_once('=').map(|(name, text)| (name.trim(), text)) else {
-            bail!(option "`params` has `{entry}`; write a parameter and its value, such as `w=[1, 2]`");
+            bail!(option "`params` contains `{entry}`; expected a parameter and its value, such as `w=[1, 2]`");
         };
         let Some(param) = params.iter().find(|param| param.name() == Some(name)) else {
             let near = nearest(name, params.iter().filter_map(|param| param.name()));
@@ -95,7 +95,7 @@ fn constant(param: Value<'_>, text: &str, dims: &mut BTreeMap<Sym, i64>) -> Resu
             other => other.as_int(),
         };
         if known.is_some_and(|known| known != *found) {
-            bail!("the value has a dimension of {found}, but that of the parameter is {}", known.unwrap_or_default());
+            bail!("the value has a dimension of {found}, but the parameter has {}", known.unwrap_or_default());
         }
     }
     let dtype = if tensor.dtype.is_known() { tensor.dtype } else { DType::F32 };

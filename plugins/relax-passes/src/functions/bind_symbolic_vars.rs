@@ -73,7 +73,7 @@ fn values(binding_map: &[String]) -> Result<BTreeMap<&str, i64>, PassError> {
     for entry in binding_map {
         let parts = entry.split_once('=').map(|(name, value)| (name.trim(), value.trim().parse::<i64>()));
         let Some((name, Ok(value))) = parts else {
-            bail!(option "`binding_map` has `{entry}`; write a variable and an integer, such as `n=16`");
+            bail!(option "`binding_map` contains `{entry}`; expected a variable and an integer, such as `n=16`");
         };
         if values.insert(name, value).is_some() {
             bail!(option "`binding_map` gives two values for `{name}`; remove one of them");
@@ -92,7 +92,7 @@ fn dims(body: &Body, values: &BTreeMap<&str, i64>) -> Result<BTreeMap<Sym, Dim>,
             bail!("two symbolic variables are called `{name}`; rename one of them");
         }
         if *value < 0 && extents.contains(&sym) {
-            bail!(option "`binding_map` has `{name}={value}`, but `{name}` is an extent, which cannot be negative");
+            bail!(option "`binding_map` contains `{name}={value}`, but `{name}` is an extent, which cannot be negative");
         }
         dims.insert(sym, Dim::int(*value, sym.dtype));
     }

@@ -114,7 +114,7 @@ fn keep_given_one_memory_twice(module: &Module, made: &mut BTreeMap<&str, Joined
             };
             if written.of_function(callee).iter().any(is_given_twice) {
                 let why = format!(
-                    "`{callee}` is not fused, because it writes to an argument that may share memory with another one"
+                    "`{callee}` is not fused, because it writes to an argument that may share memory with another argument"
                 );
                 ctx.diagnostics().in_function(name).missed(call.value(), &why);
                 made.remove(callee);

@@ -131,7 +131,7 @@ impl<'m> Plan<'m> {
         let prim_func =
             callee.and_then(|callee| self.module.get(callee)).filter(|body| body.kind() == BodyKind::PrimFunc);
         let (Some(prim_func), Some(tuple)) = (prim_func, call.arg(1)) else {
-            bail!("a function marked `Primitive` can only use R.call_tir and R.call_tir_inplace, of PrimFuncs");
+            bail!("a function marked `Primitive` can use only R.call_tir and R.call_tir_inplace with PrimFuncs");
         };
         let mut args = Vec::new();
         let given: Vec<Value<'m>> = if tuple.is_nested() { tuple.operands().collect() } else { vec![tuple] };

@@ -128,7 +128,7 @@ impl<'b> Written<'b, '_> {
             results.push(match taken {
                 Some(index) => {
                     let Some(arg) = self.given.get(index) else {
-                        bail!(at self.call.value(), "result {i} replaces argument {index}, which the call does not have");
+                        bail!(at self.call.value(), "result {i} replaces argument {index}, but the call has fewer arguments");
                     };
                     *arg
                 }

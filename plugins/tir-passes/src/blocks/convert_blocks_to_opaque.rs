@@ -43,7 +43,7 @@ struct ToOpaque;
 impl<'b> StmtMutator<'b> for ToOpaque {
     fn visit_sblock(&mut self, block: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         if let Some(init) = block.block_init() {
-            bail!(at init, "a block with an initialization; run s_tir.LowerInitBlock first");
+            bail!(at init, "found a block with an initialization; run s_tir.LowerInitBlock first");
         }
         if let Some(iter) = block.block_condition().and_then(|condition| iterator_in(condition, block)) {
             let name = iter.name().unwrap_or("_");

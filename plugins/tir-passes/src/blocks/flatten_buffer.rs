@@ -35,7 +35,7 @@ declare_pass! {
 
 fn flatten_buffer(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     if let Some(block) = body.values().find(|value| matches!(value.stmt(), Some(Stmt::Block))) {
-        bail!(at block, "a schedulable block; run s_tir.LowerOpaqueBlock first");
+        bail!(at block, "found a schedulable block; run s_tir.LowerOpaqueBlock first");
     }
     body.values().try_for_each(expect_countable)?;
     let mut flatten = Flatten { context: IterContext::new(body), declared: ValueMap::new(body) };
@@ -61,7 +61,7 @@ fn expect_countable(buffer: Value<'_>) -> Result<(), PassError> {
         None => Ok(()),
         Some(elements) => {
             let (name, first) = (buffer.name().unwrap_or("_"), ty.shape[0].as_int().unwrap_or(0));
-            bail!(at buffer, "buffer `{name}` has {elements} elements, which int32 does not hold, the type of its extents; write them as `T.int64({first})` and so on")
+            bail!(at buffer, "buffer `{name}` has {elements} elements, which exceeds the range of int32, the type of its extents; use int64 extents, such as `T.int64({first})`")
         }
     }
 }
@@ -175,7 +175,7 @@ fn scalars(indices: &[Value<'_>]) -> Result<Vec<Dim>, PassError> {
     let dims: Option<Vec<Dim>> = indices.iter().map(|index| index_to_dim_of_atoms(*index)).collect();
     dims.filter(|dims| dims.iter().all(|dim| dim.dtype().lanes() == 1)).ok_or_else(|| {
         PassError::new(
-            "an index is nested too deeply, or an index before the last one is a vector; flatten buffers before loops are vectorized",
+            "an index is nested too deeply, or an index before the last index is a vector; flatten buffers before loops are vectorized",
         )
     })
 }

@@ -182,7 +182,7 @@ impl<'b> LowerMatch<'b> {
         if ty.scope != of.scope || ty.dtype != of.dtype {
             let scope = |ty: &BufferType| if ty.scope.is_empty() { "global".to_string() } else { ty.scope.clone() };
             bail!(
-                "a buffer of {} in `{}` is matched with one of {} in `{}`; data type and memory scope must be equal",
+                "a buffer of {} in `{}` is matched with a buffer of {} in `{}`; data type and memory scope must be equal",
                 ty.dtype,
                 scope(ty),
                 of.dtype,
@@ -224,7 +224,7 @@ impl<'b> LowerMatch<'b> {
         match self.analyzer.prove_equal(&known, &value) {
             Some(true) => Ok(()),
             _ => bail!(
-                "the {what} of the matched buffer is {}, but that of the region is {}; omit it, or use that of the region",
+                "the {what} of the matched buffer is {}, but the region has {}; omit it, or use the value of the region",
                 shown(&known),
                 shown(&value)
             ),

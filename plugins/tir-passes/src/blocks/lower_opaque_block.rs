@@ -49,13 +49,13 @@ struct LowerOpaque<'b> {
 impl<'b> StmtMutator<'b> for LowerOpaque<'b> {
     fn visit_sblock(&mut self, block: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         if block.block_iters().next().is_some() {
-            bail!(at block, "a block with iterators; run s_tir.ConvertBlocksToOpaque first");
+            bail!(at block, "found a block with iterators; run s_tir.ConvertBlocksToOpaque first");
         }
         if block.region().children().any(Value::is_init) {
-            bail!(at block, "a block with an initialization; run s_tir.LowerInitBlock first");
+            bail!(at block, "found a block with an initialization; run s_tir.LowerInitBlock first");
         }
         if block.region().children().any(|child| child.matched_region().is_some()) {
-            bail!(at block, "a block that matches a region of a buffer; run s_tir.LowerMatchBuffer first");
+            bail!(at block, "found a block that matches a region of a buffer; run s_tir.LowerMatchBuffer first");
         }
         let condition = block.block_condition().filter(|condition| !is_one(*condition));
         rw.tir(|t| {

@@ -53,7 +53,7 @@ declare_pass! {
 
 fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     if let Some(init) = body.values().find(|value| value.is_init()) {
-        bail!(at init, "a block with an initialization; run s_tir.LowerInitBlock first");
+        bail!(at init, "found a block with an initialization; run s_tir.LowerInitBlock first");
     }
     let (places, scopes) = Places::of(body);
     let (scope_of, unused) = (ValueMap::new(body), ValueSet::new(body));

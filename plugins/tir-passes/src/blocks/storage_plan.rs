@@ -125,7 +125,7 @@ impl<'b, 's> Linear<'b, 's> {
             if let Some(ty) = allocation_of(access.buffer).and_then(Value::as_buffer_type)
                 && ty.shape.len() != 1
             {
-                bail!(at value, "an allocation of {} dimensions; run tirx.FlattenBuffer first", ty.shape.len());
+                bail!(at value, "found an allocation of {} dimensions; run tirx.FlattenBuffer first", ty.shape.len());
             }
             self.touch(access.buffer);
         }
@@ -134,7 +134,7 @@ impl<'b, 's> Linear<'b, 's> {
         }
         let Some(stmt) = value.stmt() else { return Ok(()) };
         if matches!(stmt, Stmt::For { kind: loop_kind::VECTORIZED, .. }) {
-            bail!(at value, "a vectorized loop; run tirx.VectorizeLoop first");
+            bail!(at value, "found a vectorized loop; run tirx.VectorizeLoop first");
         }
         if value.is_allocation() || !self.is_scope(value) {
             return self.leaf(value);

@@ -187,8 +187,8 @@ impl<'b> Choice<'b> {
         }
         if marked && n.is_none() {
             let name = var.name().unwrap_or("_");
-            bail!(at stmt, "the loop over `{name}` is marked as `unroll`, but its number of iterations is unknown; make it a serial loop, or bind \
-                            the number before this pass");
+            bail!(at stmt, "the loop over `{name}` is marked as `unroll`, but its trip count is unknown; make it a serial \
+                            loop, or make the trip count constant before this pass");
         }
         let Limits { max_step, max_depth, max_extent, explicit, local_access } = self.limits;
         if has_jumps(stmt) {

@@ -217,7 +217,7 @@ impl<'b> Vectorize<'b> {
         }
         let Some(lanes) = Lanes::of_extent(extent).filter(|lanes| self.scalable || !lanes.scalable) else {
             let name = var.name().unwrap_or("_");
-            bail!(at stmt, "the number of iterations of the vectorized loop over `{name}` is unknown; make it a constant, or a multiple of \
+            bail!(at stmt, "the trip count of the vectorized loop over `{name}` is unknown; make it a constant, or a multiple of \
                             `T.vscale()` if the target has scalable vectors");
         };
         if has_jumps(stmt) {
@@ -244,7 +244,7 @@ impl<'b> Vectorize<'b> {
     /// Writes a statement once for each lane.
     fn serial(&mut self, stmt: Value<'b>, along: Along<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
         if has_jumps(stmt) && !matches!(stmt.stmt(), Some(Stmt::For { .. } | Stmt::While { .. })) {
-            bail!(at stmt, "a `break` or `continue` applies to some lanes only; make the vectorized loop around it a serial loop");
+            bail!(at stmt, "a `break` or `continue` applies to only some lanes; make the vectorized loop around it a serial loop");
         }
         self.along = None;
         let known = std::mem::take(&mut self.known);
@@ -344,7 +344,7 @@ fn broadcast_to(v: V, lanes: Lanes, w: &mut Again<'_>) -> Result<V, PassError> {
         _ if now == Lanes::ONE => v,
         _ => {
             return Err(pass_error!(
-                "a vector of {} lanes is used where one of {} is needed; make the loop shorter",
+                "a vector of {} lanes is used where {} lanes are needed; shorten the loop",
                 now.n,
                 lanes.n
             ));

@@ -22,7 +22,7 @@
 >>> sch.split(i, [None, 8])
 Traceback (most recent call last):
     ...
-passhost.error.ScheduleError: `split`: loop `i` is already parallel; apply this primitive before that
+passhost.error.ScheduleError: `split`: loop `i` is already parallel; apply this primitive first
 """
 
 from __future__ import annotations

@@ -426,7 +426,7 @@ fn given(part: &Part<'_>, array: Tensor) -> Result<Value, InputError> {
             let extents: Vec<i64> = array.numbers().map(i64::of).collect();
             match array.shape().len() == 1 && array.dtype().is_int() && extents.iter().all(|extent| *extent >= 0) {
                 true => Ok(Value::shape(&extents)),
-                false => Err(wrong("a one-dimensional array of integers that are not negative, a shape,")),
+                false => Err(wrong("a one-dimensional array of non-negative integers")),
             }
         }
         Type::Prim { dtype, .. } => match array.number(0).filter(|_| array.len() == 1 && array.dtype() == *dtype) {

@@ -24,7 +24,7 @@ impl<'a> FnReader<'a> {
         };
         if !is_dataflow || self.in_dataflow {
             let at = with.items.first().map_or(span(with), span);
-            return Err(Diagnostic::new(at, "`with R.dataflow():` cannot be nested in another one"));
+            return Err(Diagnostic::new(at, "`with R.dataflow():` cannot be nested"));
         }
         let (output, front) = match with.body.split_last() {
             Some((Stmt::Expr(last), front)) => match &*last.value {

@@ -136,7 +136,7 @@ impl TirReader<'_> {
             Some(Folded::Int(value)) if op.is_truth() => self.imm_of(value as i64, DType::BOOL, Is::Value),
             Some(Folded::Int(value)) if is == Is::Literal => match i64::try_from(value) {
                 Ok(value) => self.number(value),
-                Err(_) => return Err(Diagnostic::new(at.clone(), format!("{value} does not fit into 64 bits"))),
+                Err(_) => return Err(Diagnostic::new(at.clone(), format!("{value} does not fit in 64 bits"))),
             },
             Some(Folded::Int(value)) => {
                 let signed = a.dtype.code() == 0;
@@ -436,7 +436,7 @@ pub(super) fn one_of_type(a: E, b: E, at: &Range<usize>, what: impl FnOnce() -> 
     if x == y || !is_number(x) || !is_number(y) {
         return Ok(());
     }
-    Err(Diagnostic::new(at.clone(), format!("{} must have one type, found {x} and {y}", what()))
+    Err(Diagnostic::new(at.clone(), format!("{} must have the same type, found {x} and {y}", what()))
         .help(format!("convert with T.Cast(\"{x}\", value), or write a number as T.{x}(1)")))
 }
 

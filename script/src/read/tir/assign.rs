@@ -235,7 +235,10 @@ impl<'a> TirReader<'a> {
         }
         let dtype = keyword(call, "dtype").map_or(Ok(DType::I32), crate::read::arguments::dtype_of)?;
         if !dtype.is_int() || dtype.bits() != 32 || dtype.lanes() != 1 {
-            return Err(Diagnostic::new(span(call), format!("such a variable must be int32 or uint32, found {dtype}")));
+            return Err(Diagnostic::new(
+                span(call),
+                format!("thread and block ids must be int32 or uint32, found {dtype}"),
+            ));
         }
         let ty = self.prim_type(dtype);
         let extents: Vec<V> = extents.iter().map(|extent| extent.v).collect();
@@ -372,7 +375,7 @@ impl<'a> TirReader<'a> {
             ))
         };
         if dtype != buffer.dtype {
-            return refused(format!("the region is of {dtype}, but the buffer is of {}", buffer.dtype));
+            return refused(format!("the region has data type {dtype}, but the buffer has {}", buffer.dtype));
         }
         let Some(more) = extents.len().checked_sub(buffer.shape.len()) else {
             let (region, own) = (extents.len(), buffer.shape.len());

@@ -462,7 +462,7 @@ pub(super) fn handle_type(call: &ExprCall) -> Read<Type> {
 }
 
 fn not_a_type(expr: &Expr) -> Diagnostic {
-    Diagnostic::new(span(expr), "expected a type of TIR")
+    Diagnostic::new(span(expr), "expected a TIR type")
         .help("T.int32, T.float32x4, T.handle, T.handle(\"float32\", \"global\"), T.Buffer((n, 16), \"float32\")")
 }
 

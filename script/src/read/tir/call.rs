@@ -52,7 +52,7 @@ impl<'a> TirReader<'a> {
         {
             return Ok(found);
         }
-        Err(Diagnostic::new(span(&*call.func), "expected a function of TIR, such as T.exp, or one of the module"))
+        Err(Diagnostic::new(span(&*call.func), "expected a TIR function, such as T.exp, or a function of the module"))
     }
 
     /// Reads `A.vload([i], predicate=p)` or `A.vload([i], "float32x4")`.
@@ -307,9 +307,9 @@ impl<'a> TirReader<'a> {
         let ops: Vec<V> = identity.iter().map(|e| e.v).collect();
         let params: Vec<_> = lambda.parameters.iter().flat_map(|params| &params.args).collect();
         if params.len() != 2 * identity.len() {
-            let message = format!("{} parameters for {} neutral elements", params.len(), identity.len());
+            let message = format!("{} parameters for {} identity elements", params.len(), identity.len());
             return Err(Diagnostic::new(span(lambda), message)
-                .help("give two per element: first the left ones, then the right ones"));
+                .help("give two per element: first all left parameters, then all right parameters"));
         }
         let v = self.b.begin(NodeSpec::new(kind::COMBINER), &ops, None);
         let mark = self.mark();

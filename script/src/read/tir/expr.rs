@@ -128,7 +128,7 @@ impl<'a> TirReader<'a> {
     fn integer(&mut self, expr: &'a Expr) -> Read<E> {
         match int(expr) {
             Some(value) => Ok(self.number(value)),
-            None => Err(Diagnostic::new(span(expr), "does not fit into 64 bits")),
+            None => Err(Diagnostic::new(span(expr), "does not fit in 64 bits")),
         }
     }
 
@@ -158,7 +158,7 @@ impl<'a> TirReader<'a> {
                 self.value(operand)
             }
             (UnaryOp::UAdd, _) => {
-                Err(Diagnostic::new(span(expr), "TVM does not have unary `+` of expressions").help("leave it out"))
+                Err(Diagnostic::new(span(expr), "TVM does not support unary `+` of expressions").help("leave it out"))
             }
             (UnaryOp::Invert, operand) => {
                 let a = self.value(operand)?;
@@ -631,6 +631,6 @@ fn int_of(expr: &Expr) -> Option<i64> {
 }
 
 fn not_a_value(expr: &Expr) -> Diagnostic {
-    Diagnostic::new(span(expr), "expected an expression of TIR")
+    Diagnostic::new(span(expr), "expected a TIR expression")
         .help("a number, a variable, an element such as A[i, j], an operator of Python, or a call such as T.exp(x)")
 }

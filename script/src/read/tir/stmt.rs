@@ -63,7 +63,7 @@ impl<'a> TirReader<'a> {
                 Ok(())
             }
             Stmt::Pass(_) => Ok(()),
-            _ => Err(unexpected(stmt, "a statement of TIR: a loop, `with T.sblock(...)`, a store, `if`, `T.evaluate`")),
+            _ => Err(unexpected(stmt, "a TIR statement: a loop, `with T.sblock(...)`, a store, `if`, `T.evaluate`")),
         }
     }
 
@@ -320,7 +320,7 @@ impl<'a> TirReader<'a> {
         };
         let at = call.arguments.args.first().map_or_else(|| span(call), span);
         let name = self.scope.text.get(at.clone()).unwrap_or_default();
-        let help = format!("declare a variable of its own: {name} = T.env_thread(\"threadIdx.x\")");
+        let help = format!("declare a separate variable: {name} = T.env_thread(\"threadIdx.x\")");
         Err(Diagnostic::new(at, format!("`{name}` is {what}, and cannot be a thread as well")).help(help))
     }
 
@@ -341,7 +341,7 @@ impl<'a> TirReader<'a> {
     pub(super) fn launch(&mut self, call: &'a ExprCall, name: Option<&'a str>) -> Read<()> {
         let usage = "tx = T.launch_thread(\"threadIdx.x\", 8)";
         let [tag, extent] = &*call.arguments.args else {
-            return Err(Diagnostic::new(span(call), "expected a kind of thread and a number").help(usage));
+            return Err(Diagnostic::new(span(call), "expected a thread tag and an extent").help(usage));
         };
         let extent = self.value(extent)?;
         match tag {
@@ -364,7 +364,7 @@ impl<'a> TirReader<'a> {
                 self.b.begin(NodeSpec::new(kind::LAUNCH), &[extent.v, var.v], None);
                 Ok(())
             }
-            other => Err(Diagnostic::new(span(other), "expected a kind of thread").help(usage)),
+            other => Err(Diagnostic::new(span(other), "expected a thread tag").help(usage)),
         }
     }
 
@@ -426,7 +426,7 @@ impl<'a> TirReader<'a> {
     fn for_(&mut self, stmt: &'a StmtFor) -> Read<()> {
         let usage =
             "for i in range(16), for i, j in T.grid(16, 16), for i in T.thread_binding(16, thread=\"threadIdx.x\")";
-        let wrong = |at: Range<usize>| Diagnostic::new(at, "expected a loop of TIR").help(usage);
+        let wrong = |at: Range<usize>| Diagnostic::new(at, "expected a TIR loop").help(usage);
         let Expr::Call(call) = &*stmt.iter else { return Err(wrong(span(&*stmt.iter))) };
         if !stmt.orelse.is_empty() {
             return Err(Diagnostic::new(span(&*stmt.iter), "a loop in TIR cannot have an `else:`"));
@@ -694,7 +694,7 @@ impl<'a> TirReader<'a> {
             None => {}
             Some(Expr::BooleanLiteral(value)) if !value.value => {}
             Some(other) => {
-                let message = "only blocks that are executed where they are written can be read";
+                let message = "blocks with `no_realize=True` are not supported";
                 return Err(Diagnostic::new(span(other), message).help("no_realize=False"));
             }
         }

@@ -233,7 +233,7 @@ impl<'a> TirReader<'a> {
         match at.and_then(|at| ty.shape.get(at)) {
             Some(dim) => Ok(self.dim_value(dim)),
             None => {
-                let message = format!("expected a dimension of a buffer that has {rank}");
+                let message = format!("expected a dimension of a buffer of {rank} dimensions");
                 Err(Diagnostic::new(span(index), message).help("A.shape[0]"))
             }
         }

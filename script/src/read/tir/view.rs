@@ -30,8 +30,7 @@ impl<'a> TirReader<'a> {
             [Expr::StringLiteral(_)] => {
                 let dtype = dtype_of(&call.arguments.args[0])?;
                 let Some(buffer) = viewed.recast(dtype) else {
-                    let message =
-                        format!("the last dimension and the offset are not a multiple of the size of {dtype}");
+                    let message = format!("the last dimension and the offset are not multiples of the size of {dtype}");
                     return Err(Diagnostic::new(span(call), message).help(USAGE));
                 };
                 (buffer, dtype != viewed.dtype)
@@ -66,7 +65,7 @@ fn inferred(viewed: &BufferType, mut dims: Vec<Dim>, call: &ExprCall) -> Read<Ve
             let all: Vec<&Dim> = viewed.shape.iter().collect();
             let (Some(all), Some(others)) = (product(&all), product(&others).filter(|n| *n > 0)) else {
                 return refused(
-                    "the remaining extent cannot be inferred, because other extents are not constant; write it out",
+                    "the remaining extent cannot be inferred, because other extents are not constant; specify it",
                 );
             };
             // The result is as wide as the widest operand.

@@ -128,7 +128,8 @@ fn differ(name: &str, ours: &Value, theirs: &Tensor) -> Difference {
     }
     let relative = if most == 0.0 { 0.0 } else { most / largest };
     let within = relative <= tolerance(ours.dtype()) && !other_nan;
-    let said = || format!("`{name}` differs from that of onnxruntime by {most:e}; its largest element is {largest:e}");
+    let said =
+        || format!("`{name}` differs from the result of onnxruntime by {most:e}; its largest element is {largest:e}");
     Difference { relative, wrong: (!within).then(said) }
 }
 

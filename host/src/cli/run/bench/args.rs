@@ -12,14 +12,14 @@ pub(in crate::cli) struct BenchArgs {
     /// The function to execute.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub(in crate::cli) function: String,
-    /// Arrays for the parameters, by their names, as for `exec`. Parameters without an array get random values.
+    /// Arrays for the parameters: an .npz file; see `exec`. Parameters without an array get random values.
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) inputs: Option<PathBuf>,
     /// The seed of random values. A seed gives the same values as in `exec`.
     #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = count())]
     pub(in crate::cli) random: u64,
     /// The number of measured runs. Default: at least 5, and as many as fit in one second. Two warm-up runs precede
-    /// them; the first one compiles the kernels.
+    /// them; the first warm-up run compiles the kernels.
     #[arg(long, value_name = "N", value_parser = within::<u32>(1..=1_000_000))]
     pub(in crate::cli) times: Option<u32>,
     /// Number of threads, at most 256. Default: the number of cores.

@@ -97,7 +97,7 @@ fn show(bench: &Bench, args: &BenchArgs, html: Option<Output>) -> Result<u8, Err
 /// Checks the file for the page.
 fn page_at(args: &BenchArgs, path: &Path) -> Result<Output, Error> {
     let mut others = vec![("the module", args.executed.module.input.as_path())];
-    others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
+    others.extend(args.inputs.as_deref().map(|path| ("the file of --inputs", path)));
     match spared::output(&args.select, (path, "--html", Written::Page), &others)? {
         Output::Stdout => {
             let message = "the table is already written to standard output; choose a file for the page".to_string();

@@ -73,7 +73,7 @@ pub(super) fn text(bench: &Bench) -> String {
     if let Some(peaks) = &bench.measured.peaks {
         let (operations, bytes) = (peaks.operations / 1e9, peaks.bytes / 1e9);
         out.push_str(&format!(
-            "this machine: {operations:.0} GF/s of products and sums, {bytes:.1} GB/s from memory
+            "this machine: {operations:.0} GF/s of multiply-adds, {bytes:.1} GB/s from memory
 "
         ));
     }
@@ -149,7 +149,7 @@ fn runs(bench: &Bench) -> String {
         program(format!("onnxruntime {}; weights are {weights}", against.version), &turns.theirs);
         if let Some((by_median, by_least)) = ratios(bench) {
             last = format!(
-                "\npasshost takes {by_median:.2} times as long as onnxruntime ({by_least:.2} by the shortest runs); the results differ by {:.1e} of the largest element\n",
+                "\npasshost takes {by_median:.2} times as long as onnxruntime ({by_least:.2} for the fastest runs); the results differ by {:.1e} of the largest element\n",
                 against.difference.relative
             );
         }

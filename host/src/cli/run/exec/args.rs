@@ -12,7 +12,7 @@ pub(in crate::cli) struct ExecArgs {
     /// The function to execute.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub(in crate::cli) function: String,
-    /// Arrays for the parameters, by their names, as numpy.savez writes them.
+    /// Arrays for the parameters: an .npz file, as written by numpy.savez, whose arrays are named like the parameters.
     ///
     /// A parameter that is a tuple takes an array for each field: x_0, x_1. A shape is an array of integers, and a scalar
     /// an array of one element. Arrays without names (arr_0, arr_1, ...) are assigned to the parameters in order. Raw bytes

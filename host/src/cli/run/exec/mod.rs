@@ -66,7 +66,7 @@ pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Er
 fn output(args: &ExecArgs) -> Result<Option<Output>, Error> {
     let Some(shown) = &args.output else { return Ok(None) };
     let mut others = vec![("the module", args.executed.module.input.as_path())];
-    others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
+    others.extend(args.inputs.as_deref().map(|path| ("the file of --inputs", path)));
     match spared::output(&args.select, (shown, "-o", Written::Arrays), &others)? {
         Output::Stdout => {
             let message = "arrays cannot be written to standard output; choose a file".to_string();

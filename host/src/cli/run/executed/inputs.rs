@@ -60,7 +60,7 @@ impl Asked<'_> {
             let (are, these) = if names.len() == 1 { ("is", "this size") } else { ("are", "these sizes") };
             let (first, names) = (chosen.first().map_or("n", String::as_str), listed(&names));
             notes.push(format!(
-                "{at}{names} {are} {USUAL_EXTENT}, because no input gives {these}; `--dim {first}=N` sets another one"
+                "{at}{names} {are} {USUAL_EXTENT}, because no input determines {these}; use `--dim {first}=N` to change that"
             ));
         }
         error
@@ -107,7 +107,7 @@ fn depends_on_sizes(cause: &Cause) -> bool {
 }
 
 /// Advice for data types that cannot be executed.
-const EXECUTED: &str = "cast it in the module: bool, integers of 8, 16, 32 and 64 bits, float16, bfloat16, float32 and float64 are executed";
+const EXECUTED: &str = "cast it in the module: bool, integers of 8, 16, 32 and 64 bits, float16, bfloat16, float32 and float64 are supported";
 
 /// Returns the option that raises the limit, if a limit was reached.
 fn limit(fault: &Fault) -> Option<&'static str> {

@@ -117,10 +117,10 @@ pub(super) fn bounds(ranges: &[String]) -> Result<Bounds, Error> {
             Some(Between { low: low?, high: high? })
         });
         let between = match parsed {
-            Some(Between { low, high }) if !(low.is_finite() && high.is_finite()) => Err("both ends must be finite"),
-            Some(Between { low, high }) if low > high => Err("the least value must come first"),
+            Some(Between { low, high }) if !(low.is_finite() && high.is_finite()) => Err("both bounds must be finite"),
+            Some(Between { low, high }) if low > high => Err("the lower bound must come first"),
             Some(between) => Ok(between),
-            None => Err("expected two numbers, the least and the greatest"),
+            None => Err("expected two numbers, the lower and the upper bound"),
         };
         let between = between.map_err(|why| Error::Request {
             message: format!("--range {given}: {why}"),

@@ -15,13 +15,13 @@ pub(in crate::cli) struct ValidateArgs {
     /// The seed of the inputs. A seed gives the same inputs on every machine.
     #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = count())]
     pub(in crate::cli) seed: u64,
-    /// Arrays for the parameters, by their names, as numpy.savez writes them; see `exec`.
+    /// Arrays for the parameters: an .npz file; see `exec`.
     ///
     /// The arrays form an additional input for each function that has a parameter with the name of an array. Its other
     /// parameters get random values.
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) inputs: Option<PathBuf>,
-    /// The least and greatest random value of all parameters, '0:1', or of one parameter, 'x=-5:5'. May be repeated.
+    /// The range of random values of all parameters, '0:1', or of one parameter, 'x=-5:5'. May be repeated.
     ///
     /// Values outside the range are replaced by values inside it. Default: each kind of value has its own range;
     /// integers that determine positions and extents are small.

@@ -88,7 +88,7 @@ fn known_function(name: Option<&str>, module: &Module) -> Result<(), Error> {
     let Some(name) = name.filter(|name| module.get(name).is_none()) else { return Ok(()) };
     let near = did_you_mean(&nearest(name, module.functions().map(|(name, _)| name)));
     let message = format!("the module does not have a function `{name}`{near}");
-    Err(Error::Request { message, help: "use --function NAME with a function of the module before all passes".into() })
+    Err(Error::Request { message, help: "use --function NAME with a function of the input module".into() })
 }
 
 fn known_dims<'n>(names: impl Iterator<Item = &'n String>, module: &Module) -> Result<(), Error> {

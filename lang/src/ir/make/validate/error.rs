@@ -109,7 +109,7 @@ pub enum SealError {
     },
     /// A nested expression has no user, or more than one.
     #[error(
-        "node {index}: an expression without a name has {uses} users, and exactly one is allowed; bind it to a variable, which `rw.emit` does in a rewrite"
+        "node {index}: an expression without a name has {uses} users, but exactly one is allowed; bind it to a variable, for example with `rw.emit` in a rewrite"
     )]
     UnboundUses {
         /// The node.

@@ -88,7 +88,7 @@ impl<'b> Accesses<'b> {
         self.conditions.go_to(value);
         if matches!(value.stmt(), Some(Stmt::Block)) {
             if value.block_iters().next().is_some() {
-                bail!(at value, "a block with iterators; run s_tir.ConvertBlocksToOpaque first");
+                bail!(at value, "found a block with iterators; run s_tir.ConvertBlocksToOpaque first");
             }
             self.blocks.open(value, value);
         }
@@ -237,7 +237,7 @@ impl<'b> Accesses<'b> {
             let (Some(ty), Some(accessed)) = (buffer.as_buffer_type(), self.accessed.remove(buffer)) else { continue };
             let Some(bounds) = accessed.bounds else {
                 if buffer.is_block_buffer() {
-                    bail!(at buffer, "a buffer that is never accessed; remove it");
+                    bail!(at buffer, "found a buffer that is never accessed; remove it");
                 }
                 continue;
             };

@@ -245,7 +245,7 @@ trait RevMin: Iterator<Item = (i64, usize)> + Sized {
 impl<I: Iterator<Item = (i64, usize)>> RevMin for I {}
 
 impl Split {
-    /// Returns the split as an expression; `None` if its range is not constant or does not fit 64 bits.
+    /// Returns the split as an expression; `None` if its range is not constant or does not fit in 64 bits.
     fn to_dim(&self) -> Option<Dim> {
         let number = |value| Dim::int(value, self.scale.dtype());
         let mut out = self.source.clone();

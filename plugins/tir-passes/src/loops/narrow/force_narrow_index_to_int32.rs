@@ -54,7 +54,7 @@ fn force_narrow_index_to_int32(body: &Body, _: &Ctx) -> Result<Body, PassError> 
 fn fits(value: Value<'_>) -> Result<(), PassError> {
     for dim in value.operands().filter_map(|operand| operand.dim()) {
         if let Some(number) = too_large(&dim) {
-            bail!("the number {number} does not fit 32 bits; do not run this pass on it");
+            bail!("the number {number} does not fit in 32 bits; do not run this pass on this function");
         }
     }
     let Some(ty) = value.as_buffer_type() else { return Ok(()) };
@@ -65,7 +65,7 @@ fn fits(value: Value<'_>) -> Result<(), PassError> {
     match ty.shape.iter().chain(&ty.strides).chain(&ty.elem_offset).find_map(too_large) {
         Some(number) => {
             bail!(
-                "the buffer `{name}` has a dimension of {number}, which does not fit 32 bits; do not run this pass on it"
+                "the buffer `{name}` has a dimension of {number}, which does not fit in 32 bits; do not run this pass on this function"
             )
         }
         None => Ok(()),

@@ -42,7 +42,7 @@ impl Lanes {
     pub(super) fn of(self, dtype: DType) -> Result<DType, PassError> {
         let n = self.n.saturating_mul(elements(dtype));
         let Ok(lanes) = i16::try_from(if self.scalable { -n } else { n }) else {
-            bail!("a vector of {n} lanes exceeds the limit of {}; make the loop shorter", i16::MAX);
+            bail!("a vector of {n} lanes exceeds the limit of {}; shorten the loop", i16::MAX);
         };
         Ok(DType::new(dtype.code(), dtype.bits(), lanes as u16))
     }
