@@ -110,7 +110,7 @@ impl<'a> Emitter<'a> {
 
     /// Returns a constant whose elements are all `value`.
     pub fn full(&self, value: f64, dtype: DType, shape: &[i64]) -> Res<T> {
-        let n = known::count(shape).ok_or("a constant is larger than memory")?;
+        let n = known::count(shape).ok_or("a constant does not fit in memory")?;
         if n > known::MOST {
             return self.filled(value, dtype, &shape.iter().map(|dim| Dim::Int(*dim)).collect::<Vec<Dim>>());
         }

@@ -212,7 +212,10 @@ fn numbers(cx: &Emitter<'_>, axis: &Axis, rules: &Rules<'_>, from: i64, to: i64,
 /// Returns indices and weights for symbolic sizes, which the model computes.
 fn computed(cx: &Emitter<'_>, axis: &Axis, rules: &Rules<'_>) -> Res<Taps> {
     if rules.antialias || rules.transform == "tf_crop_and_resize" || rules.exclude {
-        return Err("it resizes symbolic sizes with antialiasing, a region or without what is outside; give sizes to the inputs".to_string());
+        return Err(
+            "it resizes symbolic sizes with antialiasing, a region or without what is outside; specify the input sizes"
+                .to_string(),
+        );
     }
     // This is the same computation as in `place`.
     let wide = if rules.mode == "nearest" { DType::F32 } else { DType::F64 };
@@ -251,10 +254,8 @@ fn computed(cx: &Emitter<'_>, axis: &Axis, rules: &Rules<'_>) -> Res<Taps> {
             vec![(step(0.0)?, Some(rest)), (step(1.0)?, Some(part.clone()))]
         }
         _ => {
-            return Err(
-                "it resizes symbolic sizes with cubic curves, which is not supported; give sizes to the inputs"
-                    .to_string(),
-            );
+            return Err("it resizes symbolic sizes with cubic curves, which is not supported; specify the input sizes"
+                .to_string());
         }
     };
     Ok(Taps { all, outside: None })
@@ -288,7 +289,7 @@ fn computed_place(cx: &Emitter<'_>, at: &T, scale: &T, (from, to, width): (&T, &
             cx.div(&cx.mul(at, &cx.add_s(from, -1.0)?)?, &last)
         }
         other => {
-            Err(format!("it resizes symbolic sizes with `{other}`, which is not supported; give sizes to the inputs"))
+            Err(format!("it resizes symbolic sizes with `{other}`, which is not supported; specify the input sizes"))
         }
     }
 }

@@ -118,7 +118,7 @@ impl T {
     /// Returns the dimensions.
     pub fn dims(&self) -> Res<Vec<Dim>> {
         self.0.shape.clone().ok_or_else(|| {
-            "the shape of an operand is not known; give sizes to the inputs, as in `shapes=[\"x=1,3,224,224\"]`"
+            "the shape of an operand is not known; specify the input sizes, as in `shapes=[\"x=1,3,224,224\"]`"
                 .to_string()
         })
     }
@@ -135,7 +135,7 @@ impl T {
     /// Returns the number of dimensions.
     pub fn rank(&self) -> Res<usize> {
         usize::try_from(self.0.ndim).map_err(|_| {
-            "the number of dimensions of an operand is not known; give sizes to the inputs, as in `shapes=[\"x=1,3,224,224\"]`"
+            "the number of dimensions of an operand is not known; specify the input sizes, as in `shapes=[\"x=1,3,224,224\"]`"
                 .to_string()
         })
     }

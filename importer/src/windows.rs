@@ -123,7 +123,7 @@ pub fn mean(cx: &Emitter<'_>, x: &T, windows: &Windows, ceil: bool, counts: bool
     }
     // Divides the sum of each window by the number of its elements that count.
     let ends =
-        reached(sizes, windows, ceil).ok_or("its rounding up depends on symbolic sizes; give sizes to the inputs")?;
+        reached(sizes, windows, ceil).ok_or("its rounding up depends on symbolic sizes; specify the input sizes")?;
     let sum = window_sum(cx, x, windows, &windows.pads[..count], &ends)?;
     let ones = cx.filled(1.0, x.dtype(), &x.dims()?)?;
     let total = match counts {

@@ -202,8 +202,8 @@ impl<'p> Node<'p> {
     pub(crate) fn must_be_known(&self, at: usize) -> String {
         let name = self.proto.input.get(at).map_or("", |name| name);
         format!(
-            "the value of its input {at} (`{name}`) decides the form of the result, and is not known; if it is an input of the \
-             model, give it, as in `values=[\"{name}=1\"]`; if it depends on sizes of the inputs, give them, as in \
+            "the value of its input {at} (`{name}`) must be known, because it determines the structure of the result; if it is \
+             a model input, specify it, as in `values=[\"{name}=1\"]`"
              `sizes=[\"n=16\"]`"
         )
     }

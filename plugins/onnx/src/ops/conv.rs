@@ -34,7 +34,7 @@ fn unpadded_windows(n: &Node<'_>, count: usize, kernel: Vec<i64>) -> Res<Windows
     let list = |name: &'static str| numbers(n, name, 1, count);
     let (strides, dilations) = (list("strides")?, list("dilations")?);
     if strides.iter().chain(&dilations).chain(&kernel).any(|value| !(1..LARGEST).contains(value)) {
-        return Err("strides, dilations and the kernel must be positive, and not larger than a tensor".to_string());
+        return Err("strides, dilations and kernel sizes must be positive, and small enough for a tensor".to_string());
     }
     Ok(Windows { kernel, strides, dilations, pads: vec![0; 2 * count] })
 }
@@ -53,12 +53,12 @@ pub(super) fn read_windows(n: &Node<'_>, sizes: &[Dim], kernel: Vec<i64>) -> Res
             n.ignore(&["pads"]);
             let (starts, ends) = same_pads(&windows, sizes, mode == "SAME_UPPER");
             let pads: Option<Vec<i64>> = starts.iter().chain(&ends).map(Dim::as_int).collect();
-            pads.ok_or("its padding depends on a symbolic size; give sizes to the inputs")?
+            pads.ok_or("its padding depends on a symbolic size; specify the input sizes")?
         }
-        other => return Err(format!("its attribute `auto_pad` is `{other}`, which ONNX does not have")),
+        other => return Err(format!("its attribute `auto_pad` is `{other}`, which ONNX does not define")),
     };
     if windows.pads.iter().any(|pad| pad.unsigned_abs() >= LARGEST as u64) {
-        return Err("its padding is larger than a tensor".to_string());
+        return Err("its padding is too large".to_string());
     }
     Ok(windows)
 }

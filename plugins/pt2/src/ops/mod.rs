@@ -190,7 +190,7 @@ pub(crate) fn refusal(op: &str) -> String {
     ];
     let name = op.strip_prefix("aten.").unwrap_or(op).split('.').next().unwrap_or("");
     if RANDOM.contains(&name.trim_end_matches('_')) {
-        return "random numbers differ in each run and are not read; make them an input of the model".to_string();
+        return "random-number operators are not supported, because their results differ in each run; pass the numbers as a model input".to_string();
     }
     if name.contains("sparse") {
         return "sparse tensors are not supported; use dense tensors".to_string();
@@ -214,5 +214,5 @@ pub(crate) fn refusal(op: &str) -> String {
     let short = |op: &'static str| base(op).strip_prefix("aten.");
     let near = nearest(name, table().keys().filter_map(|op| short(op)));
     let near: Vec<String> = near.iter().map(|name| format!("aten.{name}")).collect();
-    format!("the reader does not have this operator{}; {REMEDY}", did_you_mean(&near))
+    format!("this operator is not supported{}; {REMEDY}", did_you_mean(&near))
 }
