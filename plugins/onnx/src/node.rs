@@ -203,7 +203,7 @@ impl<'p> Node<'p> {
         let name = self.proto.input.get(at).map_or("", |name| name);
         format!(
             "the value of its input {at} (`{name}`) must be known, because it determines the structure of the result; if it is \
-             a model input, specify it, as in `values=[\"{name}=1\"]`"
+             a model input, specify it, as in `values=[\"{name}=1\"]`; if it depends on a symbolic size, give the size, as in \
              `sizes=[\"n=16\"]`"
         )
     }
