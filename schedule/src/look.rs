@@ -180,6 +180,21 @@ impl Schedule {
         self.info(id).ok_or_else(|| pass_error!("`block_info`: expected a block"))
     }
 
+    /// Returns the number of operations, loads and constants in the stores of a block.
+    ///
+    /// # Errors
+    /// If the block does not exist.
+    pub fn block_size(&self, block: BlockRef) -> Result<usize, PassError> {
+        let id = self.block_id("block_size", block)?;
+        let mut size = 0;
+        for at in self.tree.subtree(id) {
+            if let What::Store(store) = &self.tree.node(at).what {
+                store.value.each(&mut |_| size += 1);
+            }
+        }
+        Ok(size)
+    }
+
     /// Returns the blocks that write the inputs of a block, in program order.
     ///
     /// ```

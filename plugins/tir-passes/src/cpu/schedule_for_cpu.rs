@@ -57,6 +57,9 @@ declare_pass! {
     }
 }
 
+/// The maximum size of an expression that contains copies of another.
+const MOST_COPIED: usize = 128;
+
 fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
     // Functions that the schedule library cannot parse are kept.
     let Ok(mut schedule) = Schedule::new(body) else { return Ok(body.clone()) };
@@ -117,7 +120,19 @@ pub(super) fn inline_into_consumer(schedule: &mut Schedule, block: BlockRef) -> 
     };
     let consumers = schedule.consumers(block).unwrap_or_default();
     let [consumer] = consumers[..] else { return false };
-    is_plain(block) && is_plain(consumer) && tried(schedule, |trial| trial.compute_inline(block))
+    is_plain(block) && is_plain(consumer) && tried(schedule, |trial| inline_if_small(trial, block, consumer))
+}
+
+/// Inlines a block into its reader. If the reader loads the result several times, each load becomes a copy of the expression, so a chain
+/// of such blocks would double in size with each block; then, the result must be small.
+fn inline_if_small(schedule: &mut Schedule, block: BlockRef, reader: BlockRef) -> Result<(), PassError> {
+    let apart = schedule.block_size(block)? + schedule.block_size(reader)?;
+    schedule.compute_inline(block)?;
+    let together = schedule.block_size(reader)?;
+    if together > apart && together > MOST_COPIED {
+        bail!("the expression would have {together} parts");
+    }
+    Ok(())
 }
 
 /// Returns the names of the blocks, reductions first, because later blocks are moved into the tiles of reductions.
