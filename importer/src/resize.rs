@@ -1,4 +1,4 @@
-//! Resizing of axes by interpolation.
+//! Resizing of axes by interpolation, and grids of positions.
 
 use crate::emitter::Emitter;
 use crate::tensor::{Res, T};
@@ -292,4 +292,36 @@ fn computed_place(cx: &Emitter<'_>, at: &T, scale: &T, (from, to, width): (&T, &
             Err(format!("it resizes symbolic sizes with `{other}`, which is not supported; specify the input sizes"))
         }
     }
+}
+
+/// Returns the positions to which a linear map moves the pixels of a grid from -1 to 1. `size` has the sizes of the batch, the channels,
+/// and two or three axes of space.
+pub fn affine_grid(cx: &Emitter<'_>, theta: &T, size: &[Dim], corners: bool) -> Res<T> {
+    let space = size
+        .get(2..)
+        .filter(|space| matches!(space.len(), 2 | 3))
+        .ok_or("its grid must have two or three spatial axes")?;
+    let count = space.len();
+    // The last axis is the first coordinate of a position.
+    let mut parts = Vec::new();
+    for axis in (0..count).rev() {
+        let length = cx.cast(&cx.reshape(&cx.of_dims(vec![space[axis].clone()])?, vec![])?, theta.dtype())?;
+        let at = cx.arange(&space[axis], theta.dtype())?;
+        let line = match corners {
+            true => cx.add_s(&cx.div(&cx.mul_s(&at, 2.0)?, &cx.add_s(&length, -1.0)?)?, -1.0)?,
+            false => cx.add_s(&cx.div(&cx.add_s(&cx.mul_s(&at, 2.0)?, 1.0)?, &length)?, -1.0)?,
+        };
+        let mut shape = vec![Dim::Int(1); count];
+        shape[axis] = space[axis].clone();
+        parts.push(cx.broadcast_to(&cx.reshape(&line, shape)?, space)?);
+    }
+    parts.push(cx.filled(1.0, theta.dtype(), space)?);
+    let parts: Vec<T> = parts.iter().map(|part| cx.unsqueeze(part, &[count])).collect::<Res<_>>()?;
+    let grid = cx.concat(&parts, count)?;
+    let flat = cx.reshape(&grid, vec![plugin_api::arith::product(space), Dim::Int(count as i64 + 1)])?;
+    let places = cx.matmul(&flat, &cx.swapped(theta)?)?;
+    let mut shape = vec![size[0].clone()];
+    shape.extend(space.iter().cloned());
+    shape.push(Dim::Int(count as i64));
+    cx.reshape(&places, shape)
 }

@@ -460,6 +460,12 @@ def resizing():
     case("aten.upsample_bilinear2d.vec", both("linear", [7, 5], align=True), input=x, output_size=[7, 5], align_corners=True, scale_factors=None)
     case("aten.upsample_bilinear2d.default", both("linear", [3, 2]), **{"self": x}, output_size=[3, 2], align_corners=False)
     case("aten.upsample_bicubic2d.default", both("cubic", [7, 5]), **{"self": x}, output_size=[7, 5], align_corners=False)
+    theta = f32(2, 2, 3)
+    for corners in [False, True]:
+        line = lambda count: np.linspace(-1, 1, count) if corners else (np.arange(count) * 2 + 1) / count - 1
+        places = np.stack([*np.meshgrid(line(4), line(3)), np.ones((3, 4))], -1)
+        grid = single(np.einsum("hwk,njk->nhwj", places, theta.astype(np.float64)))
+        case("aten.affine_grid_generator.default", grid, theta=theta, size=[2, 1, 3, 4], align_corners=corners)
     x1 = f32(1, 2, 5)
     case("aten.upsample_linear1d.default", single(resize(x1.astype(np.float64), 2, 8, "linear")), **{"self": x1}, output_size=[8], align_corners=False)
     case("aten.upsample_nearest1d.vec", single(resize(x1, 2, 7, "nearest", scale=1.5)), input=x1, output_size=None, scale_factors=[1.5])
@@ -614,5 +620,82 @@ def creation():
     case("aten.type_as.default", single(I), **{"self": I, "other": X})
 
 
-for group in [unary, binary, reductions, normalization, products, windows, resizing, shapes, indices, creation]:
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm_step(x, w, hidden, cell):
+    i, f, g, o = np.split(x @ w[0].T + hidden @ w[1].T + sum(w[2:]), 4, -1)
+    cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(cell), cell
+
+
+def gru_step(x, w, hidden):
+    r, z, n = np.split(x @ w[0].T + (w[2] if len(w) > 2 else 0), 3, -1)
+    hr, hz, hn = np.split(hidden @ w[1].T + (w[3] if len(w) > 3 else 0), 3, -1)
+    z = sigmoid(z + hz)
+    return ((1 - z) * np.tanh(n + sigmoid(r + hr) * hn) + z * hidden,)
+
+
+def rnn_step(x, w, hidden):
+    return (np.tanh(x @ w[0].T + hidden @ w[1].T + sum(w[2:])),)
+
+
+def recurrent():
+    def layers(step, x, states, params, each, count, directions):
+        last = [[] for _ in states]
+        for layer in range(count):
+            sides = []
+            for direction in range(directions):
+                at = layer * directions + direction
+                state, out = [s[at] for s in states], []
+                for one in x[::-1] if direction else x:
+                    state = step(one, params[at * each : (at + 1) * each], *state)
+                    out.append(state[0])
+                sides.append(np.stack(out[::-1] if direction else out))
+                for all_, own in zip(last, state):
+                    all_.append(own)
+            x = np.concatenate(sides, -1)
+        return [single(x), *(single(np.stack(all_)) for all_ in last)]
+
+    def params(gates, count, directions, each, size=3, inner=2):
+        result = []
+        for layer in range(count):
+            for _ in range(directions):
+                width = inner if layer == 0 else size * directions
+                shapes = [(gates * size, width), (gates * size, size), (gates * size,), (gates * size,)][:each]
+                result += [f32(*shape, low=-0.8, high=0.8) for shape in shapes]
+        return result
+
+    x = f32(4, 2, 2)
+    for op, step, gates, states in [("lstm", lstm_step, 4, 2), ("gru", gru_step, 3, 1), ("rnn_tanh", rnn_step, 1, 1)]:
+        for count, directions, each in [(1, 1, 4), (2, 2, 4), (1, 2, 2)]:
+            start = [f32(count * directions, 2, 3) for _ in range(states)]
+            weights = params(gates, count, directions, each)
+            results = layers(step, x, start, weights, each, count, directions)
+            first = count == 2
+            if first:
+                results[0] = results[0].swapaxes(0, 1)
+            case(f"aten.{op}.input", results, input=x.swapaxes(0, 1) if first else x, hx=start if states == 2 else start[0], params=weights, has_biases=each == 4, num_layers=count, dropout=0.0, train=False, bidirectional=directions == 2, batch_first=first)
+        start = [f32(1, 3) for _ in range(states)]
+        weights = params(gates, 1, 1, 4)
+        results = layers(step, x[:, :1], [s[:, None] for s in start], weights, 4, 1, 1)
+        case(f"aten.{op}.input", [r[:, 0] for r in results], input=x[:, 0], hx=start if states == 2 else start[0], params=weights, has_biases=True, num_layers=1, dropout=0.0, train=False, bidirectional=False, batch_first=False)
+
+
+def losses():
+    x, labels = f32(4, 3), np.array([0, 2, -100, 1])
+    log = np.log(softmax(x.astype(np.float64)))
+    loss = -log[np.arange(4), np.maximum(labels, 0)] * (labels >= 0)
+    case("aten.cross_entropy_loss.default", single(loss.sum() / 3), **{"self": x, "target": labels})
+    case("aten.cross_entropy_loss.default", single(loss.sum()), **{"self": x, "target": labels}, reduction=2)
+    weight = np.array([0.5, 1, 2], np.float32)
+    weights = weight[np.maximum(labels, 0)] * (labels >= 0)
+    case("aten.cross_entropy_loss.default", single((loss * weights).sum() / weights.sum()), **{"self": x, "target": labels, "weight": weight})
+    case("aten.nll_loss_forward.default", [single(-x[np.arange(4), [0, 1, 2, 1]])], **{"self": x, "target": np.array([0, 1, 2, 1])}, weight=None, reduction=0, ignore_index=-100)
+    case("aten.as_strided.default", X.reshape(3, 1, 2), **{"self": X}, size=[3, 1, 2], stride=[2, 2, 1])
+    case("aten._adaptive_avg_pool1d.default", single(x[None].mean(2, keepdims=True)), **{"self": x[None]}, output_size=[1])
+
+
+for group in [recurrent, losses, unary, binary, reductions, normalization, products, windows, resizing, shapes, indices, creation]:
     group()

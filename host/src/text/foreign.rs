@@ -17,8 +17,9 @@ const ONNX: Foreign = Foreign {
 };
 const TORCH: Foreign = Foreign {
     what: "a PyTorch model or another zip archive",
-    format: Some("torch"),
-    help: "export it as ONNX in Python: `torch.onnx.export(model, inputs, \"model.onnx\", dynamo=True)`",
+    format: Some("pt2"),
+    help: "export it in Python, by `torch.export.save(torch.export.export(model, inputs), \"model.pt2\")`, and add a plugin that \
+           reads it to passes.toml, such as the crate `plugins/pt2` of passhost",
 };
 const TFLITE: Foreign = Foreign {
     what: "a TensorFlow Lite model",

@@ -224,6 +224,14 @@ impl<'a> Cx<'a> {
         if let (true, Some(first)) = (is_in_place, first) {
             results = vec![Item::Tensor(self.change(first, &results)?)];
         }
+        // The result of another operator is another tensor, even if it has the same elements.
+        if !is_in_place && !ops::is_alias(op) {
+            for item in &mut results {
+                if let Item::Tensor(tensor) = item {
+                    *tensor = tensor.plain();
+                }
+            }
+        }
         self.bind(at, &names, results)?;
         if let (true, Some(first)) = (is_in_place || ops::is_view(op), first)
             && let Some(scope) = self.scopes.last_mut()

@@ -355,6 +355,24 @@ fn a_change_in_place_reaches_all_names_of_a_tensor() {
 }
 
 #[test]
+fn a_change_in_place_does_not_reach_copies() {
+    for op in ["clone", "_to_copy", "contiguous", "floor"] {
+        let change = [("self", t("b")), ("other", float(2.0))];
+        let mut program = Program::new()
+            .input("x", "float32", "2")
+            .node("aten.mul.Tensor", &[("self", t("x")), ("other", int(3))], &[("a", "float32", "2")])
+            .node(&format!("aten.{op}.default"), &[("self", t("a"))], &[("b", "float32", "2")])
+            .node("aten.mul_.Tensor", &change, &[("c", "float32", "2")]);
+        if op != "contiguous" {
+            program = program.output("a");
+        }
+        let results = run(&read(&program.output("c").archive()), vec![tensor(&[2], &[1.0, 2.0])]);
+        assert_near(&results[results.len() - 1], &[2], &[6.0, 12.0]);
+        assert_near(&results[0], &[2], if op == "contiguous" { &[6.0, 12.0] } else { &[3.0, 6.0] });
+    }
+}
+
+#[test]
 fn a_graph_in_a_node_is_read_in_its_place() {
     let inner = json!({
         "inputs": [t("a")], "outputs": [t("b")], "tensor_values": {},

@@ -253,31 +253,5 @@ fn scaled(cx: &mut Cx<'_>, n: &Node<'_>, scales: &T, k: usize, from: &Dim) -> Re
 fn affine_grid<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let theta = n.input(0)?;
     let size = cx.dims_of(&n.input(1)?, "s")?;
-    let corners = n.flag("align_corners", false)?;
-    let space = size
-        .get(2..)
-        .filter(|space| matches!(space.len(), 2 | 3))
-        .ok_or("its grid must have two or three spatial axes")?;
-    let count = space.len();
-    // The last axis is the first coordinate of a position.
-    let mut parts = Vec::new();
-    for axis in (0..count).rev() {
-        let length = cx.cast(&cx.reshape(&cx.of_dims(vec![space[axis].clone()])?, vec![])?, theta.dtype())?;
-        let at = cx.arange(&space[axis], theta.dtype())?;
-        let line = match corners {
-            true => cx.add_s(&cx.div(&cx.mul_s(&at, 2.0)?, &cx.add_s(&length, -1.0)?)?, -1.0)?,
-            false => cx.add_s(&cx.div(&cx.add_s(&cx.mul_s(&at, 2.0)?, 1.0)?, &length)?, -1.0)?,
-        };
-        let mut shape = vec![Dim::Int(1); count];
-        shape[axis] = space[axis].clone();
-        parts.push(cx.broadcast_to(&cx.reshape(&line, shape)?, space)?);
-    }
-    parts.push(cx.filled(1.0, theta.dtype(), space)?);
-    let grid = super::control::stacked(cx, &parts, count)?;
-    let flat = cx.reshape(&grid, vec![plugin_api::arith::product(space), Dim::Int(count as i64 + 1)])?;
-    let places = cx.matmul(&flat, &cx.swapped(&theta)?)?;
-    let mut shape = vec![size[0].clone()];
-    shape.extend(space.iter().cloned());
-    shape.push(Dim::Int(count as i64));
-    cx.reshape(&places, shape)
+    importer::resize::affine_grid(cx, &theta, &size, n.flag("align_corners", false)?)
 }

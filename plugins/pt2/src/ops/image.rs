@@ -4,11 +4,15 @@ use super::{Row, one};
 use crate::graph::Cx;
 use crate::node::Node;
 use importer::known::{div, mul};
-use importer::resize::{Axis, Rules, along};
+use importer::resize::{Axis, Rules, affine_grid, along};
 use importer::tensor::{Res, T};
 use plugin_api::prelude::*;
 
 pub(super) const ROWS: &[Row] = &[
+    one("aten.affine_grid_generator.default", |cx, n| {
+        let (theta, size) = (n.t("theta")?, n.dims("size")?);
+        affine_grid(cx, &theta, &size, n.flag("align_corners", false)?)
+    }),
     one("aten.upsample_nearest1d.vec", |cx, n| resized(cx, n, "nearest")),
     one("aten.upsample_nearest2d.vec", |cx, n| resized(cx, n, "nearest")),
     one("aten.upsample_nearest3d.vec", |cx, n| resized(cx, n, "nearest")),

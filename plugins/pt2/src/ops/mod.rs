@@ -9,6 +9,7 @@ mod index;
 mod linear;
 mod norm;
 mod pool;
+mod recurrent;
 mod reduce;
 mod shape;
 mod symbolic;
@@ -81,7 +82,7 @@ const fn row(name: &'static str, each: Each) -> Row {
     Row { name, run: Run::Each(each) }
 }
 
-const TABLES: [&[Row]; 12] = [
+const TABLES: [&[Row]; 13] = [
     activation::ROWS,
     conv::ROWS,
     create::ROWS,
@@ -91,6 +92,7 @@ const TABLES: [&[Row]; 12] = [
     linear::ROWS,
     norm::ROWS,
     pool::ROWS,
+    recurrent::ROWS,
     reduce::ROWS,
     shape::ROWS,
     symbolic::ROWS,
@@ -126,24 +128,30 @@ pub(crate) fn find(op: &str) -> (Option<Run>, bool) {
     (run, run.is_some())
 }
 
-/// Returns true if the result of an operator may share the memory of its first operand.
-pub(crate) fn is_view(op: &str) -> bool {
-    const VIEWS: &[&str] = &[
+/// Returns the name of an operator of ATen, without the overload.
+fn aten(op: &str) -> &str {
+    op.strip_prefix("aten.").and_then(|op| op.split('.').next()).unwrap_or("")
+}
+
+/// Returns true if the result of an operator shares the memory of its first operand.
+pub(crate) fn is_alias(op: &str) -> bool {
+    const ALIASES: &[&str] = &[
+        "T",
         "alias",
+        "alpha_dropout",
         "broadcast_to",
         "chunk",
-        "contiguous",
         "detach",
         "diagonal",
         "dropout",
         "expand",
         "expand_as",
-        "flatten",
+        "feature_dropout",
+        "mT",
         "movedim",
         "narrow",
+        "numpy_T",
         "permute",
-        "reshape",
-        "reshape_as",
         "select",
         "slice",
         "split",
@@ -152,23 +160,22 @@ pub(crate) fn is_view(op: &str) -> bool {
         "swapaxes",
         "swapdims",
         "t",
-        "to",
+        "tensor_split",
         "transpose",
-        "type_as",
         "unbind",
         "unflatten",
         "unsqueeze",
         "view",
         "view_as",
-        "numpy_T",
-        "mT",
-        "T",
-        "tensor_split",
-        "feature_dropout",
-        "alpha_dropout",
     ];
-    let name = op.strip_prefix("aten.").and_then(|op| op.split('.').next());
-    name.is_some_and(|name| VIEWS.contains(&name))
+    ALIASES.contains(&aten(op))
+}
+
+/// Returns true if the result of an operator may share the memory of its first operand.
+pub(crate) fn is_view(op: &str) -> bool {
+    const COPY_IF_NEEDED: &[&str] =
+        &["as_strided", "contiguous", "flatten", "lift_fresh", "meshgrid", "reshape", "reshape_as", "to", "type_as"];
+    is_alias(op) || COPY_IF_NEEDED.contains(&aten(op))
 }
 
 /// Returns the reason why an operator is not supported.

@@ -40,6 +40,17 @@ pub(super) const ROWS: &[Row] = &[
         let groups = n.int("group", 1)?;
         group_norm(cx, n, groups)
     }),
+    one("aten.cross_entropy_loss.default", |cx, n| {
+        if n.float("label_smoothing", 0.0)? != 0.0 {
+            return Err("its argument `label_smoothing` is not supported".to_string());
+        }
+        let x = n.x()?;
+        let axis = if x.rank()? == 1 { 0 } else { 1 };
+        let shares = importer::norm::log_softmax(cx, &x, axis)?;
+        likelihood(cx, n, &shares)
+    }),
+    one("aten.nll_loss_nd.default", |cx, n| likelihood(cx, n, &n.x()?)),
+    all("aten.nll_loss_forward.default", |cx, n| Ok(vec![likelihood(cx, n, &n.x()?)?])),
     one("aten.instance_norm.default", |cx, n| {
         if !n.flag("use_input_stats", true)? {
             return Ok(batch_norm(cx, n, false)?.remove(0));
@@ -52,6 +63,26 @@ pub(super) const ROWS: &[Row] = &[
         affine(cx, n, normal)
     }),
 ];
+
+/// Computes the negative log-likelihood of labels, whose losses are averaged, added, or returned each.
+fn likelihood<'a>(cx: &mut Cx<'a>, n: &Node<'a>, x: &T) -> Res<T> {
+    let (target, weight) = (n.t("target")?, n.opt("weight")?);
+    if target.is_float() {
+        return Err("its targets are probabilities, which is not supported; give labels".to_string());
+    }
+    let reduction = match n.int("reduction", 1)? {
+        0 => "none",
+        1 => "mean",
+        2 => "sum",
+        other => return Err(format!("its argument `reduction` is {other}; it must be from 0 to 2")),
+    };
+    let weight = match weight {
+        Some(weight) => weight,
+        None => cx.filled(1.0, x.dtype(), &[x.dim(if x.rank()? == 1 { 0 } else { 1 })?])?,
+    };
+    let attrs = [("reduction", reduction.into()), ("ignore_index", n.int("ignore_index", -100)?.into())];
+    cx.call("relax.nn.nll_loss", &[x, &target, &weight], &attrs)
+}
 
 /// Converts to float32 for sums.
 fn wide(cx: &Cx<'_>, x: &T) -> Res<T> {

@@ -19,6 +19,7 @@ pub(super) const ROWS: &[Row] = &[
     one("aten.adaptive_avg_pool1d.default", |cx, n| adaptive(cx, n, 1)),
     one("aten.adaptive_avg_pool2d.default", |cx, n| adaptive(cx, n, 2)),
     one("aten.adaptive_avg_pool3d.default", |cx, n| adaptive(cx, n, 3)),
+    one("aten._adaptive_avg_pool1d.default", |cx, n| adaptive(cx, n, 1)),
     one("aten._adaptive_avg_pool2d.default", |cx, n| adaptive(cx, n, 2)),
     one("aten._adaptive_avg_pool3d.default", |cx, n| adaptive(cx, n, 3)),
     all("aten.adaptive_max_pool1d.default", |cx, n| Ok(vec![adaptive_max(cx, n, 1)?])),

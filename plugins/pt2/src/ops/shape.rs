@@ -202,6 +202,20 @@ pub(super) const ROWS: &[Row] = &[
     one("aten.replication_pad1d.default", |cx, n| pad(cx, n, "padding", "replicate")),
     one("aten.replication_pad2d.default", |cx, n| pad(cx, n, "padding", "replicate")),
     one("aten.replication_pad3d.default", |cx, n| pad(cx, n, "padding", "replicate")),
+    one("aten.as_strided.default", |cx, n| {
+        let (x, size, strides) = (n.x()?, n.dims("size")?, n.ints("stride")?);
+        let is_contiguous = strides.iter().enumerate().all(|(at, stride)| {
+            size.get(at).and_then(Dim::as_int) == Some(1)
+                || product(&size[(at + 1).min(size.len())..]).as_int() == Some(*stride)
+        });
+        let is_whole = known::same(&product(&size), &product(&x.dims()?)) && size.len() == strides.len();
+        match is_contiguous && is_whole && n.int("storage_offset", 0)? == 0 {
+            true => cx.reshape(&x, size),
+            false => {
+                Err("it reads memory with strides that are not those of a reshape, which is not supported".to_string())
+            }
+        }
+    }),
     one("aten.diagonal.default", diagonal),
     all("aten.meshgrid.default", meshgrid),
     all("aten.meshgrid.indexing", meshgrid),
