@@ -36,7 +36,7 @@ fn a_refusal_names_node_operator_line_and_remedy() {
     let line = "File \"model.py\", line 7, in forward: `return self.layer(x)`";
     assert_says(&error, &["node `z` (aten.reluu.default)", "did you mean `aten.relu`", "allow_unknown", line]);
     assert_says(&refused(&unknown("aten.relu.out"), ""), &["does not have this overload", "aten.relu.default"]);
-    assert_says(&refused(&unknown("aten.rand_like.default"), ""), &["random numbers"]);
+    assert_says(&refused(&unknown("aten.rand_like.default"), ""), &["random-number operators"]);
     assert_says(&refused(&unknown("higher_order.while_loop"), ""), &["higher-order operator"]);
     assert_says(&refused(&unknown("aten._to_sparse.default"), ""), &["sparse"]);
     let module = read_with(&unknown("mylib.fancy.default"), "allow_unknown=true").expect("is read");
