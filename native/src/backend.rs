@@ -281,7 +281,7 @@ impl Kernel for Compiled {
         match ended {
             Ended::Fine(bits) => Ok(result(&self.program).map(|scalar| number(scalar, bits))),
             Ended::Fault(fault) => Err(in_function(fault)),
-            // No memory has been written yet.
+            // The code requested the interpreter before it wrote to memory.
             Ended::Site(INTERPRET, _) => self.interpreted.run(args, limits),
             Ended::Site(site, values) => {
                 let site = usize::try_from(site).ok().and_then(|site| code.sites.get(site));

@@ -107,7 +107,8 @@ impl Cache {
         let folder = self.folder.as_ref()?;
         let look = || match Secret::of(folder) {
             Ok(secret) => Some(secret),
-            // The cache is optional, but a folder of another user is dangerous.
+            // Warns, because a folder of another user is dangerous. Other failures are ignored, because the cache is
+            // optional.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && folder.is_dir() => {
                 tracing::warn!("the cache of native code {} is ignored: {error}", folder.display());
                 None
@@ -288,7 +289,7 @@ mod tests {
         }
         fs::write(&a, &saved).expect("written");
         assert!(Cache::new(&own).get(NAMES[0]).is_some());
-        // Entries of another folder have a different key. A key readable by other users is considered compromised.
+        // Entries of a different folder have a different key. A key readable by other users is considered compromised.
         let (_other, other) = filled();
         fs::copy(other.join(format!("{}.o", NAMES[0])), &a).expect("a copy");
         assert_eq!(Cache::new(&own).get(NAMES[0]), None);

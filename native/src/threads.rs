@@ -87,7 +87,7 @@ thread_local! {
 
 impl Default for Threads {
     fn default() -> Threads {
-        // Determining the number reads files, so it is cached.
+        // Determining the number of processors reads files, so it is cached.
         let most = std::thread::available_parallelism().map_or(1, usize::from) - 1;
         Threads { most, looking: AtomicUsize::new(0), loops: AtomicU64::new(0), beside: Beside::default() }
     }

@@ -68,7 +68,7 @@ fn files_that_are_no_llvm_are_named() {
     assert!(matches!(refused(&text), LlvmError::Open { .. }));
     assert!(matches!(refused(&folder.path().join("missing.so")), LlvmError::Open { .. }));
     assert!(refused(folder.path()).to_string().ends_with("cannot be opened: it is not a file"));
-    // The system's loader would read beyond the end.
+    // The system's loader would read beyond the end of a truncated library.
     let own = fs::read(std::env::current_exe().expect("a program")).expect("its bytes");
     for part in [own.len() / 2, own.len() - 1] {
         fs::write(&text, &own[..part]).expect("a file");

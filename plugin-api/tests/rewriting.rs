@@ -296,7 +296,8 @@ fn a_group_with_several_results_gives_a_tuple() {
 
 #[test]
 fn interleaved_groups_move_what_lies_between() {
-    // `u` uses the group's first binding and precedes an input of its last, so it moves after the call.
+    // `u` uses the first binding of the group and precedes an input of the group's last binding, so it moves after the
+    // call.
     let body = build(|b| {
         let x = b.param("x", tensor());
         let out = b.dataflow(|b| {

@@ -170,7 +170,7 @@ fn a_filter_that_changes_applies() {
         assert_eq!(run("debug,logs=warn"), [""; 0]);
         assert_eq!(run("off"), [""; 0]);
         assert_eq!(max_level(), tracing::level_filters::LevelFilter::OFF);
-        // The filter enables a span anywhere, with everything in it.
+        // The filter enables a span anywhere, and everything in it.
         let found = run("[a_span]=debug");
         assert!(found.len() == 5 && found[2] == "DEBUG a_span: logs: after", "{found:?}");
     }

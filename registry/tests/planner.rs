@@ -431,7 +431,7 @@ fn clash_of_a_skipped_sequential_only_its_own_members_go() {
     let registry = registry_of(vec![pass("C", &["A"]), pass("A", &[]), pass("X", &[])]);
     let names = ran(&registry, "Sequential(name=late,opt_level=3)[t.C,t.X],t.C", &[]);
     assert_eq!(names, ["A", "C"]);
-    // The requirement of a member is inside, directly before it.
+    // A member's requirement runs inside the Sequential, directly before the member.
     let plan = Plan::new(&request("Sequential(name=in)[t.X,t.C]"), &registry).expect("a plan");
     assert_eq!(
         plan.render(&registry),

@@ -114,7 +114,7 @@ fn a_view_is_told_from_a_declaration_by_its_layout() {
     let (view, declaration) = ("C = A.view(64)", "C = T.decl_buffer((64,), data=A.data)");
     assert_eq!(written("body", view), view);
     assert_eq!(written("body", declaration), declaration);
-    // Without a layout, they cannot be distinguished.
+    // Without a layout, a view and a declaration cannot be distinguished.
     assert_eq!(written("body s_tir", view), view);
     assert_eq!(written("body s_tir", declaration), view);
     let negative = "C = T.decl_buffer((-1,), data=A.data)";

@@ -289,7 +289,7 @@ fn the_older_spelling_is_read() {
     let printed = print(&read(old, &NoOps).expect("it is read"), &NoOps).expect("the module can be printed");
     for line in [
         "@T.prim_func(s_tir=True)",
-        // In TVM 0.27, this is a separate attribute without meaning.
+        // In TVM 0.27, `tir.noalias` is a separate attribute without meaning.
         "T.func_attr({\"tir.noalias\": True})",
         "A = T.match_buffer(a, (16,))",
         "C = T.sblock_alloc_buffer((16,))",

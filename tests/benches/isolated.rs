@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Changes nothing in modules of [`module_text`], because none of their functions has a PrimFunc or a branch.
+/// A pass that changes nothing in modules of [`module_text`], because none of their functions has a PrimFunc or a branch.
 const NOTHING: &str = "relax.LambdaLift";
 
 fn engine(apart: bool) -> Engine {

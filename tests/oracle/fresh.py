@@ -33,7 +33,7 @@ PASSES = [
     "ConvertToDataflow",
     "ToNonDataflow",
 ]
-# Relax passes that are not in a default pipeline. Some of them run on each module.
+# Relax passes that are not in a default pipeline. Two of them, chosen at random, run on each module.
 EXTRA = [
     "AllocateWorkspace",
     "AttachAttrLayoutFreeBuffers",

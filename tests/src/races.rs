@@ -194,7 +194,7 @@ impl Race<'_> {
         if other {
             command.arg("--bind").arg(self.at("marks.so"));
         } else {
-            // A run may have the file open.
+            // Unmounts lazily, because a run may have the file open.
             command.arg("--lazy");
         }
         let ended = command.arg(self.at("libx.so")).stdout(Stdio::null()).stderr(Stdio::null()).status()?;

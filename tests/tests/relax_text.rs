@@ -1,6 +1,6 @@
 //! Tests every Relax construct as text: goldens that print as they were parsed, constants of any kind, and errors.
 //!
-//! TVM parses the goldens too: `tests/oracle/texts.py`.
+//! TVM parses the goldens, too, in `tests/oracle/texts.py`.
 #![forbid(unsafe_code)]
 
 use passhost::verify::verify_module;

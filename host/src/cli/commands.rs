@@ -129,8 +129,8 @@ pub(in crate::cli) enum Command {
     /// function is executed several times. A table shows the time of each kernel, its operations and bytes per second, and
     /// their fraction of the machine's measured peak. Everything is compiled to native code, if an LLVM library is found.
     ///
-    /// With --against onnxruntime, the function is also written as an ONNX model before the passes run, and onnxruntime
-    /// and passhost run it alternately, with the same inputs and number of threads. The exit code is 1 if the results
+    /// With --against onnxruntime, the function is also written as an ONNX model before the passes run. onnxruntime and
+    /// passhost then run it alternately, with the same inputs and number of threads. The exit code is 1 if the results
     /// differ.
     #[command(after_help = "Examples:
   passhost bench model.py

@@ -176,7 +176,7 @@ impl LookArgs {
         match (file.write(&trace.json()), result) {
             (Err(error), Ok(_)) => Err(error),
             (Err(error), Err(first)) => {
-                // The error that stopped the run is more important.
+                // Only a warning, because the error that stopped the run is more important.
                 messages.report(&Report::warning(format!("the trace could not be written: {error}")));
                 Err(first)
             }

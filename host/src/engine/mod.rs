@@ -132,7 +132,7 @@ impl Engine {
     ) -> Result<(), Error> {
         let Located { file, copy, digests } = place;
         let library = copy.map_or_else(|| keeper.open_library(&file), Ok);
-        // Opening it twice would load the same library.
+        // Two entries may refer to the same library.
         let first = seen.entry(library.as_ref().map_or_else(|_| identity(&file), |library| library.original()));
         if let Entry::Occupied(first) = first {
             let message = format!("is listed twice; the other entry is {}", first.get().display());

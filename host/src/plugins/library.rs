@@ -237,7 +237,7 @@ type Copied = (File, Option<tempfile::TempPath>, String);
 fn copied(from: &File, shown: &Path) -> io::Result<Copied> {
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
     let name = shown.file_name().unwrap_or_default().to_string_lossy();
-    // The names of such files are limited in length, and cannot contain NUL bytes.
+    // The name of a file in memory is limited in length, and cannot contain NUL bytes.
     let name: String = name.chars().filter(|c| *c != '\0').take(60).collect();
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     // Linux before 6.3 rejects the EXEC flag; later versions may require it.

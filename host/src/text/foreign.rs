@@ -72,8 +72,8 @@ pub(super) fn of_bytes(bytes: &[u8]) -> Option<Foreign> {
 
 /// Returns true for a protobuf message that begins with a small `ir_version`, followed by another field of a model.
 fn is_onnx(bytes: &[u8]) -> bool {
-    // Key and length of `producer_name`, `producer_version`, `domain`, `doc_string`, `graph`, `opset_import`,
-    // `metadata_props`; `model_version` is a number.
+    // Field keys (number and wire type): length-delimited for `producer_name`, `producer_version`, `domain`,
+    // `doc_string`, `graph`, `opset_import` and `metadata_props`, and varint for `model_version`.
     const NEXT: [u8; 8] = [0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72];
     matches!(bytes, [0x08, 1..=100, next, ..] if NEXT.contains(next))
 }

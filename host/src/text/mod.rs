@@ -172,7 +172,7 @@ impl Engine {
     /// Prints a module as TVMScript, which [`Engine::read_module`] and TVM can read.
     ///
     /// # Errors
-    /// If a part of it cannot be printed.
+    /// If a part of the module cannot be printed.
     pub fn print_module(&self, module: &Module) -> Result<String, Error> {
         Ok(script::print(module, self)?)
     }

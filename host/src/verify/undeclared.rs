@@ -61,7 +61,7 @@ fn undeclared<'b>(body: &'b Body, ops: &dyn Operators) -> Vec<(&'b str, usize)> 
     if body.kind() != BodyKind::Function || !raw.leaves().iter().any(is_undeclared) {
         return Vec::new();
     }
-    // Unused leaves stay in the table.
+    // Unused leaves stay in the table, so only uses count.
     let mut calls: Vec<Option<usize>> = vec![None; raw.leaves().len()];
     for (at, node) in raw.nodes().iter().enumerate() {
         for op in raw.operands().get(node.op_range()).unwrap_or(&[]).iter().filter(|op| *op & LEAF_BIT != 0) {

@@ -68,7 +68,7 @@ const OF_A_WATCH: u64 = 192;
 fn files(process: u32) -> u64 {
     let open = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     let open: Vec<_> = open.map(|file| file.path()).collect();
-    // Every process has the first few.
+    // The first few open files are not counted, because every process has them.
     let more = (open.len() as u64).saturating_sub(16);
     if more == 0 {
         return 0;

@@ -177,7 +177,7 @@ const NEVER: &[i64] = &[
     libc::SYS_inotify_add_watch,
 ];
 
-/// Further such calls, which other processors do not have.
+/// Further calls that are never allowed, which exist only on x86-64.
 #[cfg(target_arch = "x86_64")]
 const NEVER_HERE: &[i64] = &[
     libc::SYS_inotify_init,
@@ -271,7 +271,7 @@ fn is(argument: u8, number: i32) -> Result<Vec<SeccompCondition>, String> {
     Ok(vec![when(argument, SeccompCmpOp::Eq, u64::from(number.cast_unsigned()))?])
 }
 
-/// Returns calls that name a process. If the worker can see other processes, such calls fail for them.
+/// Returns calls that name a process. If the worker can see other processes, calls that name one of them fail.
 fn of_other_processes(sees_others: bool) -> Result<Vec<Refused>, String> {
     let own = i64::from(std::process::id());
     let other = |argument: u8| none_of(argument, &[0, own]);
@@ -442,7 +442,7 @@ fn unknown_calls() -> Vec<sock_filter> {
     let step = |code, k, jt, jf| sock_filter { code, jt, jf, k };
     let none = 0x0005_0000 | libc::ENOSYS.cast_unsigned();
     vec![
-        // The number of the call.
+        // Loads the number of the system call.
         step(LOAD, 0, 0, 0),
         step(GREATER, LAST, 3, 0),
         step(EQUAL, libc::SYS_clone3 as u32, 2, 0),

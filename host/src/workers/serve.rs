@@ -316,7 +316,7 @@ fn read(session: &Session, opened: &Opened, at: usize, from: &mut Reader<'_>, ou
     });
     drop(doing);
     Outcome::put(out, &result);
-    // The host maps the same files.
+    // The host maps the same files, so their data is sent as references.
     session.known().refer(true);
     result.iter().for_each(|module| session.known().put_module(out, module));
     session.known().refer(false);

@@ -548,7 +548,7 @@ impl Worker {
             Cause::Stopped => process::STOPPED.to_string(),
             Cause::Excess(what) => what,
         };
-        // Any thread can get the signal that ends a late call.
+        // The signal that ends a late call can reach any thread, so `mark.foreign` is ignored then.
         let who = if mark.foreign && !is_late { THREAD } else { WORKER };
         let death = Death { who, how: what, said: said.quoted(), function: mark.function.map(str::to_string) };
         lock(&self.spans).leave_all();

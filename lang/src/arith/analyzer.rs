@@ -41,7 +41,7 @@ const MAX_NODES: usize = 1 << 20;
 /// assumption is added. A later binding replaces an earlier one.
 #[derive(Default)]
 pub struct Analyzer {
-    // If branches have analysers of their own, so these maps are shared until an analyser adds a binding.
+    // Each branch of an If gets a copy of the analyser, so these maps are shared until an analyser adds a binding.
     vars: Arc<BTreeMap<u32, (Bounds, ModularSet)>>,
     values: Arc<BTreeMap<u32, Dim>>,
     /// The first value and the trip count of each variable.
@@ -123,8 +123,7 @@ impl Analyzer {
         let simple = self.simplify(value);
         simple.vars(&mut |other| cyclic |= other.id == sym.id);
         if !cyclic {
-            // In a chain of values, earlier values are substituted here, once. Otherwise, products would keep their factors in the written
-            // order.
+            // If the value uses other bound variables, their values are substituted here, once.
             let value = if chained { simple } else { value.clone() };
             Arc::make_mut(&mut self.values).insert(sym.id, value);
             self.ready = false;

@@ -71,7 +71,7 @@ impl Store {
 fn is_nearer_to_0(sum: &Sum, given: &Sum) -> bool {
     let ([(atom, c)], [(of, was)]) = (&sum.terms[..], &given.terms[..]) else { return false };
     let towards_0 = |now: i64, was: i64| now.signum() * was.signum() >= 0 && now.unsigned_abs() <= was.unsigned_abs();
-    // The multiple may not fit without its constant, but at most half of it does.
+    // Without its constant, the multiple may not fit, but half of the multiple (or less) does.
     let half = towards_0(*c, *was) && c.unsigned_abs() <= was.unsigned_abs() / 2;
     let multiple = if c == was { c.abs() == 1 || sum.k == given.k } else { half };
     atom == of && multiple && towards_0(sum.k, given.k)

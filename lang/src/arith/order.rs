@@ -108,7 +108,7 @@ impl Store {
             factor = factor.checked_neg()?;
         }
         let (mut x, mut y) = self.build_both([&x, &y], [a, b], dtype)?;
-        // A number is the last operand.
+        // A constant is the last operand.
         let swap = match (self.as_int(x), self.as_int(y)) {
             (Some(_), _) => true,
             (_, Some(_)) => false,
@@ -212,7 +212,7 @@ impl Store {
     /// Rewrites `x // c < u` as `x < c * u`, and `max(p, q) < u` as `p < u and q < u` if one of the two conditions is known.
     fn compare_atom(&mut self, less: &Less, dtype: DType) -> Option<Id> {
         let [(atom, sign @ (1 | -1))] = less.terms.terms[..] else { return None };
-        // Either `atom < u` or `atom >= u`.
+        // The condition is `atom < u` if the sign is positive, and `atom >= u` otherwise.
         let u = if sign > 0 { less.u } else { 1i64.checked_sub(less.u)? };
         let ask = |store: &mut Store, part: Id, u: i64| {
             let part = store.sum_of(part);
@@ -409,7 +409,7 @@ impl Store {
         // `T < x.u` and `T > -y.u`.
         if x.terms == y.terms.scale(-1)? {
             let gap = i128::from(x.u) + i128::from(y.u);
-            // No integer lies between them, or every integer satisfies one of them.
+            // If the gap is at most 1, no integer satisfies both conditions; if it is at least 1, every integer satisfies at least one.
             return match op {
                 prim::AND if gap <= 1 => Some(self.truth(false)),
                 prim::OR if gap >= 1 => Some(self.truth(true)),

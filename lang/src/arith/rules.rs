@@ -212,7 +212,7 @@ impl Store {
                 None => self.plus(&out, &Sum::atom(*id), *k)?,
             };
         }
-        // If a remainder was removed, the sum is a different sum, and only its bounds can prove that it fits.
+        // If a remainder was removed, `out` differs from `sum`, and only the bounds of `out` can prove that it fits.
         let known = if self.fits_where(&out, sum, dtype) { &out } else { sum };
         Some(self.take_out(known, c, dtype).1)
     }

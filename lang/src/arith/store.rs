@@ -134,12 +134,12 @@ impl Store {
                 let ((b, m), (c, n)) = (of(node.b), of(node.c));
                 (b.union(c), m.union(n))
             }
-            // Integers of other types wrap around.
+            // Integers of other types wrap around, so nothing is known about the result.
             _ if !is_index(node.dtype) && node.dtype != DType::BOOL => all,
             op => {
                 let ((b, m), (c, n)) = (of(node.a as Id), of(node.b));
                 let bounds = Bounds::binary(op, b, c);
-                // A result that never fits its type wraps around.
+                // A result that never fits its type wraps around, so nothing is known about it.
                 let wraps = is_index(node.dtype) && (bounds.max < range.min || bounds.min > range.max);
                 if wraps { all } else { (bounds, ModularSet::binary(op, m, n)) }
             }
@@ -228,7 +228,7 @@ impl Store {
     pub(super) fn parts(&self, root: Id) -> Vec<Id> {
         let size = self.size[root as usize] as usize;
         if size <= FEW {
-            // Shared parts may be visited repeatedly, but such expressions are small.
+            // Shared parts may be visited repeatedly, but an expression of at most `FEW` nodes is small.
             let mut out = Vec::with_capacity(size);
             out.push(root);
             let mut at = 0;

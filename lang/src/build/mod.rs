@@ -249,7 +249,7 @@ impl FunctionBuilder<'_, '_> {
                 s.b.ty(&ty.unwrap_or_else(Type::opaque_callable))
             }
             _ if !body.root().ty().is_known() => s.b.ty(&Type::opaque_callable()),
-            // The function has its own symbolic variables; here they get numbers in this body.
+            // The symbolic variables of the called function get numbers in this body.
             _ => Importer::of(body).ty(&mut s.b, body.root().ty()),
         };
         let v = s.b.global_var(name, ty);
@@ -460,7 +460,7 @@ impl FunctionBuilder<'_, '_> {
                 "expected a value of type {ty:?}, found {found:?}; use `match_cast` to check at run time"
             )));
         }
-        // A call is nested in the binding.
+        // A pending call becomes a nested operand of the binding.
         let here = s.frames.last().is_some_and(|frame| frame.pending.contains(&v));
         let source = if here && s.b.kind(v) == kind::CALL {
             s.take(v);

@@ -11,7 +11,7 @@ impl Body {
         if let Some(name) = attr.as_str() {
             return Some(name.to_string());
         }
-        // As in `T.target({"kind": "llvm"})` and `T.target("llvm")`.
+        // Handles both `T.target({"kind": "llvm"})` and `T.target("llvm")`.
         let content = if attr.object_name().is_some() { attr.items().next()? } else { attr };
         if let Some(name) = content.as_str() {
             return Some(name.to_string());

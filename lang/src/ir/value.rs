@@ -130,7 +130,7 @@ impl<'a> Value<'a> {
         if own(self) {
             return true;
         }
-        // Each nested expression has one user, so there are at most as many as nodes. During an edit, however, they may form a cycle.
+        // A valid body has fewer nested expressions than nodes. The limit is for edits, during which they may form a cycle.
         let mut work: Vec<Value<'a>> = self.nested().collect();
         let mut left = self.raw.nodes().len();
         while let Some(value) = work.pop() {

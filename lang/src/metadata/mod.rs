@@ -1,7 +1,7 @@
 //! The metadata of a plugin: owned records, decoded from the metadata section of its file.
 //!
-//! The host lists, plans and checks from these records alone, without running plugin code. Plugin authors never build them: the export
-//! macro derives them from the declarations of passes and operators.
+//! The host lists, plans and checks passes using only these records, without running plugin code. Plugin authors never build them: the
+//! export macro derives them from the declarations of passes and operators.
 
 mod allowed;
 #[doc(hidden)]

@@ -227,7 +227,7 @@ pub fn function_name(hint: &str) -> String {
     if is_keyword(&name) || IMPORTED.contains(&name.as_str()) {
         name.push('_');
     }
-    // An inserted character can combine with the next character.
+    // The inserted `v` can combine with the next character into an invalid name.
     if is_function_name(&name) { name } else { name.chars().map(|c| if c.is_ascii() { c } else { '_' }).collect() }
 }
 

@@ -389,7 +389,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         None
     }
 
-    /// Returns true if a choice that stays open was retried too often.
+    /// Returns true if a choice that stays open was retried too many times.
     fn is_too_much(&mut self, row: usize, word: u32, role: Role) -> bool {
         if !self.program.rows[row].open || self.may_retry() {
             return false;

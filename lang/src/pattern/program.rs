@@ -255,7 +255,7 @@ fn filled(rows: &[Row], slots: usize) -> Vec<Vec<u8>> {
             changed |= now != filled[at];
             filled[at] = now;
         }
-        // The counts only grow, and never beyond 2.
+        // The loop ends, because the counts only grow, and never beyond 2.
         if !changed {
             return filled;
         }

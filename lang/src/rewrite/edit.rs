@@ -529,7 +529,7 @@ impl<'b> Edit<'b> {
     /// Moves the current place to the start of a region.
     pub fn at_start(&mut self, header: Value<'_>) -> &mut Self {
         let at = header.index().map_or(self.n_old, |i| i as u32 + 1);
-        // Inner regions may end here, but this region does not, even if it is empty.
+        // The anchor keeps the place inside this region, even if the region is empty; inner regions may end here.
         self.place = Place { at, before: false, anchor: !header.op.saturating_add(1) };
         self
     }

@@ -425,7 +425,7 @@ impl<'b> Group<'b> {
         let mut importer = Importer::sparse(self.body);
         let attrs = b.attrs(attrs.iter().cloned());
         b.begin_function(flag::PRIVATE, attrs, None);
-        // This must precede the import of the parameter types, which may mention these variables.
+        // Map the symbolic variables first, because the parameter types that are imported next may mention them.
         let mut dims = Vec::new();
         for sym in &self.extra {
             let new = b.sym(self.body.sym_name(sym.id).unwrap_or("n"), sym.dtype);

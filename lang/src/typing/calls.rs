@@ -19,7 +19,7 @@ impl Edit<'_> {
     pub fn function_of(&mut self, name: &str, body: &Body) -> V {
         let ty = match body.prim_func_type() {
             Some(ty) => self.builder().ty(&ty),
-            // The function has its own symbolic variables; here they get numbers in this body.
+            // The symbolic variables of the called function get numbers in this body.
             None => Importer::of(body).ty(self.builder(), body.root().ty()),
         };
         self.builder().global_var(name, ty)

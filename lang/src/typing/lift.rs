@@ -62,7 +62,7 @@ impl Body {
         let captured: Vec<Value<'b>> =
             value.region().free_vars().into_iter().filter(|free| *free != value && known(*free).is_none()).collect();
         let symbols = symbols_from_outside(function, &captured);
-        // This must precede the import of the parameter types, which may mention these variables.
+        // Map the symbolic variables first, because the parameter types that are imported next may mention them.
         let dims: Vec<Dim> =
             symbols.iter().map(|sym| Dim::Var(same_symbol(self, *sym, &mut b, &mut importer))).collect();
         let lost = |at: Value<'b>| PassError::new("the function uses a value that is not visible to it").at(at);

@@ -224,7 +224,7 @@ fn visit<'a, F: ExprFunctor<'a>>(f: &mut F, root: Value<'a>, args: F::Args) -> F
         return dispatch_leaf(f, root, args);
     }
     let (mut steps, mut done, mut next) = (Vec::new(), Vec::new(), Vec::new());
-    // The nesting of a valid body is at most its number of nodes; during an edit, nested expressions may form a cycle.
+    // A valid body has fewer levels than nodes. The limit is for edits, during which nested expressions may form a cycle.
     let mut left = root.raw.nodes().len();
     f.operands(root, &args, &mut next);
     steps.extend(next.drain(..).rev().map(|(value, args)| Step::Enter(value, args)));

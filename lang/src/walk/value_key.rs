@@ -20,13 +20,13 @@ fn add_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>, key: &m
     add_head(value, key);
     // The remaining operands of this and the enclosing expressions.
     let (mut operands, mut around) = (value.operands(), Vec::new());
-    // A valid body cannot exceed this number; during an edit, nested expressions may form a cycle.
+    // A valid body has fewer nested expressions than nodes. The limit is for edits, during which they may form a cycle.
     let mut left = value.raw.nodes().len();
     loop {
         match operands.next() {
             Some(operand) if operand.is_nested() && left > 0 => {
                 left -= 1;
-                // This number is not a valid operand word; the operand count delimits the nested expression.
+                // `u32::MAX` is not a valid operand word, so it marks a nested expression; the operand count delimits the expression.
                 key.extend([u32::MAX, operand.n_operands() as u32]);
                 add_head(operand, key);
                 around.push(std::mem::replace(&mut operands, operand.operands()));
@@ -137,14 +137,14 @@ pub fn value_form(value: Value<'_>) -> ValueForm<'_> {
     let mut known = BTreeMap::new();
     add_head(value, &mut form.key);
     let mut rest: Vec<Value<'_>> = value.operands().rev().collect();
-    // A valid body cannot exceed this number; during an edit, nested expressions may form a cycle.
+    // A valid body has fewer nested expressions than nodes. The limit is for edits, during which they may form a cycle.
     let mut left = value.raw.nodes().len();
     while let Some(operand) = rest.pop() {
         if operand.is_leaf() {
             form.key.push(operand.word());
         } else if operand.is_nested() && left > 0 {
             left -= 1;
-            // Neither this number nor the next lower number is a valid operand word; the operand count delimits the nested expression.
+            // `u32::MAX` and `u32::MAX - 1` are not valid operand words; the operand count delimits the nested expression.
             form.key.extend([u32::MAX, operand.n_operands() as u32]);
             add_head(operand, &mut form.key);
             form.values.push(operand);

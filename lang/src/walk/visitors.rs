@@ -502,7 +502,7 @@ pub fn post_order_visit<'a>(body: &'a Body, mut f: impl FnMut(Value<'a>)) {
 pub fn post_order_visit_value<'a>(root: Value<'a>, mut f: impl FnMut(Value<'a>)) {
     // The flag is true if the parts of the value were visited.
     let mut work = vec![(root, false)];
-    // A valid body cannot exceed this number; during an edit, nested expressions may form a cycle.
+    // A valid body needs no more visits than it has nodes. The limit is for edits, during which nested expressions may form a cycle.
     let mut left = root.raw.nodes().len();
     while let Some((value, entered)) = work.pop() {
         if entered || value.is_leaf() || left == 0 {

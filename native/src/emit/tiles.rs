@@ -200,7 +200,7 @@ impl<'p> Tile<'p> {
             Instr::Load { access, .. } | Instr::Store { access, .. } => {
                 self.known.program.buffers[access.buffer as usize].storage != self.storage || self.access(access)
             }
-            // The storage would then be a different one, outside this analysis.
+            // An allocation would replace the storage, which this analysis does not cover.
             Instr::Allocate { storage, .. } => *storage != self.storage,
             Instr::For(of) => {
                 let outer = self.vectors.len();
@@ -286,7 +286,7 @@ impl<'p> Tile<'p> {
     fn bounds(&self, cond: Reg) -> Option<Vec<(Affine, i64)>> {
         let written = |reg: &Reg| self.known.written_out(&Affine::from(*reg));
         match (*self.known.definitions.get(&cond)?)? {
-            // Unsigned comparison differs.
+            // An unsigned 64-bit comparison gives different results.
             Instr::Binary { op: Binary::Lt, a, .. } if self.known.program.registers[a.index()] == Scalar::UInt(64) => {
                 None
             }

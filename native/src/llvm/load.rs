@@ -31,7 +31,7 @@ impl Loaded {
             let mut known = llvm.in_memory();
             match known.get(name).map(Weak::upgrade) {
                 Some(Some(loaded)) => return Ok(loaded),
-                // Another thread is dropping it.
+                // Another thread is dropping the loaded code.
                 Some(None) => {
                     drop(known);
                     thread::yield_now();

@@ -143,7 +143,7 @@ impl Subscriber for Forward {
         match event.parent() {
             None => log(),
             Some(parent) => {
-                // The parent of an event is the current span when it reaches the host.
+                // The host takes its current span as the parent of an event, so enter the parent first.
                 self.enter(parent);
                 log();
                 self.exit(parent);
@@ -175,7 +175,7 @@ impl Subscriber for Forward {
             return false;
         }
         all.remove(&id);
-        // The host may take long to handle the event.
+        // Releases the lock first, because the host may take long to close the span.
         drop(all);
         services::span(id, SpanOp::Close, 0);
         true

@@ -121,7 +121,7 @@ impl Ctx {
         self.statistic(&format!("analysis `{}`: computed", A::NAME), 1);
         let facts = Arc::new(A::compute(body));
         let mut kept = kept();
-        // Run numbers increase; an older run that is still active computes its own facts.
+        // Run numbers increase. The facts of an older run that is still active are not kept.
         match &mut *kept {
             Some(kept) if kept.run > run => {}
             Some(kept) if kept.run == run => kept.put(body, &facts),

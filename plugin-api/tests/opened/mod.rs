@@ -20,8 +20,7 @@ pub(crate) fn library(name: &str) -> PathBuf {
         let exe = std::env::current_exe().unwrap();
         let folder = exe.parent().and_then(Path::parent).unwrap();
         let release = folder.file_name().is_some_and(|name| name == "release");
-        // Uses the features of the whole workspace, because `cargo test --workspace` has already built
-        // that.
+        // Uses the features of the whole workspace, as `cargo test --workspace` does, so that nothing is built twice.
         let args = ["build", "--offline", "--workspace", "--examples", "--quiet"];
         let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
         cargo.args(args).args(release.then_some("--release")).env("CARGO_TARGET_DIR", folder.parent().unwrap());

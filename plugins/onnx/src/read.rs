@@ -164,7 +164,7 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
     let mut inputs = Vec::new();
     let given_inputs: Vec<&proto::ValueInfo> =
         graph.input.iter().filter(|input| !stored.contains_key(input.name.as_str())).collect();
-    // Inputs get their names before symbolic dimensions.
+    // Inputs get their names before symbolic dimensions do.
     let called: Vec<String> =
         given_inputs.iter().map(|input| cx.names.fresh(&names::identifier(&input.name))).collect();
     for (input, name) in given_inputs.into_iter().zip(called) {

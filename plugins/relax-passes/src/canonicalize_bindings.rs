@@ -97,7 +97,7 @@ fn copied<'b>(edit: &Edit<'b>, tuple: Value<'b>) -> Option<Value<'b>> {
 /// became or ceased to be outputs are still used.
 fn use_constants(edit: &mut Edit<'_>, renewed: &ValueSet<'_>, ctx: &Ctx) {
     let body = edit.old();
-    // Count uses lazily, because few functions have such variables.
+    // Count uses lazily, because few functions have variables that are known constants.
     let uses = LazyCell::new(|| ctx.analysis::<UseCounts>(body));
     let used = |value: Value<'_>| uses.of(value) > 0 && !renewed.contains(value);
     let in_place = InPlace::of(body);

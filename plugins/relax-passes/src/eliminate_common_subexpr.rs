@@ -158,7 +158,7 @@ impl<'b> ScopeVisitor<'b> for Cse<'b> {
         let level = self.seen.depth() - if repeated.is_some() && !value.is_dataflow_var() { 2 } else { 1 };
         let Some(first) = self.seen.insert_if_new(level, computes, value) else { return };
         if !self.in_place.may_merge(first, value) {
-            // Later bindings are compared with this one from here on.
+            // From here on, later bindings are compared with `value`.
             return self.seen.insert_at(level, computes, value);
         }
         self.edit.make_alias(value, first);

@@ -94,7 +94,7 @@ impl Tables {
             prim::VAR => self.sym(py, raw, rec.a, dtype)?,
             prim::NOT => made!(py, classes.not, "_a": before(rec.a)?, "_ty": ty()?),
             prim::CAST => made!(py, classes.cast, "_value": before(rec.a)?, "_ty": ty()?),
-            // Only an IF uses these.
+            // The two branches of a choice; only `prim::IF` uses the pair.
             prim::ELSE => PyTuple::new(py, [before(rec.a)?, before(rec.b)?])?.into_any(),
             prim::IF => {
                 let both = before(rec.b)?.into_bound(py);

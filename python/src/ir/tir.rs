@@ -205,7 +205,7 @@ impl<'a, 'py> Expander<'a, 'py> {
         self.values[at] = Some(var.clone());
         let (min, extent) = (self.nth(value, 0)?, self.nth(value, 1)?);
         let dom = self.module.call_method1("range_of", (min, extent))?;
-        // TVM's numbers.
+        // TVM's numbers for kinds of iterators.
         let kind = match value.node().map_or(axis::OPAQUE, |node| node.a) {
             axis::SPATIAL => 0,
             axis::REDUCE => 2,

@@ -120,7 +120,7 @@ fn unknown(registry: &Registry, key: &str, value: &OptionValue) -> ConfigError {
     }
     let near = nearest(&key, known());
     let nearest = near.first().and_then(|name| registry.config(name));
-    // If there are several keys, the message must name the option.
+    // If several keys are similar, the message must name the option.
     let about = nearest.map_or(String::new(), |(info, _)| {
         let which = if near.len() > 1 { format!("`{}`", info.name) } else { "It".to_string() };
         format!(" {which}{}", about(registry, info).trim_start_matches("it"))

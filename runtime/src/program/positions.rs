@@ -14,7 +14,7 @@ pub fn positions(program: &Program) -> BTreeSet<usize> {
             ParamKind::Handle { storage } => drop(flow.memory.insert(*storage, BTreeSet::from([at]))),
         }
     }
-    // A value written in one iteration may be read in the next.
+    // Repeats until nothing changes, because a value written in one iteration may be read in the next.
     loop {
         let before = flow.size();
         each_instr(&program.body, &mut |instr| flow.through(program, instr));

@@ -307,7 +307,7 @@ impl<'p> Reads<'p> {
 
     /// Returns true if a fact covers the element at a position.
     fn has(&self, fact: &Written, position: &Affine) -> bool {
-        // Each access checks its bounds.
+        // Each access checks its bounds, so every position is in a buffer that is written completely.
         if self.is_all(fact) {
             return true;
         }
@@ -425,7 +425,7 @@ impl<'p> Reads<'p> {
     /// Returns true if a register holds the exact value of a form, without wraparound.
     fn holds(&self, reg: Reg, form: &Affine) -> bool {
         let (least, most) = match self.program.registers[reg.index()] {
-            // Positions are also computed in 64 bits.
+            // Positions also have 64 bits, so 64-bit registers can represent them.
             Scalar::Int(64) => return true,
             Scalar::Int(bits) => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
             Scalar::UInt(bits) => (0, (1i128 << bits) - 1),
@@ -479,7 +479,7 @@ impl<'p> Reads<'p> {
 fn over(mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
     let factor = fact.base.factor(var);
     if factor == 0 {
-        // Only some iterations write the elements.
+        // If a condition depends on the variable, only some iterations write the elements.
         let depends = fact.conditions.iter().any(|condition| condition.form.factor(var) != 0);
         return (!depends).then_some(fact);
     }

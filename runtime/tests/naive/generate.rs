@@ -177,7 +177,7 @@ impl Generator {
     }
 
     fn store(&mut self, target: &Buffer, index: &[String]) {
-        // Another iteration may write this element.
+        // Sometimes stores to an element that another iteration may also write.
         let index = match self.one_in(6) {
             true => target.shape.iter().map(|extent| self.position(*extent)).collect(),
             false => index.to_vec(),

@@ -76,7 +76,7 @@ fn other_functions_stay_as_they_are_or_compute_the_same() {
     let cases: u64 = std::env::var("CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(200);
     for seed in 0..cases {
         let (source, buffers) = Generator::function(seed);
-        // A division by zero is rejected.
+        // The reader rejects a division by zero.
         let Ok(module) = script::read(&source, &script::NoOps) else { continue };
         let before = module.get("f").expect("a function");
         let again =

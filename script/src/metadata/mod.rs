@@ -147,7 +147,7 @@ impl Metadata {
         if rest.u64() != Some(MAGIC) {
             return Err(wrong());
         }
-        // A reserved word, and the device.
+        // Skips a reserved word and the device.
         let ndim = rest.u64().and(rest.u64()).and_then(|_| rest.u32()).map(|ndim| ndim as usize);
         let dtype = rest.u32().map(DType).ok_or_else(wrong)?;
         let ndim = ndim.filter(|ndim| *ndim <= MAX_NDIM).ok_or_else(wrong)?;

@@ -58,7 +58,7 @@ fn scalar_text(constant: &Constant<'_>) -> Option<String> {
 fn list_text(constant: &Constant<'_>, ty: &Type) -> Option<String> {
     let shape = constant.shape();
     let plain = *ty == Type::tensor(shape.iter().copied(), constant.dtype());
-    // An empty list hides further dimensions.
+    // Printed as a list, an empty constant would lose all dimensions after the first.
     let said = !shape.is_empty() && (shape == [0] || !constant.is_empty());
     let numbers: Vec<Number> = constant.numbers().ok().filter(|all| plain && said && all.len() <= FEW)?.collect();
     // There are many NaN values, but only one printed form.

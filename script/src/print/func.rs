@@ -269,7 +269,7 @@ impl<'b> Writer<'_, '_, 'b> {
                 self.p.uses_tir = true;
                 self.p.out.push_str(&format!("T.int64({v})"));
             }
-            // Without an annotation, it would be read as a tensor.
+            // A plain `True` would be read as a tensor.
             Some(Dim::Expr(e))
                 if let DimExpr::Int(v, DType::BOOL) = *e
                     && ty.kind() != tykind::PRIM =>

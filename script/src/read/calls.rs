@@ -331,7 +331,7 @@ impl<'a> FnReader<'a> {
         if let Some(known) = self.operators.get(name) {
             return Some(*known);
         }
-        // This is the same operator. The name only implies that the result is a DTensor.
+        // `R.dist.call_tir` is the operator `R.call_tir` with a DTensor as its result.
         let name = if name == "dist.call_tir" { "call_tir" } else { name };
         let ops = self.scope.ops;
         // `R.acme.swish_glu` is also the operator `acme.swish_glu`, unless Relax has an operator with that name.
@@ -400,7 +400,7 @@ impl<'a> FnReader<'a> {
         }
         let start = keywords.first().map(|keyword| span(keyword).start);
         let whole = start.filter(|_| positional.is_empty()).and_then(|start| {
-            // The cached source is that of the attributes, which follow the arguments.
+            // The cache key is the source of the attributes, which follow the arguments.
             self.scope.text.get(start..span(call).end)
         });
         let key = whole.filter(|_| !keywords.iter().any(other));
@@ -555,7 +555,7 @@ impl<'a> FnReader<'a> {
             key.push(u32::MAX);
         } else {
             key.push(self.b.type_number(v));
-            // For a value of unknown type, rules examine the definition.
+            // Type rules examine the definition of a value of unknown type, so the value is part of the key.
             if self.b.with(v, |value| value.ty().kind() == tykind::OBJECT) {
                 key.push(word);
             }

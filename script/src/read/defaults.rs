@@ -115,7 +115,7 @@ impl<'a> FnReader<'a> {
         if let ("relax.image.resize2d", [data, size]) = (op, &values[..])
             && let Some(dim) = self.b.with(*size, |size| size.dim())
         {
-            // One extent for height and width.
+            // A single extent is both height and width.
             let shape = self.b.shape(&[dim.clone(), dim]);
             *values = vec![*data, shape];
         }

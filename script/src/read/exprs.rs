@@ -114,7 +114,7 @@ impl<'a> FnReader<'a> {
             return Err(Diagnostic::new(at, format!("the module does not contain a function `{name}`{near}"))
                 .help("define it in the module, or correct the name"));
         };
-        // The callee's symbolic variables are separate; here they get numbers in this body.
+        // The callee's symbolic variables get new numbers in this body.
         let fresh: Vec<_> = (0..*n_syms).map(|_| self.b.sym("n", DType::I64)).collect();
         let with = |sym: Sym| fresh.get(sym.id as usize).map(|fresh| Dim::Var(Sym { dtype: sym.dtype, ..*fresh }));
         let ty = ty.map_dims(true, &|dim| passhost_lang::arith::substitute(dim, &with));
@@ -273,7 +273,7 @@ impl<'a> FnReader<'a> {
         if name == "T.index_map" {
             return self.index_map(call);
         }
-        // TVM has both names, and prints this one.
+        // TVM accepts both names, and prints `R.device_mesh`.
         let name = if name == "R.dist.device_mesh" { "R.device_mesh".to_string() } else { name };
         if let (Some(dtype), [value]) = (name.strip_prefix("T."), &*call.arguments.args)
             && let Some(dtype) = dtype_named(dtype)
@@ -282,7 +282,7 @@ impl<'a> FnReader<'a> {
                 Some(Scalar::Float(value)) if dtype.is_float() => Some(Dim::float(value, dtype)),
                 Some(Scalar::Int(value)) if dtype.is_float() => Some(Dim::float(value as f64, dtype)),
                 Some(Scalar::Int(value)) => i64::try_from(value).ok().map(|value| Dim::int(value, dtype)),
-                // The value is not a `Dim` of type bool, which would be printed as `True`.
+                // A bool is not stored as a `Dim`, which would be printed as `True`.
                 _ => None,
             };
             if let Some(typed) = typed {

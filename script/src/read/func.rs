@@ -335,7 +335,8 @@ impl<'a> FnReader<'a> {
             && let Relation::Contradicts(why) = relation(&declared, &self.b.type_owned(found))
         {
             let at = def.returns.as_ref().map_or(span(&def.name), |ret| span(&**ret));
-            // TVM accepts such functions, and some of its passes create them, so the declaration is kept.
+            // TVM accepts functions with this contradiction, and some of its passes create them, so the declaration is
+            // kept.
             let message = format!("the declared result type contradicts the returned value: {why}");
             let at_start = at.start;
             self.scope
@@ -390,7 +391,7 @@ impl<'a> FnReader<'a> {
                             let message = format!("function attribute `{key}` is given twice");
                             return Err(Diagnostic::new(span(dict), message).help("remove one of them"));
                         }
-                        // The symbol of a public function is its name.
+                        // The `global_symbol` of a public function is implied by its name.
                         let public = self.public.filter(|_| self.func_attrs.len() == 1 && !self.scope.as_written);
                         if !is_implied(&key, &value, public) {
                             entries.push((key, value));

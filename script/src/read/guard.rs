@@ -186,7 +186,7 @@ impl Scan {
     }
 
     fn end_word(&mut self, word: &[u8], at: usize) -> Result<(), Diagnostic> {
-        // A number may directly precede one of these words: `1if x`.
+        // A number may directly precede a word in `NESTING`: `1if x`.
         let glued = word[0].is_ascii_digit() && NESTING.iter().any(|nesting| word.ends_with(nesting));
         if glued || NESTING.contains(&word) {
             self.level().words += 1;

@@ -138,7 +138,7 @@ fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -
         module(&top, &mut scope)
     });
     let module = module.map_err(|mut error| {
-        // The most likely reason is the TVM version.
+        // Shown first, because a different TVM version is the most likely reason.
         if !scope.as_written {
             error.diagnostics.splice(0..0, crate::words::versions::of_another(text, body));
         }

@@ -17,7 +17,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadOptions {
     /// True if types may contradict each other: a call that does not match its operator or function stays untyped, and
-    /// declared types are accepted. Verification detects such types.
+    /// declared types are accepted. Verification detects contradictions.
     pub unchecked: bool,
     /// True if a parameter `a: T.handle` that is used only by `A = T.match_buffer(a, ...)` becomes the buffer `A`, as
     /// in TVM. Otherwise, the parameter remains a handle, and the buffer is derived from it.

@@ -25,7 +25,7 @@ impl<'a> FnReader<'a> {
         self.speaks_of_values = false;
         let ty = self.ty(expr)?;
         let id = self.b.ty(&ty);
-        // A name may have a different value elsewhere.
+        // Not cached if the type contains names, which may have different values elsewhere.
         if !self.speaks_of_values {
             self.types.insert(source, id);
         }

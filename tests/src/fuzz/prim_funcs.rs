@@ -18,7 +18,7 @@ const LARGEST: usize = 48 << 10;
 pub fn prim_funcs<'t>(texts: impl IntoIterator<Item = &'t str>) -> Vec<Module> {
     let (mut known, mut functions) = (HashSet::new(), Vec::new());
     let small = |body: &Body| body.raw().byte_len() <= LARGEST && bytes(body).len() <= 2 * LARGEST;
-    // The small modules lack the other functions.
+    // A PrimFunc must not refer to other functions, which the small modules do not contain.
     let alone = |body: &Body| body.raw().leaves().iter().all(|leaf| leaf.kind != leaf::GLOBAL_VAR);
     for module in texts.into_iter().filter_map(|text| script::read(text, &NoOps).ok()) {
         let prim_funcs =

@@ -146,7 +146,7 @@ impl<'g, 'b> Relax<'g, 'b> {
         let effects = self.effects.replace(false);
         self.flows.set(true);
         b.dataflow(|b| {
-            // Any change to the function drops a block without bindings.
+            // Emits at least one binding, because any change to the function drops an empty block.
             let first = b.emit(self.unary(b));
             self.keep(b, first);
             self.bindings(b);
@@ -439,7 +439,8 @@ impl<'g, 'b> Relax<'g, 'b> {
             });
         });
         self.effects.set(effects);
-        // If its type has symbolic variables of its own, types that mention it could not distinguish them from others.
+        // Symbolic variables in the function's own type could not be distinguished from others in types that contain
+        // it.
         if is_static(&b.type_of(function)) {
             self.keep(b, function);
         }

@@ -130,7 +130,7 @@ impl Tir<'_, '_> {
             let dim = Dim::Var(self.b.sym(name, dtype));
             self.dims.push(dim.clone());
             match self.c.below(3) {
-                // Only shapes mention the variable, because as a value it is a leaf.
+                // No parameter declares the variable; only shapes mention it.
                 0 => late.push((name, None, dim)),
                 1 => {
                     let v = self.scalar_param(name, dtype, dim);
@@ -156,7 +156,7 @@ impl Tir<'_, '_> {
                 self.vars.push(v);
             }
         }
-        // A variable that occurs nowhere is not declared.
+        // Uses both variables in a shape, because a variable that occurs nowhere is not declared.
         let (n, m) = (self.dims[0].clone(), self.dims[1].clone());
         let all = BufferType { tiled: !self.s_tir, ..BufferType::new(vec![n, m], DType::F32) };
         self.buffer_param("D", all);

@@ -146,7 +146,7 @@ impl Bundling {
         messages.report(&match written {
             Ok(shown) => Report::remark(format!("wrote the bundle {}", shown.display()))
                 .help("`passhost replay FILE` re-runs the failed step"),
-            // The failure of the run is more important.
+            // Only a warning, because the failure of the run is more important.
             Err(error) => Report::warning(format!("the bundle could not be written: {error}")),
         });
     }

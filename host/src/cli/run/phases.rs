@@ -168,7 +168,7 @@ impl<'a> Planned<'a> {
         let code = self.written(report);
         let lost = page.and_then(Result::err);
         if let (Err(_), Some(lost)) = (&code, &lost) {
-            // The error that stopped the run is more important.
+            // Only a warning, because the error that stopped the run is more important.
             messages.report(&Report::warning(format!("the page could not be written: {lost}")));
         }
         let code = code?;
@@ -231,7 +231,7 @@ impl<'a> Planned<'a> {
         }
         match Output::look(&path).and_then(|file| write(&file)) {
             Ok(()) => *kept = Kept::File(path),
-            // The error that stopped the run is more important.
+            // Only a warning, because the error that stopped the run is more important.
             Err(other) => {
                 let title = format!("the module before the failed step could not be written: {other}");
                 self.asking.messages.report(&Report::warning(title));

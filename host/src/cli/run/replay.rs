@@ -113,7 +113,7 @@ pub(in crate::cli) fn replay(
         return Err(Error::Output { path: args.bundle.clone(), message });
     }
     let path = manifest_path(run.select.plugins.manifest.manifest.as_ref())?;
-    // The bundle contains the settings of the manifest during the failed run.
+    // The settings of the failed run are in the bundle, so those in the manifest are ignored.
     let manifest = Manifest { settings: Settings::default(), ..Manifest::load(&path)? };
     let keeper = match args.with_current_plugins {
         true => Keeper::open(&manifest, Mode::Update)?,

@@ -156,7 +156,7 @@ fn named(said: &str) -> Vec<String> {
         let rest = line.strip_prefix("cargo::").or_else(|| line.strip_prefix("cargo:"))?;
         Some(rest.strip_prefix("rerun-if-env-changed=")?.trim_end().to_string())
     };
-    // A variable cannot have a name of this form.
+    // The name of an environment variable cannot be empty or contain `=` or NUL.
     said.lines().filter_map(name).filter(|name| !name.is_empty() && !name.contains(['=', '\0'])).collect()
 }
 

@@ -89,7 +89,7 @@ impl Survey {
             let found = match self.files(&folder) {
                 Ok(found) => found,
                 Err(message) if own => return Err(cannot(message)),
-                // The crate may be unused.
+                // A dependency that cannot be inspected is ignored, because it may be unused.
                 Err(_) => continue,
             };
             waiting.extend(found.needs.iter().cloned());
@@ -343,8 +343,8 @@ fn beside(
             let name = name.trim_start_matches('/').to_string();
             if kind.is_dir() || kind.is_symlink() && disk.is_dir(&path) {
                 let built = disk.is_there(&path.join("CACHEDIR.TAG")) || last.as_encoded_bytes().starts_with(b".");
-                // A path dependency is inspected separately. Files that a module includes from such folders are among the other inputs of the
-                // build.
+                // A path dependency is inspected separately. If a module includes a file from a skipped folder, that file is recorded as a
+                // separate input of the build.
                 let other = only_rust && disk.is_there(&path.join("Cargo.toml"));
                 if !built && !other {
                     waiting.push((path, name));

@@ -299,7 +299,7 @@ impl Look<'_> {
         }
         let mut why = String::new();
         for _ in 0..ATTEMPTS {
-            // If there is no such copy, cargo will report that the library is still up to date.
+            // If cargo's own copy does not exist, cargo will report that the library is still up to date.
             let _ = std::fs::remove_file(&own);
             let before = self.before(plugin);
             let artifact = build(&plugin.root, &[plugin], how, false).into_iter().next();

@@ -178,7 +178,7 @@ impl PluginCrate {
             Ok(text) => inputs::dep_info(&text),
             Err(_) => return false,
         };
-        // In a shared target folder, the library of another crate can have this name.
+        // In a shared target folder, the library of another crate can have the same name.
         let inputs: Vec<PathBuf> = inputs.iter().map(|input| self.root.join(input)).collect();
         let own = |input: &PathBuf| input.canonicalize().is_ok_and(|input| input.starts_with(&self.folder));
         // Try without resolving links first, because links are rare and resolving them takes time.

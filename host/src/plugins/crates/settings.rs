@@ -127,7 +127,7 @@ impl Settings {
         self.crates.extend(paths.filter_map(|path| Some(base.join(path.as_str()?))));
         self.crates.extend(patched(table, base));
         for source in table.get("source").and_then(toml::Value::as_table).into_iter().flat_map(toml::Table::values) {
-            // Cargo checks the files of such crates against these checksums, but the checksums themselves are not checked.
+            // Cargo checks the files of vendored crates against these checksums, but the checksums themselves are not checked.
             let Some(folder) = source.get("directory").and_then(toml::Value::as_str) else { continue };
             let crates = std::fs::read_dir(base.join(folder)).into_iter().flatten().flatten();
             for file in crates.map(|entry| entry.path().join(".cargo-checksum.json")).filter(|file| file.is_file()) {

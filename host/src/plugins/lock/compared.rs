@@ -193,7 +193,7 @@ fn differences(old: &Entry, new: &Entry) -> Vec<String> {
             out.extend((more > 0).then(|| format!("and {more} more")));
         }
         (Pin::Built(old), Pin::Built(new)) => {
-            // A new target is not a change.
+            // Hashes are compared only if the target is the same; a new target is not a change.
             if let Some((old, new)) = old.get(TRIPLE).zip(new.get(TRIPLE)) {
                 compare("sha256", old, new);
             }

@@ -157,7 +157,7 @@ fn written(b: &mut BodyBuilder, value: &Value) -> Option<V> {
             Number::UInt(value) => Dim::int(i64::try_from(value).ok()?, scalar.dtype),
             Number::Float(value) => Dim::float(usual_nan(value), scalar.dtype),
         }),
-        // The machine limits the nesting of tuples.
+        // The recursion is limited, because the machine limits the nesting of tuples.
         Value::Tuple(tuple) => {
             let fields = tuple.fields().iter().map(|field| written(b, field)).collect::<Option<Vec<V>>>()?;
             b.tuple(&fields, None)

@@ -204,7 +204,7 @@ impl<'s> Form<'s> {
                 Todo::Expr(x),
             ]),
             prim::AND | prim::OR => {
-                // Left to right, regardless of the original parentheses.
+                // Writes the sides from left to right, regardless of the original parentheses.
                 for (i, side) in self.store.sides(id).into_iter().enumerate().rev() {
                     todo.extend((i > 0).then(|| out(node.op, dtype)).flatten());
                     todo.push(Todo::Expr(side));
@@ -285,7 +285,7 @@ impl<'s> Form<'s> {
         if terms.is_empty() {
             todo.push(Todo::Out(Piece::Leaf(Dim::int(0, dtype))));
         }
-        // A sum with numbers that do not fit its data type is its own only term, and is written unchanged.
+        // If the numbers of a sum do not fit its data type, the sum is its own only term, and is written unchanged.
         if let [(Some(term), 1)] = terms[..]
             && term == id
             && self.store.is_linear(id)

@@ -374,7 +374,7 @@ fn what_is_assumed_is_used() {
     assert!(!analyzer.can_prove(&op(Lt, a.clone(), op(Sub, c.clone(), 1))));
     let nonzero = analyzer.under(&op(Ne, a.clone(), 0)).can_prove(&op(Ne, a.clone(), 0));
     assert!(nonzero && !analyzer.can_prove(&op(Ne, a.clone(), 0)));
-    // Nothing follows from a contradiction, but it does no harm.
+    // Contradictory conditions must not cause a panic.
     let mut never = analyzer.under(&op(Lt, c.clone(), a.clone())).under(&op(Lt, a.clone(), op(Sub, a.clone(), 3)));
     let _ = (never.simplify(&op(Min, a.clone(), c.clone())), never.const_bounds(&op(Sub, c, a.clone())));
     // A later binding replaces an earlier one.
@@ -436,7 +436,7 @@ fn other_types_stay() {
 
 #[test]
 fn shared_parts_cost_once() {
-    // Has 2^200 nodes as a tree.
+    // As a tree, `shared` would have 2^200 nodes.
     let shared = (0..200).fold(var(0), |x, i| op(Min, op(FloorDiv, x.clone(), 3), op(Add, x, i)));
     let _ = Analyzer::new().const_bounds(&shared);
     let doubled = (0..62).fold(var(0), |x, _| op(Add, x.clone(), x));

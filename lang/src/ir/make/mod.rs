@@ -26,6 +26,6 @@ pub fn seal_here(raw: &RawView<'_>) -> Result<Body, SealError> {
     if !unusual.any() {
         return Ok(body);
     }
-    // Reordering keeps valid records valid.
+    // No check is needed, because valid records stay valid when they are reordered.
     Body::seal_with(&usual_form::usual(body.raw(), unusual).raw(), |_| Ok(()))
 }

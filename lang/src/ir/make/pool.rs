@@ -126,7 +126,7 @@ impl Pool {
         let added = add(self);
         self.level -= 1;
         if self.level == 0 && !self.shared.is_empty() {
-            // From here on, the addresses may be reused by other values.
+            // From here on, other values may reuse the addresses in `shared`.
             self.shared.clear();
         }
         added

@@ -34,7 +34,7 @@ pub fn decode_type(bytes: &[u8]) -> Option<Type> {
     let types = records_from(next()?)?;
     let lists = records_from(next()?)?;
     let prims = records_from(next()?)?;
-    // Only the number of names matters, because the variables are those of the other body.
+    // The names are placeholders, because the variables belong to a different body; only their number matters.
     let highest = highest_sym(&prims);
     let names = vec![NONE; highest];
     let s = Sections { types, lists, prims, var_names: names, ..Sections::default() };

@@ -9,7 +9,7 @@ use crate::rewrite::outline::{symbols_of, symbols_of_operands};
 use std::collections::HashSet;
 
 /// Sets a plain type for each scalar whose symbolic variable is no longer used by a type, leaf or attribute. The printed form does not
-/// contain such variables.
+/// contain these variables.
 ///
 /// # Errors
 /// If the result is not valid.

@@ -68,7 +68,7 @@ impl Edit<'_> {
     ) -> Result<u32, SealError> {
         // Operands first: each expression is entered, and is left when its operands have copies.
         let (mut work, mut done) = (vec![(root, false)], Vec::new());
-        // Each expression that is entered becomes a node. The limit also ends an infinite loop over a cycle.
+        // Counts each entered expression as a node, so the limit `most` also ends the traversal of a cycle.
         let mut nodes = self.b.pool.s.nodes.len();
         while let Some((op, ready)) = work.pop() {
             let node = self.b.pool.s.nodes[op as usize];

@@ -281,7 +281,7 @@ impl<'w, 'b, 'g> Writer<'w, 'b, 'g> {
 
     fn params(&mut self) {
         let Outlined { body, inputs, symbols, .. } = self.outlined;
-        // This must precede the import of the parameter types, which may mention these variables.
+        // Map the symbolic variables first, because the parameter types that are imported next may mention them.
         let mut dims = Vec::new();
         for sym in symbols {
             let new = self.b.sym(body.sym_name(sym.id).unwrap_or("n"), sym.dtype);

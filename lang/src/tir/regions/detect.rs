@@ -84,7 +84,7 @@ impl<'b> Detector<'b> {
 /// Returns the range with the given bounds; the whole dimension if nothing is known.
 fn range(analyzer: &mut Analyzer, bounds: Bounds, shape: Dim) -> Range {
     let (Some(min), Some(max)) = (bounds.min, bounds.max) else {
-        // As in TVM, regardless of the data type of the shape.
+        // As in TVM, the start is an int32, whatever the data type of the shape.
         return Range { min: Dim::int(0, DType::I32), extent: shape };
     };
     let one = Dim::int(1, min.dtype());

@@ -82,7 +82,7 @@ impl<'b> Lasting<'b> {
 fn only_reads(value: Value<'_>) -> bool {
     match value.kind() {
         kind::LOAD => true,
-        // A nested region is the region that a buffer matches.
+        // A nested region is the source of a matched buffer, through which elements may be written.
         kind::ACCESS => !value.is_nested(),
         _ => false,
     }

@@ -242,7 +242,7 @@ fn for_tvm(module: &mut Module<'_>) {
     let code = out.op(format_args!("call i32 @passhost.raise(ptr {kind}, ptr {message})"));
     out.ret(&code);
     out.start(&good);
-    // An empty value: type 0, and zeros.
+    // Initializes the result with an empty value: type 0, and zeros.
     out.line(format_args!("call void @llvm.memset.p0.i64(ptr %result, i8 0, i64 16, i1 false)"));
     out.ret("0");
     out.close();

@@ -404,7 +404,7 @@ impl OpenPlugin {
         let _call = spans::Call::begin();
         let (status, text) = Sink::to(|sink| (entry.init)(&crate::abi::host::table::SERVICES, sink));
         match status {
-            // One leaked table per plugin.
+            // This leaks one table per plugin.
             OK => Ok(OpenPlugin { own, entry: Box::leak(Box::new(entry)), formats }),
             FAILED => Err(OpenError::Init(String::from_utf8_lossy(&text).into_owned())),
             PANICKED => Err(OpenError::InitPanic(String::from_utf8_lossy(&text).into_owned())),
@@ -579,8 +579,8 @@ impl<'a> Lent<'a> {
         if !is_input && !handle.is_null() && !BodyHdr::is_live(handle) {
             return Err(RunFailure::Protocol("returned a function that does not belong to this host".into()));
         }
-        // SAFETY: null, or the handle of a live body. The plugin transfers its ownership as far as can be checked:
-        // the owners of a lent function increased.
+        // SAFETY: null, or the handle of a live body. The plugin transfers one ownership. This can be checked only for
+        // lent functions: their owner count must have increased.
         unsafe { Body::from_ptr(handle) }.ok_or_else(|| RunFailure::Protocol("did not return a function".into()))
     }
 

@@ -90,7 +90,7 @@ struct Place {
 }
 
 impl callsite::Callsite for Place {
-    // The host's filter is evaluated for each event and span.
+    // The interest is not cached: the host's filter is evaluated for each event and span.
     fn set_interest(&self, _: Interest) {}
 
     fn metadata(&self) -> &Metadata<'_> {

@@ -260,7 +260,7 @@ fn clip<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
                 Ok(n.opt(at)?.and_then(|t| t.floats()).and_then(|v| v.first().copied()))
             };
             let unknown = n.opt(1)?.is_some() != known(1)?.is_some() || n.opt(2)?.is_some() != known(2)?.is_some();
-            // Floats cannot represent all 64-bit integers.
+            // Integers are clipped as integers, because floats cannot represent all 64-bit integers.
             if unknown || !x.is_float() {
                 let limit = |at: usize| n.opt(at)?.map(|limit| cx.reshape(&limit, vec![])).transpose();
                 let x = if let Some(least) = limit(1)? { extreme_max(cx, &x, &least)? } else { x };

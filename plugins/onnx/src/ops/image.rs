@@ -230,7 +230,7 @@ fn scaled(cx: &mut Cx<'_>, n: &Node<'_>, scales: &T, k: usize, from: &Dim) -> Re
             };
             Ok((to, Some(*scale), None))
         }
-        // The scale is a quotient of sizes. The size of the result follows from these.
+        // The scale is a quotient of sizes, which determine the size of the result exactly.
         Some(elem @ Elem::Ratio(..)) => match known::arithmetic("Mul", elem, &Elem::Ratio(from.clone(), 1), DType::F32)
         {
             Some(Elem::Ratio(dim, by)) => {

@@ -153,7 +153,8 @@ fn top_k<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     if k.as_int().is_some() || crate::known::same(&k, &x.dim(axis)?) {
         return Ok(both.into_iter().map(Item::from).collect());
     }
-    // The attribute of the operator is a number, so a symbolic `k` is a range of all elements in order.
+    // The attribute of the operator is a number. For a symbolic `k`, the operator sorts all elements, and the first `k`
+    // are taken.
     both.iter().map(|part| Ok(cx.range(part, axis, 0, k.clone())?.into())).collect()
 }
 

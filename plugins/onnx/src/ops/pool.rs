@@ -42,7 +42,7 @@ fn windows<'a>(cx: &Cx<'a>, n: &Node<'a>, x: &T, fill: f64) -> Res<(Framed, bool
     let kernel = n.ints("kernel_shape")?.filter(|kernel| kernel.len() == count);
     let kernel = kernel.ok_or("its attribute `kernel_shape` must have one number per spatial axis")?;
     let framed = Framed::of(cx, n, x, kernel, fill)?;
-    // With its padding, the tensor has one window for each stride.
+    // A padded tensor has exactly one window for each stride, so `ceil_mode` has no effect.
     let ceil = n.flag("ceil_mode", false)? && !framed.is_padded();
     Ok((framed, ceil))
 }

@@ -45,7 +45,7 @@ fn reduced<'a>(cx: &mut Cx<'a>, n: &Node<'a>, since: i64, f: fn(&Cx<'a>, &T, &Ov
     let noop = n.flag("noop_with_empty_axes", false)?;
     let axes: Vec<usize> = match axes {
         Some(axes) => axes.iter().map(|axis| x.axis(*axis)).collect::<Res<_>>()?,
-        // In this case, the reduction runs over zero axes, and the operator applies to each element.
+        // With `noop_with_empty_axes`, the reduction runs over zero axes, and the operator applies to each element.
         None if noop => Vec::new(),
         None => (0..x.rank()?).collect(),
     };
@@ -93,7 +93,7 @@ fn log_sum_exp(cx: &Cx<'_>, x: &T, over: &Over) -> Res<T> {
         return cx.un("log", &over.of(cx, "sum", x)?);
     }
     let most = cx.reduce("max", x, &over.axes, true)?;
-    // Infinities of the same sign would become NaN.
+    // The difference of two infinities of the same sign would be NaN.
     let most = match x.is_float() {
         true => cx.select(&cx.un("isinf", &most)?, &cx.scalar(0.0, x.dtype())?, &most)?,
         false => most,

@@ -123,7 +123,7 @@ fn concat(call: Call<'_>) -> Legal {
 fn split(call: Call<'_>) -> Legal {
     let te = Te::new("split", call);
     let x = te.input(0)?;
-    // The type is that of TVM, which treats a negative cut as 0, but then does not compute the result.
+    // As in TVM, type inference treats a negative cut as 0, but the result cannot be computed.
     if let Some(cut) = ints(call, "indices_or_sections").unwrap_or_default().iter().find(|cut| **cut < 0) {
         return cannot(format!("it splits at {cut}; indices must be 0 or more"));
     }

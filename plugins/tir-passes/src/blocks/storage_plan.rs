@@ -106,7 +106,7 @@ impl<'b, 's> Linear<'b, 's> {
             }
             linear.visit(value)?;
         }
-        // Nothing follows the last statement of a PrimFunc.
+        // Closes the regions that are still open at the end of the PrimFunc.
         while let Some(closed) = linear.open.close() {
             linear.close(closed);
         }
@@ -290,7 +290,7 @@ impl<'b> Plan<'b> {
             let fits = storage.scope == ty.scope && storage.dtype == ty.dtype && storage.bits == bits_of(ty);
             (fits && is_in_place(stmt, buffer, *from)).then_some((at, *from))
         })?;
-        // The storage stays in use.
+        // The new allocation takes over the storage.
         self.of.remove(from);
         Some(at)
     }

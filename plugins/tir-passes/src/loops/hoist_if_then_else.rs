@@ -53,7 +53,8 @@ fn hoist_if_then_else(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let mut hoist = Hoist { found: finder.found, doubled: 0, missed: ValueSet::new(body) };
     let hoisted = if hoist.found.is_empty() { body.clone() } else { hoist.rewrite(body)? };
     for cond in body.values().filter(|value| hoist.missed.contains(*value)) {
-        ctx.diagnostics().missed(cond, "the If stays in its loop, because hoisting would duplicate the loop too often");
+        ctx.diagnostics()
+            .missed(cond, "the If stays in its loop, because hoisting would duplicate the loop too many times");
     }
     let simple = Simplify::of(&hoisted).rewrite(&hoisted)?;
     without_no_ops(&simple, false)

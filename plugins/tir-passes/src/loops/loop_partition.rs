@@ -75,7 +75,7 @@ fn loop_partition(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     };
     let out = split.rewrite(body)?;
     for stmt in body.values().filter(|value| split.missed.contains(*value)) {
-        ctx.diagnostics().missed(stmt, "the loop is not split, because its parts would be duplicated too often");
+        ctx.diagnostics().missed(stmt, "the loop is not split, because its parts would be duplicated too many times");
     }
     Ok(out)
 }
@@ -169,7 +169,7 @@ impl<'b> Partition<'b> {
 
     /// Writes a part of a loop, split further if conditions differ within it.
     fn part(&mut self, part: &Part<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
-        // At most the largest value of the variable, so the sum does not overflow.
+        // The total is at most the largest value of the loop variable, so the sum does not overflow.
         let total: i64 = part.offsets.iter().sum();
         let conditions = self.conditions(part.stmt, part.var);
         let solver = Solver::new(part.stmt, part.var, &self.fixed);

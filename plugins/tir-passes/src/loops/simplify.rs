@@ -131,7 +131,7 @@ impl<'b> Simplify<'b> {
     /// Writes a non-arithmetic expression with simplified parts.
     fn opaque(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
         let choice = match expr.view() {
-            // A `Select` evaluates both values.
+            // A `Select` evaluates both values, so it is kept if it has effects.
             Expr::Select { .. } if self.effects.contains(expr) => None,
             Expr::Select { cond, then, otherwise } => Some((cond, then, otherwise)),
             Expr::Call(call) if call.op() == Some("tirx.if_then_else") => {

@@ -131,7 +131,7 @@ def _in_functions(name: str, change: Callable[[Function], Function], func_name: 
 
 
 def BindParams(func_name: str, params: Mapping[str | Var, Any]) -> Pass:
-    """Binds parameters of a function to values: arrays by parameter name."""
+    """Binds parameters of a function to values, given as a mapping from parameter names to arrays."""
     return _in_functions("BindParams", lambda function: bind_params(function, params), func_name)
 
 

@@ -101,7 +101,7 @@ def _is_absent(name: str) -> bool:
 
 
 def _sources_of(name: str) -> list[str]:
-    """Returns the passhost modules that have the names of a TVM module."""
+    """Returns the passhost modules that provide the contents of a TVM module."""
     if name in _OTHERS:
         return list(_OTHERS[name])
     if _is_absent(name):

@@ -32,7 +32,7 @@ impl Lower {
         if self.buffers.contains_key(&value.word()) || of == buffer_of::FREE {
             return Ok(());
         }
-        // The type may use these expressions.
+        // The buffer type may use the values of these operands.
         for operand in value.operands().filter(|operand| operand.kind() != kind::ACCESS) {
             if let Some(Dim::Var(sym)) = operand.ty().prims().pop()
                 && !self.symbols.contains_key(&sym.id)

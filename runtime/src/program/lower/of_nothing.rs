@@ -92,7 +92,7 @@ impl Lower {
             true => self.if_empty(&empty, |lower| lower.loops_of_init(&nest, 0, &[]))?,
             false => self.loops_of_init(&nest, 0, &empty)?,
         }
-        // Inputs need not cover these branches.
+        // Inputs need not cover these branches, so their marks are removed.
         self.program.marks[mark..].iter_mut().for_each(String::clear);
         Ok(())
     }

@@ -394,8 +394,8 @@ fn parts<'f>(function: Function<'f>, params: &[Node<'f>]) -> Vec<Part<'f>> {
             };
             let weight = inputs.is_some_and(|inputs| i >= inputs);
             let position = format!("arr_{}", out.len());
-            // A field of a tuple can have the same name as a parameter. The later one can then be named only by
-            // position.
+            // A field of a tuple can have the same name as a parameter. The later of the two can then be named only by
+            // its position.
             let name = if names.insert(name.clone()) { name } else { position.clone() };
             out.push(Part { name, position, ty, param: *param, weight });
         }

@@ -78,7 +78,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.strides(value, buffer);
         let needs_factor = self.elem_offset(value, buffer);
         if buffer.elem_offset == NONE && buffer.offset_factor != 1 {
-            // A lone factor would introduce a variable for the offset.
+            // An `offset_factor` without `elem_offset` would introduce a variable for the offset.
             self.push(", elem_offset=");
             self.int(0, self.offset_of(buffer).2);
         }

@@ -184,7 +184,7 @@ impl<'b> Tir<'_, '_, 'b> {
                 push_int(&mut self.p.out, value);
                 self.push(")");
             }
-            // TVM cannot read the number.
+            // TVM cannot read 2^64 - 1 as a number.
             DType::U64 if value == -1 => self.push("T.max_value(\"uint64\")"),
             dtype => {
                 self.push("T.");

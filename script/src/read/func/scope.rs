@@ -21,7 +21,7 @@ impl<'a> FnReader<'a> {
     }
 
     pub(super) fn leave_names(&mut self) {
-        // The values that named the dimensions may be in the ended scope.
+        // `named_dims` may refer to values of the ended scope.
         self.named_dims.clear();
         for name in self.scopes.pop().unwrap_or_default() {
             let Some(local) = self.locals.remove(name) else { continue };

@@ -26,7 +26,8 @@ impl TirReader<'_> {
                 return Ok(known);
             }
         }
-        // TVM builds these operations with constructors, and also comparisons with a literal on the left.
+        // TVM builds these operations, and comparisons with a literal on the left, with constructors, which do not
+        // fold.
         let computes = match op {
             PrimOp::Eq | PrimOp::Ne | PrimOp::And | PrimOp::Or => false,
             PrimOp::Lt | PrimOp::Le | PrimOp::Gt | PrimOp::Ge => a.is != Is::Literal,

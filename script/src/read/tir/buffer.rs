@@ -186,10 +186,10 @@ impl<'a> TirReader<'a> {
         match given("elem_offset") {
             Some(offset) => {
                 let offset = self.buffer_dim(offset, extras)?;
-                // `None` means no offset here, whereas a lone factor would introduce a variable for it.
+                // `elem_offset=None` means no offset, whereas `offset_factor` alone would introduce a variable.
                 buffer.set_offset(offset);
             }
-            // A lone factor introduces a variable.
+            // An `offset_factor` without `elem_offset` introduces a variable.
             None if given("offset_factor").is_some_and(|factor| int(factor) != Some(0)) => {
                 buffer.elem_offset = Some(Dim::Var(self.b.sym("elem_offset", variable_dtype(buffer))));
             }

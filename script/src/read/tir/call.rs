@@ -383,7 +383,7 @@ impl<'a> TirReader<'a> {
         };
         let items = &*call.arguments.args;
         let given = match (place, items) {
-            // TVM also accepts it by name.
+            // TVM also accepts the data type as a keyword.
             (DTypePlace::Last, rest) if let Some(dtype) = keyword(call, "dtype") => Some((dtype, rest)),
             (DTypePlace::First, [dtype, rest @ ..]) => Some((dtype, rest)),
             (DTypePlace::Last, [rest @ .., dtype]) => Some((dtype, rest)),

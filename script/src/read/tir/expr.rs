@@ -568,7 +568,7 @@ impl<'a> TirReader<'a> {
             let (start, extent) = self.range_of(item, dim)?;
             ops.extend([start.v, extent.v]);
         }
-        // Omitted dimensions are complete.
+        // An omitted index selects the whole dimension.
         for dim in &ty.shape[items.len().min(rank)..] {
             let zero = self.imm(0, dim.dtype());
             ops.extend([zero, self.dim_value(dim).v]);

@@ -253,7 +253,7 @@ impl<'a> TirReader<'a> {
                 let message = format!("function attribute `{key}` is given twice");
                 return Err(Diagnostic::new(span(dict), message).help("remove one of them"));
             }
-            // The symbol of a public function is its name.
+            // The `global_symbol` of a public function is implied by its name.
             let implied = !self.scope.as_written && is_implied(&key, &value, self.public);
             if !implied {
                 self.func_attrs.push((key, value));
@@ -280,7 +280,7 @@ impl<'a> TirReader<'a> {
             }
         }
         self.settle();
-        // Attributes and threads that apply to the rest of the scope.
+        // Ends attributes and threads, which apply to the rest of the scope.
         while self.b.depth() > depth {
             self.b.end();
         }

@@ -244,7 +244,7 @@ impl<'a> TirReader<'a> {
                             self.is_new_thread(call, nodes[0])?;
                         }
                     }
-                    // The object is not an expression.
+                    // A target or iteration variable is not an expression.
                     Some(("target" | "iter_var", _)) => entries.push(("node", self.plain_attr(node)?)),
                     _ => nodes.push(self.expr(node)?.v),
                 }
@@ -676,7 +676,7 @@ impl<'a> TirReader<'a> {
             _ => 3,
         };
         let mut ranks: Vec<i32> = stmts.iter().map(rank).collect();
-        // A free variable stays with the next statement.
+        // The declaration of a free variable stays with the next statement.
         let mut next = 3;
         for rank in ranks.iter_mut().rev() {
             *rank = if *rank == DECLARES { next } else { *rank };

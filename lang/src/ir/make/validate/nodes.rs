@@ -218,7 +218,7 @@ fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> 
     if node.kind == kind::PARAM && !node.has(flag::BOUND | flag::INNER) {
         return wrong("a parameter must be bound and visible only in its function");
     }
-    // Between its parameters, a TIR function may contain the variables in buffer types.
+    // In a TIR function, variables that buffer types use may stand between the parameters.
     let content = |before: &NodeRec| {
         let relax = matches!(before.kind, kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD);
         relax || is_expression(before) && before.has(flag::BOUND)

@@ -150,7 +150,7 @@ impl<'b> Accesses<'b> {
         let mut reached = Reached::new(&mut self.analyzer, running, self.conditions.active());
         let ends = parts.iter().map(|part| {
             let start = Start::of(part.min);
-            // The start of any other vector is unknown.
+            // Only a scalar has a known start.
             let is_scalar = start.min.ty().dtype().lanes() == 1;
             let first = index_to_dim_of_atoms(start.min).filter(|_| is_scalar)?;
             let last = match part.extent.and_then(index_to_dim_of_atoms) {
