@@ -44,7 +44,7 @@ declare_reader! {
             keep_params_as_input: bool = false,
             /// Returns a single result itself, not a tuple of it.
             unwrap_unit_return_tuple: bool = false,
-            /// Returns the tuple of the results without binding it to a variable.
+            /// Builds the tuple of the results after the dataflow block, whose outputs are the results.
             no_bind_return_tuple: bool = false,
             /// Returns the new values of changed buffers and inputs after the results.
             keep_mutations: bool = false,

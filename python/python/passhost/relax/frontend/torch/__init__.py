@@ -29,14 +29,16 @@ def from_exported_program(
     `exported_program` is an `ExportedProgram`, the bytes of an archive that `torch.export.save` wrote, or the path of a
     file. With `keep_params_as_input`, the parameters of the model become parameters after the inputs, and the attribute
     `params` of `main` has their values, which `passhost.relax.frontend.detach_params` returns. A single result is
-    returned itself with `unwrap_unit_return_tuple`; `no_bind_return_tuple` returns the tuple without a variable.
+    returned itself with `unwrap_unit_return_tuple`. With `no_bind_return_tuple`, the results are the outputs of the
+    dataflow block, and the tuple follows the block.
 
     Before a program in memory is read, `run_decompositions()` replaces operators that change tensors in place, unless
     `run_ep_decomposition` is false; an archive is read as it is. `custom_convert_map` is not supported. `options` are
     further options of the reader, which `passhost explain pt2` shows.
     """
     if custom_convert_map:
-        raise NotImplementedError("`custom_convert_map` is not supported; `allow_unknown=True` keeps unknown operators as calls")
+        remedy = "`allow_unknown=True` keeps unknown operators as calls"
+        raise NotImplementedError(f"`custom_convert_map` is not supported; {remedy}")
     options["keep_params_as_input"] = bool(keep_params_as_input)
     options["unwrap_unit_return_tuple"] = bool(unwrap_unit_return_tuple)
     options["no_bind_return_tuple"] = bool(no_bind_return_tuple)
