@@ -165,7 +165,7 @@ def f(A: T.Buffer((6,), \"int32\"), B: T.Buffer((1,), \"int32\")):
     let mut tensors = [ints(&[1; 6]), ints(&[0])];
     run(text, &mut tensors).expect("it runs");
     assert_eq!(tensors[0].values::<i32>().expect("integers"), [1, 2, 4, 8, 16, 32]);
-    // 665 → 332 = 7 * 47 + 3.
+    // After the loops, `B[0]` is 665; halved, it is 332 = 7 * 47 + 3.
     assert_eq!(tensors[1].values::<i32>().expect("integers"), [332]);
 }
 

@@ -108,7 +108,7 @@ impl Race<'_> {
                     self.turn(turns, other)?;
                     (other, _) = (!other, count.fetch_add(1, Ordering::Relaxed));
                 }
-                // Nothing may stay mounted.
+                // Restores the original state, so that nothing stays mounted.
                 if other { Ok(()) } else { self.turn(turns, false) }
             });
             let tally = self.runs(runs);

@@ -79,7 +79,7 @@ pub(super) fn check(path: &Path, args: &CheckArgs, messages: Messages) -> Result
     let mut of_manifest: Vec<Error> = wrong.into_iter().map(Error::from).collect();
     of_manifest.extend(few_suggestions(|| wrong_pipelines(&manifest, &mut checker)));
     errors.extend(of_manifest.into_iter().filter(|error| complete || !is_unknown(error)));
-    // The same holds for config keys.
+    // Unknown names and config keys may belong to a plugin that cannot be listed.
     if complete {
         errors.extend(few_suggestions(|| wrong_passes(checker, &errors)));
         errors.extend(few_suggestions(|| unknown_names(registry, messages)));

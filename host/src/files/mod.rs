@@ -426,7 +426,7 @@ pub(crate) fn identity_of(file: &std::fs::File) -> Option<Identity> {
 /// Resolves a link, even if its target does not exist.
 pub(crate) fn follow(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_path_buf();
-    // Linux follows at most this number of links, too.
+    // Linux follows at most 40 links, too.
     for _ in 0..40 {
         match std::fs::read_link(from_start(&path)) {
             Ok(target) => path = folder(&path).join(target),

@@ -87,7 +87,7 @@ impl fmt::Display for How {
             End::Signal(libc::SIGABRT) if matches!(self.1, libc::SIGSEGV | libc::SIGBUS) => {
                 f.write_str("overflowed its stack")
             }
-            // The keeper killed the process in this case.
+            // The keeper kills a worker that was stopped.
             End::Signal(libc::SIGKILL) if self.1 == libc::SIGSTOP => f.write_str(STOPPED),
             End::Signal(signal) | End::Asked(signal) => match signal_word(signal) {
                 Some("SIGKILL") => f.write_str(

@@ -52,7 +52,7 @@ impl<'r> Run<'r> {
         let (changed, cost) = match result {
             Ok(done) => done,
             Err(error) => {
-                // The effects of the pass are undone.
+                // Drops what the failed pass counted.
                 self.services.counted.borrow_mut().back_to(counted);
                 let message = match &error {
                     Error::Step { message, .. } => message.clone(),

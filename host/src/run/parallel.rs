@@ -92,7 +92,8 @@ impl Workers {
             }
             return out;
         };
-        // This thread takes part in the work, because it already has a core, while the others wait for the system to give them one.
+        // This thread takes part in the work, because it already has a core, while the threads of the pool wait for the system to give them
+        // one.
         let stretches = stretches(&weights[done..], rest / ((pool.current_num_threads() + 1) * 8) + 1);
         let next = AtomicUsize::new(0);
         let work = || {

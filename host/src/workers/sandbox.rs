@@ -310,7 +310,7 @@ fn of_other_processes(sees_others: bool) -> Result<Vec<Refused>, String> {
         for call in [libc::SYS_tkill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo] {
             refused.push((call, vec![none_of(0, &[own])?]));
         }
-        // The process at the other end of the socket counts, too.
+        // Always fails, because a descriptor can also refer to the process at the other end of the socket.
         refused.push((libc::SYS_pidfd_send_signal, vec![Vec::new()]));
     }
     Ok(refused)

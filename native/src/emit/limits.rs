@@ -114,7 +114,7 @@ fn is_far(access: &Access, around: &Loop) -> bool {
     let is_index = |instr: &Instr| {
         matches!(instr, Instr::Load { .. }) && instr.written().is_some_and(|reg| access.offset.factor(reg) != 0)
     };
-    // In long lists, the cost of the other instructions suffices.
+    // Long lists are not searched, because the cost of their other instructions suffices.
     around.body.len() <= 64 && around.body.iter().any(is_index)
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn sysroot() -> Option<PathBuf> {
 fn in_sysroot(root: &Path) -> Vec<PathBuf> {
     let is_llvm = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        // Some files of this name are linker scripts.
+        // Some files named `libLLVM…` are small linker scripts.
         let is_large = path.metadata().is_ok_and(|data| data.len() > 1 << 20);
         (name.starts_with("libLLVM") || name.starts_with("LLVM-C")) && is_large
     };

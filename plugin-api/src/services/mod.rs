@@ -462,7 +462,7 @@ pub(crate) fn current() -> Option<Current> {
 /// # Safety
 /// The record is null, or alive at the time of the call. It may be dropped later, because its values are copied.
 pub(crate) unsafe fn context(record: *const CtxRecord) -> Option<Current> {
-    // SAFETY: as above.
+    // SAFETY: guaranteed by the caller.
     unsafe { record.as_ref() }.map(|record| Current { run: record.run, opt_level: record.opt_level })
 }
 

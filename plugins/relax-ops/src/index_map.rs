@@ -165,7 +165,7 @@ impl Map<'_> {
         if padding == 1 {
             return Some(size.clone());
         }
-        // These are the two forms in which TVM prints the size.
+        // TVM prints the number of blocks in one of these two forms.
         let blocks = match self.paddings[part.variable] {
             1 => padded(size, padding).floor_div(padding),
             _ => apply(

@@ -406,7 +406,7 @@ impl Sealer {
             None => self.draft.type_of_its_own(&var.getattr(intern!(py, "ty"))?)?,
         };
         let v = self.draft.b.global_var(&name, ty);
-        // A plain variable may belong to another module.
+        // Free variables may belong to different modules, so they are not cached by name.
         if self.free.is_none() {
             self.global_vars.insert(name, v);
         }

@@ -258,7 +258,7 @@ impl<'p> Driver<'p> {
         if resume == Resume::Nowhere {
             self.begun = self.plan.steps.len();
         }
-        // The requirements of a member may have run.
+        // If a step that the member requires or contains failed, the member itself counts as skipped.
         let fate = fate.filter(|_| ended.len() == 1).unwrap_or("was skipped");
         let outer = self.open.last_mut().filter(|outer| matches!(outer.next, Next::Member(_)));
         if let (Some(outer), Some(member)) = (outer, ended.first()) {

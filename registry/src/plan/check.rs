@@ -109,7 +109,7 @@ impl<'a> Check<'a> {
 
     /// Enters a pass; returns its size if the pass is already finished.
     fn enter(&mut self, node: Node, path: &mut Vec<Visit>) -> Result<Option<Size>, Stopped> {
-        // The contents and requirements of a required pass are also checked when it is requested.
+        // The same pass on the path closes a cycle, whether it is required or requested there.
         let other = (node.0, !node.1);
         let on_path =
             [Some(node), (!self.enabled.compat.runs_required_each_time()).then_some(other)].into_iter().flatten();

@@ -48,7 +48,7 @@ impl PartialEq for Tensor {
 /// Returns the size of a tensor in bytes; `None` if such a tensor cannot exist.
 pub fn size_of(dtype: DType, shape: &[i64]) -> Option<u64> {
     let of_element = u64::try_from(dtype.bytes()).ok().filter(|_| dtype.is_known() && (dtype.lanes() as i16) > 0)?;
-    // If an extent is 0, the others may have any value.
+    // If an extent is 0, the other extents may have any value, so their product is not computed.
     let extents = shape.iter().map(|extent| u64::try_from(*extent).ok()).collect::<Option<Vec<u64>>>()?;
     if extents.contains(&0) {
         return Some(0);

@@ -384,7 +384,7 @@ impl<'b> Writer<'_, '_, 'b> {
                 self.p.out.push_str("cls.");
                 self.p.dotted(name, "function");
             }
-            // Printed as a string only if an operator calls it.
+            // Without a type, the packed function is the callee of an operator, which takes a string.
             Expr::ExternFunc(name) if !value.ty().is_known() => python_string(&mut self.p.out, name),
             Expr::ExternFunc(name) => {
                 self.p.out.push_str("R.ExternFunc(");

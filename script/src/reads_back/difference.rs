@@ -167,7 +167,7 @@ impl Differences {
                 None => format!("the flags of {} are {:#x}, read as {:#x}", name(), a.flags, b.flags),
             });
         }
-        // In a region, this field is the length, and a later comparison finds the reason.
+        // In a region header, `a` is the length of the region; a later comparison finds what differs.
         if a.a != b.a && a.flags & flag::REGION == 0 {
             return Some(read_as(&format!("the number in {}", name()), &a.a, &b.a));
         }

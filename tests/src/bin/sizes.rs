@@ -130,7 +130,7 @@ fn constants_text(bytes: usize) -> String {
 
 /// Resets the peak of resident memory.
 fn reset_peak() {
-    // Without this file, the peak is that of the whole process.
+    // Without `clear_refs`, the peak is that of the whole process.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 

@@ -219,7 +219,7 @@ fn platform(triple: &str, library: &[u8]) -> String {
         return format!("musllinux_1_2_{architecture}");
     }
     match glibc_needed(library) {
-        // 2.17 is the oldest release that this form of tag covers on all architectures.
+        // Tags of the form `manylinux_X_Y` cover glibc 2.17 and later on all architectures.
         Some((major, minor)) => format!("manylinux_{major}_{}_{architecture}", minor.max(17)),
         None => format!("linux_{architecture}"),
     }

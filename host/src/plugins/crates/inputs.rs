@@ -286,7 +286,7 @@ fn put(out: &mut Vec<u8>, text: &str) {
 /// Appends a stamp, or a mark that there is none.
 pub(super) fn put_stamp(out: &mut Vec<u8>, stamp: Option<Stamp>) {
     out.push(u8::from(stamp.is_some()));
-    // Each of these numbers fits in 64 bits, signed or unsigned.
+    // Each number of a stamp fits in 64 bits, signed or unsigned.
     out.extend(stamp.into_iter().flatten().flat_map(|number| (number as u64).to_le_bytes()));
 }
 

@@ -32,7 +32,7 @@ const HEAD: &str = "\
 /// Returns the path of a manifest's lockfile.
 pub fn path_of(manifest: &Path) -> PathBuf {
     let path = manifest.with_extension("lock");
-    // The manifest itself may have this name.
+    // The manifest itself may have the extension `lock`.
     if path == manifest { manifest.with_extension("lock.lock") } else { path }
 }
 

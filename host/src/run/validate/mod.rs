@@ -475,7 +475,8 @@ impl Done {
         coverage.watched = self.order.watched;
         let why = match self.unknown {
             Some(why) => why,
-            // A result that does not depend on uninitialized elements for special values, such as NaN, may depend on them for others.
+            // A result that does not depend on uninitialized elements for special values, such as NaN, may depend on them for ordinary
+            // values.
             None if self.is_unwritten && !self.is_ordinary => {
                 "its result depends on uninitialized elements".to_string()
             }

@@ -112,7 +112,7 @@ impl<'r> Expressions<'r> {
         let sayable = match (from.int(), n.int()) {
             (Some(from), Some(n)) => small(from) && small(n),
             (Some(from), None) => from == 0,
-            // The text of the end repeats the start, and adds the extent.
+            // The printed end is the start plus the extent, so the start is written twice.
             (None, _) => 2 * from.parts + n.parts <= MOST_PARTS && n.int().is_none_or(small),
         };
         (from.dtype == n.dtype && sayable).then_some(from.dtype)

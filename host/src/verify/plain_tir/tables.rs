@@ -98,7 +98,7 @@ fn plain_type(raw: &RawView<'_>, rec: &TypeRec) -> Option<PlainType> {
         tykind::POINTER if alone && plain_dtype(dtype) => Some(PlainType::Pointer { dtype, scope: NONE }),
         tykind::POINTER if plain_dtype(dtype) && (rec.flags, rec.ndim, rec.aux) == (tyflag::TYPES, 0, NONE) => {
             let [inner] = raw.list(rec.off, rec.len) else { return None };
-            // The scope is given as a buffer without dimensions. For such a buffer, a text contains only the scope.
+            // The scope of a pointer is stored as a buffer without dimensions, of which only the scope is printed.
             let rec = raw.types().get(*inner as usize)?;
             let (buffer, tiled) = plain_buffer(raw, rec, plain_dtype)?;
             let usual = raw.buffers().get(rec.aux as usize)?.align == ALIGN;

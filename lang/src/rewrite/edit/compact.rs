@@ -271,7 +271,7 @@ impl<'e> Compact<'e> {
         let Some(operands) = self.old.operands().get(range) else {
             return Err(SealError::Dangling { what: "node", index: op as usize, field: "operands", found: end, len });
         };
-        // Operands that refer to the old value of a node replaced by this node.
+        // Operands of this node that still refer to the old value of the node that it replaces.
         let mut before: Vec<(usize, u32)> = Vec::new();
         'again: loop {
             let ops = self.operands.len() as u32;

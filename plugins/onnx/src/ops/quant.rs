@@ -135,7 +135,7 @@ pub(super) fn dynamic(cx: &Cx<'_>, x: &T) -> Res<Vec<T>> {
     let most = cx.bin("maximum", &cx.reduce("max", x, &axes, false)?, &zero)?;
     let least = cx.bin("minimum", &cx.reduce("min", x, &axes, false)?, &zero)?;
     let scale = cx.div(&cx.sub(&most, &least)?, &cx.scalar(255.0, x.dtype())?)?;
-    // All elements are 0, so any scale is correct.
+    // If all elements are 0, any scale is correct.
     let flat = cx.bin("equal", &scale, &zero)?;
     let divisor = cx.select(&flat, &cx.scalar(1.0, x.dtype())?, &scale)?;
     let start = cx.div(&cx.un("negative", &least)?, &divisor)?;

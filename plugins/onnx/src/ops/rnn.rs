@@ -90,8 +90,8 @@ fn activations(n: &Node<'_>, kind: &Kind, directions: usize) -> Res<Vec<String>>
     if names.len() != each * directions {
         return Err(format!("expected {} activations, found {}", each * directions, names.len()));
     }
-    // `alphas` and `betas` contain the parameters of all activations in order: each activation that has such a parameter
-    // takes the next one.
+    // `alphas` and `betas` contain the parameters of all activations in order: each activation with an alpha (or beta) takes the next
+    // value.
     let mut full = |name: &String| -> Res<String> {
         let (alpha, beta) = match name.as_str() {
             "Sigmoid" | "Tanh" | "Relu" | "Softsign" | "Softplus" => (None, None),

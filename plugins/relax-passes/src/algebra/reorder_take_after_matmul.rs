@@ -76,7 +76,7 @@ fn take_matrices<'b>(found: &Match<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Res
     let ([rows, columns, ..], [matrices, inner, outer]) = (batch.as_slice(), size.as_slice()) else {
         return Ok(Action::Keep);
     };
-    // A batch of one is broadcast over the matrices.
+    // Not changed, because a batch of 1 would be broadcast over the matrices.
     if taken != [rows.clone()] {
         return Ok(Action::Keep);
     }

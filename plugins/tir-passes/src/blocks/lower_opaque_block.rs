@@ -81,7 +81,7 @@ impl<'b> StmtMutator<'b> for LowerOpaque<'b> {
 
     fn visit_for(&mut self, stmt: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         let Some(Stmt::For { var, min, extent, kind }) = stmt.stmt() else { return Ok(Action::Keep) };
-        // The content of the loop may change the memory from which the first value of the loop is read.
+        // A first value that is loaded is not substituted, because the content of the loop may change that memory.
         let once = is_one(extent) && stmt.annotations().is_empty() && index_to_dim(min).is_some();
         if kind == loop_kind::THREAD_BINDING {
             if once {

@@ -77,7 +77,7 @@ impl<'t> Rows<'t> {
         if numbers.len() < x.len() {
             return Err(Fault::numbers_of(x.dtype()).into());
         }
-        // If the tensor is empty, the other extents may have any value.
+        // If the tensor is empty, the other extents may have any value, so their product is not computed.
         let inner = if x.is_empty() { 0 } else { x.shape()[axis + 1..].iter().product::<i64>() as usize };
         let mut places = Vec::with_capacity(numbers.len());
         for first in (0..numbers.len()).filter(|at| at / inner % extent == 0) {

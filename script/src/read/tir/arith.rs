@@ -76,7 +76,7 @@ impl TirReader<'_> {
             _ => {}
         }
         if a.dtype != b.dtype {
-            // A literal takes the type of the other side, even if that type is narrow.
+            // A literal takes the type of the other operand, even if that type is narrow.
             match op {
                 PrimOp::Eq
                 | PrimOp::Ne

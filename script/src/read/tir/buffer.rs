@@ -367,7 +367,7 @@ impl<'a> TirReader<'a> {
     /// Reads two dimensions, converted to one data type.
     fn dims_of_one_type(&mut self, a: &Expr, b: &Expr, quoted: bool) -> Read<Option<(Dim, Dim)>> {
         let (Some(x), Some(y)) = (self.operand_dim(a, quoted)?, self.operand_dim(b, quoted)?) else { return Ok(None) };
-        // As in TVM, a literal, or a number with fewer bits, takes the type of the other side.
+        // As in TVM, a literal, or a number with fewer bits, takes the type of the other operand.
         let is_untyped = |expr: &Expr| wide_int(expr).is_some() || truth(expr).is_some();
         let untyped = (is_untyped(a), is_untyped(b));
         let (x, y) = match (x.as_int(), y.as_int()) {

@@ -52,7 +52,7 @@ pub(super) fn measured(
     let (usual, mut value) = once()?;
     let mut their_usual = None;
     if let Some(opponent) = opponent.as_deref_mut() {
-        // The first run of the other program is left out, too, because it allocates.
+        // The first run of onnxruntime is left out, too, because it allocates.
         their_usual = opponent.session.run(2).map_err(Stopped::Theirs)?.pop();
     }
     let runs = asked.map_or_else(|| fitting(LONG, usual).clamp(FEWEST, MOST), |n| n as usize);
@@ -71,8 +71,8 @@ pub(super) fn measured(
         }
         if let Some(opponent) = opponent.as_deref_mut() {
             std::thread::sleep(PAUSE);
-            // Unless a number of runs is requested, the other program runs for as long as passhost. If it is faster, it
-            // runs more often.
+            // Unless a number of runs is requested, onnxruntime runs for as long as passhost. If it is faster, it runs
+            // more often.
             let fits = their_usual.filter(|_| asked.is_none()).map_or(n, |usual| fitting(TURN, usual).max(n));
             turns.theirs.extend(opponent.session.run(fits).map_err(Stopped::Theirs)?);
             std::thread::sleep(PAUSE);
