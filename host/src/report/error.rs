@@ -490,7 +490,7 @@ impl Error {
                 }
                 reports
             }
-            // This happens in a shell pipeline with `head`, for example, which stops reading early.
+            // The reader of the output stopped early, as `head` does in a shell pipeline.
             Error::ReaderLeft => Vec::new(),
             Error::Several(errors) => {
                 let mut reports: Vec<Report> = errors.iter().take(SHOWN).flat_map(Error::reports).collect();

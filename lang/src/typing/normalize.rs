@@ -94,7 +94,7 @@ fn without_void_uses(body: &Body) -> Result<Body, PassError> {
 fn regions_after(body: &Body) -> Vec<u32> {
     let mut around = body.parents();
     for at in 1..around.len() {
-        // The entry of the header has already been computed.
+        // A header precedes its content, so its entry has already been computed.
         let header = around[at] as usize;
         around[at] = if is_dissolved(body, header, &around) { around[header] } else { around[at] };
     }

@@ -249,13 +249,13 @@ pub(crate) fn bound_within(bound: &Dim, size: &Dim, forward: bool) -> Dim {
         Some(value) if value < 0 => apply(PrimOp::Add, bound, size),
         _ => bound.clone(),
     };
-    // No dimension is negative, so the first element is at 0 or there is none.
+    // A bound of 0 needs no clamping, because dimensions are never negative.
     if forward && bound.as_int() == Some(0) {
         return bound;
     }
     let (low, high) = if forward { (0, 0) } else { (-1, -1) };
     let below = apply(PrimOp::Min, &bound, &apply(PrimOp::Add, size, &Dim::Int(high)));
-    // A nonnegative constant stays unchanged, because dimensions are never negative.
+    // The minimum of a nonnegative constant and a size needs no lower bound, because dimensions are never negative.
     let inside = below.as_int().is_none() && bound.as_int().is_some_and(|bound| bound >= 0);
     if inside { below } else { apply(PrimOp::Max, &below, &Dim::Int(low)) }
 }

@@ -34,7 +34,7 @@ pub(super) fn operation(op: Binary, of: Scalar, a: i64, b: i64) -> Option<i64> {
         Binary::Ge => (a >= b).into(),
         Binary::And => (a != 0 && b != 0).into(),
         Binary::Or => (a != 0 || b != 0).into(),
-        // These functions exist only for floats.
+        // The remaining operations are functions that exist only for floats.
         _ => a,
     })
 }

@@ -208,7 +208,7 @@ impl Buffer {
             let known = stride == &reach
                 || stride.as_constant().zip(reach.as_constant()).is_some_and(|(stride, reach)| stride >= reach);
             if !known {
-                // If the strides are products of extents, the buffer is compact.
+                // The strides of a compact buffer are products of extents, so they are never less than the reach.
                 return self.is_compact;
             }
             reach = match (stride.as_constant(), extent.as_constant()) {

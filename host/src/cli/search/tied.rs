@@ -34,7 +34,7 @@ pub(super) struct Done {
 pub(super) fn finish(words: &[OsString], folder: &Path, timeout: Duration) -> std::io::Result<Option<Done>> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(COMMAND).arg(folder).args(words);
-    // This setting of the search does not apply to the processes that it starts.
+    // The variable is meant for the search, not for the processes that it starts.
     command.env_remove("PASSHOST_ONE_PROCESS");
     in_own_group(&mut command);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;

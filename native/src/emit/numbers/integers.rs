@@ -122,7 +122,7 @@ impl Function<'_, '_> {
                 let name = if op == Binary::Shl { "shl" } else { right };
                 return self.op(format_args!("{name} {ty} {x}, {by}"));
             }
-            // These functions exist only for floats.
+            // The remaining operations are functions that exist only for floats.
             _ => return x.to_string(),
         };
         self.op(format_args!("{name} {ty} {x}, {y}"))

@@ -174,7 +174,7 @@ fn prepare_input(schedule: &mut Schedule, block: BlockRef, nest: &Nest, tile: &T
 /// Computes the blocks that follow a reduction right after each tile, provided that they need only that tile.
 fn follow(schedule: &mut Schedule, block: BlockRef, at: LoopRef, lanes: i64) -> Result<(), PassError> {
     let mut placed = None;
-    // The first block copies the tile to its destination.
+    // The first block that follows copies the tile to its destination.
     while let [last] = schedule.consumers(block)?[..] {
         let mut trial = schedule.clone();
         if trial.reverse_compute_at(last, at).is_ok() {

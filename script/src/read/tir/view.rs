@@ -46,7 +46,7 @@ impl<'a> TirReader<'a> {
         let ops: Vec<V> = std::iter::once(data).chain(extras).collect();
         let e = self.add_buffer(name, buffer, of, &ops, AttrsId::NONE);
         if one && flat && viewed.tiled {
-            // The layout is that of a single element, regardless of its origin.
+            // A single element has the same layout whatever its origin, so the view counts as a scalar.
             self.define_name(name, E { is: Is::Scalar, ..e });
         }
         Ok(())

@@ -109,7 +109,7 @@ impl<'b> IterContext<'b> {
                         let end = most.map_or(whole, |most| whole.min(most.saturating_add(1)));
                         Dim::int(end.checked_sub(first)?, extent.dtype())
                     }
-                    // A later start of the range does not move its end.
+                    // A condition that raises the start does not move the end, so the extent shrinks.
                     (None, None) => {
                         let n = sub(extent.clone(), Dim::int(first.checked_sub(start)?, extent.dtype()));
                         Linear::of(&n).to_dim(n.dtype())?
