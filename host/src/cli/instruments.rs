@@ -11,6 +11,7 @@ use crate::instruments::memory::Memory;
 use crate::instruments::print_ir::{Changes, Met, Passes, PrintIr, Printed};
 use crate::instruments::timing::{Span, Timing};
 use crate::instruments::trace::Trace;
+use crate::page::MOST_EVENTS;
 use crate::plugins::crates::Survey;
 use crate::report::Report;
 use crate::report::error::Error;
@@ -116,7 +117,11 @@ enum TimingFormat {
 impl LookArgs {
     /// Starts the clocks, and returns empty records.
     pub(super) fn begin(&self) -> Seen {
-        let trace = self.trace.as_ref().or(self.report.as_ref()).map(|_| Trace::new());
+        let trace = match (&self.trace, &self.report) {
+            (Some(_), _) => Some(Trace::new()),
+            (None, Some(_)) => Some(Trace::of_first(MOST_EVENTS)),
+            (None, None) => None,
+        };
         Seen {
             timing: Timing::new().traced(trace.clone()),
             trace,

@@ -1,6 +1,7 @@
 //! Records a run as spans in the Chrome trace format, which Perfetto and `chrome://tracing` display.
 
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,11 @@ pub struct Trace(Arc<Recorder>);
 
 struct Recorder {
     clock: Box<dyn Fn() -> Duration + Send + Sync>,
+    /// Maximum number of recorded spans.
+    most: usize,
     events: Mutex<Vec<Event>>,
+    /// Number of spans after that.
+    more: AtomicUsize,
 }
 
 struct Event {
@@ -27,13 +32,15 @@ struct Event {
 #[must_use = "the span ends when this is dropped"]
 pub struct Span {
     trace: Trace,
-    at: usize,
+    /// The place of the event; `None` if it is not recorded.
+    at: Option<usize>,
 }
 
 impl Span {
     /// Adds an argument that was not known at the start.
     pub fn note(&self, key: &str, value: &str) {
-        if let Some(args) = self.trace.events().get_mut(self.at).and_then(|event| event.args.as_object_mut()) {
+        let Some(at) = self.at else { return };
+        if let Some(args) = self.trace.events().get_mut(at).and_then(|event| event.args.as_object_mut()) {
             args.insert(key.to_string(), value.into());
         }
     }
@@ -41,8 +48,9 @@ impl Span {
 
 impl Drop for Span {
     fn drop(&mut self) {
+        let Some(at) = self.at else { return };
         let now = (self.trace.0.clock)();
-        if let Some(event) = self.trace.events().get_mut(self.at) {
+        if let Some(event) = self.trace.events().get_mut(at) {
             event.end = Some(now);
         }
     }
@@ -69,9 +77,19 @@ impl Trace {
         Trace::with_clock(Box::new(move || start.elapsed()))
     }
 
+    /// Starts the clock. Records the first `most` spans, and counts the others.
+    pub fn of_first(most: usize) -> Trace {
+        let start = Instant::now();
+        Trace::recording(Box::new(move || start.elapsed()), most)
+    }
+
     /// Uses a different clock, for tests.
     pub fn with_clock(clock: Box<dyn Fn() -> Duration + Send + Sync>) -> Trace {
-        Trace(Arc::new(Recorder { clock, events: Mutex::default() }))
+        Trace::recording(clock, usize::MAX)
+    }
+
+    fn recording(clock: Box<dyn Fn() -> Duration + Send + Sync>, most: usize) -> Trace {
+        Trace(Arc::new(Recorder { clock, most, events: Mutex::default(), more: AtomicUsize::new(0) }))
     }
 
     fn events(&self) -> MutexGuard<'_, Vec<Event>> {
@@ -82,8 +100,17 @@ impl Trace {
     pub fn span(&self, category: &'static str, name: &str, args: Value) -> Span {
         let (name, thread) = (name.to_string(), thread());
         let mut events = self.events();
-        let (at, begin) = (events.len(), (self.0.clock)());
-        events.push(Event { category, name, args, thread, begin, end: None });
+        let at = (events.len() < self.0.most).then_some(events.len());
+        match at {
+            Some(_) => {
+                let begin = (self.0.clock)();
+                events.push(Event { category, name, args, thread, begin, end: None });
+            }
+            None => {
+                self.0.more.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        drop(events);
         Span { trace: self.clone(), at }
     }
 
@@ -107,7 +134,8 @@ impl Trace {
         let now = (self.0.clock)();
         let events = self.events();
         let shown = &events[..events.len().min(most)];
-        (lines(shown, now).collect(), events.len() - shown.len())
+        let more = events.len() - shown.len() + self.0.more.load(Ordering::Relaxed);
+        (lines(shown, now).collect(), more)
     }
 }
 
@@ -148,7 +176,7 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::AtomicU64;
 
     /// Nested spans, spans of another thread, and spans that never ended are listed in the order of their start.
     #[test]
@@ -187,5 +215,21 @@ mod tests {
             "1 1.75 1.0 \"write\" {\"failed\":\"no room\"}",
         ];
         assert_eq!(shown, expected);
+    }
+
+    /// Spans beyond the limit take no memory, but are counted.
+    #[test]
+    fn the_first_spans_are_kept_and_all_are_counted() {
+        let trace = Trace::of_first(2);
+        let outer = trace.span("run", "outer", json!({}));
+        for n in 0..10 {
+            trace.span("pass", "inner", json!({ "n": n })).note("more", "x");
+        }
+        drop(outer);
+        let (events, more) = trace.first(5);
+        let spans: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X").collect();
+        assert_eq!((spans.len(), more), (2, 9));
+        assert_eq!((&spans[0]["name"], &spans[1]["args"]["more"]), (&json!("outer"), &json!("x")));
+        assert_eq!(trace.events().len(), 2);
     }
 }

@@ -34,7 +34,7 @@ pub struct About<'a> {
 /// Maximum number of steps on the page. Browsers cannot handle more, and nobody would read them.
 pub const MOST_ROWS: usize = 5_000;
 /// Maximum number of events on the timeline.
-const MOST_EVENTS: usize = 10 * MOST_ROWS;
+pub const MOST_EVENTS: usize = 10 * MOST_ROWS;
 
 /// Returns all data of the page.
 ///

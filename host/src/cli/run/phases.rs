@@ -15,6 +15,7 @@ use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::files::Output;
 use crate::instruments::Instrument;
+use crate::page::MOST_ROWS;
 use crate::plugins::lock::Keeper;
 use crate::report::Report;
 use crate::report::error::{Error, Kept, exit};
@@ -139,7 +140,10 @@ impl<'a> Planned<'a> {
     /// Runs the passes.
     pub(super) fn run(mut self, module: Module) -> Result<Ran<'a>, Error> {
         let (Asking { args, seen, messages, .. }, engine) = (self.asking, self.engine);
-        let steps = (args.validate || self.page.is_some()).then(ChangedSteps::default);
+        let steps = match args.validate {
+            true => Some(ChangedSteps::default()),
+            false => self.page.is_some().then(|| ChangedSteps::first(MOST_ROWS)),
+        };
         let collecting = steps.iter().map(|steps| validate::collecting(steps, engine));
         let instruments = std::mem::take(&mut self.instruments).into_iter().chain(collecting);
         let runner = instruments.fold(runner(args, engine, &self.context), Runner::instrument);

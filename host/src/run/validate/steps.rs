@@ -29,10 +29,24 @@ pub struct ValidatedStep {
 }
 
 /// The successful passes of a run, in order. A composite pass appears only as its members.
-#[derive(Clone, Default)]
-pub struct ChangedSteps(Rc<RefCell<Vec<ValidatedStep>>>);
+#[derive(Clone)]
+pub struct ChangedSteps {
+    steps: Rc<RefCell<Vec<ValidatedStep>>>,
+    most: usize,
+}
+
+impl Default for ChangedSteps {
+    fn default() -> ChangedSteps {
+        ChangedSteps::first(usize::MAX)
+    }
+}
 
 impl ChangedSteps {
+    /// Collects at most `most` steps, because each one keeps its modules in memory.
+    pub fn first(most: usize) -> ChangedSteps {
+        ChangedSteps { steps: Rc::default(), most }
+    }
+
     /// Creates the instrument that collects the steps.
     pub fn instrument(&self, registry: &Registry) -> Box<dyn PassInstrument> {
         let tolerances = registry.passes().map(|(_, info)| (info.name.clone(), info.tolerance)).collect();
@@ -41,12 +55,12 @@ impl ChangedSteps {
 
     /// Returns the steps collected so far.
     pub fn seen(&self) -> Vec<ValidatedStep> {
-        self.0.borrow().clone()
+        self.steps.borrow().clone()
     }
 
     /// Removes and returns the collected steps.
     pub fn take(&self) -> Vec<ValidatedStep> {
-        self.0.take()
+        self.steps.take()
     }
 }
 
@@ -66,7 +80,11 @@ impl PassInstrument for Collector {
 
     fn run_after(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
         let Some((before, false)) = self.open.pop() else { return Ok(()) };
-        self.steps.0.borrow_mut().push(ValidatedStep {
+        let mut steps = self.steps.steps.borrow_mut();
+        if steps.len() >= self.steps.most {
+            return Ok(());
+        }
+        steps.push(ValidatedStep {
             position: pass.position,
             pass: pass.name.to_string(),
             plugin: pass.plugin.to_string(),
