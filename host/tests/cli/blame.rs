@@ -34,6 +34,47 @@ fn case(name: &'static str) -> Case {
     Case::new(name).crates(&crates).file("m.py", MODULE)
 }
 
+const FUSED: &str = "\
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((8, 8), dtype=\"float32\")) -> R.Tensor((8, 8), dtype=\"float32\"):
+        with R.dataflow():
+            a = R.exp(x)
+            b = R.add(a, x)
+            c = R.nn.relu(b)
+            R.output(c)
+        return c
+";
+
+/// The passes of the pipeline `compile` that make one fused call of `FUSED`.
+const FUSING: &str = "relax.LegalizeOps,relax.AnnotateTIROpPattern,relax.FuseOps,relax.FuseTIR";
+
+/// The history of a fused call has the passes that fused it, and the one that made the calls before.
+#[test]
+fn the_history_of_a_fused_call_has_each_pass() {
+    let case = Case::new("blame_fused").crates(&["plugins/relax-ops", "plugins/relax-passes"]).file("m.py", FUSED);
+    let run = ["run", "m.py", "--passes", FUSING, "--provenance"];
+    let (text, said, code) = case.run(&run, b"");
+    assert_eq!(code, 0, "{said}");
+    let call = text.lines().find(|line| line.contains("R.call_tir(")).expect("a call");
+    let comment = call.split_once("  # ").expect("a comment").1;
+    let steps: Vec<&str> = comment.split("; ").map(|step| step.split(": from ").next().unwrap_or(step)).collect();
+    assert_eq!(steps, ["step 5, relax.FuseTIR", "step 4, relax.FuseOps", "step 2, relax.LegalizeOps"], "{comment}");
+    assert!(comment.ends_with("relax.LegalizeOps: from c, b, a"), "{comment}");
+    let mut shown = transcript(&run, (text.clone(), said, code));
+    let name = call.trim_start().split([':', ' ']).next().expect("a name");
+    let blame = ["blame", "m.py", "--passes", FUSING, "--at", name];
+    let (chain, said, code) = case.run(&blame, b"");
+    for pass in ["relax.FuseTIR", "relax.FuseOps", "relax.LegalizeOps"] {
+        assert!(chain.contains(pass), "{pass}: {chain}");
+    }
+    assert_eq!(chain.matches("in the input").count(), 3, "{chain}");
+    shown.push('\n');
+    shown.push_str(&transcript(&blame, (chain, said, code)));
+    case.golden(&shown);
+}
+
 /// Tests bindings of each kind: made by a pass from other bindings, unchanged from the input, renamed, copied from a
 /// removed function, and made by two passes. Also tests names that do not exist.
 #[test]

@@ -55,8 +55,8 @@ pub(in crate::cli) struct RunArgs {
     /// not fail the run.
     #[arg(long)]
     pub(in crate::cli) validate: bool,
-    /// Writes a comment after each binding that a pass created: the step, the pass, and the bindings from which it was
-    /// created. `passhost blame` shows the whole history.
+    /// Writes a comment after each binding that passes created: the passes that led to it, the last one first, each with
+    /// its step and the bindings from which it created its own. `passhost blame` shows the whole history.
     #[arg(long)]
     pub(in crate::cli) provenance: bool,
     #[command(flatten)]

@@ -8,8 +8,13 @@ use crate::report::error::Error;
 use passhost_lang::ir::origins::Origin;
 use passhost_lang::ir::{Body, Module, SealError, Value};
 use passhost_lang::names::visible::visible_line;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
+
+/// Maximum number of steps in a comment on the origin of a value, and of values that are looked at for it.
+/// `passhost blame` shows all of them.
+const MOST_STEPS: usize = 8;
+const MOST_SOURCES: usize = 1_000;
 
 /// A pass that created values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,28 +191,53 @@ impl Provenance {
         out
     }
 
-    /// Describes briefly the origin of a value of a function, as in `step 3, acme.Fuse: from lv, lv1`. Returns `None` for an input value
-    /// that still has its function and name.
+    /// Describes briefly where a value of a function comes from: the steps that led to it, the last one first, each with the values from which it
+    /// made its own, as in `step 4, relax.FuseTIR: from c; step 3, relax.FuseOps: from lv, lv1`. Returns `None` for an input value that still has
+    /// its function and name.
     pub fn says(&self, function: &str, value: Value<'_>, body: &Body) -> Option<String> {
         let number = self.number(body, value.index()?)?;
         let link = self.link(number, 0, false);
-        let named = |link: &Link<'_>| {
-            let name = link.value().name().unwrap_or("_");
-            if link.function == function { name.to_string() } else { format!("{}.{name}", link.function) }
+        let said = match link.maker {
+            Some(_) => self.steps_to(number, function),
+            None => {
+                let moved = link.function != function || link.value().name() != value.name();
+                moved.then(|| format!("from {}", name_in(function, &link)))?
+            }
         };
-        let Some(maker) = link.maker else {
-            let moved = link.function != function || link.value().name() != value.name();
-            return moved.then(|| visible_line(&format!("from {}", named(&link))).into_owned());
-        };
-        let mut sources: Vec<String> = Vec::new();
-        for source in self.sources(number) {
-            let name = named(&self.link(*source, 1, false));
-            if !sources.contains(&name) {
-                sources.push(name);
+        Some(visible_line(&said).into_owned())
+    }
+
+    /// Describes the last steps that led to a value that a pass created.
+    fn steps_to(&self, number: u32, function: &str) -> String {
+        let mut steps: Vec<(&Maker, Vec<String>)> = Vec::new();
+        // Sources have smaller numbers than the values made from them, and later steps made larger numbers.
+        let (mut left, mut last, mut earlier) = (BTreeSet::from([number]), None, false);
+        for _ in 0..MOST_SOURCES {
+            let Some((number, node)) = left.pop_last().and_then(|number| Some((number, self.made(number)?))) else {
+                break;
+            };
+            if last.replace(node.maker) != Some(node.maker) {
+                earlier = steps.len() == MOST_STEPS;
+                let Some(maker) = self.makers.get(node.maker as usize).filter(|_| !earlier) else { break };
+                steps.push((maker, Vec::new()));
+            }
+            let Some((_, names)) = steps.last_mut() else { break };
+            for source in self.sources(number) {
+                let name = name_in(function, &self.link(*source, 1, false));
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+                left.insert(*source);
             }
         }
-        let from = if sources.is_empty() { String::new() } else { format!(": from {}", sources.join(", ")) };
-        Some(visible_line(&format!("step {}, {}{from}", maker.position, maker.pass)).into_owned())
+        earlier |= left.last().is_some_and(|number| *number >= self.given);
+        let of_step = |(maker, names): (&Maker, Vec<String>)| {
+            let from = if names.is_empty() { String::new() } else { format!(": from {}", names.join(", ")) };
+            format!("step {}, {}{from}", maker.position, maker.pass)
+        };
+        let mut said: Vec<String> = steps.into_iter().map(of_step).collect();
+        said.extend(earlier.then(|| "earlier steps".to_string()));
+        said.join("; ")
     }
 
     /// Returns the origin of the binding on each line of a printed module, keyed by the position of the line's end.
@@ -250,4 +280,10 @@ impl Provenance {
         out.push_str(&printed.text[done..]);
         Ok(out)
     }
+}
+
+/// Returns the name of a value, with its function if that is not `function`.
+fn name_in(function: &str, link: &Link<'_>) -> String {
+    let name = link.value().name().unwrap_or("_");
+    if link.function == function { name.to_string() } else { format!("{}.{name}", link.function) }
 }
