@@ -173,3 +173,30 @@ fn limits_end_native_code() {
     let fault = native.prepare(&large).expect("it lowers").run(&mut args, &Limits::new(1 << 20, 1 << 50));
     assert!(matches!(fault, Err(Fault { kind: FaultKind::OutOfMemory { .. }, .. })), "{fault:?}");
 }
+
+/// Each step of a product reads another line of the second matrix, and may wait for memory. Steps that count as little as others would run for
+/// many times as long as the page of `--limit-work` says. The loop that is unrolled keeps the product from being vectorized.
+#[test]
+fn steps_that_wait_for_memory_count_as_more() {
+    let native = Native::new(llvm(), Cache::none());
+    let product = |b: &str| {
+        func(&format!(
+            "    def f(A: T.Buffer((3000, 3000), \"float32\"), B: T.Buffer((3000, 3000), \"float32\"), C: T.Buffer((3000, 3000), \"float32\")):
+        for once in T.unroll(1):
+            for i, j, k in T.grid(3000, 3000, 3000):
+                C[i, j] = C[i, j] + A[i, k] * {b}
+"
+        ))
+    };
+    let tensor = |value: f32| Tensor::from_vec(&[3000, 3000], vec![value; 9_000_000]).expect("a tensor");
+    let written = |b: &str| {
+        let mut tensors = [tensor(1.0), tensor(1.0), tensor(0.0)];
+        let mut args: Vec<Arg<'_>> = tensors.iter_mut().map(Arg::Out).collect();
+        let prepared = native.prepare(&product(b)).expect("it lowers");
+        let fault = prepared.run(&mut args, &Limits::new(1 << 30, 1_000_000_000)).expect_err("it ends");
+        assert!(matches!(fault.kind, FaultKind::TooMuchWork { .. }), "{fault}");
+        tensors[2].values::<f32>().expect("floats").iter().filter(|value| **value != 0.0).count()
+    };
+    let (near, far) = (written("B[j, k]"), written("B[k, j]"));
+    assert!(far * 3 < near, "{far} elements of {near}");
+}

@@ -228,6 +228,12 @@ fn limits_end_a_run() {
     let kernel = Interpreter.prepare(&func(endless)).expect("it lowers");
     let found = kernel.run(&mut [Arg::Out(&mut a)], &Limits::new(u64::MAX, 1_000_000));
     assert!(matches!(found, Err(Fault { kind: FaultKind::TooMuchWork { limit: 1_000_000, .. }, .. })), "{found:?}");
+    // A product that cannot end within the limit is not begun, so the limit is left for others.
+    let product = "@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((1,), \"int32\")):\n    for i, j, k in T.grid(5000, 5000, 5000):\n        A[0] = A[0] + A[0] * A[0]\n";
+    let limits = Limits::new(1 << 30, 100_000_000_000);
+    let kernel = Interpreter.prepare(&func(product)).expect("it lowers");
+    let found = kernel.run(&mut [Arg::Out(&mut a)], &limits).expect_err("too long");
+    assert!(matches!(found.kind, FaultKind::TooMuchWork { .. }) && limits.work_done() < 1_000_000, "{found}");
     let huge = "@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((1,), \"int32\")):\n    B = T.sblock_alloc_buffer((T.int64(25000000000),), \"int32\")\n    A[0] = 1\n";
     let kernel = Interpreter.prepare(&func(huge)).expect("it lowers");
     let limits = Limits::new(1 << 32, u64::MAX);

@@ -210,8 +210,8 @@ mod tests {
     fn headers_that_lie_are_refused() {
         let one = |rest: &str| file(&format!("{{\"t\":{{{rest}}}}}"), 8);
         for (bytes, why) in [
-            (vec![], "the length of the header needs 8"),
-            (vec![1; 7], "the length of the header needs 8"),
+            (vec![], "the length of the header takes 8"),
+            (vec![1; 7], "the length of the header takes 8"),
             (u64::MAX.to_le_bytes().to_vec(), "would have 18446744073709551615 bytes; 0 follow"),
             (file("", 0), "not JSON"),
             ([&100u64.to_le_bytes()[..], b"{}"].concat(), "would have 100 bytes; 2 follow"),
@@ -221,7 +221,7 @@ mod tests {
             (one("\"dtype\":\"F32\",\"shape\":2,\"data_offsets\":[0,8]"), "`shape` is not a list"),
             (one("\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]"), "`shape` is not a list"),
             (one("\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,9]"), "two numbers"),
-            (one("\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]"), "would be at 8..0"),
+            (one("\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]"), "offsets are 8..0"),
             (one("\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]"), "has 8 bytes"),
             (one("\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,18446744073709551615]"), "has 8 bytes"),
             (one("\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]"), "has 12 bytes, found 8"),

@@ -165,7 +165,7 @@ impl Engine {
         String::from_utf8(bytes).map(Arc::from).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
             let line = line_of(error.as_bytes(), at);
-            wrong(format!("not UTF-8: the first invalid byte is {at}, in line {line}"))
+            wrong(format!("not UTF-8: byte {at}, in line {line}, is invalid"))
         })
     }
 
@@ -235,8 +235,8 @@ mod tests {
     #[test]
     fn bytes_that_are_not_a_text_are_refused_with_a_place() {
         for (bytes, expected) in [
-            (&b"# a\nb\0"[..], "input a: not a text: byte 5, in line 2, is 0"),
-            (b"# a\nb\xff", "input a: not UTF-8: first at byte 5, line 2"),
+            (&b"# a\nb\0"[..], "input a: not text: byte 5, in line 2, is 0"),
+            (b"# a\nb\xff", "input a: not UTF-8: byte 5, in line 2, is invalid"),
             (
                 b"\x7fELF",
                 "input a: looks like a compiled library or program, which no plugin in the manifest reads (formats: tvmscript (.py))",

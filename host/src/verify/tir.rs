@@ -490,7 +490,7 @@ mod tests {
         refused("a loop variable outside a loop", |t| {
             t.named(kind::LOOP_VAR, 0, &[]);
         });
-        refused("must have one type, found int32 and int64", |t| {
+        refused("must have the same type, found int32 and int64", |t| {
             let (zero, four) = (t.int(0), t.b.scalar(&Dim::Int(4)));
             t.region(kind::FOR, &[zero, four]);
             t.named(kind::LOOP_VAR, 0, &[]);

@@ -426,10 +426,7 @@ impl Worker {
                 let n = if said.closed() { 1 } else { 2 };
                 let pause = deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(50));
                 let pause = rustix::event::Timespec { tv_sec: 0, tv_nsec: pause.as_nanos().max(1_000_000) as _ };
-                let found = match poll(&mut wanted[..n], Some(&pause)) {
-                    Err(rustix::io::Errno::INTR) => 0,
-                    found => found.map_err(|error| Cause::Unheard(error.into()))?,
-                };
+                let found = polled(poll(&mut wanted[..n], Some(&pause)))?;
                 let is = |at: usize| at < n && found > 0 && !wanted[at].revents().is_empty();
                 (is(0), is(1), found == 0)
             };
@@ -741,5 +738,34 @@ impl Worker {
         let mut said = lock(&self.said);
         said.note(line.as_bytes());
         said.note(b"\n");
+    }
+}
+
+/// Returns the number of descriptors with news.
+///
+/// # Errors
+/// If the call failed. The end of the worker could not be noticed then.
+fn polled(found: rustix::io::Result<usize>) -> Result<usize, Cause> {
+    match found {
+        Err(rustix::io::Errno::INTR) => Ok(0),
+        found => found.map_err(|error| Cause::Unheard(error.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    /// A signal interrupts a call of `poll`, which is repeated. Other errors, such as a limit on open files that a plugin lowered, would be repeated
+    /// for ever.
+    #[test]
+    fn a_failing_poll_is_an_error_and_no_silence() {
+        assert!(matches!(polled(Ok(2)), Ok(2)));
+        assert!(matches!(polled(Err(Errno::INTR)), Ok(0)));
+        for errno in [Errno::INVAL, Errno::NOMEM, Errno::BADF] {
+            let found = polled(Err(errno));
+            assert!(matches!(&found, Err(Cause::Unheard(error)) if error.raw_os_error() == Some(errno.raw_os_error())));
+        }
     }
 }

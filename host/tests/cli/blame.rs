@@ -60,7 +60,7 @@ fn the_history_of_a_fused_call_has_each_pass() {
     let call = text.lines().find(|line| line.contains("R.call_tir(")).expect("a call");
     let comment = call.split_once("  # ").expect("a comment").1;
     let steps: Vec<&str> = comment.split("; ").map(|step| step.split(": from ").next().unwrap_or(step)).collect();
-    assert_eq!(steps, ["step 5, relax.FuseTIR", "step 4, relax.FuseOps", "step 2, relax.LegalizeOps"], "{comment}");
+    assert_eq!(steps, ["step 4, relax.FuseTIR", "step 3, relax.FuseOps", "step 1, relax.LegalizeOps"], "{comment}");
     assert!(comment.ends_with("relax.LegalizeOps: from c, b, a"), "{comment}");
     let mut shown = transcript(&run, (text.clone(), said, code));
     let name = call.trim_start().split([':', ' ']).next().expect("a name");

@@ -123,3 +123,13 @@ fn what_passes_missed_is_reported_on_request() {
         ],
     );
 }
+
+/// Such a pattern begins to match nowhere, so nothing is missed; a warning names the operator, once for all functions.
+#[test]
+fn an_operator_of_a_pattern_that_is_misspelt() {
+    let crates = ["plugins/relax-ops", "plugins/relax-passes", "tests/bad-plugins/misbehaves"];
+    let case = Case::new("run_missed_misspelt").crates(&crates).file("model.py", MODULE);
+    let run = ["run", "model.py", "-o", "out.py", "--passes", "bad.Misspells"];
+    let missed = [&run[..], &["--missed"]].concat();
+    check(&case, &[&missed, &run, &["explain-match", "bad.Misspells", "model.py", "--at", "relu1"]]);
+}

@@ -34,6 +34,7 @@ fn names_that_are_not_there() {
         &case("names_that_are_not_there"),
         &[
             &["run", "m.py", "--pipeline", "relax.Normalize"],
+            &["run", "m.py", "--passes", "native"],
             &[
                 "run",
                 "m.py",

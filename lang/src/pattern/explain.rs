@@ -64,7 +64,7 @@ struct Failure {
 /// assert_eq!(why.failed_at(), Some(relu));
 /// assert_eq!(
 ///     why.to_string(),
-///     "argument 0 of relax.add: found a value of 3 users (`twice`, `twice`, `sum`), expected only one"
+///     "argument 0 of relax.add: found a value with 3 users (`twice`, `twice`, `sum`), expected only one"
 /// );
 /// ```
 pub struct Explanation<'b> {

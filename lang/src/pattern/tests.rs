@@ -258,7 +258,7 @@ fn the_best_failure_is_said_in_words() {
         (
             relu().only_used_by(any_sum()),
             "relu",
-            "found a value of 3 users (`twice`, `twice`, `sum`), expected only one",
+            "found a value with 3 users (`twice`, `twice`, `sum`), expected only one",
         ),
         (
             is_op("relax.add", [relu(), wildcard()]).check(|_| bail!("the sum is too large")),

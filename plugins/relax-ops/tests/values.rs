@@ -134,6 +134,18 @@ fn means_of_narrow_integers_do_not_wrap() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// The number of elements of a mean does not fit the data type of the elements either.
+#[test]
+fn means_of_many_narrow_integers_do_not_wrap() {
+    let row = |value: i8| format!("[{}]", vec![value.to_string(); 300].join(", "));
+    let rows = [100, -100, 3].map(row).join(", ");
+    let ops = Ops::new();
+    for dtype in ["int8", "int16"] {
+        let line = format!("R.mean(R.const([{rows}], \"{dtype}\"), axis=[1]) | {dtype} [3] 100 -100 3");
+        assert_eq!(fault(&ops, &line), None, "{dtype}");
+    }
+}
+
 /// Returns attention by its definition, where head `h` of the queries uses head `h / group` of the keys and values. All have the layout
 /// (batch, position, head, element).
 fn grouped_attention(q: &Tensor, k: &Tensor, v: &Tensor) -> Vec<f32> {

@@ -148,7 +148,7 @@ fn arguments_are_checked_and_bind_symbolic_variables() {
     let of = "parameter `x` of `main`";
     assert_eq!(text(vec![floats(3), floats(3)]), format!("dimension 0 of {of} is 3, but 4 is expected"));
     assert_eq!(text(vec![value(1.0), floats(3)]), format!("{of} has ndim 0, but 1 is expected"));
-    assert_eq!(text(vec![floats(3)]), "2 arguments are needed, found 1; in `main`");
+    assert_eq!(text(vec![floats(3)]), "expected 2 arguments, found 1; in `main`");
 }
 
 /// Records the number of bytes in use while each binding is executed.

@@ -330,6 +330,36 @@ class Module:
         assert_eq!(wrong, "");
     }
 
+    /// Kinds have the names of the API. A kind without one would be a number in the message.
+    #[test]
+    fn kinds_are_named() {
+        let of = |value: &str| {
+            format!(
+                "@I.ir_module\nclass Module:\n    @T.prim_func(s_tir=True)\n    def f(A: T.Buffer((4,), \"int32\"), B: T.Buffer((4,), \
+                 \"int32\")):\n        A[0] = {value}\n"
+            )
+        };
+        let module = |value: &str| read(&of(value), &NoOps).expect("a module");
+        let sum = module("A[1] + A[2]");
+        for value in [
+            "A[1]",
+            "T.max(A[1], A[2])",
+            "T.popcount(A[1])",
+            "T.Select(A[1] < 3, A[1], A[2])",
+            "T.Cast(\"int32\", T.Cast(\"int64\", A[1]))",
+            "T.if_then_else(A[1] < 3 and not A[2] < 3, A[1], 5)",
+            "A[1] + A[2] + A[3]",
+        ] {
+            let other = module(value);
+            let what = [difference(&sum, &other), difference(&other, &sum)].map(Option::unwrap_or_default);
+            assert!(what.iter().all(|what| !what.is_empty() && !what.contains("kind 0x")), "{value}: {what:?}");
+            let body = other.get("f").expect("a function");
+            assert!(body.values().all(|node| !kind_name(node).contains("0x")), "{value}");
+        }
+        let what = difference(&sum, &module("T.Select(A[1] < 3, A[1], A[2])")).unwrap_or_default();
+        assert!(what.contains("is of kind `") && what.contains("`, read as `"), "{what}");
+    }
+
     /// Names of variables do not matter.
     #[test]
     fn what_is_the_same_has_no_difference() {

@@ -3,7 +3,18 @@
 
 use plugin_api::prelude::*;
 
-export_plugin! { passes: [PING, PONG, PANICS, FAILS, WRONG_TYPE, USES_REMOVED, WARNS, DIVIDES, REWRITES] }
+export_plugin! { passes: [PING, PONG, PANICS, FAILS, WRONG_TYPE, USES_REMOVED, WARNS, DIVIDES, REWRITES, MISSPELLS] }
+
+declare_pass! {
+    /// Looks for an operator whose name is misspelt.
+    pub function pass MISSPELLS = "bad.Misspells" { opt_level: 0, run: misspells }
+}
+
+fn misspells(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    let inner = is_op("relax.nn.conv2d", ..).bind("inner");
+    let pattern = is_op("relax.nn.rellu", [inner]);
+    ctx.matcher(&pattern).rewrite(body, |found, rw| Ok(Action::Replace(rw.v(found.get("inner")?))))
+}
 
 declare_pass! {
     /// Requires `bad.Pong`.
