@@ -64,7 +64,7 @@ def test_bytes_and_a_file_give_the_same_module(tmp_path):
     path = tmp_path / "model.pt2"
     path.write_bytes(archive())
     text = from_exported_program(archive()).script()
-    assert "R.add(x" in text and 'R.Tensor((s0, 3)' in text
+    assert "R.add(x" in text and "R.Tensor((s0, 3)" in text
     for form in [bytearray(archive()), memoryview(archive()), path, str(path)]:
         assert from_exported_program(form).script() == text
     assert passhost.load_model(path).script() == text
