@@ -25,6 +25,8 @@ struct Entry {
 /// An archive that `torch.export.save` wrote.
 pub(crate) struct Archive {
     file: FileBytes,
+    /// Inflates entries. A clone shares the directory of the archive, which is read once.
+    zip: ZipArchive<Cursor<FileBytes>>,
     entries: BTreeMap<String, Entry>,
     /// The folder that contains all entries, with `/` at its end.
     root: String,
@@ -37,38 +39,35 @@ impl Archive {
             format!("it is not a complete zip archive: {error}; check that it was written or downloaded completely")
         };
         let mut entries = BTreeMap::new();
-        {
-            let bytes = file.bytes();
-            let mut zip = ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
-            if zip.len() > MOST_ENTRIES {
-                return Err(format!("the archive has {} entries; at most {MOST_ENTRIES} are read", zip.len()));
+        let mut zip = ZipArchive::new(Cursor::new(file.clone())).map_err(broken)?;
+        if zip.len() > MOST_ENTRIES {
+            return Err(format!("the archive has {} entries; at most {MOST_ENTRIES} are read", zip.len()));
+        }
+        for at in 0..zip.len() {
+            let entry = zip.by_index_raw(at).map_err(broken)?;
+            let name = entry.name().map_err(broken)?.into_owned();
+            if entry.is_dir() {
+                continue;
             }
-            for at in 0..zip.len() {
-                let entry = zip.by_index_raw(at).map_err(broken)?;
-                let name = entry.name().map_err(broken)?.into_owned();
-                if entry.is_dir() {
-                    continue;
-                }
-                if entry.encrypted() {
-                    return Err(format!("the entry `{name}` is encrypted"));
-                }
-                let is_stored = match entry.compression() {
-                    CompressionMethod::Stored => true,
-                    CompressionMethod::Deflated => false,
-                    other => return Err(format!("the entry `{name}` is compressed by {other}; store or deflate it")),
-                };
-                let (start, packed, size) = (entry.data_start(), entry.compressed_size(), entry.size());
-                let data = start.and_then(|start| {
-                    let end = start.checked_add(packed).filter(|end| *end <= bytes.len() as u64)?;
-                    Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
-                });
-                let data = data.filter(|_| !is_stored || packed == size);
-                let data = data.ok_or_else(|| format!("the entry `{name}` does not lie within the archive"))?;
-                entries.insert(name, Entry { data, size, is_stored });
+            if entry.encrypted() {
+                return Err(format!("the entry `{name}` is encrypted"));
             }
+            let is_stored = match entry.compression() {
+                CompressionMethod::Stored => true,
+                CompressionMethod::Deflated => false,
+                other => return Err(format!("the entry `{name}` is compressed by {other}; store or deflate it")),
+            };
+            let (start, packed, size) = (entry.data_start(), entry.compressed_size(), entry.size());
+            let data = start.and_then(|start| {
+                let end = start.checked_add(packed).filter(|end| *end <= file.bytes().len() as u64)?;
+                Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+            });
+            let data = data.filter(|_| !is_stored || packed == size);
+            let data = data.ok_or_else(|| format!("the entry `{name}` does not lie within the archive"))?;
+            entries.insert(name, Entry { data, size, is_stored });
         }
         let root = root_of(&entries)?;
-        Ok(Archive { file, entries, root })
+        Ok(Archive { file, zip, entries, root })
     }
 
     /// Returns true if there is an entry with this name.
@@ -99,7 +98,7 @@ impl Archive {
                 entry.size
             ));
         }
-        let mut zip = ZipArchive::new(Cursor::new(self.file.bytes())).map_err(|error| error.to_string())?;
+        let mut zip = self.zip.clone();
         let reader = zip.by_name(&format!("{}{name}", self.root)).map_err(|error| error.to_string())?;
         let mut content = Vec::new();
         let read = reader.take(entry.size + 1).read_to_end(&mut content);
@@ -111,12 +110,16 @@ impl Archive {
     }
 
     /// Returns an entry as text.
-    pub(crate) fn text(&self, name: &str) -> Res<String> {
+    pub(crate) fn text(&self, name: &str) -> Res<Cow<'_, str>> {
         let content = self.content(name)?;
         if content.len() as u64 > LONGEST_TEXT {
             return Err(format!("the entry `{name}` is longer than {LONGEST_TEXT} bytes"));
         }
-        String::from_utf8(content.into_owned()).map_err(|_| format!("the entry `{name}` is not UTF-8"))
+        let text = match content {
+            Cow::Borrowed(bytes) => str::from_utf8(bytes).ok().map(Cow::Borrowed),
+            Cow::Owned(bytes) => String::from_utf8(bytes).ok().map(Cow::Owned),
+        };
+        text.ok_or_else(|| format!("the entry `{name}` is not UTF-8"))
     }
 }
 
