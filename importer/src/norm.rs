@@ -67,6 +67,28 @@ pub fn normalized(cx: &Emitter<'_>, x: &T, axes: &[usize], epsilon: f64) -> Res<
     Ok((cx.mul(&apart, &inverse)?, mean, inverse))
 }
 
+/// Emits the operator of Relax for batch normalization in inference, which takes values of float32. `vectors` are the scale, the bias,
+/// the mean and the variance. Returns the normalized tensor.
+pub fn batch_norm(cx: &Emitter<'_>, x: &T, vectors: [&T; 4], epsilon: f64, momentum: f64) -> Res<T> {
+    let attrs = [
+        ("axis", 1i64.into()),
+        ("epsilon", epsilon.into()),
+        ("center", true.into()),
+        ("scale", true.into()),
+        ("momentum", momentum.into()),
+        ("training", false.into()),
+    ];
+    let args: Vec<V> = std::iter::once(x).chain(vectors).map(|arg| cx.v(arg)).collect::<Res<_>>()?;
+    T::of_v(cx, cx.b.get(cx.call_v("relax.nn.batch_norm", &args, &attrs)?, 0))
+}
+
+/// Emits the operator of Relax for normalization over axes, which takes values of float32.
+pub fn layer_norm(cx: &Emitter<'_>, x: &T, scale: &T, bias: &T, axes: &[usize], epsilon: f64) -> Res<T> {
+    let axes: Vec<i64> = axes.iter().map(|axis| *axis as i64).collect();
+    let attrs = [("axes", axes.into()), ("epsilon", epsilon.into()), ("center", true.into()), ("scale", true.into())];
+    cx.call("relax.nn.layer_norm", &[x, scale, bias], &attrs)
+}
+
 /// Computes softmax along an axis. Where all elements are minus infinity, the result is zeros.
 pub fn safe_softmax(cx: &Emitter<'_>, x: &T, axis: usize) -> Res<T> {
     let most = cx.reduce("max", x, &[axis], true)?;

@@ -124,17 +124,8 @@ fn batch_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let rank = x.rank()?;
     let one_type = [&scale, &bias, &mean, &variance].iter().all(|part| part.dtype() == x.dtype());
     if !trains && one_type && x.dtype() == DType::F32 {
-        let attrs = [
-            ("axis", 1i64.into()),
-            ("epsilon", epsilon.into()),
-            ("center", true.into()),
-            ("scale", true.into()),
-            ("momentum", momentum.into()),
-            ("training", false.into()),
-        ];
-        let args: Vec<V> = [&x, &scale, &bias, &mean, &variance].iter().map(|part| cx.v(part)).collect::<Res<_>>()?;
-        let all = cx.call_v("relax.nn.batch_norm", &args, &attrs)?;
-        return Ok(vec![cx.parts(all, 1)?.remove(0).into()]);
+        let vectors = [&scale, &bias, &mean, &variance];
+        return Ok(vec![importer::norm::batch_norm(cx, &x, vectors, epsilon, momentum)?.into()]);
     }
     let wide = if scale.dtype() == x.dtype() { mean.dtype() } else { scale.dtype() };
     let x_wide = cx.cast(&x, wide)?;
@@ -171,10 +162,7 @@ fn layer_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let whole = scale.shape().is_some_and(|dims| x.shape().is_some_and(|all| all[axis..] == *dims));
     let stash = n.int("stash_type", 1)?;
     if let (Some(bias), true, false, DType::F32) = (&bias, whole, n.wants(1) || n.wants(2), x.dtype()) {
-        let list: Vec<i64> = axes.iter().map(|axis| *axis as i64).collect();
-        let attrs =
-            [("axes", list.into()), ("epsilon", epsilon.into()), ("center", true.into()), ("scale", true.into())];
-        return Ok(vec![cx.call("relax.nn.layer_norm", &[&x, &scale, bias], &attrs)?.into()]);
+        return Ok(vec![importer::norm::layer_norm(cx, &x, &scale, bias, &axes, epsilon)?.into()]);
     }
     let wide = if stash == 1 && x.dtype().bits() < 32 { DType::F32 } else { x.dtype() };
     let (normal, mean, inverse) = normalized(cx, &cx.cast(&x, wide)?, &axes, epsilon)?;

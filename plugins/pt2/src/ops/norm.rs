@@ -115,10 +115,7 @@ fn layer_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<T>> {
     let (x, weight, bias, epsilon) = (n.x()?, n.opt("weight")?, n.opt("bias")?, n.float("eps", 1e-5)?);
     let axes = last_axes(n, &x)?;
     if let (Some(weight), Some(bias), DType::F32, "aten.layer_norm.default") = (&weight, &bias, x.dtype(), n.op) {
-        let list: Vec<i64> = axes.iter().map(|axis| *axis as i64).collect();
-        let attrs =
-            [("axes", list.into()), ("epsilon", epsilon.into()), ("center", true.into()), ("scale", true.into())];
-        return Ok(vec![cx.call("relax.nn.layer_norm", &[&x, weight, bias], &attrs)?]);
+        return Ok(vec![importer::norm::layer_norm(cx, &x, weight, bias, &axes, epsilon)?]);
     }
     let (normal, mean, inverse) = normalized(cx, &wide(cx, &x)?, &axes, epsilon)?;
     let mut result = normal;
@@ -159,7 +156,8 @@ fn batch_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>, trains: bool) -> Res<Vec<T>> {
     let trains = trains || mean.is_none();
     if let (false, Some(mean), Some(variance)) = (trains, &mean, &variance) {
         if let (Some(weight), Some(bias), DType::F32) = (&weight, &bias, x.dtype()) {
-            return plain(cx, [&x, weight, bias, mean, variance], epsilon, momentum);
+            let vectors = [weight, bias, mean, variance];
+            return Ok(vec![importer::norm::batch_norm(cx, &x, vectors, epsilon, momentum)?]);
         }
         let all = wide(cx, &x)?;
         let along = |vector: &T| along_channels(cx, &cx.cast(vector, all.dtype())?, rank);
@@ -185,21 +183,6 @@ fn batch_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>, trains: bool) -> Res<Vec<T>> {
         }
     }
     Ok(results)
-}
-
-/// Emits the operator of Relax.
-fn plain(cx: &Cx<'_>, operands: [&T; 5], epsilon: f64, momentum: f64) -> Res<Vec<T>> {
-    let attrs = [
-        ("axis", 1i64.into()),
-        ("epsilon", epsilon.into()),
-        ("center", true.into()),
-        ("scale", true.into()),
-        ("momentum", momentum.into()),
-        ("training", false.into()),
-    ];
-    let args: Vec<V> = operands.iter().map(|operand| cx.v(operand)).collect::<Res<_>>()?;
-    let all = cx.call_v("relax.nn.batch_norm", &args, &attrs)?;
-    cx.parts(all, 1)
 }
 
 fn group_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>, groups: i64) -> Res<Vec<T>> {
