@@ -30,11 +30,8 @@ impl Windows {
 
     /// Returns the number of positions of a window along an axis with `size` elements.
     pub fn places(&self, size: &Dim, axis: usize, ceil: bool) -> Dim {
-        let windows = self;
-        let n = windows.kernel.len();
-        let reach = windows.reach(axis);
-        let (start, end, stride) = (windows.pads[axis], windows.pads[n + axis], windows.strides[axis]);
-        let span = sub(&add(size, &Dim::Int(start + end)), &Dim::Int(reach));
+        let (start, end, stride) = (self.pads[axis], self.pads[self.kernel.len() + axis], self.strides[axis]);
+        let span = sub(&add(size, &Dim::Int(start + end)), &Dim::Int(self.reach(axis)));
         let by = Dim::Int(stride);
         if !ceil {
             return add(&known::div(&span, &by), &Dim::Int(1));
@@ -101,9 +98,8 @@ pub fn reached(sizes: &[Dim], windows: &Windows, ceil: bool) -> Option<Vec<i64>>
         }
         let size = dim.as_int()?;
         let count = windows.places(dim, axis, true).as_int()?;
-        let reach = (windows.kernel[axis] - 1) * windows.dilations[axis] + 1;
         let last = (count - 1).saturating_mul(windows.strides[axis]);
-        ends.push(last.saturating_add(reach - windows.pads[axis]).saturating_sub(size).max(0));
+        ends.push(last.saturating_add(windows.reach(axis) - windows.pads[axis]).saturating_sub(size).max(0));
     }
     Some(ends)
 }
@@ -154,7 +150,7 @@ pub fn window_sum(cx: &Emitter<'_>, x: &T, windows: &Windows, starts: &[i64], en
     (2..rank).try_fold(x, |x, axis| {
         let k = axis - 2;
         let size = x.dim(axis)?;
-        let reach = (windows.kernel[k] - 1) * windows.dilations[k];
+        let reach = windows.reach(k) - 1;
         let mut sum: Option<T> = None;
         if windows.kernel[k] > 4096 {
             return Err("its window is larger than 4096, which is not supported".to_string());

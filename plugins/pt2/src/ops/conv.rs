@@ -1,5 +1,6 @@
 //! Convolutions.
 
+use super::pool::batched;
 use super::{Row, one};
 use crate::graph::Cx;
 use crate::node::Node;
@@ -27,15 +28,11 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// Emits a convolution of an input that may lack the axis of the batch.
-fn batched<'a>(cx: &mut Cx<'a>, x: &T, count: usize, f: impl FnOnce(&mut Cx<'a>, &T) -> Res<T>) -> Res<T> {
+/// Returns the input, which may lack the axis of the batch.
+fn input<'a>(n: &Node<'a>, count: usize) -> Res<T> {
+    let x = n.x()?;
     match x.rank()? {
-        rank if rank == count + 2 => f(cx, x),
-        rank if rank == count + 1 => {
-            let whole = cx.unsqueeze(x, &[0])?;
-            let out = f(cx, &whole)?;
-            cx.squeeze(&out, &[0])
-        }
+        rank if rank == count + 1 || rank == count + 2 => Ok(x),
         rank => Err(format!("its input has {rank} dimensions; {} are needed", count + 2)),
     }
 }
@@ -69,7 +66,7 @@ fn forward<'a>(cx: &mut Cx<'a>, n: &Node<'a>, count: usize) -> Res<T> {
     let (weight, bias) = (n.t("weight")?, n.opt("bias")?);
     let [strides, padding, dilation] = windows(n, &weight, count)?.attrs();
     let groups = n.int("groups", 1)?;
-    batched(cx, &n.x()?, count, |cx, x| {
+    batched(cx, &input(n, count)?, count, |cx, x| {
         let attrs = [strides, padding, dilation, ("groups", groups.into())];
         let out = conv_call(cx, &format!("relax.nn.conv{count}d"), x, &weight, &attrs)?;
         with_bias(cx, out, bias)
@@ -81,7 +78,7 @@ fn transposed<'a>(cx: &mut Cx<'a>, n: &Node<'a>, count: usize) -> Res<T> {
     n.ignore(&["transposed"]);
     let [strides, padding, dilation] = windows(n, &weight, count)?.attrs();
     let (more, groups) = (n.per_axis("output_padding", count, 0)?, n.int("groups", 1)?);
-    batched(cx, &n.x()?, count, |cx, x| {
+    batched(cx, &input(n, count)?, count, |cx, x| {
         let attrs = [strides, padding, ("output_padding", more.into()), dilation, ("groups", groups.into())];
         let out = conv_call(cx, &format!("relax.nn.conv{count}d_transpose"), x, &weight, &attrs)?;
         with_bias(cx, out, bias)

@@ -27,13 +27,12 @@ pub(super) const ROWS: &[Row] = &[
     all("aten.adaptive_max_pool3d.default", |cx, n| Ok(vec![adaptive_max(cx, n, 3)?])),
 ];
 
-/// Adds an axis for the batch if the input lacks it.
-fn batched<'a>(cx: &mut Cx<'a>, n: &Node<'a>, count: usize, f: impl FnOnce(&mut Cx<'a>, &T) -> Res<T>) -> Res<T> {
-    let x = n.x()?;
+/// Computes `f` of a tensor with an axis for the batch, which is added if the tensor has only one axis before its `count` spatial axes.
+pub(super) fn batched<'a>(cx: &mut Cx<'a>, x: &T, count: usize, f: impl FnOnce(&mut Cx<'a>, &T) -> Res<T>) -> Res<T> {
     if x.rank()? != count + 1 {
-        return f(cx, &x);
+        return f(cx, x);
     }
-    let whole = cx.unsqueeze(&x, &[0])?;
+    let whole = cx.unsqueeze(x, &[0])?;
     let out = f(cx, &whole)?;
     cx.squeeze(&out, &[0])
 }
@@ -58,7 +57,7 @@ fn windows<'a>(n: &Node<'a>, count: usize) -> Res<Windows> {
 fn largest<'a>(cx: &mut Cx<'a>, n: &Node<'a>, count: usize) -> Res<T> {
     let windows = windows(n, count)?;
     let ceil = n.flag("ceil_mode", false)?;
-    batched(cx, n, count, |cx, x| {
+    batched(cx, &n.x()?, count, |cx, x| {
         let [strides, padding, dilation] = windows.attrs();
         let attrs =
             [("pool_size", windows.kernel.clone().into()), strides, padding, dilation, ("ceil_mode", ceil.into())];
@@ -70,7 +69,7 @@ fn average<'a>(cx: &mut Cx<'a>, n: &Node<'a>, count: usize) -> Res<T> {
     let windows = windows(n, count)?;
     let (ceil, counts) = (n.flag("ceil_mode", false)?, n.flag("count_include_pad", true)?);
     let divisor = n.float_if("divisor_override")?;
-    batched(cx, n, count, |cx, x| match divisor {
+    batched(cx, &n.x()?, count, |cx, x| match divisor {
         None => mean(cx, x, &windows, ceil, counts),
         Some(_) if ceil => Err("it rounds up and has a divisor, which is not supported".to_string()),
         Some(divisor) => {
@@ -87,7 +86,7 @@ fn output_size<'a>(n: &Node<'a>, count: usize) -> Res<Vec<i64>> {
 
 fn adaptive<'a>(cx: &mut Cx<'a>, n: &Node<'a>, count: usize) -> Res<T> {
     let sizes = output_size(n, count)?;
-    batched(cx, n, count, |cx, x| {
+    batched(cx, &n.x()?, count, |cx, x| {
         if sizes.iter().all(|size| *size == 1) {
             return cx.reduce("mean", x, &(2..x.rank()?).collect::<Vec<usize>>(), true);
         }
@@ -98,7 +97,7 @@ fn adaptive<'a>(cx: &mut Cx<'a>, n: &Node<'a>, count: usize) -> Res<T> {
 /// Returns the largest element of each part, if all parts of an axis have one size.
 fn adaptive_max<'a>(cx: &mut Cx<'a>, n: &Node<'a>, count: usize) -> Res<T> {
     let sizes = output_size(n, count)?;
-    batched(cx, n, count, |cx, x| {
+    batched(cx, &n.x()?, count, |cx, x| {
         let mut kernel = Vec::new();
         for (from, to) in spatial(x)?.iter().zip(&sizes) {
             let from = from.as_int().filter(|from| *to > 0 && from % to == 0);
