@@ -42,7 +42,7 @@ declare_reader! {
             /// Turns the parameters of the model into parameters of the function, which follow the inputs. The attribute
             /// `num_input` of the function is the number of inputs, and the attribute `params` contains the values.
             keep_params_as_input: bool = false,
-            /// Returns a single result itself, not a tuple of it.
+            /// Returns a single result directly, not in a tuple.
             unwrap_unit_return_tuple: bool = false,
             /// Builds the tuple of the results after the dataflow block, whose outputs are the results.
             no_bind_return_tuple: bool = false,

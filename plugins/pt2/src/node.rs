@@ -162,7 +162,7 @@ impl<'j> Node<'j> {
         match self.arg(name) {
             None => Ok(None),
             Some(Val::Text(text)) => Ok(Some(text)),
-            Some(_) => self.wrong(name, "a text"),
+            Some(_) => self.wrong(name, "a string"),
         }
     }
 
