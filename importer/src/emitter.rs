@@ -50,7 +50,7 @@ impl<'a> Emitter<'a> {
                 Some(array) => self.b.array(&array),
                 None => self.computed(known)?,
             },
-            (None, None) => return Err("a value has neither data nor a place".to_string()),
+            (None, None) => return Err("a value is neither known nor computed".to_string()),
         };
         if v.is_leaf() || self.branches == 0 {
             tensor.0.v.set(Some(v));
@@ -180,7 +180,7 @@ impl<'a> Emitter<'a> {
         self.call("relax.permute_dims", &[x], &[("axes", axes.into())])
     }
 
-    /// Exchanges the last two axes.
+    /// Swaps the last two axes.
     pub fn swapped(&self, x: &T) -> Res<T> {
         let mut axes: Vec<usize> = (0..x.rank()?).collect();
         let n = axes.len();
@@ -198,7 +198,7 @@ impl<'a> Emitter<'a> {
         axes.sort_unstable();
         for axis in axes {
             if axis > dims.len() {
-                return Err(format!("axis {axis} is not one of the result"));
+                return Err(format!("the result does not have axis {axis}"));
             }
             dims.insert(axis, Dim::Int(1));
         }
@@ -426,7 +426,7 @@ impl<'a> Emitter<'a> {
         let vector = match x.rank()? {
             0 => self.reshape(x, vec![Dim::Int(1)])?,
             1 => x.clone(),
-            n => return Err(format!("a shape has one dimension, found {n}")),
+            n => return Err(format!("a shape must have one dimension, found {n}")),
         };
         let n = vector
             .dim(0)?

@@ -20,7 +20,7 @@ fn is_long(x: &T, axis: usize) -> bool {
 
 /// Returns the sum along an axis of known length, computed as the sum of partial sums. The axis is kept, with length 1.
 fn sum_of_parts(cx: &Emitter<'_>, x: &T, axis: usize) -> Res<T> {
-    let n = x.dim(axis)?.as_int().ok_or("the length of the axis of its sum is not known")?;
+    let n = x.dim(axis)?.as_int().ok_or("the length of the summed axis is not known")?;
     let parts = (n + PART - 1) / PART;
     let none = vec![Dim::Int(0); x.rank()?];
     let mut after = none.clone();
@@ -67,8 +67,8 @@ pub fn normalized(cx: &Emitter<'_>, x: &T, axes: &[usize], epsilon: f64) -> Res<
     Ok((cx.mul(&apart, &inverse)?, mean, inverse))
 }
 
-/// Emits the operator of Relax for batch normalization in inference, which takes values of float32. `vectors` are the scale, the bias,
-/// the mean and the variance. Returns the normalized tensor.
+/// Emits Relax's batch normalization for inference, on float32 values. `vectors` are the scale, the bias, the mean and
+/// the variance. Returns the normalized tensor.
 pub fn batch_norm(cx: &Emitter<'_>, x: &T, vectors: [&T; 4], epsilon: f64, momentum: f64) -> Res<T> {
     let attrs = [
         ("axis", 1i64.into()),
@@ -82,7 +82,7 @@ pub fn batch_norm(cx: &Emitter<'_>, x: &T, vectors: [&T; 4], epsilon: f64, momen
     T::of_v(cx, cx.b.get(cx.call_v("relax.nn.batch_norm", &args, &attrs)?, 0))
 }
 
-/// Emits the operator of Relax for normalization over axes, which takes values of float32.
+/// Emits Relax's normalization over axes, on float32 values.
 pub fn layer_norm(cx: &Emitter<'_>, x: &T, scale: &T, bias: &T, axes: &[usize], epsilon: f64) -> Res<T> {
     let axes: Vec<i64> = axes.iter().map(|axis| *axis as i64).collect();
     let attrs = [("axes", axes.into()), ("epsilon", epsilon.into()), ("center", true.into()), ("scale", true.into())];

@@ -18,7 +18,7 @@ pub struct Axis {
     pub computed: Option<T>,
     /// True if the model gives the output size and not the scale. The length is then not computed from the rounded scale.
     pub is_sized: bool,
-    /// The ends of the region of `tf_crop_and_resize`, as parts of the input size.
+    /// The ends of the region of `tf_crop_and_resize`, as fractions of the input size.
     pub roi: (f64, f64),
 }
 
@@ -32,12 +32,12 @@ pub struct Rules<'n> {
     pub mode: &'n str,
     /// The attribute `coordinate_transformation_mode` of ONNX.
     pub transform: &'n str,
-    /// The attribute `nearest_mode`, or `simple`: the next element up if the tensor shrinks, and down if it grows, as onnxruntime does for
-    /// the versions without this attribute.
+    /// The attribute `nearest_mode`, or `simple`, which rounds up if the tensor shrinks, and down if it grows, as onnxruntime does in the
+    /// versions without this attribute.
     pub nearest: &'n str,
     /// The coefficient of cubic interpolation.
     pub alpha: f64,
-    /// True if elements outside of the tensor have no weight.
+    /// True if elements outside of the tensor do not count.
     pub exclude: bool,
     /// True if a window grows when the tensor shrinks.
     pub antialias: bool,
@@ -129,9 +129,7 @@ fn weights(part: f64, scale: f64, rules: &Rules<'_>) -> Res<(i64, Vec<f64>)> {
         }
     };
     if less < 1e-3 && rules.antialias {
-        return Err(
-            "it makes a tensor less than a thousandth as long with antialiasing, which is not supported".to_string()
-        );
+        return Err("antialiased downscaling by a factor of more than 1000 is not supported".to_string());
     }
     let of = |start: i64, count: i64, f: &dyn Fn(f64) -> f64, normal: bool| {
         let all: Vec<f64> = (start..start + count).map(|at| f(at as f64 - part)).collect();
@@ -294,8 +292,8 @@ fn computed_place(cx: &Emitter<'_>, at: &T, scale: &T, (from, to, width): (&T, &
     }
 }
 
-/// Returns the positions to which a linear map moves the pixels of a grid from -1 to 1. `size` has the sizes of the batch, the channels,
-/// and two or three axes of space.
+/// Returns the positions to which a linear map moves the pixels of a grid from -1 to 1. `size` contains the sizes of the batch, the
+/// channels, and two or three spatial axes.
 pub fn affine_grid(cx: &Emitter<'_>, theta: &T, size: &[Dim], corners: bool) -> Res<T> {
     let space = size
         .get(2..)

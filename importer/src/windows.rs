@@ -6,16 +6,16 @@ use crate::pad::padded;
 use crate::tensor::{Res, T};
 use plugin_api::prelude::*;
 
-/// Upper bound on numbers of windows, so that their sums fit in 64 bits.
+/// Upper bound on the numbers that describe windows, so that their sums fit in 64 bits.
 pub const LARGEST: i64 = 1 << 30;
 
 /// Windows over spatial axes.
 pub struct Windows {
     /// The sizes of a window.
     pub kernel: Vec<i64>,
-    /// The distances of windows.
+    /// The distances between the starts of windows.
     pub strides: Vec<i64>,
-    /// The distances of the elements of a window.
+    /// The distances between the elements of a window.
     pub dilations: Vec<i64>,
     /// The padding at the start of each axis, followed by the padding at the end of each axis.
     pub pads: Vec<i64>,
@@ -57,9 +57,7 @@ pub fn spatial(x: &T) -> Res<Vec<Dim>> {
     let dims = x.dims()?;
     match dims.len() {
         3..=5 => Ok(dims[2..].to_vec()),
-        rank => {
-            Err(format!("its input has {rank} dimensions; 3 to 5 are supported: batch, channels, and 1 to 3 of space"))
-        }
+        rank => Err(format!("its input has {rank} dimensions; it must have batch, channels, and 1 to 3 spatial axes")),
     }
 }
 
@@ -82,7 +80,7 @@ pub fn with_bias(cx: &Emitter<'_>, out: T, bias: Option<T>) -> Res<T> {
 /// Reshapes a vector so that it is broadcast along axis 1 of a tensor of rank `rank`.
 pub fn along_channels(cx: &Emitter<'_>, vector: &T, rank: usize) -> Res<T> {
     let mut shape = vec![Dim::Int(1); rank];
-    *shape.get_mut(1).ok_or("its input lacks a dimension of channels")? = vector.dim(0)?;
+    *shape.get_mut(1).ok_or("its input lacks a channel axis")? = vector.dim(0)?;
     cx.reshape(vector, shape)
 }
 
@@ -117,7 +115,7 @@ pub fn mean(cx: &Emitter<'_>, x: &T, windows: &Windows, ceil: bool, counts: bool
             [pool, strides, padding, dilation, ("ceil_mode", false.into()), ("count_include_pad", counts.into())];
         return cx.call(&op, &[x], &attrs);
     }
-    // Divides the sum of each window by the number of its elements that count.
+    // Divides the sum of each window by the number of counted elements.
     let ends =
         reached(sizes, windows, ceil).ok_or("its rounding up depends on symbolic sizes; specify the input sizes")?;
     let sum = window_sum(cx, x, windows, &windows.pads[..count], &ends)?;
