@@ -35,9 +35,9 @@ declare_reader! {
     /// Integers of less than 8 bits, and floats of 8 bits or less, are stored as bytes in the module: small integers as int8 or
     /// uint8, small floats as uint8 with the same bits.
     ///
-    /// The error about an unsupported part names the node, operator, domain and version. Random numbers, strings, maps, sequences
-    /// as inputs, training operators, and `ai.onnx.ml` operators are not supported. A result that is a sequence becomes a tuple
-    /// of its elements. External data must be in the folder of the model.
+    /// Errors about unsupported parts name the node, operator, domain and version. Random numbers, strings, maps, sequences as inputs,
+    /// training operators, and `ai.onnx.ml` operators are not supported. A result that is a sequence becomes a tuple of its elements.
+    /// External data must be in the folder of the model.
     ///
     /// Two symbolic sizes with different names are assumed to be equal if a node broadcasts them to each other. The
     /// reader reports the node, and the model checks it when it runs; `sizes` can give one of them the size 1.

@@ -10,7 +10,7 @@ use zip::{CompressionMethod, ZipArchive};
 
 /// Maximum number of entries.
 const MOST_ENTRIES: usize = 1 << 20;
-/// A compressed entry may be inflated to this many times its size, and a small number of bytes in addition.
+/// A compressed entry may inflate to this many times its size, plus a few bytes.
 const EXPANSION: u64 = 200;
 const SMALL: u64 = 1 << 20;
 /// Maximum size of a program as JSON.
@@ -41,7 +41,7 @@ impl Archive {
         let mut entries = BTreeMap::new();
         let mut zip = ZipArchive::new(Cursor::new(file.clone())).map_err(broken)?;
         if zip.len() > MOST_ENTRIES {
-            return Err(format!("the archive has {} entries; at most {MOST_ENTRIES} are read", zip.len()));
+            return Err(format!("the archive has {} entries; at most {MOST_ENTRIES} are supported", zip.len()));
         }
         for at in 0..zip.len() {
             let entry = zip.by_index_raw(at).map_err(broken)?;
@@ -93,7 +93,7 @@ impl Archive {
         let most = (data.len() as u64).saturating_mul(EXPANSION).saturating_add(SMALL);
         if entry.size > most {
             return Err(format!(
-                "the entry `{name}` has {} bytes, and {} when it is inflated, which is not plausible; store it",
+                "the entry `{name}` inflates from {} to {} bytes, which is not plausible; store it uncompressed",
                 data.len(),
                 entry.size
             ));
@@ -105,7 +105,7 @@ impl Archive {
         read.map_err(|error| format!("the entry `{name}` cannot be inflated: {error}"))?;
         match content.len() as u64 == entry.size {
             true => Ok(Cow::Owned(content)),
-            false => Err(format!("the entry `{name}` has another size than the archive states")),
+            false => Err(format!("the entry `{name}` does not have the size that the archive states")),
         }
     }
 

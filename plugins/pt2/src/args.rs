@@ -64,7 +64,7 @@ impl<'j> Arg<'j> {
             "as_memory_format" | "as_layout" | "as_device" => Arg::Place,
             "as_custom_obj" => return Err("it uses a custom object, which is not supported".to_string()),
             "as_complex" => return Err("it uses complex numbers, which are not supported".to_string()),
-            other => return Err(format!("its argument of the kind `{other}` is not supported")),
+            other => return Err(format!("an argument of the kind `{other}` is not supported")),
         })
     }
 }
@@ -116,7 +116,7 @@ impl<'j> Meta<'j> {
         whole(&self.sizes, "size")
     }
 
-    /// Returns the distance of neighbours along each axis, in elements.
+    /// Returns the strides, in elements.
     pub(crate) fn strides(&self) -> Res<Vec<i64>> {
         whole(&list(self.json, "strides")?.iter().map(size).collect::<Res<Vec<Expr>>>()?, "stride")
     }
@@ -136,7 +136,7 @@ fn whole(sizes: &[Expr], what: &str) -> Res<Vec<i64>> {
     sizes.iter().map(number).collect()
 }
 
-/// Returns the data type whose number in the program is `code`.
+/// Returns the data type that the program encodes as `code`.
 pub(crate) fn dtype_of(code: i64) -> Res<DType> {
     Ok(match code {
         1 => DType::U8,
@@ -151,7 +151,7 @@ pub(crate) fn dtype_of(code: i64) -> Res<DType> {
         13 => DType::BF16,
         28 => DType::U16,
         9..=11 => return Err("complex numbers are not supported; use real numbers with an axis of 2".to_string()),
-        29..=33 => return Err("floats of 8 bits are not supported; convert them to bfloat16".to_string()),
+        29..=33 => return Err("8-bit floats are not supported; convert them to bfloat16".to_string()),
         14..=27 => return Err("quantized and packed data types are not supported; use integers".to_string()),
         other => return Err(format!("the data type {other} is unknown")),
     })

@@ -1,4 +1,4 @@
-//! Parses sizes, which the program contains as text of SymPy, such as `2*s0 + 1` or `FloorDiv(s0, 2)`.
+//! Parses sizes, which the program contains in SymPy's notation, such as `2*s0 + 1` or `FloorDiv(s0, 2)`.
 
 use importer::known;
 use importer::tensor::Res;
@@ -8,7 +8,7 @@ use plugin_api::scalar::PrimOp;
 
 /// Maximum nesting of an expression.
 const DEEPEST: usize = 64;
-/// Maximum length of an expression, and of an expression that a function or power repeats.
+/// Maximum length of an expression's text, and maximum size of a power or function that repeats an expression.
 const LONGEST: usize = 2000;
 
 /// An expression of symbols.
@@ -131,7 +131,7 @@ impl Parser<'_> {
             let op = match () {
                 () if self.rest.starts_with("**") => break,
                 () if self.take("*") => Op::Mul,
-                // SymPy writes the quotient of integers that divide without rest as `/`.
+                // SymPy writes the exact quotient of two integers with `/`.
                 () if self.take("//") || self.take("/") => Op::FloorDiv,
                 () if self.take("%") => Op::Mod,
                 () => break,

@@ -33,7 +33,7 @@ struct Scope<'a> {
     names: HashMap<&'a str, Item>,
     /// The types of tensors, by name.
     types: Option<&'a Value>,
-    /// The position of the last node that uses a name; results count as the position after the last node.
+    /// The position of the last node that uses a name; for results, the position after the last node.
     last_uses: HashMap<&'a str, usize>,
     /// The tensor whose memory a name shares, if it is a view.
     shares: HashMap<&'a str, &'a str>,
@@ -224,7 +224,7 @@ impl<'a> Cx<'a> {
         if let (true, Some(first)) = (is_in_place, first) {
             results = vec![Item::Tensor(self.change(first, &results)?)];
         }
-        // The result of another operator is another tensor, even if it has the same elements.
+        // The result of any other operator is a new tensor, even if its elements are the same.
         if !is_in_place && !ops::is_alias(op) {
             for item in &mut results {
                 if let Item::Tensor(tensor) = item {
@@ -377,7 +377,7 @@ impl<'a> Cx<'a> {
     /// Gives all names of a tensor its new value. The tensor keeps its data type and its shape.
     fn change(&mut self, name: &str, results: &[Item]) -> Res<T> {
         let own = self.tensor(name)?;
-        let Some(Item::Tensor(result)) = results.first() else { return Err("it has no result".to_string()) };
+        let Some(Item::Tensor(result)) = results.first() else { return Err("it does not have a result".to_string()) };
         let result = self.cast(result, own.dtype())?;
         let result = match own.shape().map(<[Dim]>::to_vec) {
             Some(dims) if result.shape() != Some(&dims[..]) => self.broadcast_to(&result, &dims)?,
@@ -419,7 +419,7 @@ impl<'a> Cx<'a> {
     }
 }
 
-/// Describes a node: its name, and its operator with the overload.
+/// Describes a node by its name and its operator overload.
 fn described(json: &Value) -> String {
     let text = |key: &str| json.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let output = || {

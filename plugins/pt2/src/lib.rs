@@ -30,12 +30,11 @@ declare_reader! {
     /// may be read before or after `run_decompositions()`. Symbolic sizes become symbolic dimensions, and the bounds of
     /// sizes become the attributes `tir_var_lower_bound` and `tir_var_upper_bound`.
     ///
-    /// Weights stay in the archive, which is mapped into memory. Compressed entries, and weights whose strides are not those of
-    /// a contiguous tensor, are copied.
+    /// Weights stay in the archive, which is mapped into memory. Compressed entries and non-contiguous weights are copied.
     ///
-    /// The error about an unsupported part names the node, the operator with its overload, and the line of the model. Random
-    /// numbers, complex numbers, sparse tensors, and custom objects are not supported. A program that changes an
-    /// input or a buffer is refused unless the option `keep_mutations` is set.
+    /// Errors about unsupported parts name the node, the operator overload, and the line in the model's source. Random numbers, complex
+    /// numbers, sparse tensors, and custom objects are not supported. A program that changes an input or a buffer is refused unless the
+    /// option `keep_mutations` is set.
     pub reader PT2 = "pt2" {
         extensions: ["pt2"],
         options: Options {

@@ -93,7 +93,7 @@ impl<'j> Node<'j> {
         self.opt(name)?.ok_or_else(|| format!("its argument `{name}` is missing"))
     }
 
-    /// Returns the tensor `self`, or `input` as some operators call it.
+    /// Returns the argument `self`, which some operators call `input`.
     pub(crate) fn x(&self) -> Res<T> {
         match self.opt("self")? {
             Some(x) => Ok(x),
@@ -212,7 +212,7 @@ impl<'j> Node<'j> {
             .ok_or_else(|| format!("its argument `{name}` has symbolic numbers, and must have known numbers here"))
     }
 
-    /// Returns `n` integers, of which one may stand for all.
+    /// Returns `n` integers; a single integer applies to all axes.
     pub(crate) fn per_axis(&self, name: &str, n: usize, default: i64) -> Res<Vec<i64>> {
         match self.ints_if(name)?.filter(|list| !list.is_empty()) {
             None => Ok(vec![default; n]),

@@ -1,5 +1,6 @@
-//! PyTorch's type promotion: the data type in which an operator computes. Tensors with dimensions decide before tensors of rank 0, and those
-//! before numbers, unless the later ones are of a higher kind: truth values, integers, floats.
+//! PyTorch's type promotion: the data type in which an operator computes. Tensors with dimensions take precedence over tensors of rank 0,
+//! and these over numbers, unless the type of the latter is of a higher kind. The kinds are, in ascending order, truth values, integers and
+//! floats.
 
 use importer::known::Elem;
 use importer::tensor::T;
@@ -40,7 +41,7 @@ pub(crate) fn common(a: DType, b: DType) -> DType {
     }
 }
 
-/// Combines a type that decides with a type that decides only if it is of a higher kind.
+/// Combines a type with a type that counts only if it is of a higher kind.
 fn decided(first: Option<DType>, second: Option<DType>) -> Option<DType> {
     match (first, second) {
         (Some(a), Some(b)) if kind(a) < kind(b) => Some(common(a, b)),
@@ -49,7 +50,7 @@ fn decided(first: Option<DType>, second: Option<DType>) -> Option<DType> {
     }
 }
 
-/// Returns the data type in which an operator on operands computes.
+/// Returns the data type in which an operator with these operands computes.
 pub(crate) fn result(operands: &[&Operand]) -> DType {
     let (mut dims, mut zero, mut number): (Option<DType>, Option<DType>, Option<DType>) = (None, None, None);
     for operand in operands {
@@ -65,7 +66,7 @@ pub(crate) fn result(operands: &[&Operand]) -> DType {
     decided(dims, decided(zero, number)).unwrap_or(DType::F32)
 }
 
-/// Returns the data type in which an operator computes whose results are floats.
+/// Returns the data type in which an operator with float results computes.
 pub(crate) fn float(dtype: DType) -> DType {
     if dtype.is_float() { dtype } else { DType::F32 }
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 /// The name of the function for the program.
 const MAIN: &str = "main";
-/// The major version of the schema that is read.
+/// The supported major version of the schema.
 const SCHEMA: i64 = 8;
 
 /// Reads a program as a module. Also returns notes for the user.
@@ -77,7 +77,7 @@ fn program(archive: &Archive, name: &str) -> Res<Value> {
     if major != SCHEMA {
         let by = program.get("torch_version").and_then(Value::as_str).unwrap_or("an unknown version");
         return Err(format!(
-            "the program has version {major} of the schema, written by PyTorch {by}; version {SCHEMA} is read, which PyTorch 2.8 and newer write"
+            "the program has version {major} of the schema, written by PyTorch {by}; only version {SCHEMA} is supported, which PyTorch 2.8 and newer write"
         ));
     }
     if archive.has("byteorder") && archive.text("byteorder")?.trim() != "little" {
@@ -120,7 +120,7 @@ impl<'p> Input<'p> {
                 _ => Err("an input is neither a tensor nor a number".to_string()),
             },
             "custom_obj" => Err("an input is a custom object, which is not supported".to_string()),
-            other => Err(format!("an input has the kind `{other}`, which is not supported")),
+            other => Err(format!("an input of the kind `{other}` is not supported")),
         }
     }
 }
@@ -163,7 +163,7 @@ fn main<'a>(cx: &mut Cx<'a>, archive: &Archive, name: &str, program: &'a Value) 
     Ok(())
 }
 
-/// Creates parameters for the inputs of the user. Each symbol of their sizes becomes a symbolic dimension.
+/// Creates parameters for the user inputs. Each symbol of their sizes becomes a symbolic dimension.
 fn parameters<'a>(cx: &mut Cx<'a>, inputs: &[Input<'a>]) -> Res<Vec<(&'a str, Item)>> {
     let users: Vec<(&'a str, &Meta<'a>)> = inputs
         .iter()
@@ -192,7 +192,7 @@ fn parameters<'a>(cx: &mut Cx<'a>, inputs: &[Input<'a>]) -> Res<Vec<(&'a str, It
     Ok(given)
 }
 
-/// Returns a size of an input. If no input has a symbol of the expression itself as size, the symbol is computed from this size.
+/// Returns a size of an input. A symbol of the expression that is not itself a size of an input is computed from this size.
 fn input_size(cx: &mut Cx<'_>, size: &Expr) -> Res<Dim> {
     let mut unknown = Vec::new();
     size.symbols(&mut |name| {
@@ -211,7 +211,7 @@ fn input_size(cx: &mut Cx<'_>, size: &Expr) -> Res<Dim> {
             Ok(dim)
         }
         ([symbol, ..], _) => Err(format!(
-            "its size depends on `{symbol}`, which is not a size of an input itself; export the model with another dynamic shape"
+            "its size depends on `{symbol}`, which is not a size of an input itself; export the model with a different dynamic shape"
         )),
     }
 }
@@ -269,7 +269,7 @@ fn stored<'a>(
     Ok(params)
 }
 
-/// Returns the results of the function: the results of the model, followed by the new values of what it changes.
+/// Returns the results of the function: the results of the model, followed by the new values of changed buffers, inputs and parameters.
 fn values(cx: &mut Cx<'_>, results: Vec<Item>, specs: &[Value]) -> Res<Vec<V>> {
     if results.len() != specs.len() {
         return Err(format!("the graph has {} results, but the signature describes {}", results.len(), specs.len()));
@@ -313,7 +313,7 @@ fn values(cx: &mut Cx<'_>, results: Vec<Item>, specs: &[Value]) -> Res<Vec<V>> {
         return Err("the model does not return anything".to_string());
     }
     if values.len() < n {
-        cx.notes.push("the model returns `None` at some places, which the module omits".to_string());
+        cx.notes.push("the module omits results of the model that are `None`".to_string());
     }
     Ok(values)
 }

@@ -25,7 +25,7 @@ pub(crate) struct Wanted<'n> {
     pub(crate) value: &'n str,
     /// The name in the model, such as `layer.weight`.
     pub(crate) name: &'n str,
-    /// True if it is in the state of the model, and false if it is a constant.
+    /// True if it is part of the model's state, and false if it is a constant.
     pub(crate) is_weight: bool,
 }
 
@@ -49,7 +49,7 @@ impl Weights {
             return Err(format!("its data is in `{path}`, which is not the name of an entry"));
         }
         if described.get("use_pickle").and_then(Value::as_bool).unwrap_or(false) {
-            return Err("its data is a pickled object, which is not read".to_string());
+            return Err("its data is a pickled object, which is not supported".to_string());
         }
         if path.starts_with("custom_obj") {
             return Err("it is a custom object, which is not supported".to_string());
@@ -133,7 +133,7 @@ fn part<'a>(storage: &'a [u8], meta: &Meta<'_>) -> Res<Data<'a>> {
     }
     if wanted / EXPANSION > storage.len() {
         return Err(format!(
-            "a tensor of {wanted} bytes repeats a storage of {} bytes; store it as it is",
+            "a tensor of {wanted} bytes repeats a storage of {} bytes; store a contiguous copy",
             storage.len()
         ));
     }

@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// Returns the input, which may lack the axis of the batch.
+/// Returns the input, which may lack the batch axis.
 fn input<'a>(n: &Node<'a>, count: usize) -> Res<T> {
     let x = n.x()?;
     match x.rank()? {

@@ -182,7 +182,7 @@ fn arange<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         if by == 1 && start.as_int() == Some(0) {
             return cx.arange(end, dtype);
         }
-        // Counts the steps, because an operator with a symbolic end cannot always state the length.
+        // Counts the steps, because the length of a range with a symbolic end cannot always be inferred.
         let span = if by > 0 { sub(end, start) } else { sub(start, end) };
         let count = div(&add(&span, &Dim::Int(by.abs() - 1)), &Dim::Int(by.abs()));
         let count = importer::known::max(&count, &Dim::Int(0));

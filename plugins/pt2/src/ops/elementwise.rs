@@ -211,7 +211,7 @@ pub(crate) fn each<'a>(cx: &mut Cx<'a>, n: &Node<'a>, each: Each) -> Res<T> {
     }
 }
 
-/// Emits an operator that leaves integers as they are if it rounds.
+/// Emits an operator; rounding operators return integers unchanged.
 fn whole(cx: &Cx<'_>, x: &T, op: &str) -> Res<T> {
     let rounds = matches!(op, "ceil" | "floor" | "trunc" | "round");
     if rounds && !x.is_float() { Ok(x.clone()) } else { cx.un(op, x) }
@@ -365,7 +365,7 @@ pub(super) fn log1p(cx: &Cx<'_>, x: &T) -> Res<T> {
     cx.select(&is_lost, x, &corrected)
 }
 
-/// Classifies floats; integers are all finite.
+/// Classifies floats; all integers are finite.
 fn classified<'a>(cx: &mut Cx<'a>, n: &Node<'a>, op: &str, of_integers: bool) -> Res<T> {
     let x = n.x()?;
     if x.is_float() { cx.un(op, &x) } else { cx.filled(f64::from(u8::from(of_integers)), DType::BOOL, &x.dims()?) }

@@ -70,7 +70,7 @@ fn resized<'a>(cx: &mut Cx<'a>, n: &Node<'a>, mode: &str) -> Res<T> {
         mode: if mode == "exact" { "nearest" } else { mode },
         transform,
         nearest: if mode == "exact" { "round_prefer_ceil" } else { "floor" },
-        // Antialiasing has another coefficient, as in Pillow.
+        // Antialiasing uses a different coefficient, as in Pillow.
         alpha: if n.op.contains("_aa.") { -0.5 } else { -0.75 },
         exclude: n.op.contains("_aa."),
         antialias: n.op.contains("_aa."),
@@ -99,7 +99,7 @@ fn resized<'a>(cx: &mut Cx<'a>, n: &Node<'a>, mode: &str) -> Res<T> {
     Ok(result)
 }
 
-/// Multiplies a symbolic size by a scale, which must be a whole number or the reciprocal of one.
+/// Multiplies a symbolic size by a scale, which must be an integer or the reciprocal of an integer.
 fn scaled(size: &Dim, scale: f64) -> Res<Dim> {
     let inverse = (1.0 / scale).round();
     if scale.fract() == 0.0 && (1.0..1e6).contains(&scale) {

@@ -107,7 +107,7 @@ pub(super) const ROWS: &[Row] = &[
     one("aten.searchsorted.Tensor", |cx, n| {
         let right = n.text_if("side")?.map(|side| side == "right");
         if n.t("sorted_sequence")?.rank()? != 1 || right == Some(true) || n.has("sorter") {
-            return Err("only a vector without a side and a sorter is supported".to_string());
+            return Err("only a vector is supported, without `sorter`, and with the side `left`".to_string());
         }
         buckets(cx, n, "self", "sorted_sequence")
     }),
@@ -124,7 +124,7 @@ pub(super) const ROWS: &[Row] = &[
     one("aten.triu.default", |cx, n| triangle(cx, n, "greater_equal")),
 ];
 
-/// Returns the shape to which two tensors of agreeing shapes are broadcast.
+/// Returns the shape to which two tensors of compatible shapes are broadcast.
 fn wider(a: &T, b: &T) -> Res<Vec<Dim>> {
     let (a, b) = (a.dims()?, b.dims()?);
     let (long, short) = if a.len() < b.len() { (b, a) } else { (a, b) };
@@ -138,7 +138,7 @@ fn wider(a: &T, b: &T) -> Res<Vec<Dim>> {
     Ok(dims)
 }
 
-/// Indices for some axes of a tensor, which are contiguous, and the first of these axes.
+/// The indices for some axes of a tensor.
 struct Indexed {
     indices: Vec<T>,
     axes: Vec<usize>,
@@ -172,7 +172,7 @@ fn indices<'a>(cx: &mut Cx<'a>, n: &Node<'a>, x: &T) -> Res<Indexed> {
     Ok(Indexed { indices, axes })
 }
 
-/// Returns elements at indices. The axes of the indices replace the indexed axes; they come first if the indexed axes are apart.
+/// Returns elements at indices. The axes of the indices replace the indexed axes; they come first if the indexed axes are not adjacent.
 fn index<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let x = n.x()?;
     let Indexed { indices, axes } = indices(cx, n, &x)?;
@@ -212,7 +212,7 @@ fn index_put<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let Indexed { indices, axes } = indices(cx, n, &x)?;
     if axes.iter().enumerate().any(|(at, axis)| at != *axis) {
         return Err(
-            "it writes to axes that are not the first ones, which is not supported; permute the tensor".to_string()
+            "it writes to axes other than the first ones, which is not supported; permute the tensor".to_string()
         );
     }
     let mut shape = indices[0].dims()?;

@@ -96,7 +96,7 @@ fn attention<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.matmul(&shares, &v)
 }
 
-/// Repeats the heads of keys or values, so that there is one for each head of the queries.
+/// Repeats the heads of keys or values, so that each query head has its own.
 fn for_heads(cx: &Cx<'_>, x: &T, heads: &Dim) -> Res<T> {
     let dims = x.dims_from(3)?;
     let axis = dims.len() - 3;

@@ -1,4 +1,4 @@
-//! The operators of PyTorch: a table of the functions that build them, by name and overload. Each group of operators has its own file.
+//! PyTorch's operators: a table of the functions that build them, by name and overload. Each group of operators has its own file.
 
 mod activation;
 mod conv;
@@ -56,9 +56,9 @@ pub(crate) enum Each {
     Two(&'static str),
     /// Two operands; the result is a truth value.
     Compare(&'static str),
-    /// Two operands, of which the truth counts.
+    /// Two operands, which are converted to truth values.
     Logic(&'static str),
-    /// Two integers or truth values, with the operators for the two.
+    /// Two integers or two truth values, with the operator for each of these kinds.
     Bits(&'static str, &'static str),
 }
 
@@ -111,8 +111,7 @@ pub(crate) fn names() -> Vec<&'static str> {
     names
 }
 
-/// Returns the operator without the `_` that marks the variant that changes its first operand, such as `aten.relu.default` for
-/// `aten.relu_.default`.
+/// Returns the operator of which an operator is the in-place variant, such as `aten.relu.default` for `aten.relu_.default`.
 fn without_mark(op: &str) -> Option<String> {
     let (name, overload) = op.rsplit_once('.')?;
     let base = name.strip_suffix('_').filter(|base| name.starts_with("aten.") && !base.ends_with('_'))?;
@@ -207,7 +206,7 @@ pub(crate) fn refusal(op: &str) -> String {
             .to_string();
     }
     if name.ends_with("_backward") {
-        return "operators of training are not read; export the model in evaluation mode".to_string();
+        return "training operators are not supported; export the model in evaluation mode".to_string();
     }
     const REMEDY: &str = "`run_decompositions()` before `torch.export.save` may replace it, and `allow_unknown` keeps it as a call, so \
                           that passes can run";

@@ -64,7 +64,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// Computes the negative log-likelihood of labels, whose losses are averaged, added, or returned each.
+/// Computes the negative log-likelihood of labels. The losses are averaged, added, or returned individually.
 fn likelihood<'a>(cx: &mut Cx<'a>, n: &Node<'a>, x: &T) -> Res<T> {
     let (target, weight) = (n.t("target")?, n.opt("weight")?);
     if target.is_float() {
@@ -109,7 +109,7 @@ fn last_axes<'a>(n: &Node<'a>, x: &T) -> Res<Vec<usize>> {
     Ok((first..rank).collect())
 }
 
-/// Normalizes over the last axes. The mean and the reciprocal deviation follow the result.
+/// Normalizes over the last axes. Returns the result, the mean and the reciprocal deviation.
 fn layer_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<T>> {
     n.ignore(&["cudnn_enable"]);
     let (x, weight, bias, epsilon) = (n.x()?, n.opt("weight")?, n.opt("bias")?, n.float("eps", 1e-5)?);
@@ -146,7 +146,7 @@ fn rms_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.cast(&result, x.dtype())
 }
 
-/// Normalizes channels. The mean and the reciprocal deviation of the batch follow the result, then the new running values.
+/// Normalizes channels. Returns the result, the mean and the reciprocal deviation of the batch, and the new running values.
 fn batch_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>, trains: bool) -> Res<Vec<T>> {
     n.ignore(&["cudnn_enabled"]);
     let (x, epsilon, momentum) = (n.x()?, n.float("eps", 1e-5)?, n.float("momentum", 0.1)?);

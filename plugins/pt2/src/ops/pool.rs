@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
     all("aten.adaptive_max_pool3d.default", |cx, n| Ok(vec![adaptive_max(cx, n, 3)?])),
 ];
 
-/// Computes `f` of a tensor with an axis for the batch, which is added if the tensor has only one axis before its `count` spatial axes.
+/// Applies `f` to a tensor with a batch axis, which is added if only one axis precedes the `count` spatial axes.
 pub(super) fn batched<'a>(cx: &mut Cx<'a>, x: &T, count: usize, f: impl FnOnce(&mut Cx<'a>, &T) -> Res<T>) -> Res<T> {
     if x.rank()? != count + 1 {
         return f(cx, x);
@@ -71,7 +71,7 @@ fn average<'a>(cx: &mut Cx<'a>, n: &Node<'a>, count: usize) -> Res<T> {
     let divisor = n.float_if("divisor_override")?;
     batched(cx, &n.x()?, count, |cx, x| match divisor {
         None => mean(cx, x, &windows, ceil, counts),
-        Some(_) if ceil => Err("it rounds up and has a divisor, which is not supported".to_string()),
+        Some(_) if ceil => Err("`ceil_mode` with `divisor_override` is not supported".to_string()),
         Some(divisor) => {
             let sum = cx.mul_s(&mean(cx, x, &windows, false, true)?, windows.kernel.iter().product::<i64>() as f64)?;
             cx.div(&sum, &cx.scalar(divisor, x.dtype())?)
@@ -94,7 +94,7 @@ fn adaptive<'a>(cx: &mut Cx<'a>, n: &Node<'a>, count: usize) -> Res<T> {
     })
 }
 
-/// Returns the largest element of each part, if all parts of an axis have one size.
+/// Returns the largest element of each part, if all parts of an axis have the same size.
 fn adaptive_max<'a>(cx: &mut Cx<'a>, n: &Node<'a>, count: usize) -> Res<T> {
     let sizes = output_size(n, count)?;
     batched(cx, &n.x()?, count, |cx, x| {

@@ -1,4 +1,4 @@
-//! Recurrent layers. Their steps are emitted one after the other, so the length of the sequence must be known.
+//! Recurrent layers. Their steps are unrolled, so the length of the sequence must be known.
 
 use super::{Row, all};
 use crate::graph::Cx;
@@ -38,7 +38,7 @@ struct Weights<'t> {
 /// Computes the next state from an input and the state. The first part of the state is the result of the step.
 type Step = fn(&Cx<'_>, &T, &Weights<'_>, &[T]) -> Res<Vec<T>>;
 
-/// Returns the product with a weight, and the bias.
+/// Multiplies by a weight, and adds the bias.
 fn affine(cx: &Cx<'_>, x: &T, weight: &T, bias: Option<&T>) -> Res<T> {
     let product = cx.matmul(x, &cx.swapped(weight)?)?;
     if let Some(bias) = bias { cx.add(&product, bias) } else { Ok(product) }
@@ -97,7 +97,7 @@ fn layers<'a>(cx: &mut Cx<'a>, n: &Node<'a>, start: Vec<T>, step: Step) -> Res<V
     let is_batched = given.rank()? == 3;
     let each = if has_biases { 4 } else { 2 };
     if params.len() as i64 != count.saturating_mul(directions).saturating_mul(each) || count < 1 {
-        return Err("it has another number of weights than its layers need; projections are not supported".to_string());
+        return Err("its number of weights does not match its layers; projections are not supported".to_string());
     }
     let mut x = if is_batched { given } else { cx.unsqueeze(&given, &[1])? };
     let start: Vec<T> = start

@@ -77,11 +77,11 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// Returns the axes in `dim`, which are all axes if it is missing or empty, and whether they are kept.
+/// Returns the axes in `dim`, or all axes if it is missing or empty, and true if the result keeps them.
 fn axes<'a>(n: &Node<'a>, x: &T) -> Res<(Vec<usize>, bool)> {
     let list = n.ints_if("dim")?.unwrap_or_default();
     let mut axes: Vec<usize> = match x.rank()? {
-        // A scalar has no axes, although the axes 0 and -1 may be given.
+        // A scalar lacks axes, although the axes 0 and -1 may be given.
         0 => Vec::new(),
         rank if list.is_empty() => (0..rank).collect(),
         _ => list.iter().map(|axis| x.axis(*axis)).collect::<Res<_>>()?,

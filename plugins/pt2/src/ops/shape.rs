@@ -211,9 +211,7 @@ pub(super) const ROWS: &[Row] = &[
         let is_whole = known::same(&product(&size), &product(&x.dims()?)) && size.len() == strides.len();
         match is_contiguous && is_whole && n.int("storage_offset", 0)? == 0 {
             true => cx.reshape(&x, size),
-            false => {
-                Err("it reads memory with strides that are not those of a reshape, which is not supported".to_string())
-            }
+            false => Err("only sizes and strides that amount to a reshape are supported".to_string()),
         }
     }),
     one("aten.diagonal.default", diagonal),
@@ -444,7 +442,7 @@ fn roll<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let x = if is_flat { cx.reshape(&given, vec![product(&given.dims()?)])? } else { given.clone() };
     let axes = if is_flat { vec![0] } else { axes };
     if axes.len() != shifts.len() {
-        return Err("its numbers of shifts and axes differ".to_string());
+        return Err("it has different numbers of shifts and axes".to_string());
     }
     let rolled = axes.iter().zip(shifts).try_fold(x, |x, (axis, shift)| {
         let axis = x.axis(*axis)?;

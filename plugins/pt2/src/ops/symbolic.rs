@@ -1,4 +1,4 @@
-//! Numbers: sizes of tensors, arithmetic on them, values of tensors, and assertions about them. Also graphs that a node contains.
+//! Numbers: sizes of tensors, arithmetic on them, values of tensors, and assertions about them. Also graphs inside nodes.
 
 use super::elementwise::typed;
 use super::{Row, Run, nothing, number};
@@ -155,9 +155,7 @@ fn item<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Elem> {
         return Ok(known.elems[0].clone());
     }
     if x.is_float() {
-        return Err(
-            "it makes a number of a float that the model computes, which is not supported; keep the tensor".to_string()
-        );
+        return Err("it converts a computed float to a number, which is not supported; keep the tensor".to_string());
     }
     let x = typed(cx, &Operand::Tensor(x), DType::I64)?;
     let x = cx.reshape(&x, vec![Dim::Int(1)])?;
