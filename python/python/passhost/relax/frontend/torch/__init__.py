@@ -1,4 +1,4 @@
-"""Reads PyTorch's exported programs, with the name of TVM's importer. PyTorch is needed only for programs in memory."""
+"""Reads PyTorch's exported programs, under the name of TVM's importer. PyTorch is needed only for programs in memory."""
 
 from __future__ import annotations
 
