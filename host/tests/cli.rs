@@ -556,7 +556,7 @@ fn named(case: Case, passes: &str) -> Case {
     case.file("passes.toml", format!("pipelines.late = {passes}\n{listed}"))
 }
 
-/// This test has no golden, because compiler messages differ between versions.
+/// This test does not use a golden, because compiler messages differ between versions.
 #[test]
 fn plugin_crate_that_does_not_compile() {
     let case = Case::new("does_not_compile");

@@ -434,8 +434,8 @@ impl ContextScope {
     /// Leaves the context. Exits its instruments, unless it is still entered elsewhere.
     ///
     /// # Errors
-    /// The first instrument that fails, after which the context has no instruments. Also fails if a context that was entered inside this
-    /// one has not been exited.
+    /// If an instrument fails, in which case the context drops all instruments. Also fails if a context that was entered inside this one
+    /// has not been exited.
     pub fn exit(mut self) -> Result<(), Error> {
         let context = self.context.clone();
         let (exited, beside) = context.with_services(|| self.leave());

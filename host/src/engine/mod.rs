@@ -52,7 +52,7 @@ type Trial = Arc<dyn Fn(&Listed) -> Result<(), Error> + Send + Sync>;
 #[derive(Clone)]
 enum Provider {
     Plugin(Arc<Plugin>),
-    /// The code of a pass; `None` for a config option, which has no code.
+    /// The code of a pass; `None` for a config option.
     Program(Option<Box<MadePass>>),
 }
 

@@ -56,7 +56,7 @@ impl Drop for Span {
     }
 }
 
-/// Number of the only process.
+/// Process number, the same for all events.
 const PROCESS: u32 = 1;
 
 /// Returns the number of the current thread: 1 for the thread of the run, then threads for passes over functions.

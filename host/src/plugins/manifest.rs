@@ -395,7 +395,7 @@ impl Reader<'_> {
             let name = format!("{prefix}{}", key.get_ref());
             if let DeValue::Table(fields) = value.get_ref() {
                 if fields.is_empty() {
-                    // Reported here, because an empty record has no fields to check.
+                    // Reported here, because an empty record lacks fields to check.
                     self.wrong(format!("config record `{name}` is empty"), key.span(), "set a field, or remove it");
                 }
                 self.config(fields, &format!("{name}."), config);

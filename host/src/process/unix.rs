@@ -25,7 +25,7 @@ const ENDINGS: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SI
 
 /// The role of a process after [`split`].
 pub(super) enum Side {
-    /// This process runs the passes, as the child or because there is no child.
+    /// This process runs the passes, as the child, or without a child.
     Run,
     /// This process waits for the child.
     Parent(Child),

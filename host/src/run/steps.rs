@@ -59,7 +59,7 @@ pub(super) enum Stop {
     /// An instrument failed before the pass ran.
     Before(Error),
     /// An instrument failed after the pass had run. Contains true if the pass changed the module, and the cost of the
-    /// pass; a Sequential has no cost.
+    /// pass, except for a Sequential.
     After(Error, bool, Option<Cost>),
 }
 

@@ -31,7 +31,7 @@ impl Engine {
     /// Returns the module with constants in place of the parameters for which the file has tensors.
     ///
     /// # Errors
-    /// If the file cannot be read, or one of its tensors has no parameter or does not fit its parameter.
+    /// If the file cannot be read, or one of its tensors lacks a parameter or does not fit it.
     pub(super) fn bound(&self, module: &Module, path: &Path) -> Result<Module, Error> {
         let wrong = |message: String| Error::Request {
             message: format!("--params {}: {message}", path.display()),

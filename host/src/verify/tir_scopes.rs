@@ -61,8 +61,8 @@ impl<'b> Scopes<'b> {
         scopes
     }
 
-    /// Finds definitions of variables that are only declared: shapes of matched or declared buffers in which they are a whole dimension,
-    /// LETs, and the regions of threads and attributes.
+    /// Finds the definitions of declared variables. A variable is defined by a matched or declared buffer if it is a whole dimension of
+    /// its shape, by a LET, and by the region of a thread or attribute.
     fn find_definitions(&mut self) {
         for value in self.body.values() {
             match value.kind() {

@@ -215,7 +215,7 @@ impl Worker {
         let mut child = child.map_err(failed)?;
         let Some(pipe) = child.stderr.take() else { return Err(failed(io::ErrorKind::BrokenPipe.into())) };
         let said = Said::on(pipe);
-        // A failure here shows up later as the end of the process.
+        // If this fails, the process exits, which is detected later.
         let _ = rustix::io::ioctl_fionbio(&said.pipe, true);
         let _ = send_files(&own, &[&inbox, &outbox]);
         // A worker that reads nothing must not block the host forever.

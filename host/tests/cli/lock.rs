@@ -100,7 +100,7 @@ fn locked_with_other_entries() {
     case.golden(&(fewer + &more));
 }
 
-/// A lockfile from another system has no hash for this system; the hash is then added.
+/// A lockfile from a different system lacks a hash for this system, which is then added.
 #[test]
 fn a_lockfile_of_another_system() {
     let case = Case::new("a_lockfile_of_another_system").odd(&[]);

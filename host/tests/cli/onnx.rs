@@ -261,7 +261,7 @@ fn cubic_samples_outside_of_an_image() {
     }
 }
 
-/// An empty region has no samples, and thus no largest sample.
+/// An empty region lacks samples, and thus a largest sample.
 #[test]
 fn the_largest_sample_of_an_empty_region_is_zero() {
     let attributes =

@@ -246,7 +246,7 @@ fn without_dots(path: &Path) -> PathBuf {
     out
 }
 
-/// Returns the path of `to` relative to the folder `from`, or an absolute path if they have no common folder.
+/// Returns the path of `to` relative to the folder `from`, or an absolute path if they do not share a folder.
 fn relative(from: &Path, to: &Path) -> PathBuf {
     let common = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
     if !from.components().take(common).any(|component| matches!(component, Component::Normal(_))) {

@@ -110,7 +110,7 @@ fn package(id: &str) -> Option<Package> {
     }
 }
 
-/// Returns the variables in the input lists of one crate; `None` if there is no list.
+/// Returns the variables in the input lists of one crate; `None` without a list.
 fn listed<'a>(files: impl Iterator<Item = &'a Path>) -> Option<BTreeSet<String>> {
     let mut lists = BTreeSet::new();
     for file in files {

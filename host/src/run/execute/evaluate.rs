@@ -1,5 +1,4 @@
-//! Evaluates functions for passes. The functions have no parameters, and each is executed once, on the module before
-//! the pass.
+//! Evaluates functions without parameters for passes. Each function is executed once, on the module before the pass.
 
 use super::{FRESH, executing};
 use crate::engine::Engine;

@@ -71,7 +71,7 @@ impl Prepared {
         self.quiet_runner().hears(move |diagnostic| messages.report(&diagnostic.report(registry)))
     }
 
-    /// Returns a runner in the context that reports nothing.
+    /// Returns a runner that uses the context, and reports nothing.
     pub(super) fn quiet_runner(&self) -> Runner<'_> {
         Runner::in_context(&self.engine, &self.context).verified_input(true)
     }
