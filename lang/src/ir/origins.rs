@@ -131,7 +131,7 @@ impl Body {
         self.with_notes(raw.origins(), raw.origin_lists(), limit.as_ref().map_or(&[], |limit| limit.as_slice()))
     }
 
-    /// Returns the number of applied rewrites; `None` if there is no limit.
+    /// Returns the number of applied rewrites; `None` without a limit.
     pub fn rewrites(&self) -> Option<u32> {
         self.raw().limit().get(1).copied()
     }

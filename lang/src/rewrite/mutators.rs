@@ -250,7 +250,7 @@ trait Hooks<'b> {
 fn mutate<'b>(hooks: &mut impl Hooks<'b>, body: &'b Body) -> Result<Body, PassError> {
     let mut leaves: Vec<Option<Action>> = vec![None; body.raw().leaves().len()];
     rewrite_all(body, |value, rw| {
-        // The result of a function or branch has no hook, but its leaves are visited.
+        // The result of a function or branch lacks a hook, but its leaves are visited.
         visit_leaves(hooks, value, rw, &mut leaves)?;
         if value.is_bound() {
             hooks.define(value, rw)?;

@@ -33,7 +33,7 @@ pub enum ConstantError {
         /// The data type of the requested elements.
         wanted: DType,
     },
-    /// Rust has no type for the elements.
+    /// Rust lacks a type for the elements.
     #[error(
         "the elements of the constant are {found}, for which Rust does not have a type; use `bytes` to get the data"
     )]

@@ -1,4 +1,5 @@
-//! The canonical form of a body: the order of nested expressions, blocks, data types in attributes, NaN.
+//! The canonical form of a body. It determines the order of nested expressions, the blocks, and the forms of data types and NaN in
+//! attributes.
 //!
 //! The validator detects deviations from the canonical form while it checks the records, and sealing converts the body. The form of a sealed body
 //! therefore does not depend on whether a reader, a builder or an edit built it.

@@ -219,7 +219,7 @@ impl<'e> Compact<'e> {
                 if !self.waits(op) {
                     continue;
                 }
-                // Without the mark, the operands of `op` cannot add it to the work list again, so there are no cycles.
+                // Without the mark, the operands of `op` cannot add it to the work list again, so cycles cannot arise.
                 self.map[op as usize] = NONE;
                 work.push((op, true));
             }

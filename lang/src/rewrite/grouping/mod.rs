@@ -185,7 +185,7 @@ impl GroupedFunctions {
         Ok(())
     }
 
-    /// Returns the module with the new functions; the same handle if there are no new functions.
+    /// Returns the module with the new functions; the same handle if none were added.
     pub fn finish(self) -> Module {
         self.functions.finish()
     }

@@ -67,7 +67,7 @@ pub enum SealError {
         /// The number of the record.
         index: usize,
     },
-    /// A record contradicts itself.
+    /// A record is contradictory.
     #[error("{what} {index}: {why}")]
     Malformed {
         /// The kind of record.
@@ -107,7 +107,7 @@ pub enum SealError {
         /// The name of the value.
         name: String,
     },
-    /// A nested expression has no user, or more than one.
+    /// A nested expression does not have exactly one user.
     #[error(
         "node {index}: an expression without a name has {uses} users, but exactly one is allowed; bind it to a variable, for example with `rw.emit` in a rewrite"
     )]
