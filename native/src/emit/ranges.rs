@@ -84,7 +84,7 @@ impl Ranges {
                 Instr::Allocate { storage, element, factors, .. } => {
                     let extents = factors.iter().map(|of| of.as_constant().map(|extent| extent.max(0) as u64));
                     let bytes = extents.chain([Some(element.bytes())]).try_fold(1u64, |all, of| all.checked_mul(of?));
-                    // A storage that is allocated with two different sizes has no fixed size.
+                    // A storage that is allocated with two different sizes does not have a fixed size.
                     let known = self.sizes[*storage as usize].is_none_or(|before| Some(before) == bytes);
                     self.sizes[*storage as usize] = bytes.filter(|_| known);
                 }

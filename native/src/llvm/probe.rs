@@ -88,7 +88,7 @@ fn answer(from: &OwnedFd) -> Option<[u8; TOKEN]> {
 /// Waits for the child to exit, and describes its exit status.
 fn wait(child: pid_t) -> String {
     let mut status = 0;
-    // SAFETY: the status lives during the call.
+    // SAFETY: the status outlives the call.
     while unsafe { libc::waitpid(child, &raw mut status, 0) } == -1 {
         if std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
             return "in an unknown way".to_string();
