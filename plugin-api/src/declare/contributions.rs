@@ -44,7 +44,7 @@ impl Contributions {
     }
 }
 
-/// A config option whose value is a `T`, or an `Option` if there is no default; created by
+/// A config option whose value is a `T`, or an `Option` without a default; created by
 /// [`declare_config!`](crate::declare_config).
 #[derive(Clone, Copy)]
 pub struct Config<T> {

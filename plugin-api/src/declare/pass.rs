@@ -76,7 +76,7 @@ impl Ctx {
         self.opt_level
     }
 
-    /// Returns the value of a config key; `None` if it is not set and has no default.
+    /// Returns the value of a config key; `None` if it is not set and lacks a default.
     pub fn config(&self, key: &str) -> Option<OptionValue> {
         read_value(&services::query(self.run, Query::Config, key.as_bytes())?)
     }
@@ -223,7 +223,7 @@ impl Ctx {
     /// Immediately shows a module to the user as text; `header` identifies it.
     ///
     /// # Errors
-    /// If there is no host that supports it.
+    /// If the pass runs without a host, or in a host that does not support it.
     pub fn show_module(&self, module: &Module, header: &str) -> Result<(), PassError> {
         if services::show_module(self.run, module, header) {
             return Ok(());
@@ -234,7 +234,7 @@ impl Ctx {
     /// Prints the function as TVMScript.
     ///
     /// # Errors
-    /// If there is no host.
+    /// If the pass runs without a host.
     pub fn print(&self, body: &Body) -> Result<String, PassError> {
         services::print(body).ok_or_else(|| PassError::new("printing needs a host"))
     }

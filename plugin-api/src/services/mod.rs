@@ -528,7 +528,7 @@ pub(crate) fn statistic(run: u64, name: &str, n: u64) {
     }
 }
 
-/// Shows a module. Returns false if there is no host that supports it.
+/// Shows a module. Returns false without a host that supports it.
 pub(crate) fn show_module(run: u64, module: &Module, header: &str) -> bool {
     let show = |table: &Services| (table.show_module)(run, module.as_ptr(), RawBytes::of(header.as_bytes()));
     context_table().is_some_and(|table| show(table) == answer::GIVEN)
