@@ -27,7 +27,7 @@ struct Format {
     /// The code for infinity, if the format has infinity.
     infinity: Option<u8>,
     signed: bool,
-    /// True if the format has no negative zero, and uses its code for NaN.
+    /// True if the format lacks a negative zero, and uses its code for NaN.
     unsigned_zero: bool,
 }
 

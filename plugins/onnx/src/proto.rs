@@ -249,7 +249,7 @@ pub(crate) struct ElementType {
     pub(crate) elem_type: Option<Box<Type>>,
 }
 
-/// A map. Its parts are not decoded, because passhost has no counterpart.
+/// A map. Its parts are not decoded, because passhost lacks a counterpart.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct MapType {}
 

@@ -331,7 +331,7 @@ fn legalize_roi(call: Call<'_>) -> Result<Legalized, InferError> {
             let (counts, value) = regions.sample(i);
             counts.if_then_else(value, plugin_api::te::least_value(wide)).largest(&over)
         });
-        // An empty region has no samples.
+        // An empty region lacks samples.
         let largest = te.compute("roi_align", &shape, |i| {
             let count = |axis: usize| regions.region(&i[0], axis).samples;
             count(0).min(count(1)).ge(1.0).select(largest.at(i), TeExpr::float(0.0, wide))

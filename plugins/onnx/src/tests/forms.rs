@@ -213,7 +213,7 @@ fn each_kind_of_position_is_rounded_as_in_onnxruntime() {
     assert_eq!(of(7, Ok(1), "tf_half_pixel_for_nn", "round_prefer_ceil"), [4]);
     // The size of the result is a product in single precision: three times 1.6666666 is 5.
     assert_eq!(of(3, Err(5.0 / 3.0), "half_pixel", "floor"), [0, 0, 1, 1, 2]);
-    // Version 10 has no attribute for the nearest element: the next element is taken if the tensor shrinks.
+    // Version 10 lacks an attribute for the nearest element; if the tensor shrinks, the next element is taken.
     assert_eq!(resized(10, 5, Err(0.4), &[]), [0, 3]);
     assert_eq!(resized(10, 2, Err(2.0), &[]), [0, 0, 1, 1]);
 }

@@ -192,7 +192,7 @@ fn sizes_without_a_name_differ() {
     assert_ne!(shape[0], shape[1]);
 }
 
-/// An input that contains axes is known if it has no elements, and otherwise unknown.
+/// An input that contains axes is known if it is empty, and otherwise unknown.
 #[test]
 fn an_input_without_elements_is_known() {
     let with = |n: i64| {
