@@ -84,7 +84,7 @@ def test_several_tensors():
     np.testing.assert_array_equal(run(topi.where, picked, y, -y), np.where(picked, y, -y))
     halves = [run(lambda a, at=at: topi.split(a, 2, axis=1)[at], np.hstack([x, -x])) for at in range(2)]
     np.testing.assert_array_equal(halves, [x, -x])
-    with pytest.raises(ValueError, match="no 2 equal parts"):
+    with pytest.raises(ValueError, match="cannot be split into 2 equal parts"):
         run(lambda a: topi.split(a, 2, axis=1)[0], x)
 
 

@@ -36,7 +36,7 @@ def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., A
 
 
 def _of_one(name: str) -> Callable[[Tensor], Tensor]:
-    return _named(lambda x: legalized(name, x)[0], name, f"`{name}` of each element.")
+    return _named(lambda x: legalized(name, x)[0], name, f"Returns `{name}` of each element.")
 
 
 def _of_two(name: str) -> Callable[[Any, Any], Any]:
@@ -48,7 +48,7 @@ def _of_two(name: str) -> Callable[[Any, Any], Any]:
             return made
         return folded(made.element)
 
-    return _named(function, name, f"`{name}` of each two elements; shapes are broadcast.")
+    return _named(function, name, f"Returns `{name}` of each pair of elements; shapes are broadcast.")
 
 
 def __getattr__(name: str) -> Any:
@@ -57,7 +57,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'passhost.topi' has no attribute {name!r}")
     if f"relax.{name}" in signatures():
         return _of_one(name)
-    return _named(lambda x: elementwise(x, lambda value: intrinsic(name, value)), name, f"`{name}` of each element.")
+    return _named(lambda x: elementwise(x, lambda value: intrinsic(name, value)), name, f"Returns `{name}` of each element.")
 
 
 def _reduction(name: str, of: str) -> Callable[..., Tensor]:
@@ -186,7 +186,7 @@ def split(ary: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0) 
     if isinstance(indices_or_sections, int):
         whole = extent(ary.shape[axis])
         if whole is None or whole % indices_or_sections:
-            raise ValueError(f"an axis of {ary.shape[axis]} has no {indices_or_sections} equal parts")
+            raise ValueError(f"an axis of {ary.shape[axis]} cannot be split into {indices_or_sections} equal parts")
     return legalized("split", ary, indices_or_sections=indices_or_sections, axis=axis)
 
 

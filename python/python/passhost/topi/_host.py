@@ -62,7 +62,7 @@ def of_one_type(*values: Any) -> list[Operand]:
 def legalized(op: str, *args: Any, **attrs: Any) -> list[Tensor]:
     """Returns the tensors that an operator computes.
 
-    Tensors and operands among the arguments, also those in lists, are its tensors. Others are passed on.
+    Tensors and operands among the arguments and in lists become tensor arguments; other arguments are passed on unchanged.
     """
     params: list[Var] = []
     reads: list[Callable[..., Any]] = []
@@ -119,7 +119,7 @@ class _Nests:
         at = stores[0].indices if stores else ()
         spatial = {axis.var for axis in block.iter_vars if axis.iter_type == BlockIter.DataPar}
         if not spatial.issuperset(at) or len(spatial) > max(len(at), 1):
-            raise self.other("a store at other indices than the axes of its block")
+            raise self.other("a store at indices other than the axes of its block")
         indices = cast(tuple[Var, ...], at)
         axes = tuple(Var(axis.name.removeprefix("v_"), str(axis.ty)) for axis in indices)
         self.known.update(zip(indices, axes, strict=True))
@@ -129,7 +129,7 @@ class _Nests:
         elif len(stores) == len(bound) == len(starts) == 2 and len(parts) == 4:
             elements = self.pair([(store.buffer, bound[cast(Var, store.value)]) for store in stores], starts, over)
         else:
-            raise self.other("a block with other statements than those of tensors")
+            raise self.other("a block with statements that do not define tensors")
         made: dict[Var, Tensor] = {}
         for store, element in zip(stores, elements, strict=True):
             ty: Any = store.buffer.ty

@@ -108,7 +108,7 @@ def pad(
     """Pads a tensor with a value before and after each axis."""
     after = list(pad_after) if pad_after is not None else list(pad_before)
     if not len(pad_before) == len(after) == data.ndim:
-        raise ValueError(f"a tensor of {data.ndim} dimensions is padded along as many axes")
+        raise ValueError(f"the widths must cover all {data.ndim} dimensions")
     widths = [extent(width) for pair in zip(pad_before, after, strict=True) for width in pair]
     if None in widths or isinstance(pad_value, tirx.Expr) or pad_value != float(pad_value):
         return _padded(data, list(zip(data.shape, pad_before, after, strict=True)), pad_value, name)
@@ -171,7 +171,7 @@ def pool2d(
 ) -> Tensor:
     """Returns the maximum or the mean of each window of an image."""
     if pool_type not in ("max", "avg"):
-        raise ValueError(f"pool2d has the types max and avg, not {pool_type}")
+        raise ValueError(f"pool2d: the type must be max or avg, found {pool_type}")
     [made] = legalized(
         f"nn.{pool_type}_pool2d",
         data,
@@ -192,7 +192,7 @@ def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
         return legalized("nn.adaptive_avg_pool2d", data, output_size=(1, 1), layout=layout)[0]
     sizes = [extent(data.shape[layout.index(axis)]) for axis in "HW"]
     if None in sizes:
-        raise ValueError("global_pool takes the maximum of images of a known size")
+        raise ValueError("global_pool: the maximum needs images of a known size")
     made = _renamed(pool2d(data, sizes, sizes, 1, 0, pool_type, False, layout), "adaptive_pool_max")
     made.attrs = {"schedule_rule": "meta_schedule.adaptive_pool_max"}
     return made
@@ -209,9 +209,9 @@ def upsampling(
 ) -> Tensor:
     """Enlarges images by nearest-neighbor interpolation."""
     if layout != "NCHW" or method != "nearest_neighbor" or align_corners or output_shape is not None:
-        raise ValueError("upsampling has the layout NCHW and the method nearest_neighbor")
+        raise ValueError("upsampling supports only the layout NCHW and the method nearest_neighbor")
     if scale_h != int(scale_h) or scale_w != int(scale_w):
-        raise ValueError(f"upsampling has whole scales, not {scale_h} and {scale_w}")
+        raise ValueError(f"upsampling: the scales must be integers, found {scale_h} and {scale_w}")
     down, across = int(scale_h), int(scale_w)
     n, channels, height, width = data.shape
     made: Tensor = te.compute(

@@ -193,7 +193,7 @@ class Namespace:
     """The operators with a common prefix."""
 
     def __init__(self, prefix: str) -> None:
-        """Takes the prefix, which ends with a dot."""
+        """Creates the namespace of a prefix, which ends with a dot."""
         self._prefix = prefix
 
     def __getattr__(self, word: str) -> Any:
