@@ -28,7 +28,7 @@ pub(super) struct Check<'a> {
 enum Reached {
     /// The pass is on the current path, at the given position.
     OnPath(usize),
-    /// The pass and its requirements have no errors.
+    /// The pass and its requirements are free of errors.
     Done(Size),
     /// The pass leads to the error with the given index.
     Wrong(usize),
