@@ -18,7 +18,7 @@ impl SplitMix {
     }
 }
 
-/// Fills the data of a tensor; `None` if Rust has no type for the elements.
+/// Fills the data of a tensor; `None` if Rust lacks a type for the elements.
 pub(super) fn fill(dtype: DType, seed: u64, bytes: &mut [u8]) -> Option<()> {
     let mut random = SplitMix::new(seed);
     let scalar = DType::new(dtype.code(), dtype.bits(), 1);

@@ -261,7 +261,7 @@ impl<'m> Machine<'m> {
     /// Calls a Relax function of the module.
     ///
     /// # Errors
-    /// The reason for the failure, and its place in the module. If there is no place, the function or its arguments are
+    /// The reason for the failure, and its place in the module. Without a place, the function or its arguments are
     /// wrong.
     pub fn run(&mut self, function: &str, args: Vec<Value>, observer: &mut dyn Observer) -> Result<Value, Failure> {
         self.run_target(Target::Global(function.into()), args, observer)

@@ -154,7 +154,7 @@ fn power(exponent: i32) -> f64 {
     f64::powi(2.0, half) * f64::powi(2.0, exponent - half)
 }
 
-/// Fills the data of a tensor; `None` if Rust has no type for the elements.
+/// Fills the data of a tensor; `None` if Rust lacks a type for the elements.
 pub(super) fn fill(dtype: DType, seed: u64, drawn: Drawn<'_>, bytes: &mut [u8]) -> Option<()> {
     let mut random = SplitMix::new(seed ^ 0x5eed_0000 ^ (drawn.range as u64) << 40);
     let scalar = DType::new(dtype.code(), dtype.bits(), 1);
