@@ -43,7 +43,7 @@ impl<'a> FnReader<'a> {
         collect(list, &shape, &mut numbers)?;
         let dtype = dtype.unwrap_or_else(|| common_dtype(&numbers));
         if numbers.is_empty() {
-            // Checks that the data type can be written even if there are no numbers.
+            // Checks that the data type can be written even without numbers.
             Scalar::Bool(false).write(dtype, list, &mut Vec::new())?;
         }
         let mut bytes = Vec::new();

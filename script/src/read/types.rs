@@ -362,7 +362,7 @@ impl<'a> FnReader<'a> {
                 // For floats, `T.Div` is the true quotient.
                 let float = op == PrimOp::TruncDiv && (has_float(&a) || has_float(&b));
                 let op = if float { PrimOp::Div } else { op };
-                // A capitalized name is a TVM constructor, which does not fold. Shifts have no constructor.
+                // A capitalized name is a TVM constructor, which does not fold. Shifts lack a constructor.
                 match name.starts_with(char::is_uppercase) || matches!(op, PrimOp::Shl | PrimOp::Shr) {
                     true => Ok(Dim::binary(op, a, b)),
                     false => computed(op, a, b, span(call)),

@@ -20,7 +20,7 @@ pub(in crate::read) struct E {
     pub(super) end: u32,
 }
 
-/// The value has no place of its own; conversions are at the reader's current place.
+/// The value does not have a place of its own; conversions are at the reader's current place.
 pub(in crate::read) const HERE: u32 = u32::MAX;
 
 /// The kind of a named value.
