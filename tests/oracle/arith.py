@@ -57,7 +57,7 @@ def integer(rng, depth):
 
 
 def index(rng):
-    """Returns an index as flattening and splitting of loops create it."""
+    """Returns an index of the form that flattening and splitting of loops create."""
     inner = rng.choice([2, 4, 8])
     flat = ["+", ["*", "x0", inner], rng.choice(["x1", ["%", "x1", inner]])]
     if rng.random() < 0.5:

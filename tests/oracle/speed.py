@@ -23,9 +23,9 @@ PASSES = {
     "relax.CanonicalizeBindings": relax.transform.CanonicalizeBindings,
     "relax.EliminateCommonSubexpr": relax.transform.EliminateCommonSubexpr,
     "relax.DeadCodeElimination": relax.transform.DeadCodeElimination,
-    # This pass has no work, because all blocks of the module are dataflow blocks.
+    # This pass finds nothing to do, because all blocks of the module are dataflow blocks.
     "relax.ConvertToDataflow": relax.transform.ConvertToDataflow,
-    # This pass has no work either, because the module lacks constants.
+    # Nor does this pass, because the module lacks constants.
     "relax.FoldConstant": relax.transform.FoldConstant,
 }
 # From operators to fused loops: each pass runs on the result of the previous pass.

@@ -307,7 +307,7 @@ impl Graph {
         inside.flat_map(|module| (folder.len()..module.len()).map(|n| &module[..n])).collect()
     }
 
-    /// Returns the part of a folder with a module: one of its modules or folders, or its own file.
+    /// Returns the part of a folder that contains a module: a module or folder in it, or its own file.
     fn part<'p>(folder: &[String], module: &'p [String]) -> Option<&'p str> {
         module.strip_prefix(folder).map(|rest| rest.first().map_or(OWN_FILE, String::as_str))
     }

@@ -461,7 +461,7 @@ fn an_operator_that_nobody_declares_is_told_and_can_be_denied() {
     assert!(report.error.is_none() && report.diagnostics.is_empty(), "{report:?}");
 }
 
-/// A caller's text would have a different type from the caller.
+/// If the type of a callee changes, the printed caller would have a different type than the caller itself.
 #[test]
 fn callers_of_a_function_that_changed_its_type_are_looked_at() {
     let engine = engine(Box::new(|module| {

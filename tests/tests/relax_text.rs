@@ -49,7 +49,7 @@ fn texts_are_printed_as_they_were_read() {
     }
 }
 
-/// The parser must not look up parts of such a dimension at the same position in the module's text.
+/// A dimension in a string has positions of its own. The parser must not mistake them for positions in the module's text.
 #[test]
 fn dimensions_in_strings_have_places_of_their_own() {
     for blanks in 0..80 {

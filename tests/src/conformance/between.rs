@@ -30,7 +30,7 @@ pub enum Fate {
     Refused,
     /// The text was parsed, but the module is ill-formed.
     IllFormed,
-    /// There are no differences.
+    /// The results are equal.
     Held,
 }
 

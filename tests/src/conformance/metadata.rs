@@ -8,7 +8,7 @@ use serde_json::Value;
 pub(super) struct Entries(Value);
 
 impl Entries {
-    /// Returns the entries of a text; empty if it has no readable metadata.
+    /// Returns the entries of a text; empty if its metadata is missing or cannot be read.
     pub(super) fn of(text: &str) -> Entries {
         let graph =
             text.split_once("metadata = tvm.ir.load_json(\"\"\"").and_then(|(_, rest)| rest.split_once("\"\"\")"));

@@ -439,8 +439,8 @@ impl<'g, 'b> Relax<'g, 'b> {
             });
         });
         self.effects.set(effects);
-        // Symbolic variables in the function's own type could not be distinguished from others in types that contain
-        // it.
+        // In types that contain the function's type, the symbolic variables of the latter could not be distinguished
+        // from others.
         if is_static(&b.type_of(function)) {
             self.keep(b, function);
         }

@@ -132,7 +132,7 @@ fn data_types_and_nan_have_one_form() {
     let name = body(&[("t", Attr::from("float32")), ("n", Attr::Float(f64::NAN))]);
     let other = body(&[("t", Attr::DType(DType::F32)), ("n", Attr::Float(-f64::NAN))]);
     assert!(name.structural_eq(&other));
-    // In the form of records.
+    // Writes other forms directly into the records.
     let mut s = Sections::copy_of(name.raw());
     for rec in &mut s.attrs {
         match rec.kind {

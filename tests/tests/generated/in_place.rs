@@ -61,8 +61,8 @@ fn updates_stay_where_they_are() {
     assert!(not.len() * 20 <= same, "{} of {same} were not executed:\n{}", not.len(), not.join("\n"));
 }
 
-/// A call may pass one value for two parameters. The call is checked for that; within the function, a parameter counts
-/// only if the function itself writes to it.
+/// A call may pass one value for two parameters, which is checked at the call. Within a function, only parameters to
+/// which the function itself writes count.
 #[test]
 fn a_private_function_writes_to_the_parameter_that_it_updates() {
     let module = script::read(&in_place_module(&Choices::new(&bytes_of(1, 100))), engine()).expect("is read");

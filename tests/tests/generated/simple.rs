@@ -16,8 +16,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// comparison.
 const LEAST: [i128; 2] = [-(1 << 63), -(1 << 126)];
 
-/// The values in a function. Named values are determined by number, so they agree between two functions; loads, calls
-/// and floating-point arithmetic are determined by their operands.
+/// The values in a function. The value of a node with a number depends only on the number, so it is the same in both
+/// functions; the values of loads, calls and floating-point arithmetic depend only on their operands.
 struct Values<'b> {
     body: &'b Body,
     seed: u64,

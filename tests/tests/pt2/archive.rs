@@ -111,7 +111,7 @@ impl Program {
         self.json["graph_module"]["signature"]["input_specs"].as_array_mut().expect("a list").push(spec);
     }
 
-    /// Adds an input of the user.
+    /// Adds a user input.
     pub(crate) fn input(mut self, name: &str, dtype: &str, shape: &str) -> Program {
         self.add_input(name, meta(dtype, shape), json!({ "user_input": { "arg": t(name) } }));
         self

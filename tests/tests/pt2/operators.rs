@@ -1,5 +1,5 @@
-//! Compares each operator with NumPy: the lines of `operators.jsonl`, which `tests/oracle/pt2_operators.py` writes. A line has the
-//! operator, its arguments, and the results. A list of data type, sizes and elements stands for a tensor.
+//! Compares each operator with NumPy: the lines of `operators.jsonl`, which `tests/oracle/pt2_operators.py` writes. A line
+//! contains the operator, its arguments, and the results. A tensor is written as a list of its data type, sizes and elements.
 
 use crate::archive::{Program, t, ts};
 use crate::{read_with, run};
