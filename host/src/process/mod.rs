@@ -48,7 +48,7 @@ struct Leaving;
 impl Drop for Leaving {
     fn drop(&mut self) {
         match SLOT.get() {
-            // The thread has not ended: something called `exit`, which drops this first.
+            // The thread has not ended: something called `exit`, which drops this value first.
             Some(slot) if slot.plugin_code().is_some() => blame(Some(slot), 0),
             Some(slot) => {
                 SLOT.set(None);

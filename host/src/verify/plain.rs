@@ -355,8 +355,8 @@ impl PlainFunction<'_> {
         }
     }
 
-    /// Checks a call of an operator: its attributes must have the form that texts give them, and its arguments must be variables, constants,
-    /// shapes and tuples of these.
+    /// Checks a call of an operator: its attributes must have the form in which the reader stores them, and its arguments must be
+    /// variables, constants, shapes and tuples of these.
     fn operator(&self, call: Call<'_>, info: &OpInfo) -> Plain {
         let name = info.name.strip_prefix("relax.")?;
         (is_dotted_name(name) && !SYNTAX.contains(&name)).then_some(())?;

@@ -50,7 +50,8 @@ class Module:
 /// The passes of the pipeline `compile` that make one fused call of `FUSED`.
 const FUSING: &str = "relax.LegalizeOps,relax.AnnotateTIROpPattern,relax.FuseOps,relax.FuseTIR";
 
-/// The history of a fused call has the passes that fused it, and the one that made the calls before.
+/// The history of a fused call contains the passes that fused it, and the pass that created the
+/// original calls.
 #[test]
 fn the_history_of_a_fused_call_has_each_pass() {
     let case = Case::new("blame_fused").crates(&["plugins/relax-ops", "plugins/relax-passes"]).file("m.py", FUSED);

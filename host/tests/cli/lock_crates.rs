@@ -101,7 +101,7 @@ fn files_of_settings_are_locked() {
     refused(&case, &[], "/config.toml: my tools/wrap.sh) is ");
     std::fs::remove_file(case.path("mine/my tools/wrap.sh")).expect("a file");
     refused(&case, &[], "cannot be locked: .cargo/config.toml refers to my tools/wrap.sh, which does not exist");
-    // The variable CARGO does not determine which program builds.
+    // The variable CARGO does not determine which program performs the build.
     std::fs::remove_dir_all(case.path("mine/.cargo")).expect("a folder");
     marking(&case, "cargo.sh");
     fine(&case, &["lock"]);

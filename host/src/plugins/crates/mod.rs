@@ -245,7 +245,7 @@ fn build(root: &Path, plugins: &[&PluginCrate], how: How<'_>, quiet: bool) -> Ve
 }
 
 fn command(root: &Path, plugins: &[&PluginCrate]) -> Command {
-    // Cargo sets CARGO for its child processes. If something else sets it, it must not determine which program builds.
+    // Cargo sets CARGO for its child processes. If something else sets CARGO, it must not determine which program performs the build.
     let mut command = Command::new("cargo");
     command.env_remove("CARGO");
     command.arg("build").arg("--lib").arg("--message-format=json-render-diagnostics").current_dir(root);

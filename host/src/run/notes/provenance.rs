@@ -210,7 +210,7 @@ impl Provenance {
     /// Describes the last steps that led to a value that a pass created.
     fn steps_to(&self, number: u32, function: &str) -> String {
         let mut steps: Vec<(&Maker, Vec<String>)> = Vec::new();
-        // Sources have smaller numbers than the values made from them, and later steps made larger numbers.
+        // Sources have smaller numbers than the values made from them, and later steps assigned larger numbers.
         let (mut left, mut last, mut earlier) = (BTreeSet::from([number]), None, false);
         for _ in 0..MOST_SOURCES {
             let Some((number, node)) = left.pop_last().and_then(|number| Some((number, self.made(number)?))) else {

@@ -23,7 +23,7 @@ pub struct Coverage {
     pub refused: usize,
     /// Inputs that were skipped for lack of budget.
     pub left_out: BTreeSet<Aim>,
-    /// The mode of the contract, if some calls before the pass compute as in the other mode. The contract allows the pass to change their
+    /// The mode of the contract, if some calls before the pass are in the other mode. The contract allows the pass to change their
     /// results.
     pub mode: Option<Mode>,
 }

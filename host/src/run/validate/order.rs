@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Executions in the watching interpreter.
 pub(super) struct Order {
     kernels: Arc<Kernels>,
-    /// True if the function has code in which only executions in a different order can find a fault.
+    /// True if the function has code whose faults only an execution in a different order can reveal.
     is_worth_it: bool,
     /// Units of work left for these executions.
     left: u64,
@@ -52,8 +52,8 @@ impl Order {
             Side::Limit(_) => (None, true),
             _ => (None, false),
         };
-        // The pass is not at fault if the function already failed in this way before it. The pass is also excused if too little work is
-        // left to determine this.
+        // The pass is not at fault if the function already failed in this way before it. Nor is it at fault if the remaining work limit
+        // is too low to determine this.
         let is_excused = fails && matches!(side(&step.before), Side::Fails(..) | Side::Limit(_));
         self.left = self.left.saturating_sub(limits.work_done());
         self.watched += usize::from(!fails);

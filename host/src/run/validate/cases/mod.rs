@@ -126,8 +126,8 @@ const MOST_MORE: usize = 32;
 const MOST_DERIVED: usize = 6;
 /// Larger extents, at which sums overflow narrow types.
 const LARGE: [i64; 3] = [67, 307, 1031];
-/// Thresholds in units of work. Work below the first, about that of a few operators called by name, counts as little. Above the second, no
-/// inputs for coverage are tried.
+/// Thresholds in units of work. Functions below the first, which is about the work of a few operators called by name, get more inputs.
+/// Above the second, no inputs for coverage are tried.
 pub(super) const LITTLE: u64 = 400_000_000;
 const MUCH: u64 = 3_000_000_000;
 
