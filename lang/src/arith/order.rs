@@ -277,7 +277,7 @@ impl Store {
     }
 
     /// Returns the comparison (`==` or `!=`) of a sum with 0. Overflow need not be checked, because sides that wrap around are equal
-    /// exactly if the given sides are.
+    /// if and only if the given sides are.
     fn equal_to_0(&mut self, op: u16, sum: Sum, given: &[Sum], dtype: DType) -> Option<Id> {
         let bounds = self.tight_bounds(&sum);
         let g = sum.divisor().max(1);

@@ -14,7 +14,7 @@ use crate::ir::records::{LEAF_BIT, NONE, kind};
 use crate::ir::{AttrView, Value};
 use hashbrown::{HashMap, HashSet};
 
-/// The number of times that a search at one root may backtrack to a choice, or iterate a chain, that must stay open.
+/// Maximum number of retries in a search at one root: returns to choices, and iterations of chains, that must stay open.
 pub(super) const MOST_RETRIES: usize = 10_000;
 
 /// The way in which a value was reached.

@@ -112,7 +112,7 @@ impl<'g, 'b> Plans<'g, 'b> {
         Ok(needs)
     }
 
-    /// Keeps each read of memory before or after the calls that write to the memory.
+    /// Keeps the order of each read of memory and the calls that write to the memory.
     fn keep_order_of_writes(&self, block: Block<'b>, first: usize, needs: &mut [Vec<usize>]) {
         let bindings: Vec<Value<'b>> = block.bindings().collect();
         for (at, earlier) in self.in_place.order(&bindings).into_iter().enumerate() {
@@ -122,7 +122,7 @@ impl<'g, 'b> Plans<'g, 'b> {
         }
     }
 
-    /// Puts mentions of a symbolic variable after the binding of the block that defines it.
+    /// Orders uses of a symbolic variable after the binding of the block that defines the variable.
     fn keep_symbols_defined(&self, block: Block<'b>, first: usize, needs: &mut [Vec<usize>]) {
         let defined = defined_by(block);
         for binding in block.bindings().filter(|_| !defined.is_empty()) {
