@@ -144,7 +144,7 @@ fn talk(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
 }
 
 declare_pass! {
-    /// Asks the context of its last run, which is over, and asks from another thread.
+    /// Queries the context of its previous run, which has ended, and queries a context from another thread.
     pub module pass KEEP = "example.Keep" { opt_level: 0, run: keep }
 }
 

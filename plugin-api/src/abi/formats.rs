@@ -160,7 +160,7 @@ impl OpenPlugin {
     }
 
     /// Reads a file, given the values of all options of the reader in declaration order. `open` opens the file itself
-    /// (by an empty name), and files beside it. A context must be current
+    /// (if the name is empty), and files beside it. A context must be current
     /// ([`with_current`](crate::abi::host::with_current)).
     ///
     /// # Errors
@@ -183,8 +183,8 @@ impl OpenPlugin {
     }
 
     /// Writes a module, given the values of all options of the writer in declaration order. `take` receives the next
-    /// bytes of the output (by an empty name) or of a file beside it. If it returns false, the writer gets an error. A
-    /// context must be current ([`with_current`](crate::abi::host::with_current)).
+    /// bytes of the output (if the name is empty) or of a file beside it. If it returns false, the writer gets an
+    /// error. A context must be current ([`with_current`](crate::abi::host::with_current)).
     ///
     /// # Errors
     /// The reason for the failure.

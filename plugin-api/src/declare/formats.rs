@@ -198,8 +198,8 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Creates an output without a host, for tests. `take` receives the next bytes of the output (by an empty name) or
-    /// of a file beside it.
+    /// Creates an output without a host, for tests. `take` receives the next bytes of the output (if the name is
+    /// empty) or of a file beside it.
     pub fn to(name: &'a str, path: Option<&'a Path>, take: &'a mut dyn FnMut(&str, &[u8]) -> bool) -> Output<'a> {
         Output { name, path, take }
     }

@@ -25,7 +25,7 @@ pub(crate) struct Files {
 
 layout!(Files { put, data });
 
-/// Receives the next bytes of the output (by an empty name) or of a file beside it. Returns false to reject them.
+/// Receives the next bytes of the output (if the name is empty) or of a file beside it. Returns false to reject them.
 pub(crate) type Take<'a> = dyn FnMut(&str, &[u8]) -> bool + 'a;
 
 extern "C" fn put(data: *mut c_void, name: RawBytes, bytes: RawBytes) -> u32 {
@@ -48,7 +48,7 @@ impl Files {
     }
 }
 
-/// Opens files for a reader: its input file (by an empty name), and other files in the same folder.
+/// Opens files for a reader: its input file (if the name is empty), and other files in the same folder.
 #[repr(C)]
 #[derive(Clone, Copy, abi_stable::StableAbi)]
 pub(crate) struct Sources {
@@ -60,7 +60,7 @@ pub(crate) struct Sources {
 
 layout!(Sources { open, data });
 
-/// Returns all bytes of the source (by an empty name) or of a file in its folder, as a tensor without a hash.
+/// Returns all bytes of the source (if the name is empty) or of a file in its folder, as a tensor without a hash.
 pub type Open<'a> = dyn Fn(&str) -> Result<Tensor, String> + 'a;
 
 extern "C" fn open(data: *mut c_void, name: RawBytes, error: Sink) -> *const TensorHdr {

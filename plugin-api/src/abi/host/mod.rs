@@ -65,8 +65,8 @@ pub trait HostServices {
     fn print(&self, body: &Body) -> String;
     /// Returns the value of a config key, or its default if it is not set.
     fn config(&self, key: &str) -> Option<OptionValue>;
-    /// Receives the next bytes of a writer's output (by an empty name) or of a file beside it. Returns false to reject
-    /// them, as the default does.
+    /// Receives the next bytes of a writer's output (if the name is empty) or of a file beside it. Returns false to
+    /// reject them, as the default does.
     fn put(&self, _name: &str, _bytes: &[u8]) -> bool {
         false
     }

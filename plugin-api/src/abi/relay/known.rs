@@ -117,7 +117,7 @@ impl<T: Numbered> Table<T> {
 /// Number of bytes beyond which entries are dropped, except those used by the last two calls.
 const MOST: usize = 64 << 20;
 
-/// Opens the input of a reader (by an empty name) or a file beside it, and returns all its bytes.
+/// Opens the input of a reader (if the name is empty) or a file beside it, and returns all its bytes.
 pub type Opens = Box<dyn FnMut(&str) -> Result<Tensor, String> + Send>;
 
 /// The objects that this process shares with another process.
