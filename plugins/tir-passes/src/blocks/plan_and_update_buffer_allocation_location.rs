@@ -17,9 +17,9 @@ declare_pass! {
     ///
     /// A block that allocates the buffer is added around the content of the loop. Blocks around the allocation no
     /// longer declare accesses to the buffer. A buffer does not move into a loop whose iterations may read values that
-    /// earlier iterations wrote. It does not move into a loop either if a block binds the loop to a non-spatial
-    /// iterator with which it accesses the buffer. A buffer in global memory is allocated at the outermost level of
-    /// the thread block. Buffers that are never accessed are not allocated.
+    /// earlier iterations wrote. Nor does a buffer move into a loop if a block binds the loop to a non-spatial
+    /// iterator and accesses the buffer with this iterator. A buffer in global memory is allocated at the outermost
+    /// level of the thread block. Buffers that are never accessed are not allocated.
     ///
     /// Expects blocks without an initialization; run s_tir.LowerInitBlock first.
     ///
