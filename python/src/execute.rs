@@ -310,8 +310,8 @@ type Executed = (Py<PyAny>, Vec<(Py<Array>, Array)>, Option<String>);
 
 /// Calls a Relax function of a module. Returns the result, and the arrays that were written to, each with its new
 /// value. An argument in the result is the same object. Raises an error if a result depends on uninitialized memory,
-/// unless Python functions take part, because these are not called twice. `limits` are a number of bytes and a number
-/// of units of work.
+/// unless Python functions are involved, because these are not called twice. `limits` are a number of bytes and a
+/// number of units of work.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "Python calls it, with a name for each")]
 pub(crate) fn execute(

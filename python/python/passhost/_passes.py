@@ -155,7 +155,7 @@ class PluginPass(Pass):
 
 
 def _unchanged(name: str, seconds: float, bindings: int) -> list[Step]:
-    """Returns the steps of a run of one pass that did not change the module, as the host would report them."""
+    """Returns the steps of a run in which one pass ran and changed nothing, as the host would report them."""
     return [Step(0, name, "unchanged", "asked", seconds, 0.0, (bindings, bindings))]
 
 

@@ -3,7 +3,7 @@
     python python/tests/oracle/topi.py
 
 Needs TVM in the environment. Prints each function whose PrimFunc is not structurally equal to TVM's, or that only TVM
-or only passhost accepts. The exit code is 1 if a block has another name than in TVM.
+or only passhost accepts. The exit code is 1 if the name of a block differs from TVM's.
 """
 
 import re
@@ -59,7 +59,7 @@ IMAGES = {
 
 
 def cases():
-    """Yields name, function of a `topi` function and tensors, and the shapes of the tensors."""
+    """Yields the name of a `topi` function, a function that applies it to tensors, and the shapes of the tensors."""
     for name in OF_ONE:
         yield name, lambda f, x: f(x), [(2, 3, 4)]
         yield name, lambda f, x: f(x), [("n", 3, 4)]

@@ -51,7 +51,7 @@ class Type(Node):
         return self == derived or self._includes(derived)
 
     def _includes(self, derived: Type) -> bool:
-        """Returns true if every value of a different type is also a value of this type."""
+        """Returns true if every value of the other type, which is not equal, is also a value of this type."""
         return False
 
 

@@ -1,7 +1,6 @@
 """Operators as tensor expressions, for `BlockBuilder.emit_te`, as in `tvm.topi`.
 
-An operator that is also an operator of Relax has the computation of its legalization, with the names that TVM's `topi`
-gives to blocks.
+An operator that also exists in Relax is computed like its legalization, but blocks have the names that TVM's `topi` gives them.
 
 >>> from passhost import relax, topi
 >>> bb = relax.BlockBuilder()

@@ -184,7 +184,7 @@ class _Nests:
         return done.pop()
 
     def made_of(self, node: Any, parts: list[Any]) -> Any:
-        """Returns an expression like `node` with other parts."""
+        """Returns an expression like `node` with different parts."""
         if isinstance(node, tuple):
             return tuple(parts)
         if isinstance(node, TensorLoad):

@@ -27,9 +27,7 @@ def from_exported_program(
     """Reads an exported program of PyTorch as a module with the function `main`.
 
     `exported_program` is an `ExportedProgram`, the bytes of an archive that `torch.export.save` wrote, or the path of a
-    file. With `keep_params_as_input`, the parameters of the model become parameters after the inputs, and the attribute
-    `params` of `main` has their values, which `passhost.relax.frontend.detach_params` returns. A single result is
-    returned itself with `unwrap_unit_return_tuple`. With `no_bind_return_tuple`, the results are the outputs of the
+    file. With `keep_params_as_input`, the parameters of the model become parameters after the inputs, and the attribute `params` of `main` contains their values, which `passhost.relax.frontend.detach_params` returns. With `unwrap_unit_return_tuple`, a single result is returned directly, not in a tuple. With `no_bind_return_tuple`, the results are the outputs of the
     dataflow block, and the tuple follows the block.
 
     Before a program in memory is read, `run_decompositions()` replaces operators that change tensors in place, unless
