@@ -3,9 +3,9 @@
 use runtime::program::{Program, Proven, lower};
 use script::NoOps;
 
-/// Checks a function that computes `B` from `A`, where the given lines write `B`, and `C` from `B`. A function with the
-/// same lines and the result `B` must be reported to write all of `B` if and only if the first function reads only
-/// elements that it wrote.
+/// Checks a function in which the given lines compute `B` from `A`, and other lines compute `C` from `B`. A function
+/// with the same lines and the result `B` must be reported to write all of `B` if and only if the first function reads
+/// only elements that it wrote.
 fn is_proven(shape: &str, writes: &str) -> bool {
     let lines: Vec<String> = writes.trim_matches('\n').lines().map(|line| format!("        {line}\n")).collect();
     let allocated = format!("        B = T.alloc_buffer({shape}, \"float32\")\n");

@@ -21,8 +21,8 @@ struct Written {
     conditions: Vec<Condition>,
 }
 
-/// The condition that a form is less than 0. Some variables of the form may have become runs; for each of them, `gone`
-/// contains its factors in the form and in the position, its first value, and its extent.
+/// The condition that a form is less than 0. Variables of the form may have become runs. For each such variable,
+/// `gone` contains its factor in the form, its factor in the position, its first value, and its extent.
 #[derive(Clone, Default, PartialEq)]
 struct Condition {
     form: Affine,
@@ -260,8 +260,8 @@ impl<'p> Reads<'p> {
         is_all.then_some(fact)
     }
 
-    /// Analyzes a register that is a digit of a loop variable. Returns the number of iterations after which it
-    /// increases, its number of values, and the register.
+    /// Analyzes a register that is a digit of a loop variable. Returns the number of iterations after which
+    /// the digit increases, the number of its values, and the register.
     fn part(&self, reg: Reg, var: Reg, extent: i64, depth: u32) -> Option<(i64, i64, Reg)> {
         if reg == var {
             return Some((1, extent, reg));
