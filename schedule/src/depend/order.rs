@@ -210,8 +210,8 @@ struct Sums<'t> {
     loops: Vec<Id>,
     /// True if no two iterations of the loops run the same instance of the block.
     once: bool,
-    /// For each loop, true if a reduction iterator uses it. `is_spatial` is the same for spatial iterators; `told` is true if the spatial
-    /// iterators determine the iteration of the loop.
+    /// For each loop, `reduces` is true if a reduction iterator uses it, `is_spatial` is true if a spatial iterator uses it, and `told`
+    /// is true if the spatial iterators determine the iteration of the loop.
     reduces: Vec<bool>,
     is_spatial: Vec<bool>,
     told: Vec<bool>,
