@@ -1,4 +1,4 @@
-//! Tests that constants are read with the same numbers as in TVM, or rejected like there. The cases are TVM's
+//! Tests that constants are read with the same numbers as in TVM, or rejected as in TVM. The cases are TVM's
 //! own results, written by `tests/oracle/constants.py`.
 
 use plugin_api::ir::Module;

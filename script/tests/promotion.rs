@@ -1,5 +1,5 @@
-//! Tests operands of different data types: they are converted to a common type as in TVM, or rejected like there.
-//! The cases are TVM's own results, written by `tests/oracle/promotion.py`.
+//! Tests operands of different data types: as in TVM, they are converted to a common type, or rejected. The cases
+//! are TVM's own results, written by `tests/oracle/promotion.py`.
 
 use script::{NoOps, print, read};
 

@@ -1,4 +1,4 @@
-//! Tests that the effect of a TIR function follows from its body as in TVM; each case was checked there.
+//! Tests that the effect of a TIR function follows from its body as in TVM, in which each case was checked.
 
 use plugin_api::ir::records::flag;
 use script::{NoOps, read};
