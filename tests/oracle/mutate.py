@@ -1,4 +1,4 @@
-"""Writes variants of the modules in a file, by exchanging their expressions and statements. With `--tokens`, tokens of
+"""Writes variants of the modules in a file, by swapping their expressions and statements. With `--tokens`, tokens of
 the text are swapped, dropped or replaced; with `--gently`, Relax values are nested, bound twice, cast, or moved into
 tuples, branches and blocks. `conformance -- modules` then reports the variants whose printed text parses to a different
 module; `between` runs every pass on them. None should differ."""

@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
-"""Compares each node of an ONNX model with onnxruntime, with the same inputs: shows where a difference begins.
+"""Compares each node of an ONNX model with onnxruntime, for the same inputs, to show where a difference begins.
 
     python tests/oracle/onnx_nodes.py MODEL.onnx INPUTS.npz [--pipeline NAME] [--top N] [--passhost PROGRAM] [--manifest FILE]
 
-onnxruntime computes all intermediate values, without optimizations. From the model, the script makes one whose nodes take these values
-instead of each other's results, and passhost executes it once. So the error of a node does not contain those of earlier nodes. If each
-node is right, but the model is not, then the model amplifies small errors, as those of a quantized model that rounds in another direction.
-How far onnxruntime's own results are apart with and without optimizations is printed first.
+onnxruntime computes all intermediate values, without optimizations. The script converts the model to a model whose nodes take these values instead of each other's results, and passhost executes that model once. So the error of a node does not include the errors of earlier nodes. If each node is right, but the model is not, the model amplifies small errors, for example if a quantized value is rounded in the other direction. The script first prints how much onnxruntime's own results differ with and without optimizations.
 """
 import argparse
 import collections
@@ -81,7 +78,7 @@ def cut(model, values):
 
 
 def apart(got, want):
-    """Returns the largest error, relative to the largest element (integers: the largest difference), and words about it."""
+    """Returns the largest error, relative to the largest element (integers: the largest difference), and its description."""
     if (got.shape, got.dtype) != (want.shape, want.dtype):
         return float("inf"), f"{got.dtype}{list(got.shape)}, {want.dtype}{list(want.shape)} is right"
     g, w = got.astype("f8"), want.astype("f8")

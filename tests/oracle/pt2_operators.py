@@ -2,7 +2,7 @@
 
     python tests/oracle/pt2_operators.py > tests/tests/pt2/operators.jsonl
 
-A line has an operator, its arguments as a .pt2 archive contains them, and the results. Tensors are lists of data type, sizes and elements.
+Each line contains an operator, its arguments in the form of a .pt2 archive, and the results. Tensors are lists of data type, sizes and elements.
 """
 
 import json
