@@ -86,7 +86,7 @@ fn place(at: f64, axis: &Axis, rules: &Rules<'_>, from: f64, to: f64, scale: f64
     // An operation on float32 values that is computed in double precision and then rounded gives the same result as in single precision.
     let r = |value: f64| if single { f64::from(value as f32) } else { value };
     let scale = r(scale);
-    // A scale such as 5/3 is rounded. The length that follows from it is rounded back.
+    // A scale such as 5/3 is rounded. Rounding the length computed from it restores the exact length.
     let length = f64::from((scale * from) as f32);
     let width = if axis.is_sized { to } else { length };
     let moved = r(r(at + 0.5) / scale);
