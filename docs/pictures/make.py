@@ -1,6 +1,7 @@
 """Regenerates the pictures in the README: session.svg, report-light.png and report-dark.png.
 
-Needs Linux, Python 3.11, `apt-get install chromium-headless-shell pngquant`, and `cargo build --release --workspace`. All output in the pictures is real. The recording shows at most 1.5 seconds of each wait.
+Needs Linux, Python 3.11, `apt-get install chromium-headless-shell pngquant`, and `cargo build --release --workspace`. All
+output in the pictures is real. The recording shows at most 1.5 seconds of each wait.
 """
 
 import html, os, pathlib, subprocess, tempfile, time
