@@ -1,6 +1,7 @@
 """Operators as tensor expressions, for `BlockBuilder.emit_te`, as in `tvm.topi`.
 
-An operator that also exists in Relax is computed like its legalization, but blocks have the names that TVM's `topi` gives them.
+An operator that also exists in Relax is computed like its legalization, but blocks have the names that TVM's `topi`
+gives them.
 
 >>> from passhost import relax, topi
 >>> bb = relax.BlockBuilder()
@@ -56,7 +57,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'passhost.topi' has no attribute {name!r}")
     if f"relax.{name}" in signatures():
         return _of_one(name)
-    return _named(lambda x: elementwise(x, lambda value: intrinsic(name, value)), name, f"Returns `{name}` of each element.")
+    return _named(
+        lambda x: elementwise(x, lambda value: intrinsic(name, value)), name, f"Returns `{name}` of each element."
+    )
 
 
 def _reduction(name: str, of: str) -> Callable[..., Tensor]:

@@ -62,7 +62,8 @@ def of_one_type(*values: Any) -> list[Operand]:
 def legalized(op: str, *args: Any, **attrs: Any) -> list[Tensor]:
     """Returns the tensors that an operator computes.
 
-    Tensors and operands among the arguments and in lists become tensor arguments; other arguments are passed on unchanged.
+    Tensors and operands among the arguments and in lists become tensor arguments; other arguments are passed on
+    unchanged.
     """
     params: list[Var] = []
     reads: list[Callable[..., Any]] = []

@@ -32,7 +32,9 @@ def from_onnx(
 
     `model` is a `ModelProto` of the `onnx` package, its bytes, or the path of a file; only a path gives access to data
     in other files. `shape_dict` contains input shapes, and `opset` replaces the version of the standard operators. With
-    `keep_params_in_input`, the weights become parameters after the inputs, and the attribute `params` of `main` contains their values, which `passhost.relax.frontend.detach_params` returns. Names are always converted to identifiers, and inputs keep their types.
+    `keep_params_in_input`, the weights become parameters after the inputs, and the attribute `params` of `main`
+    contains their values, which `passhost.relax.frontend.detach_params` returns. Names are always converted to
+    identifiers, and inputs keep their types.
     """
     if dtype_dict is not None and not isinstance(dtype_dict, str) and len(dtype_dict) > 0:
         warnings.warn("`dtype_dict` is not used; the types of inputs are those of the model", stacklevel=2)

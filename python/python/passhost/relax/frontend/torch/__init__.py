@@ -1,4 +1,7 @@
-"""Reads PyTorch's exported programs, under the name of TVM's importer. PyTorch is needed only for programs in memory."""
+"""Reads PyTorch's exported programs, under the name of TVM's importer.
+
+PyTorch is needed only for programs in memory.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +30,10 @@ def from_exported_program(
     """Reads an exported program of PyTorch as a module with the function `main`.
 
     `exported_program` is an `ExportedProgram`, the bytes of an archive that `torch.export.save` wrote, or the path of a
-    file. With `keep_params_as_input`, the parameters of the model become parameters after the inputs, and the attribute `params` of `main` contains their values, which `passhost.relax.frontend.detach_params` returns. With `unwrap_unit_return_tuple`, a single result is returned directly, not in a tuple. With `no_bind_return_tuple`, the results are the outputs of the
-    dataflow block, and the tuple follows the block.
+    file. With `keep_params_as_input`, the parameters of the model become parameters after the inputs, and the attribute
+    `params` of `main` contains their values, which `passhost.relax.frontend.detach_params` returns. With
+    `unwrap_unit_return_tuple`, a single result is returned directly, not in a tuple. With `no_bind_return_tuple`, the
+    results are the outputs of the dataflow block, and the tuple follows the block.
 
     Before a program in memory is read, `run_decompositions()` replaces operators that change tensors in place, unless
     `run_ep_decomposition` is false; an archive is read as it is. `custom_convert_map` is not supported. `options` are
