@@ -3,8 +3,9 @@
 
     python tests/oracle/onnx_decoder.py [--passhost PROGRAM] [--manifest FILE]
 
-The first form uses standard operators of opset 23: RMSNormalization, RotaryEmbedding, and Attention with grouped queries. The second form uses operators of `com.microsoft`: SkipSimplifiedLayerNormalization, GroupQueryAttention with rotary positions, and MatMulNBits. Both
-have a cache of keys and values. Each form is read once, and executed for a prompt, for one more token, and for several more tokens: without
+The first form uses standard operators of opset 23: RMSNormalization, RotaryEmbedding, and Attention with grouped queries. The second form
+uses operators of `com.microsoft`: SkipSimplifiedLayerNormalization, GroupQueryAttention with rotary positions, and MatMulNBits. Both have a
+cache of keys and values. Each form is read once, and executed for a prompt, for one more token, and for several more tokens: without
 passes, after the pipeline `compile`, and after `native`. The exit code is 1 if a result is wrong.
 """
 import argparse

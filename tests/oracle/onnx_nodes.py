@@ -3,7 +3,10 @@
 
     python tests/oracle/onnx_nodes.py MODEL.onnx INPUTS.npz [--pipeline NAME] [--top N] [--passhost PROGRAM] [--manifest FILE]
 
-onnxruntime computes all intermediate values, without optimizations. The script converts the model to a model whose nodes take these values instead of each other's results, and passhost executes that model once. So the error of a node does not include the errors of earlier nodes. If each node is right, but the model is not, the model amplifies small errors, for example if a quantized value is rounded in the other direction. The script first prints how much onnxruntime's own results differ with and without optimizations.
+onnxruntime computes all intermediate values, without optimizations. The script converts the model to a model whose nodes take these values
+instead of each other's results, and passhost executes that model once. So the error of a node does not include the errors of earlier
+nodes. If each node is right, but the model is not, the model amplifies small errors, for example if a quantized value is rounded in the
+other direction. The script first prints how much onnxruntime's own results differ with and without optimizations.
 """
 import argparse
 import collections

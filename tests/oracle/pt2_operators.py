@@ -2,7 +2,8 @@
 
     python tests/oracle/pt2_operators.py > tests/tests/pt2/operators.jsonl
 
-Each line contains an operator, its arguments in the form of a .pt2 archive, and the results. Tensors are lists of data type, sizes and elements.
+Each line contains an operator, its arguments in the form of a .pt2 archive, and the results. Tensors are lists of data type, sizes and
+elements.
 """
 
 import json
