@@ -139,7 +139,7 @@ impl Said {
         }
     }
 
-    /// Appends to the output that is kept.
+    /// Appends to the kept output.
     pub(super) fn note(&mut self, bytes: &[u8]) {
         let room = FIRST.saturating_sub(self.first.len());
         self.first.extend_from_slice(&bytes[..room.min(bytes.len())]);

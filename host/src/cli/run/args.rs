@@ -55,8 +55,8 @@ pub(in crate::cli) struct RunArgs {
     /// not fail the run.
     #[arg(long)]
     pub(in crate::cli) validate: bool,
-    /// Writes a comment after each binding that passes created: the passes that led to it, the last one first, each with
-    /// its step and the bindings from which it created its own. `passhost blame` shows the whole history.
+    /// Writes a comment after each binding that passes created. It lists the passes that led to the binding, the last
+    /// pass first, each with its step and its source bindings. `passhost blame` shows the whole history.
     #[arg(long)]
     pub(in crate::cli) provenance: bool,
     #[command(flatten)]

@@ -191,9 +191,9 @@ impl Provenance {
         out
     }
 
-    /// Describes briefly where a value of a function comes from: the steps that led to it, the last one first, each with the values from which it
-    /// made its own, as in `step 4, relax.FuseTIR: from c; step 3, relax.FuseOps: from lv, lv1`. Returns `None` for an input value that still has
-    /// its function and name.
+    /// Describes briefly where a value of a function comes from: the steps that led to it, the last one first, each with its source values,
+    /// as in `step 4, relax.FuseTIR: from c; step 3, relax.FuseOps: from lv, lv1`. Returns `None` for an input value that still has its
+    /// function and name.
     pub fn says(&self, function: &str, value: Value<'_>, body: &Body) -> Option<String> {
         let number = self.number(body, value.index()?)?;
         let link = self.link(number, 0, false);
