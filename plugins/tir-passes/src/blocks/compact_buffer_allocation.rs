@@ -14,9 +14,9 @@ use plugin_api::tir::regions::region::Range;
 declare_pass! {
     /// Shrinks buffers to the region that is accessed within one iteration of the loops around their allocation.
     ///
-    /// Expects blocks without iterators; run s_tir.ConvertBlocksToOpaque first. Keeps parameters, and buffers whose
-    /// data is passed to calls outside a block that declares their accesses. A region whose size depends on loops gets
-    /// its greatest size, if that is known.
+    /// Expects blocks without iterators; run s_tir.ConvertBlocksToOpaque first. Keeps parameters. Also keeps a buffer
+    /// if its data is passed to a call, unless an enclosing block declares the accesses to the buffer. A region whose
+    /// size depends on loops gets its greatest size, if that is known.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)
