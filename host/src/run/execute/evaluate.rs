@@ -93,7 +93,7 @@ impl Evaluations {
             error
         });
         match &answer {
-            // Reaching a limit does not show how much more would be needed.
+            // The whole limit counts as used, because the actual need is unknown.
             Err(error) if matches!(error.reason, Reason::Work | Reason::Memory) => {
                 Outcome { answer, memory: limits.memory, work: limits.work }
             }
