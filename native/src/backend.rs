@@ -214,7 +214,7 @@ impl Shared {
 
 /// A call with less work is interpreted, because compilation would take longer.
 const SHORT: u64 = 2_000_000;
-/// Total work of interpreted calls after which calls are compiled; about the compile time.
+/// Total work of interpreted calls after which the function is compiled; this work takes about as long as compilation.
 const SPARE: u64 = 1_000_000_000;
 
 /// Code in memory, with the sites and scalars that its numbers refer to.
