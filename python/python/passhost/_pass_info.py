@@ -29,7 +29,7 @@ class PassInfo:
     def __init__(
         self, opt_level: int, name: str, required: Iterable[str] | None = None, traceable: bool = False
     ) -> None:
-        """Takes the arguments in TVM's order."""
+        """Creates a description from the arguments in TVM's order."""
         object.__setattr__(self, "name", _given.text("the name of a pass", name))
         object.__setattr__(self, "opt_level", _given.level(f"opt_level of pass {name!r}", opt_level))
         object.__setattr__(self, "required", _given.names(f"required of pass {name!r}", required))

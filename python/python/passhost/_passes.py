@@ -348,7 +348,7 @@ class Sequential(Pass):
         required: Iterable[str] | None = None,
         traceable: bool = False,
     ) -> None:
-        """Takes the passes in order."""
+        """Creates a Sequential of the passes, in order."""
         self._info = PassInfo(opt_level, name, required, traceable)
         if passes is not None and not isinstance(passes, Iterable):
             raise TypeError(f"Expected passes to be a list of Pass objects, but found {_other_than_pass(passes)}")

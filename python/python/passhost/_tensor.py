@@ -86,7 +86,7 @@ class Tensor:
     """The shape."""
 
     def __init__(self, array: npt.ArrayLike | Tensor, dtype: str | None = None) -> None:
-        """Takes anything that NumPy accepts as an array. An array of this data type is not copied."""
+        """Creates a tensor from anything that NumPy accepts as an array. An array of this data type is not copied."""
         values = array.numpy() if isinstance(array, Tensor) else np.asarray(array)
         self.dtype = str(dtype) if dtype is not None else str(values.dtype)
         self._array = _as_elements(values, self.dtype)

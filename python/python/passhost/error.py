@@ -96,7 +96,7 @@ class PasshostError(Exception):
     """An error of passhost, with all diagnostics. `exit_code` is the exit code of the command line for this error."""
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = (), exit_code: int = 3) -> None:
-        """Takes the message and the host's diagnostics."""
+        """Creates an error from the message and the host's diagnostics."""
         super().__init__(message)
         self.diagnostics = tuple(diagnostics)
         self.exit_code = exit_code

@@ -158,7 +158,7 @@ class PassPrintingInstrument(PassInstrument):
     """Prints the module before and after the named passes."""
 
     def __init__(self, print_before_pass_names: list[str], print_after_pass_names: list[str]) -> None:
-        """Takes names as in `PassInfo.name`."""
+        """Creates an instrument for passes with these names, as in `PassInfo.name`."""
         self.print_before_pass_names = print_before_pass_names
         self.print_after_pass_names = print_after_pass_names
 
@@ -198,7 +198,7 @@ class DumpIR(PassInstrument):
     """Writes the module after each pass to a file in a folder: `000_Name.py`, `001_Name.py` and so on."""
 
     def __init__(self, dump_dir: Path | str, refresh: bool = False) -> None:
-        """Takes the folder; `refresh` empties it first."""
+        """Creates an instrument that writes to the folder; `refresh` empties it first."""
         from pathlib import Path
 
         self.dump_dir = Path(dump_dir)

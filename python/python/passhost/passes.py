@@ -34,7 +34,7 @@ class PassMaker:
     """Creates passes of one name; options are keyword arguments."""
 
     def __init__(self, name: str) -> None:
-        """Takes the full name."""
+        """Creates an object that creates passes with this full name."""
         facts = _passhost.pass_facts(name)
         self.__name__ = self.__qualname__ = name.rpartition(".")[2]
         self.__doc__ = _documentation(facts)
@@ -99,7 +99,7 @@ class Namespace:
     """The passes with a common prefix."""
 
     def __init__(self, prefix: str = "") -> None:
-        """Takes the prefix, which ends with a dot unless it is empty."""
+        """Creates a namespace from the prefix, which ends with a dot unless it is empty."""
         self._prefix = prefix
 
     def _names(self) -> list[str]:
@@ -137,7 +137,7 @@ class TvmNames:
     """The passes of one namespace in TVM's form: functions that also accept options by position."""
 
     def __init__(self, namespace: str) -> None:
-        """Takes a namespace, without the dot."""
+        """Creates the names of a namespace, given without the dot."""
         self._prefix = f"{namespace}."
 
     def find(self, name: str) -> Callable[..., PluginPass]:

@@ -247,7 +247,7 @@ class Executable:
     """A module that a `VirtualMachine` can run."""
 
     def __init__(self, mod: IRModule) -> None:
-        """Takes a module."""
+        """Creates an executable from a module."""
         self.mod = mod
 
     def jit(self, *_options: Any, **_more: Any) -> Executable:
@@ -348,7 +348,7 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
     def __init__(
         self, rt_mod: Executable | IRModule, device: Any = None, memory_cfg: Any = None, *, backend: str = "auto"
     ) -> None:
-        """Takes an executable. It always runs on the CPU. `backend` is as for `exec`."""
+        """Creates a machine for an executable. It always runs on the CPU. `backend` is as for `exec`."""
         if not isinstance(rt_mod, Executable | IRModule):
             raise ValueError(f"a VirtualMachine runs an Executable or an IRModule, not {type(rt_mod).__name__}")
         self.mod = rt_mod.mod if isinstance(rt_mod, Executable) else rt_mod

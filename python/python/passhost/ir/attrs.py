@@ -12,7 +12,7 @@ class Attrs(Mapping[str, Any]):
     __slots__ = ("_entries",)
 
     def __init__(self, entries: Mapping[str, Any] | None = None, **more: Any) -> None:
-        """Takes the entries."""
+        """Creates attributes from the entries."""
         self._entries = {**(entries or {}), **more}
 
     def __getitem__(self, key: str) -> Any:

@@ -146,7 +146,7 @@ class EqualOp:
     __slots__ = ("a", "b", "is_equal")
 
     def __init__(self, a: Expr, b: object, is_equal: bool) -> None:
-        """Takes both sides; represents `!=` if `is_equal` is false."""
+        """Creates a comparison of both sides, which is `!=` if `is_equal` is false."""
         self.a, self.b, self.is_equal = a, b, is_equal
 
     def __bool__(self) -> bool:
@@ -178,7 +178,7 @@ class Var(_Callable, ExprWithOp):
     def __init__(
         self, name: str | None = None, ty: Type | str | None = None, span: Any = None, *, name_hint: str | None = None
     ) -> None:
-        """Takes a name, and a type if it is known. Variables with equal names are distinct."""
+        """Creates a variable with a name, and a type if it is known. Variables with equal names are distinct."""
         name = name if name is not None else name_hint
         if not isinstance(name, str):
             raise TypeError(f"the name of a variable must be a str, not {type(name).__name__}")
@@ -215,7 +215,7 @@ class GlobalVar(_Callable, Expr):
     name_hint: str
 
     def __init__(self, name_hint: str, ty: Type | None = None) -> None:
-        """Takes the name."""
+        """Creates a reference to the function with this name."""
         if not isinstance(name_hint, str):
             raise TypeError(f"the name of a function must be a str, not {type(name_hint).__name__}")
         self._name_hint = name_hint
@@ -299,7 +299,7 @@ class Call(_Callable, ExprWithOp):
         span: Any = None,
         ret_ty: Type | str | None = None,
     ) -> None:
-        """Takes the callee, arguments, attributes of the operator, and type arguments."""
+        """Creates a call from the callee, arguments, attributes of the operator, and type arguments."""
         if isinstance(op, str):
             op = Op.get(op)
         elif not isinstance(op, Expr):
@@ -318,7 +318,7 @@ class Tuple(_Callable, ExprWithOp):
     fields: tuple[Expr, ...]
 
     def __init__(self, fields: Iterable[Expr], span: Any = None) -> None:
-        """Takes the elements."""
+        """Creates a tuple of the elements."""
         self._fields = tuple(checked_expr(field, "an element of a tuple") for field in fields)
         types = [field.ty for field in self._fields]
         self._ty = MISSING if any(ty is MISSING for ty in types) else TupleType(types)
@@ -346,7 +346,7 @@ class TupleGetItem(_Callable, ExprWithOp):
     index: int
 
     def __init__(self, tuple_value: Expr, index: int, span: Any = None) -> None:
-        """Takes the tuple and the position of the element."""
+        """Creates an access from the tuple and the position of the element."""
         self._tuple_value = checked_expr(tuple_value, "a tuple")
         if isinstance(index, bool) or not is_integer(index) or index < 0:
             raise ValueError(f"the index of an element must be 0 or more, not {index!r}")
@@ -370,7 +370,7 @@ class GenericConst(_Callable, Constant):
     value: Any
 
     def __init__(self, value: Any, ty: Type, span: Any = None) -> None:
-        """Takes the value and its type."""
+        """Creates a constant from the value and its type."""
         self._value = value
         self._ty = checked_type(ty)
 
@@ -394,7 +394,7 @@ class StringImm(Constant):
     value: str
 
     def __init__(self, value: str, span: Any = None) -> None:
-        """Takes the text."""
+        """Creates a string from the text."""
         if not isinstance(value, str):
             raise TypeError(f"a string must be a str, not {type(value).__name__}")
         self._value = value
@@ -423,7 +423,7 @@ class DataTypeImm(Constant):
     value: str
 
     def __init__(self, value: str | PrimType, span: Any = None) -> None:
-        """Takes the name of the data type."""
+        """Creates a value from the name of the data type."""
         self._value = str(PrimType(value).dtype)
         self._ty = Type()
 
@@ -435,7 +435,7 @@ class OpaqueExpr(Expr):
     value: Any
 
     def __init__(self, value: AttrObject) -> None:
-        """Takes an attribute."""
+        """Creates an expression from an attribute."""
         self._value = value
         self._ty = MISSING
 
@@ -448,7 +448,7 @@ class Range(Node):
     extent: Expr
 
     def __init__(self, begin: Any, end: Any = None, span: Any = None) -> None:
-        """Takes the start and the end, which is excluded; with one argument, the range starts at 0."""
+        """Creates a range from the start and the end, which is excluded; with one argument, the range starts at 0."""
         begin, end = (0, begin) if end is None else (begin, end)
         self._min = as_dim(begin, "int32")
         last = as_dim(end, "int32")

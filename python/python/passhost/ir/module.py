@@ -33,7 +33,7 @@ class IRModule:
         attrs: Mapping[str, Any] | None = None,
         global_infos: Mapping[str, Any] | None = None,
     ) -> None:
-        """Takes functions by name, attributes, and global infos."""
+        """Creates a module from functions by name, attributes, and global infos."""
         self._base = _passhost.Module([])
         self._seen: dict[str, BaseFunc] = {}
         self._before = {}

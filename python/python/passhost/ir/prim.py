@@ -28,7 +28,7 @@ class IntImm(Constant):
     value: int
 
     def __init__(self, dtype: str | PrimType, value: int, span: Any = None) -> None:
-        """Takes a data type and a value."""
+        """Creates a constant from a data type and a value."""
         if not is_integer(value):
             raise TypeError(f"an IntImm takes an int, not {type(value).__name__}")
         ty = prim_type(dtype) if isinstance(dtype, str) else dtype
@@ -73,7 +73,7 @@ class FloatImm(Constant):
     value: float
 
     def __init__(self, dtype: str | PrimType, value: float, span: Any = None) -> None:
-        """Takes a data type and a value."""
+        """Creates a constant from a data type and a value."""
         if not is_real(value):
             raise TypeError(f"a FloatImm takes a float, not {type(value).__name__}")
         self._value = float(value)
@@ -92,7 +92,7 @@ class BinaryOpExpr(ExprWithOp):
     b: Expr
 
     def __init__(self, a: Any, b: Any, span: Any = None) -> None:
-        """Takes both operands, which must have the same type."""
+        """Creates an operation on both operands, which must have the same type."""
         a, b = checked_expr(a, "an operand"), checked_expr(b, "an operand")
         if a.ty != b.ty:
             raise TypeError(f"mismatched types. {a.ty} vs. {b.ty}")
@@ -263,7 +263,7 @@ class Not(ExprWithOp):
     a: Expr
 
     def __init__(self, a: Any, span: Any = None) -> None:
-        """Takes a condition."""
+        """Creates the negation of a condition."""
         self._a, self._ty = checked_expr(a, "an operand"), prim_type("bool")
 
 
@@ -274,7 +274,7 @@ class BitwiseNot(ExprWithOp):
     a: Expr
 
     def __init__(self, a: Any, span: Any = None) -> None:
-        """Takes an integer."""
+        """Creates the complement of an integer."""
         self._a = checked_expr(a, "an operand")
         self._ty = self._a.ty
 
@@ -286,7 +286,7 @@ class Cast(ExprWithOp):
     value: Expr
 
     def __init__(self, dtype: str | PrimType, value: Any, span: Any = None) -> None:
-        """Takes a data type and a value."""
+        """Creates a conversion from the new data type and the value."""
         self._value, self._ty = checked_expr(value, "a value"), PrimType(dtype)
 
 
@@ -299,7 +299,7 @@ class Select(ExprWithOp):
     false_value: Expr
 
     def __init__(self, condition: Any, true_value: Any, false_value: Any, span: Any = None) -> None:
-        """Takes a condition, the value if it is true, and the value if it is false."""
+        """Creates a selection from a condition, the value if it is true, and the value if it is false."""
         self._condition = checked_expr(condition, "a condition")
         self._true_value = checked_expr(true_value, "a value")
         self._false_value = checked_expr(false_value, "a value")
@@ -315,7 +315,7 @@ class Ramp(ExprWithOp):
     lanes: Expr
 
     def __init__(self, base: Any, stride: Any, lanes: Any, span: Any = None) -> None:
-        """Takes the first number, the stride, and the number of lanes."""
+        """Creates a vector from the first number, the stride, and the number of lanes."""
         self._base, self._stride = checked_expr(base, "a base"), checked_expr(stride, "a stride")
         self._lanes = scalar(lanes, "int32") if isinstance(lanes, int) else lanes
         self._ty = vector_type(self._base.ty, self._lanes)
@@ -329,7 +329,7 @@ class Broadcast(ExprWithOp):
     lanes: Expr
 
     def __init__(self, value: Any, lanes: Any, span: Any = None) -> None:
-        """Takes the number and the number of lanes."""
+        """Creates a vector from the number and the number of lanes."""
         self._value = checked_expr(value, "a value")
         self._lanes = scalar(lanes, "int32") if isinstance(lanes, int) else lanes
         self._ty = vector_type(self._value.ty, self._lanes)
@@ -343,7 +343,7 @@ class Shuffle(ExprWithOp):
     indices: tuple[Expr, ...]
 
     def __init__(self, vectors: list[Expr], indices: list[Any], span: Any = None) -> None:
-        """Takes vectors, and positions in their concatenation."""
+        """Creates a vector from vectors, and positions in their concatenation."""
         self._vectors, self._indices = tuple(vectors), tuple(checked_expr(at, "an index") for at in indices)
         self._ty = vector_type(self._vectors[0].ty, scalar(len(indices), "int32"))
 
@@ -357,7 +357,7 @@ class Let(ExprWithOp):
     body: Expr
 
     def __init__(self, var: Var, value: Any, body: Any, span: Any = None) -> None:
-        """Takes the variable, its value, and the expression that uses it."""
+        """Creates an expression from the variable, its value, and the expression that uses it."""
         self._var, self._value, self._body = var, checked_expr(value, "a value"), checked_expr(body, "an expression")
         self._ty = self._body.ty
 

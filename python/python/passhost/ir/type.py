@@ -65,7 +65,7 @@ class PrimType(Type):
     dtype: DataType
 
     def __init__(self, dtype: str | PrimType) -> None:
-        """Takes a data type."""
+        """Creates a type from a data type."""
         self._dtype = dtype.dtype if isinstance(dtype, PrimType) else DataType(_checked_dtype(dtype))
 
     def __eq__(self, other: object) -> bool:
@@ -157,7 +157,7 @@ class PointerType(Type):
     storage_scope: str
 
     def __init__(self, element_type: Type, storage_scope: str = "") -> None:
-        """Takes the type of the elements."""
+        """Creates a type from the type of the elements."""
         self._element_type = element_type
         self._storage_scope = storage_scope
 
@@ -169,7 +169,7 @@ class TupleType(Type):
     fields: tuple[Type, ...]
 
     def __init__(self, fields: Iterable[Type], span: Any = None) -> None:
-        """Takes the types of the elements."""
+        """Creates a type from the types of the elements."""
         self._fields = tuple(checked_type(field) for field in fields)
 
     def _includes(self, derived: Type) -> bool:
@@ -187,7 +187,7 @@ class FuncType(Type):
     purity: bool
 
     def __init__(self, params: Sequence[Type] | None, ret: Type, purity: bool = True, span: Any = None) -> None:
-        """Takes the types of the parameters and the result."""
+        """Creates a type from the types of the parameters and the result."""
         self._params = None if params is None else tuple(checked_type(param) for param in params)
         self._ret = checked_type(ret)
         self._purity = bool(purity)

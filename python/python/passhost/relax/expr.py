@@ -79,7 +79,7 @@ class If(_Callable, ExprWithOp):
     false_branch: SeqExpr
 
     def __init__(self, cond: Expr, true_branch: Expr, false_branch: Expr, span: Any = None) -> None:
-        """Takes a condition, the branch if it is true, and the branch if it is false."""
+        """Creates an If from a condition, the branch if it is true, and the branch if it is false."""
         self._cond = checked_expr(cond, "the condition of an If")
         self._true_branch, self._false_branch = as_sequence(true_branch), as_sequence(false_branch)
         self._ty = MISSING
@@ -109,7 +109,7 @@ class VarBinding(Binding):
     value: Expr
 
     def __init__(self, var: Var, value: Expr, span: Any = None) -> None:
-        """Takes the variable and its value."""
+        """Creates a binding from the variable and its value."""
         self._var, self._value = _checked_var(var), checked_expr(value, "the value of a binding")
 
 
@@ -121,7 +121,7 @@ class MatchCast(Binding):
     ty: Type
 
     def __init__(self, var: Var, value: Expr, ty: Type, span: Any = None) -> None:
-        """Takes the variable, the value, and its type."""
+        """Creates a match_cast from the variable, the value, and its type."""
         self._var, self._value = _checked_var(var), checked_expr(value, "the value of a match_cast")
         self._ty = checked_type(ty)
 
@@ -133,7 +133,7 @@ class BindingBlock(Node):
     bindings: tuple[Binding, ...]
 
     def __init__(self, bindings: Iterable[Binding], span: Any = None) -> None:
-        """Takes bindings in order."""
+        """Creates a block of bindings, in order."""
         self._bindings = tuple(bindings)
         for binding in self._bindings:
             if not isinstance(binding, Binding):
@@ -154,7 +154,7 @@ class SeqExpr(_Callable, ExprWithOp):
     body: Expr
 
     def __init__(self, blocks: Iterable[BindingBlock], body: Expr, span: Any = None) -> None:
-        """Takes blocks in order, and the result value."""
+        """Creates a sequence from blocks in order, and the result value."""
         self._blocks, self._body = tuple(blocks), checked_expr(body, "the value of a SeqExpr")
         for block in self._blocks:
             if not isinstance(block, BindingBlock):
@@ -200,7 +200,7 @@ class Function(BaseFunc):
         attrs: Mapping[str, Any] | None = None,
         span: Any = None,
     ) -> None:
-        """Takes parameters, body, declared result type, purity, and attributes."""
+        """Creates a function from parameters, body, declared result type, purity, and attributes."""
         params = tuple(_checked_var(param) for param in params)
         body = as_sequence(checked_expr(body, "the body of a function"))
         result = body.body.ty if ret_ty is None else checked_type(ret_ty)
@@ -353,7 +353,7 @@ class ExternFunc(BaseFunc):
     global_symbol: str
 
     def __init__(self, global_symbol: str, ty: Type | None = None, span: Any = None) -> None:
-        """Takes a symbol, and a type if it is known."""
+        """Creates a function from a symbol, and a type if it is known."""
         if not isinstance(global_symbol, str):
             raise TypeError(f"the symbol of a function must be a str, not {type(global_symbol).__name__}")
         self._global_symbol = global_symbol

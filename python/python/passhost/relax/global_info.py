@@ -30,7 +30,7 @@ class VDevice(GlobalInfo):
     _index: int | None
 
     def __init__(self, target: Any = None, vdevice_id: int = 0, memory_scope: str = "global") -> None:
-        """Takes a target, a number and a memory scope."""
+        """Creates a device from a target, a number and a memory scope."""
         self._target, self._vdevice_id, self._memory_scope, self._index = target, vdevice_id, memory_scope, None
 
     @staticmethod

@@ -34,7 +34,7 @@ class ShapeType(Type):
     ndim: int
 
     def __init__(self, values: Iterable[object] | None = None, ndim: int = -1, span: Any = None) -> None:
-        """Takes the dimensions, or only their number."""
+        """Creates a type from the dimensions, or only their number."""
         self._values = None if values is None else dims_of(values)
         self._ndim = _number(ndim, self._values)
 
@@ -52,7 +52,7 @@ class ShapeExpr(_Callable, ExprWithOp):
     values: tuple[Expr, ...]
 
     def __init__(self, values: Iterable[object], span: Any = None) -> None:
-        """Takes the dimensions: integers and scalar expressions."""
+        """Creates a shape from the dimensions: integers and scalar expressions."""
         if not isinstance(values, Iterable) or isinstance(values, str):
             raise TypeError(f"a shape must be a list of dimensions, not {type(values).__name__}")
         self._values = dims_of(values)
@@ -90,7 +90,7 @@ class TensorType(Type):
         ndim: int = -1,
         span: Any = None,
     ) -> None:
-        """Takes a shape (a list of dimensions or an expression), or the number of dimensions."""
+        """Creates a type from a shape (a list of dimensions or an expression), or the number of dimensions."""
         if shape is not None and not isinstance(shape, Expr):
             shape = ShapeExpr(shape)
         self._shape = shape

@@ -117,7 +117,7 @@ class Schedule:
         error_render_level: str = "detail",
         enable_check: bool = True,
     ) -> None:
-        """Takes a module, or one function, which becomes `main`.
+        """Creates a schedule of a module, or of one function, which becomes `main`.
 
         The options have no effect: nothing is random, every step is checked, and errors have one form.
         """

@@ -55,7 +55,7 @@ class Anything:
     """A name that occurs in the source of functions but is never executed, such as `R.dataflow`."""
 
     def __init__(self, name: str) -> None:
-        """Takes the name."""
+        """Creates an object with this name."""
         self._name = name
 
     def __getattr__(self, name: str) -> Anything:

@@ -17,7 +17,7 @@ class Written:
     __slots__ = ("_text",)
 
     def __init__(self, text: str) -> None:
-        """Takes the text."""
+        """Creates an expression from the text."""
         self._text = text
 
     def __str__(self) -> str:

@@ -39,7 +39,7 @@ class Tensor:
     def __init__(
         self, shape: Iterable[Any], dtype: str, name: str, axes: tuple[Var, ...] = (), element: Expr | None = None
     ) -> None:
-        """Takes a shape and data type; for a computed tensor also the axes and the element."""
+        """Creates a tensor from a shape and data type; a computed tensor also needs the axes and the element."""
         self.shape: tuple[Any, ...] = tuple(as_dim(dim) for dim in shape)
         self.dtype, self.name, self.axes, self.element = dtype, name, axes, element
         self.attrs: dict[str, Any] = {}
@@ -79,7 +79,7 @@ class TensorRead(ExprWithOp):
     indices: tuple[Expr, ...]
 
     def __init__(self, tensor: Tensor, indices: Iterable[Any]) -> None:
-        """Takes one index for each dimension."""
+        """Creates an element, given one index for each dimension."""
         self._tensor = tensor
         self._indices = tuple(as_dim(index) for index in indices)
         if len(self._indices) != tensor.ndim:
@@ -98,7 +98,7 @@ class Reduce(ExprWithOp):
     """The start value of a maximum or minimum, if it is not the least or greatest finite value."""
 
     def __init__(self, kind: str, value: Any, axis: Any, start: Expr | None = None) -> None:
-        """Takes a kind (`sum`, `prod`, `max`, `min`), a value and axes."""
+        """Creates a reduction from a kind (`sum`, `prod`, `max`, `min`), a value and axes."""
         self._kind, self._value, self._start = kind, checked_expr(value, "what is reduced"), start
         self._axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
         if not self._axes or not all(isinstance(one, IterVar) for one in self._axes):
@@ -116,7 +116,7 @@ class Pair(ExprWithOp):
     axes: tuple[IterVar, ...]
 
     def __init__(self, current: Any, start: Any, next: Any, axes: Iterable[IterVar]) -> None:
-        """Takes the variables for the previous values, the start values, the next values, and the axes."""
+        """Creates a pair from variables for the previous values, the start values, the next values, and the axes."""
         self._current, self._start, self._next, self._axes = tuple(current), tuple(start), tuple(next), tuple(axes)
         self._ty = self._current[0].ty
 
@@ -129,7 +129,7 @@ class PairItem(ExprWithOp):
     index: int
 
     def __init__(self, of: Pair, index: int) -> None:
-        """Takes the pair, and 0 or 1."""
+        """Creates the value of the pair with number 0 or 1."""
         self._of, self._index = of, index
         self._ty = of.current[index].ty
 
@@ -142,7 +142,7 @@ class IterVar(ExprWithOp):
     extent: Expr
 
     def __init__(self, extent: Any, name: str) -> None:
-        """Takes the extent; the axis ranges from 0 up to, but excluding, the extent."""
+        """Creates an axis from the extent; the axis ranges from 0 up to, but excluding, the extent."""
         self._extent = as_dim(extent)
         self._var = Var(name, "int64")
         self._ty = self._var.ty

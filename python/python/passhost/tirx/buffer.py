@@ -32,7 +32,7 @@ class BufferType(Type):
         data_alignment: int = 64,
         offset_factor: int = 1,
     ) -> None:
-        """Takes a shape and a data type."""
+        """Creates a type from a shape and a data type."""
         self._shape, self._strides = dims_of(shape), dims_of(strides or ())
         self._dtype = prim_type(str(dtype))
         self._elem_offset, self._scope_ = elem_offset, scope
@@ -66,7 +66,7 @@ class DTensorType(Type):
     placement: Any
 
     def __init__(self, tensor_ty: Type, device_mesh: int, placement: Any) -> None:
-        """Takes the tensor, the mesh, and the tensor axis that each mesh axis divides."""
+        """Creates a type from the tensor, the mesh, and the tensor axis that each mesh axis divides."""
         self._tensor_ty, self._device_mesh, self._placement = tensor_ty, device_mesh, placement
 
 

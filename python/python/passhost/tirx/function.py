@@ -35,7 +35,7 @@ class PrimFunc(BaseFunc):
         attrs: Mapping[str, Any] | None = None,
         span: Any = None,
     ) -> None:
-        """Takes parameters, statements, the result type if there is a result, and attributes.
+        """Creates a function from parameters, statements, the result type if there is a result, and attributes.
 
         The host parses the function's text when it first needs the function, and then raises `IllFormedError` if the
         function is ill-formed.

@@ -128,7 +128,7 @@ class TensorRegion(Node):
     region: tuple[Range, ...]
 
     def __init__(self, source: Var, region: Iterable[Range], ty: Any = None, span: Any = None) -> None:
-        """Takes the buffer and the ranges."""
+        """Creates a region from the buffer and the ranges."""
         self._source, self._region = _buffer(source), tuple(region)
 
     def _same(self, other: object, by: Comparison, defines: bool) -> bool:
@@ -157,7 +157,7 @@ class MatchBufferRegion(Node):
     buffer: Var
 
     def __init__(self, buffer: Var, source: TensorRegion) -> None:
-        """Takes the buffer and the region."""
+        """Creates a match from the buffer and the region."""
         self._buffer, self._source = _buffer(buffer), source
 
 
@@ -173,7 +173,7 @@ class IterVar(Node):
     thread_tag: str
 
     def __init__(self, dom: Any, var: Var | str, iter_type: int, thread_tag: str = "", span: Any = None) -> None:
-        """Takes a range or a pair of begin and end, the variable, and the kind."""
+        """Creates an iterator from a range or a pair of begin and end, the variable, and the kind."""
         self._dom = dom if dom is None or isinstance(dom, Range) else Range(*dom)
         self._var = Var(var, "int32") if isinstance(var, str) else _var(var)
         self._iter_type, self._thread_tag = int(iter_type), thread_tag
@@ -186,7 +186,7 @@ class Evaluate(Stmt):
     value: Expr
 
     def __init__(self, value: Any, span: Any = None) -> None:
-        """Takes the expression."""
+        """Creates a statement from the expression."""
         self._value = _scalar(value, "the evaluated value")
 
 
@@ -197,7 +197,7 @@ class SeqStmt(Stmt):
     seq: tuple[Stmt, ...]
 
     def __init__(self, seq: Iterable[Stmt], span: Any = None) -> None:
-        """Takes the statements."""
+        """Creates a sequence from the statements."""
         self._seq = tuple(_stmt(one) for one in seq)
 
     def __getitem__(self, at: int) -> Stmt:
@@ -219,7 +219,7 @@ class BufferStore(Stmt):
     predicate: Expr | None
 
     def __init__(self, buffer: Var, value: Any, indices: Any, predicate: Any = None, span: Any = None) -> None:
-        """Takes the buffer, the value and the indices."""
+        """Creates a store from the buffer, the value and the indices."""
         self._buffer, self._indices = _buffer(buffer), _exprs(indices, "an index")
         dtype = buffer.ty.dtype  # type: ignore[attr-defined]
         self._value = value if isinstance(value, Expr) else prim.scalar(value, str(dtype))
@@ -252,7 +252,7 @@ class For(Stmt):
         step: Any = None,
         span: Any = None,
     ) -> None:
-        """Takes the variable, its start, its extent, the kind, and the body."""
+        """Creates a loop from the variable, its start, its extent, the kind, and the body."""
         self._loop_var, dtype = _var(loop_var), str(loop_var.ty)
         self._min, self._extent = (x if isinstance(x, Expr) else prim.scalar(x, dtype) for x in (min, extent))
         self._step = step if step is None or isinstance(step, Expr) else prim.scalar(step, dtype)
@@ -268,7 +268,7 @@ class While(Stmt):
     body: Stmt
 
     def __init__(self, condition: Any, body: Stmt, span: Any = None) -> None:
-        """Takes the condition and the body."""
+        """Creates a loop from the condition and the body."""
         self._condition, self._body = checked_expr(condition, "a condition"), _stmt(body)
 
 
@@ -281,7 +281,7 @@ class IfThenElse(Stmt):
     else_case: Stmt | None
 
     def __init__(self, condition: Any, then_case: Stmt, else_case: Stmt | None = None, span: Any = None) -> None:
-        """Takes the condition and the branches."""
+        """Creates a statement from the condition and the branches."""
         self._condition, self._then_case = checked_expr(condition, "a condition"), _stmt(then_case)
         self._else_case = None if else_case is None else _stmt(else_case)
 
@@ -297,7 +297,7 @@ class AttrStmt(Stmt):
     body: Stmt
 
     def __init__(self, node: Any, attr_key: str, value: Any, body: Stmt, span: Any = None) -> None:
-        """Takes the object, the attribute's name and value, and the body."""
+        """Creates a statement from the object, the attribute's name and value, and the body."""
         self._node, self._attr_key = node, attr_key
         self._value, self._body = _scalar(value, "the value of an attribute"), _stmt(body)
 
@@ -311,7 +311,7 @@ class AssertStmt(Stmt):
     message_parts: tuple[Expr, ...]
 
     def __init__(self, kind: Any, condition: Any, message_parts: Any = (), span: Any = None) -> None:
-        """Takes the kind of error, the condition, and the parts of the message."""
+        """Creates an assertion from the kind of error, the condition, and the parts of the message."""
         self._kind, self._condition = checked_expr(kind, "a kind"), checked_expr(condition, "a condition")
         self._message_parts = tuple(StringImm(part) if isinstance(part, str) else part for part in message_parts or ())
 
@@ -325,7 +325,7 @@ class Bind(Stmt):
     var: Var
 
     def __init__(self, var: Var, value: Any, span: Any = None) -> None:
-        """Takes the variable and the value."""
+        """Creates a binding from the variable and the value."""
         self._var, self._value = _var(var), _scalar(value, "a value")
 
 
@@ -338,7 +338,7 @@ class AllocBuffer(Stmt):
     annotations: Mapping[str, Any]
 
     def __init__(self, buffer: Var, annotations: Mapping[str, Any] | None = None, span: Any = None) -> None:
-        """Takes the buffer."""
+        """Creates an allocation of the buffer."""
         self._buffer, self._annotations = _buffer(buffer), dict(annotations or {})
 
 
@@ -351,7 +351,7 @@ class DeclBuffer(Stmt):
     buffer: Var
 
     def __init__(self, buffer: Var, data: Expr | None = None, span: Any = None) -> None:
-        """Takes the buffer and its data."""
+        """Creates a declaration of the buffer over its data."""
         self._buffer, self._data = _buffer(buffer), data
 
 
@@ -362,7 +362,7 @@ class Return(Stmt):
     value: Expr | None
 
     def __init__(self, value: Any = None, span: Any = None) -> None:
-        """Takes the result."""
+        """Creates a return of the result."""
         self._value = None if value is None else _scalar(value, "a value")
 
 
@@ -407,7 +407,7 @@ class SBlock(Stmt):
         annotations: Mapping[str, Any] | None = None,
         span: Any = None,
     ) -> None:
-        """Takes the parts of the block."""
+        """Creates a block from its parts."""
         self._iter_vars, self._reads, self._writes = tuple(iter_vars), tuple(reads), tuple(writes)
         self._name_hint, self._body = name_hint, _stmt(body)
         self._init = None if init is None else _stmt(init)
@@ -425,7 +425,7 @@ class SBlockRealize(Stmt):
     block: SBlock
 
     def __init__(self, iter_values: Any, predicate: Any, block: SBlock, span: Any = None) -> None:
-        """Takes the values, the condition and the block."""
+        """Creates a block realization from the values, the condition and the block."""
         self._iter_values, self._block = _exprs(iter_values, "a value"), block
         self._predicate = checked_expr(predicate, "a condition")
 

@@ -9,7 +9,7 @@ class Target:
     """A compilation target in the form that passes see: a name with options. Modules always run on this machine."""
 
     def __init__(self, target: Any, host: Any = None) -> None:
-        """Takes a text such as `llvm -mcpu=native`, or a dictionary with `kind`."""
+        """Creates a target from a text such as `llvm -mcpu=native`, or a dictionary with `kind`."""
         self.config = dict(target) if isinstance(target, dict) else {"kind": str(target).split(maxsplit=1)[0]}
         self.text = str(target)
         self.host = host

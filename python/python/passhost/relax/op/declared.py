@@ -21,7 +21,7 @@ class Signature:
     """The arguments and attributes of an operator."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
-        """Takes the operator's metadata."""
+        """Creates a signature from the operator's metadata."""
         self.name: str = facts["name"]
         self.args: list[tuple[str, str, bool]] = facts["args"]
         self.attrs: list[tuple[str, str, str, Any, bool]] = facts["attrs"]

@@ -33,7 +33,7 @@ class Placeholder(relax.Var):
     __slots__ = ()
 
     def __init__(self, shape: list[Any] | tuple[Any, ...], dtype: str = "float32", name: str = "data") -> None:
-        """Takes a shape and a data type; the name is made unique in the function being built."""
+        """Creates a placeholder from a shape and a data type; the name is made unique in the function being built."""
         if not isinstance(shape, list | tuple):
             raise TypeError(f"the shape of a {type(self).__name__} must be a list or tuple, not {type(shape).__name__}")
         builder = relax.BlockBuilder.current()
@@ -46,5 +46,5 @@ class Parameter(Placeholder):
     __slots__ = ()
 
     def __init__(self, shape: list[Any] | tuple[Any, ...], dtype: str = "float32", name: str = "param") -> None:
-        """Takes a shape and a data type."""
+        """Creates a parameter from a shape and a data type."""
         super().__init__(shape, dtype, name)

@@ -18,7 +18,7 @@ class Parameter(Tensor):
     """A tensor that belongs to a module and becomes a parameter of the exported functions."""
 
     def __init__(self, shape: Sequence[int], dtype: str | None = None) -> None:
-        """Takes a shape and a data type, by default float32."""
+        """Creates a parameter from a shape and a data type, by default float32."""
         super().__init__(_expr=None)
         for dim in shape:
             if isinstance(dim, bool) or not isinstance(dim, int):
@@ -180,7 +180,7 @@ class ModuleList(Module):
     """A sequence of modules."""
 
     def __init__(self, modules: Sequence[Module]) -> None:
-        """Takes the modules in order."""
+        """Creates a list of the modules, in order."""
         self.modules = list(modules)
 
     def __iter__(self) -> Iterator[Module]:
@@ -210,7 +210,7 @@ class ModuleDict(Module):
     """Modules by name."""
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
-        """Takes the modules by name."""
+        """Creates a dictionary from the modules by name."""
         self.modules = dict(modules or {})
 
     def __getitem__(self, name: str) -> Module:
