@@ -143,7 +143,7 @@ fn what_python_and_helper_functions_say_is_read() {
             "T.tvm_access_ptr(T.type_annotation(\"float32\"), A.data, n, 256 - n, 1)",
         ),
         ("T.evaluate(A.ptr_to([0, n]))", "T.address_of(A[0, n])"),
-        // Thread variables, even if the same variable occurs twice.
+        // The forms of thread variables, also if a variable occurs twice.
         (
             "t = T.env_thread(\"threadIdx.x\")\nwith T.attr(T.iter_var(t, None, \"ThreadIndex\", \"threadIdx.x\"), \"thread_extent\", 4):\n    B[t] = 1",
             "t = T.env_thread(\"threadIdx.x\")\nT.attr(T.iter_var(t, None, \"ThreadIndex\", \"threadIdx.x\"), \"thread_extent\", 4)\nB[t] = 1",
