@@ -1,4 +1,4 @@
-"""Checks that TVM parses the texts in `tests/goldens/text`, which passhost prints, and prints the same lines.
+"""Checks that TVM parses passhost's output in `tests/goldens/text`, and prints the same lines.
 
     ../oracle-venv/bin/python tests/oracle/texts.py
 """
