@@ -16,7 +16,7 @@ HEAD = "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n\n
 FILE = ROOT / "runtime/tests/schedules/cases.txt"
 
 SIMPLER = "passhost simplifies quotients and remainders of sums"
-# Why TVM's result differs: title, reason.
+# The reasons why TVM's results differ, by the title of the case.
 REASONS = {
     "a loop is split into one and all": "passhost omits the variable of a loop with one iteration",
     "a loop is split twice, and both last parts are not full": "TVM keeps the parentheses around the sum that replaces a variable",
