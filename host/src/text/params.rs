@@ -12,7 +12,7 @@ use passhost_lang::names::{did_you_mean, listed, nearest};
 use passhost_lang::typing::infer_types::infer_types;
 use runtime::Limits;
 use runtime::files::{FileError, read_npz};
-use runtime::vm::Inputs;
+use runtime::vm::{Inputs, identifier};
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
@@ -80,8 +80,8 @@ fn given(path: &Path, body: &Body) -> Result<BTreeMap<String, Given>, String> {
     Ok(arrays.into_iter().map(|(name, array)| (name, given(&array))).collect())
 }
 
-/// Converts the name of a tensor to a Python name, in the same way as importers do for parameters.
-fn as_identifier(name: &str) -> String {
+/// Converts the name of a tensor to a Python name that keeps letters of all languages, as TVM's importers do.
+fn with_letters(name: &str) -> String {
     name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
 }
 
@@ -92,12 +92,13 @@ fn bind(body: &Body, given: BTreeMap<String, Given>, engine: &Engine) -> Result<
     let (mut edit, mut dims, mut bound) = (body.edit(), BTreeMap::new(), BTreeMap::new());
     let mut unknown = Vec::new();
     for (name, given) in given {
-        let Some(at) = find(&name).or_else(|| find(&as_identifier(&name))) else {
+        let Some(at) = find(&name).or_else(|| find(&identifier(&name))).or_else(|| find(&with_letters(&name))) else {
             unknown.push(name);
             continue;
         };
         if let Some(first) = bound.insert(at, name.clone()) {
-            return Err(format!("tensors `{first}` and `{name}` are both for parameter `{}`", as_identifier(&name)));
+            let param = params[at].name().unwrap_or("_");
+            return Err(format!("tensors `{first}` and `{name}` are both for parameter `{param}`"));
         }
         let array = fitting(params[at], given, &mut dims).map_err(|why| format!("tensor `{name}`: {why}"))?;
         let constant = edit.array(&array);

@@ -295,6 +295,31 @@ fn inputs_have_the_names_of_the_model() {
     assert!(said.contains("does not have a parameter `input.2`; did you mean `input_1`?"), "{said}");
 }
 
+/// Arrays with long names of the model belong to the parameters with the shortened names, also if the names have the same
+/// beginning.
+#[test]
+fn inputs_with_long_names_are_found() {
+    let long = |last: &str| "scope/".repeat(40) + last;
+    let (a, b) = (long("a"), long("b"));
+    let difference =
+        model(&[node("Sub", &[&a, &b], "y", &[]), input(&a, &["1"]), input(&b, &["1"]), field(12, field(1, "y"))]);
+    let arrays = |value: f32, name: &str| (name.to_string(), value.to_le_bytes().to_vec());
+    let arrays = [arrays(5.0, &a), arrays(2.0, &b)];
+    let arrays: Vec<_> = arrays.iter().map(|(name, value)| (name.as_str(), "<f4", "(1,)", value.as_slice())).collect();
+    let case = case("onnx_long_names").file("long.onnx", difference).file("long.npz", npz(&arrays));
+    let said = case.fine(&["exec", "long.onnx", "--inputs", "long.npz"]);
+    assert_eq!(numbers_of(&said, "output"), ["(1,)", "3", "3", "3"], "{said}");
+    let module = case.fine(&["run", "long.onnx", "--passes", "", "--params", "long.npz"]);
+    assert!(module.contains("def main() ->"), "{module}");
+}
+
+/// Returns the shape, the least number, the largest number and the mean of a result in the table of `exec`.
+fn numbers_of<'s>(said: &'s str, result: &str) -> Vec<&'s str> {
+    let cells = said.lines().map(|line| line.split_whitespace().collect::<Vec<&str>>());
+    let row = cells.filter(|cells| cells.first() == Some(&result)).next_back().expect("the result is in the table");
+    [&row[2..3], &row[4..7]].concat()
+}
+
 /// Input and states of a quantized LSTM are rounded to 256 levels, as in onnxruntime.
 #[test]
 fn states_of_a_quantized_lstm_are_rounded() {
