@@ -55,7 +55,8 @@ class Node:
         return [name for name in self.results if name]
 
     def describe(self):
-        shapes = [None if v is None else f"{v.dtype}{list(v.shape)}" for v in self.case.inputs]
+        few = lambda v: f" = {v.tolist()}" if v.dtype.kind in "iub" and v.size <= 8 else ""
+        shapes = [None if v is None else f"{v.dtype}{list(v.shape)}{few(v)}" for v in self.case.inputs]
         attrs = {k: repr(v) for k, v in self.case.attrs.items()}
         return {"op": self.case.op, "domain": self.case.domain, "opset": self.opset, "attrs": attrs, "inputs": shapes,
                 "constants": sorted(self.case.constants), "wanted": sorted(self.case.wanted)}

@@ -295,6 +295,39 @@ fn inputs_have_the_names_of_the_model() {
     assert!(said.contains("does not have a parameter `input.2`; did you mean `input_1`?"), "{said}");
 }
 
+/// In attention that hides later keys, a single query sees all keys, as in onnxruntime.
+#[test]
+fn a_single_query_sees_all_keys() {
+    let attributes = [int_attribute("num_heads", 1), int_attribute("unidirectional", 1)];
+    let attention = contents_of_node("MultiHeadAttention", &["q", "k", "v"], "y", &attributes);
+    let with_queries = |n: &str| {
+        model(&[
+            field(1, [attention.clone(), field(7, "com.microsoft")].concat()),
+            input("q", &["1", n, "1"]),
+            input("k", &["1", "2", "1"]),
+            input("v", &["1", "2", "1"]),
+            field(12, field(1, "y")),
+        ])
+    };
+    let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let (k, v) = (bytes(&[0.0, 0.0]), bytes(&[2.0, 4.0]));
+    let arrays = |n: usize, shape: &str| {
+        npz(&[("q", "<f4", shape, &bytes(&vec![0.0; n])), ("k", "<f4", "(1, 2, 1)", &k), ("v", "<f4", "(1, 2, 1)", &v)])
+    };
+    let case = case("onnx_single_query")
+        .file("one.onnx", with_queries("1"))
+        .file("two.onnx", with_queries("2"))
+        .file("any.onnx", with_queries("n"))
+        .file("one.npz", arrays(1, "(1, 1, 1)"))
+        .file("two.npz", arrays(2, "(1, 2, 1)"));
+    for (model, inputs, least) in [("one", "one", "3"), ("any", "one", "3"), ("two", "two", "2"), ("any", "two", "2")] {
+        let said = case.fine(&["exec", &format!("{model}.onnx"), "--inputs", &format!("{inputs}.npz")]);
+        let cells: Vec<&str> = said.lines().last().unwrap_or_default().split_whitespace().collect();
+        // The last cells are the least number, the largest number, the mean, and the numbers of NaNs and infinities.
+        assert_eq!(cells[cells.len() - 5..cells.len() - 3], [least, "3"], "{model}: {said}");
+    }
+}
+
 /// Arrays with long names of the model belong to the parameters with the shortened names, also if the names have the same
 /// beginning.
 #[test]

@@ -267,10 +267,16 @@ fn masked<'a>(
         let of_mask = cx.select(&visible, &cx.scalar(0.0, dtype)?, &cx.scalar(hidden, dtype)?)?;
         bias = Some(joined_bias(cx, bias, of_mask)?);
     }
-    if n.flag("unidirectional", false)? {
-        let f = frontier(cx, &q.dim(2)?, &k.dim(2)?, Some(number(cx, past)?))?;
-        let causal = bias_where(cx, &cx.bin("less_equal", &f.columns, &f.rows)?, dtype)?;
-        bias = Some(joined_bias(cx, bias, causal)?);
+    // As in onnxruntime, a single query sees all keys.
+    let (n_queries, n_keys) = (q.dim(2)?, k.dim(2)?);
+    if n.flag("unidirectional", false)? && n_queries.as_int() != Some(1) {
+        let f = frontier(cx, &n_queries, &n_keys, Some(number(cx, past)?))?;
+        let mut sees = cx.bin("less_equal", &f.columns, &f.rows)?;
+        if n_queries.as_int().is_none() && !known::same(&n_keys, &known::add(past, &n_queries)) {
+            let is_single = cx.bin("equal", &number(cx, &n_queries)?, &cx.scalar(1.0, DType::I64)?)?;
+            sees = cx.bin("logical_or", &sees, &is_single)?;
+        }
+        bias = Some(joined_bias(cx, bias, bias_where(cx, &sees, dtype)?)?);
     }
     let parts = Parts { q, k, v, bias: bias.as_ref(), sink: None, scale, softcap: 0.0, precision: dtype };
     Ok(attend(cx, &parts)?.result)
