@@ -166,27 +166,32 @@ fn col2im<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
 }
 
 /// Returns a matrix of cosines or sines. Rows are times, and columns are frequencies.
-fn waves(cx: &Cx<'_>, times: i64, frequencies: i64, length: i64, f: fn(f64) -> f64, dtype: DType) -> Res<T> {
+fn waves(cx: &Cx<'_>, times: i64, frequencies: i64, length: i64, f: fn(f64) -> f64) -> Res<T> {
     let n =
         times.checked_mul(frequencies).filter(|n| *n < 1 << 22).ok_or("the length of its transform is too large")?;
     let wave = |at: i64| {
         let (time, frequency) = (at / frequencies, at % frequencies);
         f(std::f64::consts::TAU * ((time * frequency) % length) as f64 / length as f64)
     };
-    let array = Array::new(&[times, frequencies], (0..n).map(wave)).and_then(|array| array.cast(dtype));
+    let array = Array::new(&[times, frequencies], (0..n).map(wave));
     cx.array(&array.map_err(|error| error.to_string())?)
 }
 
 /// Transforms the last axis of the real and imaginary parts. Returns the real and imaginary parts of the result.
+///
+/// The sums are in double precision: each frequency is the sum of all elements, and frequencies that the signal lacks
+/// cancel to 0, where the error of single precision would be much larger than that of a fast Fourier transform.
 fn transformed(cx: &Cx<'_>, real: &T, imaginary: Option<&T>, length: i64, bins: i64, inverse: bool) -> Res<(T, T)> {
     let last = real.axis(-1)?;
     let own = real.dim(last)?.as_int().ok_or("the length of its signal is symbolic; specify the input sizes")?;
     // The input is cut, or padded with zeros, to the length of the transform.
     let used = own.min(length);
-    let cut = |x: &T| if used == own { Ok(x.clone()) } else { cx.range(x, last, 0, used) };
-    let dtype = real.dtype();
-    let cos = waves(cx, used, bins, length, f64::cos, dtype)?;
-    let sin = waves(cx, used, bins, length, if inverse { f64::sin } else { |turn| -turn.sin() }, dtype)?;
+    let cut = |x: &T| {
+        let x = cx.cast(x, DType::F64)?;
+        if used == own { Ok(x) } else { cx.range(&x, last, 0, used) }
+    };
+    let cos = waves(cx, used, bins, length, f64::cos)?;
+    let sin = waves(cx, used, bins, length, if inverse { f64::sin } else { |turn| -turn.sin() })?;
     let x = cut(real)?;
     let (mut a, mut b) = (cx.matmul(&x, &cos)?, cx.matmul(&x, &sin)?);
     if let Some(y) = imaginary {
@@ -196,9 +201,9 @@ fn transformed(cx: &Cx<'_>, real: &T, imaginary: Option<&T>, length: i64, bins: 
     }
     if inverse {
         let by = 1.0 / length as f64;
-        return Ok((cx.mul_s(&a, by)?, cx.mul_s(&b, by)?));
+        (a, b) = (cx.mul_s(&a, by)?, cx.mul_s(&b, by)?);
     }
-    Ok((a, b))
+    Ok((cx.cast(&a, real.dtype())?, cx.cast(&b, real.dtype())?))
 }
 
 /// Splits the last axis into the real and the imaginary part.
