@@ -32,11 +32,12 @@ fn sum_of_parts(cx: &Emitter<'_>, x: &T, axis: usize) -> Res<T> {
     cx.reduce("sum", &sums, &[axis], true)
 }
 
-/// Computes softmax along an axis. For float16, the sums are in single precision.
-pub fn softmax(cx: &Emitter<'_>, x: &T, axis: usize) -> Res<T> {
+/// Computes softmax along an axis; a negative axis counts from the end. For float16, the sums are in single precision.
+pub fn softmax(cx: &Emitter<'_>, x: &T, along: i64) -> Res<T> {
+    let axis = x.axis(along)?;
     let is_long = is_long(x, axis);
     if x.dtype() != DType::F16 && !is_long {
-        return cx.call("relax.nn.softmax", &[x], &[("axis", (axis as i64).into())]);
+        return cx.call("relax.nn.softmax", &[x], &[("axis", along.into())]);
     }
     let apart = cx.sub(x, &cx.reduce("max", x, &[axis], true)?)?;
     let powers = cx.un("exp", &apart)?;
@@ -47,10 +48,11 @@ pub fn softmax(cx: &Emitter<'_>, x: &T, axis: usize) -> Res<T> {
     cx.div(&powers, &cx.cast(&sum, x.dtype())?)
 }
 
-/// Computes the logarithm of softmax along an axis.
-pub fn log_softmax(cx: &Emitter<'_>, x: &T, axis: usize) -> Res<T> {
+/// Computes the logarithm of softmax along an axis; a negative axis counts from the end.
+pub fn log_softmax(cx: &Emitter<'_>, x: &T, along: i64) -> Res<T> {
+    let axis = x.axis(along)?;
     if !is_long(x, axis) {
-        return cx.call("relax.nn.log_softmax", &[x], &[("axis", (axis as i64).into())]);
+        return cx.call("relax.nn.log_softmax", &[x], &[("axis", along.into())]);
     }
     let apart = cx.sub(x, &cx.reduce("max", x, &[axis], true)?)?;
     let sum = sum_of_parts(cx, &cx.un("exp", &apart)?, axis)?;
@@ -90,8 +92,8 @@ pub fn layer_norm(cx: &Emitter<'_>, x: &T, scale: &T, bias: &T, axes: &[usize], 
 }
 
 /// Computes softmax along an axis. Where all elements are minus infinity, the result is zeros.
-pub fn safe_softmax(cx: &Emitter<'_>, x: &T, axis: usize) -> Res<T> {
-    let most = cx.reduce("max", x, &[axis], true)?;
+pub fn safe_softmax(cx: &Emitter<'_>, x: &T, along: i64) -> Res<T> {
+    let most = cx.reduce("max", x, &[x.axis(along)?], true)?;
     let is_empty = cx.bin("equal", &most, &cx.scalar(f64::NEG_INFINITY, x.dtype())?)?;
-    cx.select(&is_empty, &cx.scalar(0.0, x.dtype())?, &softmax(cx, x, axis)?)
+    cx.select(&is_empty, &cx.scalar(0.0, x.dtype())?, &softmax(cx, x, along)?)
 }

@@ -10,7 +10,7 @@ use plugin_api::prelude::*;
 use prost::Message;
 use prost::bytes::Bytes;
 use proto::{Extent, TypeValue};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The name of the function for the graph of the model.
 const MAIN: &str = "main";
@@ -169,6 +169,9 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
         given_inputs.iter().map(|input| cx.names.fresh(&names::identifier(&input.name))).collect();
     for (input, name) in given_inputs.into_iter().zip(called) {
         let of = |why: String| format!("input `{}`: {why}", input.name);
+        if matches!(input.r#type.as_ref().and_then(|ty| ty.value.as_ref()), Some(TypeValue::Optional(_))) {
+            cx.scopes.optional.push(input.name.as_str());
+        }
         let ty = input_type(cx, input, given, &mut symbols).map_err(of)?;
         let item = match given.values.get(&input.name) {
             Some(text) => constant(text, &ty).map_err(of)?,
@@ -179,28 +182,10 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
             Some(dtype) => item.with_narrow(dtype),
             None => item,
         };
-        if matches!(input.r#type.as_ref().and_then(|ty| ty.value.as_ref()), Some(TypeValue::Optional(_))) {
-            cx.scopes.optional.push(input.name.as_str());
-        }
         inputs.push((input.name.clone(), item.into()));
     }
     let n_inputs = inputs.len() - given.values.len();
-    let mut params = Vec::new();
-    if cx.scopes.options.keep_params_in_input {
-        for (tensor, constant) in tensors::read_all(graph.initializer.iter(), cx.scopes.files)? {
-            // Integer weights stay constants, because shapes may be computed from them.
-            if constant.known().is_some() && !constant.is_float() {
-                continue;
-            }
-            let ty = Type::tensor(constant.dims()?, constant.dtype());
-            let name = cx.names.fresh(&names::identifier(&tensor.name));
-            inputs.push((tensor.name.clone(), T::of(cx.b.param(&name, ty.clone()), &ty)?.into()));
-            let Some(data) = constant.0.data.clone() else {
-                return Err(format!("initializer `{}` contains no data", tensor.name));
-            };
-            params.push(Attr::Tensor(data, ty));
-        }
-    }
+    let params = if cx.scopes.options.keep_params_in_input { weights(cx, graph, &mut inputs)? } else { Vec::new() };
     let count = n_inputs as i64;
     let mut attrs = vec![("num_input", count.into())];
     if !params.is_empty() {
@@ -208,6 +193,51 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
     }
     cx.b.func_attrs(&attrs);
     Ok(inputs)
+}
+
+/// Creates parameters for the weights, and adds them to the inputs. Returns their values.
+fn weights<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, inputs: &mut Vec<(String, Item)>) -> Res<Vec<Attr>> {
+    let (scales, mut values) = (only_scales(graph), Vec::new());
+    for (tensor, constant) in tensors::read_all(graph.initializer.iter(), cx.scopes.files)? {
+        let ty = Type::tensor(constant.dims()?, constant.dtype());
+        let name = cx.names.fresh(&names::identifier(&tensor.name));
+        let param = T::of(cx.b.param(&name, ty.clone()), &ty)?;
+        inputs.push((tensor.name.clone(), weight(&constant, param, scales.contains(tensor.name.as_str())).into()));
+        let Some(data) = constant.0.data.clone() else {
+            return Err(format!("initializer `{}` contains no data", tensor.name));
+        };
+        values.push(Attr::Tensor(data, ty));
+    }
+    Ok(values)
+}
+
+/// Returns the names that the graph uses only as the region, the scales or the sizes of resized tensors.
+fn only_scales(graph: &proto::Graph) -> HashSet<&str> {
+    let (mut scales, mut others) = (HashSet::new(), HashSet::new());
+    for node in &graph.node {
+        let resizes = matches!(node.op_type.as_str(), "Resize" | "Upsample");
+        for (at, name) in node.input.iter().enumerate() {
+            if resizes && at > 0 { &mut scales } else { &mut others }.insert(name.as_str());
+        }
+    }
+    scales.retain(|name| !others.contains(name));
+    scales
+}
+
+/// Returns the parameter for a weight. The elements of integers, and of the scales of a Resize, are known during reading,
+/// because shapes may be computed from them.
+fn weight(constant: &T, param: T, scales: bool) -> T {
+    if let Some(narrow) = constant.narrow() {
+        return param.with_narrow(narrow);
+    }
+    match constant.known() {
+        Some(known) if !constant.is_float() || scales => {
+            let weight = T::known_as(known.clone());
+            weight.0.v.set(param.0.v.get());
+            weight
+        }
+        _ => param,
+    }
 }
 
 /// Marks the value of a parameter without elements, such as empty axes, as known.

@@ -77,22 +77,22 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// Computes softmax along an axis; before version 13, along this axis and all following axes.
-fn soft<'a>(cx: &mut Cx<'a>, n: &Node<'a>, of: fn(&Emitter<'_>, &T, usize) -> Res<T>) -> Res<T> {
+fn soft<'a>(cx: &mut Cx<'a>, n: &Node<'a>, of: fn(&Emitter<'_>, &T, i64) -> Res<T>) -> Res<T> {
     let x = n.input(0)?;
     if n.version >= 13 {
-        return of(cx, &x, x.axis(n.int("axis", -1)?)?);
+        return of(cx, &x, n.int("axis", -1)?);
     }
     softmax_from(cx, &x, x.axis(n.int("axis", 1)?)?, of)
 }
 
 /// Computes softmax along an axis and all following axes.
-pub(super) fn softmax_from(cx: &Cx<'_>, x: &T, axis: usize, of: fn(&Emitter<'_>, &T, usize) -> Res<T>) -> Res<T> {
+pub(super) fn softmax_from(cx: &Cx<'_>, x: &T, axis: usize, of: fn(&Emitter<'_>, &T, i64) -> Res<T>) -> Res<T> {
     if axis + 1 == x.rank()? {
-        return of(cx, x, axis);
+        return of(cx, x, -1);
     }
     let dims = x.dims()?;
     let flat = cx.reshape(x, vec![product(&dims[..axis]), product(&dims[axis..])])?;
-    let out = of(cx, &flat, 1)?;
+    let out = of(cx, &flat, -1)?;
     cx.reshape(&out, dims)
 }
 
@@ -116,7 +116,8 @@ fn hardmax<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
 
 fn batch_norm<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let (x, scale, bias, mean, variance) = (n.input(0)?, n.input(1)?, n.input(2)?, n.input(3)?, n.input(4)?);
-    let (epsilon, momentum) = (n.float("epsilon", 1e-5)?, n.float("momentum", 0.9)?);
+    // The operator of Relax has the same defaults, which are not rounded to float32.
+    let (epsilon, momentum) = (n.float_if("epsilon")?.unwrap_or(1e-5), n.float_if("momentum")?.unwrap_or(0.9));
     if n.int("spatial", 1)? != 1 {
         return Err("per-position normalization (`spatial` is 0) is not supported".to_string());
     }
@@ -222,6 +223,11 @@ fn lrn<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (alpha, beta, bias) = (n.float("alpha", 0.0001)?, n.float("beta", 0.75)?, n.float("bias", 1.0)?);
     let rank = x.dims_from(2)?.len();
     let squares = cx.mul(&x, &x)?;
+    if matches!(rank, 3 | 4) && x.dtype() == DType::F32 {
+        let mean = mean_along_channels(cx, &squares, size)?;
+        let base = cx.add_s(&cx.mul_s(&mean, alpha)?, bias)?;
+        return cx.div(&x, &cx.bin("power", &base, &cx.scalar(beta, x.dtype())?)?);
+    }
     let (mut before, mut after) = (vec![Dim::Int(0); rank], vec![Dim::Int(0); rank]);
     before[1] = Dim::Int((size - 1) / 2);
     after[1] = Dim::Int(size - 1 - (size - 1) / 2);
@@ -236,6 +242,30 @@ fn lrn<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let sum = sum.ok_or("no channels")?;
     let base = cx.add_s(&cx.mul_s(&sum, alpha / size as f64)?, bias)?;
     cx.div(&x, &cx.bin("power", &base, &cx.scalar(beta, x.dtype())?)?)
+}
+
+/// Returns the mean of each window of `size` channels, in which missing channels count as zeros: pooling over the channels,
+/// which become a spatial axis.
+fn mean_along_channels(cx: &Cx<'_>, x: &T, size: i64) -> Res<T> {
+    let spatial = x.rank()? - 1;
+    let at_channels = |value: i64, others: i64| {
+        let mut list = vec![others; spatial];
+        list[0] = value;
+        list
+    };
+    let start = (size - 1) / 2;
+    let pads = [at_channels(start, 0), at_channels(size - 1 - start, 0)].concat();
+    let attrs = [
+        ("pool_size", at_channels(size, 1).into()),
+        ("strides", vec![1i64; spatial].into()),
+        ("padding", pads.into()),
+        ("dilation", vec![1i64; spatial].into()),
+        ("ceil_mode", false.into()),
+        ("count_include_pad", true.into()),
+    ];
+    let apart = cx.call("relax.expand_dims", &[x], &[("axis", vec![1i64].into())])?;
+    let mean = cx.call(&format!("relax.nn.avg_pool{spatial}d"), &[&apart], &attrs)?;
+    cx.call("relax.squeeze", &[&mean], &[("axis", vec![1i64].into())])
 }
 
 /// Computes the negative log-likelihood loss: the negated and weighted logarithm at each label.

@@ -17,7 +17,10 @@ pub(super) const ROWS: &[Row] = &[
     one("GlobalAveragePool", 7, |cx, n| {
         let x = n.input(0)?;
         match x.rank()? {
-            4 => cx.call("relax.nn.adaptive_avg_pool2d", &[&x], &[("output_size", vec![1i64, 1].into())]),
+            // Sums of 16-bit floats are computed in single precision.
+            4 if x.dtype().bits() < 32 => {
+                cx.call("relax.nn.adaptive_avg_pool2d", &[&x], &[("output_size", vec![1i64, 1].into())])
+            }
             rank => cx.reduce("mean", &x, &(2..rank).collect::<Vec<_>>(), true),
         }
     }),

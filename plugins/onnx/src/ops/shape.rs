@@ -35,8 +35,16 @@ pub(super) const ROWS: &[Row] = &[
         let x = n.input(0)?;
         let axes = axes_of(n, 13)?.ok_or("its axes are missing")?;
         let rank = x.rank()? + axes.len();
-        let axes: Vec<usize> = axes.iter().map(|axis| axis_of(*axis, rank)).collect::<Res<_>>()?;
-        cx.unsqueeze(&x, &axes)
+        let mut axes: Vec<usize> = axes.iter().map(|axis| axis_of(*axis, rank)).collect::<Res<_>>()?;
+        axes.sort_unstable();
+        if axes.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err("two of its axes are equal".to_string());
+        }
+        if x.known().is_some() {
+            return cx.unsqueeze(&x, &axes);
+        }
+        let one = |x: T, axis: usize| cx.call("relax.expand_dims", &[&x], &[("axis", vec![axis as i64].into())]);
+        axes.into_iter().try_fold(x, one)
     })
     .moving(),
     one("Squeeze", 7, |cx, n| {
@@ -477,7 +485,7 @@ pub(super) fn trilu<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let upper = n.flag("upper", true)?;
     let rank = x.rank()?;
     if rank < 2 {
-        return Err("expected a tensor of at least 2 dimensions, found {rank}".to_string());
+        return Err(format!("expected a tensor of at least 2 dimensions, found {rank}"));
     }
     let (rows, columns) = (cx.arange(&x.dim(rank - 2)?, DType::I64)?, cx.arange(&x.dim(rank - 1)?, DType::I64)?);
     let mut edge = cx.unsqueeze(&rows, &[1])?;

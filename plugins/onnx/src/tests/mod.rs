@@ -172,7 +172,31 @@ fn weights_can_be_parameters() {
     let module = read_with(&model.encode_to_vec(), &options).expect("is read");
     let main = module.get("main").and_then(Body::function).expect("a function");
     let names: Vec<&str> = main.params().filter_map(Value::name).collect();
-    assert_eq!(names, ["x", "w"]);
+    assert_eq!(names, ["x", "zero", "rest", "w"]);
+    let flat = module.get("main").and_then(|main| main.lookup_binding("flat").map(|flat| flat.ty().to_owned()));
+    let shape = flat.as_ref().and_then(Type::as_tensor).and_then(|ty| ty.shape.clone()).expect("is known");
+    assert_eq!(shape[1], Dim::Int(12), "a shape is computed from a weight of integers");
+}
+
+/// A weight of float8, whose bytes are a parameter, is not a tensor of integers.
+#[test]
+fn narrow_weights_stay_narrow_as_parameters() {
+    let mut model = flattened();
+    let graph = model.graph.as_mut().expect("a graph");
+    let bytes = Some(Bytes::from(vec![0x38u8, 0x40]));
+    graph.initializer.push(proto::Tensor {
+        name: "w".to_string(),
+        dims: vec![2],
+        data_type: 17,
+        raw_data: bytes,
+        ..Default::default()
+    });
+    graph.node.push(node("Relu", &["w"], "z"));
+    for keep_params_in_input in [false, true] {
+        let options = Options { keep_params_in_input, ..Options::default() };
+        let said = read_with(&model.encode_to_vec(), &options).expect_err("float8 has no Relu").message;
+        assert!(said.contains("is supported only in conversions and copies"), "{said}");
+    }
 }
 
 /// Two sizes that are both called `?` are different sizes.

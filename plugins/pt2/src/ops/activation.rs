@@ -98,7 +98,7 @@ pub(super) const ROWS: &[Row] = &[
     one("aten.softmin.int", |cx, n| {
         let x = cx.un("negative", &n.x()?)?;
         let axis = x.axis(n.int("dim", -1)?)?;
-        importer::norm::softmax(cx, &x, axis)
+        importer::norm::softmax(cx, &x, axis as i64)
     }),
 ];
 
@@ -147,7 +147,7 @@ fn dropout<'a>(_: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
 }
 
 /// Computes softmax or a similar function along `dim`.
-fn soft<'a>(cx: &mut Cx<'a>, n: &Node<'a>, of: fn(&importer::emitter::Emitter<'_>, &T, usize) -> Res<T>) -> Res<T> {
+fn soft<'a>(cx: &mut Cx<'a>, n: &Node<'a>, of: fn(&importer::emitter::Emitter<'_>, &T, i64) -> Res<T>) -> Res<T> {
     let x = n.x()?;
     let widens = n.flag("half_to_float", false)?;
     let x = match n.dtype("dtype")? {
@@ -161,5 +161,5 @@ fn soft<'a>(cx: &mut Cx<'a>, n: &Node<'a>, of: fn(&importer::emitter::Emitter<'_
         return cx.reshape(&whole, Vec::new());
     }
     let axis = x.axis(axis)?;
-    of(cx, &x, axis)
+    of(cx, &x, axis as i64)
 }

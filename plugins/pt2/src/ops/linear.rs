@@ -92,7 +92,8 @@ fn attention<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         Some(mask) => cx.add(&scores, &cx.cast(mask, scores.dtype())?)?,
         None => scores,
     };
-    let shares = if mask.is_some() { safe_softmax(cx, &scores, rank - 1)? } else { softmax(cx, &scores, rank - 1)? };
+    let last = rank as i64 - 1;
+    let shares = if mask.is_some() { safe_softmax(cx, &scores, last)? } else { softmax(cx, &scores, last)? };
     cx.matmul(&shares, &v)
 }
 

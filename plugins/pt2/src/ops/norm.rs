@@ -46,7 +46,7 @@ pub(super) const ROWS: &[Row] = &[
         }
         let x = n.x()?;
         let axis = if x.rank()? == 1 { 0 } else { 1 };
-        let shares = importer::norm::log_softmax(cx, &x, axis)?;
+        let shares = importer::norm::log_softmax(cx, &x, axis as i64)?;
         likelihood(cx, n, &shares)
     }),
     one("aten.nll_loss_nd.default", |cx, n| likelihood(cx, n, &n.x()?)),

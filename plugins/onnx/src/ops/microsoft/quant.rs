@@ -115,7 +115,7 @@ fn softmax<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let x = real(cx, n, 0)?;
     let axis = x.axis(n.int("axis", -1)?)?;
     let out = match n.int("opset", 13)? >= 13 {
-        true => crate::ops::norm::softmax(cx, &x, axis)?,
+        true => crate::ops::norm::softmax(cx, &x, axis as i64)?,
         false => crate::ops::norm::softmax_from(cx, &x, axis, crate::ops::norm::softmax)?,
     };
     quantized_like(cx, n, &out, 3)
