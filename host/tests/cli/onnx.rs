@@ -353,6 +353,77 @@ fn numbers_of<'s>(said: &'s str, result: &str) -> Vec<&'s str> {
     [&row[2..3], &row[4..7]].concat()
 }
 
+/// Returns a loop that doubles `x` while it is less than a limit, and a scan that adds a list to `x`.
+fn iterations() -> (Vec<u8>, Vec<u8>) {
+    let graph_attribute =
+        |name: &str, graph: &[Vec<u8>]| [field(1, name), field(6, graph.concat()), vec![0xa0, 0x01, 5]].concat();
+    let outputs = |names: &[&str]| names.iter().flat_map(|name| field(12, field(1, name))).collect::<Vec<u8>>();
+    let doubling = graph_attribute(
+        "body",
+        &[
+            node("Add", &["c", "c"], "twice", &[]),
+            node("Less", &["twice", "limit"], "goes", &[]),
+            node("Relu", &["twice"], "seen", &[]),
+            input("i", &[]),
+            input("before", &[]),
+            input("c", &[]),
+            outputs(&["goes", "twice", "seen"]),
+        ],
+    );
+    let looped = [field(1, ""), field(1, ""), field(1, "x"), field(2, "last"), field(2, "all"), field(4, "Loop")];
+    let looped = model(&[
+        field(1, [looped.concat(), field(5, doubling)].concat()),
+        input("x", &[]),
+        input("limit", &[]),
+        outputs(&["last", "all"]),
+    ]);
+    let summing = graph_attribute(
+        "body",
+        &[
+            node("Add", &["sum", "e"], "more", &[]),
+            node("Relu", &["more"], "part", &[]),
+            input("sum", &[]),
+            input("e", &[]),
+            outputs(&["more", "part"]),
+        ],
+    );
+    let scanned = [field(1, "x"), field(1, "list"), field(2, "total"), field(2, "parts"), field(4, "Scan")].concat();
+    let scanned = model(&[
+        field(1, [scanned, field(5, summing), field(5, int_attribute("num_scan_inputs", 1))].concat()),
+        input("x", &[]),
+        input("list", &["n"]),
+        outputs(&["total", "parts"]),
+    ]);
+    (looped, scanned)
+}
+
+/// A loop that ends when data says so, whose results have a length that only the run determines, and a scan over an axis of
+/// symbolic length.
+#[test]
+fn iterations_that_depend_on_data() {
+    let (looped, scanned) = iterations();
+    let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let (one, limit, list) = (bytes(&[1.0]), bytes(&[10.0]), bytes(&[1.0, 2.0, 3.0]));
+    let case = case("onnx_iterations")
+        .file("loop.onnx", looped)
+        .file("scan.onnx", scanned)
+        .file("loop.npz", npz(&[("x", "<f4", "()", &one), ("limit", "<f4", "()", &limit)]))
+        .file("scan.npz", npz(&[("x", "<f4", "()", &one), ("list", "<f4", "(3,)", &list)]));
+    for passes in [&[][..], &["--passes", "relax.LegalizeOps,relax.FuseOps,relax.FuseTIR"]] {
+        let exec = |name: &str| {
+            let (model, inputs) = (format!("{name}.onnx"), format!("{name}.npz"));
+            case.fine(&[&["exec", model.as_str(), "--inputs", inputs.as_str()], passes].concat())
+        };
+        // The least, the largest, and the mean number.
+        let said = exec("loop");
+        assert_eq!(numbers_of(&said, "output_0"), ["()", "16", "16", "16"], "{said}");
+        assert_eq!(numbers_of(&said, "output_1"), ["(4,)", "2", "16", "7.50000"], "{said}");
+        let said = exec("scan");
+        assert_eq!(numbers_of(&said, "output_0"), ["()", "7", "7", "7"], "{said}");
+        assert_eq!(numbers_of(&said, "output_1")[..3], ["(3,)", "2", "7"], "{said}");
+    }
+}
+
 /// Input and states of a quantized LSTM are rounded to 256 levels, as in onnxruntime.
 #[test]
 fn states_of_a_quantized_lstm_are_rounded() {

@@ -4,6 +4,7 @@ use crate::cx::Cx;
 use crate::node::Node;
 use crate::ops::{self, Narrow, Row, Run};
 use crate::proto;
+use crate::rounds::Functions;
 use crate::tensors::{self, Files};
 use crate::value::{Item, Res, T};
 use crate::{Options, fold, names};
@@ -37,10 +38,13 @@ pub(crate) struct Scopes<'a> {
     opsets: Vec<BTreeMap<&'a str, i64>>,
     /// Attributes of the functions whose bodies are being read.
     attrs: Vec<BTreeMap<&'a str, &'a proto::Attribute>>,
-    functions: HashMap<Key<'a>, &'a proto::Function>,
+    /// The functions of the model.
+    own: HashMap<Key<'a>, &'a proto::Function>,
     /// The files of the model.
     pub(crate) files: &'a Files<'a>,
     pub(crate) options: &'a Options,
+    /// The functions of loops.
+    pub(crate) functions: &'a Functions<'a>,
     /// Inputs that may lack a value.
     pub(crate) optional: Vec<&'a str>,
     /// Names of the results of the model.
@@ -81,6 +85,13 @@ impl Notes {
         });
         self.others.iter().cloned().chain(equal).collect()
     }
+}
+
+/// What is left after a function inside another one was read.
+pub(crate) struct Spent {
+    left: usize,
+    placed: bool,
+    notes: Vec<String>,
 }
 
 /// Returns a domain as used for lookup, where the standard domain is empty.
@@ -147,11 +158,18 @@ fn used_names(node: &proto::Node) -> Vec<&str> {
     names
 }
 
+/// Returns the names that a graph uses, including those that it defines.
+pub(crate) fn used_in(graph: &proto::Graph) -> Vec<&str> {
+    let outputs = graph.output.iter().map(|output| output.name.as_str());
+    graph.node.iter().flat_map(used_names).chain(outputs).collect()
+}
+
 impl<'a> Scopes<'a> {
     pub(crate) fn new(
         model: &'a proto::Model,
         files: &'a Files<'a>,
         options: &'a Options,
+        functions: &'a Functions<'a>,
         dataflow: bool,
     ) -> Res<Scopes<'a>> {
         let mut opsets = opsets(&model.opset_import)?;
@@ -160,7 +178,7 @@ impl<'a> Scopes<'a> {
             version @ 7.. => drop(opsets.insert("", version)),
             version => return Err(format!("the option `opset` is {version}; versions 7 to 28 are supported")),
         }
-        let functions =
+        let own =
             model.functions.iter().map(|f| ((domain(&f.domain), f.name.as_str(), f.overload.as_str()), f)).collect();
         let nodes = model.graph.as_ref().map_or(0, |graph| graph.node.len());
         let more: usize = model.functions.iter().map(|f| f.node.len()).sum();
@@ -168,9 +186,10 @@ impl<'a> Scopes<'a> {
             scopes: Vec::new(),
             opsets: vec![opsets],
             attrs: Vec::new(),
-            functions,
+            own,
             files,
             options,
+            functions,
             optional: Vec::new(),
             outputs: HashSet::new(),
             emitted: HashSet::new(),
@@ -184,7 +203,55 @@ impl<'a> Scopes<'a> {
         })
     }
 
-    fn find(&self, name: &str) -> Option<Item> {
+    /// Returns the state for a function that is read inside of this one, in which no name is visible yet.
+    pub(crate) fn inside<'s>(&'s self, functions: &'s Functions<'s>) -> Scopes<'s> {
+        let absent = self.scopes.iter().rev().find(|scope| scope.closed).map(|scope| scope.absent.clone());
+        Scopes {
+            scopes: vec![Scope { names: HashMap::new(), closed: true, absent: absent.unwrap_or_default() }],
+            opsets: self.opsets.clone(),
+            attrs: self.attrs.clone(),
+            own: self.own.clone(),
+            files: self.files,
+            options: self.options,
+            functions,
+            optional: self.optional.clone(),
+            outputs: HashSet::new(),
+            emitted: HashSet::new(),
+            left: self.left,
+            dataflow: false,
+            needs_branches: false,
+            placed: false,
+            current: self.current,
+            sizes: HashMap::new(),
+            notes: RefCell::default(),
+        }
+    }
+
+    /// Returns what is left after a function inside was read.
+    pub(crate) fn spent(&self) -> Spent {
+        Spent { left: self.left, placed: self.placed, notes: self.notes.borrow().others.clone() }
+    }
+
+    /// Continues after a function inside was read. Notes of a function that is read again are the same.
+    pub(crate) fn spend(&mut self, spent: Option<Spent>) {
+        let Some(spent) = spent else { return };
+        (self.left, self.placed) = (spent.left, spent.placed);
+        let mut notes = self.notes.borrow_mut();
+        for note in spent.notes {
+            if !notes.others.contains(&note) {
+                notes.others.push(note);
+            }
+        }
+    }
+
+    /// Makes values visible in the innermost scope.
+    pub(crate) fn bring(&mut self, items: impl IntoIterator<Item = (String, Item)>) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.names.extend(items);
+        }
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<Item> {
         for scope in self.scopes.iter().rev() {
             if let Some(item) = scope.names.get(name) {
                 return Some(item.clone());
@@ -369,7 +436,7 @@ impl<'a> Cx<'a> {
         }
         node.unread();
         let key = (of, proto.op_type.as_str(), proto.overload.as_str());
-        let results = match self.scopes.functions.get(&key).copied() {
+        let results = match self.scopes.own.get(&key).copied() {
             Some(function) => self.function(&node, function)?,
             None => self.operator(&node, of, version)?,
         };

@@ -14,6 +14,7 @@ mod node;
 mod ops;
 mod proto;
 mod read;
+mod rounds;
 mod tensors;
 #[cfg(test)]
 mod tests;
@@ -30,7 +31,8 @@ declare_reader! {
     /// A model becomes the function `main`, whose parameters are the inputs of the model; weights are constants. The reader
     /// supports versions 7 to 28 of the standard operators, many `com.microsoft` operators, and functions in the model. Shapes
     /// are computed during reading, so that dimensions are numbers or symbolic variables. A data-dependent dimension becomes a
-    /// symbolic variable that is checked when the model runs.
+    /// symbolic variable that is checked when the model runs. A loop with a data-dependent number of iterations becomes a
+    /// function that calls itself.
     ///
     /// Integers of less than 8 bits, and floats of 8 bits or less, are stored as bytes in the module: small integers as int8 or
     /// uint8, small floats as uint8 with the same bits.

@@ -3,6 +3,7 @@
 use crate::cx::Cx;
 use crate::graph::{Notes, Scopes};
 use crate::known::{Elem, Known, MOST, rounded};
+use crate::rounds::Functions;
 use crate::tensors::{self, Files};
 use crate::value::{Item, Res, T};
 use crate::{Options, names, narrow, proto};
@@ -63,9 +64,10 @@ fn function(
     let Some(graph) = &model.graph else { bail!("the file is not an ONNX model: it does not contain a graph") };
     let given = Given::of(options)?;
     let builder = BlockBuilder::new(infer);
+    let functions = Functions::of(&builder, infer);
     let (mut read, mut needs_branches, mut notes) = (Ok(()), false, Notes::default());
     builder.function(MAIN, |b| {
-        read = Scopes::new(model, files, options, dataflow).and_then(|scopes| {
+        read = Scopes::new(model, files, options, &functions, dataflow).and_then(|scopes| {
             let mut cx = Cx::new(b, scopes);
             let read = main(&mut cx, graph, &given);
             needs_branches = cx.scopes.needs_branches && dataflow;

@@ -4,6 +4,7 @@ use super::{Row, all, one};
 use crate::cx::Cx;
 use crate::node::Node;
 use crate::proto;
+use crate::rounds::{self, Rest};
 use crate::value::{Item, Res, T, axis_of};
 use plugin_api::prelude::*;
 use std::rc::Rc;
@@ -166,24 +167,29 @@ fn one_side<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph) -> Res<V> {
     }
 }
 
-/// Repeats the body of a loop with a known trip count.
+/// Repeats the body of a loop as long as it is known that it goes on. The other iterations are read as a function.
 fn repeat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let body = n.graph("body")?;
-    let limit = n.opt(0)?;
-    let most = match &limit {
-        Some(most) => Some(most.ints().and_then(|most| most.first().copied()).ok_or_else(|| n.must_be_known(0))?),
-        None => None,
-    };
-    let mut goes = match n.opt(1)? {
-        Some(cond) => truth(&cond).ok_or_else(|| n.must_be_known(1))?,
-        None => true,
-    };
+    let (limit, mut cond) = (n.opt(0)?, n.opt(1)?);
+    let most = limit.as_ref().and_then(T::ints).and_then(|most| most.first().copied());
     let mut carried: Vec<Item> =
         (2..n.n_inputs()).map(|at| n.item(at).ok_or("an initial value is missing")).collect::<Result<_, _>>()?;
     let n_scans = n.n_outputs().saturating_sub(carried.len());
     let mut scans: Vec<Vec<T>> = vec![Vec::new(); n_scans];
     let mut round = 0;
-    while goes && most.is_none_or(|most| round < most) {
+    loop {
+        let goes = cond.as_ref().map_or(Some(true), truth);
+        if goes == Some(false) || most.is_some_and(|most| round >= most) {
+            break;
+        }
+        if goes.is_none() || (limit.is_some() && most.is_none()) {
+            let carried = carried.iter().map(Item::tensor).collect::<Res<Vec<T>>>().map_err(|why| {
+                format!("{why}; a loop whose number of iterations depends on data carries only tensors")
+            })?;
+            let rest = Rest { body, round, most: limit, cond, carried, scans, scanned: Vec::new() };
+            let (carried, stacks) = rounds::read(cx, rest)?;
+            return Ok(carried.into_iter().chain(stacks).map(Item::from).collect());
+        }
         if round >= ROUNDS {
             return Err(format!("it runs more than {ROUNDS} iterations"));
         }
@@ -192,8 +198,7 @@ fn repeat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
             .into_iter()
             .chain(carried.iter().cloned());
         let mut results = one_round(cx, body, given, 1 + carried.len(), &mut scans)?;
-        goes = truth(&results[0].tensor()?)
-            .ok_or("data-dependent trip counts are not supported; export the model with a constant trip count")?;
+        cond = Some(results[0].tensor()?);
         carried = results.split_off(1);
         round += 1;
     }
@@ -245,25 +250,28 @@ fn nothing(cx: &Cx<'_>, of: &proto::ValueInfo) -> Res<T> {
 }
 
 /// Stacks tensors along a new axis.
-pub(super) fn stacked(cx: &Cx<'_>, parts: &[T], axis: usize) -> Res<T> {
+pub(crate) fn stacked(cx: &Cx<'_>, parts: &[T], axis: usize) -> Res<T> {
     let parts: Vec<T> = parts.iter().map(|part| cx.unsqueeze(part, &[axis])).collect::<Res<_>>()?;
     cx.concat(&parts, axis)
 }
 
-/// Repeats the body for each element of an axis of known length.
+/// Returns the numbers in an attribute; if the attribute is missing, all are 0.
+fn numbers(n: &Node<'_>, name: &'static str, len: usize) -> Res<Vec<i64>> {
+    let list = n.ints(name)?.unwrap_or_else(|| vec![0; len]);
+    match list.len() == len {
+        true => Ok(list),
+        false => Err(format!("its attribute `{name}` has {} numbers; expected {len}", list.len())),
+    }
+}
+
+/// Repeats the body for each element of an axis. If the length of the axis is symbolic, the iterations are read as a function.
 fn scan<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let body = n.graph("body")?;
     let n_scanned = n.int_if("num_scan_inputs")?.ok_or("its attribute `num_scan_inputs` is missing")?;
     let n_scanned = usize::try_from(n_scanned).map_err(|_| "its attribute `num_scan_inputs` is negative")?;
     let n_carried = n.n_inputs().checked_sub(n_scanned).ok_or("it has fewer inputs than `num_scan_inputs`")?;
     let n_scans = n.n_outputs().saturating_sub(n_carried);
-    let list = |name: &'static str, len: usize| -> Res<Vec<i64>> {
-        let list = n.ints(name)?.unwrap_or_else(|| vec![0; len]);
-        match list.len() == len {
-            true => Ok(list),
-            false => Err(format!("its attribute `{name}` has {} numbers; expected {len}", list.len())),
-        }
-    };
+    let list = |name: &'static str, len: usize| numbers(n, name, len);
     let (in_axes, in_back) = (list("scan_input_axes", n_scanned)?, list("scan_input_directions", n_scanned)?);
     let (out_axes, out_back) = (list("scan_output_axes", n_scans)?, list("scan_output_directions", n_scans)?);
     let mut carried: Vec<Item> =
@@ -272,10 +280,17 @@ fn scan<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let axes: Vec<usize> = scanned.iter().zip(&in_axes).map(|(x, axis)| x.axis(*axis)).collect::<Res<_>>()?;
     let first = scanned.first().ok_or("it has no scan inputs")?;
     let length = first.dim(axes[0])?;
-    let rounds = length.as_int().ok_or_else(|| {
-        let name = cx.scopes.size_name(&length).unwrap_or("length");
-        format!("the length of the scanned axis is symbolic; specify it, as in `sizes=[\"{name}=16\"]`")
-    })?;
+    let Some(rounds) = length.as_int() else {
+        let carried = carried.iter().map(Item::tensor).collect::<Res<Vec<T>>>()?;
+        let most = Some(cx.reshape(&cx.of_dims(vec![length.clone()])?, vec![])?);
+        let scanned =
+            scanned.into_iter().zip(axes).zip(&in_back).map(|((x, axis), back)| (x, axis, *back == 1)).collect();
+        let rest = Rest { body, round: 0, most, cond: None, carried, scans: vec![Vec::new(); n_scans], scanned };
+        let (carried, stacks) = rounds::read(cx, rest)?;
+        let outputs = stacks.iter().zip(out_axes.iter().zip(&out_back));
+        let outputs = outputs.map(|(stack, (axis, back))| laid(cx, stack, &length, *axis, *back == 1));
+        return carried.into_iter().map(Ok).chain(outputs).map(|x| x.map(Item::from)).collect();
+    };
     if rounds > ROUNDS {
         return Err(format!("it runs more than {ROUNDS} iterations"));
     }
@@ -298,6 +313,21 @@ fn scan<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         results.push(stacked(cx, &parts, axis)?.into());
     }
     Ok(results)
+}
+
+/// Returns a stack of the results of a scan, of known length, in the required direction and with the required axis.
+fn laid(cx: &Cx<'_>, stack: &T, length: &Dim, axis: i64, backward: bool) -> Res<T> {
+    let mut dims = stack.dims()?;
+    dims[0] = length.clone();
+    let mut stack = cx.as_shape(stack, dims)?;
+    if backward {
+        stack = cx.call("relax.flip", &[&stack], &[("axis", 0i64.into())])?;
+    }
+    let rank = stack.rank()?;
+    let to = axis_of(axis, rank)?;
+    let mut order: Vec<usize> = (1..rank).collect();
+    order.insert(to, 0);
+    cx.transpose(&stack, &order)
 }
 
 fn split_to_sequence<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {

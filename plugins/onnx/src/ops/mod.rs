@@ -17,6 +17,8 @@ mod reduce;
 mod rnn;
 mod shape;
 
+pub(crate) use control::stacked;
+
 use crate::cx::Cx;
 use crate::node::Node;
 use crate::value::{Item, Res, T};
