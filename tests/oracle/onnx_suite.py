@@ -197,7 +197,8 @@ class Runner:
                     record[stage] = message(error)
                     continue
                 loaded = np.load(f"{folder}/{stage}.npz", allow_pickle=False)
-                keys = ["output"] if "output" in loaded else [f"output_{k}" for k in range(len(loaded.files))]
+                # The elements of a sequence have two numbers, as in output_0_1.
+                keys = sorted(loaded.files, key=lambda name: [int(part) for part in name.split("_")[1:]])
                 got, rtol, atol = [loaded[k] for k in keys], case.rtol or 1e-3, max(case.atol or 1e-7, 1e-7)
                 wrong = compared(got, want, rtol, atol)
                 if wrong is not None and (exact := precise(case, names)) is not None and compared(got, exact, rtol, atol) is None:

@@ -295,57 +295,6 @@ fn inputs_have_the_names_of_the_model() {
     assert!(said.contains("does not have a parameter `input.2`; did you mean `input_1`?"), "{said}");
 }
 
-/// In attention that hides later keys, a single query sees all keys, as in onnxruntime.
-#[test]
-fn a_single_query_sees_all_keys() {
-    let attributes = [int_attribute("num_heads", 1), int_attribute("unidirectional", 1)];
-    let attention = contents_of_node("MultiHeadAttention", &["q", "k", "v"], "y", &attributes);
-    let with_queries = |n: &str| {
-        model(&[
-            field(1, [attention.clone(), field(7, "com.microsoft")].concat()),
-            input("q", &["1", n, "1"]),
-            input("k", &["1", "2", "1"]),
-            input("v", &["1", "2", "1"]),
-            field(12, field(1, "y")),
-        ])
-    };
-    let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
-    let (k, v) = (bytes(&[0.0, 0.0]), bytes(&[2.0, 4.0]));
-    let arrays = |n: usize, shape: &str| {
-        npz(&[("q", "<f4", shape, &bytes(&vec![0.0; n])), ("k", "<f4", "(1, 2, 1)", &k), ("v", "<f4", "(1, 2, 1)", &v)])
-    };
-    let case = case("onnx_single_query")
-        .file("one.onnx", with_queries("1"))
-        .file("two.onnx", with_queries("2"))
-        .file("any.onnx", with_queries("n"))
-        .file("one.npz", arrays(1, "(1, 1, 1)"))
-        .file("two.npz", arrays(2, "(1, 2, 1)"));
-    for (model, inputs, least) in [("one", "one", "3"), ("any", "one", "3"), ("two", "two", "2"), ("any", "two", "2")] {
-        let said = case.fine(&["exec", &format!("{model}.onnx"), "--inputs", &format!("{inputs}.npz")]);
-        let cells: Vec<&str> = said.lines().last().unwrap_or_default().split_whitespace().collect();
-        // The last cells are the least number, the largest number, the mean, and the numbers of NaNs and infinities.
-        assert_eq!(cells[cells.len() - 5..cells.len() - 3], [least, "3"], "{model}: {said}");
-    }
-}
-
-/// Arrays with long names of the model belong to the parameters with the shortened names, also if the names have the same
-/// beginning.
-#[test]
-fn inputs_with_long_names_are_found() {
-    let long = |last: &str| "scope/".repeat(40) + last;
-    let (a, b) = (long("a"), long("b"));
-    let difference =
-        model(&[node("Sub", &[&a, &b], "y", &[]), input(&a, &["1"]), input(&b, &["1"]), field(12, field(1, "y"))]);
-    let arrays = |value: f32, name: &str| (name.to_string(), value.to_le_bytes().to_vec());
-    let arrays = [arrays(5.0, &a), arrays(2.0, &b)];
-    let arrays: Vec<_> = arrays.iter().map(|(name, value)| (name.as_str(), "<f4", "(1,)", value.as_slice())).collect();
-    let case = case("onnx_long_names").file("long.onnx", difference).file("long.npz", npz(&arrays));
-    let said = case.fine(&["exec", "long.onnx", "--inputs", "long.npz"]);
-    assert_eq!(numbers_of(&said, "output"), ["(1,)", "3", "3", "3"], "{said}");
-    let module = case.fine(&["run", "long.onnx", "--passes", "", "--params", "long.npz"]);
-    assert!(module.contains("def main() ->"), "{module}");
-}
-
 /// Returns the shape, the least number, the largest number and the mean of a result in the table of `exec`.
 fn numbers_of<'s>(said: &'s str, result: &str) -> Vec<&'s str> {
     let cells = said.lines().map(|line| line.split_whitespace().collect::<Vec<&str>>());
@@ -422,6 +371,79 @@ fn iterations_that_depend_on_data() {
         assert_eq!(numbers_of(&said, "output_0"), ["()", "7", "7", "7"], "{said}");
         assert_eq!(numbers_of(&said, "output_1")[..3], ["(3,)", "2", "7"], "{said}");
     }
+}
+
+/// A sequence is a tuple, whose elements have the shapes that an option gives.
+#[test]
+fn inputs_that_are_sequences() {
+    let element =
+        |dim: &str| field(2, field(4, field(1, field(1, [number(1, 1), field(2, field(1, field(2, dim)))].concat()))));
+    let listed = field(11, [field(1, "x"), element("n")].concat());
+    let same = node("Identity", &["x"], "same", &[]);
+    let concat = node("ConcatFromSequence", &["same"], "y", &[int_attribute("axis", 0)]);
+    let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let arrays = [("x_0", "<f4", "(2,)", &bytes(&[1.0, 2.0])[..]), ("x_1", "<f4", "(1,)", &bytes(&[6.0])[..])];
+    let case = case("onnx_sequences")
+        .file("list.onnx", model(&[same, concat, listed, field(12, field(1, "y"))]))
+        .file("list.npz", npz(&arrays));
+    let exec = ["exec", "list.onnx", "--inputs", "list.npz"];
+    let said = case.fine(&[&exec[..], &["--from", "onnx{shapes=[\"x_0=2\", \"x_1=1\"]}"]].concat());
+    assert_eq!(numbers_of(&said, "output"), ["(3,)", "1", "6", "3"], "{said}");
+    let said = case.refused(&exec, 1);
+    assert!(said.contains("input `x`: it is a sequence") && said.contains("`shapes=[\"x_0=2,3\""), "{said}");
+    let said = case.refused(&[&exec[..], &["--from", "onnx{shapes=[\"x_0=2\", \"x_2=1\"]}"]].concat(), 1);
+    assert!(said.contains("`shapes` names `x_2`, which is not an input of the model"), "{said}");
+}
+
+/// In attention that hides later keys, a single query sees all keys, as in onnxruntime.
+#[test]
+fn a_single_query_sees_all_keys() {
+    let attributes = [int_attribute("num_heads", 1), int_attribute("unidirectional", 1)];
+    let attention = contents_of_node("MultiHeadAttention", &["q", "k", "v"], "y", &attributes);
+    let with_queries = |n: &str| {
+        model(&[
+            field(1, [attention.clone(), field(7, "com.microsoft")].concat()),
+            input("q", &["1", n, "1"]),
+            input("k", &["1", "2", "1"]),
+            input("v", &["1", "2", "1"]),
+            field(12, field(1, "y")),
+        ])
+    };
+    let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let (k, v) = (bytes(&[0.0, 0.0]), bytes(&[2.0, 4.0]));
+    let arrays = |n: usize, shape: &str| {
+        npz(&[("q", "<f4", shape, &bytes(&vec![0.0; n])), ("k", "<f4", "(1, 2, 1)", &k), ("v", "<f4", "(1, 2, 1)", &v)])
+    };
+    let case = case("onnx_single_query")
+        .file("one.onnx", with_queries("1"))
+        .file("two.onnx", with_queries("2"))
+        .file("any.onnx", with_queries("n"))
+        .file("one.npz", arrays(1, "(1, 1, 1)"))
+        .file("two.npz", arrays(2, "(1, 2, 1)"));
+    for (model, inputs, least) in [("one", "one", "3"), ("any", "one", "3"), ("two", "two", "2"), ("any", "two", "2")] {
+        let said = case.fine(&["exec", &format!("{model}.onnx"), "--inputs", &format!("{inputs}.npz")]);
+        let cells: Vec<&str> = said.lines().last().unwrap_or_default().split_whitespace().collect();
+        // The last cells are the least number, the largest number, the mean, and the numbers of NaNs and infinities.
+        assert_eq!(cells[cells.len() - 5..cells.len() - 3], [least, "3"], "{model}: {said}");
+    }
+}
+
+/// Arrays with long names of the model belong to the parameters with the shortened names, also if the names have the same
+/// beginning.
+#[test]
+fn inputs_with_long_names_are_found() {
+    let long = |last: &str| "scope/".repeat(40) + last;
+    let (a, b) = (long("a"), long("b"));
+    let difference =
+        model(&[node("Sub", &[&a, &b], "y", &[]), input(&a, &["1"]), input(&b, &["1"]), field(12, field(1, "y"))]);
+    let arrays = |value: f32, name: &str| (name.to_string(), value.to_le_bytes().to_vec());
+    let arrays = [arrays(5.0, &a), arrays(2.0, &b)];
+    let arrays: Vec<_> = arrays.iter().map(|(name, value)| (name.as_str(), "<f4", "(1,)", value.as_slice())).collect();
+    let case = case("onnx_long_names").file("long.onnx", difference).file("long.npz", npz(&arrays));
+    let said = case.fine(&["exec", "long.onnx", "--inputs", "long.npz"]);
+    assert_eq!(numbers_of(&said, "output"), ["(1,)", "3", "3", "3"], "{said}");
+    let module = case.fine(&["run", "long.onnx", "--passes", "", "--params", "long.npz"]);
+    assert!(module.contains("def main() ->"), "{module}");
 }
 
 /// Input and states of a quantized LSTM are rounded to 256 levels, as in onnxruntime.

@@ -37,8 +37,8 @@ declare_reader! {
     /// Integers of less than 8 bits, and floats of 8 bits or less, are stored as bytes in the module: small integers as int8 or
     /// uint8, small floats as uint8 with the same bits.
     ///
-    /// Errors about unsupported parts name the node, operator, domain and version. Random numbers, strings, maps, sequences as inputs,
-    /// training operators, and `ai.onnx.ml` operators are not supported. A result that is a sequence becomes a tuple of its elements.
+    /// Errors about unsupported parts name the node, operator, domain and version. Random numbers, strings, maps, training
+    /// operators, and `ai.onnx.ml` operators are not supported. A result that is a sequence becomes a tuple of its elements.
     /// External data must be in the folder of the model.
     ///
     /// Two symbolic sizes with different names are assumed to be equal if a node broadcasts them to each other. The
@@ -46,7 +46,8 @@ declare_reader! {
     pub reader ONNX = "onnx" {
         extensions: ["onnx"],
         options: Options {
-            /// Shapes of inputs, each as in `x=1,3,224,224`.
+            /// Shapes of inputs, each as in `x=1,3,224,224`. An input `x` that is a sequence becomes a tuple, whose elements have the
+            /// shapes of `x_0`, `x_1` and so on.
             shapes: Vec<String> = [],
             /// Sizes of dimensions that have a name in the model, each as in `batch=1`.
             sizes: Vec<String> = [],

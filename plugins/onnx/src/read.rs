@@ -12,6 +12,7 @@ use prost::Message;
 use prost::bytes::Bytes;
 use proto::{Extent, TypeValue};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 /// The name of the function for the graph of the model.
 const MAIN: &str = "main";
@@ -113,6 +114,11 @@ struct Given {
 }
 
 impl Given {
+    /// Returns the shapes of the elements of a sequence.
+    fn elements<'g>(&'g self, name: &'g str) -> impl Iterator<Item = &'g Vec<i64>> {
+        (0..).map_while(move |at| self.shapes.get(&format!("{name}_{at}")))
+    }
+
     fn of(options: &Options) -> Result<Given, PassError> {
         let mut given = Given::default();
         for entry in &options.shapes {
@@ -163,7 +169,7 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
     let stored: HashMap<&str, &proto::Tensor> = graph.initializer.iter().map(|t| (t.name.as_str(), t)).collect();
     check_names(graph, given)?;
     let mut symbols: HashMap<String, Dim> = HashMap::new();
-    let mut inputs = Vec::new();
+    let (mut inputs, mut tuples) = (Vec::new(), Vec::new());
     let given_inputs: Vec<&proto::ValueInfo> =
         graph.input.iter().filter(|input| !stored.contains_key(input.name.as_str())).collect();
     // Inputs get their names before symbolic dimensions do.
@@ -173,6 +179,15 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
         let of = |why: String| format!("input `{}`: {why}", input.name);
         if matches!(input.r#type.as_ref().and_then(|ty| ty.value.as_ref()), Some(TypeValue::Optional(_))) {
             cx.scopes.optional.push(input.name.as_str());
+        }
+        if let Some(element) = element_type(input) {
+            let types = elements(element, &input.name, given).map_err(of)?;
+            if !types.is_empty() {
+                let n = types.len();
+                tuples.push((inputs.len(), cx.b.param(&name, Type::Tuple(types.into_iter().collect())), n));
+            }
+            inputs.push((input.name.clone(), Item::Sequence(Rc::default())));
+            continue;
         }
         let ty = input_type(cx, input, given, &mut symbols).map_err(of)?;
         let item = match given.values.get(&input.name) {
@@ -188,6 +203,10 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
     }
     let n_inputs = inputs.len() - given.values.len();
     let params = if cx.scopes.options.keep_params_in_input { weights(cx, graph, &mut inputs)? } else { Vec::new() };
+    for (at, tuple, n) in tuples {
+        let parts = (0..n).map(|k| T::of_v(cx, cx.b.emit(cx.b.get(tuple, k as u32))).map(Item::from));
+        inputs[at].1 = Item::Sequence(Rc::new(parts.collect::<Res<_>>()?));
+    }
     let count = n_inputs as i64;
     let mut attrs = vec![("num_input", count.into())];
     if !params.is_empty() {
@@ -211,6 +230,41 @@ fn weights<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, inputs: &mut Vec<(Strin
         values.push(Attr::Tensor(data, ty));
     }
     Ok(values)
+}
+
+/// Returns the type of the elements of an input that is a sequence of tensors.
+fn element_type(input: &proto::ValueInfo) -> Option<&proto::TensorType> {
+    let mut value = input.r#type.as_ref()?.value.as_ref()?;
+    if let TypeValue::Optional(inner) = value {
+        value = inner.elem_type.as_ref()?.value.as_ref()?;
+    }
+    let TypeValue::Sequence(element) = value else { return None };
+    match element.elem_type.as_ref()?.value.as_ref()? {
+        TypeValue::Tensor(ty) => Some(ty),
+        _ => None,
+    }
+}
+
+/// Returns the types of the elements of an input that is a sequence. The options have the shape of each element.
+fn elements(ty: &proto::TensorType, name: &str, given: &Given) -> Res<Vec<Type>> {
+    if let Some(value) = given.values.get(name) {
+        return match in_brackets(value).is_some_and(|(_, numbers)| numbers.is_empty()) {
+            true => Ok(Vec::new()),
+            false => Err(format!("its value `{value}` is not `[]`; the value of a sequence can only be empty")),
+        };
+    }
+    let dtype = tensors::dtype_of(ty.elem_type)?;
+    if narrow::storage(dtype).is_some() {
+        return Err(format!("it is a sequence of {dtype}, which is not supported"));
+    }
+    let types: Vec<Type> = given.elements(name).map(|sizes| Type::tensor(sizes.iter().copied(), dtype)).collect();
+    match types.is_empty() {
+        false => Ok(types),
+        true => Err(format!(
+            "it is a sequence, whose length and shapes must be known; specify each element, as in \
+             `shapes=[\"{name}_0=2,3\", \"{name}_1=2,3\"]`, or an empty sequence, as in `values=[\"{name}=[]\"]`"
+        )),
+    }
 }
 
 /// Returns the names that the graph uses only as the region, the scales or the sizes of resized tensors.
@@ -254,10 +308,15 @@ fn without_elements(x: T) -> T {
 /// Rejects options for inputs and dimensions that the model does not have.
 fn check_names(graph: &proto::Graph, given: &Given) -> Res<()> {
     let inputs: Vec<&str> = graph.input.iter().map(|input| input.name.as_str()).collect();
+    let sequences = graph.input.iter().filter(|input| element_type(input).is_some());
+    let parts =
+        sequences.flat_map(|input| (0..given.elements(&input.name).count()).map(|at| format!("{}_{at}", input.name)));
+    let parts: HashSet<String> = parts.collect();
     for (option, name) in
         given.shapes.keys().map(|name| ("shapes", name)).chain(given.values.keys().map(|name| ("values", name)))
     {
-        if !inputs.contains(&name.as_str()) {
+        let is_part = option == "shapes" && parts.contains(name);
+        if !inputs.contains(&name.as_str()) && !is_part {
             let near = nearest(name, inputs.iter().copied());
             return Err(format!(
                 "`{option}` names `{name}`, which is not an input of the model{}",
@@ -297,7 +356,8 @@ fn input_type(
     given: &Given,
     symbols: &mut HashMap<String, Dim>,
 ) -> Res<Type> {
-    let ty = tensor_type(input).ok_or("it is not a tensor; sequences, maps and sparse tensors cannot be inputs")?;
+    let ty = tensor_type(input)
+        .ok_or("it is neither a tensor nor a sequence of tensors; maps and sparse tensors cannot be inputs")?;
     let dtype = tensors::dtype_of(ty.elem_type)?;
     let dtype = narrow::storage(dtype).unwrap_or(dtype);
     if let Some(sizes) = given.shapes.get(&input.name) {

@@ -69,7 +69,7 @@ pub(super) const ROWS: &[Row] = &[
         cx.div(&sum, &cx.scalar(n.n_inputs() as f64, sum.dtype())?)
     }),
     one("Where", 7, |cx, n| cx.select(&n.input(0)?, &n.input(1)?, &n.input(2)?)),
-    one("Identity", 7, |_, n| n.input(0)).moving(),
+    all("Identity", 7, |_, n| Ok(vec![n.item(0).ok_or("its input is missing")?])).moving(),
     one("Reciprocal", 7, |cx, n| {
         let x = n.input(0)?;
         cx.div(&cx.scalar(1.0, x.dtype())?, &x)
