@@ -2,7 +2,9 @@
 
 use crate::known::{self, Elem, Known};
 use crate::tensor::{Res, T};
+use plugin_api::names::FreshNames;
 use plugin_api::prelude::*;
+use plugin_api::tvm::FunctionBuilder;
 use std::cell::RefCell;
 
 /// The function under construction, and the values to which its names refer.

@@ -2,6 +2,7 @@
 //! shapes with ordinary operators; with these values, the results of such computations become dimensions.
 
 use plugin_api::arith::{Analyzer, Bounds, apply, prove_equal};
+use plugin_api::ir::{Bf16, F16};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 use std::rc::Rc;

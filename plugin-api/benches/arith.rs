@@ -4,6 +4,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use plugin_api::arith::simplify;
 use plugin_api::ir::records::{flag, kind};
+use plugin_api::ir::{BodyBuilder, NodeSpec};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 use std::hint::black_box;

@@ -4,9 +4,10 @@
 //! As in TVM, variable, call and binding are separate objects of the tree; types and operators are shared.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
-use plugin_api::ir::Sections;
 use plugin_api::ir::records::kind;
+use plugin_api::ir::{AttrsId, BodyBuilder, NodeSpec, Sections};
 use plugin_api::prelude::*;
+use plugin_api::tvm::ExprMutator;
 use std::collections::{HashMap, HashSet};
 use std::hint::black_box;
 use std::sync::Arc;

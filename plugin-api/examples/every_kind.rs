@@ -1,6 +1,7 @@
 //! A plugin with one pass of each granularity, options of each type, and an operator.
 #![forbid(unsafe_code)]
 
+use plugin_api::ir::{AttrsId, BodyBuilder};
 use plugin_api::prelude::*;
 
 export_plugin! {

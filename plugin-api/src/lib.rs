@@ -29,7 +29,8 @@
 //! }
 //! ```
 //!
-//! Import the [`prelude`]; it contains everything that most passes need. `passhost new my-passes` writes a crate with
+//! Import the [`prelude`], which contains the names that most passes need, at most 60. The other names are in the modules;
+//! visitors, mutators and builders with the names that they have in TVM are in [`tvm`]. `passhost new my-passes` writes a crate with
 //! three passes and their tests, and `docs/writing-a-pass.md` in passhost's repository is a guide.
 //!
 //! The word before `pass` determines the arguments of the function; see the table in [`declare_pass!`]. The host first
@@ -43,22 +44,22 @@
 //! | [`Module`](prelude::Module) | an immutable map from names to functions |
 //! | [`Body`](prelude::Body) | one function, Relax or TIR; immutable |
 //! | [`Value`](prelude::Value) | a parameter, binding, nested expression, operator, constant… of a body; `Copy` |
-//! | [`Call`](prelude::Call), [`Function`](prelude::Function), [`Region`](prelude::Region) | values of a specific kind, with their methods |
+//! | [`Call`](prelude::Call), [`Function`](prelude::Function), [`Region`](ir::Region) | values of a specific kind, with their methods |
 //! | [`Expr`](prelude::Expr), [`Stmt`](prelude::Stmt) | the result of `value.view()`, for `match` |
-//! | [`Ty`](prelude::Ty), [`Dim`](prelude::Dim) | the type of a value; a dimension of a shape |
+//! | [`Ty`](ir::Ty), [`Dim`](prelude::Dim) | the type of a value; a dimension of a shape |
 //! | [`Ctx`](prelude::Ctx) | the run: options, target, diagnostics, statistics, types of calls |
 //!
 //! # Where things are
 //!
 //! | to | use |
 //! |---|---|
-//! | look at values | [`Body::values`](prelude::Body::values), [`Body::bindings`](prelude::Body::bindings), [`ExprVisitor`](prelude::ExprVisitor), [`StmtVisitor`](prelude::StmtVisitor) |
+//! | look at values | [`Body::values`](prelude::Body::values), [`Body::bindings`](prelude::Body::bindings), [`ExprVisitor`](tvm::ExprVisitor), [`StmtVisitor`](tvm::StmtVisitor) |
 //! | find the users of a value | [`Users`](prelude::Users) |
 //! | find groups of values, and replace them | [`pattern`], [`Ctx::matcher`](prelude::Ctx::matcher) |
-//! | replace or remove values | [`Body::rewrite`](prelude::Body::rewrite), [`ExprMutator`](prelude::ExprMutator), [`StmtMutator`](prelude::StmtMutator) |
+//! | replace or remove values | [`Body::rewrite`](prelude::Body::rewrite), [`ExprMutator`](tvm::ExprMutator), [`StmtMutator`](tvm::StmtMutator) |
 //! | change a function step by step | [`Edit`](prelude::Edit) |
 //! | transform loops and blocks of a PrimFunc, each step checked | [`schedule`] |
-//! | build a function | [`BlockBuilder`](prelude::BlockBuilder); [`BodyBuilder`](prelude::BodyBuilder), without type inference |
+//! | build a function | [`BlockBuilder`](tvm::BlockBuilder); [`BodyBuilder`](ir::BodyBuilder), without type inference |
 //! | simplify and compare dimensions and indices | [`Analyzer`](prelude::Analyzer) |
 //! | report | [`Ctx::diagnostics`](prelude::Ctx::diagnostics), [`bail!`], [`pass_error!`] |
 //! | declare more than passes | [`declare_config!`], [`declare_property!`], [`declare_composite!`], [`declare_instrument!`], [`declare_reader!`], [`declare_writer!`], [`OpDecl`](prelude::OpDecl) |
@@ -91,6 +92,7 @@ pub mod abi;
 pub mod declare;
 pub mod prelude;
 pub mod services;
+pub mod tvm;
 
 pub use passhost_lang::{
     PassError, arith, bail, build, ir, metadata, names, pass_error, pattern, rewrite, scalar, tir, typing, walk,

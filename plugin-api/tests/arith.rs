@@ -1,8 +1,8 @@
 //! Tests the analyzer on expressions of function bodies; `arith/tests/mod.rs` tests the rules.
 
 use plugin_api::arith::{Bounds, ModularSet};
-use plugin_api::ir::BufferType;
 use plugin_api::ir::records::{flag, kind};
+use plugin_api::ir::{BodyBuilder, BufferType, NodeSpec, TypeId};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 

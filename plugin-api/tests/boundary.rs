@@ -157,18 +157,36 @@ fn only_a_plugin_with_a_reader_or_a_writer_is_one_of_1_1() {
     assert_eq!(versions, ["1.0.0", "1.0.0", "1.0.0", "1.1.0"]);
 }
 
+/// Returns the names that the `pub use` items of a file export; `*` for a glob.
+fn exported(file: &str) -> Vec<String> {
+    let text = source(file);
+    let code = text.split_once("pub use").unwrap().1;
+    let ends =
+        code.split([',', ';', '}']).filter_map(|path| path.rsplit(['{', ':', ' ', '\n']).find(|word| !word.is_empty()));
+    ends.map(str::to_string).collect()
+}
+
 /// Items added to a later prelude are used in the plugin of that version.
 #[test]
 fn each_item_of_the_prelude_is_used_by_a_plugin_of_its_version() {
-    let prelude = source("src/prelude.rs");
     let used = source("examples/api_1_0.rs") + &source("examples/api_1_1.rs");
     let used = words(&used);
-    let code = prelude.split_once("pub use").unwrap().1;
-    let paths = ["pub", "use", "crate"];
-    let ends =
-        code.split([',', ';', '}']).filter_map(|path| path.rsplit(['{', ':', ' ', '\n']).find(|word| !word.is_empty()));
-    let missing: Vec<&str> = ends.filter(|item| !paths.contains(item) && !used.contains(item)).collect();
+    let items = [exported("src/prelude.rs"), exported("src/prelude/rest_of_1_0.rs")].concat();
+    let missing: Vec<String> = items.into_iter().filter(|item| item != "*" && !used.contains(item.as_str())).collect();
     assert!(missing.is_empty(), "add an example of the version that has {missing:?}");
+}
+
+/// The only other names are hidden, and the plugins of 1.0 and 1.1 use each of them (see the test above).
+#[test]
+fn the_prelude_has_at_most_60_names_and_none_of_the_builders_and_visitors() {
+    let mut names = exported("src/prelude.rs");
+    let hidden = source("src/prelude.rs").contains("\n#[doc(hidden)]\npub use rest_of_1_0::*;\n");
+    assert_eq!((names.pop().as_deref(), hidden, names.contains(&"*".to_string())), (Some("*"), true, false));
+    assert!(names.len() <= 60, "{} names; most plugins do not need all of {names:?}", names.len());
+    let tvm = exported("src/tvm.rs");
+    assert!(["BlockBuilder", "ExprMutator", "StmtVisitor"].iter().all(|name| tvm.iter().any(|tvm| tvm == name)));
+    let both: Vec<&String> = names.iter().filter(|name| tvm.contains(name)).collect();
+    assert!(both.is_empty(), "{both:?} are in `plugin_api::tvm`");
 }
 
 #[test]

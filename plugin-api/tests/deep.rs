@@ -8,14 +8,16 @@ use plugin_api::arith::index_to_dim;
 use plugin_api::arith::substitute;
 use plugin_api::ir::nested::{Nests, TOO_DEEP, TOO_LARGE};
 use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{MAX_SIZE, Part};
+use plugin_api::ir::{AttrsId, BodyBuilder, MAX_SIZE, NodeSpec, Part, TypeId};
 use plugin_api::metadata::{OptionType, OptionValue};
 use plugin_api::prelude::*;
 use plugin_api::rewrite::mutators::ExprMutatorBase;
 use plugin_api::scalar::PrimOp;
+use plugin_api::tvm::{ExprFunctor, ExprMutator, ExprVisitor, StmtMutator, StmtVisitor, post_order_visit};
 use plugin_api::typing::normalize::normalize;
 use plugin_api::typing::relations::{Relation, relation, substitute_type};
 use plugin_api::walk::functor::Results;
+use plugin_api::walk::value_key::value_key;
 use plugin_api::walk::visitors::post_order_visit_value;
 use std::hash::{Hash, Hasher};
 

@@ -3,9 +3,10 @@
 mod common;
 
 use common::*;
-use plugin_api::ir::Sections;
 use plugin_api::ir::records::*;
+use plugin_api::ir::{AttrsId, BodyBuilder, NodeSpec, Sections};
 use plugin_api::prelude::*;
+use plugin_api::walk::value_key::value_key;
 use proptest::prelude::*;
 
 fn samples() -> Vec<Sections> {

@@ -1,7 +1,9 @@
 //! Tests groups of bindings that cannot become functions.
 #![forbid(unsafe_code)]
 
+use plugin_api::ir::{AttrsId, BodyBuilder};
 use plugin_api::prelude::*;
+use plugin_api::rewrite::grouping::{Constants, GroupedFunctions, Groups};
 
 /// `a`, `p` and `c`, each the exponential of the previous value; `p` is in a plain block between two dataflow blocks.
 fn three_blocks() -> Body {

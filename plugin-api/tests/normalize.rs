@@ -4,8 +4,8 @@
 mod common;
 
 use common::*;
-use plugin_api::ir::records;
 use plugin_api::ir::records::kind;
+use plugin_api::ir::{AttrsId, BodyBuilder, NodeSpec, TypeId, records};
 use plugin_api::prelude::*;
 use plugin_api::typing::normalize::{first_not_normal, normalize};
 use plugin_api::walk::dump::dump;

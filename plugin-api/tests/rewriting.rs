@@ -5,8 +5,10 @@ mod common;
 
 use common::*;
 use plugin_api::ir::records::{flag, kind};
+use plugin_api::ir::{AttrsId, BodyBuilder, NodeSpec};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
+use plugin_api::tvm::{BlockBuilder, ExprMutator, ExprVisitor, StmtMutator, Walk, post_order_visit};
 use plugin_api::walk::dump::dump;
 
 struct Nothing;

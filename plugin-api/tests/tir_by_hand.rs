@@ -4,9 +4,10 @@
 use plugin_api::arith;
 use plugin_api::arith::{atom_of, index_to_dim};
 use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{BodyKind, BufferType, Sections};
+use plugin_api::ir::{BodyBuilder, BodyKind, BufferType, NodeSpec, Sections, TypeId};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
+use plugin_api::tvm::post_order_visit;
 use plugin_api::walk::dump::dump;
 
 fn buffer(shape: Vec<Dim>, strides: Vec<Dim>, elem_offset: Option<Dim>) -> BufferType {

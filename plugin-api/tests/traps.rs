@@ -4,9 +4,11 @@ mod common;
 
 use common::*;
 use plugin_api::ir::records::*;
-use plugin_api::ir::{SealError, Sections};
+use plugin_api::ir::{AttrsId, BodyBuilder, NodeSpec, SealError, Sections, TypeId};
 use plugin_api::prelude::*;
+use plugin_api::tvm::{BlockBuilder, FunctionBuilder};
 use plugin_api::walk::dump::dump;
+use plugin_api::walk::scoped_map::ScopedMap;
 
 #[test]
 fn removing_a_used_value_names_it() {

@@ -4,7 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "the program prints its results")]
 
-use plugin_api::prelude::*;
+use plugin_api::ir::BodyKind;
 use runtime::program::{ParamKind, Program, lower};
 use runtime::{Arg, Backend, Interpreter, Limits, Tensor};
 use std::error::Error;

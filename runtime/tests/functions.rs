@@ -1,5 +1,6 @@
 //! Tests TIR constructs, each in a small function with known results, and faults.
 
+use plugin_api::ir::F16;
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::*;
 use runtime::program::{Param, ParamKind, float_operations, lower};

@@ -3,6 +3,7 @@
 
 use plugin_api::prelude::*;
 use plugin_api::tir::{LoopKind, prim_func};
+use plugin_api::tvm::StmtMutator;
 use script::{NoOps, print_function, read};
 
 /// Reads the only function of a text.

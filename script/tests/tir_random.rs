@@ -1,10 +1,11 @@
 //! Tests random TIR functions: the printed text reads back as the same module, and import, edits and traversals
 //! preserve it.
 
-use plugin_api::ir::Sections;
 use plugin_api::ir::import::Importer;
 use plugin_api::ir::records::kind;
+use plugin_api::ir::{BodyBuilder, Sections};
 use plugin_api::prelude::*;
+use plugin_api::tvm::post_order_visit;
 use script::{NoOps, print, read};
 use std::fmt::Write;
 

@@ -8,6 +8,7 @@
 //!
 //! ```
 //! use plugin_api::prelude::*;
+//! use plugin_api::ir::{AttrsId, BodyBuilder};
 //! use plugin_api::te::Te;
 //!
 //! fn legalize_add(call: Call<'_>) -> Result<Legalized, InferError> {

@@ -10,7 +10,7 @@ use passhost_tests::synthetic::{convolutions_text, module_text};
 use passhost_tests::{engine, root};
 use plugin_api::declare::instrument::PassInstrument;
 use plugin_api::ir::Module;
-use plugin_api::prelude::{Matcher, is_call, is_chain, is_op, is_param};
+use plugin_api::pattern::{Matcher, is_call, is_chain, is_op, is_param};
 use registry::{Pipeline, Plan, Request, Selection};
 use std::collections::BTreeMap;
 use std::hint::black_box;

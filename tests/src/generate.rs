@@ -18,7 +18,9 @@ pub use choices::{Choices, bytes_of};
 pub use in_place::in_place_module;
 
 use plugin_api::ir::records::kind;
+use plugin_api::ir::{BodyBuilder, NodeSpec};
 use plugin_api::prelude::*;
+use plugin_api::tvm::BlockBuilder;
 use relax::Relax;
 use script::Operators;
 

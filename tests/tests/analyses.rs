@@ -4,6 +4,7 @@
 use passhost::{Engine, Manifest, Runner, create_function_pass};
 use passhost_tests::root;
 use passhost_tests::synthetic::module_text;
+use plugin_api::declare::analysis::Analysis;
 use plugin_api::metadata::PassInfo;
 use plugin_api::prelude::*;
 use registry::{Pipeline, Plan, Request};

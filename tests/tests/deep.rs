@@ -4,6 +4,7 @@
 
 use passhost::verify::verify_module;
 use plugin_api::ir::records::{flag, kind};
+use plugin_api::ir::{AttrsId, BodyBuilder, NodeSpec};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 use script::{NoOps, print, print_with_spans};

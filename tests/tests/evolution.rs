@@ -9,8 +9,8 @@ use passhost::plugins::loader;
 use passhost::{Engine, Manifest};
 use passhost_tests::root;
 use plugin_api::abi::host::{fingerprint, with_current};
-use plugin_api::ir::Sections;
 use plugin_api::ir::records::{flag, kind, leaf};
+use plugin_api::ir::{AttrsId, BodyBuilder, NodeSpec, Sections};
 use plugin_api::metadata::Granularity;
 use plugin_api::prelude::*;
 

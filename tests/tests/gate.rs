@@ -5,11 +5,12 @@ use passhost::verify::is_plain_prim_func;
 use passhost::{Engine, Error, Manifest, Pass, PassContext, RunReport, Runner, create_module_pass};
 use passhost_tests::{fuzz, root};
 use plugin_api::declare::diagnostics::Severity;
-use plugin_api::ir::Sections;
 use plugin_api::ir::records::{flag, kind, tykind};
+use plugin_api::ir::{AttrsId, BodyBuilder, NodeSpec, Sections};
 use plugin_api::metadata::PassInfo;
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
+use plugin_api::tvm::BlockBuilder;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

@@ -5,7 +5,7 @@
 
 use passhost::verify::verify_module;
 use passhost_tests::{engine, root};
-use plugin_api::ir::{Attr, Tensor};
+use plugin_api::ir::{Attr, AttrsId, BodyBuilder, Tensor};
 use plugin_api::prelude::*;
 use proptest::prelude::*;
 

@@ -5,7 +5,10 @@ use passhost_lang::ir::records::{flag, kind};
 use passhost_lang::rewrite::remove_unused::remove_all_unused_in;
 use passhost_lang::typing::operators::{InferError, Inferred};
 use passhost_lang::walk::in_place::WrittenParams;
+use plugin_api::ir::{AttrsId, BodyBuilder, NodeSpec};
 use plugin_api::prelude::*;
+use plugin_api::tvm::{BlockBuilder, FunctionBuilder};
+use plugin_api::typing::operators::Infer;
 use script::Operators;
 
 /// Gives every call the type of its first argument.

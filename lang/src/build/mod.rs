@@ -80,6 +80,8 @@ impl<'i> BlockBuilder<'i> {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::ir::{AttrsId, BodyBuilder};
+    /// use plugin_api::tvm::BlockBuilder;
     ///
     /// let mut b = BodyBuilder::new();
     /// b.begin_function(0, AttrsId::NONE, None);
@@ -163,6 +165,7 @@ impl FunctionBuilder<'_, '_> {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::tvm::BlockBuilder;
     ///
     /// let ctx = Ctx::detached();
     /// let bb = BlockBuilder::new(&ctx);
@@ -384,6 +387,7 @@ impl FunctionBuilder<'_, '_> {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::tvm::BlockBuilder;
     ///
     /// let ctx = Ctx::detached();
     /// let bb = BlockBuilder::new(&ctx);

@@ -65,6 +65,7 @@ impl Body {
     /// ```
     /// use plugin_api::ir::origins::Origin;
     /// use plugin_api::prelude::*;
+    /// use plugin_api::ir::{AttrsId, BodyBuilder, SealError};
     ///
     /// # let mut b = BodyBuilder::new();
     /// # b.begin_function(0, AttrsId::NONE, None);
@@ -100,6 +101,7 @@ impl Body {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::ir::{AttrsId, BodyBuilder, SealError};
     ///
     /// # let mut b = BodyBuilder::new();
     /// # b.begin_function(0, AttrsId::NONE, None);

@@ -11,6 +11,7 @@ use std::fmt;
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::{AttrsId, BodyBuilder, SealError};
 ///
 /// # let mut b = BodyBuilder::new();
 /// # b.begin_function(0, AttrsId::NONE, None);

@@ -20,6 +20,7 @@ pub enum CaptureKind {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::Matcher;
 ///
 /// const SUM: Capture<Call> = Capture::new("sum");
 ///

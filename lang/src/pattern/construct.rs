@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::Matcher;
 ///
 /// # let (body, [relu, ..]) = plugin_api::pattern::example();
 /// assert!(Matcher::new(&wildcard()).on(&body).at(relu).is_some());
@@ -34,6 +35,7 @@ pub fn is_op(name: &str, args: impl Into<Args>) -> Pattern {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::Matcher;
 ///
 /// let sum = is_commutative("relax.add", wildcard(), is_op("relax.nn.relu", ..));
 /// # let (body, [_, twice, sum_of_both]) = plugin_api::pattern::example();
@@ -48,6 +50,7 @@ pub fn is_commutative(name: &str, a: impl Into<Pattern>, b: impl Into<Pattern>) 
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::{Matcher, is_call};
 ///
 /// # let (body, _) = plugin_api::pattern::example();
 /// assert_eq!(Matcher::new(&is_call(..)).on(&body).all().count(), 3);
@@ -61,6 +64,7 @@ pub fn is_call(args: impl Into<Args>) -> Pattern {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::{Matcher, is_call_of_function};
 ///
 /// let group = is_call_of_function(..).callee_attr("Composite", "acme.conv2d_conv2d");
 /// # let (body, _) = plugin_api::pattern::example();
@@ -74,6 +78,7 @@ pub fn is_call_of_function(args: impl Into<Args>) -> Pattern {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::is_call_to;
 ///
 /// assert_eq!(is_call_to("encode", [wildcard()]).to_string(), "cls.encode(_)");
 /// ```
@@ -85,6 +90,7 @@ pub fn is_call_to(name: &str, args: impl Into<Args>) -> Pattern {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::is_call_tir;
 ///
 /// let conv = is_call_tir([wildcard().bind("data"), wildcard()]).callee_attr("my_op_kind", "convolution");
 /// # assert_eq!(conv.to_string(), "relax.call_tir(data, _)");
@@ -97,6 +103,7 @@ pub fn is_call_tir(args: impl Into<Args>) -> Pattern {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::is_call_tir_of;
 ///
 /// assert_eq!(is_call_tir_of("add1", ..).to_string(), "relax.call_tir[add1](..)");
 /// ```
@@ -108,6 +115,7 @@ pub fn is_call_tir_of(name: &str, args: impl Into<Args>) -> Pattern {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::is_const;
 ///
 /// let scaled = is_commutative("relax.multiply", wildcard(), is_const().bind("scale"));
 /// # assert_eq!(scaled.to_string(), "(relax.multiply(_, scale) | relax.multiply(scale, _))");
@@ -120,6 +128,7 @@ pub fn is_const() -> Pattern {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::is_scalar;
 ///
 /// let negated = is_commutative("relax.multiply", wildcard(), is_scalar(-1.0));
 /// # assert_eq!(negated.to_string(), "(relax.multiply(_, -1) | relax.multiply(-1, _))");
@@ -132,6 +141,7 @@ pub fn is_scalar(value: f64) -> Pattern {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::{Matcher, is_param};
 ///
 /// # let (body, [relu, ..]) = plugin_api::pattern::example();
 /// assert!(Matcher::new(&is_op("relax.nn.relu", [is_param()])).on(&body).at(relu).is_some());
@@ -144,6 +154,7 @@ pub fn is_param() -> Pattern {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::is_tuple;
 ///
 /// let joined = is_op("relax.concat", [is_tuple([wildcard(), wildcard()])]);
 /// # assert_eq!(joined.to_string(), "relax.concat((_, _))");
@@ -156,6 +167,7 @@ pub fn is_tuple(elements: impl Into<Args>) -> Pattern {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::is_tuple_get;
 ///
 /// let normalized = is_tuple_get(is_op("relax.nn.batch_norm", ..), 0);
 /// # assert_eq!(normalized.to_string(), "relax.nn.batch_norm(..)[0]");
@@ -186,6 +198,7 @@ impl From<u32> for Index {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::{Matcher, is_chain};
 ///
 /// // relu(…relu(x)…), with x captured
 /// let relus = is_chain(wildcard().bind("x") & !is_op("relax.nn.relu", ..), |inner| is_op("relax.nn.relu", [inner]));

@@ -54,6 +54,7 @@ struct Failure {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::Matcher;
 ///
 /// let fused = is_op("relax.add", [is_op("relax.nn.relu", ..).used_once(), wildcard()]);
 /// # let (body, [relu, twice, _]) = plugin_api::pattern::example();

@@ -11,6 +11,7 @@ use std::fmt;
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::Matcher;
 ///
 /// let pattern = is_op("relax.add", [is_op("relax.nn.relu", [wildcard().bind("x")]), wildcard().bind("y")]);
 /// # let (body, [relu, twice, _]) = plugin_api::pattern::example();
@@ -52,6 +53,7 @@ impl<'b> Match<'b> {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// let pattern = is_op("relax.nn.relu", ..).bind("relu") | wildcard().bind("other");
     /// # let (body, [relu, ..]) = plugin_api::pattern::example();
@@ -92,6 +94,7 @@ impl<'b> Match<'b> {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// # let (body, [relu, twice, _]) = plugin_api::pattern::example();
     /// let pattern = is_op("relax.add", ..).arg(0, is_op("relax.nn.relu", ..));

@@ -98,6 +98,7 @@ impl<'p> Matcher<'p> {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::{Matcher, is_call};
     ///
     /// let pair = is_op("relax.add", ..).any_arg(is_call(..));
     /// # let (body, [_, twice, sum]) = plugin_api::pattern::example();
@@ -153,6 +154,7 @@ impl<'m, 'b> Search<'m, 'b> {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// # let (body, [relu, twice, _]) = plugin_api::pattern::example();
     /// let pattern = is_op("relax.add", ..);
@@ -233,6 +235,7 @@ impl<'m, 'b> Search<'m, 'b> {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// # let (body, [_, twice, sum]) = plugin_api::pattern::example();
     /// let adds = is_op("relax.add", ..);

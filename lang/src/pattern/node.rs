@@ -190,6 +190,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// // a + a, whatever a is
     /// let doubled = is_op("relax.add", [wildcard().bind("a"), wildcard().bind("a")]);
@@ -220,6 +221,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::{Matcher, is_const};
     ///
     /// let scaled = is_op("relax.multiply", ..).arg(1, is_const());
     /// # let (body, [_, twice, _]) = plugin_api::pattern::example();
@@ -233,6 +235,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// let after_relu = wildcard().any_arg(is_op("relax.nn.relu", ..));
     /// # let (body, [_, twice, _]) = plugin_api::pattern::example();
@@ -246,6 +249,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// let added = is_op("relax.nn.relu", ..).used_by(is_op("relax.add", ..).bind("sum"));
     /// # let (body, [relu, twice, _]) = plugin_api::pattern::example();
@@ -262,6 +266,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// let only_added = is_op("relax.add", ..).only_used_by(is_op("relax.add", ..));
     /// # let (body, [_, twice, sum]) = plugin_api::pattern::example();
@@ -276,6 +281,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// let fused = is_op("relax.add", [is_op("relax.nn.relu", ..).used_once(), wildcard()]);
     /// # let (body, [_, twice, _]) = plugin_api::pattern::example();
@@ -289,6 +295,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::{Matcher, is_call};
     ///
     /// # let (body, [relu, ..]) = plugin_api::pattern::example();
     /// assert!(Matcher::new(&is_call(..).pure()).on(&body).at(relu).is_some());
@@ -301,6 +308,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// let depthwise = is_op("relax.nn.conv2d", ..).attr("groups", 32).attr("data_layout", "NCHW");
     /// # let (body, _) = plugin_api::pattern::example();
@@ -314,6 +322,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// let grouped = is_op("relax.nn.conv2d", ..)
     ///     .attr_if("groups", "more than one group", |groups| groups.as_int().is_some_and(|n| n > 1));
@@ -334,6 +343,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::{Matcher, is_call_tir};
     ///
     /// let conv = is_call_tir(..).callee_attr("my_op_kind", "convolution");
     /// # let (body, _) = plugin_api::pattern::example();
@@ -348,6 +358,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// let matrix = wildcard().ty(Type::tensor([2, 3], DType::F32));
     /// # let (body, [relu, ..]) = plugin_api::pattern::example();
@@ -361,6 +372,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// # let (body, [relu, ..]) = plugin_api::pattern::example();
     /// assert!(Matcher::new(&wildcard().dtype(DType::F32)).on(&body).at(relu).is_some());
@@ -374,6 +386,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// # let (body, [relu, ..]) = plugin_api::pattern::example();
     /// assert!(Matcher::new(&wildcard().rank(2)).on(&body).at(relu).is_some());
@@ -388,6 +401,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// # let (body, [relu, ..]) = plugin_api::pattern::example();
     /// assert!(Matcher::new(&wildcard().shape([2, 3])).on(&body).at(relu).is_some());
@@ -404,6 +418,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// let bias = wildcard().when("at most one dimension", |value| value.ty().ndim() <= 1);
     /// # let (body, [relu, ..]) = plugin_api::pattern::example();
@@ -419,6 +434,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// let not_doubled = is_op("relax.add", [wildcard().bind("a"), wildcard().bind("b")]).check(|found| {
     ///     if found.get("a")? == found.get("b")? {
@@ -438,6 +454,7 @@ impl Pattern {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::pattern::Matcher;
     ///
     /// let pair = is_op("relax.add", ..).any_arg(is_op("relax.nn.relu", ..)).in_one_block();
     /// # let (body, [_, twice, _]) = plugin_api::pattern::example();
@@ -457,6 +474,7 @@ impl Pattern {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::Matcher;
 ///
 /// let activation = is_op("relax.nn.relu", ..) | is_op("relax.nn.gelu", ..);
 /// # let (body, [relu, twice, _]) = plugin_api::pattern::example();
@@ -475,6 +493,7 @@ impl BitOr for Pattern {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::Matcher;
 ///
 /// let both = is_op("relax.add", ..) & wildcard().rank(2);
 /// # let (body, [relu, twice, _]) = plugin_api::pattern::example();
@@ -493,6 +512,7 @@ impl BitAnd for Pattern {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::pattern::{Matcher, is_const};
 ///
 /// # let (body, [relu, ..]) = plugin_api::pattern::example();
 /// assert!(Matcher::new(&!is_const()).on(&body).at(relu).is_some());

@@ -59,6 +59,7 @@ impl Module {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::tvm::BlockBuilder;
     /// use std::collections::BTreeMap;
     ///
     /// let ctx = Ctx::detached();

@@ -10,6 +10,7 @@ impl Edit<'_> {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::tvm::BlockBuilder;
     ///
     /// let ctx = Ctx::detached();
     /// let bb = BlockBuilder::new(&ctx);
@@ -66,6 +67,7 @@ impl Body {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::tvm::BlockBuilder;
     ///
     /// let ctx = Ctx::detached();
     /// let bb = BlockBuilder::new(&ctx);

@@ -357,6 +357,7 @@ expr_mutator! {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::ir::{AttrsId, BodyBuilder};
     /// use plugin_api::rewrite::mutators::ExprMutatorBase;
     ///
     /// struct Simplify;
@@ -410,6 +411,7 @@ expr_mutator! {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::tvm::{BlockBuilder, ExprMutator};
     ///
     /// struct IfCollapser;
     /// impl<'b> ExprMutator<'b> for IfCollapser {
@@ -440,6 +442,7 @@ expr_mutator! {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::tvm::{BlockBuilder, ExprMutator};
     ///
     /// struct TupleMutator;
     /// impl<'b> ExprMutator<'b> for TupleMutator {
@@ -471,6 +474,8 @@ expr_mutator! {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::ir::{AttrsId, BodyBuilder};
+    /// use plugin_api::tvm::ExprMutator;
     ///
     /// struct ConvConv { users: Users }
     /// impl<'b> ExprMutator<'b> for ConvConv {
@@ -531,6 +536,7 @@ mutator_trait! {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::tvm::StmtMutator;
     /// use plugin_api::tir::prim_func;
     ///
     /// struct NoLoopOfOne;

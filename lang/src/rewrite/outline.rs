@@ -68,6 +68,7 @@ impl Edit<'_> {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::ir::{AttrsId, BodyBuilder};
     ///
     /// # let mut b = BodyBuilder::new();
     /// # b.begin_function(0, AttrsId::NONE, None);

@@ -26,6 +26,7 @@ impl<'b> Edit<'b> {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::tvm::BlockBuilder;
     ///
     /// let ctx = Ctx::detached();
     /// let bb = BlockBuilder::new(&ctx);

@@ -46,6 +46,7 @@ mod sealed {
 /// ```
 /// use plugin_api::ir::constant::{Element, Number};
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::F16;
 ///
 /// assert_eq!(<F16 as Element>::DTYPE, DType::F16);
 /// assert_eq!((i8::of(Number::Float(-1.7)), i8::of(Number::Float(1e9))), (-1, 127));

@@ -7,6 +7,7 @@
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::F16;
 ///
 /// assert_eq!(F16::from_f32(0.1).to_f32(), 0.099_975_586);
 /// assert_eq!(F16::from_f32(1e9).to_f32(), f32::INFINITY);
@@ -21,6 +22,7 @@ pub struct F16(
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::Bf16;
 ///
 /// assert_eq!(Bf16::from_f32(0.1).to_f32(), 0.100_097_656);
 /// ```

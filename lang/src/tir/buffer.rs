@@ -9,6 +9,7 @@ use crate::ir::{AttrsId, BufferType, DType, Dim, NodeSpec, Type, V};
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::BodyKind;
 /// use plugin_api::tir::prim_func;
 ///
 /// let body = prim_func(|t| {

@@ -53,6 +53,7 @@ impl<'b> Tir<'_, 'b> {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::ir::BodyBuilder;
     /// use plugin_api::tir::prim_func;
     ///
     /// let mut b = BodyBuilder::new();

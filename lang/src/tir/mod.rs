@@ -4,6 +4,7 @@
 //!
 //! ```
 //! use plugin_api::prelude::*;
+//! use plugin_api::tvm::StmtMutator;
 //! use plugin_api::tir::{has_jumps, prim_func};
 //!
 //! /// Splits loops of a multiple of `factor` iterations.
@@ -41,6 +42,7 @@
 //!
 //! ```
 //! use plugin_api::prelude::*;
+//! use plugin_api::tvm::StmtMutator;
 //! use plugin_api::tir::prim_func;
 //!
 //! struct Tile;
@@ -108,6 +110,7 @@ use std::cell::{Cell, RefCell};
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::BodyKind;
 /// use plugin_api::tir::prim_func;
 ///
 /// let body = prim_func(|t| {

@@ -64,6 +64,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::tvm::StmtMutator;
     /// use plugin_api::tir::prim_func;
     ///
     /// struct ReadCopy;

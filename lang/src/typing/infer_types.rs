@@ -15,6 +15,7 @@ use std::collections::HashMap;
 /// ```
 /// use plugin_api::typing::infer_types::infer_types;
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::{AttrsId, BodyBuilder};
 ///
 /// let mut b = BodyBuilder::new();
 /// b.begin_function(0, AttrsId::NONE, None);

@@ -23,6 +23,7 @@ pub fn first_not_normal(body: &Body) -> Option<Value<'_>> {
 /// ```
 /// use plugin_api::typing::normalize::normalize;
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::{AttrsId, BodyBuilder};
 ///
 /// let mut b = BodyBuilder::new();
 /// b.begin_function(0, AttrsId::NONE, None);

@@ -54,6 +54,7 @@ impl Body {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::tvm::BlockBuilder;
     ///
     /// let ctx = Ctx::detached();
     /// let bb = BlockBuilder::new(&ctx);

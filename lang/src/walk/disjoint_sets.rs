@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::walk::disjoint_sets::DisjointSets;
 ///
 /// let mut sets = DisjointSets::of(4);
 /// assert_eq!(sets.merge(0, 2), Some((0, 2)));

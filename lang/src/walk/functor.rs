@@ -26,6 +26,7 @@ macro_rules! functor {
         /// ```
         /// use plugin_api::scalar::PrimOp;
         /// use plugin_api::prelude::*;
+        /// use plugin_api::tvm::ExprFunctor;
         /// use plugin_api::tir::prim_func;
         /// use plugin_api::walk::functor::Results;
         ///

@@ -7,6 +7,7 @@ use crate::ir::Value;
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::walk::open_scopes::OpenScopes;
 /// use plugin_api::tir::prim_func;
 ///
 /// let body = prim_func(|t| {

@@ -19,6 +19,7 @@ pub enum Scope<'b> {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::walk::scopes::{Scope, ScopeVisitor, visit_scopes};
 ///
 /// /// Bindings that are in a branch.
 /// #[derive(Default)]

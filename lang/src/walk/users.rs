@@ -7,6 +7,7 @@ use crate::ir::{Body, Region, Value};
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::{AttrsId, BodyBuilder, SealError};
 ///
 /// # let mut b = BodyBuilder::new();
 /// # b.begin_function(0, AttrsId::NONE, None);
@@ -124,6 +125,7 @@ impl Body {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::ir::{AttrsId, BodyBuilder, SealError};
     ///
     /// # let mut b = BodyBuilder::new();
     /// # b.begin_function(0, AttrsId::NONE, None);

@@ -8,6 +8,7 @@ impl<'a> Value<'a> {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::ir::{AttrsId, BodyBuilder, SealError};
     ///
     /// # let mut b = BodyBuilder::new();
     /// # b.begin_function(0, AttrsId::NONE, None);

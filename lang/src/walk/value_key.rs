@@ -44,6 +44,8 @@ fn add_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>, key: &m
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::{AttrsId, BodyBuilder, SealError};
+/// use plugin_api::walk::value_key::ValueNumbers;
 ///
 /// let mut b = BodyBuilder::new();
 /// b.begin_function(0, AttrsId::NONE, None);
@@ -115,6 +117,8 @@ pub struct ValueForm<'a> {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::{AttrsId, BodyBuilder, SealError};
+/// use plugin_api::walk::value_key::value_form;
 ///
 /// let mut b = BodyBuilder::new();
 /// b.begin_function(0, AttrsId::NONE, None);

@@ -24,6 +24,7 @@ pub enum Walk {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::tvm::{BlockBuilder, ExprVisitor, Walk};
 ///
 /// /// Finds the functions that are called.
 /// #[derive(Default)]
@@ -76,6 +77,8 @@ pub enum Walk {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::{AttrsId, BodyBuilder, SealError};
+/// use plugin_api::tvm::ExprVisitor;
 ///
 /// #[derive(Default)]
 /// struct KnownShapes { wrong: Option<PassError> }
@@ -248,6 +251,7 @@ fn visit_node<'a, V: ExprVisitor<'a>>(visitor: &mut V, value: Value<'a>) {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::tvm::StmtVisitor;
 /// use plugin_api::tir::prim_func;
 ///
 /// #[derive(Default)]
@@ -480,6 +484,7 @@ pub fn post_order_visit<'a>(body: &'a Body, mut f: impl FnMut(Value<'a>)) {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::{AttrsId, BodyBuilder, SealError};
 /// use plugin_api::walk::visitors::post_order_visit_value;
 ///
 /// let mut b = BodyBuilder::new();

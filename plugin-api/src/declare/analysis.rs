@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::declare::analysis::Analysis;
+/// use plugin_api::ir::{AttrsId, BodyBuilder, SealError};
 ///
 /// /// How many calls a function has.
 /// struct Calls(usize);

@@ -368,6 +368,7 @@ pub(crate) const fn write<const N: usize>(w: &mut Writer<N>, readers: &[&ReaderD
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::{AttrsId, BodyBuilder};
 ///
 /// declare_reader! {
 ///     /// Reads lists of sizes.

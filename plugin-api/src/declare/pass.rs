@@ -190,6 +190,7 @@ impl Ctx {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::services::evaluation::EvaluationLimits;
     ///
     /// /// Counts calls that have a value before the module runs.
     /// fn count(function: &Body, ctx: &Ctx) -> usize {

@@ -30,6 +30,8 @@ impl ConstantValue {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::ir::BodyBuilder;
+    /// use plugin_api::services::evaluation::ConstantValue;
     ///
     /// let mut b = BodyBuilder::new();
     /// let shape = b.shape(&[Dim::Int(2), Dim::Int(3)]);

@@ -2,8 +2,10 @@
 #![allow(dead_code, reason = "each test file uses only a part of this module")]
 
 use plugin_api::ir::records::{self, *};
-use plugin_api::ir::{SealError, Sections};
+use plugin_api::ir::{AttrsId, BodyBuilder, NodeSpec, SealError, Sections};
 use plugin_api::prelude::*;
+use plugin_api::tvm::{BlockBuilder, FunctionBuilder, post_order_visit};
+use plugin_api::typing::operators::{Infer, Inferred};
 use plugin_api::walk::dump::dump;
 
 /// Infers every operator as element-wise, except that `relax.print` has effects and `relax.shape_of` returns a

@@ -3,6 +3,7 @@
 //! *Expects* functions in A-normal form without dead bindings. *Keeps* the computed values. *Never* puts one
 //! convolution into two groups, or a value that is used outside a group into the group, except as its last value.
 
+use plugin_api::pattern::{is_call_tir, is_chain, is_tuple_get};
 use plugin_api::prelude::*;
 
 declare_pass! {

@@ -5,6 +5,7 @@ use crate::narrow;
 use crate::value::{Res, T};
 use importer::emitter::Emitter;
 use plugin_api::prelude::*;
+use plugin_api::tvm::FunctionBuilder;
 use std::ops::{Deref, DerefMut};
 
 /// The function under construction, and the values to which its names refer.

@@ -1,7 +1,7 @@
 //! The zip file: its entries, by name. Stored entries are parts of the mapped file; compressed entries are inflated.
 
 use importer::tensor::Res;
-use plugin_api::prelude::*;
+use plugin_api::declare::formats::FileBytes;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};

@@ -11,6 +11,7 @@ use importer::known::Elem;
 use importer::names;
 use importer::tensor::{Res, T};
 use plugin_api::prelude::*;
+use plugin_api::tvm::FunctionBuilder;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};

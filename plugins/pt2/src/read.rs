@@ -10,7 +10,10 @@ use crate::weights::{self, Wanted, Weights};
 use importer::known;
 use importer::names::identifier;
 use importer::tensor::{Res, T};
+use plugin_api::names::{did_you_mean, nearest};
 use plugin_api::prelude::*;
+use plugin_api::tvm::BlockBuilder;
+use plugin_api::typing::operators::Infer;
 use serde_json::Value;
 
 /// The name of the function for the program.

@@ -5,6 +5,7 @@
 mod known_symbols;
 
 use known_symbols::without_known_symbols;
+use plugin_api::ir::UseCounts;
 use plugin_api::prelude::*;
 use std::cell::LazyCell;
 

@@ -3,6 +3,7 @@
 //! *Expects* any module. *Keeps* everything with an effect, every `match_cast`, and externally callable functions.
 //! *Never* reorders the remaining bindings.
 
+use plugin_api::names::{did_you_mean, nearest};
 use plugin_api::prelude::*;
 use plugin_api::rewrite::remove_unused::remove_all_unused_in;
 use plugin_api::walk::in_place::WrittenParams;

@@ -3,8 +3,12 @@
 //! *Expects* any function, preferably in A-normal form. *Keeps* effects, every binding and its name. *Never* uses a
 //! value where it is not visible: the values of a branch, a dataflow block or a nested function stay local to it.
 
+use plugin_api::ir::Region;
 use plugin_api::prelude::*;
 use plugin_api::walk::in_place::WrittenParams;
+use plugin_api::walk::scoped_map::ScopedMap;
+use plugin_api::walk::scopes::{Scope, ScopeVisitor, visit_scopes};
+use plugin_api::walk::value_key::ValueNumbers;
 
 declare_pass! {
     /// Computes equal values once: a binding that repeats an earlier value becomes an alias of it.

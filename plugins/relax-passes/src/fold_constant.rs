@@ -3,8 +3,12 @@
 //! *Expects* any function. *Keeps* everything with an effect, packed functions, and calls that fail when evaluated.
 //! *Never* lets the constants of a function grow beyond a budget.
 
+use plugin_api::ir::Region;
 use plugin_api::prelude::*;
+use plugin_api::services::evaluation::{ConstantValue, EvaluationLimits, Reason};
 use plugin_api::typing::infer_types::{infer_types, narrow_results};
+use plugin_api::walk::scopes::{Scope, ScopeVisitor, visit_scopes};
+use plugin_api::walk::users::Regions;
 use std::collections::HashMap;
 
 declare_pass! {

@@ -4,9 +4,11 @@
 
 use crate::devices::{Devices, Target};
 use plugin_api::ir::erase::seen_outside;
+use plugin_api::ir::{AttrsId, TypeId};
 use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::infer_types;
 use plugin_api::typing::legalized::{LegalizedArg, Replacement};
+use plugin_api::walk::value_key::{ValueForm, value_form};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 declare_pass! {

@@ -1,6 +1,7 @@
 //! Sorts the bindings of dataflow blocks topologically.
 
 use plugin_api::prelude::*;
+use plugin_api::walk::users::Regions;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 declare_pass! {

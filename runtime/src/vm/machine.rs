@@ -163,6 +163,7 @@ pub(super) enum Target {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::{AttrsId, BodyBuilder};
 /// use runtime::vm::{Machine, NoLegalization, Value};
 ///
 /// // def main(x: R.Tensor((2, 3), "float32")):

@@ -3,8 +3,8 @@
 
 pub(crate) mod generate;
 
-use plugin_api::ir::DimExpr;
 use plugin_api::ir::records::{buffer_of, kind};
+use plugin_api::ir::{Bf16, DimExpr, F16};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 use std::collections::HashMap;

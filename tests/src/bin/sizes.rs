@@ -8,7 +8,7 @@
 use passhost::verify::verify_module;
 use passhost_tests::engine;
 use passhost_tests::synthetic::{functions_text, module_text};
-use plugin_api::ir::Module;
+use plugin_api::ir::{AttrsId, BodyBuilder, Module, NodeSpec};
 use plugin_api::prelude::*;
 use std::io::{Error, Write};
 use std::process::Command;

@@ -4,6 +4,7 @@
 use super::sections::{Rng, forged};
 use crate::generate::{Choices, bytes_of, module};
 use passhost::verify::{is_plain_prim_func, verify_changed};
+use plugin_api::ir::BodyKind;
 use plugin_api::prelude::*;
 use script::Operators;
 use std::panic::{AssertUnwindSafe, catch_unwind};

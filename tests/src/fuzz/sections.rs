@@ -1,8 +1,9 @@
 //! Bodies as bytes: sections that are not sealed yet, and changes that keep them almost valid.
 
 use plugin_api::ir::records::*;
-use plugin_api::ir::{Body, Sections};
+use plugin_api::ir::{Body, BodyBuilder, Sections};
 use plugin_api::prelude::*;
+use plugin_api::tvm::post_order_visit;
 use plugin_api::walk::dump::dump;
 
 /// The layout of a section's records.

@@ -3,6 +3,7 @@
 
 use super::Choices;
 use plugin_api::prelude::*;
+use plugin_api::tvm::FunctionBuilder;
 
 type F<'m, 'i> = FunctionBuilder<'m, 'i>;
 

@@ -4,6 +4,7 @@ use super::values::{any_dtype, attr, dim, dims, dtype, entries, tensor, text};
 use super::{Callee, Choices, Vocabulary};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
+use plugin_api::tvm::FunctionBuilder;
 use std::cell::{Cell, RefCell};
 
 /// Maximum nesting depth of Ifs and nested functions.

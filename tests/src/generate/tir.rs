@@ -2,8 +2,8 @@
 
 use super::values::{DTYPES, dtype, entries};
 use super::{Choices, tir_stmt};
-use plugin_api::ir::BufferType;
 use plugin_api::ir::records::{buffer_of, flag, kind};
+use plugin_api::ir::{BodyBuilder, BufferType, NodeSpec, TypeId};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 

@@ -1,8 +1,8 @@
 //! Generates TIR expressions of any data type.
 
 use super::tir::{E, Tir};
-use plugin_api::ir::BufferType;
 use plugin_api::ir::records::kind;
+use plugin_api::ir::{BufferType, NodeSpec, TypeId};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 

@@ -2,8 +2,8 @@
 
 use super::tir::{E, Loop, Tir};
 use super::values::{DTYPES, dtype, entries, text};
-use plugin_api::ir::BufferType;
 use plugin_api::ir::records::{axis, buffer_of, flag, kind};
+use plugin_api::ir::{AttrsId, BufferType, NodeSpec};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 

@@ -7,7 +7,7 @@ use passhost::verify::verify_module;
 use passhost_tests::engine;
 use passhost_tests::generate::bytes_of;
 use plugin_api::ir::records::{LEAF_BIT, NONE, flag, kind, leaf, tykind};
-use plugin_api::ir::{BufferType, Sections};
+use plugin_api::ir::{BufferType, NodeSpec, SealError, Sections};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 

@@ -6,6 +6,7 @@ use passhost_tests::engine;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
 use plugin_api::rewrite::mutators::ExprMutatorBase;
+use plugin_api::tvm::ExprMutator;
 use plugin_api::typing::infer_types::infer_types;
 use plugin_api::typing::normalize::{first_not_normal, normalize};
 use proptest::prelude::*;

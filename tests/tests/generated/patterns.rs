@@ -3,6 +3,7 @@
 use super::{cases, choices, made, shown};
 use passhost_tests::generate::Choices;
 use plugin_api::ir::records::kind;
+use plugin_api::pattern::{Matcher, is_param, is_tuple, is_tuple_get};
 use plugin_api::prelude::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

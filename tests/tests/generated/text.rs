@@ -3,7 +3,7 @@
 use super::{brief, cases, choices, made, shown};
 use passhost::verify::verify_module;
 use passhost_tests::{differing, engine, fuzz};
-use plugin_api::ir::Sections;
+use plugin_api::ir::{SealError, Sections};
 use plugin_api::prelude::*;
 use proptest::prelude::*;
 

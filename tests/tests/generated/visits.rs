@@ -5,6 +5,7 @@ use super::{cases, choices, made};
 use plugin_api::ir::records::{LEAF_BIT, flag, kind};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
+use plugin_api::tvm::{ExprVisitor, StmtVisitor, Walk, post_order_visit};
 use proptest::prelude::*;
 
 /// An event of a walk.

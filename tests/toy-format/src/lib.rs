@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 use plugin_api::prelude::*;
+use plugin_api::tvm::{BlockBuilder, FunctionBuilder};
 use std::collections::HashMap;
 
 export_plugin! { readers: [TOY], writers: [TOY_AGAIN] }

@@ -17,6 +17,7 @@ use crate::scalar::{access, holds_all};
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::ConstantError;
 ///
 /// assert!(matches!(Array::new(&[2], [1.0f32]), Err(ConstantError::Count { wanted: 2, found: 1, .. })));
 /// ```
@@ -65,6 +66,7 @@ pub enum ConstantError {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::{AttrsId, BodyBuilder};
 ///
 /// fn quantize(body: &Body) -> Result<Body, PassError> {
 ///     body.try_rewrite(|value, rw| {
@@ -165,6 +167,7 @@ impl<'a> Constant<'a> {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::ir::F16;
     ///
     /// let array = Array::new(&[2], [F16::from_f32(0.5), F16::from_f32(2.0)])?;
     /// assert_eq!(array.view().values::<f32>()?.sum::<f32>(), 2.5);

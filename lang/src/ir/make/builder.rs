@@ -128,6 +128,7 @@ static BRANDS: AtomicU32 = AtomicU32::new(1);
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::{AttrsId, BodyBuilder, SealError};
 ///
 /// // def main(x: R.Tensor((2, 3), "float32")):
 /// //     y = R.nn.relu(x)

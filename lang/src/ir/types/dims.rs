@@ -160,6 +160,7 @@ impl Dim {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::ir::BodyBuilder;
     ///
     /// let mut b = BodyBuilder::new();
     /// let n = Dim::Var(b.sym("n", DType::I64));

@@ -95,6 +95,8 @@ impl<'b> Groups<'b> {
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::ir::{AttrsId, BodyBuilder};
+/// use plugin_api::rewrite::grouping::{Constants, GroupedFunctions, Groups};
 ///
 /// # let mut b = BodyBuilder::new();
 /// # b.begin_function(0, AttrsId::NONE, None);

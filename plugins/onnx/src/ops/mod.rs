@@ -22,7 +22,7 @@ pub(crate) use control::stacked;
 use crate::cx::Cx;
 use crate::node::Node;
 use crate::value::{Item, Res, T};
-use plugin_api::prelude::*;
+use plugin_api::names::{did_you_mean, nearest};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 

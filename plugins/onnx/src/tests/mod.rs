@@ -6,6 +6,7 @@ use crate::{Options, graph, narrow, ops, proto, read, tensors};
 use plugin_api::ir::{Call, TensorType};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
+use plugin_api::typing::operators::{Infer, Inferred};
 use prost::Message;
 use prost::bytes::Bytes;
 use proto::{Attribute, AttributeType, Dimension, Extent, TypeValue};

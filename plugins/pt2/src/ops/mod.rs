@@ -18,7 +18,7 @@ use crate::graph::{Cx, Item};
 use crate::node::Node;
 use importer::known::Elem;
 use importer::tensor::{Res, T};
-use plugin_api::prelude::*;
+use plugin_api::names::{did_you_mean, nearest};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 

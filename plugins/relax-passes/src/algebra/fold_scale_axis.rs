@@ -1,6 +1,7 @@
 //! Folds channel multiplications into weights: code shared by the passes for both directions, and a pass that handles
 //! both.
 
+use plugin_api::pattern::{is_chain, is_const, is_param};
 use plugin_api::prelude::*;
 
 declare_composite! {

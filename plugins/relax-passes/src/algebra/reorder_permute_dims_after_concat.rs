@@ -1,6 +1,7 @@
 //! Transposes concatenated tensors once, after the concatenation.
 
 use super::until_stable::{rewrite_once, until_stable};
+use plugin_api::pattern::is_tuple;
 use plugin_api::prelude::*;
 
 declare_pass! {

@@ -2,7 +2,9 @@
 
 use crate::canonicalize_bindings::canonicalize;
 use crate::eliminate_common_subexpr::without_repeats;
+use plugin_api::pattern::Matcher;
 use plugin_api::prelude::*;
+use plugin_api::walk::scopes::{Scope, ScopeVisitor, visit_scopes};
 
 /// Repeats a round until it changes nothing, as [`repeated`] does. As in TVM, the original bindings are simplified too,
 /// even if no round changes anything, unless all of them are in dataflow blocks.

@@ -3,6 +3,7 @@
 use plugin_api::arith::prove_equal;
 use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::{infer_types, narrow_results};
+use plugin_api::walk::scopes::{Scope, ScopeVisitor, visit_scopes};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the body without known symbolic variables, with updated types. Returns the same handle if none is known.

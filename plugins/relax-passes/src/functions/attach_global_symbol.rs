@@ -1,5 +1,6 @@
 //! Makes every function visible outside its module.
 
+use plugin_api::ir::BodyKind;
 use plugin_api::prelude::*;
 
 declare_pass! {

@@ -1,5 +1,6 @@
 //! Replaces parameters by constants.
 
+use plugin_api::names::{did_you_mean, nearest};
 use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::infer_types;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,6 @@
 //! Binds symbolic variables to values.
 
+use plugin_api::names::{did_you_mean, nearest};
 use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,7 @@
 //! Removes unused parameters of private functions.
 
 use super::callers::{map_relax, only_called};
+use plugin_api::ir::UseCounts;
 use plugin_api::prelude::*;
 use plugin_api::rewrite::remove_unused::remove_all_unused_in;
 use plugin_api::walk::in_place::WrittenParams;

@@ -1,5 +1,6 @@
 //! The named patterns of FuseOpsByPattern.
 
+use plugin_api::names::{did_you_mean, nearest};
 use plugin_api::prelude::*;
 
 /// The groups: the name that follows the name of the compiler, and the parts, which are an operator, an optional bias

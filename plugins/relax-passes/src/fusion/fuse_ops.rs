@@ -4,6 +4,7 @@ use super::dataflow_graph::DataflowGraph;
 use super::partition::partition;
 use crate::config::FUSE_OPS_MAX_DEPTH;
 use plugin_api::prelude::*;
+use plugin_api::rewrite::grouping::{Constants, GroupedFunctions, Groups};
 use plugin_api::walk::in_place::WrittenParams;
 
 declare_pass! {

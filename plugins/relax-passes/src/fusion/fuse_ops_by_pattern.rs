@@ -1,7 +1,9 @@
 //! Groups operators that a compiler implements as one.
 
 use super::composite_patterns::pattern_of;
+use plugin_api::names::{did_you_mean, nearest};
 use plugin_api::prelude::*;
+use plugin_api::rewrite::grouping::{Constants, GroupedFunctions, Groups};
 use std::collections::BTreeMap;
 
 declare_pass! {

@@ -1,6 +1,6 @@
 //! Builds the PrimFunc that is equivalent to a function of PrimFunc calls.
 
-use plugin_api::ir::BufferType;
+use plugin_api::ir::{BodyKind, BufferType};
 use plugin_api::prelude::*;
 use plugin_api::tir::{Join, JoinArg, JoinParam, JoinedBuffer};
 

@@ -3,6 +3,7 @@
 use super::merged_groups::merged_groups;
 use crate::dead_code_elimination::without_dead_code;
 use plugin_api::prelude::*;
+use plugin_api::rewrite::grouping::{Constants, GroupedFunctions};
 use std::collections::BTreeMap;
 
 declare_pass! {

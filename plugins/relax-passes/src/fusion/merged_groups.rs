@@ -3,6 +3,8 @@
 use super::chains::Chains;
 use super::taken_apart::TakenApart;
 use plugin_api::prelude::*;
+use plugin_api::rewrite::grouping::Groups;
+use plugin_api::walk::disjoint_sets::DisjointSets;
 use std::collections::BTreeMap;
 
 /// Returns the groups of `main`: calls of composite functions of one compiler that no other group separates.

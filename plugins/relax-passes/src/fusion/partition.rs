@@ -2,7 +2,7 @@
 
 use super::dataflow_graph::{DataflowGraph, PostDominators};
 use crate::lowering::op_pattern::Pattern;
-use plugin_api::prelude::DisjointSets;
+use plugin_api::walk::disjoint_sets::DisjointSets;
 
 /// Returns the groups of two or more nodes, each in program order. `most` is the maximum number of nodes in a group.
 pub(super) fn partition(graph: &DataflowGraph<'_>, most: usize) -> Vec<Vec<usize>> {

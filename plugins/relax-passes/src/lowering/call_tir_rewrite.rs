@@ -1,6 +1,7 @@
 //! Allocates the results of functions and calls the functions directly.
 
 use crate::devices::Devices;
+use plugin_api::ir::Ty;
 use plugin_api::prelude::*;
 
 declare_pass! {

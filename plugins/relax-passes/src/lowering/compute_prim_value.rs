@@ -1,5 +1,6 @@
 //! Computes symbolic expressions in PrimFuncs.
 
+use plugin_api::names::FreshNames;
 use plugin_api::prelude::*;
 use plugin_api::tir::prim_func;
 use plugin_api::typing::infer_types::infer_types;

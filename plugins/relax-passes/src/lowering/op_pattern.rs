@@ -3,6 +3,7 @@
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 use plugin_api::tir::ElementAccess;
+use plugin_api::tvm::{StmtVisitor, Walk};
 use std::collections::BTreeSet;
 
 /// The pattern of a PrimFunc for operator fusion, with TVM's numbers. Higher numbers can be fused less.

@@ -2,6 +2,7 @@
 
 use super::reshape_pattern::reshapes;
 use plugin_api::arith::product;
+use plugin_api::ir::{BodyKind, SealError};
 use plugin_api::prelude::*;
 use plugin_api::walk::in_place::WrittenParams;
 use std::collections::BTreeSet;

@@ -1,6 +1,7 @@
 //! Replaces the iterators of blocks by their values in the surrounding loops.
 
 use plugin_api::prelude::*;
+use plugin_api::tvm::StmtMutator;
 use plugin_api::walk::visitors::post_order_visit_value;
 
 declare_pass! {

@@ -5,6 +5,7 @@ use super::storage_plan::{EXTERN_SCOPE, allocation_of};
 use plugin_api::arith::{index_to_dim_of_atoms, symbol_of};
 use plugin_api::prelude::*;
 use plugin_api::tir::regions::linear::Linear;
+use plugin_api::walk::open_scopes::OpenScopes;
 use plugin_api::walk::visitors::post_order_visit_value;
 
 /// Returns true if `to` can overwrite `from` in a store, or in a loop or condition around stores.

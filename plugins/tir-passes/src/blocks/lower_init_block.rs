@@ -3,6 +3,7 @@
 use plugin_api::prelude::*;
 use plugin_api::schedule::{BlockInfo, IterKind, LoopRef, Schedule};
 use plugin_api::tir::BlockIter;
+use plugin_api::tvm::StmtMutator;
 
 declare_pass! {
     /// Replaces the initialization of a reduction block by a statement that only the first iteration executes.

@@ -4,6 +4,7 @@ use plugin_api::arith::index_to_dim;
 use plugin_api::ir::loop_kind;
 use plugin_api::prelude::*;
 use plugin_api::tir::{Tir, has_jumps};
+use plugin_api::tvm::StmtMutator;
 
 declare_pass! {
     /// Replaces blocks without iterators by their content, after which the function can no longer be scheduled.

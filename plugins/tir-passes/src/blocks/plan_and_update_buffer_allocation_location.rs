@@ -9,6 +9,7 @@ use plugin_api::prelude::*;
 use plugin_api::tir::regions::region::Range;
 use plugin_api::tir::regions::{Accessed, BufferRegion, Detector};
 use plugin_api::tir::{BlockIter, PrimExpr, RegionAccess, Tir};
+use plugin_api::walk::open_scopes::OpenScopes;
 use plugin_api::walk::visitors::post_order_visit_value;
 use std::collections::BTreeMap;
 

@@ -4,6 +4,7 @@
 use super::in_place::is_in_place;
 use plugin_api::ir::{BufferType, loop_kind};
 use plugin_api::prelude::*;
+use plugin_api::walk::open_scopes::OpenScopes;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Attribute of a statement that is called from elsewhere.

@@ -2,7 +2,7 @@
 
 use super::storage_plan::{Storage, allocation_of, plan};
 use plugin_api::arith::{Analyzer, symbol_of};
-use plugin_api::ir::BufferType;
+use plugin_api::ir::{AttrsId, BufferType};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use plugin_api::prelude::*;
+use plugin_api::tvm::ExprMutator;
 
 export_plugin! { passes: [PING, PONG, PANICS, FAILS, WRONG_TYPE, USES_REMOVED, WARNS, DIVIDES, REWRITES, MISSPELLS] }
 

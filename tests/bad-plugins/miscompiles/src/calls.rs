@@ -1,5 +1,6 @@
 //! The implementations of the passes over Relax functions.
 
+use plugin_api::ir::AttrsId;
 use plugin_api::prelude::*;
 
 /// Returns the first call of an operator, by its name without `relax.`.

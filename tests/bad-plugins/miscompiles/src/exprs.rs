@@ -1,5 +1,6 @@
 //! The implementations of the passes over PrimFuncs.
 
+use plugin_api::ir::NodeSpec;
 use plugin_api::ir::records::kind;
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;

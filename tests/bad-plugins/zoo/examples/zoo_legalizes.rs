@@ -4,6 +4,7 @@
 use plugin_api::ir::AttrsId;
 use plugin_api::prelude::*;
 use plugin_api::te::Te;
+use plugin_api::tvm::BlockBuilder;
 use plugin_api::typing::legalized::Legalized;
 
 export_plugin! {

@@ -1,5 +1,6 @@
 //! Chooses names for lifted functions.
 
+use plugin_api::names::FreshNames;
 use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 

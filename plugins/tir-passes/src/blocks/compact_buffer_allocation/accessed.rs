@@ -9,6 +9,7 @@ use plugin_api::tir::regions::lasting::Lasting;
 use plugin_api::tir::regions::linear::{add, sub};
 use plugin_api::tir::regions::reached::{Ends, Reached, Running};
 use plugin_api::tir::regions::region::{Bounds, Part, Range};
+use plugin_api::walk::open_scopes::OpenScopes;
 
 /// A loop or thread around the current position.
 struct Around {

@@ -8,6 +8,7 @@ use plugin_api::tir::regions::conditions::{Condition, Conditions};
 use plugin_api::tir::regions::lasting::Lasting;
 use plugin_api::tir::regions::linear::{add, sub};
 use plugin_api::tir::regions::reached::{Ends, Reached, Running};
+use plugin_api::walk::open_scopes::OpenScopes;
 use plugin_api::walk::visitors::post_order_visit_value;
 use std::collections::HashMap;
 

@@ -3,6 +3,8 @@
 use super::lanes::{Lanes, vectorizable};
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
+use plugin_api::walk::open_scopes::OpenScopes;
+use plugin_api::walk::value_key::value_key;
 use std::collections::{HashMap, HashSet};
 
 /// The content of a vectorized loop.

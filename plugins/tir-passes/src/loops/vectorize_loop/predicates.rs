@@ -5,6 +5,7 @@ use super::lanes::Lanes;
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
 use plugin_api::tir::{Again, ElementAccess, TirRewrite};
+use plugin_api::walk::value_key::value_key;
 
 /// A mask of the lanes whose numbers, counted from `base`, are less than a limit.
 #[derive(Clone, Copy)]
