@@ -41,7 +41,9 @@ declare_property! {
 
 fn is_normal(function: &Body, _: &Ctx) -> Result<(), PassError> {
     match first_not_normal(function) {
-        Some(value) => bail!(at value, "a value inside another expression is unnamed"),
+        Some(value) => {
+            bail!(at value, "a value inside another expression is unnamed (a pass names it with `rw.emit` or `rw.emit_op`)")
+        }
         None => Ok(()),
     }
 }
