@@ -51,6 +51,15 @@ fn a_golden_that_differs_is_shown_as_a_diff() {
     assert!(found[0].contains("= R.exp(b)\n+        d:"), "{}", found[0]);
 }
 
+/// The number of blank lines after a case has no meaning.
+#[test]
+fn blank_lines_at_the_end_of_a_golden_are_ignored() {
+    for end in ["\n", "\n\n\n\n"] {
+        let found = problems_of(&template_plugin::__PASSHOST_PLUGIN, &folder(|text| text.trim_end().to_string() + end));
+        assert_eq!(found, Vec::<String>::new());
+    }
+}
+
 #[test]
 fn a_misspelt_operator_in_a_pattern_or_call_is_named() {
     let folder = folder(str::to_string);
