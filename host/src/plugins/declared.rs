@@ -7,7 +7,7 @@ use registry::Registry;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The kinds of items that a plugin declares with a macro and exports in a list.
+/// The kinds of items that a plugin declares with a macro or, for operators, as a constant, and exports in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A pass.
@@ -24,13 +24,16 @@ pub enum Kind {
     Reader,
     /// A writer.
     Writer,
+    /// An operator.
+    Operator,
 }
 
 impl Kind {
-    const ALL: [Kind; 7] =
+    /// The kinds with a macro.
+    const WITH_MACRO: [Kind; 7] =
         [Kind::Pass, Kind::Config, Kind::Property, Kind::Composite, Kind::Instrument, Kind::Reader, Kind::Writer];
 
-    /// Returns its macro, its name in messages, and its list in `export_plugin!`.
+    /// Returns its macro or type, its name in messages, and its list in `export_plugin!`.
     fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Kind::Pass => ("declare_pass!", "pass", "passes"),
@@ -40,6 +43,7 @@ impl Kind {
             Kind::Instrument => ("declare_instrument!", "instrument", "instruments"),
             Kind::Reader => ("declare_reader!", "reader", "readers"),
             Kind::Writer => ("declare_writer!", "writer", "writers"),
+            Kind::Operator => ("OpDecl", "operator", "operators"),
         }
     }
 
@@ -53,6 +57,7 @@ impl Kind {
             Kind::Instrument => meta.instruments.iter().any(|instrument| instrument.name == name),
             Kind::Reader => meta.readers.iter().any(|reader| reader.name == name),
             Kind::Writer => meta.writers.iter().any(|writer| writer.name == name),
+            Kind::Operator => meta.operators.iter().any(|operator| operator.name == name),
         }
     }
 }
@@ -97,7 +102,10 @@ pub fn unexported(folder: &Path, meta: &PluginMeta) -> Vec<Unexported> {
 fn unexported_of(folder: &Path, is_exported: impl Fn(Kind, &str) -> bool) -> Vec<Unexported> {
     let mut found = Vec::new();
     for (file, text) in texts(folder) {
-        let wrong = declared(&text).into_iter().filter(|(kind, name, _)| !is_exported(*kind, name));
+        let mut all = declared(&text);
+        all.extend(operators(&text).into_iter().map(|(name, line)| (Kind::Operator, name, line)));
+        all.sort_by_key(|(_, _, line)| *line);
+        let wrong = all.into_iter().filter(|(kind, name, _)| !is_exported(*kind, name));
         found.extend(wrong.map(|(kind, name, line)| Unexported { kind, name, file: file.clone(), line }));
     }
     found
@@ -150,11 +158,16 @@ pub fn unknown_operators(folder: &Path, registry: &Registry) -> Vec<UnknownOpera
 /// because other functions are also named `call`.
 const TAKE_OPERATORS: [&str; 6] = ["is_op(", "is_commutative(", "as_call_to(", "call(", "call_op(", "emit_op("];
 
-/// Returns the operators in the patterns and calls of a text, with their lines. Skips comments, and the tests at the end.
-fn used(text: &str) -> Vec<(String, usize)> {
+/// Returns a text with empty lines in place of comments, and without the tests at its end.
+fn code_of(text: &str) -> String {
     let code = text.lines().take_while(|line| line.trim() != "#[cfg(test)]");
     let code: Vec<&str> = code.map(|line| if line.trim_start().starts_with('/') { "" } else { line }).collect();
-    let code = code.join("\n");
+    code.join("\n")
+}
+
+/// Returns the operators in the patterns and calls of a text, with their lines. Skips comments, and the tests at the end.
+fn used(text: &str) -> Vec<(String, usize)> {
+    let code = code_of(text);
     let mut found = Vec::new();
     for start in TAKE_OPERATORS {
         for (at, _) in code.match_indices(start) {
@@ -189,7 +202,7 @@ fn declared(text: &str) -> Vec<(Kind, String, usize)> {
         if line.trim_start().starts_with(['/', '#']) {
             continue;
         }
-        let begun = Kind::ALL.into_iter().find_map(|kind| Some((kind, line.split_once(kind.words().0)?.1)));
+        let begun = Kind::WITH_MACRO.into_iter().find_map(|kind| Some((kind, line.split_once(kind.words().0)?.1)));
         let (kind, mut head) = match (begun, open.take()) {
             (Some((kind, rest)), _) => (kind, rest.to_string()),
             (None, Some((kind, head))) => (kind, head + line),
@@ -208,6 +221,49 @@ fn declared(text: &str) -> Vec<(Kind, String, usize)> {
         }
     }
     found
+}
+
+/// Returns the operators that a text declares as constants with a literal name, with their lines. Skips comments, and the tests at the end.
+fn operators(text: &str) -> Vec<(String, usize)> {
+    let code = code_of(text);
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("OpDecl {") {
+        // Other uses are types, such as the result of a function.
+        let before = code[..at].trim_end();
+        let is_value = before.ends_with(['=', '&', '(', '[', ',']) || before.ends_with("::");
+        let start = at + "OpDecl {".len();
+        if let Some((name, offset)) = name_in(&code[start..]).filter(|_| is_value) {
+            found.push((name.to_string(), 1 + code[..start + offset].matches('\n').count()));
+        }
+    }
+    found
+}
+
+/// Returns the string in the field `name` of a literal, and its position, from the text after the literal's opening brace.
+fn name_in(fields: &str) -> Option<(&str, usize)> {
+    let (mut depth, mut in_string, mut is_escaped, mut last) = (0, false, false, ' ');
+    for (at, c) in fields.char_indices() {
+        if in_string {
+            in_string = is_escaped || c != '"';
+            is_escaped = c == '\\' && !is_escaped;
+            continue;
+        }
+        match c {
+            '"' => in_string = true,
+            '{' | '(' | '[' => depth += 1,
+            '}' | ')' | ']' if depth == 0 => return None,
+            '}' | ')' | ']' => depth -= 1,
+            'n' if depth == 0 && !last.is_alphanumeric() && last != '_' => {
+                if let Some(value) = fields[at..].strip_prefix("name:") {
+                    let (name, _) = value.trim_start().strip_prefix('"')?.split_once('"')?;
+                    return Some((name, at));
+                }
+            }
+            _ => {}
+        }
+        last = c;
+    }
+    None
 }
 
 /// Returns the source files of a crate, relative to its folder, with their texts.
@@ -259,6 +315,26 @@ mod tests {
                 (Kind::Composite, "acme.Tidy", 17),
                 (Kind::Instrument, "acme.Counter", 21),
             ]
+        );
+    }
+
+    #[test]
+    fn declared_operators_are_found() {
+        let text = "// OpDecl { name: \"no\" }\npub const A: OpDecl = OpDecl {\n    doc: \"has {name: \\\" in it\",\n    args: &[ArgDecl { \
+                    name: \"x\", ..ArgDecl::EMPTY }],\n    name: \"acme.a\",\n};\nconst B: OpDecl =\n    plugin_api::OpDecl { rename: 1, \
+                    name: \"acme.b\", ..A };\nfn decl() -> OpDecl {\n    let name: &str = \"no\";\n}\nconst C: OpDecl = OpDecl { name: \
+                    NAME, doc: \"no\" };\n#[cfg(test)]\nconst D: OpDecl = OpDecl { name: \"no\" };\n";
+        let expected = [("acme.a", 5), ("acme.b", 8)];
+        assert_eq!(operators(text), expected.map(|(name, line)| (name.to_string(), line)));
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("src")).expect("a folder");
+        std::fs::write(folder.path().join("src/lib.rs"), text).expect("a file");
+        let found = unexported_of(folder.path(), |_, name| name != "acme.b");
+        let [found] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(
+            format!("{found}; {}", found.remedy()),
+            "src/lib.rs:8 declares the operator `acme.b`, but the plugin does not export it; add its constant to `operators` of \
+             `export_plugin!`"
         );
     }
 

@@ -598,8 +598,8 @@ fn one_line(message: &str) -> String {
 
 fn with_remedy(report: Report, error: &RegistryError) -> Report {
     match error {
-        RegistryError::UnknownPass { .. } => report.help("`passhost list` shows all available passes"),
-        RegistryError::UnknownOperator { .. } => report.help("`passhost ops` shows all available operators"),
+        RegistryError::UnknownPass { .. } => report.help("`passhost list` shows all available passes, and `passhost check` finds declared passes that a plugin does not export"),
+        RegistryError::UnknownOperator { .. } => report.help("`passhost ops` shows all available operators, and `passhost check` finds declared operators that a plugin does not export"),
         RegistryError::UnknownInstrument { .. } => report.help("`passhost list` shows all available instruments"),
         _ => report,
     }

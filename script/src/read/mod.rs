@@ -155,7 +155,7 @@ fn unknown_operator(name: &str, at: Range<usize>, calls: usize, ops: &dyn Operat
     let near = did_you_mean(&ops.near_ops(name));
     let label = if calls == 1 { "called here".to_string() } else { format!("called {calls} times, first here") };
     Diagnostic::new(at, format!("unknown operator `{name}`{near}")).label(label).help(
-        "its calls are kept unchanged; operators come from plugins: list the plugin that declares it in passes.toml",
+        "its calls are kept unchanged; operators come from plugins: list the plugin that declares it in passes.toml, and the operator in `operators` of the plugin's `export_plugin!`",
     )
 }
 
