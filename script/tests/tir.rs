@@ -58,6 +58,15 @@ fn refused(body: &str, message: &str, place: &str) {
     assert_eq!(&text[first.span.clone()], place, "{}", first.message);
 }
 
+/// TVM's TIR lacks some functions that C has.
+#[test]
+fn unknown_functions_are_told_with_a_remedy() {
+    let text = module("A: T.Buffer((16, 16), \"float32\")", "A[0, 0] = T.lgamma(A[0, 0])");
+    let error = faults(&text).diagnostics.remove(0);
+    assert_eq!(error.message, "unknown expression `T.lgamma`");
+    assert!(error.help.is_some_and(|help| help.contains("`T.call_pure_extern(dtype, \"name\", …)`")));
+}
+
 #[test]
 fn faults_are_told_with_their_place() {
     refused("A[0] = T.float32(1.0)", "1 indices for a buffer of 2 dimensions", "0");

@@ -379,7 +379,8 @@ impl<'a> TirReader<'a> {
             let near: Vec<String> = nearest(name, tir_ops::names()).iter().map(|near| format!("T.{near}")).collect();
             let near = did_you_mean(&near);
             return Err(Diagnostic::new(span(&*call.func), format!("unknown expression `T.{name}`{near}"))
-                .label("unknown TIR operator"));
+                .label("unknown TIR operator")
+                .help("call a function that TIR lacks with `T.call_pure_extern(dtype, \"name\", …)`, or compose it from functions that TIR has"));
         };
         let items = &*call.arguments.args;
         let given = match (place, items) {
