@@ -77,8 +77,10 @@ pub(in crate::cli) enum Command {
     /// values, the whole range of integers, and data generated until each branch is taken. The results are compared within
     /// the tolerance that the pass declares (`passhost explain PASS` shows it). For a difference, the report contains the
     /// output, the largest error, and the first binding whose value differs. Loops that may run in parallel are checked
-    /// for races. The verdict lists what the inputs covered, and what the budget left out. A function counts as not
-    /// validated, rather than equal, if a branch or a choice in it is never reached. The module is not written.
+    /// for races. The verdict lists what the inputs covered, and what the budget left out. Its largest error is absolute:
+    /// most tolerances are relative to the largest value of the tensor, so the same error is small if the values are large.
+    /// A function counts as not validated, rather than equal, if a branch or a choice in it is never reached. The module is
+    /// not written.
     ///
     /// The exit code is 1 if a value differs, 4 if the check itself failed, and 5 if values of a pass could not be
     /// compared.
