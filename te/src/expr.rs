@@ -3,7 +3,9 @@
 use super::TeTensor;
 use passhost_lang::arith::fold_as;
 use passhost_lang::ir::{DType, Dim, DimExpr, Sym};
-use passhost_lang::scalar::{Intrinsic, PrimOp};
+use passhost_lang::names::{counted, did_you_mean, nearest, with_more};
+use passhost_lang::scalar::{Intrinsic, PrimOp, ResultRule};
+use passhost_lang::typing::operators::InferError;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,17 +15,68 @@ use std::sync::Arc;
 /// `+`, `-`, `*` and `/` mean the same as in TVMScript; `/` and `%` of integers round down. A number takes the data type of the other
 /// operand. Constants are folded, and `x + 0`, `x * 1` and similar expressions become `x`, as in TVM; for floats, `x - 0.0` and `x + -0.0` also become
 /// `x`. Unlike in TVM, `x + 0.0` is kept because it changes `-0.0` to `0.0`, and `x * 0.0` and `0.0 / x` are kept because they can be NaN.
-/// An element nested more than 500 levels deep is rejected when the function is [finished](super::Te::finish).
+///
+/// A clone is the same expression, but each use of an expression is written and computed again: `let y = x.exp(); &y * &y + &y` contains three
+/// calls of `exp`. Put a part with several uses into its own [`Te::compute`](super::Te::compute), which computes each of its elements once.
+/// An element nested more than 500 levels deep, or with more than 50000 operations when written, is rejected when the function is
+/// [finished](super::Te::finish).
 #[derive(Clone, Debug)]
 pub struct TeExpr {
     pub(super) node: Rc<Node>,
     pub(super) dtype: DType,
-    /// The nesting depth of expressions.
-    depth: u32,
+    size: Size,
 }
 
 /// Maximum nesting depth of an element. Element traversals are recursive, and may run in threads with small stacks.
 const MAX_NESTING: u32 = 500;
+/// Maximum number of operations of an element. Expressions may share operands, so the number of written operations can be exponential in the
+/// number of created ones.
+const MAX_OPERATIONS: u32 = 50_000;
+
+/// The size of a written expression.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    /// The nesting depth.
+    depth: u32,
+    /// The number of operations; an operation that several others use counts once for each of them.
+    operations: u32,
+}
+
+impl Size {
+    /// Returns the size of an operation on operands of these sizes.
+    fn of(operands: impl IntoIterator<Item = Size>) -> Size {
+        let around = |size: Size, operand: Size| Size {
+            depth: size.depth.max(operand.depth + 1),
+            operations: size.operations.saturating_add(operand.operations),
+        };
+        operands.into_iter().fold(Size { depth: 0, operations: 1 }, around)
+    }
+
+    /// Returns the size of a dimension. The count stops above the limits.
+    fn of_dim(dim: &Dim) -> Size {
+        let mut size = Size::default();
+        let mut work = vec![(dim, 0)];
+        while let Some((dim, depth)) = work.pop() {
+            size.depth = size.depth.max(depth);
+            let Dim::Expr(expr) = dim else { continue };
+            if !size.is_written() {
+                break;
+            }
+            match &**expr {
+                DimExpr::Binary(_, _, a, b) => work.extend([(b, depth + 1), (a, depth + 1)]),
+                DimExpr::Unary(_, _, a) => work.push((a, depth + 1)),
+                DimExpr::Int(..) | DimExpr::Float(..) => continue,
+            }
+            size.operations += 1;
+        }
+        size
+    }
+
+    /// Returns true if the size is within the limits.
+    fn is_written(self) -> bool {
+        self.depth <= MAX_NESTING && self.operations <= MAX_OPERATIONS
+    }
+}
 
 #[derive(Debug)]
 pub(super) enum Node {
@@ -40,47 +93,51 @@ pub(super) enum Node {
     Pair(Pair),
     Scatter(Scatter),
     /// An error, such as operands of different data types.
-    Fault(String),
+    Fault(Fault),
 }
 
-impl Node {
-    fn depth(&self) -> u32 {
-        fn deepest<'e>(of: impl IntoIterator<Item = &'e TeExpr>) -> u32 {
-            of.into_iter().map(|operand| operand.depth + 1).max().unwrap_or(0)
-        }
+/// An error in an element.
+#[derive(Clone, Debug)]
+pub(super) enum Fault {
+    /// The operands of the call do not support the operation.
+    Operands(String),
+    /// The element is too large. The message follows the name of the element.
+    TooLarge(String),
+    /// The legalization is wrong for all operands.
+    Legalization(String),
+}
+
+impl Fault {
+    /// Returns the error of an element with this name.
+    pub(super) fn error(self, element: &str) -> InferError {
         match self {
-            Node::Index(dim) => depth_of(dim),
-            Node::Load(_, of) | Node::Call(_, of) => deepest(of),
-            Node::Binary(_, a, b) => deepest([a, b]),
-            Node::Unary(_, a) => deepest([a]),
-            Node::Select(c, a, b) => deepest([c, a, b]),
-            Node::Reduce(reduction) => deepest([&reduction.value]),
-            Node::Pair(pair) => deepest(&pair.next),
-            Node::Scatter(scatter) => deepest(scatter.place.iter().chain([&scatter.start, &scatter.next])),
-            Node::Float(_) | Node::Fault(_) => 0,
-        }
-    }
-}
-
-/// Returns the nesting depth of a dimension; if the dimension is too deep, returns a number above the limit.
-fn depth_of(dim: &Dim) -> u32 {
-    if !matches!(dim, Dim::Expr(_)) {
-        return 0;
-    }
-    let (mut work, mut deepest) = (vec![(dim, 0)], 0);
-    while let Some((dim, depth)) = work.pop() {
-        deepest = deepest.max(depth);
-        if let Dim::Expr(expr) = dim
-            && deepest <= MAX_NESTING
-        {
-            match &**expr {
-                DimExpr::Binary(_, _, a, b) => work.extend([(b, depth + 1), (a, depth + 1)]),
-                DimExpr::Unary(_, _, a) => work.push((a, depth + 1)),
-                DimExpr::Int(..) | DimExpr::Float(..) => {}
+            Fault::Operands(why) => InferError::Wrong(why),
+            Fault::TooLarge(why) => InferError::Wrong(format!("element `{element}` {why}")),
+            Fault::Legalization(why) => {
+                let message = format!("element `{element}` of its legalization {why}");
+                InferError::Panicked(with_more(&message, "this is a fault of the operator's plugin"))
             }
         }
     }
-    deepest
+}
+
+impl Node {
+    fn size(&self) -> Size {
+        fn around<'e>(of: impl IntoIterator<Item = &'e TeExpr>) -> Size {
+            Size::of(of.into_iter().map(|operand| operand.size))
+        }
+        match self {
+            Node::Index(dim) => Size::of_dim(dim),
+            Node::Load(_, of) | Node::Call(_, of) => around(of),
+            Node::Binary(_, a, b) => around([a, b]),
+            Node::Unary(_, a) => around([a]),
+            Node::Select(c, a, b) => around([c, a, b]),
+            Node::Reduce(reduction) => around([&reduction.value]),
+            Node::Pair(pair) => around(pair.start.iter().chain(&pair.next)),
+            Node::Scatter(scatter) => around(scatter.place.iter().chain([&scatter.start, &scatter.next])),
+            Node::Float(_) | Node::Fault(_) => Size::default(),
+        }
+    }
 }
 
 /// A reduction: a commutative operation over all values of some axes.
@@ -155,24 +212,29 @@ impl Operand {
 
 impl TeExpr {
     pub(super) fn new(node: Node, dtype: DType) -> TeExpr {
-        let depth = node.depth();
-        TeExpr { node: Rc::new(node), dtype, depth }
+        let size = node.size();
+        TeExpr { node: Rc::new(node), dtype, size }
     }
 
-    /// Returns the expression, or a fault if it is too deeply nested.
+    /// Returns the expression, or a fault if it is too large.
     pub(super) fn bounded(self) -> TeExpr {
-        if self.depth <= MAX_NESTING {
+        if self.size.is_written() {
             return self;
         }
-        let message =
-            format!("an element is nested more than {MAX_NESTING} deep; compute parts of it as separate tensors");
-        TeExpr::new(Node::Fault(message), self.dtype)
+        let message = match self.size.depth > MAX_NESTING {
+            true => format!("is nested more than {MAX_NESTING} deep; compute parts of it as separate tensors"),
+            false => format!(
+                "has more than {MAX_OPERATIONS} operations, because each use of an expression is written again; compute the parts with \
+                 several uses as separate tensors"
+            ),
+        };
+        TeExpr::new(Node::Fault(Fault::TooLarge(message)), self.dtype)
     }
 
     /// Builds an integer expression in symbolic variables, such as a dimension.
     pub fn of_dim(dim: Dim) -> TeExpr {
         let dtype = dim.dtype();
-        TeExpr::new(Node::Index(dim), dtype)
+        TeExpr::new(Node::Index(dim), dtype).bounded()
     }
 
     /// Builds an integer. A value that does not fit the data type wraps around, as in arithmetic: -1 as uint8 is 255, and as uint64 the
@@ -211,7 +273,7 @@ impl TeExpr {
     }
 
     /// Returns the first fault in the value of an element.
-    pub(super) fn fault(&self) -> Option<String> {
+    pub(super) fn fault(&self) -> Option<Fault> {
         match &*self.node {
             Node::Reduce(reduction) => reduction.value.inner_fault(),
             Node::Pair(pair) => pair.next.iter().chain(&pair.start).find_map(TeExpr::inner_fault),
@@ -222,7 +284,7 @@ impl TeExpr {
         }
     }
 
-    fn inner_fault(&self) -> Option<String> {
+    fn inner_fault(&self) -> Option<Fault> {
         match &*self.node {
             Node::Fault(why) => Some(why.clone()),
             Node::Index(_) | Node::Float(_) => None,
@@ -231,7 +293,8 @@ impl TeExpr {
             Node::Unary(_, a) => a.inner_fault(),
             Node::Select(c, a, b) => [c, a, b].into_iter().find_map(TeExpr::inner_fault),
             Node::Reduce(_) | Node::Pair(_) | Node::Scatter(_) => {
-                Some("a reduction must be the whole value of an element; compute it as a separate tensor".to_string())
+                let why = "a reduction must be the whole value of an element; compute it as a separate tensor";
+                Some(Fault::Operands(why.to_string()))
             }
         }
     }
@@ -263,7 +326,7 @@ impl TeExpr {
         if self.dtype != other.dtype {
             let message =
                 format!("the operands have data types {} and {}; convert one with `cast`", self.dtype, other.dtype);
-            return TeExpr::new(Node::Fault(message), self.dtype);
+            return TeExpr::fault_of(message, self.dtype);
         }
         if let Some((name, wanted)) = not_defined(op, self.dtype) {
             return self.refused(name, wanted);
@@ -279,7 +342,8 @@ impl TeExpr {
         }
         let made = match (&*self.node, &*other.node) {
             (Node::Index(a), Node::Index(b)) => {
-                TeExpr::of_dim(Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, a.clone(), b.clone()))))
+                let dim = Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, a.clone(), b.clone())));
+                TeExpr { node: Rc::new(Node::Index(dim)), dtype, size: Size::of([self.size, other.size]) }
             }
             _ => TeExpr::new(Node::Binary(op, self.clone(), other), dtype),
         };
@@ -306,33 +370,75 @@ impl TeExpr {
         })
     }
 
-    /// Calls a TIR operator such as `pow` with this expression and further operands. The result has this data type. Functions of real
+    /// Calls an intrinsic of TIR such as `pow` with this expression and further operands. The result has this data type. Functions of real
     /// numbers require floats; with other types, the function is rejected when it is [finished](super::Te::finish).
+    ///
+    /// These intrinsics have further operands:
+    ///
+    /// | operands | names |
+    /// |---|---|
+    /// | 1 | `atan2`, `copysign`, `fmod`, `hypot`, `ldexp`, `nextafter`, `pow` |
+    /// | 2 | `fma` |
     pub fn math_with(&self, op: &str, others: &[TeExpr]) -> TeExpr {
-        if !self.dtype.is_float() && Intrinsic::find(op).is_some_and(Intrinsic::takes_floats) {
-            return self.refused(&format!("T.{op}"), "floats");
-        }
-        let args = std::iter::once(self.clone()).chain(others.iter().cloned()).collect();
-        TeExpr::new(Node::Call(format!("tirx.{op}"), args), self.dtype).bounded()
+        self.intrinsic(op, others, false)
     }
 
-    /// Calls a TIR operator such as `exp`. The result has this data type.
+    /// Calls an intrinsic of TIR such as `exp`. The result has this data type.
+    ///
+    /// These intrinsics have one operand:
+    ///
+    /// | operand | names |
+    /// |---|---|
+    /// | a float | `acos`, `acosh`, `asin`, `asinh`, `atan`, `atanh`, `ceil`, `cos`, `cosh`, `erf`, `exp`, `exp10` |
+    /// | a float | `exp2`, `floor`, `log`, `log10`, `log1p`, `log2`, `nearbyint`, `round`, `rsqrt`, `sigmoid`, `sin`, `sinh`, `sqrt`, `tan`, `tanh`, `trunc` |
+    /// | any number | `abs`, `bitwise_not`, `fabs`, `popcount` |
     pub fn math(&self, op: &str) -> TeExpr {
         self.math_with(op, &[])
     }
 
-    /// Calls a TIR operator with a Boolean result, such as `isnan`.
+    /// Calls an intrinsic of TIR with a Boolean result: `isfinite`, `isinf` or `isnan`.
     pub fn test(&self, op: &str) -> TeExpr {
-        TeExpr { dtype: DType::BOOL, ..self.math(op) }
+        TeExpr { dtype: DType::BOOL, ..self.intrinsic(op, &[], true) }
+    }
+
+    /// Calls an intrinsic of TIR; a wrong name, number of operands or kind of result is a fault of the legalization.
+    fn intrinsic(&self, op: &str, others: &[TeExpr], is_test: bool) -> TeExpr {
+        let fault = |why: String| TeExpr::new(Node::Fault(Fault::Legalization(why)), self.dtype);
+        let Some(row) = Intrinsic::find(op) else {
+            let near = nearest(op, Intrinsic::all().iter().filter(|row| row.computes.is_some()).map(|row| row.name));
+            let near = match near.is_empty() {
+                true => "; the documentation of `TeExpr::math` lists the names".to_string(),
+                false => did_you_mean(&near),
+            };
+            return fault(format!("calls the unknown intrinsic `{op}`{near}"));
+        };
+        if let Some(wanted) = row.operands().filter(|wanted| *wanted != others.len() + 1) {
+            return fault(format!(
+                "calls intrinsic `{op}` with {}; it takes {wanted}",
+                counted(others.len() + 1, "operand")
+            ));
+        }
+        match (row.result == ResultRule::Bool, is_test) {
+            (true, false) => {
+                return fault(format!("calls intrinsic `{op}` with `math`; its result is a bool, so use `test`"));
+            }
+            (false, true) => {
+                return fault(format!("calls intrinsic `{op}` with `test`; its result is not a bool, so use `math`"));
+            }
+            _ => {}
+        }
+        if !self.dtype.is_float() && row.takes_floats() {
+            return self.refused(&format!("T.{op}"), "floats");
+        }
+        let args = std::iter::once(self.clone()).chain(others.iter().cloned()).collect();
+        TeExpr::new(Node::Call(format!("tirx.{}", row.name), args), self.dtype).bounded()
     }
 
     /// Reinterprets the bits as a value of another data type, which must have the same width.
     pub fn reinterpreted(&self, dtype: DType) -> TeExpr {
         if self.dtype.bits() != dtype.bits() {
-            return TeExpr::new(
-                Node::Fault(format!("{} cannot be reinterpreted as {dtype}: their widths differ", self.dtype)),
-                dtype,
-            );
+            let message = format!("{} cannot be reinterpreted as {dtype}: their widths differ", self.dtype);
+            return TeExpr::fault_of(message, dtype);
         }
         TeExpr { dtype, ..self.math("reinterpret") }
     }
@@ -355,7 +461,12 @@ impl TeExpr {
     /// Returns a fault that reports an operation the data type does not support.
     fn refused(&self, name: &str, wanted: &str) -> TeExpr {
         let message = format!("`{name}` takes {wanted}, found {}; convert the operands with R.astype", self.dtype);
-        TeExpr::new(Node::Fault(message), self.dtype)
+        TeExpr::fault_of(message, self.dtype)
+    }
+
+    /// Returns a fault that reports operands that the operation does not support.
+    pub(super) fn fault_of(message: String, dtype: DType) -> TeExpr {
+        TeExpr::new(Node::Fault(Fault::Operands(message)), dtype)
     }
 
     /// Returns the logical negation.
@@ -477,9 +588,8 @@ fn of_one_type(a: Operand, b: Operand) -> (TeExpr, TeExpr) {
     };
     let (a, b) = (a.expr(like), b.expr(like));
     if a.dtype != b.dtype {
-        let fault =
-            Node::Fault(format!("the choices have data types {} and {}; convert one with `cast`", a.dtype, b.dtype));
-        return (TeExpr::new(fault, a.dtype), b);
+        let message = format!("the choices have data types {} and {}; convert one with `cast`", a.dtype, b.dtype);
+        return (TeExpr::fault_of(message, a.dtype), b);
     }
     (a, b)
 }
@@ -630,8 +740,14 @@ impl Neg for TeExpr {
 
 #[cfg(test)]
 mod tests {
-    use super::TeExpr;
+    use super::{Fault, TeExpr};
     use passhost_lang::ir::{DType, Dim, Sym};
+    use passhost_lang::scalar::{Computes, Intrinsic, ResultRule};
+
+    /// Returns the error of an element `T` with this value; empty if there is none.
+    fn message(value: &TeExpr) -> String {
+        value.fault().map_or(String::new(), |fault| fault.error("T").to_string())
+    }
 
     #[test]
     fn what_is_nested_too_deeply_is_a_fault_and_costs_no_stack() {
@@ -646,15 +762,82 @@ mod tests {
             of(index, |all| all.lt(3).if_then_else(all, 4)),
         ];
         for deep in deep {
-            assert!(deep.fault().is_some_and(|why| why.contains("nested more than 500 deep")));
+            let message = message(&deep);
+            let is_refused = ["`T` is nested more than 500 deep", "`T` has more than 50000 operations"];
+            assert!(is_refused.iter().any(|why| message.contains(why)), "{message}");
         }
         assert!((0..400).fold(value, |all, _| all.math("exp")).fault().is_none());
     }
 
     #[test]
+    fn shared_expressions_count_at_each_use() {
+        let of = |first: &TeExpr, next: fn(TeExpr) -> TeExpr, n: u32| (0..n).fold(first.clone(), |all, _| next(all));
+        let index = TeExpr::of_dim(Dim::Var(Sym { id: 0, dtype: DType::I64 }));
+        let value = TeExpr::float(1.0, DType::F32).math("exp");
+        let wide: [(&TeExpr, fn(TeExpr) -> TeExpr); 4] = [
+            (&value, |all| &all * &all + 1.0),
+            (&value, |all| all.math_with("pow", &[all.math("exp")])),
+            (&value, |all| all.lt(&all).select(&all, 2.0)),
+            (&index, |all| &all * &all + 1),
+        ];
+        for (first, next) in wide {
+            let wide = of(first, next, 200);
+            assert!(message(&wide).contains("element `T` has more than 50000 operations"), "{}", message(&wide));
+            assert_eq!(message(&of(first, next, 6)), "");
+        }
+        let dim = (0..200).fold(Dim::Var(Sym { id: 0, dtype: DType::I64 }), |all, _| all.clone() * all + Dim::Int(1));
+        assert!(message(&TeExpr::of_dim(dim).math("bitwise_not")).contains("operations"));
+    }
+
+    #[test]
+    fn wrong_calls_of_intrinsics_are_faults_of_the_legalization() {
+        let (x, i) = (TeExpr::float(1.0, DType::F32).math("exp"), TeExpr::int(1, DType::I64));
+        let cases = [
+            (x.math("ldxp"), "calls the unknown intrinsic `ldxp`; did you mean `ldexp`"),
+            (
+                x.math("lgama"),
+                "calls the unknown intrinsic `lgama`; the documentation of `TeExpr::math` lists the names; this",
+            ),
+            (x.math("pow"), "calls intrinsic `pow` with 1 operand; it takes 2"),
+            (x.math_with("exp", &[x.clone()]), "calls intrinsic `exp` with 2 operands; it takes 1"),
+            (x.math("isnan"), "calls intrinsic `isnan` with `math`; its result is a bool, so use `test`"),
+            (x.test("exp"), "calls intrinsic `exp` with `test`; its result is not a bool, so use `math`"),
+            ((&x + i.cast(DType::F32)).lt(x.math("expp")), "did you mean `exp`"),
+        ];
+        for (value, wanted) in cases {
+            let fault = value.fault().expect("a fault");
+            assert!(matches!(fault, Fault::Legalization(_)) && message(&value).contains(wanted), "{}", message(&value));
+        }
+        assert_eq!(message(&i.math("exp")), "`T.exp` takes floats, found int64; convert the operands with R.astype");
+    }
+
+    /// The tables of the documentation list the intrinsics that an element can call.
+    #[test]
+    fn intrinsics_are_documented() {
+        let source = include_str!("expr.rs");
+        let listed = |method: &str, row: &str| -> Vec<&str> {
+            let end = source.find(&format!("    pub fn {method}(")).expect("a method");
+            let doc = source[..end].rsplit("\n\n").next().expect("its documentation");
+            let rows = doc.lines().filter(|line| line.trim_start().starts_with(&format!("/// | {row} |")));
+            rows.flat_map(|line| line.split('`').skip(1).step_by(2)).collect()
+        };
+        let known = |of: &dyn Fn(&Intrinsic) -> bool| -> Vec<&str> {
+            let is_written = |row: &&Intrinsic| row.computes.is_some() && row.result == ResultRule::Argument(0);
+            Intrinsic::all().iter().filter(is_written).filter(|row| of(row)).map(|row| row.name).collect()
+        };
+        let is_one = |row: &Intrinsic| matches!(row.computes, Some(Computes::One(_)));
+        assert_eq!(listed("math", "a float"), known(&|row| is_one(row) && row.takes_floats()));
+        assert_eq!(listed("math", "any number"), known(&|row| is_one(row) && !row.takes_floats()));
+        assert_eq!(listed("math_with", "1"), known(&|row| row.operands() == Some(2)));
+        assert_eq!(listed("math_with", "2"), known(&|row| row.operands() == Some(3)));
+        let tests = Intrinsic::all().iter().filter(|row| is_one(row) && row.result == ResultRule::Bool);
+        assert!(tests.clone().count() > 0 && tests.clone().all(|row| source.contains(&format!("`{}`", row.name))));
+    }
+
+    #[test]
     fn what_is_added_to_a_float_is_dropped_only_if_it_changes_no_zero() {
         let x = || TeExpr::float(1.0, DType::F32).math("exp");
-        let stays = |e: TeExpr| e.depth > x().depth;
+        let stays = |e: TeExpr| e.size.depth > x().size.depth;
         assert!(stays(x() + 0.0) && stays(0.0 + x()) && stays(x() - -0.0));
         assert!(!stays(x() + -0.0) && !stays(-0.0 + x()) && !stays(x() - 0.0));
     }

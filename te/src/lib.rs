@@ -108,7 +108,7 @@ impl TeTensor {
         if indices.len() != self.ndim() {
             let message =
                 format!("a tensor of {} dimensions needs as many indices, found {}", self.ndim(), indices.len());
-            return TeExpr::new(Node::Fault(message), self.dtype);
+            return TeExpr::fault_of(message, self.dtype);
         }
         TeExpr::new(Node::Load(self.clone(), indices), self.dtype).bounded()
     }
@@ -334,7 +334,7 @@ impl<'c> Te<'c> {
         let (mut own, indices) = self.axes_of(shape);
         own.iter_mut().zip(axes).for_each(|(axis, name)| axis.name.clone_from(name));
         let value = element(&indices);
-        self.note_fault(&value);
+        self.note_fault(name, &value);
         let dtype = value.dtype();
         let notes = notes.iter().map(|(key, note)| (key.to_string(), note.clone())).collect();
         let step = Step { name: name.to_string(), axes: own, value, place: None, notes };
@@ -352,7 +352,7 @@ impl<'c> Te<'c> {
     ) -> TeTensor {
         let (axes, indices) = self.axes_of(over);
         let (place, value) = element(&indices);
-        self.note_fault(&value);
+        self.note_fault(name, &value);
         let dtype = value.dtype();
         let step = Step { name: name.to_string(), axes, value, place: Some(place), notes: Vec::new() };
         self.add(shape, dtype, Source::Step(step))
@@ -398,7 +398,7 @@ impl<'c> Te<'c> {
         let dtype = start[0].dtype();
         let pair = Pair { tensors: tensors.clone(), start, next, axes: symbols(over) };
         let value = TeExpr::new(Node::Pair(pair), dtype);
-        self.note_fault(&value);
+        self.note_fault(name, &value);
         let step = Step { name: name.to_string(), axes, value, place: None, notes: Vec::new() };
         let second = Source::Second(first, tensors[1].name().to_string());
         self.tensors.borrow_mut().extend(tensors.clone().into_iter().zip([Source::Step(step), second]));
@@ -438,14 +438,11 @@ impl<'c> Te<'c> {
         let next = next(&changed);
         let next = match next.dtype == x.dtype {
             true => next,
-            false => TeExpr::new(
-                Node::Fault(format!("an element of {} cannot be stored as {}", x.dtype, next.dtype)),
-                x.dtype,
-            ),
+            false => TeExpr::fault_of(format!("an element of {} cannot be stored as {}", x.dtype, next.dtype), x.dtype),
         };
         let scatter = Scatter { start: x.at(&indices), place: place.to_vec(), next, axes: symbols(over) };
         let value = TeExpr::new(Node::Scatter(scatter), x.dtype);
-        self.note_fault(&value);
+        self.note_fault(name, &value);
         let step = Step { name: name.to_string(), axes, value, place: None, notes: Vec::new() };
         self.add(x.shape(), x.dtype, Source::Step(step))
     }
@@ -458,9 +455,9 @@ impl<'c> Te<'c> {
         (axes, indices)
     }
 
-    fn note_fault(&self, value: &TeExpr) {
-        if let Some(error) = value.fault() {
-            self.error.borrow_mut().get_or_insert(InferError::wrong(error));
+    fn note_fault(&self, element: &str, value: &TeExpr) {
+        if let Some(fault) = value.fault() {
+            self.error.borrow_mut().get_or_insert(fault.error(element));
         }
     }
 

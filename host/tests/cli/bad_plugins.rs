@@ -632,7 +632,18 @@ fn forged_handles() {
 /// A fault in a legalization is an error that names the operator and its plugin.
 #[test]
 fn faulty_legalizations() {
-    let operators = ["panics", "other_type", "other_count", "refuses", "endless", "foreign", "itself", "computes"];
+    let operators = [
+        "panics",
+        "other_type",
+        "other_count",
+        "refuses",
+        "endless",
+        "foreign",
+        "itself",
+        "computes",
+        "misspelt",
+        "doubles",
+    ];
     let passes = operators.map(|operator| format!("zoo.Legalizes{{operator=\"zoo.{operator}\"}}"));
     runs("faulty_legalizations", &[example("legalizes")], &passes.each_ref().map(String::as_str));
 }

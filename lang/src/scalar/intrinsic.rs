@@ -100,6 +100,16 @@ impl Intrinsic {
         }
     }
 
+    /// Returns the number of operands of the computation; `None` if programs cannot execute the intrinsic, or it is a hint.
+    pub fn operands(&self) -> Option<usize> {
+        match self.computes? {
+            Computes::One(_) | Computes::Argument => Some(1),
+            Computes::Two(_) => Some(2),
+            Computes::MulAdd | Computes::Choice => Some(3),
+            Computes::Hint => None,
+        }
+    }
+
     /// Returns true if the arguments must be floats.
     pub fn takes_floats(&self) -> bool {
         self.math().is_some() || matches!(self.computes, Some(Computes::Two(op)) if op.takes_floats())
@@ -382,6 +392,8 @@ mod tests {
         assert_eq!((short.name, long.math(), short.takes_floats()), ("exp", Some(Math::Exp), true));
         assert!(Intrinsic::find("relax.exp").is_none() && Intrinsic::find("expo").is_none());
         let plain = |name| Intrinsic::find(name).is_some_and(Intrinsic::is_plain);
+        let operands = |name| Intrinsic::find(name).and_then(Intrinsic::operands);
+        assert_eq!(["exp", "pow", "fma", "prefetch"].map(operands), [Some(1), Some(2), Some(3), None]);
         assert!(plain("abs") && plain("atan2") && plain("likely") && !plain("isnan") && !plain("bitwise_and"));
     }
 }

@@ -9,7 +9,7 @@ use plugin_api::typing::legalized::Legalized;
 
 export_plugin! {
     passes: [LEGALIZES],
-    operators: [PANICS, OTHER_TYPE, OTHER_COUNT, REFUSES, ENDLESS, FOREIGN, ITSELF, COMPUTES],
+    operators: [PANICS, OTHER_TYPE, OTHER_COUNT, REFUSES, ENDLESS, FOREIGN, ITSELF, COMPUTES, MISSPELT, DOUBLES],
 }
 
 declare_pass! {
@@ -124,4 +124,24 @@ fn computes(call: Call<'_>) -> Result<Legalized, InferError> {
     let mut legalized = Legalized::argument(argument)?;
     legalized.function = function;
     Ok(legalized)
+}
+
+/// The legalization calls an intrinsic that does not exist.
+const MISSPELT: OpDecl = OpDecl { name: "zoo.misspelt", legalize: Some(misspelt), ..PANICS };
+
+fn misspelt(call: Call<'_>) -> Result<Legalized, InferError> {
+    let te = Te::new("misspelt", call);
+    let x = te.input(0)?;
+    let out = te.compute("out", x.shape(), |i| x.at(i).math("ldxp"));
+    te.finish(&[out])
+}
+
+/// Each step of the legalization uses the previous one twice.
+const DOUBLES: OpDecl = OpDecl { name: "zoo.doubles", legalize: Some(doubles), ..PANICS };
+
+fn doubles(call: Call<'_>) -> Result<Legalized, InferError> {
+    let te = Te::new("doubles", call);
+    let x = te.input(0)?;
+    let out = te.compute("out", x.shape(), |i| (0..200).fold(x.at(i), |y, _| &y * &y + 1.0));
+    te.finish(&[out])
 }
