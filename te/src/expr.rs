@@ -694,22 +694,20 @@ macro_rules! operators {
         operators!(@of TeExpr, $trait, $method, |$dtype| $op);
         operators!(@of &TeExpr, $trait, $method, |$dtype| $op);
 
-        impl $trait<TeExpr> for i64 {
-            type Output = TeExpr;
-
-            fn $method(self, other: TeExpr) -> TeExpr {
-                $trait::$method(Operand::from(self).expr(other.dtype), other)
-            }
-        }
-
-        impl $trait<TeExpr> for f64 {
-            type Output = TeExpr;
-
-            fn $method(self, other: TeExpr) -> TeExpr {
-                $trait::$method(Operand::from(self).expr(other.dtype), other)
-            }
-        }
+        operators!(@number i64, TeExpr, $trait, $method);
+        operators!(@number i64, &TeExpr, $trait, $method);
+        operators!(@number f64, TeExpr, $trait, $method);
+        operators!(@number f64, &TeExpr, $trait, $method);
     )*};
+    (@number $number:ty, $of:ty, $trait:ident, $method:ident) => {
+        impl $trait<$of> for $number {
+            type Output = TeExpr;
+
+            fn $method(self, other: $of) -> TeExpr {
+                $trait::$method(Operand::from(self).expr(other.dtype), other)
+            }
+        }
+    };
     (@of $of:ty, $trait:ident, $method:ident, |$dtype:ident| $op:expr) => {
         impl<O: Into<Operand>> $trait<O> for $of {
             type Output = TeExpr;
@@ -738,8 +736,17 @@ impl Neg for TeExpr {
     }
 }
 
+impl Neg for &TeExpr {
+    type Output = TeExpr;
+
+    fn neg(self) -> TeExpr {
+        self * -1
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::reads::same;
     use super::{Fault, TeExpr};
     use passhost_lang::ir::{DType, Dim, Sym};
     use passhost_lang::scalar::{Computes, Intrinsic, ResultRule};
@@ -840,6 +847,20 @@ mod tests {
         let stays = |e: TeExpr| e.size.depth > x().size.depth;
         assert!(stays(x() + 0.0) && stays(0.0 + x()) && stays(x() - -0.0));
         assert!(!stays(x() + -0.0) && !stays(-0.0 + x()) && !stays(x() - 0.0));
+    }
+
+    #[test]
+    fn numbers_can_be_on_either_side_of_a_reference() {
+        let x = TeExpr::float(1.0, DType::F32).math("exp");
+        let pairs = [
+            (1.5 + &x, 1.5 + x.clone()),
+            (1.5 - &x, 1.5 - x.clone()),
+            (1.5 * &x, 1.5 * x.clone()),
+            (1.5 / &x, 1.5 / x.clone()),
+            (2 * &x, 2 * x.clone()),
+            (-&x, -x.clone()),
+        ];
+        assert!(pairs.iter().all(|(a, b)| same(a, b) && a.size.operations == 2));
     }
 
     #[test]
