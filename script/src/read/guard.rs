@@ -90,11 +90,36 @@ struct Level {
     closer: u8,
     /// Operators since the last comma.
     operators: usize,
-    /// Dots since the last comma. They nest the value before them, but no bracket after them: in `a.b.c(x)`, `x` is one
-    /// level deep.
-    dots: usize,
+    /// Depth of the current operand: its dots nest the value before them, and its brackets nest what they contain. In
+    /// `a.b.c(x)`, `x` is one level deep.
+    operand: usize,
+    /// Depth of the deepest operand before the current one, since the last comma.
+    operands: usize,
+    /// Depth of the deepest element before the last comma.
+    elements: usize,
     /// Words that nest. A comma does not reset their number, because it can be between the parameters of a lambda.
     words: usize,
+}
+
+impl Level {
+    /// Returns the depth of the element after the last comma without its operators.
+    fn below(&self) -> usize {
+        self.operand.max(self.operands)
+    }
+
+    fn end_operand(&mut self) {
+        self.operands = self.below();
+        self.operand = 0;
+    }
+
+    fn end_element(&mut self) {
+        self.elements = self.depth_of_elements();
+        (self.operand, self.operands) = (0, 0);
+    }
+
+    fn depth_of_elements(&self) -> usize {
+        self.elements.max(self.operators + self.below())
+    }
 }
 
 #[derive(Default)]
@@ -149,10 +174,7 @@ impl Scan {
             b'(' => self.open(b')', at),
             b'[' => self.open(b']', at),
             b'{' => self.open(b'}', at),
-            b')' | b']' | b'}' => {
-                self.close(byte);
-                Ok(())
-            }
+            b')' | b']' | b'}' => self.close(byte, at),
             b'\n' | b'\r' if self.levels.len() == 1 && !is_continued(bytes, at) => {
                 self.reset(true);
                 Ok(())
@@ -162,10 +184,11 @@ impl Scan {
                 Ok(())
             }
             b'+' | b'-' | b'*' | b'/' | b'%' | b'~' | b'@' | b'^' | b'|' | b'&' | b'<' | b'>' | b'=' => {
+                self.level().end_operand();
                 self.operator(at)
             }
             b'.' => {
-                self.level().dots += 1;
+                self.level().operand += 1;
                 self.count(0, at)
             }
             _ => Ok(()),
@@ -189,6 +212,7 @@ impl Scan {
         // A number may directly precede a word in `NESTING`: `1if x`.
         let glued = word[0].is_ascii_digit() && NESTING.iter().any(|nesting| word.ends_with(nesting));
         if glued || NESTING.contains(&word) {
+            self.level().end_operand();
             self.level().words += 1;
             self.count(1, at)?;
         }
@@ -216,26 +240,31 @@ impl Scan {
 
     /// Handles a closing bracket. A mismatched bracket is ignored, because the parser stays at its level after this
     /// error.
-    fn close(&mut self, closer: u8) {
-        if self.levels.len() > 1 && self.level().closer == closer {
-            self.reset(true);
-            self.levels.pop();
+    fn close(&mut self, closer: u8, at: usize) -> Result<(), Diagnostic> {
+        if self.levels.len() == 1 || self.level().closer != closer {
+            return Ok(());
         }
+        let inner = self.level().depth_of_elements() + self.level().words;
+        self.reset(true);
+        self.levels.pop();
+        self.level().operand = self.level().operand.max(inner);
+        self.count(0, at)
     }
 
     fn reset(&mut self, words: bool) {
         let level = self.level();
-        level.dots = 0;
+        level.end_element();
         let mut gone = std::mem::take(&mut level.operators);
         if words {
             gone += std::mem::take(&mut level.words);
+            level.elements = 0;
         }
         self.total -= gone;
     }
 
     fn count(&mut self, more: usize, at: usize) -> Result<(), Diagnostic> {
         self.total += more;
-        let depth = self.total + self.level().dots;
+        let depth = self.total + self.level().below();
         self.limit(depth, at, "brackets and operators")
     }
 

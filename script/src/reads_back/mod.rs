@@ -225,5 +225,10 @@ mod tests {
         let called = |n: usize| format!("{}1{}", "a.b.c(".repeat(n), ")".repeat(n));
         assert!(guard::depth(&called(500), guard::MAX).is_ok_and(|depth| depth < 510));
         assert!(guard::depth(&format!("a{}", ".b".repeat(1001)), guard::MAX).is_err());
+        // A sum nests its first operand as deep as it has operators, also where that operand is in brackets.
+        let sums = |n: usize, m: usize| format!("{}1{}", "(".repeat(n), format!("{})", "+1".repeat(m)).repeat(n));
+        assert!(guard::depth(&sums(20, 20), guard::MAX).is_ok_and(|depth| depth >= 400));
+        assert!(guard::depth(&sums(40, 30), guard::MAX).is_err());
+        assert!(guard::depth(&format!("({},{})+1", sums(20, 20), sums(20, 20)), guard::MAX).is_ok());
     }
 }
