@@ -27,8 +27,8 @@ pub(super) struct Memory<'b> {
     of: Map<Vec<u32>>,
     /// Memories that were merged into an earlier memory.
     joined: Map<u32>,
-    /// True if parameters are assumed to have separate memory, even in a private function.
-    apart: bool,
+    /// The position of the last parameter, if the parameters of the function have separate memory.
+    separate: Option<usize>,
 }
 
 /// Adds missing roots.
@@ -43,13 +43,15 @@ pub(super) fn add(roots: &mut Vec<u32>, more: &[u32]) {
 impl<'b> Memory<'b> {
     /// Returns the memory of a body in which each value has its own memory.
     pub(super) fn none(body: &'b Body) -> Memory<'b> {
-        Memory { body, of: Map::default(), joined: Map::default(), apart: false }
+        Memory { body, of: Map::default(), joined: Map::default(), separate: None }
     }
 
     /// Returns the memory of the values of a function. If `apart` is true, parameters have separate memory even if a call may pass the same
     /// value twice.
     pub(super) fn of(body: &'b Body, apart: bool) -> Memory<'b> {
-        let mut memory = Memory { apart, ..Memory::none(body) };
+        let function = body.function().filter(|function| apart || !function.is_private());
+        let separate = function.and_then(|function| function.params().filter_map(Value::index).max());
+        let mut memory = Memory { separate, ..Memory::none(body) };
         let owners = body.values().any(|value| value.has(flag::OWNER));
         let regions = owners.then(|| body.regions());
         for value in body.values() {
@@ -125,19 +127,16 @@ impl<'b> Memory<'b> {
         }
     }
 
-    /// A call of a private or local function may pass the same value twice, so its parameters may share memory.
+    /// A call of a private or local function may pass the same value twice, so its parameters may share memory: that of
+    /// the first. Values are visited in program order, so the memory of the previous parameter is known.
     fn of_param(&self, param: Value<'b>) -> Option<Vec<u32>> {
-        let root = self.body.function().filter(|function| self.apart || !function.is_private());
-        let params = root.map(|function| function.params().any(|other| other == param));
-        if params == Some(true) {
+        let at = param.index()?;
+        if self.separate.is_some_and(|last| at <= last) {
             return None;
         }
-        let mut at = param.index()?;
-        while at > 0 && self.body.value_at(at - 1).kind() == kind::PARAM {
-            at -= 1;
-        }
-        let first = (at..=param.index()?).map(|at| self.body.value_at(at)).find(|other| may_have_memory(other.ty()));
-        first.map(|first| vec![first.word()])
+        let previous = at.checked_sub(1).map(|at| self.body.value_at(at)).filter(|value| value.kind() == kind::PARAM);
+        let shared = previous.and_then(|previous| self.of.get(&previous.word()).cloned());
+        shared.or_else(|| may_have_memory(param.ty()).then(|| vec![param.word()]))
     }
 
     fn of_call(&self, call: Call<'b>) -> Option<Vec<u32>> {
