@@ -401,7 +401,9 @@ impl<'a, V: StmtVisitor<'a>> Steps<'a> for Stmts<'_, V> {
 
     fn node(&mut self, value: Value<'a>) {
         let v = &mut *self.0;
-        let Some(stmt) = value.stmt() else {
+        // Most nodes are expressions.
+        let stmt = if value.is_nested() { None } else { value.stmt() };
+        let Some(stmt) = stmt else {
             return match value.kind() {
                 kind::PARAM | kind::LOOP_VAR | kind::ITER_VAR | kind::VAR => v.visit_var_def(value),
                 kind::BUFFER => v.visit_buffer(value),
