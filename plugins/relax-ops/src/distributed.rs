@@ -6,7 +6,7 @@ use plugin_api::ir::{Attr, Call, DTensorType, DType, Dim, Sym, TensorType, Type}
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
 
-const INPUT: &[ArgDecl] = &[arg("input", ArgKind::Tensor)];
+const VALUE: &[ArgDecl] = &[arg("value", ArgKind::Tensor)];
 const FUNC_ARGS: &[ArgDecl] = &[arg("func", ArgKind::Function), arg("args", ArgKind::Tuple)];
 const DATA_SIZE: &[ArgDecl] = &[arg("data", ArgKind::Tensor), arg("size", ArgKind::Shape)];
 const SAMPLING: &[ArgDecl] =
@@ -26,7 +26,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             r#"R.dist.annotate_sharding(input, device_mesh="mesh[0]", placement="S[0]")"#,
             r#"R.Tensor((8, 3), "float32")"#
         ),
-        INPUT,
+        VALUE,
         SHARDING,
         |call| {
             // A pass reads the mesh and placement from the attributes; the type is unchanged here.
@@ -43,7 +43,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             r#"R.dist.redistribute(x, device_mesh="mesh[0]", placement="S[0]")"#,
             r#"R.DTensor((8, 3), "float32", "mesh[0]", "S[0]")"#
         ),
-        INPUT,
+        VALUE,
         SHARDING,
         redistribute,
     ),
@@ -69,7 +69,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "R.dist.redistribute_replica_to_shard(input, num_workers=4, axis=0)",
             r#"R.Tensor((2, 3), "float32")"#
         ),
-        INPUT,
+        VALUE,
         WORKERS,
         shard,
     ),

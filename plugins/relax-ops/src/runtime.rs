@@ -7,7 +7,11 @@ use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, DefaultDecl, InferError, OpDecl};
 
 const ANY: ArgKind = ArgKind::Any;
-const ONE: &[ArgDecl] = &[arg("value", ANY)];
+const ANY_X: &[ArgDecl] = &[arg("x", ANY)];
+const STORAGE: &[ArgDecl] = &[arg("storage", ANY)];
+const TENSOR: &[ArgDecl] = &[arg("tensor", ANY)];
+const ANY_DATA: &[ArgDecl] = &[arg("data", ANY)];
+const OBJ: &[ArgDecl] = &[arg("obj", ANY)];
 const ALLOC_TENSOR: &[ArgDecl] = &[
     arg("shape", ANY),
     arg("dtype", ANY),
@@ -53,7 +57,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "R.builtin.stop_lift_params(x)",
             r#"R.Tensor((2, 3), "float32")"#
         ),
-        ONE,
+        ANY_X,
         &[],
         same,
     ),
@@ -91,7 +95,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "R.memory.kill_storage(storage)",
             "R.Tuple()"
         ),
-        ONE,
+        STORAGE,
         &[],
         nothing,
     )),
@@ -104,7 +108,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "R.memory.kill_tensor(x)",
             "R.Tuple()"
         ),
-        ONE,
+        TENSOR,
         &[],
         nothing,
     )),
@@ -117,7 +121,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "R.memory.ensure_zero_offset(x)",
             r#"R.Tensor((2, 3), "float32")"#
         ),
-        ONE,
+        ANY_DATA,
         &[],
         same,
     ),
@@ -168,7 +172,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "R.vm.kill_object(x)",
             "R.Tuple()"
         ),
-        ONE,
+        OBJ,
         &[],
         nothing,
     )),
@@ -201,7 +205,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             r#"R.to_vdevice(data, dst_vdevice=I.vdevice("llvm"))"#,
             r#"R.Tensor((2, 3), "float32")"#
         ),
-        DATA,
+        ANY_DATA,
         &[attr("dst_vdevice", AttrType::Any)],
         |call| {
             // The device is defined in the module's global infos, which rules do not see; the parser writes it into the
@@ -219,7 +223,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             r#"R.hint_on_device(data, dst_vdevice=I.vdevice("llvm"))"#,
             r#"R.Tensor((2, 3), "float32")"#
         ),
-        DATA,
+        ANY_DATA,
         &[attr("dst_vdevice", AttrType::Any), attr_or("memory_scope", AttrType::Str, DefaultDecl::Str("global"))],
         same,
     ),
@@ -232,7 +236,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             r#"R.wrap_param(data, dtype="float32")"#,
             r#"R.Tensor((2, 3), "float32")"#
         ),
-        DATA,
+        ANY_DATA,
         &[attr_or("dtype", AttrType::DType, DefaultDecl::Str("float32"))],
         |call| {
             let x = tensor(call, 0)?;

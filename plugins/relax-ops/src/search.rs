@@ -18,7 +18,7 @@ const UNIQUE: &[ArgDecl] = &[
 const BUCKETIZE: &[ArgDecl] = &[arg("input_tensor", ArgKind::Tensor), arg("boundaries", ArgKind::Tensor)];
 const INDEX_TENSOR: &[ArgDecl] = &[arg("data", ArgKind::Tensor), arg("indices", ArgKind::Tuple)];
 const SLICE_SCATTER: &[ArgDecl] = &[
-    arg("input", ArgKind::Tensor),
+    arg("input_tensor", ArgKind::Tensor),
     arg("src", ArgKind::Tensor),
     arg("start", ArgKind::Prim),
     arg("end", ArgKind::Prim),

@@ -20,7 +20,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             "R.sort(data, axis=-1, descending=True)",
             r#"R.Tensor((2, 3), "float32")"#
         ),
-        DATA,
+        X,
         &[AXIS, DESCENDING],
         sort,
     ),

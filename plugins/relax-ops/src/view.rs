@@ -12,7 +12,7 @@ const fn optional(name: &'static str) -> ArgDecl {
 }
 
 pub(crate) const VIEW: &[ArgDecl] =
-    &[arg("x", ArgKind::Tensor), optional("shape"), optional("dtype"), optional("relative_byte_offset")];
+    &[arg("data", ArgKind::Tensor), optional("shape"), optional("dtype"), optional("relative_byte_offset")];
 
 /// Returns an argument if it is set: `R.tuple()` means unset.
 fn said(call: Call<'_>, i: usize) -> Option<Value<'_>> {

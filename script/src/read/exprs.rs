@@ -136,15 +136,14 @@ impl<'a> FnReader<'a> {
         match name {
             "const" => accept(call, 2, &["value", "dtype"], USAGE)?,
             "dist.const" => accept(call, 2, &[], "R.dist.const(1.0, R.DTensor((), \"float32\", \"mesh[0]\", \"R\"))")?,
-            "shape" | "prim_value" | "str" | "dtype" => accept(call, 1, &[], USAGE)?,
+            "shape" | "prim_value" | "str" | "dtype" => accept(call, 1, &["value"], USAGE)?,
             "tuple" => accept(call, usize::MAX, &[], "R.tuple(x, y)")?,
             "ExternFunc" => accept(call, 2, &[], "R.ExternFunc(\"symbol\", R.Callable((R.Tensor,), R.Tensor))")?,
             _ => return Ok(None),
         }
-        Ok(Some(match (name, &**args) {
-            ("const", []) if keyword(call, "value").is_some() => {
-                self.constant(keyword(call, "value").unwrap_or(&call.func), keyword(call, "dtype"))?
-            }
+        let named = keyword(call, "value").filter(|_| args.is_empty());
+        let args = named.map_or(&**args, std::slice::from_ref);
+        Ok(Some(match (name, args) {
             ("const", [value]) => self.constant(value, keyword(call, "dtype"))?,
             ("const", [value, dtype]) => self.constant(value, Some(dtype))?,
             ("dist.const", [value, ty]) => match self.ty(ty)? {
