@@ -402,3 +402,26 @@ fn the_data_type_of_a_field_is_given_by_place_or_by_name() {
     let [by_place, by_name] = ["\"uint8\"", "dtype=\"uint8\""].map(|dtype| read(&text(dtype), &NoOps).expect(dtype));
     assert!(by_place.structural_eq(&by_name));
 }
+
+#[test]
+fn arguments_of_intrinsics_are_given_by_place_or_by_name() {
+    for pair in [
+        ("A[0, 0] = T.exp(x=A[0, 0])", "A[0, 0] = T.exp(A[0, 0])"),
+        ("A[0, 0] = T.pow(A[0, 0], y=A[0, 1])", "A[0, 0] = T.pow(A[0, 0], A[0, 1])"),
+        (
+            "A[0, 0] = T.if_then_else(f=A[0, 0], cond=D[0], t=A[0, 1])",
+            "A[0, 0] = T.if_then_else(D[0], A[0, 1], A[0, 0])",
+        ),
+        ("B[0] = T.call_extern(func_name=\"f\", dtype=\"int32\")", "B[0] = T.call_extern(\"int32\", \"f\")"),
+        ("B[0] = T.reinterpret(value=A[0, 0], dtype=\"int32\")", "B[0] = T.reinterpret(\"int32\", A[0, 0])"),
+        ("T.evaluate(T.int64(expr=3))", "T.evaluate(T.int64(3))"),
+        // TVM ignores a data type that it infers.
+        ("A[0, 0] = T.exp(A[0, 0], dtype=\"float32\")", "A[0, 0] = T.exp(A[0, 0])"),
+    ] {
+        is_read_as(pair);
+    }
+    refused("A[0, 0] = T.exp(y=A[0, 0])", "unknown, given twice, or leaves a gap", "y=A[0, 0]");
+    refused("A[0, 0] = T.exp(A[0, 0], x=A[0, 0])", "given twice", "x=A[0, 0]");
+    refused("A[0, 0] = T.pow(y=A[0, 0])", "leaves a gap", "y=A[0, 0]");
+    refused("T.evaluate(T.tvm_tuple(1, value=2))", "takes its arguments by position", "value=2");
+}

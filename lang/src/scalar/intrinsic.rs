@@ -78,6 +78,9 @@ pub struct Intrinsic {
     pub computes: Option<Computes>,
     /// True if a call applies to vectors lane by lane, as in TVM.
     pub has_lanes: bool,
+    /// Names of the first parameters in TVMScript, with the data type; empty if arguments are passed by position only, or
+    /// if [`Intrinsic::parameters`] derives the names from the computation.
+    names: &'static [&'static str],
 }
 
 impl Intrinsic {
@@ -90,6 +93,20 @@ impl Intrinsic {
     /// Returns all intrinsics, ordered by name.
     pub fn all() -> &'static [Intrinsic] {
         TABLE
+    }
+
+    /// Returns the names of the first parameters in TVMScript, with the data type. Arguments of other parameters are passed
+    /// by position only.
+    pub fn parameters(&self) -> &'static [&'static str] {
+        match self.computes {
+            _ if !self.names.is_empty() => self.names,
+            Some(Computes::One(_)) => &["x"],
+            Some(Computes::Two(Binary::Pow | Binary::TruncMod)) => &["x", "y"],
+            Some(Computes::Two(_)) => &["x1", "x2"],
+            Some(Computes::MulAdd) => &["x", "y", "z"],
+            Some(Computes::Choice) => &["cond", "t", "f"],
+            _ => &[],
+        }
     }
 
     /// Returns the unary float function that the intrinsic computes.
@@ -128,7 +145,7 @@ impl Intrinsic {
 }
 
 const fn row(name: &'static str, dtype: DTypePlace, result: ResultRule) -> Intrinsic {
-    Intrinsic { name, dtype, result, effect: Effect::None, computes: None, has_lanes: false }
+    Intrinsic { name, dtype, result, effect: Effect::None, computes: None, has_lanes: false, names: &[] }
 }
 
 /// The first argument is the data type.
@@ -188,6 +205,10 @@ impl Intrinsic {
         self.computes(Computes::Two(op))
     }
 
+    const fn takes(self, names: &'static [&'static str]) -> Intrinsic {
+        Intrinsic { names, ..self }
+    }
+
     const fn lanes(self) -> Intrinsic {
         Intrinsic { has_lanes: true, ..self }
     }
@@ -203,23 +224,29 @@ impl Intrinsic {
 
 /// The intrinsics, ordered by name.
 static TABLE: &[Intrinsic] = &[
-    handle("TVMBackendAllocWorkspace").effects(),
+    handle("TVMBackendAllocWorkspace").effects().takes(&[
+        "device_type",
+        "device_id",
+        "nbytes",
+        "dtype_code_hint",
+        "dtype_bits_hint",
+    ]),
     unwritten("TVMBackendAnyListMoveFromPackedReturn").effects(),
     unwritten("TVMBackendAnyListSetPackedArg").effects(),
-    int("TVMBackendFreeWorkspace").effects(),
+    int("TVMBackendFreeWorkspace").effects().takes(&["device_type", "device_id", "ptr"]),
     like("abs", 0).one(Unary::Abs),
     like("acos", 0).math_of(Math::Acos),
     like("acosh", 0).math_of(Math::Acosh),
-    handle("address_of"),
+    handle("address_of").takes(&["obj"]),
     truth("all_true"),
     truth("any_true"),
-    handle("anylist_getitem"),
-    int("anylist_resetitem").effects(),
+    handle("anylist_getitem").takes(&["list_handle", "index"]),
+    int("anylist_resetitem").effects().takes(&["list_handle", "index"]),
     int("anylist_setitem_call_cpacked").effects(),
     int("anylist_setitem_call_packed").effects(),
     like("asin", 0).math_of(Math::Asin),
     like("asinh", 0).math_of(Math::Asinh),
-    int("assume").computes(Computes::Hint).kept(),
+    int("assume").computes(Computes::Hint).kept().takes(&["cond"]),
     like("atan", 0).math_of(Math::Atan),
     like("atan2", 0).two(Binary::Atan2),
     like("atanh", 0).math_of(Math::Atanh),
@@ -231,13 +258,13 @@ static TABLE: &[Intrinsic] = &[
     int("break_loop").kept(),
     int("call_cpacked").effects(),
     int("call_cpacked_lowered").effects(),
-    first("call_extern").effects(),
+    first("call_extern").effects().takes(&["dtype", "func_name"]),
     unwritten("call_ffi_kernel").effects(),
-    first("call_llvm_intrin").effects(),
-    first("call_llvm_pure_intrin").lanes(),
+    first("call_llvm_intrin").effects().takes(&["dtype", "name"]),
+    first("call_llvm_pure_intrin").lanes().takes(&["dtype", "name"]),
     int("call_packed").effects(),
     int("call_packed_lowered").effects(),
-    first("call_pure_extern"),
+    first("call_pure_extern").takes(&["dtype", "func_name"]),
     first("call_spirv_pure_glsl450"),
     open("call_trace"),
     unwritten("call_trace_packed").effects(),
@@ -260,38 +287,38 @@ static TABLE: &[Intrinsic] = &[
     unwritten("dma_end_group").effects(),
     unwritten("dma_start_group").effects(),
     unwritten("dma_wait").effects(),
-    open("dp4a"),
-    int("end_profile_intrinsic").computes(Computes::Hint),
+    open("dp4a").takes(&["vec1", "vec2", "acc"]),
+    int("end_profile_intrinsic").computes(Computes::Hint).takes(&["id"]),
     like("erf", 0).math_of(Math::Erf),
     like("exp", 0).math_of(Math::Exp).lanes(),
     like("exp10", 0).math_of(Math::Exp10).lanes(),
     like("exp2", 0).math_of(Math::Exp2).lanes(),
     unwritten("expm1").math_of(Math::Expm1),
     like("fabs", 0).one(Unary::Abs).lanes(),
-    truth("filter"),
+    truth("filter").takes(&["var", "pred"]),
     like("floor", 0).math_of(Math::Floor).lanes(),
     like("fma", 0).computes(Computes::MulAdd).lanes(),
     like("fmod", 0).two(Binary::TruncMod),
-    first("get_active_lane_mask"),
-    like("handle_add_byte_offset", 0),
+    first("get_active_lane_mask").takes(&["dtype", "base", "limit"]),
+    like("handle_add_byte_offset", 0).takes(&["handle", "offset"]),
     like("hypot", 0).two(Binary::Hypot),
     like("if_then_else", 1).computes(Computes::Choice),
-    int("ignore_loop_partition").computes(Computes::Argument),
+    int("ignore_loop_partition").computes(Computes::Argument).takes(&["predicate"]),
     truth("isfinite").one(Unary::IsFinite),
     truth("isinf").one(Unary::IsInf),
     truth("isnan").one(Unary::IsNan),
-    truth("isnullptr"),
+    truth("isnullptr").takes(&["x"]),
     open("large_uint_imm"),
     like("ldexp", 0).two(Binary::Ldexp),
-    like("likely", 0).computes(Computes::Argument).lanes(),
+    like("likely", 0).computes(Computes::Argument).lanes().takes(&["cond"]),
     like("log", 0).math_of(Math::Log).lanes(),
     like("log10", 0).math_of(Math::Log10).lanes(),
     like("log1p", 0).math_of(Math::Log1p),
     like("log2", 0).math_of(Math::Log2).lanes(),
-    handle("lookup_param").effects(),
+    handle("lookup_param").effects().takes(&["param_name"]),
     unwritten("make_filled_simdgroup_matrix").effects(),
-    first("masked_load"),
-    open("masked_store").effects(),
+    first("masked_load").takes(&["dtype", "buffer"]),
+    open("masked_store").effects().takes(&["buffer", "value"]),
     open("mma_fill").effects(),
     unwritten("mma_fill_legacy").effects(),
     unwritten("mma_store").effects(),
@@ -304,15 +331,23 @@ static TABLE: &[Intrinsic] = &[
     like("pow", 0).two(Binary::Pow).lanes(),
     int("prefetch").computes(Computes::Hint).effects(),
     open("print_buffer").effects(),
-    like("ptr_byte_offset", 0),
-    like("q_multiply_shift", 0).lanes(),
-    like("q_multiply_shift_per_axis", 0).lanes(),
-    first("reinterpret").one(Unary::Reinterpret).lanes(),
+    like("ptr_byte_offset", 0).takes(&["data", "byte_offset", "dtype"]),
+    like("q_multiply_shift", 0).lanes().takes(&["x", "y", "q", "s"]),
+    like("q_multiply_shift_per_axis", 0).lanes().takes(&[
+        "x",
+        "y",
+        "ls",
+        "rs",
+        "q",
+        "is_lshift_required",
+        "is_rshift_required",
+    ]),
+    first("reinterpret").one(Unary::Reinterpret).lanes().takes(&["dtype", "value"]),
     int("ret").kept(),
     like("round", 0).math_of(Math::Round).lanes(),
     like("rsqrt", 0).math_of(Math::Rsqrt),
     first("s_tir.cp_async_raw"),
-    like("selector", 0).effects(),
+    like("selector", 0).effects().takes(&["var", "pred"]),
     unwritten("shift_left").two(Binary::Shl),
     unwritten("shift_right").two(Binary::Shr),
     like("sigmoid", 0).math_of(Math::Sigmoid).lanes(),
@@ -322,7 +357,7 @@ static TABLE: &[Intrinsic] = &[
     like("sin", 0).math_of(Math::Sin).lanes(),
     like("sinh", 0).math_of(Math::Sinh).lanes(),
     like("sqrt", 0).math_of(Math::Sqrt).lanes(),
-    int("start_profile_intrinsic").computes(Computes::Hint),
+    int("start_profile_intrinsic").computes(Computes::Hint).takes(&["id"]),
     like("tan", 0).math_of(Math::Tan).lanes(),
     like("tanh", 0).math_of(Math::Tanh).lanes(),
     unwritten("tensormap_encode_tiled").effects(),
@@ -335,8 +370,17 @@ static TABLE: &[Intrinsic] = &[
     unwritten("timer_start_cuda").effects(),
     open("trace"),
     like("trunc", 0).math_of(Math::Trunc).lanes(),
-    handle("tvm_access_ptr").kept(),
-    open("tvm_bmma_sync").effects(),
+    handle("tvm_access_ptr").kept().takes(&["ptype", "data", "offset", "extent", "rw_mask"]),
+    open("tvm_bmma_sync").effects().takes(&[
+        "fragment_d",
+        "index_d",
+        "fragment_a",
+        "index_a",
+        "fragment_b",
+        "index_b",
+        "fragment_c",
+        "index_c",
+    ]),
     unwritten("tvm_call_cpacked").effects(),
     unwritten("tvm_call_cpacked_lowered").effects(),
     unwritten("tvm_call_packed").effects(),
@@ -344,33 +388,51 @@ static TABLE: &[Intrinsic] = &[
     open("tvm_call_trace_packed").effects(),
     unwritten("tvm_call_trace_packed_lowered").effects(),
     int("tvm_check_return").effects(),
-    open("tvm_fill_fragment").effects(),
+    open("tvm_fill_fragment").effects().takes(&["fragment", "m", "n", "k", "index", "value"]),
     int("tvm_global_barrier_kinit").effects(),
     open("tvm_kernel_replace_point").effects(),
-    open("tvm_load_matrix_sync"),
-    open("tvm_mma_sync").effects(),
-    handle("tvm_stack_alloca").effects(),
+    open("tvm_load_matrix_sync").takes(&["fragment", "m", "n", "k", "index", "buffer_ptr", "stride", "layout"]),
+    open("tvm_mma_sync").effects().takes(&[
+        "fragment_d",
+        "index_d",
+        "fragment_a",
+        "index_a",
+        "fragment_b",
+        "index_b",
+        "fragment_c",
+        "index_c",
+    ]),
+    handle("tvm_stack_alloca").effects().takes(&["dtype_str", "num"]),
     handle("tvm_stack_make_array").effects(),
     handle("tvm_stack_make_shape").effects(),
     int("tvm_static_handle").kept(),
-    int("tvm_storage_sync").effects(),
-    open("tvm_store_matrix_sync").effects(),
-    last("tvm_struct_get"),
-    int("tvm_struct_set").effects(),
+    int("tvm_storage_sync").effects().takes(&["storage_scope"]),
+    open("tvm_store_matrix_sync").effects().takes(&[
+        "fragment",
+        "m",
+        "n",
+        "k",
+        "index",
+        "buffer_ptr",
+        "stride",
+        "layout",
+    ]),
+    last("tvm_struct_get").takes(&["arr", "index", "field", "dtype"]),
+    int("tvm_struct_set").effects().takes(&["arr", "index", "field", "value"]),
     int("tvm_thread_allreduce").effects(),
-    like("tvm_thread_invariant", 0).computes(Computes::Argument),
+    like("tvm_thread_invariant", 0).computes(Computes::Argument).takes(&["cond"]),
     int("tvm_throw_last_error").effects(),
     handle("tvm_tuple").kept(),
     row("tvm_warp_activemask", DTypePlace::No, ResultRule::Scalar(DType::U32)).effects(),
-    like("tvm_warp_shuffle", 1).effects(),
-    like("tvm_warp_shuffle_down", 1).effects(),
-    like("tvm_warp_shuffle_up", 1).effects(),
+    like("tvm_warp_shuffle", 1).effects().takes(&["mask", "value", "warp_id", "width", "warp_size"]),
+    like("tvm_warp_shuffle_down", 1).effects().takes(&["mask", "value", "offset", "width", "warp_size"]),
+    like("tvm_warp_shuffle_up", 1).effects().takes(&["mask", "value", "offset", "width", "warp_size"]),
     like("tvm_warp_shuffle_xor", 1).effects(),
     first("type_annotation").computes(Computes::Hint),
     int("undef").computes(Computes::Hint),
-    first("vectorcombine"),
-    first("vectorhigh"),
-    first("vectorlow"),
+    first("vectorcombine").takes(&["dtype", "vec1", "vec2"]),
+    first("vectorhigh").takes(&["dtype", "vec"]),
+    first("vectorlow").takes(&["dtype", "vec"]),
     int("vscale"),
 ];
 

@@ -8,25 +8,14 @@ use crate::read::tir::dtypes::{in_one_lane, lanes, scalar, times, typed, void_ty
 use crate::read::tir::reader::{E, Is, TirReader};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
-use crate::words::syntax::{Read, is_path, path_after, span};
+use crate::words::syntax::{Read, path_after, span};
 use crate::words::tir_ops;
 use passhost_lang::ir::records::{flag, kind};
 use passhost_lang::ir::{Attr, DType, NodeSpec, Type, TypeId, V};
 use passhost_lang::names::{did_you_mean, nearest};
-use passhost_lang::scalar::{DTypePlace, ResultRule};
-use ruff_python_ast::{Expr, ExprCall, Number, UnaryOp};
+use passhost_lang::scalar::{DTypePlace, Intrinsic, ResultRule};
+use ruff_python_ast::{Expr, ExprCall, Keyword, Number, UnaryOp};
 use std::ops::Range;
-
-/// Calls with `dtype` as the first argument.
-const TAKES_DTYPE: &[&str] = &[
-    "call_extern",
-    "call_intrin",
-    "call_llvm_intrin",
-    "call_llvm_pure_intrin",
-    "call_pure_extern",
-    "reinterpret",
-    "masked_load",
-];
 
 impl<'a> TirReader<'a> {
     pub(super) fn call(&mut self, call: &'a ExprCall, expr: &'a Expr) -> Read<E> {
@@ -100,18 +89,42 @@ impl<'a> TirReader<'a> {
 
     /// Reads the arguments of a call: values, buffers, buffer regions, strings.
     pub(super) fn args(&mut self, call: &'a ExprCall, items: &'a [Expr]) -> Read<Vec<E>> {
-        // TVM ignores `dtype="float32"` if it infers the type.
-        let passed_over = |name: &str| name == "dtype" && !TAKES_DTYPE.iter().any(|op| is_path(&call.func, &["T", op]));
-        let mut keywords = call.arguments.keywords.iter();
-        if let Some(keyword) = keywords.find(|keyword| !keyword.arg.as_ref().is_some_and(|name| passed_over(name))) {
-            return Err(Diagnostic::new(span(keyword), "keyword arguments are not allowed here"));
+        if let Some(keyword) = call.arguments.keywords.first() {
+            return Err(Diagnostic::new(span(keyword), "keyword arguments are not allowed here")
+                .help("pass the arguments in order, without names"));
         }
         self.positional(items)
     }
 
-    pub(super) fn positional(&mut self, items: &'a [Expr]) -> Read<Vec<E>> {
+    /// Returns the arguments of an intrinsic in order. Arguments passed by name follow those passed by position.
+    fn ordered_arguments(&self, name: &str, call: &'a ExprCall) -> Read<Vec<&'a Expr>> {
+        let mut items: Vec<&Expr> = call.arguments.args.iter().collect();
+        let parameters = Intrinsic::find(name).map_or(&[][..], Intrinsic::parameters);
+        for parameter in parameters.iter().skip(items.len()) {
+            items.extend(keyword(call, parameter));
+        }
+        let place = |keyword: &Keyword| parameters.iter().position(|name| keyword.arg.as_deref() == Some(name));
+        // TVM ignores `dtype="float32"` if it infers the type.
+        let is_used = |keyword: &&Keyword| match place(keyword) {
+            Some(place) => (call.arguments.args.len()..items.len()).contains(&place),
+            None => keyword.arg.as_ref().is_some_and(|name| name == "dtype"),
+        };
+        match call.arguments.keywords.iter().find(|keyword| !is_used(keyword)) {
+            None => Ok(items),
+            Some(keyword) if parameters.is_empty() => {
+                Err(Diagnostic::new(span(keyword), format!("T.{name} takes its arguments by position"))
+                    .help("pass the arguments in order, without names"))
+            }
+            Some(keyword) => {
+                Err(Diagnostic::new(span(keyword), "this argument is unknown, given twice, or leaves a gap")
+                    .help(format!("T.{name}({})", parameters.join(", "))))
+            }
+        }
+    }
+
+    pub(super) fn positional(&mut self, items: impl IntoIterator<Item = &'a Expr>) -> Read<Vec<E>> {
         items
-            .iter()
+            .into_iter()
             .map(|item| {
                 let e = self.expr(item)?;
                 let e = if e.is == Is::Scalar { self.load_scalar(e) } else { e };
@@ -144,7 +157,12 @@ impl<'a> TirReader<'a> {
                 self.operator_function(op, a, b, from, span(call))
             };
         }
-        if let (Some(dtype), [value]) = (dtype_named(name), &**args) {
+        let value = match &**args {
+            [] => keyword(call, "expr"),
+            [value] => Some(value),
+            _ => None,
+        };
+        if let (Some(dtype), Some(value)) = (dtype_named(name), value) {
             return self.immediate(dtype, value);
         }
         match name {
@@ -382,26 +400,27 @@ impl<'a> TirReader<'a> {
                 .label("unknown TIR operator")
                 .help("call a function that TIR lacks with `T.call_pure_extern(dtype, \"name\", …)`, or compose it from functions that TIR has"));
         };
-        let items = &*call.arguments.args;
-        let given = match (place, items) {
-            // TVM also accepts the data type as a keyword.
-            (DTypePlace::Last, rest) if let Some(dtype) = keyword(call, "dtype") => Some((dtype, rest)),
-            (DTypePlace::First, [dtype, rest @ ..]) => Some((dtype, rest)),
-            (DTypePlace::Last, [rest @ .., dtype]) => Some((dtype, rest)),
+        let items = self.ordered_arguments(name, call)?;
+        // TVM also accepts the data type as a keyword.
+        let named = keyword(call, "dtype").filter(|dtype| !items.iter().any(|item| std::ptr::eq(*item, *dtype)));
+        let given = match (place, &*items) {
+            (DTypePlace::Last, rest) if let Some(dtype) = named => Some((dtype, rest)),
+            (DTypePlace::First, [dtype, rest @ ..]) => Some((*dtype, rest)),
+            (DTypePlace::Last, [rest @ .., dtype]) => Some((*dtype, rest)),
             (DTypePlace::No, _) => None,
             _ => return Err(Diagnostic::new(span(expr), format!("T.{name} needs a data type among its arguments"))),
         };
         if let Some((dtype, rest)) = given {
             let (ty, dtype) = self.type_argument(dtype)?;
-            let args = self.args(call, rest)?;
+            let args = self.positional(rest.iter().copied())?;
             return Ok(self.intrinsic(name, &args, ty, dtype));
         }
-        if let ("undef", [extra, ..]) = (name, items) {
+        if let ("undef", [extra, ..]) = (name, &*items) {
             return Err(
-                Diagnostic::new(span(extra), "T.undef takes no arguments").help("T.Cast(\"float32\", T.undef())")
+                Diagnostic::new(span(*extra), "T.undef takes no arguments").help("T.Cast(\"float32\", T.undef())")
             );
         }
-        let mut args = self.args(call, items)?;
+        let mut args = self.positional(items)?;
         if let ("if_then_else", [_, a, b]) | ("pow", [a, b]) = (name, &mut *args) {
             (*a, *b) = self.matched(*a, *b, &span(call))?;
             if name != "if_then_else" && a.dtype.is_known() && !a.dtype.is_float() {
