@@ -7,7 +7,7 @@ For each callable, the script creates small modules with arguments of several ki
 `parser_forms.py` contains these forms, and Python constructs without a name. Forms that TVM rejects are skipped. For
 all other forms, TVM parses passhost's output, and both modules must be structurally equal. The last lines are
 `forms: N of M` and `names: N of M`. The exit code is 1 if a form is parsed differently and `parser_forms.OTHER` does
-not list its name.
+not contain the reason.
 """
 
 import argparse
@@ -40,10 +40,11 @@ def read(text):
 
 def accepted(case):
     """Returns the modules that TVM accepts for the name in `case`, each with the text of the form; the number tried is
-    limited."""
+    limited. If `apart` is true, each form is parsed in its own process."""
     import tvm.script  # noqa: F401 - so that no child process imports it again
 
-    name, left = case
+    name, left, apart = case
+    readable = readable_apart if apart else readable_here
     if name in parser_forms.SUGAR:
         return [form for form in parser_forms.SUGAR[name] if readable(form[1])]
 
@@ -55,16 +56,31 @@ def accepted(case):
     return parser_forms.forms(name, within_budget)
 
 
-def readable(text):
-    """Returns true if TVM parses the text. This happens in a child process, because some forms crash or hang TVM."""
+def readable_here(text):
+    """Returns true if TVM parses the text in this process, which a form may crash."""
+
+    def stop(*_):
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    try:
+        read(text)
+        return True
+    except BaseException:
+        return False
+    finally:
+        signal.alarm(0)
+
+
+def readable_apart(text):
+    """Returns true if TVM parses the text in a child process."""
     child = os.fork()
     if child:
         return os.waitpid(child, 0)[1] == 0
-    signal.alarm(SECONDS)
     code = 1
     try:
-        read(text)
-        code = 0
+        code = 0 if readable_here(text) else 1
     finally:
         os._exit(code)
 
@@ -109,18 +125,25 @@ def main():
         sys.exit(judge(list(dict.fromkeys(case["name"] for case in cases)), cases, options))
     names = options.only.split(",") if options.only else parser_forms.names() + list(parser_forms.SUGAR)
     found, cases = {}, []
-    given = [(name, options.budget) for name in names]
-    for at, forms in workers.run(accepted, given, options.jobs, seconds=600):
-        found[names[at]] = forms if isinstance(forms, list) else []
-        if not isinstance(forms, list):
-            print(f"{names[at]}: TVM {forms}", flush=True)
+    # A process per form takes five times as long, so only the names of forms that crash TVM use one.
+    for apart in (False, True):
+        given = [(name, options.budget, apart) for name in names if not isinstance(found.get(name), list)]
+        for at, forms in workers.run(accepted, given, options.jobs, seconds=600):
+            found[given[at][0]] = forms
     for name in names:
+        if not isinstance(found[name], list):
+            print(f"{name}: TVM {found[name]}", flush=True)
+            found[name] = []
         cases += [{"id": f"{name} {i}", "name": name, "form": form, "text": text}
                   for i, (form, text) in enumerate(found[name])]
     if options.save:
         options.save.write_text("".join(json.dumps(case) + "\n" for case in cases))
         return
     sys.exit(judge(names, cases, options))
+
+
+def reason_of(why):
+    return next((reason for pattern, reason in parser_forms.OTHER.items() if re.search(pattern, why)), None)
 
 
 def judge(names, cases, options):
@@ -131,20 +154,22 @@ def judge(names, cases, options):
         if why:
             wrong[cases[at]["name"]].append((cases[at]["form"], why))
     count = collections.Counter(case["name"] for case in cases)
-    unexplained = 0
+    reasons = collections.Counter()
     for name in names:
         if name in wrong:
-            reason = parser_forms.OTHER.get(name)
-            unexplained += reason is None
-            print(f"{name}: {count[name] - len(wrong[name])} of {count[name]}" + (f": {reason}" if reason else ""))
-            for form, why in sorted(wrong[name])[: options.show]:
+            print(f"{name}: {count[name] - len(wrong[name])} of {count[name]}")
+        for at, (form, why) in enumerate(sorted(wrong.get(name, []))):
+            reasons[reason_of(why)] += 1
+            if at < options.show:
                 print(f"    {form}\n        {why}")
+    for reason, number in reasons.most_common():
+        print(f"{number} forms: {reason or 'no known reason'}")
     tried = [name for name in names if count[name]]
     bad = sum(map(len, wrong.values()))
     print(f"TVM cannot parse any form of: {' '.join(name for name in names if not count[name])}")
     print(f"forms: {len(cases) - bad} of {len(cases)}")
     print(f"names: {sum(name not in wrong for name in tried)} of {len(tried)}")
-    return 1 if unexplained else 0
+    return 1 if reasons[None] else 0
 
 
 if __name__ == "__main__":
