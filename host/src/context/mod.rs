@@ -5,11 +5,8 @@ use crate::engine::Engine;
 use crate::instruments::{self, Instrument, Instruments, Mode, Speaking};
 use crate::report::error::Error;
 use crate::report::said::PassDiagnostic;
-use passhost_lang::ir::{Body, Call};
 use passhost_lang::metadata::OptionValue;
-use passhost_lang::typing::legalized::Legalized;
-use passhost_lang::typing::operators::{Infer, InferError, Inferred};
-use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
+use plugin_api::abi::host::{Diagnostic, RunFailure};
 use plugin_api::abi::in_process;
 use plugin_api::declare::declarations::PluginDecl;
 use registry::{Pipeline, Plan, PlannedInstrument, Request, Selection};
@@ -21,10 +18,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 mod builder;
 pub(crate) mod missed;
+pub(crate) mod services;
 
 use crate::plugins::target::Target;
 pub use builder::ContextBuilder;
 pub use missed::Question;
+use services::{OutsideRuns, Reports};
 
 /// Config values, each with a flag that is set when the value is read.
 pub(crate) type Values = BTreeMap<String, (OptionValue, Arc<AtomicBool>)>;
@@ -356,7 +355,10 @@ impl PassContext {
     /// Runs `f` with the services of the host, for instruments that are called outside of a run.
     fn with_services<R>(&self, f: impl FnOnce() -> R) -> R {
         match &self.settings.named {
-            Some((engine, _)) => with_current(&Idle { engine, context: self }, self.opt_level(), f),
+            Some((engine, _)) => {
+                let settings = Some(&*self.settings);
+                OutsideRuns { engine, settings, format: "", rules: &**engine, reports: self }.run(f)
+            }
             None => f(),
         }
     }
@@ -486,40 +488,11 @@ impl Drop for ContextScope {
     }
 }
 
-/// The services of the host between runs.
-struct Idle<'a> {
-    engine: &'a Engine,
-    context: &'a PassContext,
-}
-
-impl HostServices for Idle<'_> {
-    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
-        self.engine.infer(call)
-    }
-
-    fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
-        self.engine.legalize(call)
-    }
-
-    fn print(&self, body: &Body) -> String {
-        self.engine.text_of_body(body)
-    }
-
-    fn config(&self, key: &str) -> Option<OptionValue> {
-        self.context.settings.config(key, self.engine)
-    }
-
-    fn pass_name(&self) -> String {
-        String::new()
-    }
-
-    fn target(&self) -> Option<String> {
-        self.context.settings.target()
-    }
-
+/// Instruments that are called between runs report to the context.
+impl Reports for PassContext {
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
-        let instrument = self.context.speaking().borrow().as_deref().map(str::to_string);
-        self.context.said(vec![PassDiagnostic {
+        let instrument = self.speaking().borrow().as_deref().map(str::to_string);
+        self.said(vec![PassDiagnostic {
             pass: String::new(),
             instrument,
             severity: diagnostic.severity,

@@ -3,6 +3,7 @@
 use super::input::Input;
 use super::rules::Rules;
 use super::{Noticed, Reading};
+use crate::context::services::{OutsideRuns, Reports};
 use crate::context::{PassContext, Settings};
 use crate::engine::Engine;
 use crate::process::{self, Kind};
@@ -13,19 +14,17 @@ use crate::verify::declared_form::read_in_declared_form;
 use crate::verify::{verify_module, verify_read};
 use crate::workers::Reads;
 use passhost_lang::PassError;
-use passhost_lang::ir::{Body, Call, Module};
+use passhost_lang::ir::Module;
 use passhost_lang::metadata::OptionValue;
-use passhost_lang::typing::legalized::Legalized;
-use passhost_lang::typing::operators::{Infer, InferError, Inferred};
-use plugin_api::abi::host::{Diagnostic, HostServices, RunFailure, with_current};
+use plugin_api::abi::host::{Diagnostic, RunFailure};
 use plugin_api::declare::diagnostics::Severity;
 use registry::{Direction, Format, Owner};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The services of the host for a reader or a writer.
-pub(super) struct Services<'a> {
+/// A call of a reader or a writer: its rules and settings, and its reports.
+pub(super) struct FormatCall<'a> {
     engine: &'a Engine,
     rules: Rules<'a>,
     settings: Arc<Settings>,
@@ -49,25 +48,26 @@ struct Said {
     labels: Vec<(Option<String>, Option<usize>, String)>,
 }
 
-impl<'a> Services<'a> {
-    pub(super) fn new(engine: &'a Engine, format: &'a str, context: &PassContext) -> Services<'a> {
+impl<'a> FormatCall<'a> {
+    pub(super) fn new(engine: &'a Engine, format: &'a str, context: &PassContext) -> FormatCall<'a> {
         let settings = Arc::clone(context.settings());
-        Services { engine, rules: Rules::of(engine), settings, format, said: RefCell::default(), take: None }
+        FormatCall { engine, rules: Rules::of(engine), settings, format, said: RefCell::default(), take: None }
     }
 
-    /// Creates the services of a writer; `take` receives its bytes.
+    /// Creates the call of a writer; `take` receives its bytes.
     pub(super) fn writing(
         engine: &'a Engine,
         format: &'a str,
         context: &PassContext,
         take: &'a mut Take<'a>,
-    ) -> Services<'a> {
-        Services { take: Some(RefCell::new(take)), ..Services::new(engine, format, context) }
+    ) -> FormatCall<'a> {
+        FormatCall { take: Some(RefCell::new(take)), ..FormatCall::new(engine, format, context) }
     }
 
-    /// Calls code of a plugin with these services.
+    /// Calls code of a plugin.
     pub(super) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
-        with_current(self, self.settings.opt_level, f)
+        let settings = Some(&*self.settings);
+        OutsideRuns { engine: self.engine, settings, format: self.format, rules: &self.rules, reports: self }.run(f)
     }
 
     /// Converts the diagnostics to reports. Their places are in the printed module.
@@ -112,33 +112,9 @@ impl<'a> Services<'a> {
     }
 }
 
-impl HostServices for Services<'_> {
-    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
-        self.rules.infer(call)
-    }
-
-    fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
-        self.engine.legalize(call)
-    }
-
-    fn print(&self, body: &Body) -> String {
-        self.engine.text_of_body(body)
-    }
-
-    fn config(&self, key: &str) -> Option<OptionValue> {
-        self.settings.config(key, self.engine)
-    }
-
+impl Reports for FormatCall<'_> {
     fn put(&self, name: &str, bytes: &[u8]) -> bool {
         self.take.as_ref().is_some_and(|take| (take.borrow_mut())(name, bytes))
-    }
-
-    fn pass_name(&self) -> String {
-        self.format.to_string()
-    }
-
-    fn target(&self) -> Option<String> {
-        self.settings.target()
     }
 
     fn diagnose(&self, diagnostic: &Diagnostic<'_>) {
@@ -175,12 +151,12 @@ impl Engine {
         context: &PassContext,
     ) -> Reading {
         let owner = self.registry().owner(format.owner);
-        let services = Services::new(self, &format.info.name, context);
-        let module = self.asked_reader(input, format, options, &services);
+        let call = FormatCall::new(self, &format.info.name, context);
+        let module = self.asked_reader(input, format, options, &call);
         let shown = module.as_ref().ok();
-        let reports = services.reports(input.origin(), owner, Direction::Read, shown);
+        let reports = call.reports(input.origin(), owner, Direction::Read, shown);
         let module = module.and_then(|module| {
-            let rules = &services.rules;
+            let rules = &call.rules;
             self.verified_of(input, module, rules, format).map_err(|error| match rules.broke() {
                 true => Error::Rule(Box::new(error)),
                 false => error,
@@ -194,7 +170,7 @@ impl Engine {
         input: &Input,
         format: Format<'_>,
         options: &[OptionValue],
-        services: &Services<'_>,
+        reader: &FormatCall<'_>,
     ) -> Result<Module, Error> {
         let owner = self.registry().owner(format.owner);
         let name = &format.info.name;
@@ -211,7 +187,7 @@ impl Engine {
         };
         let doing = process::begin(&call);
         let source = Reads { name: input.origin(), path: input.path(), bytes: &|| input.bytes() };
-        let read = services.run(|| plugin.read(format.at, &source, options));
+        let read = reader.run(|| plugin.read(format.at, &source, options));
         drop(doing);
         read?.map_err(|failure| failed(Direction::Read, input.origin(), name, owner, failure))
     }

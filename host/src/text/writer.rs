@@ -1,6 +1,6 @@
 //! Writes a module: as TVMScript, or by a writer of a plugin.
 
-use super::reader::{Services, failed};
+use super::reader::{FormatCall, failed};
 use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::files::{Beside, Output, Written, from_start, to_stdout};
@@ -88,15 +88,15 @@ impl Engine {
                 lost = written.err().or(lost.take());
                 lost.is_none()
             };
-            let services = Services::writing(self, name, context, &mut take);
+            let writing = FormatCall::writing(self, name, context, &mut take);
             let about = Direction::Write.to_string();
             let call =
                 process::Call { kind: Kind::Format, step: 0, name, plugin: &owner.name, file: b"", about: &about };
             let doing = process::begin(&call);
             let facts = FileFacts { name: &shown, path: place.as_deref() };
-            let written = services.run(|| plugin.write(writer.at, module, facts, options));
+            let written = writing.run(|| plugin.write(writer.at, module, facts, options));
             drop(doing);
-            reports = services.reports(&shown, owner, Direction::Write, None);
+            reports = writing.reports(&shown, owner, Direction::Write, None);
             if let Some(error) = lost {
                 return Err(Stopped::File(error));
             }

@@ -7,13 +7,12 @@ pub mod peak;
 pub mod timed;
 
 use super::shown::Shown;
+use crate::context::services::{NoReports, OutsideRuns};
 use crate::engine::Engine;
 use crate::report::error::{Error, exit};
-use passhost_lang::ir::{Body, Call, Module, Type};
-use passhost_lang::metadata::OptionValue;
+use passhost_lang::ir::{Call, Module, Type};
 use passhost_lang::typing::legalized::Legalized;
-use passhost_lang::typing::operators::{Infer, InferError, Inferred};
-use plugin_api::abi::host::{Diagnostic, HostServices, with_current};
+use passhost_lang::typing::operators::Infer;
 use runtime::vm::{At, Cause, Failure, Kernels, Lower, Machine, NO_LEGALIZATION, Value};
 use runtime::{FaultKind, Limits};
 use std::sync::Arc;
@@ -28,40 +27,9 @@ impl Lower for Engine {
     }
 }
 
-/// The services of the host for rules and legalizations of plugins during execution.
-struct Executing<'e>(&'e Engine);
-
-impl HostServices for Executing<'_> {
-    fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError> {
-        Infer::infer(self.0, call)
-    }
-
-    fn legalize(&self, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
-        self.0.legalize(call)
-    }
-
-    fn print(&self, body: &Body) -> String {
-        self.0.text_of_body(body)
-    }
-
-    fn config(&self, _: &str) -> Option<OptionValue> {
-        None
-    }
-
-    fn pass_name(&self) -> String {
-        String::new()
-    }
-
-    fn target(&self) -> Option<String> {
-        None
-    }
-
-    fn diagnose(&self, _: &Diagnostic<'_>) {}
-}
-
 /// Runs `f`, during which a virtual machine ([`runtime::vm`]) can execute operators of the engine.
 pub fn executing<R>(engine: &Engine, f: impl FnOnce() -> R) -> R {
-    with_current(&Executing(engine), 0, f)
+    OutsideRuns { engine, settings: None, format: "", rules: engine, reports: &NoReports }.run(f)
 }
 
 /// The byte that fills unwritten memory: it gives a large finite float in every width.
