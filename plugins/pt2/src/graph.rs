@@ -38,6 +38,8 @@ struct Scope<'a> {
     last_uses: HashMap<&'a str, usize>,
     /// The tensor whose memory a name shares, if it is a view.
     shares: HashMap<&'a str, &'a str>,
+    /// The names that share the memory of a tensor, in the order of their nodes.
+    views: HashMap<&'a str, Vec<&'a str>>,
     /// Names of inputs and weights, which must not change.
     inputs: HashSet<&'a str>,
 }
@@ -46,6 +48,19 @@ impl<'a> Scope<'a> {
     /// Returns the first tensor in a chain of views.
     fn base(&self, name: &'a str) -> &'a str {
         self.shares.get(name).copied().unwrap_or(name)
+    }
+
+    /// Records that the results of a node share the memory of a tensor.
+    fn share(&mut self, results: &[&'a str], of: &'a str) {
+        let base = self.base(of);
+        self.shares.extend(results.iter().map(|name| (*name, base)));
+        self.views.entry(base).or_default().extend(results);
+    }
+
+    /// Returns all names that share the memory of a tensor, including its own.
+    fn sharing(&self, name: &'a str) -> Vec<&'a str> {
+        let base = self.base(name);
+        [base].into_iter().chain(self.views.get(base).into_iter().flatten().copied()).collect()
     }
 }
 
@@ -76,16 +91,27 @@ impl<'a> DerefMut for Cx<'a> {
     }
 }
 
-/// Adds the names in an argument to `names`.
-fn names_in<'a>(arg: &Arg<'a>, names: &mut Vec<&'a str>) {
+/// Returns the names in an argument.
+fn names_in<'a>(arg: &Arg<'a>) -> Vec<&'a str> {
+    let of_number = |number: &Number<'a>| if let Number::Name(name) = number { Some(*name) } else { None };
     match arg {
-        Arg::Tensor(name) | Arg::Number(Number::Name(name)) => names.push(name),
-        Arg::Tensors(all) => names.extend(all.iter().flatten()),
-        Arg::Numbers(all) => {
-            names.extend(all.iter().filter_map(|n| if let Number::Name(name) = n { Some(*name) } else { None }));
-        }
-        _ => {}
+        Arg::Tensor(name) => vec![name],
+        Arg::Tensors(all) => all.iter().flatten().copied().collect(),
+        Arg::Number(number) => of_number(number).into_iter().collect(),
+        Arg::Numbers(all) => all.iter().filter_map(of_number).collect(),
+        _ => Vec::new(),
     }
+}
+
+/// The arguments of a node with their names. An argument that cannot be read is reported with its node.
+type Inputs<'a> = Vec<(&'a str, Res<Arg<'a>>)>;
+
+fn inputs(node: &Value) -> Res<Inputs<'_>> {
+    let inputs = list(node, "inputs")?.iter().map(|input| {
+        let name = input.get("name").and_then(Value::as_str).unwrap_or("");
+        (name, field(input, "arg").and_then(Arg::of))
+    });
+    Ok(inputs.collect())
 }
 
 impl<'a> Cx<'a> {
@@ -102,21 +128,17 @@ impl<'a> Cx<'a> {
         let nodes = list(graph, "nodes")?;
         let outputs: Vec<Arg<'a>> = list(graph, "outputs")?.iter().map(Arg::of).collect::<Res<_>>()?;
         let mut scope = Scope { types: graph.get("tensor_values"), ..Scope::default() };
-        for (at, node) in nodes.iter().enumerate() {
-            for arg in list(node, "inputs")? {
-                // An argument that cannot be read is reported with its node.
-                let mut names = Vec::new();
-                field(arg, "arg").and_then(Arg::of).iter().for_each(|arg| names_in(arg, &mut names));
-                scope.last_uses.extend(names.into_iter().map(|name| (name, at)));
-            }
+        let inputs: Vec<Inputs<'a>> = nodes.iter().map(inputs).collect::<Res<_>>()?;
+        for (at, inputs) in inputs.iter().enumerate() {
+            let names = inputs.iter().filter_map(|(_, arg)| arg.as_ref().ok()).flat_map(names_in);
+            scope.last_uses.extend(names.map(|name| (name, at)));
         }
-        let mut names = Vec::new();
-        outputs.iter().for_each(|arg| names_in(arg, &mut names));
-        scope.last_uses.extend(names.into_iter().map(|name| (name, nodes.len())));
+        scope.last_uses.extend(outputs.iter().flat_map(names_in).map(|name| (name, nodes.len())));
         scope.inputs = given.iter().map(|(name, _)| *name).collect();
         scope.names = given.into_iter().collect();
         self.scopes.push(scope);
-        let read = nodes.iter().enumerate().try_for_each(|(at, node)| self.node(at, node));
+        let read =
+            nodes.iter().zip(inputs).enumerate().try_for_each(|(at, (node, inputs))| self.node(at, node, inputs));
         let results = read.and_then(|()| outputs.iter().map(|arg| self.output(arg)).collect());
         self.scopes.pop();
         results
@@ -183,28 +205,25 @@ impl<'a> Cx<'a> {
     }
 
     /// Reads a node. Errors name the node.
-    fn node(&mut self, at: usize, json: &'a Value) -> Res<()> {
-        self.results(at, json).map_err(|why| match std::mem::replace(&mut self.is_placed, true) {
+    fn node(&mut self, at: usize, json: &'a Value, inputs: Inputs<'a>) -> Res<()> {
+        self.results(at, json, inputs).map_err(|why| match std::mem::replace(&mut self.is_placed, true) {
             // The innermost node is at fault.
             true => why,
             false => format!("{}: {why}{}", described(json), place_of(json)),
         })
     }
 
-    fn results(&mut self, at: usize, json: &'a Value) -> Res<()> {
+    fn results(&mut self, at: usize, json: &'a Value, inputs: Inputs<'a>) -> Res<()> {
         let target = text(json, "target")?;
         let op = target.strip_prefix("torch.ops.").unwrap_or(target);
         let (mut args, mut first) = (Vec::new(), None);
-        for input in list(json, "inputs")? {
-            let arg = Arg::of(field(input, "arg")?)?;
-            let mut names = Vec::new();
-            names_in(&arg, &mut names);
-            first = first.or(names.first().copied());
-            args.push((input.get("name").and_then(Value::as_str).unwrap_or(""), self.val(arg)?));
+        for (name, arg) in inputs {
+            let arg = arg?;
+            first = first.or_else(|| names_in(&arg).first().copied());
+            args.push((name, self.val(arg)?));
         }
         let outputs: Vec<Arg<'a>> = list(json, "outputs")?.iter().map(Arg::of).collect::<Res<_>>()?;
-        let mut names = Vec::new();
-        outputs.iter().for_each(|arg| names_in(arg, &mut names));
+        let names: Vec<&'a str> = outputs.iter().flat_map(names_in).collect();
         let dtypes = names.iter().map(|name| self.declared(name).ok().flatten().map(|meta| meta.dtype)).collect();
         let node = Node::new(op, args, dtypes);
         let (found, is_in_place) = ops::find(op);
@@ -237,8 +256,7 @@ impl<'a> Cx<'a> {
         if let (true, Some(first)) = (is_in_place || ops::is_view(op), first)
             && let Some(scope) = self.scopes.last_mut()
         {
-            let base = scope.base(first);
-            scope.shares.extend(names.iter().map(|name| (*name, base)));
+            scope.share(&names, first);
         }
         Ok(())
     }
@@ -364,19 +382,20 @@ impl<'a> Cx<'a> {
             return Err(format!("it changes `{base}`, an input, weight or constant, in place; {REMEDY}"));
         }
         let own = self.tensor(name)?;
-        let shared = scope.names.iter().find(|(other, item)| {
-            let is_same = matches!(item, Item::Tensor(tensor) if Rc::ptr_eq(&tensor.0, &own.0));
-            let is_used = scope.last_uses.get(**other).is_some_and(|last| *last > at);
-            is_used && !is_same && scope.base(other) == base
+        let shared = scope.sharing(name).into_iter().find(|other| {
+            let item = scope.names.get(other);
+            let is_same = matches!(item, Some(Item::Tensor(tensor)) if Rc::ptr_eq(&tensor.0, &own.0));
+            let is_used = scope.last_uses.get(other).is_some_and(|last| *last > at);
+            item.is_some() && is_used && !is_same
         });
         match shared {
-            Some((other, _)) => Err(format!("it changes `{name}` in place, whose memory `{other}` shares; {REMEDY}")),
+            Some(other) => Err(format!("it changes `{name}` in place, whose memory `{other}` shares; {REMEDY}")),
             None => Ok(()),
         }
     }
 
     /// Gives all names of a tensor its new value. The tensor keeps its data type and its shape.
-    fn change(&mut self, name: &str, results: &[Item]) -> Res<T> {
+    fn change(&mut self, name: &'a str, results: &[Item]) -> Res<T> {
         let own = self.tensor(name)?;
         let Some(Item::Tensor(result)) = results.first() else { return Err("it does not have a result".to_string()) };
         let result = self.cast(result, own.dtype())?;
@@ -385,9 +404,10 @@ impl<'a> Cx<'a> {
             _ => result,
         };
         if let Some(scope) = self.scopes.last_mut() {
-            for item in scope.names.values_mut() {
-                if matches!(item, Item::Tensor(tensor) if Rc::ptr_eq(&tensor.0, &own.0)) {
-                    *item = Item::Tensor(result.clone());
+            for name in scope.sharing(name) {
+                match scope.names.get_mut(name) {
+                    Some(Item::Tensor(tensor)) if Rc::ptr_eq(&tensor.0, &own.0) => *tensor = result.clone(),
+                    _ => {}
                 }
             }
         }
