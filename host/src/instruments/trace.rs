@@ -1,7 +1,6 @@
 //! Records a run as spans in the Chrome trace format, which Perfetto and `chrome://tracing` display.
 
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,9 +12,14 @@ struct Recorder {
     clock: Box<dyn Fn() -> Duration + Send + Sync>,
     /// Maximum number of recorded spans.
     most: usize,
-    events: Mutex<Vec<Event>>,
-    /// Number of spans after that.
-    more: AtomicUsize,
+    events: Mutex<Events>,
+}
+
+#[derive(Default)]
+struct Events {
+    recorded: Vec<Event>,
+    /// Number of spans after the recorded ones.
+    more: usize,
 }
 
 struct Event {
@@ -40,7 +44,7 @@ impl Span {
     /// Adds an argument that was not known at the start.
     pub fn note(&self, key: &str, value: &str) {
         let Some(at) = self.at else { return };
-        if let Some(args) = self.trace.events().get_mut(at).and_then(|event| event.args.as_object_mut()) {
+        if let Some(args) = self.trace.events().recorded.get_mut(at).and_then(|event| event.args.as_object_mut()) {
             args.insert(key.to_string(), value.into());
         }
     }
@@ -50,7 +54,7 @@ impl Drop for Span {
     fn drop(&mut self) {
         let Some(at) = self.at else { return };
         let now = (self.trace.0.clock)();
-        if let Some(event) = self.trace.events().get_mut(at) {
+        if let Some(event) = self.trace.events().recorded.get_mut(at) {
             event.end = Some(now);
         }
     }
@@ -89,10 +93,10 @@ impl Trace {
     }
 
     fn recording(clock: Box<dyn Fn() -> Duration + Send + Sync>, most: usize) -> Trace {
-        Trace(Arc::new(Recorder { clock, most, events: Mutex::default(), more: AtomicUsize::new(0) }))
+        Trace(Arc::new(Recorder { clock, most, events: Mutex::default() }))
     }
 
-    fn events(&self) -> MutexGuard<'_, Vec<Event>> {
+    fn events(&self) -> MutexGuard<'_, Events> {
         self.0.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,15 +104,13 @@ impl Trace {
     pub fn span(&self, category: &'static str, name: &str, args: Value) -> Span {
         let (name, thread) = (name.to_string(), thread());
         let mut events = self.events();
-        let at = (events.len() < self.0.most).then_some(events.len());
+        let at = (events.recorded.len() < self.0.most).then_some(events.recorded.len());
         match at {
             Some(_) => {
                 let begin = (self.0.clock)();
-                events.push(Event { category, name, args, thread, begin, end: None });
+                events.recorded.push(Event { category, name, args, thread, begin, end: None });
             }
-            None => {
-                self.0.more.fetch_add(1, Ordering::Relaxed);
-            }
+            None => events.more += 1,
         }
         drop(events);
         Span { trace: self.clone(), at }
@@ -121,7 +123,7 @@ impl Trace {
         let mut out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[".to_string();
         // Events are converted and written one at a time, because all events of a long run as JSON values would
         // take gigabytes.
-        for (at, line) in lines(&events, now).enumerate() {
+        for (at, line) in lines(&events.recorded, now).enumerate() {
             out.push_str(if at == 0 { "\n" } else { ",\n" });
             out.push_str(&line.to_string());
         }
@@ -133,8 +135,8 @@ impl Trace {
     pub fn first(&self, most: usize) -> (Vec<Value>, usize) {
         let now = (self.0.clock)();
         let events = self.events();
-        let shown = &events[..events.len().min(most)];
-        let more = events.len() - shown.len() + self.0.more.load(Ordering::Relaxed);
+        let shown = &events.recorded[..events.recorded.len().min(most)];
+        let more = events.recorded.len() - shown.len() + events.more;
         (lines(shown, now).collect(), more)
     }
 }
@@ -176,7 +178,7 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     /// Nested spans, spans of another thread, and spans that never ended are listed in the order of their start.
     #[test]
@@ -230,6 +232,6 @@ mod tests {
         let spans: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X").collect();
         assert_eq!((spans.len(), more), (2, 9));
         assert_eq!((&spans[0]["name"], &spans[1]["args"]["more"]), (&json!("outer"), &json!("x")));
-        assert_eq!(trace.events().len(), 2);
+        assert_eq!(trace.events().recorded.len(), 2);
     }
 }
