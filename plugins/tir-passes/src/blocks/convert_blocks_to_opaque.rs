@@ -1,7 +1,6 @@
 //! Replaces the iterators of blocks by their values in the surrounding loops.
 
 use plugin_api::prelude::*;
-use plugin_api::tvm::StmtMutator;
 use plugin_api::walk::visitors::post_order_visit_value;
 
 declare_pass! {
@@ -36,29 +35,30 @@ declare_pass! {
 }
 
 fn convert_blocks_to_opaque(body: &Body, _: &Ctx) -> Result<Body, PassError> {
-    ToOpaque.mutate(body)
-}
-
-struct ToOpaque;
-
-impl<'b> StmtMutator<'b> for ToOpaque {
-    fn visit_sblock(&mut self, block: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        if let Some(init) = block.block_init() {
-            bail!(at init, "found a block with an initialization; run s_tir.LowerInitBlock first");
-        }
-        if let Some(iter) = block.block_condition().and_then(|condition| iterator_in(condition, block)) {
-            let name = iter.name().unwrap_or("_");
-            bail!(at block, "the condition of the block uses its iterator `{name}`, which is undefined there; write the condition in terms of the \
-                             loops around the block");
-        }
-        if block.needs_root_block(rw.body().root()) {
-            rw.tir(|t| t.root_block(|| t.keep(block)))?;
-        }
-        for iter in block.block_iters() {
-            rw.edit().replace_scalar(iter.var, iter.value)?;
+    body.try_rewrite(|value, rw| {
+        if matches!(value.stmt(), Some(Stmt::Block)) {
+            to_opaque(value, rw)?;
         }
         Ok(Action::Keep)
+    })
+}
+
+fn to_opaque<'b>(block: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+    if let Some(init) = block.block_init() {
+        bail!(at init, "found a block with an initialization; run s_tir.LowerInitBlock first");
     }
+    if let Some(iter) = block.block_condition().and_then(|condition| iterator_in(condition, block)) {
+        let name = iter.name().unwrap_or("_");
+        bail!(at block, "the condition of the block uses its iterator `{name}`, which is undefined there; write the condition in terms of the \
+                         loops around the block");
+    }
+    if block.needs_root_block(rw.body().root()) {
+        rw.tir(|t| t.root_block(|| t.keep(block)))?;
+    }
+    for iter in block.block_iters() {
+        rw.edit().replace_scalar(iter.var, iter.value)?;
+    }
+    Ok(())
 }
 
 /// Returns the first iterator of the block that an expression uses.

@@ -3,7 +3,6 @@
 use plugin_api::prelude::*;
 use plugin_api::schedule::{BlockInfo, IterKind, LoopRef, Schedule};
 use plugin_api::tir::BlockIter;
-use plugin_api::tvm::StmtMutator;
 
 declare_pass! {
     /// Replaces the initialization of a reduction block by a statement that only the first iteration executes.
@@ -41,8 +40,8 @@ declare_pass! {
 
 fn lower_init_block(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     match initialized_before(body) {
-        Some(body) => LowerInit::default().mutate(&body),
-        None => LowerInit::default().mutate(body),
+        Some(body) => lowered(&body),
+        None => lowered(body),
     }
 }
 
@@ -67,32 +66,25 @@ fn initialized_before(body: &Body) -> Option<Body> {
     if decomposed { schedule.finish().ok() } else { None }
 }
 
-#[derive(Default)]
-struct LowerInit<'b> {
-    /// Reduction iterators of the innermost open block.
-    reductions: Vec<BlockIter<'b>>,
-    /// End of the last lowered initialization, whose statements are kept.
-    end: usize,
-}
-
-impl<'b> StmtMutator<'b> for LowerInit<'b> {
-    fn visit_sblock(&mut self, block: Value<'b>, _: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        self.reductions = block.block_iters().filter(|iter| iter.is_reduction).collect();
-        Ok(Action::Keep)
-    }
-
-    fn visit_init(&mut self, init: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        if init.end() <= self.end {
-            return Ok(Action::Keep);
+/// Replaces the initializations.
+fn lowered(body: &Body) -> Result<Body, PassError> {
+    // Reduction iterators of the innermost open block.
+    let mut reductions: Vec<BlockIter<'_>> = Vec::new();
+    // End of the last lowered initialization, whose statements are kept.
+    let mut end = 0;
+    body.try_rewrite(|value, rw| {
+        if matches!(value.stmt(), Some(Stmt::Block)) {
+            reductions = value.block_iters().filter(|iter| iter.is_reduction).collect();
+        } else if value.is_init() && value.end() > end {
+            end = value.end();
+            rw.tir(|t| {
+                let at_start = reductions.iter().map(|iter| t.value(iter.var).eq(iter.min));
+                match at_start.reduce(|all, one| all.and(one)) {
+                    Some(first) => t.if_(first, || t.content(value)),
+                    None => t.content(value),
+                }
+            })?;
         }
-        self.end = init.end();
-        rw.tir(|t| {
-            let at_start = self.reductions.iter().map(|iter| t.value(iter.var).eq(iter.min));
-            match at_start.reduce(|all, one| all.and(one)) {
-                Some(first) => t.if_(first, || t.content(init)),
-                None => t.content(init),
-            }
-        })?;
         Ok(Action::Keep)
-    }
+    })
 }

@@ -4,7 +4,6 @@ use plugin_api::arith::index_to_dim;
 use plugin_api::ir::loop_kind;
 use plugin_api::prelude::*;
 use plugin_api::tir::{Tir, has_jumps};
-use plugin_api::tvm::StmtMutator;
 
 declare_pass! {
     /// Replaces blocks without iterators by their content, after which the function can no longer be scheduled.
@@ -39,75 +38,73 @@ declare_pass! {
 pub(super) const DIM_ALIGN: &str = "buffer_dim_align";
 
 fn lower_opaque_block(body: &Body, _: &Ctx) -> Result<Body, PassError> {
-    LowerOpaque { alignments: alignments(body)? }.mutate(body)
+    let alignments = alignments(body)?;
+    body.try_rewrite(|value, rw| {
+        match value.stmt() {
+            Some(Stmt::Block) => lower_block(value, rw)?,
+            Some(Stmt::For { .. }) => lower_loop(value, rw)?,
+            _ if value.is_block_buffer() => lower_buffer(value, &alignments, rw),
+            _ => {}
+        }
+        Ok(Action::Keep)
+    })
 }
 
-struct LowerOpaque<'b> {
-    /// The row alignment of each buffer.
-    alignments: ValueMap<'b, Vec<Attr>>,
+fn lower_block<'b>(block: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+    if block.block_iters().next().is_some() {
+        bail!(at block, "found a block with iterators; run s_tir.ConvertBlocksToOpaque first");
+    }
+    if block.region().children().any(Value::is_init) {
+        bail!(at block, "found a block with an initialization; run s_tir.LowerInitBlock first");
+    }
+    if block.region().children().any(|child| child.matched_region().is_some()) {
+        bail!(at block, "found a block that matches a region of a buffer; run s_tir.LowerMatchBuffer first");
+    }
+    let condition = block.block_condition().filter(|condition| !is_one(*condition));
+    rw.tir(|t| {
+        within(t, None, &pragmas(block), &|| t.block_content(block));
+        if let Some(condition) = condition {
+            t.around_statements(block, |statements| t.if_(condition, statements));
+        }
+    })
 }
 
-impl<'b> StmtMutator<'b> for LowerOpaque<'b> {
-    fn visit_sblock(&mut self, block: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        if block.block_iters().next().is_some() {
-            bail!(at block, "found a block with iterators; run s_tir.ConvertBlocksToOpaque first");
-        }
-        if block.region().children().any(Value::is_init) {
-            bail!(at block, "found a block with an initialization; run s_tir.LowerInitBlock first");
-        }
-        if block.region().children().any(|child| child.matched_region().is_some()) {
-            bail!(at block, "found a block that matches a region of a buffer; run s_tir.LowerMatchBuffer first");
-        }
-        let condition = block.block_condition().filter(|condition| !is_one(*condition));
-        rw.tir(|t| {
-            within(t, None, &pragmas(block), &|| t.block_content(block));
-            if let Some(condition) = condition {
-                t.around_statements(block, |statements| t.if_(condition, statements));
-            }
-        })?;
-        Ok(Action::Keep)
-    }
+/// Turns a buffer of a block into an allocation, with the row alignment of the buffer.
+fn lower_buffer<'b>(buffer: Value<'b>, alignments: &ValueMap<'b, Vec<Attr>>, rw: &mut Rewriter<'b>) {
+    let Some(ty) = buffer.as_buffer_type() else { return };
+    let rows = alignments.get(buffer).map(|rows| (DIM_ALIGN, Attr::list(rows.iter().cloned())));
+    let place =
+        [("buffer_allocated_addr", Attr::list([0i64; 0])), ("buffer_data_alignment", Attr::Int(ty.align.into()))];
+    rw.edit().to_allocation(buffer, place.into_iter().chain(rows));
+}
 
-    fn visit_buffer(&mut self, buffer: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        if let Some(ty) = buffer.as_buffer_type().filter(|_| buffer.is_block_buffer()) {
-            let rows = self.alignments.get(buffer).map(|rows| (DIM_ALIGN, Attr::list(rows.iter().cloned())));
-            let place = [
-                ("buffer_allocated_addr", Attr::list([0i64; 0])),
-                ("buffer_data_alignment", Attr::Int(ty.align.into())),
-            ];
-            rw.edit().to_allocation(buffer, place.into_iter().chain(rows));
+fn lower_loop<'b>(stmt: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+    let Some(Stmt::For { var, min, extent, kind }) = stmt.stmt() else { return Ok(()) };
+    // A first value that is loaded is not substituted, because the content of the loop may change that memory.
+    let once = is_one(extent) && stmt.annotations().is_empty() && index_to_dim(min).is_some();
+    if kind == loop_kind::THREAD_BINDING {
+        if once {
+            let min = rw.tir(|t| t.value(min).cast(var.ty().dtype()).v())?;
+            rw.edit().forward_to(var, min);
+        } else if min.dim().and_then(|min| min.as_int()) != Some(0) {
+            let name = var.name().unwrap_or("_");
+            bail!(at stmt, "the loop over `{name}` is bound to threads, so it must start at 0; add its start to the indices");
+        } else if stmt.loop_step().is_some() {
+            let name = var.name().unwrap_or("_");
+            bail!(at stmt, "the loop over `{name}` is bound to threads, so its step must be 1; run s_tir.CanonicalizeLoop first");
         }
-        Ok(Action::Keep)
-    }
-
-    fn visit_for(&mut self, stmt: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        let Some(Stmt::For { var, min, extent, kind }) = stmt.stmt() else { return Ok(Action::Keep) };
-        // A first value that is loaded is not substituted, because the content of the loop may change that memory.
-        let once = is_one(extent) && stmt.annotations().is_empty() && index_to_dim(min).is_some();
-        if kind == loop_kind::THREAD_BINDING {
-            if once {
-                let min = rw.tir(|t| t.value(min).cast(var.ty().dtype()).v())?;
-                rw.edit().forward_to(var, min);
-            } else if min.dim().and_then(|min| min.as_int()) != Some(0) {
-                let name = var.name().unwrap_or("_");
-                bail!(at stmt, "the loop over `{name}` is bound to threads, so it must start at 0; add its start to the indices");
-            } else if stmt.loop_step().is_some() {
-                let name = var.name().unwrap_or("_");
-                bail!(at stmt, "the loop over `{name}` is bound to threads, so its step must be 1; run s_tir.CanonicalizeLoop first");
-            }
-            if has_jumps(stmt) {
-                let name = var.name().unwrap_or("_");
-                bail!(at stmt, "the loop over `{name}` is bound to threads, so its content cannot `break` or `continue`; use an If instead");
-            }
-            with_pragmas(stmt, var, rw)?;
-            rw.edit().to_launch(stmt);
-        } else if once && !has_jumps(stmt) {
-            rw.tir(|t| t.loop_body(stmt, t.value(min).cast(var.ty().dtype())))?;
-        } else {
-            lower_pragmas(stmt, var, rw)?;
+        if has_jumps(stmt) {
+            let name = var.name().unwrap_or("_");
+            bail!(at stmt, "the loop over `{name}` is bound to threads, so its content cannot `break` or `continue`; use an If instead");
         }
-        Ok(Action::Keep)
+        with_pragmas(stmt, var, rw)?;
+        rw.edit().to_launch(stmt);
+    } else if once && !has_jumps(stmt) {
+        rw.tir(|t| t.loop_body(stmt, t.value(min).cast(var.ty().dtype())))?;
+    } else {
+        lower_pragmas(stmt, var, rw)?;
     }
+    Ok(())
 }
 
 /// Turns the pragmas of a loop into attribute statements around the loop.
