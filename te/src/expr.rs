@@ -806,7 +806,7 @@ mod tests {
                 "calls the unknown intrinsic `lgama`; the documentation of `TeExpr::math` lists the names; this",
             ),
             (x.math("pow"), "calls intrinsic `pow` with 1 operand; it takes 2"),
-            (x.math_with("exp", &[x.clone()]), "calls intrinsic `exp` with 2 operands; it takes 1"),
+            (x.math_with("exp", std::slice::from_ref(&x)), "calls intrinsic `exp` with 2 operands; it takes 1"),
             (x.math("isnan"), "calls intrinsic `isnan` with `math`; its result is a bool, so use `test`"),
             (x.test("exp"), "calls intrinsic `exp` with `test`; its result is not a bool, so use `math`"),
             ((&x + i.cast(DType::F32)).lt(x.math("expp")), "did you mean `exp`"),

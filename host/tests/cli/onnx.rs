@@ -297,8 +297,8 @@ fn inputs_have_the_names_of_the_model() {
 
 /// Returns the shape, the least number, the largest number and the mean of a result in the table of `exec`.
 fn numbers_of<'s>(said: &'s str, result: &str) -> Vec<&'s str> {
-    let cells = said.lines().map(|line| line.split_whitespace().collect::<Vec<&str>>());
-    let row = cells.filter(|cells| cells.first() == Some(&result)).next_back().expect("the result is in the table");
+    let mut cells = said.lines().map(|line| line.split_whitespace().collect::<Vec<&str>>());
+    let row = cells.rfind(|cells| cells.first() == Some(&result)).expect("the result is in the table");
     [&row[2..3], &row[4..7]].concat()
 }
 

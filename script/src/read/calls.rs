@@ -331,8 +331,12 @@ impl<'a> FnReader<'a> {
         if let Some(known) = self.operators.get(name) {
             return Some(*known);
         }
-        // `R.dist.call_tir` is the operator `R.call_tir` with a DTensor as its result.
-        let name = if name == "dist.call_tir" { "call_tir" } else { name };
+        let name = match name {
+            // The operator is `R.call_tir` with a DTensor as its result.
+            "dist.call_tir" => "call_tir",
+            "stop_lift_params" => "builtin.stop_lift_params",
+            name => name,
+        };
         let ops = self.scope.ops;
         // `R.acme.swish_glu` is also the operator `acme.swish_glu`, unless Relax has an operator with that name.
         let info = ops.op_info(&format!("relax.{name}")).or_else(|| ops.op_info(name))?;

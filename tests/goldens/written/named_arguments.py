@@ -5,7 +5,7 @@ class NamedArguments:
         a = R.sort(x=x, descending=True)
         b = R.memory.view(data=a)
         c = R.memory.ensure_zero_offset(data=b)
-        d = R.builtin.stop_lift_params(x=c)
+        d = R.builtin.stop_lift_params(x=R.stop_lift_params(c))
         e = R.slice_scatter(input_tensor=d, src=y, start=0, end=2, step=1, axis=0)
         n = R.prim_value(value=3)
         shape = R.shape(value=[4, 6])
