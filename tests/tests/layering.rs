@@ -318,7 +318,6 @@ const MOST_NAMED: usize = 5;
 /// Items that may name more, each with the reason.
 const NAME_MORE: &[(&str, &str, &str)] = &[
     ("host/src/files/safetensors.rs", "DTYPES", "the names of a file format, which has only some of the types"),
-    ("script/src/read/tir/call.rs", "TAKES_DTYPE", "these are the only ones that refuse a keyword `dtype`"),
     ("runtime/src/math.rs", "macro_rules", "the mathematics of each row that is the same for both widths"),
     (
         "plugins/onnx/src/tensors.rs",

@@ -16,3 +16,25 @@ class NamedArguments:
         R.vm.kill_object(obj=storage)
         return (e, n, shape, name, dtype)
 # is read as
+# from tvm.script import ir as I
+# from tvm.script import tirx as T
+# from tvm.tirx.layout import Axis
+# from tvm.script import relax as R
+
+@I.ir_module
+class Module:
+    @R.function(pure=False)
+    def main(x: R.Tensor((4, 6), dtype="float32"), y: R.Tensor((2, 6), dtype="float32"), storage: R.Any) -> R.Tuple(R.Tensor((4, 6), dtype="float32"), R.Prim("int64"), R.Shape([4, 6]), R.Any, R.Any):
+        a: R.Tensor((4, 6), dtype="float32") = R.sort(x, axis=-1, descending=True)
+        b: R.Tensor((4, 6), dtype="float32") = R.memory.view(a, R.tuple(), R.null_value(), R.tuple())
+        c: R.Tensor((4, 6), dtype="float32") = R.memory.ensure_zero_offset(b)
+        d: R.Tensor((4, 6), dtype="float32") = R.builtin.stop_lift_params(R.builtin.stop_lift_params(c))
+        e: R.Tensor((4, 6), dtype="float32") = R.slice_scatter(d, y, 0, 2, 1, axis=0)
+        n: T.int64 = 3
+        shape: R.Shape([4, 6]) = R.shape([4, 6])
+        name: I.StringType() = R.str("name")
+        dtype: R.Any = R.dtype("float32")
+        R.memory.kill_tensor(d)
+        R.memory.kill_storage(storage)
+        R.vm.kill_object(storage)
+        return (e, n, shape, name, dtype)
