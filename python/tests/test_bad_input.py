@@ -334,7 +334,9 @@ def test_a_python_pass_over_a_thousand_functions_with_four_jobs():
 
 
 INTERRUPTED = """
-import passhost, time
+import passhost, signal, time
+# A test that a shell starts in the background inherits ignored signals.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from passhost.transform import module_pass, Sequential
 mod = passhost.script.from_source("@R.function\\ndef main(x: R.Tensor((2,), 'float32')):\\n    return R.add(x, x)")
 mod = passhost.IRModule.from_expr(mod) if not isinstance(mod, passhost.IRModule) else mod

@@ -304,6 +304,8 @@ def test_threads_and_python_passes_do_not_wait_for_each_other():
 
 INTERRUPTED = """
 import os, signal, passhost
+# A test that a shell starts in the background inherits ignored signals.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from passhost.transform import module_pass, Sequential
 @module_pass(opt_level=0)
 def press(mod, ctx):
