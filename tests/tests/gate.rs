@@ -574,6 +574,53 @@ fn prim_funcs_of_usual_form_read_back_as_the_same_function() {
     assert!(counts.plain > 800, "{counts:?}");
 }
 
+/// Relax functions of the usual form are not parsed again after a pass, either. Their calls of PrimFuncs may have several
+/// results.
+#[test]
+fn calls_with_several_results_read_back_as_the_same_function() {
+    const TEXT: &str = r#"@I.ir_module
+class Module:
+    @T.prim_func(private=True, s_tir=True)
+    def both(a: T.Buffer((T.int64(2), T.int64(3)), "float32"), b: T.Buffer((T.int64(2), T.int64(3)), "float32"), c: T.Buffer((T.int64(3),), "float32")):
+        for i, j in T.grid(T.int64(2), T.int64(3)):
+            b[i, j] = a[i, j]
+            c[j] = a[i, j]
+
+    @R.function(private=True)
+    def fused(x: R.Tensor((2, 3), "float32")) -> R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32")):
+        R.func_attr({"Primitive": True})
+        with R.dataflow():
+            y = R.call_tir(Module.both, (x,), out_ty=[R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32")])
+            R.output(y)
+        return y
+
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32")) -> R.Tensor((3,), "float32"):
+        with R.dataflow():
+            y: R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32")) = Module.fused(x)
+            first: R.Tensor((2, 3), "float32") = y[0]
+            z = R.call_tir(Module.both, (first,), out_ty=[R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32")])
+            second: R.Tensor((3,), "float32") = z[1]
+            R.output(second)
+        return second
+"#;
+    let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
+    let engine = Engine::new(&manifest).expect("the standard plugins");
+    let given = script::read(TEXT, &engine).unwrap_or_else(|error| panic!("{error}"));
+    let mut forge = fuzz::Forge::of(&engine, vec![given]);
+    let mut counts = fuzz::Counts::default();
+    let mut found = Vec::new();
+    for seed in 0..8_192 {
+        let outcome = forge.outcome(seed);
+        counts.add(&outcome);
+        if let fuzz::Outcome::Bad(finding) = &outcome {
+            found.push(forge.report(seed, finding));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(counts.verified > 1_000, "{counts:?}");
+}
+
 /// A table can contain an entry twice. A text contains values, so it does not distinguish equal entries.
 #[test]
 fn entries_that_are_there_twice_do_not_show() {

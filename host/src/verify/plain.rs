@@ -378,12 +378,19 @@ impl PlainFunction<'_> {
         match types.next() {
             Some(ty) => {
                 let ty = ty.leaf().filter(|leaf| leaf.ty == NONE)?.val as u32;
-                let is_tensor = self.raw.types()[ty as usize].kind == tykind::TENSOR;
-                self.ty(ty).filter(|_| name == "call_tir" && is_tensor && types.next().is_none())?;
+                self.ty(ty).filter(|_| name == "call_tir" && self.is_result(ty) && types.next().is_none())?;
             }
             None => (!name.starts_with("call_")).then_some(())?,
         }
         plain_attrs(self.raw, call.attrs(), info)
+    }
+
+    /// Returns true for the type of one tensor or of several: the results of a PrimFunc.
+    fn is_result(&self, ty: u32) -> bool {
+        let rec = self.raw.types()[ty as usize];
+        let is_tensor = |ty: &u32| self.raw.types()[*ty as usize].kind == tykind::TENSOR;
+        let results = self.raw.list(rec.off, rec.len);
+        is_tensor(&ty) || rec.kind == tykind::TUPLE && results.len() > 1 && results.iter().all(is_tensor)
     }
 
     fn ty(&self, ty: u32) -> Option<PlainType> {
