@@ -2,7 +2,7 @@
 
 use crate::known::{self, Elem, Known};
 use crate::tensor::{Res, T};
-use plugin_api::names::FreshNames;
+use plugin_api::names::{FreshNames, identifier};
 use plugin_api::prelude::*;
 use plugin_api::tvm::FunctionBuilder;
 use std::cell::RefCell;
@@ -405,7 +405,7 @@ impl<'a> Emitter<'a> {
 
     /// Creates a symbolic dimension.
     pub fn fresh(&mut self, hint: &str) -> Dim {
-        let name = self.names.fresh(&crate::names::identifier(hint));
+        let name = self.names.fresh(&identifier(hint));
         self.b.sym(&name)
     }
 

@@ -8,7 +8,6 @@ pub mod arith;
 pub mod emitter;
 pub mod index;
 pub mod known;
-pub mod names;
 pub mod norm;
 pub mod pad;
 pub mod resize;

@@ -231,6 +231,27 @@ pub fn function_name(hint: &str) -> String {
     if is_function_name(&name) { name } else { name.chars().map(|c| if c.is_ascii() { c } else { '_' }).collect() }
 }
 
+/// Maximum length in characters of an identifier for a name of a model.
+const LONGEST_IDENTIFIER: usize = 200;
+
+/// Converts a name of a model, such as `layer.0/weight:0`, to an identifier: other characters become `_`. A long name is
+/// cut, and ends in a hash of the whole name, so that names with the same beginning stay different.
+///
+/// Readers name parameters with this function, and the host finds with it the parameter to which an array with the name
+/// of the model belongs.
+pub fn identifier(name: &str) -> String {
+    if is_function_name(name) && name.len() <= LONGEST_IDENTIFIER {
+        return name.to_string();
+    }
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    if name.chars().count() <= LONGEST_IDENTIFIER {
+        return function_name(&name.chars().map(letter).collect::<String>());
+    }
+    let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let start: String = name.chars().take(LONGEST_IDENTIFIER - 10).map(letter).collect();
+    function_name(&format!("{start}_{hash:08x}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,8 @@ use crate::proto;
 use crate::rounds::Functions;
 use crate::tensors::{self, Files};
 use crate::value::{Item, Res, T};
-use crate::{Options, fold, names};
+use crate::{Options, fold};
+use plugin_api::names::identifier;
 use plugin_api::prelude::*;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -87,7 +88,7 @@ impl Notes {
     }
 }
 
-/// What is left after a function inside another one was read.
+/// The state that an outer function takes over after a function inside it was read.
 pub(crate) struct Spent {
     left: usize,
     placed: bool,
@@ -563,7 +564,7 @@ impl<'a> Cx<'a> {
                 && !v.is_leaf()
             {
                 let output = self.scopes.scopes.len() == 1 && self.scopes.outputs.contains(name.as_str());
-                let called = self.names.fresh(&names::identifier(name));
+                let called = self.names.fresh(&identifier(name));
                 if self.b.emit_named(v, &called, output) && output {
                     self.scopes.emitted.insert(v);
                 }

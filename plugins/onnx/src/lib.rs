@@ -20,7 +20,7 @@ mod tensors;
 mod tests;
 mod value;
 
-use importer::{known, names};
+use importer::known;
 use plugin_api::prelude::*;
 
 export_plugin! { operators: declared::OPERATORS, readers: [ONNX] }

@@ -6,8 +6,8 @@ use crate::known::{Elem, Known, MOST, rounded};
 use crate::rounds::Functions;
 use crate::tensors::{self, Files};
 use crate::value::{Item, Res, T};
-use crate::{Options, names, narrow, proto};
-use plugin_api::names::{did_you_mean, nearest};
+use crate::{Options, narrow, proto};
+use plugin_api::names::{did_you_mean, identifier, nearest};
 use plugin_api::prelude::*;
 use plugin_api::tvm::{BlockBuilder, FunctionBuilder};
 use plugin_api::typing::operators::Infer;
@@ -176,8 +176,7 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
     let given_inputs: Vec<&proto::ValueInfo> =
         graph.input.iter().filter(|input| !stored.contains_key(input.name.as_str())).collect();
     // Inputs get their names before symbolic dimensions do.
-    let called: Vec<String> =
-        given_inputs.iter().map(|input| cx.names.fresh(&names::identifier(&input.name))).collect();
+    let called: Vec<String> = given_inputs.iter().map(|input| cx.names.fresh(&identifier(&input.name))).collect();
     for (input, name) in given_inputs.into_iter().zip(called) {
         let of = |why: String| format!("input `{}`: {why}", input.name);
         if matches!(input.r#type.as_ref().and_then(|ty| ty.value.as_ref()), Some(TypeValue::Optional(_))) {
@@ -224,7 +223,7 @@ fn weights<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, inputs: &mut Vec<(Strin
     let (scales, mut values) = (only_scales(graph), Vec::new());
     for (tensor, constant) in tensors::read_all(graph.initializer.iter(), cx.scopes.files)? {
         let ty = Type::tensor(constant.dims()?, constant.dtype());
-        let name = cx.names.fresh(&names::identifier(&tensor.name));
+        let name = cx.names.fresh(&identifier(&tensor.name));
         let param = T::of(cx.b.param(&name, ty.clone()), &ty)?;
         inputs.push((tensor.name.clone(), weight(&constant, param, scales.contains(tensor.name.as_str())).into()));
         let Some(data) = constant.0.data.clone() else {

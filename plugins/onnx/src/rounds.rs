@@ -8,6 +8,7 @@ use crate::known::{Elem, Known, same};
 use crate::proto;
 use crate::value::{Item, Res, T};
 use plugin_api::arith::substitute;
+use plugin_api::names::identifier;
 use plugin_api::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -200,7 +201,7 @@ fn enter(b: &FunctionBuilder<'_, '_>, names: &mut FreshNames, signature: &Signat
         params.push(b.param(&names.fresh("sizes"), Type::shape(sizes.clone())));
     }
     let mut param = |hint: &str, ty: &Typed| {
-        let name = names.fresh(&crate::names::identifier(hint));
+        let name = names.fresh(&identifier(hint));
         let ty = ty.inside(b, names, &symbols, &name);
         let v = b.param(&name, ty.clone());
         params.push(v);

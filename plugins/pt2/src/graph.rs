@@ -8,7 +8,6 @@ use crate::node::{Node, Val};
 use crate::ops::{self, Run};
 use importer::emitter::Emitter;
 use importer::known::Elem;
-use importer::names;
 use importer::tensor::{Res, T};
 use plugin_api::prelude::*;
 use plugin_api::tvm::FunctionBuilder;
@@ -298,7 +297,7 @@ impl<'a> Cx<'a> {
                 if let Some(v) = tensor.0.v.get()
                     && !v.is_leaf()
                 {
-                    let called = self.names.fresh(&names::identifier(name));
+                    let called = self.names.fresh(&plugin_api::names::identifier(name));
                     self.b.emit_named(v, &called, false);
                 }
                 item = Item::Tensor(tensor);

@@ -23,7 +23,7 @@ mod value;
 
 pub use count::calls_of;
 pub use failure::{At, Cause, Failure, NO_LEGALIZATION};
-pub use inputs::{Between, Bounds, InputError, InputRange, Inputs, NUM_INPUT, USUAL_EXTENT, identifier};
+pub use inputs::{Between, Bounds, InputError, InputRange, Inputs, NUM_INPUT, USUAL_EXTENT};
 pub use kernels::Kernels;
 pub use lowered::{Lower, NoLegalization};
 pub use machine::{DEEPEST, Machine};

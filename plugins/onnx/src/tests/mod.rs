@@ -326,9 +326,9 @@ fn elements_are_computed_as_onnx_does() {
 fn names_and_versions() {
     assert_eq!(graph::domain("ai.onnx"), "");
     for (name, identifier) in [("x", "x"), ("a/b:0", "a_b_0"), ("1", "v1"), ("R", "R_"), ("for", "for_")] {
-        assert_eq!(crate::names::identifier(name), identifier);
+        assert_eq!(plugin_api::names::identifier(name), identifier);
     }
-    let long = |last: &str| crate::names::identifier(&("a".repeat(1000) + last));
+    let long = |last: &str| plugin_api::names::identifier(&("a".repeat(1000) + last));
     assert_eq!(long("").len(), 199);
     assert_ne!(long("b"), long("c"), "names with the same beginning stay different");
     assert_eq!(narrow::storage(DType::new(0, 4, 1)), Some(DType::I8));

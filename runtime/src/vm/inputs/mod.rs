@@ -13,7 +13,7 @@ use crate::limits::Limits;
 use crate::tensor::Tensor;
 use passhost_lang::ir::{Body, DType, Dim, Type};
 use passhost_lang::ir::{Function, Sym, TensorType, Value as Node};
-use passhost_lang::names::{did_you_mean, function_name, is_function_name, listed, nearest};
+use passhost_lang::names::{did_you_mean, identifier, listed, nearest};
 use passhost_lang::scalar::{Element, Number, map_elements};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -358,24 +358,6 @@ impl Inputs {
         }
         Ok(symbols)
     }
-}
-
-/// The maximum length of a name that a reader makes from the name of a model.
-const LONGEST: usize = 200;
-
-/// Converts a model's name to an identifier, like the readers (`importer/src/names.rs`): invalid characters become `_`, and
-/// long names are cut and end in a hash.
-pub fn identifier(name: &str) -> String {
-    if is_function_name(name) && name.len() <= LONGEST {
-        return name.to_string();
-    }
-    let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    if name.chars().count() <= LONGEST {
-        return function_name(&name.chars().map(letter).collect::<String>());
-    }
-    let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    let start: String = name.chars().take(LONGEST - 10).map(letter).collect();
-    function_name(&format!("{start}_{hash:08x}"))
 }
 
 fn dims_of(ty: &Type) -> Vec<Dim> {
